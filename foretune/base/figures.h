@@ -1,0 +1,31 @@
+// Figures as data: what every benchmark and evaluating subcommand writes for `--json FILE`:
+//   {"name": ..., "metrics": {name: number, ...}, "machine": {...}, "command": ...}
+// Thread safety: plain values.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/result.h"
+
+namespace foretune {
+
+struct Figures {
+  std::string name;
+  std::vector<std::pair<std::string, double>> metrics;       // numbers only
+  std::vector<std::pair<std::string, std::string>> machine;  // facts as text
+  std::string command;
+
+  void add(std::string metric, double value) { metrics.emplace_back(std::move(metric), value); }
+  // One JSON object, keys in the order given; numbers that JSON cannot hold become null.
+  [[nodiscard]] std::string json() const;
+  [[nodiscard]] Status write(const std::filesystem::path& path) const;
+};
+
+// `text` as a JSON string, quotes included; invalid UTF-8 bytes become U+FFFD.
+std::string json_quoted(std::string_view text);
+
+}  // namespace foretune

@@ -1,0 +1,124 @@
+#include "foretune/base/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace foretune {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+double quantile_of_sorted(std::span<const double> sorted, double q) {
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  const double share = position - static_cast<double>(below);
+  return sorted[below] + share * (sorted[above] - sorted[below]);
+}
+
+std::vector<double> sorted_copy(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+}  // namespace
+
+double quantile(std::span<const double> values, double q) {
+  return values.empty() ? kNan : quantile_of_sorted(sorted_copy(values), std::clamp(q, 0.0, 1.0));
+}
+
+double median(std::span<const double> values) { return quantile(values, 0.5); }
+
+double mean(std::span<const double> values) {
+  if (values.empty()) {
+    return kNan;
+  }
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double geometric_mean(std::span<const double> values) {
+  if (values.empty()) {
+    return kNan;
+  }
+  double sum = 0;
+  for (const double value : values) {
+    sum += std::log(value);
+  }
+  return std::exp(sum / static_cast<double>(values.size()));
+}
+
+double relative_spread(std::span<const double> values) {
+  if (values.size() < 2) {
+    return 0;
+  }
+  const std::vector<double> sorted = sorted_copy(values);
+  const double center = quantile_of_sorted(sorted, 0.5);
+  const double range = quantile_of_sorted(sorted, 0.75) - quantile_of_sorted(sorted, 0.25);
+  return center > 0 ? range / center : 0;
+}
+
+std::vector<double> ranks(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> out(values.size());
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin + 1;
+    while (end < order.size() && values[order[end]] == values[order[begin]]) {
+      ++end;
+    }
+    // Positions begin + 1 ... end share their mean.
+    const double rank = 0.5 * static_cast<double>(begin + 1 + end);
+    for (; begin < end; ++begin) {
+      out[order[begin]] = rank;
+    }
+  }
+  return out;
+}
+
+double spearman(std::span<const double> a, std::span<const double> b) {
+  if (a.size() != b.size() || a.size() < 2) {
+    return kNan;
+  }
+  const std::vector<double> ranks_a = ranks(a);
+  const std::vector<double> ranks_b = ranks(b);
+  const double center = 0.5 * static_cast<double>(a.size() + 1);
+  double covariance = 0;
+  double variance_a = 0;
+  double variance_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double da = ranks_a[i] - center;
+    const double db = ranks_b[i] - center;
+    covariance += da * db;
+    variance_a += da * da;
+    variance_b += db * db;
+  }
+  if (variance_a == 0 || variance_b == 0) {
+    return kNan;
+  }
+  return covariance / std::sqrt(variance_a * variance_b);
+}
+
+BootstrapInterval bootstrap_interval(std::span<const double> values,
+                                     double (*statistic)(std::span<const double>),
+                                     std::size_t samples, Rng& rng) {
+  if (values.empty() || samples == 0) {
+    return {kNan, kNan};
+  }
+  std::vector<double> resampled(values.size());
+  std::vector<double> results(samples);
+  for (double& result : results) {
+    for (double& value : resampled) {
+      value = values[rng.below(values.size())];
+    }
+    result = statistic(resampled);
+  }
+  std::sort(results.begin(), results.end());
+  return {quantile_of_sorted(results, 0.025), quantile_of_sorted(results, 0.975)};
+}
+
+}  // namespace foretune

@@ -1,0 +1,37 @@
+// Robust statistics. Thread safety: free functions without state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "foretune/base/rng.h"
+
+namespace foretune {
+
+// The q-quantile (0 to 1) with linear interpolation between order statistics (Hyndman and Fan 1996,
+// type 7). NaN for no values.
+double quantile(std::span<const double> values, double q);
+double median(std::span<const double> values);
+double mean(std::span<const double> values);
+// exp of the mean of logs; values must be positive.
+double geometric_mean(std::span<const double> values);
+// Interquartile range over the median; 0 for fewer than 2 values.
+double relative_spread(std::span<const double> values);
+
+// Ranks from 1, ties get their mean.
+std::vector<double> ranks(std::span<const double> values);
+// Spearman's rank correlation; NaN when one side is constant or fewer than 2 values.
+double spearman(std::span<const double> a, std::span<const double> b);
+
+struct BootstrapInterval {
+  double low = 0;
+  double high = 0;
+};
+// Percentile bootstrap (Efron 1979), 95 %, of `statistic` over resampled values.
+BootstrapInterval bootstrap_interval(std::span<const double> values,
+                                     double (*statistic)(std::span<const double>),
+                                     std::size_t samples, Rng& rng);
+
+}  // namespace foretune
