@@ -1,0 +1,268 @@
+// Facts from CPUID and the system's files.
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "foretune/base/file.h"
+#include "foretune/base/text.h"
+#include "foretune/hardware/cpu.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace foretune {
+namespace {
+
+std::string first_line(const std::string& path) {
+  const auto text = read_text_file(path);
+  return text ? std::string(trim(split(*text, '\n').front())) : std::string();
+}
+
+#if defined(__x86_64__)
+
+struct CpuId {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+};
+
+CpuId cpuid(unsigned leaf, unsigned subleaf = 0) {
+  CpuId out;
+  if (__get_cpuid_count(leaf, subleaf, &out.eax, &out.ebx, &out.ecx, &out.edx) == 0) {
+    return {};
+  }
+  return out;
+}
+
+// Which register states the operating system saves (XCR0): without it, a feature bit is a promise
+// that the CPU alone cannot keep.
+std::uint64_t saved_states() {
+  if (((cpuid(1).ecx >> 27U) & 1U) == 0) {
+    return 0;
+  }
+  unsigned low = 0;
+  unsigned high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (static_cast<std::uint64_t>(high) << 32U) | low;
+}
+
+std::vector<std::string> read_features() {
+  const CpuId one = cpuid(1);
+  const CpuId seven = cpuid(7);
+  const CpuId seven_one = cpuid(7, 1);
+  const std::uint64_t states = saved_states();
+  const bool ymm = (states & 0x6U) == 0x6U;
+  const bool zmm = (states & 0xe6U) == 0xe6U;
+  const bool tiles = (states & 0x60000U) == 0x60000U;
+  struct Feature {
+    const char* name;
+    bool present;
+  };
+  const auto bit = [](unsigned word, unsigned position) { return ((word >> position) & 1U) != 0; };
+  const std::array<Feature, 16> features{{
+      {"sse4_2", bit(one.ecx, 20)},
+      {"avx", ymm && bit(one.ecx, 28)},
+      {"f16c", ymm && bit(one.ecx, 29)},
+      {"fma", ymm && bit(one.ecx, 12)},
+      {"avx2", ymm && bit(seven.ebx, 5)},
+      {"bmi2", bit(seven.ebx, 8)},
+      {"avx_vnni", ymm && bit(seven_one.eax, 4)},
+      {"avx512f", zmm && bit(seven.ebx, 16)},
+      {"avx512dq", zmm && bit(seven.ebx, 17)},
+      {"avx512bw", zmm && bit(seven.ebx, 30)},
+      {"avx512vl", zmm && bit(seven.ebx, 31)},
+      {"avx512_vnni", zmm && bit(seven.ecx, 11)},
+      {"avx512_bf16", zmm && bit(seven_one.eax, 5)},
+      {"avx512_fp16", zmm && bit(seven.edx, 23)},
+      {"amx_bf16", tiles && bit(seven.edx, 22)},
+      {"amx_int8", tiles && bit(seven.edx, 25)},
+  }};
+  std::vector<std::string> out;
+  for (const Feature& feature : features) {
+    if (feature.present) {
+      out.emplace_back(feature.name);
+    }
+  }
+  return out;
+}
+
+std::string read_hypervisor() {
+  if (((cpuid(1).ecx >> 31U) & 1U) == 0) {
+    return {};
+  }
+  unsigned eax = 0;
+  std::array<unsigned, 3> words{};
+  __cpuid(0x40000000, eax, words[0], words[1], words[2]);
+  std::array<char, 13> name{};
+  std::memcpy(name.data(), words.data(), 12);
+  return std::string(trim(name.data()));
+}
+
+#else
+
+std::vector<std::string> read_features() { return {}; }
+std::string read_hypervisor() { return {}; }
+
+#endif
+
+std::string read_model() {
+  const auto text = read_text_file("/proc/cpuinfo");
+  if (text) {
+    for (const std::string_view line : split(*text, '\n')) {
+      if (line.rfind("model name", 0) == 0 && line.find(':') != std::string_view::npos) {
+        return std::string(trim(line.substr(line.find(':') + 1)));
+      }
+    }
+  }
+  utsname names{};
+  return ::uname(&names) == 0 ? concat(names.machine, " processor") : std::string("processor");
+}
+
+// "32K", "2048K", "480M".
+std::int64_t parse_cache_size(std::string_view text) {
+  if (text.empty()) {
+    return 0;
+  }
+  const char unit = text.back();
+  const std::int64_t factor = unit == 'K' ? 1024 : unit == 'M' ? 1024 * 1024 : 1;
+  const std::string_view digits = factor == 1 ? text : text.substr(0, text.size() - 1);
+  return parse_int(digits).value_or(0) * factor;
+}
+
+void read_caches(CpuFacts& facts) {
+  for (int index = 0; index < 8; ++index) {
+    const std::string base = concat("/sys/devices/system/cpu/cpu0/cache/index", index, "/");
+    const std::string level = first_line(base + "level");
+    const std::string type = first_line(base + "type");
+    const std::int64_t bytes = parse_cache_size(first_line(base + "size"));
+    if (level == "1" && type != "Instruction") {
+      facts.l1d_bytes = bytes;
+    } else if (level == "2") {
+      facts.l2_bytes = bytes;
+    } else if (level == "3") {
+      facts.l3_bytes = bytes;
+    }
+  }
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  // Some containers hide /sys.
+  const auto fallback = [](std::int64_t value, int name) {
+    return value > 0 ? value : std::max<std::int64_t>(0, ::sysconf(name));
+  };
+  facts.l1d_bytes = fallback(facts.l1d_bytes, _SC_LEVEL1_DCACHE_SIZE);
+  facts.l2_bytes = fallback(facts.l2_bytes, _SC_LEVEL2_CACHE_SIZE);
+  facts.l3_bytes = fallback(facts.l3_bytes, _SC_LEVEL3_CACHE_SIZE);
+#endif
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
+    return std::max(1, CPU_COUNT(&set));
+  }
+  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+bool has(const std::vector<std::string>& features, std::initializer_list<const char*> wanted) {
+  for (const char* name : wanted) {
+    if (std::find(features.begin(), features.end(), name) == features.end()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string_view to_string(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kGeneric:
+      return "generic";
+    case CpuIsa::kAvx2:
+      return "avx2";
+    case CpuIsa::kAvx512:
+      return "avx512";
+  }
+  return "generic";
+}
+
+CpuIsa best_cpu_isa() {
+  static const CpuIsa isa = [] {
+    const std::vector<std::string> features = read_features();
+    if (has(features, {"avx512f", "avx512dq", "avx512bw", "avx512vl", "avx2", "fma"})) {
+      return CpuIsa::kAvx512;
+    }
+    return has(features, {"avx2", "fma"}) ? CpuIsa::kAvx2 : CpuIsa::kGeneric;
+  }();
+  return isa;
+}
+
+CpuFacts read_cpu_facts() {
+  CpuFacts facts;
+  facts.model = read_model();
+  facts.features = read_features();
+  facts.isa = best_cpu_isa();
+  facts.cores = usable_cores();
+  facts.hypervisor = read_hypervisor();
+  read_caches(facts);
+  return facts;
+}
+
+Fingerprint cpu_fingerprint(const CpuFacts& facts, const CpuPeaks& peaks) {
+  Fingerprint fingerprint;
+  fingerprint.device = facts.model;
+  fingerprint.isa = facts.features.empty() ? std::string(to_string(facts.isa))
+                                           : join(facts.features, " ");
+  utsname names{};
+  fingerprint.system = concat(::uname(&names) == 0 ? names.release : "unknown",
+                              facts.hypervisor.empty() ? "" : ", ", facts.hypervisor);
+  Hardware& hardware = fingerprint.hardware;
+  const bool wide = facts.isa == CpuIsa::kAvx512;
+  hardware.set(HardwareValue::kCores, facts.cores);
+  hardware.set(HardwareValue::kVectorBytes,
+               wide ? 64 : facts.isa == CpuIsa::kAvx2 ? 32 : 16);
+  hardware.set(HardwareValue::kVectorRegisters, wide ? 32 : 16);
+  hardware.set(HardwareValue::kL1Bytes, static_cast<double>(facts.l1d_bytes));
+  hardware.set(HardwareValue::kL2Bytes, static_cast<double>(facts.l2_bytes));
+  hardware.set(HardwareValue::kL3Bytes, static_cast<double>(facts.l3_bytes));
+  hardware.set(HardwareValue::kFmaPeakGflops, peaks.fma_gflops);
+  hardware.set(HardwareValue::kBandwidthGbs, peaks.bandwidth_gbs);
+  hardware.set(HardwareValue::kBandwidthAllGbs, peaks.bandwidth_all_gbs);
+  hardware.set(HardwareValue::kClockMhz, peaks.clock_mhz);
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = ::sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page_bytes > 0) {
+    hardware.set(HardwareValue::kMemoryBytes,
+                 static_cast<double>(pages) * static_cast<double>(page_bytes));
+  }
+  return fingerprint;
+}
+
+CpuLoad read_cpu_load() {
+  CpuLoad load;
+  const std::string averages = first_line("/proc/loadavg");
+  load.load_average = parse_double(split(averages, ' ').front()).value_or(0);
+  const std::string khz = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
+  if (const auto value = parse_double(khz)) {
+    load.frequency_mhz = *value / 1e3;
+    return load;
+  }
+  if (const auto text = read_text_file("/proc/cpuinfo")) {
+    for (const std::string_view line : split(*text, '\n')) {
+      if (line.rfind("cpu MHz", 0) == 0 && line.find(':') != std::string_view::npos) {
+        load.frequency_mhz = parse_double(trim(line.substr(line.find(':') + 1))).value_or(0);
+        break;
+      }
+    }
+  }
+  return load;
+}
+
+}  // namespace foretune

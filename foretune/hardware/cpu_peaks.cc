@@ -1,0 +1,117 @@
+// Measured peaks: the highest of several interleaved probes, because a shared machine only ever
+// makes a probe slower.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "foretune/hardware/cpu.h"
+#include "foretune/hardware/peak_probes.h"
+
+namespace foretune {
+namespace {
+
+using hardware_internal::kAccumulators;
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Keeps a value alive without storing it.
+void keep(double value) { __asm__ volatile("" : : "m"(value)); }
+
+struct FmaProbe {
+  double (*run)(std::size_t rounds);
+  int lanes;
+};
+
+FmaProbe fma_probe_of(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kAvx512:
+      return {&hardware_internal::fma_probe_avx512, hardware_internal::kAvx512Lanes};
+    case CpuIsa::kAvx2:
+      return {&hardware_internal::fma_probe_avx2, hardware_internal::kAvx2Lanes};
+    case CpuIsa::kGeneric:
+      break;
+  }
+  return {&hardware_internal::fma_probe_generic, hardware_internal::kGenericLanes};
+}
+
+double fma_gflops_once(const FmaProbe& probe) {
+  constexpr std::size_t kRounds = 100000;
+  const double start_s = now_s();
+  keep(probe.run(kRounds));
+  const double elapsed_s = now_s() - start_s;
+  return static_cast<double>(kRounds) * kAccumulators * 2 * probe.lanes / elapsed_s * 1e-9;
+}
+
+// A chain of dependent additions: one per cycle on every core of the last decades. The addend is in
+// a register, because recent cores fold additions of small constants into the next instruction.
+double clock_mhz_once() {
+  constexpr std::uint64_t kSteps = 2000000;
+  std::uint64_t value = 1;
+  std::uint64_t addend = 3;
+  __asm__ volatile("" : "+r"(addend));
+  const double start_s = now_s();
+  for (std::uint64_t i = 0; i < kSteps; i += 8) {
+#pragma GCC unroll 8
+    for (int step = 0; step < 8; ++step) {
+      value += addend;
+      __asm__ volatile("" : "+r"(value), "+r"(addend));
+    }
+  }
+  return static_cast<double>(kSteps) / (now_s() - start_s) * 1e-6;
+}
+
+double read_gbs_once(const float* data, std::size_t count) {
+  const double start_s = now_s();
+  keep(hardware_internal::read_probe(data, count));
+  return static_cast<double>(count * sizeof(float)) / (now_s() - start_s) * 1e-9;
+}
+
+double read_all_gbs_once(const std::vector<float>& buffer, std::size_t threads) {
+  const std::size_t share = buffer.size() / threads;
+  const double start_s = now_s();
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t t = 1; t < threads; ++t) {
+      workers.emplace_back([&buffer, share, t] {
+        keep(hardware_internal::read_probe(buffer.data() + t * share, share));
+      });
+    }
+    keep(hardware_internal::read_probe(buffer.data(), share));
+  }
+  return static_cast<double>(share * threads * sizeof(float)) / (now_s() - start_s) * 1e-9;
+}
+
+// Beyond the caches where that is possible; a virtual machine may report the whole host's L3, of
+// which one guest never gets that much, so the buffer ends at 256 MiB.
+std::size_t probe_floats(const CpuFacts& facts) {
+  const std::int64_t wanted = std::max<std::int64_t>(4 * facts.l3_bytes, std::int64_t{64} << 20);
+  return static_cast<std::size_t>(std::min<std::int64_t>(wanted, std::int64_t{256} << 20)) /
+         sizeof(float);
+}
+
+}  // namespace
+
+CpuPeaks measure_cpu_peaks(double seconds) {
+  const CpuFacts facts = read_cpu_facts();
+  const FmaProbe probe = fma_probe_of(facts.isa);
+  const std::vector<float> buffer(probe_floats(facts), 1.0F);
+  CpuPeaks peaks;
+  const double end_s = now_s() + seconds;
+  do {
+    peaks.clock_mhz = std::max(peaks.clock_mhz, clock_mhz_once());
+    peaks.fma_gflops = std::max(peaks.fma_gflops, fma_gflops_once(probe));
+    peaks.bandwidth_gbs = std::max(peaks.bandwidth_gbs, read_gbs_once(buffer.data(), buffer.size()));
+    peaks.bandwidth_all_gbs =
+        std::max(peaks.bandwidth_all_gbs,
+                 read_all_gbs_once(buffer, static_cast<std::size_t>(facts.cores)));
+  } while (now_s() < end_s);
+  peaks.bandwidth_all_gbs = std::max(peaks.bandwidth_all_gbs, peaks.bandwidth_gbs);
+  return peaks;
+}
+
+}  // namespace foretune
