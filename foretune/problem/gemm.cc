@@ -1,0 +1,119 @@
+#include "foretune/problem/gemm.h"
+
+#include <array>
+#include <utility>
+
+#include "foretune/base/check.h"
+
+namespace foretune {
+namespace {
+
+constexpr std::array<std::string_view, 3> kOperations{"mm", "addmm", "bmm"};
+constexpr std::array<std::string_view, 8> kDataTypes{"f32",  "f16",    "bf16",   "f64",
+                                                     "tf32", "f8e4m3", "f8e5m2", "i8"};
+constexpr std::array<std::string_view, 4> kLayouts{"rcr", "rrr", "crr", "ccr"};
+
+template <class Enum>
+Result<Enum> parse_label(std::string_view what, std::span<const std::string_view> labels,
+                         std::string_view text) {
+  std::string known;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] == text) {
+      return static_cast<Enum>(i);
+    }
+    known += concat(i == 0 ? "" : ", ", labels[i]);
+  }
+  return fail(ErrorCode::kInvalidArgument, "'", text.substr(0, 40), "' is not ", what, " (", known,
+              ")");
+}
+
+}  // namespace
+
+std::span<const std::string_view> gemm_operation_labels() { return kOperations; }
+std::span<const std::string_view> data_type_labels() { return kDataTypes; }
+std::span<const std::string_view> gemm_layout_labels() { return kLayouts; }
+
+std::string_view to_string(GemmOperation operation) {
+  return kOperations[static_cast<std::size_t>(operation)];
+}
+std::string_view to_string(DataType type) { return kDataTypes[static_cast<std::size_t>(type)]; }
+std::string_view to_string(GemmLayout layout) { return kLayouts[static_cast<std::size_t>(layout)]; }
+
+Result<GemmOperation> parse_gemm_operation(std::string_view text) {
+  return parse_label<GemmOperation>("a GEMM operation", kOperations, text);
+}
+Result<DataType> parse_data_type(std::string_view text) {
+  return parse_label<DataType>("a data type", kDataTypes, text);
+}
+Result<GemmLayout> parse_gemm_layout(std::string_view text) {
+  return parse_label<GemmLayout>("a GEMM layout", kLayouts, text);
+}
+
+double bytes_per_element(DataType type) {
+  switch (type) {
+    case DataType::kF64:
+      return 8;
+    case DataType::kF32:
+    case DataType::kTf32:
+      return 4;
+    case DataType::kF16:
+    case DataType::kBf16:
+      return 2;
+    case DataType::kF8e4m3:
+    case DataType::kF8e5m2:
+    case DataType::kI8:
+      return 1;
+  }
+  return 4;
+}
+
+Result<GemmProblem> GemmProblem::create(const GemmSizes& sizes) {
+  const GemmProblem gemm(sizes);
+  FORETUNE_TRY(const Problem checked,
+               Problem::create(ProblemType::kGemm,
+                               {static_cast<std::int64_t>(sizes.operation), sizes.m, sizes.n,
+                                sizes.k, sizes.batch, static_cast<std::int64_t>(sizes.dtype),
+                                static_cast<std::int64_t>(sizes.layout)}));
+  static_cast<void>(checked);
+  return gemm;
+}
+
+Result<GemmProblem> GemmProblem::from(const Problem& problem) {
+  if (problem.type() != ProblemType::kGemm) {
+    return fail(ErrorCode::kInvalidArgument, "'", problem.text(), "' is not a gemm problem");
+  }
+  const auto field = [&](GemmField index) {
+    return problem.field(static_cast<std::size_t>(index));
+  };
+  return GemmProblem({.m = field(GemmField::kM),
+                      .n = field(GemmField::kN),
+                      .k = field(GemmField::kK),
+                      .batch = field(GemmField::kBatch),
+                      .operation = static_cast<GemmOperation>(field(GemmField::kOperation)),
+                      .dtype = static_cast<DataType>(field(GemmField::kDtype)),
+                      .layout = static_cast<GemmLayout>(field(GemmField::kLayout))});
+}
+
+Problem GemmProblem::to_problem() const {
+  auto problem = Problem::create(
+      ProblemType::kGemm,
+      {static_cast<std::int64_t>(sizes_.operation), sizes_.m, sizes_.n, sizes_.k, sizes_.batch,
+       static_cast<std::int64_t>(sizes_.dtype), static_cast<std::int64_t>(sizes_.layout)});
+  FORETUNE_CHECK(problem.has_value());
+  return *std::move(problem);
+}
+
+double GemmProblem::flops() const {
+  return 2.0 * static_cast<double>(sizes_.m) * static_cast<double>(sizes_.n) *
+         static_cast<double>(sizes_.k) * static_cast<double>(sizes_.batch);
+}
+
+double GemmProblem::bytes() const {
+  const auto m = static_cast<double>(sizes_.m);
+  const auto n = static_cast<double>(sizes_.n);
+  const auto k = static_cast<double>(sizes_.k);
+  return (m * k + k * n + m * n) * static_cast<double>(sizes_.batch) *
+         bytes_per_element(sizes_.dtype);
+}
+
+}  // namespace foretune

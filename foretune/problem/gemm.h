@@ -1,0 +1,105 @@
+// The typed view of a GEMM problem: C[m x n] = alpha * A[m x k] * B[k x n] + beta * C, per batch.
+//
+//   FORETUNE_TRY(const GemmProblem gemm, GemmProblem::create({.m = 128, .n = 1536, .k = 7168}));
+//   const Problem problem = gemm.to_problem();
+//
+// Thread safety: plain values. Cost: no allocation.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "foretune/base/result.h"
+#include "foretune/problem/problem.h"
+
+namespace foretune {
+
+// Stored in files: never renumber.
+enum class GemmOperation : std::uint8_t {
+  kMm = 0,     // C = A * B
+  kAddmm = 1,  // C = A * B + bias, bias of length n added to every row
+  kBmm = 2,    // batch independent products
+};
+
+// Stored in files: never renumber.
+enum class DataType : std::uint8_t {
+  kF32 = 0,
+  kF16 = 1,
+  kBf16 = 2,
+  kF64 = 3,
+  kTf32 = 4,
+  kF8e4m3 = 5,
+  kF8e5m2 = 6,
+  kI8 = 7,
+};
+
+// Storage order of A, B and C: r is row-major, c is column-major. Stored in files.
+enum class GemmLayout : std::uint8_t { kRcr = 0, kRrr = 1, kCrr = 2, kCcr = 3 };
+
+std::string_view to_string(GemmOperation operation);
+std::string_view to_string(DataType type);
+std::string_view to_string(GemmLayout layout);
+Result<GemmOperation> parse_gemm_operation(std::string_view text);
+Result<DataType> parse_data_type(std::string_view text);
+Result<GemmLayout> parse_gemm_layout(std::string_view text);
+std::span<const std::string_view> gemm_operation_labels();
+std::span<const std::string_view> data_type_labels();
+std::span<const std::string_view> gemm_layout_labels();
+
+// Bytes of one element in memory.
+double bytes_per_element(DataType type);
+
+struct GemmSizes {
+  std::int64_t m = 1;
+  std::int64_t n = 1;
+  std::int64_t k = 1;
+  std::int64_t batch = 1;
+  GemmOperation operation = GemmOperation::kMm;
+  DataType dtype = DataType::kF32;
+  GemmLayout layout = GemmLayout::kRrr;
+  auto operator<=>(const GemmSizes&) const = default;
+};
+
+// Positions of the fields in a gemm Problem.
+enum class GemmField : std::uint8_t {
+  kOperation = 0,
+  kM = 1,
+  kN = 2,
+  kK = 3,
+  kBatch = 4,
+  kDtype = 5,
+  kLayout = 6,
+};
+
+class GemmProblem {
+ public:
+  // Refuses sizes below 1 or above 2^31 - 1, and batch > 1 for anything but bmm.
+  static Result<GemmProblem> create(const GemmSizes& sizes);
+  // Refuses problems of another type.
+  static Result<GemmProblem> from(const Problem& problem);
+  [[nodiscard]] Problem to_problem() const;
+
+  [[nodiscard]] std::int64_t m() const { return sizes_.m; }
+  [[nodiscard]] std::int64_t n() const { return sizes_.n; }
+  [[nodiscard]] std::int64_t k() const { return sizes_.k; }
+  [[nodiscard]] std::int64_t batch() const { return sizes_.batch; }
+  [[nodiscard]] GemmOperation operation() const { return sizes_.operation; }
+  [[nodiscard]] DataType dtype() const { return sizes_.dtype; }
+  [[nodiscard]] GemmLayout layout() const { return sizes_.layout; }
+  [[nodiscard]] const GemmSizes& sizes() const { return sizes_; }
+
+  // 2 * m * n * k * batch.
+  [[nodiscard]] double flops() const;
+  // A, B and C once each.
+  [[nodiscard]] double bytes() const;
+
+  auto operator<=>(const GemmProblem&) const = default;
+
+ private:
+  explicit GemmProblem(const GemmSizes& sizes) : sizes_(sizes) {}
+  GemmSizes sizes_;
+};
+
+}  // namespace foretune
