@@ -1,0 +1,149 @@
+// Measurements in memory, by columns, with problems, configs and contexts interned: what trainers
+// and evaluators read. 10 million rows take about 300 MB.
+// Thread safety: const members may be called from several threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/dataset/measurement.h"
+#include "foretune/hardware/hardware.h"
+#include "foretune/problem/problem.h"
+#include "foretune/space/config.h"
+
+namespace foretune {
+
+// Stored in files: never renumber. Training never reads a validation set.
+enum class DatasetRole : std::uint8_t { kTraining = 0, kValidation = 1 };
+std::string_view to_string(DatasetRole role);
+
+// What all measurements of a data set have in common.
+struct DatasetHeader {
+  std::string family;  // "cpu-gemm"
+  ProblemType problem_type = ProblemType::kGemm;
+  ConfigSchema config_schema;
+  // SpaceDefinition::text() of the family when it has one, so that a model trained elsewhere knows
+  // what is legal; may be empty.
+  std::string space_text;
+  Fingerprint fingerprint;
+  DatasetRole role = DatasetRole::kTraining;
+  std::uint64_t seed = 0;
+  std::string created_by;  // the command line
+  bool operator==(const DatasetHeader&) const = default;
+};
+
+using RowIndex = std::uint32_t;
+
+class Dataset {
+ public:
+  explicit Dataset(DatasetHeader header) : header_(std::move(header)) {}
+
+  [[nodiscard]] const DatasetHeader& header() const { return header_; }
+  DatasetHeader& mutable_header() { return header_; }
+
+  // Adds a row. A later row with the same (problem, config, context) does not replace the first;
+  // see deduplicate().
+  void add(const Measurement& measurement);
+  // The same by ids of the interned values: what bulk readers use.
+  std::uint32_t intern_problem(const Problem& problem);
+  std::uint32_t intern_config(const Config& config);
+  std::uint32_t intern_context(const Context& context);
+  std::uint32_t intern_reason(const std::string& reason);
+  struct Row {
+    std::uint32_t problem = 0;
+    std::uint32_t config = 0;
+    std::uint16_t context = 0;
+    Outcome outcome = Outcome::kOk;
+    Stage stage = Stage::kNone;
+    std::uint8_t flags = 0;
+    std::uint32_t reason = 0;  // 0 is "none"
+    float time_ns = 0;         // kTimeNs; a lower bound when censored
+    float median_ns = 0;
+    float spread = 0;
+    std::uint16_t samples = 0;
+  };
+  void add_row(const Row& row) { rows_.push_back(row); }
+  // Room for `count` more rows, to be filled by a bulk reader.
+  std::span<Row> extend(std::size_t count) {
+    rows_.resize(rows_.size() + count);
+    return std::span(rows_).last(count);
+  }
+
+  [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  [[nodiscard]] std::span<const Row> rows() const { return rows_; }
+  [[nodiscard]] std::span<const Problem> problems() const { return problems_; }
+  [[nodiscard]] std::span<const Config> configs() const { return configs_; }
+  [[nodiscard]] std::span<const Context> contexts() const { return contexts_; }
+  // Reason 0 is the empty one.
+  [[nodiscard]] const std::string& reason(std::uint32_t id) const { return reasons_[id]; }
+  [[nodiscard]] std::size_t reason_count() const { return reasons_.size(); }
+  [[nodiscard]] Measurement measurement(RowIndex row) const;
+
+  // Forgets rows, metrics and samples but keeps the interned values and their numbers.
+  void drop_rows() {
+    rows_.clear();
+    extras_.clear();
+    samples_.clear();
+  }
+
+  // Metrics beyond time: sparse, by row, in row order.
+  struct ExtraMetric {
+    RowIndex row = 0;
+    MetricValue value;
+  };
+  void add_extra(ExtraMetric extra) { extras_.push_back(extra); }
+  [[nodiscard]] std::span<const ExtraMetric> extras() const { return extras_; }
+  // Per-window samples, where they were kept.
+  struct Samples {
+    RowIndex row = 0;
+    std::vector<float> values_ns;
+  };
+  void add_samples(Samples samples) { samples_.push_back(std::move(samples)); }
+  [[nodiscard]] std::span<const Samples> samples() const { return samples_; }
+
+  // What somebody else's choice takes (a vendor library's own pick), to compare with.
+  struct Baseline {
+    std::uint32_t problem = 0;
+    std::string name;  // "cublas"
+    float time_ns = 0;
+    bool operator==(const Baseline&) const = default;
+  };
+  void add_baseline(Baseline baseline) { baselines_.push_back(std::move(baseline)); }
+  [[nodiscard]] std::span<const Baseline> baselines() const { return baselines_; }
+
+  // Row indices of every problem, in row order.
+  [[nodiscard]] std::vector<std::vector<RowIndex>> rows_by_problem() const;
+  // Merges rows of the same (problem, config, context): ok beats censored beats failed; among
+  // several ok, the median of their times. Returns how many rows went away.
+  std::size_t deduplicate();
+  // Independent of row order: names what a model was trained on.
+  [[nodiscard]] Digest fingerprint() const;
+  // Appends the rows of `other`. Errors: kMismatch for another family or schema.
+  Status merge(const Dataset& other);
+  // A new data set with only the rows for which keep[problem id].
+  [[nodiscard]] Dataset filter_problems(const std::vector<bool>& keep) const;
+
+ private:
+  // Drops rows and what belongs to them; returns how many.
+  std::size_t keep_rows(const std::vector<bool>& keep);
+
+  DatasetHeader header_;
+  std::vector<Problem> problems_;
+  std::vector<Config> configs_;
+  std::vector<Context> contexts_;
+  std::vector<std::string> reasons_{std::string()};
+  std::unordered_map<Problem, std::uint32_t> problem_ids_;
+  std::unordered_map<Config, std::uint32_t> config_ids_;
+  std::unordered_map<std::string, std::uint32_t> reason_ids_;
+  std::vector<Row> rows_;
+  std::vector<ExtraMetric> extras_;
+  std::vector<Samples> samples_;
+  std::vector<Baseline> baselines_;
+};
+
+}  // namespace foretune

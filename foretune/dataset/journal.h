@@ -1,0 +1,78 @@
+// The data set file (.ftd): magic, version, header, then checksummed blocks. A journal is appended
+// row by row while measuring; seal() rewrites it as one columnar segment (interned problems,
+// configs and contexts, at most 16 bytes a row). A sealed file can be appended to again. The format
+// is described byte by byte in docs/file-formats.md.
+//
+// kill -9 at any moment loses at most the record being written: opening for append cuts off a torn
+// tail, reading ignores it and says so. Two writers on one file are refused by a lock.
+// Thread safety: a writer belongs to one thread; readers are free functions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/dataset/dataset.h"
+#include "foretune/dataset/measurement.h"
+
+namespace foretune {
+
+class JournalWriter {
+ public:
+  // Creates the file, or opens it to continue. Errors: kMismatch when an existing file has another
+  // family, schema, role or machine; kCorrupt when it is not a data set; kIo when locked.
+  static Result<std::unique_ptr<JournalWriter>> open(const std::filesystem::path& path,
+                                                     const DatasetHeader& header);
+  ~JournalWriter();
+  JournalWriter(const JournalWriter&) = delete;
+  JournalWriter& operator=(const JournalWriter&) = delete;
+
+  // One write system call: the record is in the kernel's hands when this returns.
+  Status append(const Measurement& measurement);
+  // Asks the disk to keep what was appended.
+  Status sync();
+  // Whether (problem, config, context) is in the file already.
+  [[nodiscard]] bool contains(const Problem& problem, const Config& config,
+                              const Context& context) const;
+  // Rows in the file, and bytes cut off at the end when it was opened.
+  [[nodiscard]] std::uint64_t row_count() const;
+  [[nodiscard]] std::uint64_t recovered_bytes() const;
+
+ private:
+  JournalWriter();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct ReadReport {
+  std::uint64_t rows = 0;
+  std::uint64_t torn_bytes = 0;  // ignored at the end of the file
+};
+
+// Reads a data set file, journal or sealed. Errors: kNotFound, kCorrupt with the position.
+Result<Dataset> read_dataset(const std::filesystem::path& path, ReadReport* report = nullptr);
+Result<DatasetHeader> read_dataset_header(const std::filesystem::path& path);
+// The same from memory; what the fuzzer calls.
+Result<Dataset> read_dataset_bytes(std::span<const std::byte> bytes, ReadReport* report = nullptr);
+
+struct WriteOptions {
+  bool keep_samples = true;
+};
+// Writes a sealed file through a temporary one and a rename: the old file stays until the new one
+// is complete.
+Status write_dataset(const Dataset& dataset, const std::filesystem::path& path,
+                     const WriteOptions& options = {});
+// The same in memory.
+std::vector<std::byte> dataset_bytes(const Dataset& dataset, const WriteOptions& options = {});
+// Replaces a journal by its sealed form.
+Status seal(const std::filesystem::path& path);
+
+// All data set files below a directory, sorted; or the file itself.
+Result<std::vector<std::filesystem::path>> find_datasets(const std::filesystem::path& path);
+
+}  // namespace foretune

@@ -1,0 +1,121 @@
+// One measurement: problem, config, context, outcome, metrics. Crashed, wrong and refused configs
+// are data to learn from, so they are stored like any other.
+// Thread safety: plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/hash.h"
+#include "foretune/problem/problem.h"
+#include "foretune/space/config.h"
+
+namespace foretune {
+
+// Stored in files: never renumber.
+enum class Outcome : std::uint8_t {
+  kOk = 0,
+  kCensored = 1,  // stopped early: the value is a lower bound of the time, never a time
+  kUnsupported = 2,
+  kPrepareFailed = 3,
+  kCrashed = 4,
+  kTimedOut = 5,
+  kWrongResult = 6,
+};
+std::string_view to_string(Outcome outcome);
+std::optional<Outcome> parse_outcome(std::string_view text);
+
+// Where a measurement that is not ok stopped. Stored in files: never renumber.
+enum class Stage : std::uint8_t { kNone = 0, kPrepare = 1, kBind = 2, kRun = 3, kVerify = 4 };
+std::string_view to_string(Stage stage);
+std::optional<Stage> parse_stage(std::string_view text);
+
+// Stored in files: never renumber.
+enum class MetricId : std::uint8_t {
+  kTimeNs = 0,  // minimum over the windows, per run
+  kMedianNs = 1,
+  kPackNs = 2,
+  kEnergyJ = 3,
+  kBytes = 4,
+  kQosTune = 5,
+  kQosTest = 6,
+};
+struct MetricInfo {
+  MetricId id;
+  std::string_view name;  // "time_ns"
+  std::string_view unit;
+  bool minimise;
+};
+const std::vector<MetricInfo>& metric_infos();
+const MetricInfo& metric_info(MetricId id);
+std::optional<MetricId> parse_metric(std::string_view name);
+
+struct MetricValue {
+  MetricId metric = MetricId::kTimeNs;
+  double value = 0;
+  double spread = 0;  // interquartile range of the samples over their median; 0 when unknown
+  std::uint32_t samples = 0;
+  bool operator==(const MetricValue&) const = default;
+};
+
+// What to optimise, and under which bounds.
+struct MetricBound {
+  MetricId metric = MetricId::kTimeNs;
+  double bound = 0;
+  bool relative_to_baseline = false;  // the bound is a factor of the baseline's value
+};
+struct Objective {
+  MetricId metric = MetricId::kTimeNs;
+  std::vector<MetricBound> constraints;
+  bool pareto_set = false;
+};
+
+// Stored in files: never renumber.
+enum class CacheState : std::uint8_t { kWarm = 0, kCold = 1 };
+std::string_view to_string(CacheState state);
+
+// What a time is only valid for. The identity of a context holds nothing that changes from minute
+// to minute, because measurements are resumed by (problem, config, context).
+struct Context {
+  std::uint64_t machine = 0;  // Fingerprint::digest()
+  std::string device;         // human-readable
+  std::int32_t threads = 1;   // that the kernel was allowed to use
+  CacheState cache = CacheState::kWarm;
+  std::int32_t clock_mhz = 0;  // locked clock, 0 when free-running
+  std::int32_t fidelity = 0;   // 0 is the full protocol; higher numbers are cheaper ones
+
+  [[nodiscard]] std::uint64_t hash() const;
+  [[nodiscard]] std::string text() const;
+  bool operator==(const Context&) const = default;
+};
+
+// Conditions seen while measuring, as bits of Measurement::flags. Stored in files.
+inline constexpr std::uint8_t kFlagLoaded = 1;      // other work was running
+inline constexpr std::uint8_t kFlagThrottled = 2;   // the clock was below its usual value
+inline constexpr std::uint8_t kFlagImported = 4;    // not measured by us
+inline constexpr std::uint8_t kFlagReference = 8;   // re-measured interleaved with the winner
+
+struct Measurement {
+  Problem problem;
+  Config config;
+  Context context;
+  Outcome outcome = Outcome::kOk;
+  Stage stage = Stage::kNone;
+  std::uint8_t flags = 0;
+  std::string reason;                // of an outcome that is not ok
+  std::vector<MetricValue> metrics;  // empty unless ok or censored
+  std::vector<float> samples_ns;     // optional, per window
+
+  [[nodiscard]] const MetricValue* find(MetricId metric) const;
+  bool operator==(const Measurement&) const = default;
+};
+
+// (problem, config, context): what "already measured" means.
+[[nodiscard]] std::uint64_t resume_key(const Problem& problem, const Config& config,
+                                       const Context& context);
+
+}  // namespace foretune

@@ -1,0 +1,85 @@
+// The blocks of a data set file and how values are written in them (docs/file-formats.md). Internal
+// to the module. Readers check every length, index and number before it is used.
+// Thread safety: free functions; a BlockReader belongs to one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "foretune/base/byte_io.h"
+#include "foretune/base/result.h"
+#include "foretune/dataset/dataset.h"
+
+namespace foretune::dataset_internal {
+
+inline constexpr std::array<char, 8> kMagic{'F', 'T', 'D', 'A', 'T', 'A', '\x1a', '\n'};
+inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::size_t kPreambleSize = kMagic.size() + sizeof(std::uint32_t);
+inline constexpr std::size_t kBlockHeadSize = 12;
+
+// Stored in files: never renumber. A reader refuses types it does not know: they may hold rows.
+enum class BlockType : std::uint8_t {
+  kHeader = 1,
+  kProblems = 2,
+  kConfigs = 3,
+  kContexts = 4,
+  kReasons = 5,
+  kRow = 6,
+  kSegment = 7,
+  kBaselines = 8,
+};
+
+void append_preamble(ByteWriter& out);
+void append_block(ByteWriter& out, BlockType type, std::span<const std::byte> payload);
+
+struct Block {
+  BlockType type = BlockType::kHeader;
+  std::span<const std::byte> payload;
+  std::size_t position = 0;  // of its head in the file
+};
+
+// Walks the blocks of a file. A file that ends inside a block is torn there: everything before
+// stands. A block that is whole but does not match its checksum is damage, wherever it is.
+class BlockReader {
+ public:
+  static Result<BlockReader> create(std::span<const std::byte> file);
+  // The next block; nothing at the end or at a torn tail.
+  Result<std::optional<Block>> next();
+  // Bytes from the last whole block to the end of the file.
+  [[nodiscard]] std::size_t torn_bytes() const { return file_.size() - position_; }
+  [[nodiscard]] std::size_t position() const { return position_; }
+
+ private:
+  explicit BlockReader(std::span<const std::byte> file) : file_(file), position_(kPreambleSize) {}
+  std::span<const std::byte> file_;
+  std::size_t position_;
+};
+
+void encode_header(ByteWriter& out, const DatasetHeader& header);
+Result<DatasetHeader> decode_header(std::span<const std::byte> payload);
+
+void encode_problem(ByteWriter& out, const Problem& problem);
+void encode_config(ByteWriter& out, const Config& config);
+void encode_context(ByteWriter& out, const Context& context);
+void encode_baseline(ByteWriter& out, const Dataset::Baseline& baseline);
+// Ids refer to the definitions before in the file.
+void encode_row(ByteWriter& out, const Dataset::Row& row,
+                std::span<const Dataset::ExtraMetric> extras, std::span<const float> samples_ns);
+// Rows [begin, end) of `dataset` as columns.
+void encode_segment(ByteWriter& out, const Dataset& dataset, std::size_t begin, std::size_t end,
+                    bool keep_samples);
+
+// Adds what a block holds (anything but the header) to `dataset`.
+Status decode_block(const Block& block, Dataset& dataset);
+
+// Spread and median are stored with 8 significant bits: rounded when a row enters a data set, so
+// that every format agrees to the bit.
+Dataset::Row rounded_for_storage(Dataset::Row row);
+std::uint16_t short_float(float value);
+float long_float(std::uint16_t value);
+
+}  // namespace foretune::dataset_internal
