@@ -1,0 +1,112 @@
+#include "foretune/dataset/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "foretune/dataset/split.h"
+#include "foretune/problem/gemm.h"
+
+namespace foretune {
+namespace {
+
+Problem gemm(std::int64_t m, std::int64_t n, GemmOperation operation = GemmOperation::kMm) {
+  return GemmProblem::create({.m = m, .n = n, .k = 8, .operation = operation})->to_problem();
+}
+
+DatasetHeader header() {
+  DatasetHeader out;
+  out.family = "test";
+  out.config_schema = {.name = "test", .version = 1, .parameters = {{"tile", {}}}};
+  return out;
+}
+
+Measurement timed(const Problem& problem, std::int32_t tile, double time_ns,
+                  Outcome outcome = Outcome::kOk) {
+  return {.problem = problem,
+          .config = {.schema = header().config_schema.id(), .words = {tile}},
+          .context = {.machine = 1, .device = "cpu"},
+          .outcome = outcome,
+          .reason = outcome == Outcome::kCrashed ? "signal 11" : "",
+          .metrics = outcome == Outcome::kCrashed
+                         ? std::vector<MetricValue>{}
+                         : std::vector<MetricValue>{{MetricId::kTimeNs, time_ns, 0.01, 5}},
+          .samples_ns = {}};
+}
+
+TEST(Dataset, DeduplicateTakesTheMedianAndPrefersOkOverCensoredOverFailed) {
+  Dataset dataset(header());
+  for (const double time_ns : {100.0, 300.0, 120.0}) {
+    dataset.add(timed(gemm(1, 1), 4, time_ns));
+  }
+  dataset.add(timed(gemm(1, 1), 8, 70, Outcome::kCensored));
+  dataset.add(timed(gemm(1, 1), 8, 50));
+  dataset.add(timed(gemm(1, 1), 16, 0, Outcome::kCrashed));
+  dataset.add(timed(gemm(1, 1), 16, 40, Outcome::kCensored));
+  dataset.add(timed(gemm(1, 1), 16, 60, Outcome::kCensored));
+  EXPECT_EQ(dataset.deduplicate(), 5U);
+  ASSERT_EQ(dataset.size(), 3U);
+  EXPECT_EQ(dataset.rows()[0].time_ns, 120.0F);
+  EXPECT_EQ(dataset.rows()[1].outcome, Outcome::kOk);
+  EXPECT_EQ(dataset.rows()[1].time_ns, 50.0F);
+  EXPECT_EQ(dataset.rows()[2].outcome, Outcome::kCensored);
+  EXPECT_EQ(dataset.rows()[2].time_ns, 60.0F);
+}
+
+TEST(Dataset, FingerprintIgnoresOrderAndNothingElse) {
+  Dataset forwards(header());
+  Dataset backwards(header());
+  for (int i = 0; i < 10; ++i) {
+    forwards.add(timed(gemm(1 + i, 2), 4, 100 + i));
+    backwards.add(timed(gemm(10 - i, 2), 4, 109 - i));
+  }
+  EXPECT_EQ(forwards.fingerprint(), backwards.fingerprint());
+  forwards.add(timed(gemm(50, 2), 4, 100));
+  backwards.add(timed(gemm(50, 2), 4, 101));
+  EXPECT_NE(forwards.fingerprint(), backwards.fingerprint());
+}
+
+TEST(Dataset, MergeRenumbersAndFilterKeepsWholeProblems) {
+  Dataset a(header());
+  Dataset b(header());
+  a.add(timed(gemm(1, 1), 4, 10));
+  b.add(timed(gemm(2, 2), 8, 20));
+  b.add(timed(gemm(1, 1), 8, 30));
+  b.add_baseline({.problem = 0, .name = "vendor", .time_ns = 15});
+  ASSERT_TRUE(a.merge(b));
+  EXPECT_EQ(a.size(), 3U);
+  EXPECT_EQ(a.problems().size(), 2U);
+  ASSERT_EQ(a.baselines().size(), 1U);
+  EXPECT_EQ(a.problems()[a.baselines()[0].problem], gemm(2, 2));
+  const Dataset only_first = a.filter_problems({true, false});
+  EXPECT_EQ(only_first.size(), 2U);
+  EXPECT_TRUE(only_first.baselines().empty());
+  DatasetHeader other = header();
+  other.config_schema.version = 2;
+  EXPECT_EQ(a.merge(Dataset(other)).error().code, ErrorCode::kMismatch);
+}
+
+TEST(Split, GroupsStayTogetherAndFoldsAreEven) {
+  std::vector<Problem> problems;
+  for (int i = 0; i < 60; ++i) {
+    problems.push_back(gemm(1 + i / 2, 4, i % 2 == 0 ? GemmOperation::kMm : GemmOperation::kAddmm));
+  }
+  Rng rng(4);
+  const std::vector<std::uint32_t> folds = group_folds(problems, 5, rng);
+  std::vector<int> count(5, 0);
+  for (std::size_t i = 0; i < problems.size(); i += 2) {
+    EXPECT_EQ(folds[i], folds[i + 1]);
+  }
+  for (const std::uint32_t fold : folds) {
+    ASSERT_LT(fold, 5U);
+    ++count[fold];
+  }
+  for (const int problems_in_fold : count) {
+    EXPECT_EQ(problems_in_fold, 12);
+  }
+  Rng again(4);
+  EXPECT_EQ(folds, group_folds(problems, 5, again));
+}
+
+}  // namespace
+}  // namespace foretune

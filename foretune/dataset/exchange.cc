@@ -1,0 +1,154 @@
+#include "foretune/dataset/exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "foretune/base/file.h"
+#include "foretune/base/text.h"
+#include "foretune/dataset/exchange_io.h"
+#include "foretune/dataset/exchange_json.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/dataset/records.h"
+
+namespace foretune {
+
+using dataset_internal::Json;
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kFormats{"foretune", "csv",        "json",
+                                                   "msgpack",  "diode-json", "diode-msgpack"};
+
+bool is_msgpack(ExchangeFormat format) {
+  return format == ExchangeFormat::kMsgpack || format == ExchangeFormat::kDiodeMsgpack;
+}
+
+Result<ExchangeFormat> detect_bytes(std::span<const std::byte> bytes) {
+  using dataset_internal::kMagic;
+  if (bytes.size() >= kMagic.size() &&
+      std::equal(kMagic.begin(), kMagic.end(), dataset_internal::text_of(bytes).begin())) {
+    return ExchangeFormat::kForetune;
+  }
+  if (bytes.empty()) {
+    return fail(ErrorCode::kCorrupt, "the file is empty");
+  }
+  const auto first = static_cast<unsigned>(bytes[0]);
+  // A MessagePack map; no text begins with such a byte.
+  if ((first >= 0x80 && first <= 0x8f) || first == 0xde || first == 0xdf) {
+    return ExchangeFormat::kMsgpack;
+  }
+  const std::string_view head = trim(dataset_internal::text_of(bytes).substr(0, 4096));
+  if (!head.empty() && head.front() == '{') {
+    return ExchangeFormat::kJson;
+  }
+  if (head.find(',') != std::string_view::npos) {
+    return ExchangeFormat::kCsv;
+  }
+  return fail(ErrorCode::kCorrupt, "this is none of the known formats (.ftd, CSV, JSON, MessagePack)");
+}
+
+}  // namespace
+
+std::string_view to_string(ExchangeFormat format) {
+  return kFormats.at(static_cast<std::size_t>(format));
+}
+
+Result<ExchangeFormat> parse_exchange_format(std::string_view name) {
+  for (std::size_t i = 0; i < kFormats.size(); ++i) {
+    if (kFormats.at(i) == name) {
+      return static_cast<ExchangeFormat>(i);
+    }
+  }
+  return fail(ErrorCode::kInvalidArgument, "'", name.substr(0, 40), "' is not a format (",
+              join({kFormats.begin(), kFormats.end()}, ", "), ")");
+}
+
+Result<ExchangeFormat> detect_format(const std::filesystem::path& path) {
+  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
+  auto format = detect_bytes(bytes);
+  if (!format) {
+    return fail_because(format.error(), path.string());
+  }
+  return format;
+}
+
+Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeFormat format,
+                                  ImportReport* report) {
+  FORETUNE_TRY(const Json document,
+               dataset_internal::parse_document(bytes, is_msgpack(format)));
+  if (dataset_internal::is_own_document(document)) {
+    return dataset_internal::import_own_document(document, report);
+  }
+  if (dataset_internal::is_diode_document(document)) {
+    return dataset_internal::import_diode_document(document, report);
+  }
+  return fail(ErrorCode::kCorrupt, "the document is neither a foretune nor a torch-diode data set");
+}
+
+Result<Dataset> import_dataset(const std::filesystem::path& path,
+                               std::optional<ExchangeFormat> format, ImportReport* report) {
+  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
+  const auto imported = [&]() -> Result<Dataset> {
+    if (!format) {
+      FORETUNE_TRY(format, detect_bytes(bytes));
+    }
+    switch (*format) {
+      case ExchangeFormat::kForetune: {
+        ReadReport read;
+        FORETUNE_TRY(Dataset dataset, read_dataset_bytes(bytes, &read));
+        if (report != nullptr) {
+          *report = {.rows_read = read.rows, .rows_kept = read.rows, .dropped = {}};
+        }
+        return dataset;
+      }
+      case ExchangeFormat::kCsv: {
+        DatasetHeader header;
+        header.family = "recorded";
+        return import_csv_text(dataset_internal::text_of(bytes), header, report);
+      }
+      default:
+        return import_json_bytes(bytes, *format, report);
+    }
+  };
+  auto dataset = imported();
+  if (!dataset) {
+    return fail_because(dataset.error(), path.string());
+  }
+  return dataset;
+}
+
+namespace {
+
+Status write_document(const Json& document, const std::filesystem::path& path, bool msgpack) {
+  if (msgpack) {
+    const std::vector<std::uint8_t> bytes = Json::to_msgpack(document);
+    return write_file_atomically(path, std::as_bytes(std::span(bytes)));
+  }
+  return write_text_file_atomically(
+      path, document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace
+
+Status export_dataset(const Dataset& dataset, const std::filesystem::path& path,
+                      ExchangeFormat format) {
+  switch (format) {
+    case ExchangeFormat::kForetune:
+      return write_dataset(dataset, path);
+    case ExchangeFormat::kCsv:
+      return export_csv(dataset, path);
+    case ExchangeFormat::kJson:
+    case ExchangeFormat::kMsgpack:
+      return write_document(dataset_internal::export_own_document(dataset), path,
+                            is_msgpack(format));
+    case ExchangeFormat::kDiodeJson:
+    case ExchangeFormat::kDiodeMsgpack: {
+      FORETUNE_TRY(const Json document, dataset_internal::export_diode_document(dataset));
+      return write_document(document, path, is_msgpack(format));
+    }
+  }
+  return fail(ErrorCode::kInvalidArgument, "unknown format");
+}
+
+}  // namespace foretune
