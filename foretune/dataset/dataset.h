@@ -1,13 +1,6 @@
-// Measurements in memory with problems, configs, contexts and reasons interned: what trainers and
-// evaluators read.
-//
-//   FORETUNE_TRY(const Dataset dataset, read_dataset("h200.ftd"));
-//   for (const Dataset::Row& row : dataset.rows()) {
-//     use(dataset.problems()[row.problem], dataset.configs()[row.config], row.time_ns);
-//   }
-//
+// Measurements in memory, by columns, with problems, configs and contexts interned: what trainers
+// and evaluators read. 10 million rows take about 300 MB.
 // Thread safety: const members may be called from several threads.
-// Cost: a row takes 32 bytes, so 10 million take 320 MB; add() allocates only for new values.
 #pragma once
 
 #include <cstddef>
@@ -46,9 +39,6 @@ struct DatasetHeader {
 
 using RowIndex = std::uint32_t;
 
-// Longer reasons (a compiler's whole output) are cut: they are for reading, not for keeping.
-inline constexpr std::size_t kMaxReasonBytes = 4096;
-
 class Dataset {
  public:
   explicit Dataset(DatasetHeader header) : header_(std::move(header)) {}
@@ -57,11 +47,9 @@ class Dataset {
   DatasetHeader& mutable_header() { return header_; }
 
   // Adds a row. A later row with the same (problem, config, context) does not replace the first;
-  // see deduplicate(). Median and spread of the time are kept in 16 bits each (quantise.h), here
-  // as in every file, so that what is read back equals what was added.
+  // see deduplicate().
   void add(const Measurement& measurement);
-  // The same by ids of the interned values: what bulk readers use. Reasons are cut at
-  // kMaxReasonBytes. At most 65,534 contexts.
+  // The same by ids of the interned values: what bulk readers use.
   std::uint32_t intern_problem(const Problem& problem);
   std::uint32_t intern_config(const Config& config);
   std::uint32_t intern_context(const Context& context);
@@ -96,7 +84,6 @@ class Dataset {
   // Reason 0 is the empty one.
   [[nodiscard]] const std::string& reason(std::uint32_t id) const { return reasons_[id]; }
   [[nodiscard]] std::size_t reason_count() const { return reasons_.size(); }
-  [[nodiscard]] std::size_t reason_count() const { return reasons_.size(); }
   [[nodiscard]] Measurement measurement(RowIndex row) const;
 
   // Forgets rows, metrics and samples but keeps the interned values and their numbers.
@@ -113,11 +100,10 @@ class Dataset {
   };
   void add_extra(ExtraMetric extra) { extras_.push_back(extra); }
   [[nodiscard]] std::span<const ExtraMetric> extras() const { return extras_; }
-  // Per-window samples, where they were kept; in ascending order of rows, at most one entry each.
+  // Per-window samples, where they were kept.
   struct Samples {
     RowIndex row = 0;
     std::vector<float> values_ns;
-    bool operator==(const Samples&) const = default;
   };
   void add_samples(Samples samples) { samples_.push_back(std::move(samples)); }
   [[nodiscard]] std::span<const Samples> samples() const { return samples_; }
@@ -135,10 +121,9 @@ class Dataset {
   // Row indices of every problem, in row order.
   [[nodiscard]] std::vector<std::vector<RowIndex>> rows_by_problem() const;
   // Merges rows of the same (problem, config, context): ok beats censored beats failed; among
-  // several ok, the median of their times; of several bounds the highest. Baselines of the same
-  // problem and name are merged by their median. Returns how many rows went away.
+  // several ok, the median of their times. Returns how many rows went away.
   std::size_t deduplicate();
-  // Independent of the order of rows: names what a model was trained on.
+  // Independent of row order: names what a model was trained on.
   [[nodiscard]] Digest fingerprint() const;
   // Appends the rows of `other`. Errors: kMismatch for another family or schema.
   Status merge(const Dataset& other);
@@ -148,7 +133,6 @@ class Dataset {
  private:
   // Drops rows and what belongs to them; returns how many.
   std::size_t keep_rows(const std::vector<bool>& keep);
-  void deduplicate_baselines();
 
   DatasetHeader header_;
   std::vector<Problem> problems_;
