@@ -1,122 +1,194 @@
 #include "foretune/dataset/journal.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <unordered_map>
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
-#include "foretune/base/text.h"
-#include "foretune/dataset/ftd_file.h"
-#include "foretune/dataset/ftd_format.h"
-#include "foretune/dataset/ftd_rows.h"
+#include "foretune/base/check.h"
+#include "foretune/base/file.h"
+#include "foretune/dataset/records.h"
 
 namespace foretune {
+
+using dataset_internal::append_block;
+using dataset_internal::append_preamble;
+using dataset_internal::Block;
+using dataset_internal::BlockReader;
+using dataset_internal::BlockType;
+using dataset_internal::kPreambleSize;
+
 namespace {
 
-// A set of numbers by open addressing: 16 bytes an entry or less, where a node-based one takes 40.
-class NumberSet {
- public:
-  NumberSet() : slots_(64, kFree) {}
+// Rows of one segment: bounds the memory of a reader and what one damaged block can cost.
+constexpr std::size_t kSegmentRows = std::size_t{1} << 20U;
 
-  void insert(std::uint64_t number) {
-    if (2 * (size_ + 1) > slots_.size()) {
-      grow();
+std::string last_error() { return std::generic_category().message(errno); }
+
+class FileLock {
+ public:
+  FileLock() = default;
+  FileLock(FileLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  FileLock& operator=(FileLock&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  ~FileLock() {
+    if (file_ >= 0) {
+      ::close(file_);
     }
-    std::uint64_t& slot = slots_[find(slots_, number)];
-    size_ += slot == kFree ? 1U : 0U;
-    slot = number;
   }
-  [[nodiscard]] bool contains(std::uint64_t number) const {
-    return slots_[find(slots_, number)] == number;
+
+  static Result<FileLock> open(const std::filesystem::path& path, int flags) {
+    FileLock lock;
+    lock.file_ = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+    if (lock.file_ < 0) {
+      return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot open ",
+                  path.string(), ": ", last_error());
+    }
+    if (::flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
+      return fail(ErrorCode::kIo, path.string(), " is being written by another process");
+    }
+    return lock;
   }
+  [[nodiscard]] int get() const { return file_; }
 
  private:
-  // No pair of ids: there are fewer than 2^32 - 1 of each.
-  static constexpr std::uint64_t kFree = ~std::uint64_t{0};
-
-  // The slot of the number, or the free one where it belongs.
-  static std::size_t find(const std::vector<std::uint64_t>& slots, std::uint64_t number) {
-    std::size_t slot = mix64(number) & (slots.size() - 1);
-    while (slots[slot] != kFree && slots[slot] != number) {
-      slot = (slot + 1) & (slots.size() - 1);
-    }
-    return slot;
-  }
-  void grow() {
-    std::vector<std::uint64_t> bigger(2 * slots_.size(), kFree);
-    for (const std::uint64_t number : slots_) {
-      if (number != kFree) {
-        bigger[find(bigger, number)] = number;
-      }
-    }
-    slots_ = std::move(bigger);
-  }
-
-  std::vector<std::uint64_t> slots_;
-  std::size_t size_ = 0;
+  int file_ = -1;
 };
 
-std::uint64_t pair_of(std::uint32_t problem, std::uint32_t config) {
-  return std::uint64_t{problem} << 32U | config;
+struct Loaded {
+  Dataset dataset;
+  std::size_t good_bytes = 0;
+};
+
+Result<DatasetHeader> read_header_block(BlockReader& reader) {
+  FORETUNE_TRY(const std::optional<Block> block, reader.next());
+  if (!block) {
+    return fail(ErrorCode::kCorrupt, "the file ends before its header is complete");
+  }
+  if (block->type != BlockType::kHeader) {
+    return fail(ErrorCode::kCorrupt, "the first block is not a header");
+  }
+  return dataset_internal::decode_header(block->payload);
 }
 
-Status check_same(const DatasetHeader& existing, const DatasetHeader& wanted) {
-  if (existing.family != wanted.family) {
-    return fail(ErrorCode::kMismatch, "it holds measurements of family '", existing.family,
-                "', not of '", wanted.family, "'");
+Result<Loaded> load(std::span<const std::byte> bytes) {
+  FORETUNE_TRY(BlockReader reader, BlockReader::create(bytes));
+  FORETUNE_TRY(DatasetHeader header, read_header_block(reader));
+  Loaded loaded{Dataset(std::move(header)), 0};
+  while (true) {
+    FORETUNE_TRY(const std::optional<Block> block, reader.next());
+    if (!block) {
+      loaded.good_bytes = reader.position();
+      return loaded;
+    }
+    FORETUNE_TRY_STATUS(dataset_internal::decode_block(*block, loaded.dataset));
   }
-  if (existing.problem_type != wanted.problem_type) {
-    return fail(ErrorCode::kMismatch, "it holds problems of another type");
+}
+
+Status check_same(const DatasetHeader& in_file, const DatasetHeader& wanted) {
+  if (in_file.family != wanted.family) {
+    return fail(ErrorCode::kMismatch, "it holds measurements of family '", in_file.family,
+                "', not '", wanted.family, "'");
   }
-  if (existing.config_schema != wanted.config_schema) {
-    return fail(ErrorCode::kMismatch, "its configs are of schema ", existing.config_schema.name,
-                " v", existing.config_schema.version, ", not of this ", wanted.config_schema.name,
-                " v", wanted.config_schema.version);
+  if (in_file.config_schema != wanted.config_schema) {
+    return fail(ErrorCode::kMismatch, "its configs have another schema (", in_file.config_schema.name,
+                " v", in_file.config_schema.version, ") than this version of the family (",
+                wanted.config_schema.name, " v", wanted.config_schema.version, ")");
   }
-  if (existing.role != wanted.role) {
-    return fail(ErrorCode::kMismatch, "it is a ", to_string(existing.role), " set, not a ",
+  if (in_file.role != wanted.role) {
+    return fail(ErrorCode::kMismatch, "it is a ", to_string(in_file.role), " set, not a ",
                 to_string(wanted.role), " set");
   }
-  if (existing.fingerprint.digest() != wanted.fingerprint.digest()) {
+  if (in_file.fingerprint.digest() != wanted.fingerprint.digest()) {
     return fail(ErrorCode::kMismatch, "it was measured on another machine (",
-                existing.fingerprint.device, ", ", existing.fingerprint.hardware.text(), ")");
+                in_file.fingerprint.device, ")");
   }
   return {};
 }
 
-Status check_samples(std::span<const float> samples) {
-  // The comparison is false for what is not a number, too.
-  if (samples.empty() || !std::all_of(samples.begin(), samples.end(), [](float value) {
-        return std::abs(value) <= ftd::kMaxTimeNs;
-      })) {
-    return fail(ErrorCode::kInvalidArgument, "a sample of the time is not a finite number");
+template <class Items, class Encode>
+void append_definitions(ByteWriter& out, BlockType type, const Items& items, std::size_t first,
+                        const Encode& encode) {
+  if (items.size() <= first) {
+    return;
   }
-  return {};
+  ByteWriter payload;
+  for (std::size_t i = first; i < items.size(); ++i) {
+    encode(payload, items[i]);
+  }
+  append_block(out, type, payload.bytes());
 }
 
 }  // namespace
 
 struct JournalWriter::State {
-  State(ftd::LockedFile opened, DatasetHeader header)
-      : file(std::move(opened)), schema_id(header.config_schema.id()), interned(std::move(header)) {}
-
-  void remember(const Dataset::Row& row) {
-    if (seen.size() <= row.context) {
-      seen.resize(row.context + std::size_t{1});
-    }
-    seen[row.context].insert(pair_of(row.problem, row.config));
-  }
-
-  ftd::LockedFile file;
-  std::uint64_t schema_id = 0;
-  // The interned values of the file; between calls it has no rows. What lies behind `written` was
-  // interned for a record that did not reach the file.
-  Dataset interned;
-  ftd::Watermark written;
-  std::vector<NumberSet> seen;  // by context: (problem, config)
-  std::unordered_map<Problem, std::uint32_t> problem_ids;
-  std::unordered_map<Config, std::uint32_t> config_ids;
+  explicit State(DatasetHeader header) : tables(std::move(header)) {}
+  FileLock file;
+  std::filesystem::path path;
+  Dataset tables;  // interned definitions as the file numbers them; its rows are only the newest
+  std::unordered_set<std::uint64_t> keys;
   std::uint64_t rows = 0;
   std::uint64_t recovered_bytes = 0;
+  bool broken = false;  // a write failed half way: the file's end is not known any more
+
+  Status write(std::span<const std::byte> bytes) {
+    if (broken) {
+      return fail(ErrorCode::kIo, path.string(), ": an earlier write failed");
+    }
+    while (true) {
+      const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+      if (written == static_cast<ssize_t>(bytes.size())) {
+        return {};
+      }
+      if (written < 0 && errno == EINTR) {
+        continue;
+      }
+      // A partial record is what a reader takes for a torn tail; nothing may follow it.
+      broken = true;
+      return fail(ErrorCode::kIo, "cannot write ", path.string(), ": ",
+                  written < 0 ? last_error() : std::string("the disk is full"));
+    }
+  }
+
+  Status begin_file(const DatasetHeader& header) {
+    ByteWriter out;
+    append_preamble(out);
+    ByteWriter payload;
+    dataset_internal::encode_header(payload, header);
+    append_block(out, BlockType::kHeader, payload.bytes());
+    return write(out.bytes());
+  }
+
+  Status continue_file(const DatasetHeader& header, std::span<const std::byte> bytes) {
+    FORETUNE_TRY(Loaded loaded, load(bytes));
+    FORETUNE_TRY_STATUS(check_same(loaded.dataset.header(), header));
+    recovered_bytes = bytes.size() - loaded.good_bytes;
+    if (recovered_bytes > 0 &&
+        ::ftruncate(file.get(), static_cast<off_t>(loaded.good_bytes)) != 0) {
+      return fail(ErrorCode::kIo, "cannot cut off its torn end: ", last_error());
+    }
+    if (::lseek(file.get(), 0, SEEK_END) < 0) {
+      return fail(ErrorCode::kIo, "cannot go to its end: ", last_error());
+    }
+    tables = std::move(loaded.dataset);
+    rows = tables.size();
+    keys.reserve(2 * tables.size());
+    for (const Dataset::Row& row : tables.rows()) {
+      keys.insert(resume_key(tables.problems()[row.problem], tables.configs()[row.config],
+                             tables.contexts()[row.context]));
+    }
+    tables.drop_rows();
+    return {};
+  }
 };
 
 JournalWriter::JournalWriter() = default;
@@ -124,126 +196,187 @@ JournalWriter::~JournalWriter() = default;
 
 Result<std::unique_ptr<JournalWriter>> JournalWriter::open(const std::filesystem::path& path,
                                                            const DatasetHeader& header) {
-  FORETUNE_TRY(const std::vector<std::byte> new_header, ftd::encode_file_header(header));
-  FORETUNE_TRY(ftd::LockedFile file, ftd::LockedFile::open(path, ftd::LockedFile::Mode::kCreate));
-  FORETUNE_TRY(std::vector<std::byte> bytes, file.read_all());
-  auto existing = ftd::decode_file_header(bytes);
-  if (!existing) {
-    return fail_because(existing.error(), path.string());
-  }
   std::unique_ptr<JournalWriter> writer(new JournalWriter());
-  if (!existing->header) {
-    // New, or killed before its header was complete: there is nothing to lose.
-    const std::uint64_t recovered = file.size();
-    FORETUNE_TRY_STATUS(file.truncate(0));
-    FORETUNE_TRY_STATUS(file.append(new_header));
-    FORETUNE_TRY_STATUS(file.sync());
-    writer->state_ = std::make_unique<State>(std::move(file), header);
-    writer->state_->recovered_bytes = recovered;
+  writer->state_ = std::make_unique<State>(header);
+  State& state = *writer->state_;
+  state.path = path;
+  FORETUNE_TRY(state.file, FileLock::open(path, O_RDWR | O_CREAT));
+  FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
+  // A run killed while it wrote the very first block leaves a beginning without content.
+  ByteWriter preamble;
+  append_preamble(preamble);
+  const std::size_t common = std::min(bytes.size(), preamble.size());
+  const bool begun_only =
+      std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(common),
+                 preamble.bytes().begin()) &&
+      [&] {
+        if (bytes.size() < preamble.size()) {
+          return true;
+        }
+        auto reader = BlockReader::create(bytes);
+        if (!reader) {
+          return false;
+        }
+        const auto first = reader->next();
+        return first && !*first;
+      }();
+  if (begun_only) {
+    state.recovered_bytes = bytes.size();
+    if (::ftruncate(state.file.get(), 0) != 0) {
+      return fail(ErrorCode::kIo, "cannot empty ", path.string(), ": ", last_error());
+    }
+    FORETUNE_TRY_STATUS(state.begin_file(header));
     return writer;
   }
-  if (const Status same = check_same(*existing->header, header); !same) {
-    return fail_because(same.error(), path.string(), " cannot be continued");
+  if (const Status continued = state.continue_file(header, bytes); !continued) {
+    return fail_because(continued.error(), "cannot continue ", path.string());
   }
-  ReadReport report;
-  auto dataset = read_dataset_bytes(bytes, &report);
-  if (!dataset) {
-    return fail_because(dataset.error(), path.string());
-  }
-  if (report.torn_bytes > 0) {
-    FORETUNE_TRY_STATUS(file.truncate(file.size() - report.torn_bytes));
-  }
-  writer->state_ = std::make_unique<State>(std::move(file), *existing->header);
-  State& state = *writer->state_;
-  state.recovered_bytes = report.torn_bytes;
-  state.rows = dataset->size();
-  for (const Dataset::Row& row : dataset->rows()) {
-    state.remember(row);
-  }
-  dataset->clear_rows();
-  state.interned = *std::move(dataset);
-  state.written = ftd::Watermark::of(state.interned);
   return writer;
 }
 
 Status JournalWriter::append(const Measurement& measurement) {
-  State& state = *state_;
-  const DatasetHeader& header = state.interned.header();
-  FORETUNE_TRY_STATUS(ftd::check_problem(header, measurement.problem));
-  FORETUNE_TRY_STATUS(ftd::check_config(header, state.schema_id, measurement.config));
-  FORETUNE_TRY_STATUS(ftd::check_context(measurement.context));
-  if (!measurement.samples_ns.empty()) {
-    FORETUNE_TRY_STATUS(check_samples(measurement.samples_ns));
+  Dataset& tables = state_->tables;
+  const std::size_t problems = tables.problems().size();
+  const std::size_t configs = tables.configs().size();
+  const std::size_t contexts = tables.contexts().size();
+  const std::size_t reasons = tables.reason_count();
+  tables.add(measurement);
+
+  ByteWriter out;
+  append_definitions(out, BlockType::kProblems, tables.problems(), problems,
+                     &dataset_internal::encode_problem);
+  append_definitions(out, BlockType::kConfigs, tables.configs(), configs,
+                     &dataset_internal::encode_config);
+  append_definitions(out, BlockType::kContexts, tables.contexts(), contexts,
+                     &dataset_internal::encode_context);
+  if (tables.reason_count() > reasons) {
+    ByteWriter payload;
+    payload.put_string(measurement.reason);
+    append_block(out, BlockType::kReasons, payload.bytes());
   }
-  if (state.rows >= ftd::kMaxRows ||
-      state.interned.contexts().size() >= ftd::kMaxContexts) {
-    return fail(ErrorCode::kUnsupported, "the file is full; begin another one");
-  }
-  state.interned.clear_rows();
-  state.interned.add(measurement);
-  const Dataset::Row row = state.interned.rows()[0];
-  FORETUNE_TRY_STATUS(ftd::check_row(row));
-  for (const Dataset::ExtraMetric& extra : state.interned.extras()) {
-    FORETUNE_TRY_STATUS(ftd::check_extra(extra.value));
-  }
-  const std::vector<std::byte> payload = ftd::encode_row(state.interned, state.written);
-  if (payload.size() > ftd::kMaxBlockBytes) {
-    return fail(ErrorCode::kInvalidArgument, "the measurement takes ", payload.size(), " bytes");
-  }
-  FORETUNE_TRY_STATUS(
-      state.file.append(ftd::encode_block(ftd::BlockKind::kRow, 1, payload)));
-  state.written = ftd::Watermark::of(state.interned);
-  state.remember(row);
-  ++state.rows;
+  ByteWriter payload;
+  dataset_internal::encode_row(payload, tables.rows().back(), tables.extras(),
+                               measurement.samples_ns);
+  append_block(out, BlockType::kRow, payload.bytes());
+  tables.drop_rows();
+  FORETUNE_TRY_STATUS(state_->write(out.bytes()));
+  ++state_->rows;
+  state_->keys.insert(
+      resume_key(measurement.problem, measurement.config, measurement.context));
   return {};
 }
 
-Status JournalWriter::sync() { return state_->file.sync(); }
+Status JournalWriter::sync() {
+  if (::fsync(state_->file.get()) != 0) {
+    return fail(ErrorCode::kIo, "cannot write ", state_->path.string(), " to disk: ", last_error());
+  }
+  return {};
+}
 
 bool JournalWriter::contains(const Problem& problem, const Config& config,
                              const Context& context) const {
-  const Dataset& known = state_->interned;
-  const std::optional<std::uint32_t> problem_id = known.find_problem(problem);
-  const std::optional<std::uint32_t> config_id = known.find_config(config);
-  const std::optional<std::uint32_t> context_id = known.find_context(context);
-  return problem_id && config_id && context_id && *context_id < state_->seen.size() &&
-         state_->seen[*context_id].contains(pair_of(*problem_id, *config_id));
+  return state_->keys.contains(resume_key(problem, config, context));
 }
 
 std::uint64_t JournalWriter::row_count() const { return state_->rows; }
 std::uint64_t JournalWriter::recovered_bytes() const { return state_->recovered_bytes; }
 
 Result<Dataset> read_dataset_bytes(std::span<const std::byte> bytes, ReadReport* report) {
-  FORETUNE_TRY(ftd::FileHeader header, ftd::decode_file_header(bytes));
-  if (!header.header) {
-    return fail(ErrorCode::kCorrupt, "the file ends inside its header and holds no measurements");
-  }
-  FORETUNE_TRY(const ftd::BlockList list, ftd::list_blocks(bytes, header.bytes));
-  Dataset dataset(*std::move(header.header));
-  dataset.reserve(list.rows);
-  for (const ftd::Block& block : list.blocks) {
-    if (crc32c(block.payload) != block.checksum) {
-      return fail(ErrorCode::kCorrupt, "the checksum of the block at byte ", block.position,
-                  " does not match");
-    }
-    if (const Status status = ftd::decode_block(block, dataset); !status) {
-      return fail_because(status.error(), "block at byte ", block.position);
-    }
-  }
+  FORETUNE_TRY(Loaded loaded, load(bytes));
   if (report != nullptr) {
-    report->rows = list.rows;
-    report->torn_bytes = bytes.size() - list.end;
+    report->rows = loaded.dataset.size();
+    report->torn_bytes = bytes.size() - loaded.good_bytes;
   }
-  return dataset;
+  return std::move(loaded.dataset);
 }
 
 Result<Dataset> read_dataset(const std::filesystem::path& path, ReadReport* report) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
-  auto dataset = read_dataset_bytes(bytes, report);
+  FORETUNE_TRY(const MappedFile file, MappedFile::open(path));
+  auto dataset = read_dataset_bytes(file.bytes(), report);
   if (!dataset) {
     return fail_because(dataset.error(), path.string());
   }
   return dataset;
+}
+
+Result<DatasetHeader> read_dataset_header(const std::filesystem::path& path) {
+  FORETUNE_TRY(const MappedFile file, MappedFile::open(path));
+  const auto header = [&]() -> Result<DatasetHeader> {
+    FORETUNE_TRY(BlockReader reader, BlockReader::create(file.bytes()));
+    return read_header_block(reader);
+  }();
+  if (!header) {
+    return fail_because(header.error(), path.string());
+  }
+  return header;
+}
+
+std::vector<std::byte> dataset_bytes(const Dataset& dataset, const WriteOptions& options) {
+  ByteWriter out;
+  append_preamble(out);
+  ByteWriter header;
+  dataset_internal::encode_header(header, dataset.header());
+  append_block(out, BlockType::kHeader, header.bytes());
+  append_definitions(out, BlockType::kProblems, dataset.problems(), 0,
+                     &dataset_internal::encode_problem);
+  append_definitions(out, BlockType::kConfigs, dataset.configs(), 0,
+                     &dataset_internal::encode_config);
+  append_definitions(out, BlockType::kContexts, dataset.contexts(), 0,
+                     &dataset_internal::encode_context);
+  ByteWriter reasons;
+  for (std::uint32_t i = 1; i < dataset.reason_count(); ++i) {
+    reasons.put_string(dataset.reason(i));
+  }
+  if (reasons.size() > 0) {
+    append_block(out, BlockType::kReasons, reasons.bytes());
+  }
+  append_definitions(out, BlockType::kBaselines, dataset.baselines(), 0,
+                     &dataset_internal::encode_baseline);
+  for (std::size_t begin = 0; begin < dataset.size(); begin += kSegmentRows) {
+    ByteWriter payload;
+    dataset_internal::encode_segment(payload, dataset, begin,
+                                     std::min(dataset.size(), begin + kSegmentRows),
+                                     options.keep_samples);
+    append_block(out, BlockType::kSegment, payload.bytes());
+  }
+  return out.take();
+}
+
+Status write_dataset(const Dataset& dataset, const std::filesystem::path& path,
+                     const WriteOptions& options) {
+  return write_file_atomically(path, dataset_bytes(dataset, options));
+}
+
+Status seal(const std::filesystem::path& path) {
+  FORETUNE_TRY(const FileLock lock, FileLock::open(path, O_RDWR));
+  FORETUNE_TRY(const Dataset dataset, read_dataset(path));
+  return write_dataset(dataset, path);
+}
+
+Result<std::vector<std::filesystem::path>> find_datasets(const std::filesystem::path& path) {
+  std::error_code error;
+  std::vector<std::filesystem::path> files;
+  if (!std::filesystem::exists(path, error)) {
+    return fail(ErrorCode::kNotFound, path.string(), " does not exist");
+  }
+  if (!std::filesystem::is_directory(path, error)) {
+    files.push_back(path);
+    return files;
+  }
+  for (auto it = std::filesystem::recursive_directory_iterator(path, error);
+       !error && it != std::filesystem::recursive_directory_iterator(); it.increment(error)) {
+    if (it->is_regular_file(error) && it->path().extension() == ".ftd") {
+      files.push_back(it->path());
+    }
+  }
+  if (error) {
+    return fail(ErrorCode::kIo, "cannot list ", path.string(), ": ", error.message());
+  }
+  if (files.empty()) {
+    return fail(ErrorCode::kNotFound, "there is no data set (.ftd) below ", path.string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 }  // namespace foretune

@@ -1,18 +1,11 @@
 // The data set file (.ftd): magic, version, header, then checksummed blocks. A journal is appended
-// row by row while measuring; seal() rewrites it by columns in segments of a million rows (interned
-// problems, configs and contexts, at most 16 bytes a row). A sealed file can be appended to again.
-// The format is described byte by byte in docs/file-formats.md.
-//
-//   FORETUNE_TRY(auto journal, JournalWriter::open("h200.ftd", header));
-//   if (!journal->contains(problem, config, context)) {
-//     FORETUNE_TRY_STATUS(journal->append(measurement));
-//   }
+// row by row while measuring; seal() rewrites it as one columnar segment (interned problems,
+// configs and contexts, at most 16 bytes a row). A sealed file can be appended to again. The format
+// is described byte by byte in docs/file-formats.md.
 //
 // kill -9 at any moment loses at most the record being written: opening for append cuts off a torn
-// tail, reading ignores it and says so. Damage anywhere else is an error that names the position.
-// Two writers on one file are refused by a lock; readers may read while a writer writes.
+// tail, reading ignores it and says so. Two writers on one file are refused by a lock.
 // Thread safety: a writer belongs to one thread; readers are free functions.
-// Cost: append() is one system call; reading takes about 25 ns a sealed row.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -30,18 +24,15 @@ namespace foretune {
 
 class JournalWriter {
  public:
-  // Creates the file, or opens it to continue; what it has of seed, peaks and command line stays.
-  // Errors: kMismatch when an existing file has another family, schema, role or machine; kCorrupt
-  // when it is damaged or not a data set; kIo when locked.
+  // Creates the file, or opens it to continue. Errors: kMismatch when an existing file has another
+  // family, schema, role or machine; kCorrupt when it is not a data set; kIo when locked.
   static Result<std::unique_ptr<JournalWriter>> open(const std::filesystem::path& path,
                                                      const DatasetHeader& header);
   ~JournalWriter();
   JournalWriter(const JournalWriter&) = delete;
   JournalWriter& operator=(const JournalWriter&) = delete;
 
-  // One write system call: the record is in the kernel's hands when this returns. When the disk is
-  // full, the file is as before and the error says so. Errors: kMismatch for a config of another
-  // schema, kInvalidArgument for a time that is not positive.
+  // One write system call: the record is in the kernel's hands when this returns.
   Status append(const Measurement& measurement);
   // Asks the disk to keep what was appended.
   Status sync();
@@ -73,16 +64,15 @@ struct WriteOptions {
   bool keep_samples = true;
 };
 // Writes a sealed file through a temporary one and a rename: the old file stays until the new one
-// is complete. Errors: kIo when somebody appends to the old one.
+// is complete.
 Status write_dataset(const Dataset& dataset, const std::filesystem::path& path,
                      const WriteOptions& options = {});
-// The bytes of a sealed file. Errors: kInvalidArgument, kMismatch for values that cannot be stored.
-Result<std::vector<std::byte>> dataset_bytes(const Dataset& dataset,
-                                             const WriteOptions& options = {});
+// The same in memory.
+std::vector<std::byte> dataset_bytes(const Dataset& dataset, const WriteOptions& options = {});
 // Replaces a journal by its sealed form.
 Status seal(const std::filesystem::path& path);
 
-// All data set files (*.ftd) below a directory, sorted; or the file itself.
+// All data set files below a directory, sorted; or the file itself.
 Result<std::vector<std::filesystem::path>> find_datasets(const std::filesystem::path& path);
 
 }  // namespace foretune
