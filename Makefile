@@ -1,0 +1,47 @@
+# The two commands of the README, and what developers use between them. Everything else is CMake:
+# see CMakePresets.json.
+
+# A folder of shared test data; tests that want it skip with a message where it is not given.
+SHARED_DATA ?=
+JOBS ?= $(shell nproc)
+
+.PHONY: help demo test bench format coverage clean
+
+help:
+	@echo "make demo      measure this CPU, train a model, see how good its picks are"
+	@echo "make test      build everything and run the tests   [SHARED_DATA=folder] [JOBS=n]"
+	@echo "make bench     build the benchmarks into build/bench/bench"
+	@echo "make coverage  run the tests with coverage, summary in build/coverage/coverage.txt"
+	@echo "make format    format all C++ files"
+	@echo "make clean     remove all builds; keeps build/deps and build/venv"
+
+demo:
+	@scripts/demo.sh
+
+test:
+	scripts/install_dependencies.sh
+	@mkdir -p build
+	cmake --preset dev -DFORETUNE_SHARED_DATA="$(SHARED_DATA)" >build/configure-dev.log 2>&1 || \
+	  { cat build/configure-dev.log; exit 1; }
+	cmake --build --preset dev --parallel $(JOBS)
+	ctest --preset dev
+
+bench:
+	scripts/install_dependencies.sh
+	cmake --preset bench
+	cmake --build --preset bench --parallel $(JOBS)
+
+coverage:
+	scripts/install_dependencies.sh
+	cmake --preset coverage -DFORETUNE_SHARED_DATA="$(SHARED_DATA)"
+	cmake --build --preset coverage --parallel $(JOBS)
+	ctest --preset coverage
+	gcovr --root . --exclude '.*_test\.cc' --filter foretune/ --filter tools/ \
+	  --output build/coverage/coverage.txt build/coverage
+
+format:
+	python3 scripts/sources.py | xargs clang-format-19 -i
+
+clean:
+	rm -rf build/dev build/release build/bench build/asan build/tsan build/tidy build/fuzz \
+	  build/coverage build/demo

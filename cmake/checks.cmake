@@ -1,0 +1,23 @@
+# Tests of the build itself: the scripts that hold the tree against its own rules, and the package
+# as a stranger would use it.
+find_program(FORETUNE_PYTHON python3 REQUIRED)
+
+# BEGIN while modules are appearing
+if(NOT TARGET foretune_select OR NOT EXISTS ${PROJECT_SOURCE_DIR}/examples/consumer/CMakeLists.txt)
+  return()
+endif()
+# END while modules are appearing
+
+add_test(NAME checks.layering
+         COMMAND ${FORETUNE_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/check_layering.py
+                 ${CMAKE_BINARY_DIR}/modules.txt)
+add_test(NAME checks.style COMMAND ${FORETUNE_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/check_style.py)
+add_test(NAME checks.select_closure
+         COMMAND ${FORETUNE_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/check_select_closure.py
+                 ${CMAKE_BINARY_DIR})
+set_tests_properties(checks.layering checks.style checks.select_closure PROPERTIES LABELS unit
+                                                                                   TIMEOUT 60)
+add_test(NAME install.consumer
+         COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_install.sh ${CMAKE_BINARY_DIR}
+                 ${CMAKE_CXX_COMPILER})
+set_tests_properties(install.consumer PROPERTIES LABELS install TIMEOUT 300)

@@ -1,0 +1,249 @@
+# Functions that every CMakeLists.txt of the project uses.
+#
+#   foretune_module(space SOURCES config.cc HEADERS config.h DEPS problem hardware base
+#                   [PRIVATE_DEPS ...] [LIBRARIES ZLIB::ZLIB])   foretune_space, foretune::space
+#   foretune_test(space SOURCES config_test.cc [DEPS ...] [LABELS unit] [TIMEOUT 60])
+#   foretune_fuzz(journal SOURCES journal_fuzz.cc DEPS dataset CORPUS corpus/journal)
+#   foretune_bench(select SOURCES select.cc DEPS select)
+#   foretune_example(pick SOURCES pick.cc DEPS select)
+#   foretune_isa_source(avx512 kernel_avx512.cc ...)             flags for these files only
+#
+# A module without SOURCES is header-only. The folder models/infer is the module models_infer. A
+# test called like a module links it without saying so. DEPS are modules; the layering check reads
+# them from build/<preset>/modules.txt. LIBRARIES are third-party targets: linked for the build,
+# never exported. Tests see FORETUNE_SHARED_DATA_DIR (may be "": skip with a message),
+# FORETUNE_SOURCE_DIR, FORETUNE_CLI (path of the built command) and, in sanitizer builds,
+# FORETUNE_SANITIZED.
+
+add_library(foretune_warnings INTERFACE)
+target_compile_options(
+  foretune_warnings
+  INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast
+            -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wcast-align -Wdouble-promotion
+            -Wundef -Wformat=2 -Wmissing-declarations
+            # Designated initialisers leave members to their defaults on purpose.
+            -Wno-missing-field-initializers
+            $<$<BOOL:${FORETUNE_WERROR}>:-Werror>)
+
+# Linked after foretune_warnings, since a target's own options would come before and be overruled.
+# GoogleTest's macros mix signedness; libFuzzer's entry point is declared nowhere.
+add_library(foretune_test_warnings INTERFACE)
+target_compile_options(foretune_test_warnings INTERFACE -Wno-sign-conversion)
+add_library(foretune_fuzz_warnings INTERFACE)
+target_compile_options(foretune_fuzz_warnings INTERFACE -Wno-missing-declarations)
+
+set(FORETUNE_IS_X86 OFF)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(FORETUNE_IS_X86 ON)
+endif()
+
+set_property(GLOBAL PROPERTY FORETUNE_MODULES "")
+
+function(foretune_common_settings target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:foretune_warnings>)
+endfunction()
+
+# BEGIN while modules are appearing: files that are not there yet are left out.
+function(foretune_present variable)
+  set(present)
+  foreach(file IN LISTS ARGN)
+    if(IS_ABSOLUTE ${file})
+      set(path ${file})
+    else()
+      set(path ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    endif()
+    if(EXISTS ${path})
+      list(APPEND present ${file})
+    else()
+      message(STATUS "not there yet: ${path}")
+    endif()
+  endforeach()
+  set(${variable} ${present} PARENT_SCOPE)
+endfunction()
+# END while modules are appearing
+
+function(foretune_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS;PRIVATE_DEPS;LIBRARIES" ${ARGN})
+  foretune_present(ARG_SOURCES ${ARG_SOURCES})
+  foretune_present(ARG_HEADERS ${ARG_HEADERS})
+  set(target foretune_${name})
+  list(TRANSFORM ARG_DEPS PREPEND foretune_ OUTPUT_VARIABLE deps)
+  list(TRANSFORM ARG_PRIVATE_DEPS PREPEND foretune_ OUTPUT_VARIABLE private_deps)
+  if(ARG_SOURCES)
+    set(scope PUBLIC)
+    add_library(${target} STATIC ${ARG_SOURCES})
+    foretune_common_settings(${target})
+    set_target_properties(
+      ${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                           VISIBILITY_INLINES_HIDDEN ON)
+    target_link_libraries(${target} PUBLIC ${deps} PRIVATE ${private_deps})
+    foreach(library IN LISTS ARG_LIBRARIES)
+      target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${library}>)
+    endforeach()
+  else()
+    set(scope INTERFACE)
+    add_library(${target} INTERFACE)
+    target_compile_features(${target} INTERFACE cxx_std_20)
+    target_link_libraries(${target} INTERFACE ${deps} ${private_deps})
+  endif()
+  target_include_directories(
+    ${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                       $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  # As a header set they are installed under their own paths, and each can be compiled alone.
+  if(ARG_HEADERS)
+    target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}
+                                                      FILES ${ARG_HEADERS})
+  endif()
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  add_library(foretune::${name} ALIAS ${target})
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  list(JOIN ARG_DEPS "," deps_text)
+  list(JOIN ARG_PRIVATE_DEPS "," private_text)
+  list(JOIN ARG_SOURCES "," sources_text)
+  list(JOIN ARG_HEADERS "," headers_text)
+  set_property(
+    GLOBAL APPEND
+    PROPERTY FORETUNE_MODULES
+             "${name}|${folder}|${deps_text}|${private_text}|${sources_text},${headers_text}")
+endfunction()
+
+# Writes what was declared, for scripts/check_layering.py.
+function(foretune_write_modules)
+  get_property(modules GLOBAL PROPERTY FORETUNE_MODULES)
+  list(JOIN modules "\n" text)
+  file(WRITE ${CMAKE_BINARY_DIR}/modules.txt "${text}\n")
+endfunction()
+
+function(foretune_executable target)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBRARIES" ${ARGN})
+  foretune_present(ARG_SOURCES ${ARG_SOURCES})
+  if(NOT ARG_SOURCES)
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/absent.cc "int main() { return 1; }\n")
+    set(ARG_SOURCES ${CMAKE_CURRENT_BINARY_DIR}/absent.cc)
+  endif()
+  add_executable(${target} ${ARG_SOURCES})
+  foretune_common_settings(${target})
+  list(TRANSFORM ARG_DEPS PREPEND foretune_ OUTPUT_VARIABLE deps)
+  target_link_libraries(${target} PRIVATE ${deps} ${ARG_LIBRARIES})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# What tests may refer to: shared data (may be empty: the test skips), the built command line.
+function(foretune_test_definitions target)
+  target_compile_definitions(
+    ${target} PRIVATE FORETUNE_SHARED_DATA_DIR="${FORETUNE_SHARED_DATA}"
+                      FORETUNE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                      FORETUNE_CLI="${CMAKE_BINARY_DIR}/tools/foretune/foretune"
+                      $<$<BOOL:${FORETUNE_SANITIZED}>:FORETUNE_SANITIZED>)
+endfunction()
+
+function(foretune_test name)
+  if(NOT FORETUNE_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LIBRARIES;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  foretune_present(ARG_SOURCES ${ARG_SOURCES})
+  if(NOT ARG_SOURCES)
+    return()
+  endif()
+  set(target ${name}_test)
+  set(deps ${ARG_DEPS})
+  if(TARGET foretune_${name})
+    list(APPEND deps ${name})
+  endif()
+  foretune_executable(${target} SOURCES ${ARG_SOURCES} DEPS ${deps}
+                      LIBRARIES ${ARG_LIBRARIES} GTest::gmock GTest::gtest_main)
+  foretune_test_definitions(${target})
+  target_link_libraries(${target} PRIVATE foretune_test_warnings)
+  # Several labels do not survive the discovery, which flattens lists (and would take the second
+  # label for the name of a property). A script that CTest reads after it sets them.
+  gtest_discover_tests(
+    ${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}."
+    TEST_LIST ${target}_names PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_labels.cmake)
+  file(WRITE ${labels_file}
+       "if(${target}_names)\n"
+       "  set_tests_properties(\${${target}_names} PROPERTIES LABELS \"${ARG_LABELS}\")\n"
+       "endif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
+endfunction()
+
+# A fuzz target: libFuzzer in the fuzz preset, elsewhere a program that replays its corpus.
+function(foretune_fuzz name)
+  if(NOT FORETUNE_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPS;LIBRARIES" ${ARGN})
+  foretune_present(ARG_SOURCES ${ARG_SOURCES})
+  if(NOT ARG_SOURCES)
+    return()
+  endif()
+  set(target ${name}_fuzz)
+  if(FORETUNE_FUZZ)
+    foretune_executable(${target} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS}
+                        LIBRARIES ${ARG_LIBRARIES})
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+  else()
+    foretune_executable(
+      ${target} SOURCES ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/fuzz/replay_main.cc DEPS ${ARG_DEPS}
+      LIBRARIES ${ARG_LIBRARIES})
+    add_test(NAME fuzz.${name} COMMAND ${target} ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+  endif()
+  target_link_libraries(${target} PRIVATE foretune_fuzz_warnings)
+endfunction()
+
+function(foretune_bench name)
+  if(NOT FORETUNE_BUILD_BENCH)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBRARIES" ${ARGN})
+  foretune_present(ARG_SOURCES ${ARG_SOURCES})
+  if(NOT ARG_SOURCES)
+    return()
+  endif()
+  foretune_executable(bench_${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS}
+                      LIBRARIES ${ARG_LIBRARIES})
+  set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY
+                                                 ${CMAKE_BINARY_DIR}/bench)
+endfunction()
+
+# A small program that is built and run as a test.
+function(foretune_example name)
+  if(NOT FORETUNE_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBRARIES;ARGUMENTS" ${ARGN})
+  foretune_present(ARG_SOURCES ${ARG_SOURCES})
+  if(NOT ARG_SOURCES)
+    return()
+  endif()
+  foretune_executable(example_${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS}
+                      LIBRARIES ${ARG_LIBRARIES})
+  add_test(NAME example.${name} COMMAND example_${name} ${ARG_ARGUMENTS})
+  set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 120)
+endfunction()
+
+# Flags for files that hold code of one instruction set. Elsewhere the files compile without them
+# and are expected to be empty there.
+function(foretune_isa_source isa)
+  if(NOT FORETUNE_IS_X86)
+    return()
+  endif()
+  if(isa STREQUAL "avx512")
+    set(flags -mavx512f -mavx512dq -mavx512bw -mavx512vl -mavx2 -mfma -mbmi -mbmi2)
+  elseif(isa STREQUAL "avx2")
+    set(flags -mavx2 -mfma -mbmi -mbmi2)
+  else()
+    message(FATAL_ERROR "unknown instruction set ${isa}")
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}")
+endfunction()

@@ -1,0 +1,48 @@
+# What a product gets: the command line, and the selector with what it needs. Trainers, search,
+# measuring and all third-party libraries stay behind; CMake refuses the export should a module of
+# the list come to need one that is not in it.
+include(CMakePackageConfigHelpers)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretune)
+set(public_modules base hardware problem space features models_infer select)
+
+# BEGIN while modules are appearing
+foreach(module IN LISTS public_modules)
+  if(NOT TARGET foretune_${module})
+    return()
+  endif()
+endforeach()
+# END while modules are appearing
+
+# tl::expected appears in our headers and is one header in the public domain, so it travels along:
+# users of the package install nothing else.
+find_path(FORETUNE_EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
+install(FILES ${FORETUNE_EXPECTED_INCLUDE_DIR}/tl/expected.hpp
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/foretune/third_party/tl)
+target_include_directories(
+  foretune_base SYSTEM
+  INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/foretune/third_party>)
+
+list(TRANSFORM public_modules PREPEND foretune_ OUTPUT_VARIABLE public_targets)
+install(
+  TARGETS ${public_targets}
+  EXPORT foretune_targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/foretune/version.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/foretune)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(
+  EXPORT foretune_targets
+  NAMESPACE foretune::
+  FILE foretuneTargets.cmake
+  DESTINATION ${package_folder})
+
+configure_package_config_file(
+  ${CMAKE_CURRENT_LIST_DIR}/foretuneConfig.cmake.in ${CMAKE_BINARY_DIR}/foretuneConfig.cmake
+  INSTALL_DESTINATION ${package_folder})
+# Before 1.0 a minor version may break what came before it.
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/foretuneConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/foretuneConfig.cmake
+              ${CMAKE_BINARY_DIR}/foretuneConfigVersion.cmake DESTINATION ${package_folder})

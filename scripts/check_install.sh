@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Installs a build into an empty folder and uses it as a stranger would: configures, builds and runs
+# examples/consumer against the package alone, with a model that the installed command has trained.
+#
+#   scripts/check_install.sh build/dev g++
+set -euo pipefail
+if [[ $# -ne 2 ]]; then
+  echo "usage: scripts/check_install.sh BUILD_FOLDER CXX_COMPILER" >&2
+  exit 2
+fi
+build="$(cd "$1" && pwd)"
+compiler="$2"
+source_root="$(cd "$(dirname "$0")/.." && pwd)"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+  echo "check_install: $*" >&2
+  exit 1
+}
+
+cmake --install "$build" --prefix "$work/built" >"$work/install.log" || {
+  cat "$work/install.log"
+  fail "cmake --install failed"
+}
+# Moved away, as packages are: nothing may remember where it was installed or built.
+mv "$work/built" "$work/prefix"
+prefix="$work/prefix"
+if grep -rnF -e "$build" -e "$source_root" -e "$work/built" "$prefix/lib" --include='*.cmake'; then
+  fail "the package remembers where it was built"
+fi
+
+# The sources are copied, so that no path leads back into the repository by accident.
+cp -r "$source_root/examples/consumer" "$work/consumer"
+cmake -S "$work/consumer" -B "$work/consumer/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Release >"$work/consumer.log" 2>&1 &&
+  cmake --build "$work/consumer/build" >>"$work/consumer.log" 2>&1 || {
+  cat "$work/consumer.log"
+  fail "the consumer does not build"
+}
+pick_cpp="$work/consumer/build/pick_cpp"
+pick_c="$work/consumer/build/pick_c"
+for program in "$pick_cpp" "$pick_c"; do
+  libraries="$(ldd "$program" | awk '{ print $1 }')"
+  if grep -vE '^(linux-vdso|libstdc\+\+|libm|libgcc_s|libc|libpthread|/lib.*/ld-linux)' \
+    <<<"$libraries"; then
+    fail "$(basename "$program") links more than the C++ run time"
+  fi
+  # A model that is not there is one sentence and a non-zero exit.
+  if "$program" "$work/absent.ftm" 128 256 512 2>"$work/message"; then
+    fail "$(basename "$program") accepted a model that is not there"
+  fi
+  [[ -s "$work/message" ]] || fail "$(basename "$program") failed without a message"
+done
+
+foretune="$prefix/bin/foretune"
+"$foretune" --version
+"$foretune" --quiet --seed 1 collect --output "$work/train.ftd" --num-shapes 12 --random \
+  --max-flops 1e7 --search-space SAMPLE:8 --budget 96 >"$work/cli.log" 2>&1 &&
+  "$foretune" --quiet --seed 1 train --dataset "$work/train.ftd" --model "$work/model.ftm" \
+    >>"$work/cli.log" 2>&1 || {
+  cat "$work/cli.log"
+  fail "the installed command could not make a model"
+}
+from_cpp="$("$pick_cpp" "$work/model.ftm" 128 128 128)"
+from_c="$("$pick_c" "$work/model.ftm" 128 128 128)"
+echo "$from_cpp"
+[[ "$from_cpp" == "$from_c" ]] || fail "C answers '$from_c', C++ '$from_cpp'"
+[[ "$from_cpp" =~ ^(picked|fallback):\ .*= ]] || fail "'$from_cpp' names no config"

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Installs what building and running the project needs: Debian packages (through sudo when not
+# root), and LightGBM from its source archive into build/deps. Fast when everything is there.
+#
+#   scripts/install_dependencies.sh          what `make demo` and `make test` need
+#   scripts/install_dependencies.sh --ci     also what .ci/run needs (clang 19, valgrind)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  g++ cmake ninja-build ccache make git ca-certificates
+  libexpected-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libgtest-dev libgmock-dev
+  python3 python3-venv
+)
+case "${1:-}" in
+  "") ;;
+  --ci) packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind) ;;
+  *)
+    echo "unknown argument: $1 (known: --ci)" >&2
+    exit 2
+    ;;
+esac
+
+as_root() {
+  if [[ "$(id -u)" -eq 0 ]]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    echo "root rights are needed for: $*" >&2
+    exit 1
+  fi
+}
+
+install_packages() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=3 \
+    -o DPkg::Lock::Timeout=120 install --no-install-recommends "$@"
+}
+
+missing=()
+for package in "${packages[@]}"; do
+  if [[ "$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null)" != *"ok installed"* ]]; then
+    missing+=("$package")
+  fi
+done
+mkdir -p build/deps
+if [[ ${#missing[@]} -gt 0 ]]; then
+  echo "installing: ${missing[*]}"
+  log=build/deps/apt.log
+  # Package lists may be absent or stale on a fresh machine: refresh them and try once more.
+  if ! install_packages "${missing[@]}" >"$log" 2>&1; then
+    as_root apt-get -q -o Acquire::Retries=3 update >>"$log" 2>&1 || true
+    install_packages "${missing[@]}" >>"$log" 2>&1 || {
+      tail -n 20 "$log" >&2
+      exit 1
+    }
+  fi
+fi
+
+# LightGBM trains the trees. Its source archive is pinned by hash in scripts/requirements.txt; pip
+# fetches it from whatever index the machine is set up with, in a virtual environment because
+# Debian's own pip installs nothing outside one.
+requirement="$(grep '^lightgbm==' scripts/requirements.txt)"
+version="$(sed -E 's/^lightgbm==([0-9.]+) .*/\1/' <<<"$requirement")"
+sha256="${requirement##*sha256:}"
+deps="$PWD/build/deps"
+prefix="$deps/lightgbm-$version"
+archive="$deps/lightgbm-$version.tar.gz"
+if [[ -f "$prefix/complete" ]]; then
+  exit 0
+fi
+
+# Two runs at once (two presets, two terminals) must not build in the same folder.
+exec 9>"$deps/lock"
+flock 9
+if [[ -f "$prefix/complete" ]]; then
+  exit 0
+fi
+is_genuine() {
+  echo "$sha256  $archive" | sha256sum --check --status 2>/dev/null
+}
+if ! is_genuine; then
+  rm -f "$archive"
+  if ! build/venv/bin/python -m pip --version >/dev/null 2>&1; then
+    /usr/bin/python3 -m venv --clear build/venv
+  fi
+  echo "fetching LightGBM $version"
+  # Absolute, because pip asks from inside the unpacked archive.
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$PWD/scripts/archive_only" \
+    build/venv/bin/python -m pip download --quiet --no-deps --no-build-isolation \
+    --no-binary lightgbm --require-hashes -r scripts/requirements.txt -d "$deps"
+  is_genuine || {
+    echo "$archive is not the archive that scripts/requirements.txt names" >&2
+    exit 1
+  }
+fi
+
+echo "building LightGBM $version (about two minutes on two cores)"
+source_dir="$deps/source-lightgbm-$version"
+rm -rf "$source_dir" "$prefix"
+mkdir -p "$source_dir"
+tar -xzf "$archive" -C "$source_dir" --strip-components=1
+{
+  CCACHE_NOHASHDIR=1 CCACHE_BASEDIR="$source_dir" cmake -S "$source_dir" -B "$source_dir/build" \
+    -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=g++ \
+    -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
+    -DBUILD_STATIC_LIB=ON -DBUILD_CLI=OFF &&
+    CCACHE_NOHASHDIR=1 CCACHE_BASEDIR="$source_dir" cmake --build "$source_dir/build" \
+      --parallel "$(nproc)"
+} >"$deps/lightgbm.log" 2>&1 || {
+  tail -n 30 "$deps/lightgbm.log" >&2
+  exit 1
+}
+mkdir -p "$prefix/lib" "$prefix/include"
+cp "$source_dir/lib_lightgbm.a" "$prefix/lib/"
+cp -r "$source_dir/include/LightGBM" "$prefix/include/"
+cp "$source_dir/LICENSE" "$prefix/"
+rm -rf "$source_dir"
+touch "$prefix/complete"
