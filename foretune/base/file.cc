@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <new>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -27,24 +30,26 @@ class Descriptor {
   }
   [[nodiscard]] int get() const { return value_; }
   [[nodiscard]] bool ok() const { return value_ >= 0; }
+  // Some file systems report a failed write only here.
+  bool close() { return ::close(std::exchange(value_, -1)) == 0; }
 
  private:
   int value_;
 };
 
-Result<std::size_t> open_for_reading(const std::filesystem::path& path, const Descriptor& file) {
+Result<struct stat> open_for_reading(const std::filesystem::path& path, const Descriptor& file) {
   if (!file.ok()) {
     return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot open ",
                 path.string(), ": ", last_error());
   }
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.get(), &status) != 0) {
     return fail(ErrorCode::kIo, "cannot stat ", path.string(), ": ", last_error());
   }
   if (S_ISDIR(status.st_mode)) {
     return fail(ErrorCode::kInvalidArgument, path.string(), " is a directory, not a file");
   }
-  return static_cast<std::size_t>(status.st_size);
+  return status;
 }
 
 Status write_fully(int file, std::span<const std::byte> bytes, const std::string& name) {
@@ -61,32 +66,102 @@ Status write_fully(int file, std::span<const std::byte> bytes, const std::string
   return {};
 }
 
+// What a path names: a link's target is replaced, not the link, and a device or pipe (such as
+// /dev/stdout) can only be written to.
+struct Target {
+  std::filesystem::path path;
+  mode_t mode = 0644;
+  bool exists = false;
+  bool replaceable = true;
+};
+
+Target resolve(const std::filesystem::path& path) {
+  Target target{.path = path};
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) {
+    return target;
+  }
+  target.replaceable = S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);
+  if (S_ISREG(status.st_mode)) {
+    target.exists = true;
+    target.mode = status.st_mode & 07777U;
+    std::error_code error;
+    std::filesystem::path resolved = std::filesystem::canonical(path, error);
+    if (!error) {
+      target.path = std::move(resolved);
+    }
+  }
+  return target;
+}
+
+Status write_in_place(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.ok()) {
+    return fail(ErrorCode::kIo, "cannot open ", path.string(), ": ", last_error());
+  }
+  return write_fully(file.get(), bytes, path.string());
+}
+
+Status write_new_file(const std::string& temporary, const Target& target,
+                      std::span<const std::byte> bytes) {
+  const std::string name = target.path.string();
+  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, target.mode));
+  if (!file.ok()) {
+    return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot create ", name,
+                ": ", last_error());
+  }
+  if (target.exists) {
+    static_cast<void>(::fchmod(file.get(), target.mode));  // as it was, whatever the umask
+  }
+  FORETUNE_TRY_STATUS(write_fully(file.get(), bytes, name));
+  if (::fsync(file.get()) != 0 || !file.close()) {
+    return fail(ErrorCode::kIo, "cannot write ", name, ": ", last_error());
+  }
+  return {};
+}
+
+// Makes the new name itself survive a power cut; file systems that cannot do so are left alone.
+void sync_folder(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const Descriptor file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.ok()) {
+    static_cast<void>(::fsync(file.get()));
+  }
+}
+
 }  // namespace
 
 Result<std::vector<std::byte>> read_file(const std::filesystem::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  FORETUNE_TRY(const std::size_t size, open_for_reading(path, file));
-  std::vector<std::byte> bytes(size);
-  std::size_t done = 0;
-  // Pipes and files that grow say nothing useful about their size: read until the end.
-  while (true) {
-    if (done == bytes.size()) {
-      bytes.resize(bytes.size() + std::size_t{65536});
-    }
-    const ssize_t got = ::read(file.get(), bytes.data() + done, bytes.size() - done);
-    if (got < 0) {
-      if (errno == EINTR) {
+  FORETUNE_TRY(const struct stat status, open_for_reading(path, file));
+  try {
+    // Pipes and files that grow say nothing useful about their size, so all are read until the
+    // end; one byte more than announced lets the end show without growing.
+    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size) + 1);
+    std::size_t done = 0;
+    while (true) {
+      const ssize_t got = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+      if (got < 0 && errno == EINTR) {
         continue;
       }
-      return fail(ErrorCode::kIo, "cannot read ", path.string(), ": ", last_error());
+      if (got < 0) {
+        return fail(ErrorCode::kIo, "cannot read ", path.string(), ": ", last_error());
+      }
+      if (got == 0) {
+        break;
+      }
+      done += static_cast<std::size_t>(got);
+      if (done == bytes.size()) {
+        bytes.resize(2 * bytes.size() + std::size_t{65536});
+      }
     }
-    if (got == 0) {
-      break;
-    }
-    done += static_cast<std::size_t>(got);
+    bytes.resize(done);
+    return bytes;
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kIo, path.string(), " does not fit into memory");
+  } catch (const std::length_error&) {
+    return fail(ErrorCode::kIo, path.string(), " does not fit into memory");
   }
-  bytes.resize(done);
-  return bytes;
 }
 
 Result<std::string> read_text_file(const std::filesystem::path& path) {
@@ -95,28 +170,24 @@ Result<std::string> read_text_file(const std::filesystem::path& path) {
 }
 
 Status write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  const std::string temporary = concat(path.string(), ".tmp.", ::getpid());
-  {
-    const Descriptor file(
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!file.ok()) {
-      return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot create ",
-                  path.string(), ": ", last_error());
-    }
-    Status written = write_fully(file.get(), bytes, path.string());
-    if (written && ::fsync(file.get()) != 0) {
-      written = fail(ErrorCode::kIo, "cannot write ", path.string(), ": ", last_error());
-    }
-    if (!written) {
-      ::unlink(temporary.c_str());
-      return written;
-    }
+  const Target target = resolve(path);
+  if (!target.replaceable) {
+    return write_in_place(path, bytes);
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+  // Unique among the threads of this process too.
+  static std::atomic<std::uint64_t> counter{0};
+  const std::string temporary =
+      concat(target.path.string(), ".tmp.", ::getpid(), ".", counter.fetch_add(1));
+  if (Status written = write_new_file(temporary, target, bytes); !written) {
+    ::unlink(temporary.c_str());
+    return written;
+  }
+  if (::rename(temporary.c_str(), target.path.c_str()) != 0) {
     const std::string reason = last_error();
     ::unlink(temporary.c_str());
     return fail(ErrorCode::kIo, "cannot replace ", path.string(), ": ", reason);
   }
+  sync_folder(target.path);
   return {};
 }
 
@@ -126,8 +197,12 @@ Status write_text_file_atomically(const std::filesystem::path& path, std::string
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  FORETUNE_TRY(const std::size_t size, open_for_reading(path, file));
+  FORETUNE_TRY(const struct stat status, open_for_reading(path, file));
+  if (!S_ISREG(status.st_mode)) {
+    return fail(ErrorCode::kInvalidArgument, path.string(), " is not a file that can be mapped");
+  }
   MappedFile mapped;
+  const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) {
     return mapped;
   }

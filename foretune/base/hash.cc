@@ -1,15 +1,16 @@
 #include "foretune/base/hash.h"
 
+#include <bit>
 #include <cstring>
 
 namespace foretune {
 namespace {
 
+// Up to eight bytes, the first one lowest.
 std::uint64_t load_le(const std::byte* data, std::size_t count) {
+  static_assert(std::endian::native == std::endian::little);
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    value |= static_cast<std::uint64_t>(data[i]) << (8 * i);
-  }
+  std::memcpy(&value, data, count);
   return value;
 }
 
@@ -94,6 +95,7 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc) {
   for (; left >= 8; left -= 8, data += 8) {
     const std::uint64_t word = load_le(data, 8) ^ crc;
     crc = 0;
+#pragma GCC unroll 8
     for (std::size_t i = 0; i < 8; ++i) {
       crc ^= kCrcTables[7 - i][(word >> (8 * i)) & 0xffU];
     }

@@ -10,11 +10,19 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+bool has_nan(std::span<const double> values) {
+  return std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+}
+
 double quantile_of_sorted(std::span<const double> sorted, double q) {
   const double position = q * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   const double share = position - static_cast<double>(below);
+  // Infinite values are legitimate ("not measured yet"); their differences are not numbers.
+  if (share == 0 || sorted[below] == sorted[above]) {
+    return sorted[below];
+  }
   return sorted[below] + share * (sorted[above] - sorted[below]);
 }
 
@@ -27,7 +35,10 @@ std::vector<double> sorted_copy(std::span<const double> values) {
 }  // namespace
 
 double quantile(std::span<const double> values, double q) {
-  return values.empty() ? kNan : quantile_of_sorted(sorted_copy(values), std::clamp(q, 0.0, 1.0));
+  if (values.empty() || std::isnan(q) || has_nan(values)) {
+    return kNan;
+  }
+  return quantile_of_sorted(sorted_copy(values), std::clamp(q, 0.0, 1.0));
 }
 
 double median(std::span<const double> values) { return quantile(values, 0.5); }
@@ -54,6 +65,9 @@ double relative_spread(std::span<const double> values) {
   if (values.size() < 2) {
     return 0;
   }
+  if (has_nan(values)) {
+    return kNan;
+  }
   const std::vector<double> sorted = sorted_copy(values);
   const double center = quantile_of_sorted(sorted, 0.5);
   const double range = quantile_of_sorted(sorted, 0.75) - quantile_of_sorted(sorted, 0.25);
@@ -63,12 +77,17 @@ double relative_spread(std::span<const double> values) {
 std::vector<double> ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    // NaN after all numbers: without an order among all values, sorting is undefined.
+    const bool nan_b = std::isnan(values[b]);
+    return std::isnan(values[a]) ? false : nan_b || values[a] < values[b];
+  });
   std::vector<double> out(values.size());
   for (std::size_t begin = 0; begin < order.size();) {
     std::size_t end = begin + 1;
-    while (end < order.size() && values[order[end]] == values[order[begin]]) {
+    const double value = values[order[begin]];
+    while (end < order.size() &&
+           (values[order[end]] == value || (std::isnan(value) && std::isnan(values[order[end]])))) {
       ++end;
     }
     // Positions begin + 1 ... end share their mean.
@@ -81,7 +100,7 @@ std::vector<double> ranks(std::span<const double> values) {
 }
 
 double spearman(std::span<const double> a, std::span<const double> b) {
-  if (a.size() != b.size() || a.size() < 2) {
+  if (a.size() != b.size() || a.size() < 2 || has_nan(a) || has_nan(b)) {
     return kNan;
   }
   const std::vector<double> ranks_a = ranks(a);
@@ -116,6 +135,9 @@ BootstrapInterval bootstrap_interval(std::span<const double> values,
       value = values[rng.below(values.size())];
     }
     result = statistic(resampled);
+  }
+  if (has_nan(results)) {
+    return {kNan, kNan};
   }
   std::sort(results.begin(), results.end());
   return {quantile_of_sorted(results, 0.025), quantile_of_sorted(results, 0.975)};

@@ -1,4 +1,10 @@
-// Robust statistics. Thread safety: free functions without state.
+// Robust statistics. A NaN among the values makes the result NaN (ranks: NaN comes last); infinite
+// values are values.
+//
+//   const double p10 = quantile(efficiencies, 0.1);
+//   const BootstrapInterval interval = bootstrap_interval(efficiencies, mean, 1000, rng);
+//
+// Thread safety: free functions without state. Cost: quantiles sort a copy.
 #pragma once
 
 #include <cstddef>

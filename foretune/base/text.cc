@@ -83,6 +83,16 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return out;
 }
 
+std::string quoted(std::string_view text, std::size_t limit) {
+  std::string out = "'";
+  for (const char c : text.substr(0, limit)) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    out.push_back(control ? '?' : c);
+  }
+  out += text.size() > limit ? "...'" : "'";
+  return out;
+}
+
 namespace {
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
@@ -122,7 +132,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  // Two slips, a third of a long word; in three letters, two slips would make any other word.
+  std::size_t best_distance = (word.size() < 4 ? 1 : std::max<std::size_t>(2, word.size() / 3)) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -54,6 +55,10 @@ template <class... Parts>
 [[nodiscard]] std::vector<std::string_view> split_words(std::string_view text);
 [[nodiscard]] std::string_view trim(std::string_view text);
 [[nodiscard]] std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// `text` between single quotes for a message: cut after `limit` bytes, and without control
+// characters, since it may come from anywhere.
+[[nodiscard]] std::string quoted(std::string_view text, std::size_t limit = 80);
 
 // The whole of `text` as a number, or nothing. Accepts no blanks and no trailing characters.
 [[nodiscard]] std::optional<std::int64_t> parse_int(std::string_view text);
