@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "foretune/hardware/hardware.h"
@@ -35,8 +36,10 @@ struct CpuPeaks {
   double bandwidth_all_gbs = 0;  // all cores
   double clock_mhz = 0;          // from a chain of dependent additions
 };
-// The highest of several interleaved probes with at least 20 independent accumulators; takes
-// about `seconds`.
+// The highest of several interleaved probes, each with as many independent sums as the registers
+// hold (24 with AVX-512, else 12). Memory is read in a buffer four times the L3 cache, at most
+// 256 MiB: where a virtual machine reports a larger L3 than that, some of the reads may hit it.
+// Takes about `seconds`, and at least one round of all probes.
 CpuPeaks measure_cpu_peaks(double seconds = 0.5);
 
 // Facts and peaks together, as stored in data sets.

@@ -56,7 +56,7 @@ std::uint64_t saved_states() {
 std::vector<std::string> read_features() {
   const CpuId one = cpuid(1);
   const CpuId seven = cpuid(7);
-  const CpuId seven_one = cpuid(7, 1);
+  const CpuId seven_one = seven.eax >= 1 ? cpuid(7, 1) : CpuId{};
   const std::uint64_t states = saved_states();
   const bool ymm = (states & 0x6U) == 0x6U;
   const bool zmm = (states & 0xe6U) == 0xe6U;
@@ -66,12 +66,13 @@ std::vector<std::string> read_features() {
     bool present;
   };
   const auto bit = [](unsigned word, unsigned position) { return ((word >> position) & 1U) != 0; };
-  const std::array<Feature, 16> features{{
+  const std::array<Feature, 17> features{{
       {"sse4_2", bit(one.ecx, 20)},
       {"avx", ymm && bit(one.ecx, 28)},
       {"f16c", ymm && bit(one.ecx, 29)},
       {"fma", ymm && bit(one.ecx, 12)},
       {"avx2", ymm && bit(seven.ebx, 5)},
+      {"bmi1", bit(seven.ebx, 3)},
       {"bmi2", bit(seven.ebx, 8)},
       {"avx_vnni", ymm && bit(seven_one.eax, 4)},
       {"avx512f", zmm && bit(seven.ebx, 16)},
@@ -105,10 +106,13 @@ std::string read_hypervisor() {
   return std::string(trim(name.data()));
 }
 
+constexpr int kGenericVectorRegisters = 16;
+
 #else
 
 std::vector<std::string> read_features() { return {}; }
 std::string read_hypervisor() { return {}; }
+constexpr int kGenericVectorRegisters = 32;  // aarch64
 
 #endif
 
@@ -136,9 +140,25 @@ std::int64_t parse_cache_size(std::string_view text) {
   return parse_int(digits).value_or(0) * factor;
 }
 
+// The first core that this process may use: cores need not be alike.
+int first_usable_core() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(static_cast<unsigned>(core), &set)) {
+        return core;
+      }
+    }
+  }
+  return 0;
+}
+
 void read_caches(CpuFacts& facts) {
+  const std::string folder =
+      concat("/sys/devices/system/cpu/cpu", first_usable_core(), "/cache/index");
   for (int index = 0; index < 8; ++index) {
-    const std::string base = concat("/sys/devices/system/cpu/cpu0/cache/index", index, "/");
+    const std::string base = concat(folder, index, "/");
     const std::string level = first_line(base + "level");
     const std::string type = first_line(base + "type");
     const std::int64_t bytes = parse_cache_size(first_line(base + "size"));
@@ -196,10 +216,12 @@ std::string_view to_string(CpuIsa isa) {
 CpuIsa best_cpu_isa() {
   static const CpuIsa isa = [] {
     const std::vector<std::string> features = read_features();
-    if (has(features, {"avx512f", "avx512dq", "avx512bw", "avx512vl", "avx2", "fma"})) {
-      return CpuIsa::kAvx512;
+    // All that the compiler may use in files for these sets (foretune_isa_source).
+    if (!has(features, {"avx2", "fma", "bmi1", "bmi2"})) {
+      return CpuIsa::kGeneric;
     }
-    return has(features, {"avx2", "fma"}) ? CpuIsa::kAvx2 : CpuIsa::kGeneric;
+    return has(features, {"avx512f", "avx512dq", "avx512bw", "avx512vl"}) ? CpuIsa::kAvx512
+                                                                          : CpuIsa::kAvx2;
   }();
   return isa;
 }
@@ -218,17 +240,16 @@ CpuFacts read_cpu_facts() {
 Fingerprint cpu_fingerprint(const CpuFacts& facts, const CpuPeaks& peaks) {
   Fingerprint fingerprint;
   fingerprint.device = facts.model;
-  fingerprint.isa = facts.features.empty() ? std::string(to_string(facts.isa))
-                                           : join(facts.features, " ");
+  fingerprint.isa =
+      facts.features.empty() ? std::string(to_string(facts.isa)) : join(facts.features, " ");
   utsname names{};
   fingerprint.system = concat(::uname(&names) == 0 ? names.release : "unknown",
                               facts.hypervisor.empty() ? "" : ", ", facts.hypervisor);
   Hardware& hardware = fingerprint.hardware;
   const bool wide = facts.isa == CpuIsa::kAvx512;
   hardware.set(HardwareValue::kCores, facts.cores);
-  hardware.set(HardwareValue::kVectorBytes,
-               wide ? 64 : facts.isa == CpuIsa::kAvx2 ? 32 : 16);
-  hardware.set(HardwareValue::kVectorRegisters, wide ? 32 : 16);
+  hardware.set(HardwareValue::kVectorBytes, wide ? 64 : facts.isa == CpuIsa::kAvx2 ? 32 : 16);
+  hardware.set(HardwareValue::kVectorRegisters, wide ? 32 : kGenericVectorRegisters);
   hardware.set(HardwareValue::kL1Bytes, static_cast<double>(facts.l1d_bytes));
   hardware.set(HardwareValue::kL2Bytes, static_cast<double>(facts.l2_bytes));
   hardware.set(HardwareValue::kL3Bytes, static_cast<double>(facts.l3_bytes));

@@ -1,5 +1,5 @@
-// Measured peaks: the highest of several interleaved probes, because a shared machine only ever
-// makes a probe slower.
+// Measured peaks: the highest of several interleaved probes, because other work on the machine only
+// ever makes a probe slower.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -12,11 +12,8 @@
 namespace foretune {
 namespace {
 
-using hardware_internal::kAccumulators;
-
 double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 // Keeps a value alive without storing it.
@@ -24,19 +21,22 @@ void keep(double value) { __asm__ volatile("" : : "m"(value)); }
 
 struct FmaProbe {
   double (*run)(std::size_t rounds);
-  int lanes;
+  int flops_per_round;
 };
 
 FmaProbe fma_probe_of(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kAvx512:
-      return {&hardware_internal::fma_probe_avx512, hardware_internal::kAvx512Lanes};
+      return {&hardware_internal::fma_probe_avx512,
+              2 * hardware_internal::kAvx512Lanes * hardware_internal::kAvx512Accumulators};
     case CpuIsa::kAvx2:
-      return {&hardware_internal::fma_probe_avx2, hardware_internal::kAvx2Lanes};
+      return {&hardware_internal::fma_probe_avx2,
+              2 * hardware_internal::kAvx2Lanes * hardware_internal::kAvx2Accumulators};
     case CpuIsa::kGeneric:
       break;
   }
-  return {&hardware_internal::fma_probe_generic, hardware_internal::kGenericLanes};
+  return {&hardware_internal::fma_probe_generic,
+          2 * hardware_internal::kGenericLanes * hardware_internal::kGenericAccumulators};
 }
 
 double fma_gflops_once(const FmaProbe& probe) {
@@ -44,7 +44,7 @@ double fma_gflops_once(const FmaProbe& probe) {
   const double start_s = now_s();
   keep(probe.run(kRounds));
   const double elapsed_s = now_s() - start_s;
-  return static_cast<double>(kRounds) * kAccumulators * 2 * probe.lanes / elapsed_s * 1e-9;
+  return static_cast<double>(kRounds) * probe.flops_per_round / elapsed_s * 1e-9;
 }
 
 // A chain of dependent additions: one per cycle on every core of the last decades. The addend is in
@@ -103,12 +103,15 @@ CpuPeaks measure_cpu_peaks(double seconds) {
   CpuPeaks peaks;
   const double end_s = now_s() + seconds;
   do {
-    peaks.clock_mhz = std::max(peaks.clock_mhz, clock_mhz_once());
-    peaks.fma_gflops = std::max(peaks.fma_gflops, fma_gflops_once(probe));
-    peaks.bandwidth_gbs = std::max(peaks.bandwidth_gbs, read_gbs_once(buffer.data(), buffer.size()));
-    peaks.bandwidth_all_gbs =
-        std::max(peaks.bandwidth_all_gbs,
-                 read_all_gbs_once(buffer, static_cast<std::size_t>(facts.cores)));
+    // Half a millisecond each: short enough that some run without being interrupted.
+    for (int repeat = 0; repeat < 8; ++repeat) {
+      peaks.clock_mhz = std::max(peaks.clock_mhz, clock_mhz_once());
+      peaks.fma_gflops = std::max(peaks.fma_gflops, fma_gflops_once(probe));
+    }
+    peaks.bandwidth_gbs =
+        std::max(peaks.bandwidth_gbs, read_gbs_once(buffer.data(), buffer.size()));
+    peaks.bandwidth_all_gbs = std::max(
+        peaks.bandwidth_all_gbs, read_all_gbs_once(buffer, static_cast<std::size_t>(facts.cores)));
   } while (now_s() < end_s);
   peaks.bandwidth_all_gbs = std::max(peaks.bandwidth_all_gbs, peaks.bandwidth_gbs);
   return peaks;

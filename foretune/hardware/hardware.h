@@ -1,6 +1,11 @@
 // What a device can do, as named numbers: read from the system, or measured. Features and
 // legality rules use these values, so they travel in data sets and model files, and the same code
 // describes a CPU, a GPU and a device that is not here.
+//
+//   Hardware hardware;
+//   hardware.set(HardwareValue::kCores, 8);
+//   hardware.text();  // "cores=8"
+//
 // Thread safety: plain values.
 #pragma once
 
@@ -17,21 +22,21 @@ namespace foretune {
 
 // Stored by name in files; the order may change.
 enum class HardwareValue : std::uint8_t {
-  kCores,              // CPU cores, or streaming multiprocessors
-  kVectorBytes,        // widest vector registers used: 64, 32 or 16; 0 on a GPU
-  kVectorRegisters,    // architectural vector registers
-  kL1Bytes,            // data cache of one core, or shared memory per multiprocessor
-  kL2Bytes,            // of one core, or of the GPU
-  kL3Bytes,            // as seen by one core; 0 when there is none
-  kFmaPeakGflops,      // measured f32 multiply-adds of one core, in GFLOP/s
-  kBandwidthGbs,       // measured read bandwidth of memory, one core, in GB/s
-  kBandwidthAllGbs,    // the same with all cores
-  kClockMhz,           // nominal or measured during the peaks
+  kCores,            // CPU cores, or streaming multiprocessors
+  kVectorBytes,      // widest vector registers used: 64, 32 or 16; 0 on a GPU
+  kVectorRegisters,  // architectural vector registers
+  kL1Bytes,          // data cache of one core, or shared memory per multiprocessor
+  kL2Bytes,          // of one core, or of the GPU
+  kL3Bytes,          // as seen by one core; 0 when there is none
+  kFmaPeakGflops,    // measured f32 multiply-adds of one core, in GFLOP/s
+  kBandwidthGbs,     // measured read bandwidth of memory, one core, in GB/s
+  kBandwidthAllGbs,  // the same with all cores
+  kClockMhz,         // nominal or measured during the peaks
   kMemoryBytes,
   kRegisterFileBytes,  // GPU: registers per multiprocessor
   kThreadsPerCore,     // GPU: resident threads per multiprocessor
   kWarpSize,
-  kTensorPeakGflops,   // GPU: dense bf16 matrix units, in GFLOP/s
+  kTensorPeakGflops,     // GPU: dense bf16 matrix units, in GFLOP/s
   kSharedBytesPerBlock,  // GPU: largest opt-in shared memory of a block
   kCount,
 };
@@ -48,7 +53,9 @@ class Hardware {
   [[nodiscard]] double get(HardwareValue value) const {
     return values_[static_cast<std::size_t>(value)];
   }
-  void set(HardwareValue value, double number) { values_[static_cast<std::size_t>(value)] = number; }
+  void set(HardwareValue value, double number) {
+    values_[static_cast<std::size_t>(value)] = number;
+  }
   // "cores=2 vector_bytes=64 ..."; unknown values are left out. parse() accepts and ignores names
   // of later versions.
   [[nodiscard]] std::string text() const;

@@ -7,7 +7,9 @@
 namespace foretune::hardware_internal {
 
 #if defined(__x86_64__)
-double fma_probe_avx2(std::size_t rounds) { return fma_probe<kAvx2Lanes>(rounds); }
+double fma_probe_avx2(std::size_t rounds) {
+  return fma_probe<kAvx2Lanes, kAvx2Accumulators>(rounds);
+}
 #else
 double fma_probe_avx2(std::size_t /*rounds*/) {
   FORETUNE_CHECK(false);

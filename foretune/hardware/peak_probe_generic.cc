@@ -4,7 +4,9 @@
 
 namespace foretune::hardware_internal {
 
-double fma_probe_generic(std::size_t rounds) { return fma_probe<kGenericLanes>(rounds); }
+double fma_probe_generic(std::size_t rounds) {
+  return fma_probe<kGenericLanes, kGenericAccumulators>(rounds);
+}
 
 double read_probe(const float* data, std::size_t count) {
   // Eight chains of 16-byte sums: enough loads in flight to keep the memory busy.

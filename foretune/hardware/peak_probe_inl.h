@@ -14,7 +14,7 @@ struct Vector {
   using Type [[gnu::vector_size(kLanes * sizeof(float))]] = float;
 };
 
-template <int kLanes>
+template <int kLanes, std::size_t kAccumulators>
 double fma_probe(std::size_t rounds) {
   using V = typename Vector<kLanes>::Type;
   V sums[kAccumulators];  // NOLINT(modernize-avoid-c-arrays): an array of register variables
@@ -24,14 +24,14 @@ double fma_probe(std::size_t rounds) {
     factor[lane] = 0.999F;
     term[lane] = 1e-3F;
   }
-  for (int i = 0; i < kAccumulators; ++i) {
+  for (std::size_t i = 0; i < kAccumulators; ++i) {
     sums[i] = term * static_cast<float>(i + 1);
   }
   // Opaque to the optimiser: the constants could be anything.
   __asm__ volatile("" : "+m"(factor), "+m"(term));
   for (std::size_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 24
-    for (int i = 0; i < kAccumulators; ++i) {
+    for (std::size_t i = 0; i < kAccumulators; ++i) {
       sums[i] = sums[i] * factor + term;
     }
   }

@@ -6,15 +6,20 @@
 
 namespace foretune::hardware_internal {
 
-// `rounds` rounds of 24 independent multiply-adds on whole vectors. Returns a value that depends on
-// all of them, so that nothing can be left out. Flops: rounds * 24 * 2 * lanes.
-inline constexpr int kAccumulators = 24;
+// `rounds` rounds of independent multiply-adds on whole vectors. Returns a value that depends on
+// all of them, so that nothing can be left out. Flops: rounds * accumulators * 2 * lanes.
 double fma_probe_generic(std::size_t rounds);
 double fma_probe_avx2(std::size_t rounds);
 double fma_probe_avx512(std::size_t rounds);
 inline constexpr int kGenericLanes = 4;
 inline constexpr int kAvx2Lanes = 8;
 inline constexpr int kAvx512Lanes = 16;
+// Two units with a latency of 4 or 5 cycles need 10 sums in flight. More than fit into the
+// registers beside the two constants would measure the stores of the spills; of 16 registers, 12
+// leave room.
+inline constexpr int kGenericAccumulators = 12;
+inline constexpr int kAvx2Accumulators = 12;
+inline constexpr int kAvx512Accumulators = 24;
 
 // Sums `count` floats with the widest loads that are safe everywhere.
 double read_probe(const float* data, std::size_t count);

@@ -1,6 +1,7 @@
 #include "foretune/problem/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <unordered_set>
 #include <utility>
@@ -9,8 +10,8 @@ namespace foretune {
 namespace {
 
 constexpr std::int64_t kLargestSize = 0x7fffffff;
-// Draws per wanted problem before the limits count as impossible.
-constexpr std::int64_t kPatience = 2000;
+// Unusable draws in a row before the limits count as impossible.
+constexpr std::int64_t kPatience = 20000;
 
 bool within(const GemmProblem& gemm, const ProblemLimits& limits) {
   return (!limits.max_flops || gemm.flops() <= *limits.max_flops) &&
@@ -81,9 +82,15 @@ Result<SampledProblems> sample(std::size_t count, const GemmSampling& sampling, 
 
 Result<SampledProblems> sample_log_normal(std::size_t count, const LogNormalSizes& sizes,
                                           const GemmSampling& sampling, Rng& rng) {
+  for (const double mean : {sizes.m_mean, sizes.n_mean, sizes.k_mean}) {
+    if (!std::isfinite(mean)) {
+      return fail(ErrorCode::kInvalidArgument, "a log-normal mean is ", mean, ", not a number");
+    }
+  }
   for (const double deviation : {sizes.m_std, sizes.n_std, sizes.k_std}) {
-    if (!(deviation >= 0)) {
-      return fail(ErrorCode::kInvalidArgument, "a standard deviation is negative");
+    if (!std::isfinite(deviation) || deviation < 0) {
+      return fail(ErrorCode::kInvalidArgument, "a log-normal standard deviation is ", deviation,
+                  "; it must be at least 0");
     }
   }
   return sample(count, sampling, rng, [&](GemmSizes& out) {
@@ -95,14 +102,33 @@ Result<SampledProblems> sample_log_normal(std::size_t count, const LogNormalSize
 
 namespace {
 
+// The sizes that may be drawn, as low, low + 1, ..., high of some unit.
+struct SizeRange {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+
+// Exponents of powers of two; without odd sizes, only those that are multiples of 8.
+SizeRange power_range(const UniformSizes& sizes) {
+  const auto low = static_cast<std::uint64_t>(std::max<std::int64_t>(sizes.min_size, 1));
+  const auto high = static_cast<std::uint64_t>(sizes.max_size);
+  const std::int64_t lowest = sizes.odd_sizes ? 0 : 3;
+  return {.low = std::max(static_cast<std::int64_t>(std::bit_width(low - 1)), lowest),
+          .high = static_cast<std::int64_t>(std::bit_width(high)) - 1};
+}
+
+SizeRange eights_range(const UniformSizes& sizes) {
+  return {.low = (sizes.min_size + 7) / 8, .high = sizes.max_size / 8};
+}
+
 std::int64_t draw_uniform_size(const UniformSizes& sizes, Rng& rng) {
   if (sizes.power_of_two) {
-    const auto low = static_cast<std::int64_t>(std::ceil(std::log2(sizes.min_size)));
-    const auto high = static_cast<std::int64_t>(std::floor(std::log2(sizes.max_size)));
-    return std::int64_t{1} << rng.between(low, high);
+    const SizeRange powers = power_range(sizes);
+    return std::int64_t{1} << rng.between(powers.low, powers.high);
   }
   if (!sizes.odd_sizes) {
-    return 8 * rng.between((sizes.min_size + 7) / 8, sizes.max_size / 8);
+    const SizeRange eights = eights_range(sizes);
+    return 8 * rng.between(eights.low, eights.high);
   }
   return rng.between(sizes.min_size, sizes.max_size);
 }
@@ -112,13 +138,10 @@ Status check_uniform(const UniformSizes& sizes) {
     return fail(ErrorCode::kInvalidArgument, "sizes from ", sizes.min_size, " to ", sizes.max_size,
                 " are not a range within 1 and ", kLargestSize);
   }
-  const double low = std::ceil(std::log2(sizes.min_size));
-  if (sizes.power_of_two && std::exp2(low) > static_cast<double>(sizes.max_size)) {
-    return fail(ErrorCode::kInvalidArgument, "no power of two lies between ", sizes.min_size,
-                " and ", sizes.max_size);
-  }
-  if (!sizes.power_of_two && !sizes.odd_sizes && (sizes.min_size + 7) / 8 > sizes.max_size / 8) {
-    return fail(ErrorCode::kInvalidArgument, "no multiple of 8 lies between ", sizes.min_size,
+  const SizeRange range = sizes.power_of_two ? power_range(sizes) : eights_range(sizes);
+  if ((sizes.power_of_two || !sizes.odd_sizes) && range.low > range.high) {
+    return fail(ErrorCode::kInvalidArgument, "no ", sizes.power_of_two ? "power of two" : "size",
+                sizes.odd_sizes ? "" : " that is a multiple of 8", " lies between ", sizes.min_size,
                 " and ", sizes.max_size);
   }
   return {};

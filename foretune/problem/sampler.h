@@ -1,5 +1,9 @@
 // Where the problems of a data set come from: drawn log-normally (sizes as real workloads have
 // them), drawn uniformly, or read from a shape set. Every draw takes an Rng: same seed, same list.
+//
+//   Rng rng(42);
+//   FORETUNE_TRY(const SampledProblems drawn, sample_log_normal(100, {}, {}, rng));
+//
 // Thread safety: free functions without state.
 #pragma once
 
@@ -48,14 +52,15 @@ struct GemmSampling {
 };
 
 struct SampledProblems {
-  std::vector<Problem> problems;      // distinct, in draw order
-  std::int64_t skipped_by_limit = 0;  // draws that were over max_flops or max_bytes
-  std::int64_t skipped_as_repeat = 0; // draws that were already in the list
+  std::vector<Problem> problems;       // distinct, in draw order
+  std::int64_t skipped_by_limit = 0;   // draws that were over max_flops or max_bytes
+  std::int64_t skipped_as_repeat = 0;  // draws that were already in the list
 };
 
 // Draws until `count` problems lie within the limits. Sizes are rounded to a multiple of 8 (at
 // least 8); the batch of a bmm is drawn log-uniformly from 2 to 64.
-// Errors: kInvalidArgument when no draw out of many fits the limits.
+// Errors: kInvalidArgument for parameters without sense, and when many draws in a row were over the
+// limits or in the list already.
 Result<SampledProblems> sample_log_normal(std::size_t count, const LogNormalSizes& sizes,
                                           const GemmSampling& sampling, Rng& rng);
 Result<SampledProblems> sample_uniform(std::size_t count, const UniformSizes& sizes,

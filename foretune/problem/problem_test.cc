@@ -1,0 +1,156 @@
+#include "foretune/problem/problem.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "foretune/base/rng.h"
+#include "foretune/base/text.h"
+#include "foretune/problem/gemm.h"
+
+namespace foretune {
+namespace {
+
+using ::testing::HasSubstr;
+
+Problem parsed(std::string_view text) { return Problem::parse(text).value(); }
+
+Problem random_problem(Rng& rng) {
+  GemmSizes sizes;
+  sizes.m = 1 + static_cast<std::int64_t>(rng.next() % 0x7fffffffU >> rng.below(31));
+  sizes.n = 1 + static_cast<std::int64_t>(rng.next() % 0x7fffffffU >> rng.below(31));
+  sizes.k = 1 + static_cast<std::int64_t>(rng.next() % 0x7fffffffU >> rng.below(31));
+  sizes.operation = static_cast<GemmOperation>(rng.below(3));
+  sizes.batch = sizes.operation == GemmOperation::kBmm ? rng.between(1, 100) : 1;
+  sizes.dtype = static_cast<DataType>(rng.below(8));
+  sizes.layout = static_cast<GemmLayout>(rng.below(4));
+  return GemmProblem::create(sizes).value().to_problem();
+}
+
+TEST(Problem, TextIsCanonical) {
+  EXPECT_EQ(parsed("gemm k=7168 n=1536 m=128 layout=rcr").text(),
+            "gemm op=mm m=128 n=1536 k=7168 batch=1 dtype=f32 layout=rcr");
+  EXPECT_EQ(parsed("  gemm   m=1 n=2\tk=3 op=bmm batch=4 dtype=bf16").text(),
+            "gemm op=bmm m=1 n=2 k=3 batch=4 dtype=bf16 layout=rrr");
+}
+
+TEST(Problem, RandomProblemsRoundTripThroughTextAndView) {
+  constexpr std::uint64_t kSeed = 2;
+  SCOPED_TRACE(concat("seed ", kSeed));
+  Rng rng(kSeed);
+  std::set<std::uint64_t> hashes;
+  std::set<std::string> texts;
+  for (int trial = 0; trial < 2000; ++trial) {
+    const Problem problem = random_problem(rng);
+    ASSERT_EQ(parsed(problem.text()), problem);
+    ASSERT_EQ(GemmProblem::from(problem).value().to_problem(), problem);
+    hashes.insert(problem.hash());
+    texts.insert(problem.text());
+  }
+  EXPECT_EQ(hashes.size(), texts.size());
+}
+
+TEST(Problem, RefusalsNameTheFieldAndWhatItMayBe) {
+  const auto message = [](std::string_view text) {
+    const Result<Problem> result = Problem::parse(text);
+    EXPECT_FALSE(result) << text;
+    return result ? std::string() : result.error().message;
+  };
+  EXPECT_THAT(message(""), HasSubstr("empty"));
+  EXPECT_THAT(message("fft n=8"), HasSubstr("'fft' is not a problem type"));
+  EXPECT_THAT(message("gemm m=1 n=2"), HasSubstr("k is missing"));
+  EXPECT_THAT(message("gemm m=1 n=2 k=3 q=4"), HasSubstr("'q' is not a field of gemm"));
+  EXPECT_THAT(message("gemm m=1 n=2 k=3 m=4"), HasSubstr("m is given twice"));
+  EXPECT_THAT(message("gemm m=0 n=2 k=3"), HasSubstr("m is 0; it must be an integer from 1"));
+  EXPECT_THAT(message("gemm m=-5 n=2 k=3"), HasSubstr("m is -5"));
+  EXPECT_THAT(message("gemm m=2147483648 n=2 k=3"), HasSubstr("m is 2147483648"));
+  EXPECT_THAT(message("gemm m=big n=2 k=3"), HasSubstr("m=big is not an integer"));
+  EXPECT_THAT(message("gemm m=1 n=2 k=3 dtype=f31"), HasSubstr("one of f32 f16"));
+  EXPECT_THAT(message("gemm m=1 n=2 k=3 batch=2"), HasSubstr("only op=bmm"));
+  EXPECT_THAT(message("gemm m n=2 k=3"), HasSubstr("field=value"));
+  EXPECT_THAT(message("gemm m=1 n=2 k=3 payload=0"), HasSubstr("not a field"));
+}
+
+TEST(Problem, CreateChecksCountRangeAndPayload) {
+  EXPECT_TRUE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 0}));
+  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0}));
+  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 4}));
+  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {3, 1, 2, 3, 1, 0, 0}));
+  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 0}, Digest{1, 2}));
+  EXPECT_EQ(Problem::create(static_cast<ProblemType>(77), {}).error().code,
+            ErrorCode::kUnsupported);
+}
+
+TEST(Problem, GroupLeavesOutOperationTypeAndLayout) {
+  const std::uint64_t group = parsed("gemm m=8 n=16 k=32").group();
+  for (const char* same : {"gemm m=8 n=16 k=32 dtype=bf16", "gemm m=8 n=16 k=32 layout=ccr",
+                           "gemm m=8 n=16 k=32 op=addmm"}) {
+    EXPECT_EQ(parsed(same).group(), group) << same;
+  }
+  for (const char* other :
+       {"gemm m=16 n=8 k=32", "gemm m=8 n=16 k=33", "gemm m=8 n=16 k=32 op=bmm batch=2"}) {
+    EXPECT_NE(parsed(other).group(), group) << other;
+  }
+}
+
+TEST(Problem, ComparesByValue) {
+  EXPECT_EQ(parsed("gemm m=8 n=16 k=32"), parsed("gemm k=32 n=16 m=8 op=mm"));
+  EXPECT_LT(parsed("gemm m=8 n=16 k=32"), parsed("gemm m=9 n=1 k=1"));
+}
+
+TEST(ProblemSchema, EveryTypeIsFoundByTypeAndName) {
+  for (const ProblemSchema& schema : problem_schemas()) {
+    EXPECT_EQ(find_problem_schema(schema.type), &schema);
+    EXPECT_EQ(find_problem_schema(schema.name), &schema);
+    for (std::size_t i = 0; i < schema.fields.size(); ++i) {
+      EXPECT_EQ(schema.find(schema.fields[i].name), i);
+    }
+    EXPECT_FALSE(schema.find("nonsense"));
+  }
+  EXPECT_EQ(find_problem_schema("nonsense"), nullptr);
+}
+
+// Data sets and models store these: a change needs a new version of the type.
+TEST(ProblemSchema, IdsAndHashesAreGolden) {
+  EXPECT_EQ(find_problem_schema("gemm")->id(), 5754518933885510102U);
+  EXPECT_EQ(parsed("gemm m=128 n=1536 k=7168").hash(), 9884361013540301618U);
+  EXPECT_EQ(parsed("gemm m=128 n=1536 k=7168").group(), 4925777260016357228U);
+}
+
+TEST(GemmProblem, CountsWorkAndTraffic) {
+  const auto gemm =
+      GemmProblem::create({.m = 2, .n = 3, .k = 5, .batch = 7, .operation = GemmOperation::kBmm});
+  EXPECT_EQ(gemm.value().flops(), 2.0 * 2 * 3 * 5 * 7);
+  EXPECT_EQ(gemm.value().bytes(), (2.0 * 5 + 5 * 3 + 2 * 3) * 7 * 4);
+  EXPECT_EQ(bytes_per_element(DataType::kF64), 8);
+  EXPECT_EQ(bytes_per_element(DataType::kBf16), 2);
+  EXPECT_EQ(bytes_per_element(DataType::kI8), 1);
+}
+
+TEST(GemmProblem, RefusesWhatIsNotAProduct) {
+  EXPECT_FALSE(GemmProblem::create({.m = 0}));
+  EXPECT_FALSE(GemmProblem::create({.n = std::int64_t{1} << 31}));
+  EXPECT_FALSE(GemmProblem::create({.batch = 2}));
+  EXPECT_FALSE(GemmProblem::create({.batch = 0, .operation = GemmOperation::kBmm}));
+  EXPECT_FALSE(GemmProblem::create({.dtype = static_cast<DataType>(99)}));
+}
+
+TEST(GemmLabels, ParseBack) {
+  for (const std::string_view label : gemm_operation_labels()) {
+    EXPECT_EQ(to_string(parse_gemm_operation(label).value()), label);
+  }
+  for (const std::string_view label : data_type_labels()) {
+    EXPECT_EQ(to_string(parse_data_type(label).value()), label);
+  }
+  for (const std::string_view label : gemm_layout_labels()) {
+    EXPECT_EQ(to_string(parse_gemm_layout(label).value()), label);
+  }
+  EXPECT_THAT(parse_data_type("f33").error().message, HasSubstr("f32, f16, bf16"));
+  EXPECT_FALSE(parse_gemm_layout(""));
+}
+
+}  // namespace
+}  // namespace foretune
