@@ -57,6 +57,14 @@ std::optional<std::int32_t> parse_value(const Parameter& parameter, std::string_
   return parameter.labels.empty() ? parse_word(text) : std::nullopt;
 }
 
+std::string parameter_names(const ConfigSchema& schema) {
+  std::string out;
+  for (const Parameter& parameter : schema.parameters) {
+    out += concat(out.empty() ? "" : " ", parameter.name);
+  }
+  return out;
+}
+
 Result<Config> parse_sequence(const ConfigSchema& schema, std::string_view text) {
   Config config{.schema = schema.id(), .words = {}};
   if (trim(text).empty()) {
@@ -69,8 +77,8 @@ Result<Config> parse_sequence(const ConfigSchema& schema, std::string_view text)
   for (const std::string_view piece : pieces) {
     const std::optional<std::int32_t> word = parse_word(trim(piece));
     if (!word) {
-      return fail(ErrorCode::kInvalidArgument, "'", piece.substr(0, 40),
-                  "' is not a word of a ", schema.name, " config");
+      return fail(ErrorCode::kInvalidArgument, quoted(piece, 40), " is not a word of a ",
+                  schema.name, " config");
     }
     config.words.push_back(*word);
   }
@@ -102,14 +110,16 @@ Result<Config> parse_config(const ConfigSchema& schema, std::string_view text) {
     const std::size_t equals = word.find('=');
     const std::optional<std::size_t> index = schema.find(word.substr(0, equals));
     if (equals == std::string_view::npos || !index) {
-      return fail(ErrorCode::kInvalidArgument, "'", word.substr(0, 40),
-                  "' is not a parameter of ", schema.name, " (name=value)");
+      return fail(ErrorCode::kInvalidArgument, quoted(word, 40), " is not a parameter of ",
+                  schema.name, " (name=value); it has ", parameter_names(schema));
     }
     const Parameter& parameter = schema.parameters[*index];
     const std::optional<std::int32_t> value = parse_value(parameter, word.substr(equals + 1));
     if (!value) {
-      return fail(ErrorCode::kInvalidArgument, "'", word.substr(0, 60), "' is not a value of ",
-                  parameter.name);
+      return fail(ErrorCode::kInvalidArgument, quoted(word, 60), " is not a value of ",
+                  parameter.name,
+                  parameter.labels.empty() ? ", which is a 32-bit integer" : ", which is one of ",
+                  join(parameter.labels, " "));
     }
     if (given[*index]) {
       return fail(ErrorCode::kInvalidArgument, parameter.name, " is given twice");

@@ -5,6 +5,12 @@
 //   parameter order [nkm mkn] 0 1
 //   constraint mr * vectors <= 24 # the register block needs more registers than there are
 //   canonical mc min(mc, round_up(m, mr))
+//
+// Expressions and reasons are kept to the byte, blanks included: one blank after the keyword, one
+// on either side of the first #.
+#include <algorithm>
+#include <cstddef>
+
 #include "foretune/base/text.h"
 #include "foretune/space/parametric_space.h"
 
@@ -13,42 +19,27 @@ namespace {
 
 constexpr std::size_t kMaxText = std::size_t{1} << 20U;
 constexpr std::size_t kMaxStatements = 4096;
+constexpr std::size_t kMaxWord = 200;
 
-bool is_name(std::string_view text) {
-  if (text.empty() || text.size() > 64) {
-    return false;
-  }
-  for (const char c : text) {
-    const bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                         (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-    if (!allowed) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// One line of free text: a line break would end the statement.
-std::string one_line(std::string_view text) {
-  std::string out(trim(text));
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20) {
-      c = ' ';
-    }
-  }
-  return out;
+// What words of the text may be made of, so that a name never looks like its surroundings.
+bool is_word(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxWord &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return static_cast<unsigned char>(c) > 0x20 && c != 0x7f && c != '[' && c != ']' &&
+                  c != '=' && c != '#';
+         });
 }
 
 Status parse_head(std::string_view rest, SpaceDefinition& out) {
   const std::vector<std::string_view> words = split_words(rest);
   const auto version = words.size() == 3 ? parse_uint(words[1]) : std::nullopt;
-  const ProblemSchema* problem = words.size() == 3 ? find_problem_schema(words[2]) : nullptr;
-  if (!version || *version > 0xffffffffU || !is_name(words[0])) {
+  if (!version || *version > 0xffffffffU || !is_word(words[0])) {
     return fail(ErrorCode::kCorrupt, "a space begins with its name, version and problem type");
   }
+  const ProblemSchema* problem = find_problem_schema(words[2]);
   if (problem == nullptr) {
-    return fail(ErrorCode::kUnsupported, "the space is for '", words[2].substr(0, 40),
-                "' problems, which this version does not know");
+    return fail(ErrorCode::kUnsupported, "the space is for ", quoted(words[2], 40),
+                " problems, which this version does not know");
   }
   out.schema.name = words[0];
   out.schema.version = static_cast<std::uint32_t>(*version);
@@ -64,20 +55,19 @@ Status parse_parameter(std::string_view rest, SpaceDefinition& out) {
   }
   Parameter parameter{.name = std::string(trim(rest.substr(0, open))), .labels = {}};
   for (const std::string_view label : split_words(rest.substr(open + 1, close - open - 1))) {
-    if (!is_name(label)) {
-      return fail(ErrorCode::kCorrupt, "'", label.substr(0, 40), "' is not a label");
+    if (!is_word(label)) {
+      return fail(ErrorCode::kCorrupt, quoted(label, 40), " is not a label");
     }
     parameter.labels.emplace_back(label);
   }
-  if (!is_name(parameter.name) || out.schema.find(parameter.name)) {
-    return fail(ErrorCode::kCorrupt, "'", parameter.name.substr(0, 40),
-                "' is not a new parameter name");
+  if (!is_word(parameter.name) || out.schema.find(parameter.name)) {
+    return fail(ErrorCode::kCorrupt, quoted(parameter.name, 40), " is not a new parameter name");
   }
   std::vector<std::int32_t> domain;
   for (const std::string_view word : split_words(rest.substr(close + 1))) {
     const auto value = parse_int(word);
     if (!value || *value < INT32_MIN || *value > INT32_MAX) {
-      return fail(ErrorCode::kCorrupt, "'", word.substr(0, 40), "' is not a parameter value");
+      return fail(ErrorCode::kCorrupt, quoted(word, 40), " is not a parameter value");
     }
     domain.push_back(static_cast<std::int32_t>(*value));
   }
@@ -86,11 +76,31 @@ Status parse_parameter(std::string_view rest, SpaceDefinition& out) {
   return {};
 }
 
+Status parse_constraint(std::string_view rest, SpaceDefinition& out) {
+  constexpr std::string_view kMark = " # ";
+  const std::size_t mark = rest.find(kMark);
+  if (mark == std::string_view::npos) {
+    return fail(ErrorCode::kCorrupt, "a constraint has an expression and, after ' # ', a reason");
+  }
+  out.constraints.push_back({.expression = std::string(rest.substr(0, mark)),
+                             .reason = std::string(rest.substr(mark + kMark.size()))});
+  return {};
+}
+
+Status parse_canonical(std::string_view rest, SpaceDefinition& out) {
+  const std::size_t end = rest.find(' ');
+  if (end == std::string_view::npos) {
+    return fail(ErrorCode::kCorrupt, "a canonical rule has a parameter and an expression");
+  }
+  out.canonical.emplace_back(rest.substr(0, end), rest.substr(end + 1));
+  return {};
+}
+
 Status parse_statement(std::string_view line, SpaceDefinition& out) {
   const std::size_t blank = line.find(' ');
   const std::string_view keyword = line.substr(0, blank);
   const std::string_view rest =
-      blank == std::string_view::npos ? std::string_view() : trim(line.substr(blank + 1));
+      blank == std::string_view::npos ? std::string_view() : line.substr(blank + 1);
   if (keyword == "space") {
     return parse_head(rest, out);
   }
@@ -98,21 +108,24 @@ Status parse_statement(std::string_view line, SpaceDefinition& out) {
     return parse_parameter(rest, out);
   }
   if (keyword == "constraint") {
-    const std::size_t hash = rest.find('#');
-    const std::string_view reason =
-        hash == std::string_view::npos ? std::string_view() : trim(rest.substr(hash + 1));
-    out.constraints.push_back({std::string(trim(rest.substr(0, hash))), std::string(reason)});
-    return {};
+    return parse_constraint(rest, out);
   }
   if (keyword == "canonical") {
-    const std::size_t end = rest.find(' ');
-    if (end == std::string_view::npos) {
-      return fail(ErrorCode::kCorrupt, "a canonical rule has a parameter and an expression");
-    }
-    out.canonical.emplace_back(rest.substr(0, end), trim(rest.substr(end + 1)));
-    return {};
+    return parse_canonical(rest, out);
   }
-  return fail(ErrorCode::kCorrupt, "'", keyword.substr(0, 40), "' is not a statement of a space");
+  return fail(ErrorCode::kCorrupt, quoted(keyword, 40), " is not a statement of a space");
+}
+
+// All parameters have values, or none has: then the space is known by its constraints only.
+Status check_domains(SpaceDefinition& out) {
+  const auto empty = std::count_if(out.domains.begin(), out.domains.end(),
+                                   [](const auto& domain) { return domain.empty(); });
+  if (static_cast<std::size_t>(empty) == out.domains.size()) {
+    out.domains.clear();
+  } else if (empty != 0) {
+    return fail(ErrorCode::kCorrupt, "some parameters of the space have values and some have none");
+  }
+  return {};
 }
 
 }  // namespace
@@ -132,18 +145,18 @@ std::string SpaceDefinition::text() const {
     out += '\n';
   }
   for (const Constraint& constraint : constraints) {
-    out += concat("constraint ", one_line(constraint.expression), " # ",
-                  one_line(constraint.reason), "\n");
+    out += concat("constraint ", constraint.expression, " # ", constraint.reason, "\n");
   }
   for (const auto& [parameter, expression] : canonical) {
-    out += concat("canonical ", parameter, " ", one_line(expression), "\n");
+    out += concat("canonical ", parameter, " ", expression, "\n");
   }
   return out;
 }
 
 Result<SpaceDefinition> SpaceDefinition::parse(std::string_view text) {
   if (text.size() > kMaxText) {
-    return fail(ErrorCode::kCorrupt, "a space of ", text.size(), " bytes is over the limit");
+    return fail(ErrorCode::kCorrupt, "a space of ", text.size(), " bytes is over the limit of ",
+                kMaxText);
   }
   SpaceDefinition out;
   std::size_t statements = 0;
@@ -155,21 +168,14 @@ Result<SpaceDefinition> SpaceDefinition::parse(std::string_view text) {
       return fail(ErrorCode::kCorrupt, "a space begins with one 'space' line and has at most ",
                   kMaxStatements, " statements");
     }
-    FORETUNE_TRY_STATUS(parse_statement(trim(line), out));
+    if (Status parsed = parse_statement(line, out); !parsed) {
+      return fail_because(parsed.error(), "statement ", statements, " of the space");
+    }
   }
   if (statements == 0) {
     return fail(ErrorCode::kCorrupt, "an empty text is not a space");
   }
-  // All parameters have values, or none has: then the space is known by its constraints only.
-  std::size_t empty = 0;
-  for (const std::vector<std::int32_t>& domain : out.domains) {
-    empty += domain.empty() ? 1U : 0U;
-  }
-  if (empty == out.domains.size()) {
-    out.domains.clear();
-  } else if (empty != 0) {
-    return fail(ErrorCode::kCorrupt, "some parameters of the space have values and some have none");
-  }
+  FORETUNE_TRY_STATUS(check_domains(out));
   return out;
 }
 

@@ -9,82 +9,56 @@
 namespace foretune {
 namespace {
 
-constexpr std::size_t kMaxParameters = 64;
-// Legal configs of one problem; a larger space has to be sampled, not listed.
-constexpr std::size_t kMaxListed = std::size_t{1} << 24U;
+// Legal configs of one problem, and steps of the walk that finds them; a larger space has to be
+// sampled, not listed, and a definition from a file must not keep us busy for ever.
+constexpr std::size_t kMaxListed = std::size_t{1} << 22U;
+constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 25U;
+// Rounds of the canonical rules; each rule that feeds an earlier one may cost one more.
+constexpr int kMaxRounds = 16;
 
-Status check_definition(const SpaceDefinition& definition) {
-  const std::size_t count = definition.schema.parameters.size();
-  if (definition.schema.kind != SchemaKind::kParametric) {
-    return fail(ErrorCode::kInvalidArgument, "a parametric space needs a parametric schema");
-  }
-  if (count == 0 || count > kMaxParameters) {
-    return fail(ErrorCode::kInvalidArgument, "a space has 1 to ", kMaxParameters,
-                " parameters, not ", count);
-  }
-  if (!definition.domains.empty() && definition.domains.size() != count) {
-    return fail(ErrorCode::kInvalidArgument, "the space has ", count, " parameters but ",
-                definition.domains.size(), " domains");
-  }
-  for (std::size_t i = 0; i < definition.domains.size(); ++i) {
-    const std::vector<std::int32_t>& domain = definition.domains[i];
-    if (domain.empty() || !std::is_sorted(domain.begin(), domain.end()) ||
-        std::adjacent_find(domain.begin(), domain.end()) != domain.end()) {
-      return fail(ErrorCode::kInvalidArgument, "the values of ",
-                  definition.schema.parameters[i].name, " are not an ascending list");
+template <class Rules>
+bool all_hold(const Rules& rules, std::span<const std::int32_t> words,
+              std::span<const std::int64_t> fields, const Hardware& hardware) {
+  for (const auto& rule : rules) {
+    if (rule.expression.evaluate(words, fields, hardware) == 0) {
+      return false;
     }
   }
-  return {};
+  return true;
+}
+
+std::string value_text(const Parameter& parameter, std::int32_t word) {
+  return word >= 0 && static_cast<std::size_t>(word) < parameter.labels.size()
+             ? parameter.labels[static_cast<std::size_t>(word)]
+             : concat(word);
+}
+
+std::string domain_text(const Parameter& parameter, const std::vector<std::int32_t>& domain) {
+  constexpr std::size_t kShown = 16;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(kShown, domain.size()); ++i) {
+    out += concat(i == 0 ? "" : " ", value_text(parameter, domain[i]));
+  }
+  return domain.size() > kShown ? concat(out, " ... ", value_text(parameter, domain.back())) : out;
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const CompiledSpace>> CompiledSpace::create(SpaceDefinition definition) {
-  FORETUNE_TRY_STATUS(check_definition(definition));
-  const ProblemSchema* problem = find_problem_schema(definition.problem_type);
-  if (problem == nullptr) {
-    return fail(ErrorCode::kUnsupported, "the space is for a problem type unknown to this version");
-  }
-  std::shared_ptr<CompiledSpace> compiled(new CompiledSpace());
-  for (std::size_t i = 0; i < definition.constraints.size(); ++i) {
-    FORETUNE_TRY(
-        Expression expression,
-        Expression::parse(definition.constraints[i].expression, definition.schema, *problem));
-    std::vector<Rule>& rules =
-        expression.uses_problem() ? compiled->problem_rules_ : compiled->config_rules_;
-    rules.push_back({std::move(expression), i});
-  }
-  for (const auto& [parameter, text] : definition.canonical) {
-    const std::optional<std::size_t> index = definition.schema.find(parameter);
-    if (!index) {
-      return fail(ErrorCode::kInvalidArgument, "'", parameter, "' is not a parameter");
-    }
-    FORETUNE_TRY(Expression expression, Expression::parse(text, definition.schema, *problem));
-    compiled->canonical_.push_back({*index, std::move(expression)});
-  }
-  compiled->schema_id_ = definition.schema.id();
-  compiled->definition_ = std::move(definition);
-  return compiled;
-}
-
 bool CompiledSpace::is_legal_config(std::span<const std::int32_t> words,
                                     const Hardware& hardware) const {
-  return std::all_of(config_rules_.begin(), config_rules_.end(), [&](const Rule& rule) {
-    return rule.expression.evaluate(words, {}, hardware) != 0;
-  });
+  return words.size() == definition_.schema.parameters.size() &&
+         all_hold(config_rules_, words, {}, hardware);
 }
 
 bool CompiledSpace::is_legal_for_problem(std::span<const std::int32_t> words,
                                          std::span<const std::int64_t> fields,
                                          const Hardware& hardware) const {
-  return std::all_of(problem_rules_.begin(), problem_rules_.end(), [&](const Rule& rule) {
-    return rule.expression.evaluate(words, fields, hardware) != 0;
-  });
+  return words.size() == definition_.schema.parameters.size() &&
+         all_hold(problem_rules_, words, fields, hardware);
 }
 
 bool CompiledSpace::is_legal(std::span<const std::int32_t> words,
-                             std::span<const std::int64_t> fields,
-                             const Hardware& hardware) const {
+                             std::span<const std::int64_t> fields, const Hardware& hardware) const {
   return is_legal_config(words, hardware) && is_legal_for_problem(words, fields, hardware);
 }
 
@@ -93,37 +67,75 @@ Support CompiledSpace::why_not(const Config& config, const Problem& problem,
   if (problem.type() != definition_.problem_type) {
     return Support::no("the space is not for ", problem.schema().name, " problems");
   }
-  if (config.schema != schema_id_ || config.words.size() != definition_.schema.parameters.size()) {
+  const std::vector<Parameter>& parameters = definition_.schema.parameters;
+  if (config.schema != schema_id_ || config.words.size() != parameters.size()) {
     return Support::no("the config is not of schema ", definition_.schema.name, " v",
                        definition_.schema.version);
   }
-  for (std::size_t i = 0; i < definition_.domains.size(); ++i) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::int32_t word = config.words[i];
+    const bool labelled = !parameters[i].labels.empty();
+    if (labelled && (word < 0 || static_cast<std::size_t>(word) >= parameters[i].labels.size())) {
+      return Support::no(parameters[i].name, " has no label number ", word);
+    }
+    if (definition_.domains.empty()) {
+      continue;
+    }
     const std::vector<std::int32_t>& domain = definition_.domains[i];
-    if (!std::binary_search(domain.begin(), domain.end(), config.words[i])) {
-      return Support::no(definition_.schema.parameters[i].name, "=", config.words[i],
-                         " is not a value of the space");
+    if (!std::binary_search(domain.begin(), domain.end(), word)) {
+      return Support::no(parameters[i].name, "=", value_text(parameters[i], word),
+                         " is not one of its values: ", domain_text(parameters[i], domain));
     }
   }
   for (const std::vector<Rule>* rules : {&config_rules_, &problem_rules_}) {
     for (const Rule& rule : *rules) {
       if (rule.expression.evaluate(config.words.view(), problem.fields(), hardware) == 0) {
         const Constraint& constraint = definition_.constraints[rule.constraint];
-        return Support::no(
-            constraint.reason, " (", constraint.expression, " does not hold: ",
-            rule.expression.explain(config.words.view(), problem.fields(), hardware), ")");
+        const std::string values =
+            rule.expression.explain(config.words.view(), problem.fields(), hardware);
+        return Support::no(constraint.reason, constraint.reason.empty() ? "(" : " (",
+                           constraint.expression, " does not hold", values.empty() ? "" : " with ",
+                           values, ")");
       }
     }
   }
   return Support::yes();
 }
 
+void CompiledSpace::apply_canonical(Config::Words& words, std::span<const std::int64_t> fields,
+                                    const Hardware& hardware) const {
+  for (const Canonical& rule : canonical_) {
+    const std::int64_t wanted = rule.expression.evaluate(words.view(), fields, hardware);
+    auto word = static_cast<std::int32_t>(std::clamp<std::int64_t>(wanted, INT32_MIN, INT32_MAX));
+    if (!definition_.domains.empty()) {
+      const std::vector<std::int32_t>& domain = definition_.domains[rule.parameter];
+      const auto next = std::lower_bound(domain.begin(), domain.end(), word);
+      word = next == domain.end() ? domain.back() : *next;
+    }
+    words[rule.parameter] = word;
+  }
+}
+
 Config CompiledSpace::canonical(Config config, const Problem& problem,
                                 const Hardware& hardware) const {
-  for (const Canonical& rule : canonical_) {
-    const std::int64_t value =
-        rule.expression.evaluate(config.words.view(), problem.fields(), hardware);
-    config.words[rule.parameter] = static_cast<std::int32_t>(
-        std::clamp<std::int64_t>(value, INT32_MIN, INT32_MAX));
+  if (canonical_.empty() || config.words.size() != definition_.schema.parameters.size()) {
+    return config;
+  }
+  const std::span<const std::int64_t> fields = problem.fields();
+  Config::Words words = config.words;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    const Config::Words before = words;
+    apply_canonical(words, fields, hardware);
+    if (words != before) {
+      continue;
+    }
+    const bool turned_illegal = words != config.words &&
+                                !is_legal(words.view(), fields, hardware) &&
+                                is_legal(config.words.view(), fields, hardware);
+    if (!turned_illegal) {
+      config.words = std::move(words);
+    }
+    return config;
   }
   return config;
 }
@@ -138,86 +150,80 @@ class SpaceWalk {
  public:
   SpaceWalk(const CompiledSpace& compiled, const Problem& problem, const Hardware& hardware,
             std::vector<std::uint64_t>& out)
-      : compiled_(compiled), problem_(problem), hardware_(hardware), out_(out) {}
+      : compiled_(compiled),
+        problem_(problem),
+        hardware_(hardware),
+        out_(out),
+        config_{compiled.schema_id(), Config::Words(compiled.definition().domains.size())} {}
 
-  Status run() {
-    words_.resize(compiled_.definition().domains.size());
-    return descend(0, 0);
-  }
+  Status run() { return descend(0, 0); }
 
  private:
+  static bool hold(const std::vector<CompiledSpace::Rule>& rules,
+                   const std::vector<std::size_t>& positions, std::span<const std::int32_t> words,
+                   std::span<const std::int64_t> fields, const Hardware& hardware) {
+    return std::all_of(positions.begin(), positions.end(), [&](std::size_t position) {
+      return rules[position].expression.evaluate(words, fields, hardware) != 0;
+    });
+  }
+
   bool holds(std::size_t depth) const {
-    return compiled_.holds_at(static_cast<int>(depth), words_, problem_.fields(), hardware_);
+    const std::span<const std::int32_t> words = config_.words.view();
+    return hold(compiled_.config_rules_, compiled_.config_rules_at_[depth], words,
+                problem_.fields(), hardware_) &&
+           hold(compiled_.problem_rules_, compiled_.problem_rules_at_[depth], words,
+                problem_.fields(), hardware_);
   }
 
   Status descend(std::size_t depth, std::uint64_t rank) {
     const std::vector<std::int32_t>& domain = compiled_.definition().domains[depth];
     for (std::size_t i = 0; i < domain.size(); ++i) {
-      words_[depth] = domain[i];
+      if (++steps_ > kMaxSteps || out_.size() > kMaxListed) {
+        return fail(ErrorCode::kUnsupported, "the space ", compiled_.definition().schema.name,
+                    " is too large to be listed: ", out_.size(), " configs after ", steps_,
+                    " steps");
+      }
+      config_.words[depth] = domain[i];
       if (!holds(depth)) {
         continue;
       }
       const std::uint64_t next = rank * domain.size() + i;
-      if (depth + 1 < words_.size()) {
+      if (depth + 1 < config_.words.size()) {
         FORETUNE_TRY_STATUS(descend(depth + 1, next));
-        continue;
+      } else if (compiled_.canonical(config_, problem_, hardware_).words == config_.words) {
+        out_.push_back(next);
       }
-      if (!is_canonical()) {
-        continue;
-      }
-      if (out_.size() == kMaxListed) {
-        return fail(ErrorCode::kUnsupported, "the space has over ", kMaxListed,
-                    " configs and cannot be listed");
-      }
-      out_.push_back(next);
     }
     return {};
-  }
-
-  bool is_canonical() const {
-    const Config config{compiled_.schema_id(), Config::Words(std::span(words_))};
-    return compiled_.canonical(config, problem_, hardware_).words == config.words;
   }
 
   const CompiledSpace& compiled_;
   const Problem& problem_;
   const Hardware& hardware_;
   std::vector<std::uint64_t>& out_;
-  std::vector<std::int32_t> words_;
+  Config config_;
+  std::uint64_t steps_ = 0;
 };
-
-bool CompiledSpace::holds_at(int parameter, std::span<const std::int32_t> words,
-                             std::span<const std::int64_t> fields,
-                             const Hardware& hardware) const {
-  for (const std::vector<Rule>* rules : {&config_rules_, &problem_rules_}) {
-    for (const Rule& rule : *rules) {
-      // Rules without a parameter are checked with the first.
-      if (std::max(rule.expression.last_parameter(), 0) == parameter &&
-          rule.expression.evaluate(words, fields, hardware) == 0) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
 
 Result<std::unique_ptr<ParametricSpace>> ParametricSpace::bind(
     std::shared_ptr<const CompiledSpace> compiled, const Problem& problem,
     const Hardware& hardware) {
-  if (problem.type() != compiled->definition().problem_type) {
+  const SpaceDefinition& definition = compiled->definition();
+  if (problem.type() != definition.problem_type) {
     return fail(ErrorCode::kInvalidArgument, "'", problem.text(),
                 "' is not a problem of this space");
   }
-  if (compiled->definition().domains.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "the space ", compiled->definition().schema.name,
+  if (definition.domains.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "the space ", definition.schema.name,
                 " has constraints but no values to list");
   }
   double size = 1;
-  for (const std::vector<std::int32_t>& domain : compiled->definition().domains) {
+  for (const std::vector<std::int32_t>& domain : definition.domains) {
     size *= static_cast<double>(domain.size());
   }
-  if (size > 9e18) {
-    return fail(ErrorCode::kUnsupported, "the space has too many combinations to be numbered");
+  if (size > 1e18) {
+    return fail(ErrorCode::kUnsupported, "the space ", definition.schema.name,
+                " is too large to be listed: ", size, " combinations");
   }
   std::unique_ptr<ParametricSpace> space(
       new ParametricSpace(std::move(compiled), problem, hardware));
@@ -258,20 +264,33 @@ std::vector<Config> ParametricSpace::neighbours(const Config& config) const {
     return out;
   }
   const Config here = canonical(config);
-  const auto& domains = compiled_->definition().domains;
-  for (std::size_t i = 0; i < domains.size(); ++i) {
-    const std::vector<std::int32_t>& domain = domains[i];
-    const auto at = std::lower_bound(domain.begin(), domain.end(), config.words[i]);
-    for (const int step : {-1, 1}) {
-      const std::ptrdiff_t next = (at - domain.begin()) + step;
-      if (next < 0 || next >= static_cast<std::ptrdiff_t>(domain.size())) {
-        continue;
+  // Whether the move leads somewhere.
+  const auto reaches = [&](std::size_t parameter, std::int32_t word) {
+    Config moved = here;
+    moved.words[parameter] = word;
+    moved = canonical(moved);
+    if (moved == here || !why_not(moved)) {
+      return false;
+    }
+    if (std::find(out.begin(), out.end(), moved) == out.end()) {
+      out.push_back(std::move(moved));
+    }
+    return true;
+  };
+  const SpaceDefinition& definition = compiled_->definition();
+  for (std::size_t i = 0; i < definition.domains.size(); ++i) {
+    const std::vector<std::int32_t>& domain = definition.domains[i];
+    const bool ordered = definition.schema.parameters[i].labels.empty();
+    const auto at = static_cast<std::size_t>(
+        std::lower_bound(domain.begin(), domain.end(), here.words[i]) - domain.begin());
+    for (std::size_t down = at; down-- > 0;) {
+      if (reaches(i, domain[down]) && ordered) {
+        break;
       }
-      Config moved = config;
-      moved.words[i] = domain[static_cast<std::size_t>(next)];
-      moved = canonical(moved);
-      if (moved != here && why_not(moved) && std::find(out.begin(), out.end(), moved) == out.end()) {
-        out.push_back(moved);
+    }
+    for (std::size_t up = at + 1; up < domain.size(); ++up) {
+      if (reaches(i, domain[up]) && ordered) {
+        break;
       }
     }
   }

@@ -38,43 +38,49 @@ struct SpaceDefinition {
   // known only by its constraints, as for imported measurements.
   std::vector<std::vector<std::int32_t>> domains;
   std::vector<Constraint> constraints;
-  // parameter name, expression: the canonical value of a parameter, applied in order.
+  // Parameter name, expression: the value that says the same, applied in order. A value between
+  // those of the domain becomes the next higher one, so that {"mc", "min(mc, round_up(m, mr))"}
+  // makes one of all blocks that cover the matrix.
   std::vector<std::pair<std::string, std::string>> canonical;
 
-  // A text form, one line per statement, that parse() reads back; stored in model files.
+  // A text form, one line per statement, that parse() reads back; stored in model files. Exact for
+  // every definition that CompiledSpace::create() accepts.
   [[nodiscard]] std::string text() const;
+  // Checks the form only; create() checks the meaning.
   static Result<SpaceDefinition> parse(std::string_view text);
   bool operator==(const SpaceDefinition&) const = default;
 };
 
+// A definition with its expressions compiled. The checks that take spans do not allocate.
 class CompiledSpace {
  public:
+  // Errors: kInvalidArgument with the parameter, rule or name that makes no sense.
   static Result<std::shared_ptr<const CompiledSpace>> create(SpaceDefinition definition);
 
   [[nodiscard]] const SpaceDefinition& definition() const { return definition_; }
   [[nodiscard]] std::uint64_t schema_id() const { return schema_id_; }
-  // Whether all constraints hold. Does not allocate: the test of the selector's hot path.
+  // Whether all constraints hold: the test of the selector's hot path. Says no to another number of
+  // words than there are parameters. `fields` are those of a problem of the space's type.
   [[nodiscard]] bool is_legal(std::span<const std::int32_t> words,
-                              std::span<const std::int64_t> fields,
-                              const Hardware& hardware) const;
-  // Constraints that depend on the problem only need the rest of the candidates to be checked.
+                              std::span<const std::int64_t> fields, const Hardware& hardware) const;
+  // The constraints that depend on config and hardware only: checked once per pool of candidates.
   [[nodiscard]] bool is_legal_config(std::span<const std::int32_t> words,
                                      const Hardware& hardware) const;
+  // The rest, which depends on the problem.
   [[nodiscard]] bool is_legal_for_problem(std::span<const std::int32_t> words,
                                           std::span<const std::int64_t> fields,
                                           const Hardware& hardware) const;
-  // The rules whose last parameter is `parameter`: what a walk over the parameters checks there.
-  [[nodiscard]] bool holds_at(int parameter, std::span<const std::int32_t> words,
-                              std::span<const std::int64_t> fields,
-                              const Hardware& hardware) const;
   // The same with the reason, schema and domains checked too.
   [[nodiscard]] Support why_not(const Config& config, const Problem& problem,
                                 const Hardware& hardware) const;
+  // The representative of all configs that mean the same: the canonical rules applied until nothing
+  // changes. A legal config whose representative were illegal is its own, and so is every config
+  // for which the rules contradict each other. canonical(canonical(c)) == canonical(c).
   [[nodiscard]] Config canonical(Config config, const Problem& problem,
                                  const Hardware& hardware) const;
 
  private:
-  CompiledSpace() = default;
+  friend class SpaceWalk;
   struct Rule {
     Expression expression;
     std::size_t constraint = 0;
@@ -83,11 +89,17 @@ class CompiledSpace {
     std::size_t parameter = 0;
     Expression expression;
   };
-  friend class ParametricSpace;
+  CompiledSpace() = default;
+  void apply_canonical(Config::Words& words, std::span<const std::int64_t> fields,
+                       const Hardware& hardware) const;
+
   SpaceDefinition definition_;
   std::uint64_t schema_id_ = 0;
   std::vector<Rule> config_rules_;   // depend on config and hardware only
   std::vector<Rule> problem_rules_;  // depend on the problem too
+  // Positions in the two lists, by the last parameter of the rule: what can be checked that early.
+  std::vector<std::vector<std::size_t>> config_rules_at_;
+  std::vector<std::vector<std::size_t>> problem_rules_at_;
   std::vector<Canonical> canonical_;
 };
 
@@ -95,14 +107,17 @@ class ParametricSpace final : public Space, public EnumerableSpace {
  public:
   // Lists all legal canonical configs once (a depth-first walk that checks each constraint as
   // soon as its parameters are set). Errors: kInvalidArgument for a problem of another type or
-  // empty domains.
+  // empty domains, kUnsupported for a space too large to be listed.
   static Result<std::unique_ptr<ParametricSpace>> bind(
       std::shared_ptr<const CompiledSpace> compiled, const Problem& problem,
       const Hardware& hardware);
 
   const ConfigSchema& schema() const override;
   Support why_not(const Config& config) const override;
+  // Every listed config is equally likely.
   Result<Config> sample(Rng& rng) const override;
+  // One parameter of the canonical config changed: a number to the next value on either side that
+  // is legal and means something else, a label to every such other label. Canonical and distinct.
   std::vector<Config> neighbours(const Config& config) const override;
   Config canonical(const Config& config) const override;
   const EnumerableSpace* enumerable() const override { return this; }

@@ -1,0 +1,74 @@
+// The selector's hot path must not allocate: counted by replacing the global allocator.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "foretune/problem/gemm.h"
+#include "foretune/space/parametric_space.h"
+
+namespace {
+
+std::atomic<std::size_t> allocations{0};
+
+void* counted(std::size_t size) {
+  allocations.fetch_add(1);
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size); }
+void* operator new[](std::size_t size) { return counted(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace foretune {
+namespace {
+
+TEST(CompiledSpace, LegalityAndCanonicalFormsDoNotAllocate) {
+  SpaceDefinition definition{
+      .schema = {.name = "x", .parameters = {{"mr", {}}, {"kc", {}}, {"pack", {"no", "yes"}}}},
+      .problem_type = ProblemType::kGemm,
+      .domains = {{4, 8}, {64, 128, 256}, {0, 1}},
+      .constraints = {{"mr * kc * 4 <= hw.l1_bytes", "too large"},
+                      {"pack == pack.no || m > mr && k >= round_up(min(kc, k), 8)", "useless"},
+                      {"select(n > 100, kc >= 128, kc <= 128)", "odd"}},
+      .canonical = {{"kc", "min(kc, round_up(k, 64))"}}};
+  const auto compiled = CompiledSpace::create(definition).value();
+  const Problem problem = GemmProblem::create({.m = 64, .n = 200, .k = 100}).value().to_problem();
+  Hardware hardware;
+  hardware.set(HardwareValue::kL1Bytes, 4096);
+  std::size_t legal = 0;
+  const std::size_t before = allocations.load();
+  for (const std::int32_t mr : {4, 8}) {
+    for (const std::int32_t kc : {64, 128, 256}) {
+      for (const std::int32_t pack : {0, 1}) {
+        const Config config{compiled->schema_id(), {mr, kc, pack}};
+        const auto words = config.words.view();
+        legal += compiled->is_legal(words, problem.fields(), hardware) ? 1 : 0;
+        legal += compiled->is_legal_config(words, hardware) ? 1 : 0;
+        legal += compiled->is_legal_for_problem(words, problem.fields(), hardware) ? 1 : 0;
+        legal += compiled->canonical(config, problem, hardware) == config ? 1 : 0;
+      }
+    }
+  }
+  const std::size_t after = allocations.load();
+  EXPECT_EQ(after, before);
+  EXPECT_GT(legal, 0U);
+  // The counter works.
+  const std::vector<int> values(1000);
+  EXPECT_GT(allocations.load(), after);
+  EXPECT_EQ(values.size(), 1000U);
+}
+
+}  // namespace
+}  // namespace foretune

@@ -1,0 +1,137 @@
+// From a definition to a compiled space: whatever can be wrong with a definition is refused here.
+#include <algorithm>
+#include <utility>
+
+#include "foretune/base/text.h"
+#include "foretune/space/parametric_space.h"
+
+namespace foretune {
+namespace {
+
+constexpr std::size_t kMaxParameters = 64;
+
+template <class Values>
+bool has_repeat(Values values) {
+  std::sort(values.begin(), values.end());
+  return std::adjacent_find(values.begin(), values.end()) != values.end();
+}
+
+Status check_parameter(const Parameter& parameter) {
+  if (parameter.name == "hw" || parameter.name == "problem") {
+    return fail(ErrorCode::kInvalidArgument, "a parameter cannot be called '", parameter.name,
+                "', which has a meaning in expressions");
+  }
+  if (has_repeat(parameter.labels)) {
+    return fail(ErrorCode::kInvalidArgument, "parameter ", parameter.name, " has a label twice");
+  }
+  return {};
+}
+
+Status check_domain(const Parameter& parameter, const std::vector<std::int32_t>& domain) {
+  if (domain.empty() || !std::is_sorted(domain.begin(), domain.end()) || has_repeat(domain)) {
+    return fail(ErrorCode::kInvalidArgument, "the values of ", parameter.name,
+                " are not an ascending list");
+  }
+  if (!parameter.labels.empty() &&
+      (domain.front() < 0 || static_cast<std::size_t>(domain.back()) >= parameter.labels.size())) {
+    return fail(ErrorCode::kInvalidArgument, "parameter ", parameter.name, " has ",
+                parameter.labels.size(), " labels, but values from ", domain.front(), " to ",
+                domain.back());
+  }
+  return {};
+}
+
+Status check_definition(const SpaceDefinition& definition) {
+  const std::vector<Parameter>& parameters = definition.schema.parameters;
+  if (definition.schema.kind != SchemaKind::kParametric) {
+    return fail(ErrorCode::kInvalidArgument, "a parametric space needs a parametric schema");
+  }
+  if (parameters.empty() || parameters.size() > kMaxParameters) {
+    return fail(ErrorCode::kInvalidArgument, "a space has 1 to ", kMaxParameters,
+                " parameters, not ", parameters.size());
+  }
+  if (!definition.domains.empty() && definition.domains.size() != parameters.size()) {
+    return fail(ErrorCode::kInvalidArgument, "the space has ", parameters.size(),
+                " parameters but ", definition.domains.size(), " domains");
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    FORETUNE_TRY_STATUS(check_parameter(parameters[i]));
+    if (!definition.domains.empty()) {
+      FORETUNE_TRY_STATUS(check_domain(parameters[i], definition.domains[i]));
+    }
+    names.push_back(parameters[i].name);
+  }
+  if (has_repeat(names)) {
+    return fail(ErrorCode::kInvalidArgument, "two parameters of the space have the same name");
+  }
+  return {};
+}
+
+// What cannot be written and read back cannot be stored with data and models: names with blanks,
+// reasons of several lines, definitions of absurd size.
+Status check_text_form(const SpaceDefinition& definition) {
+  const Result<SpaceDefinition> read_back = SpaceDefinition::parse(definition.text());
+  if (!read_back) {
+    return fail(ErrorCode::kInvalidArgument,
+                "the space has no text form: ", read_back.error().message);
+  }
+  if (*read_back != definition) {
+    return fail(ErrorCode::kInvalidArgument,
+                "the space has no text form: a name or reason contains a line break or a mark");
+  }
+  return {};
+}
+
+// Rules without a parameter are checked with the first.
+template <class Rule>
+std::vector<std::vector<std::size_t>> by_last_parameter(const std::vector<Rule>& rules,
+                                                        std::size_t parameters) {
+  std::vector<std::vector<std::size_t>> out(parameters);
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    out[static_cast<std::size_t>(std::max(rules[i].expression.last_parameter(), 0))].push_back(i);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const CompiledSpace>> CompiledSpace::create(SpaceDefinition definition) {
+  FORETUNE_TRY_STATUS(check_definition(definition));
+  const ProblemSchema* problem = find_problem_schema(definition.problem_type);
+  if (problem == nullptr) {
+    return fail(ErrorCode::kUnsupported, "the space is for a problem type unknown to this version");
+  }
+  std::shared_ptr<CompiledSpace> compiled(new CompiledSpace());
+  for (std::size_t i = 0; i < definition.constraints.size(); ++i) {
+    auto expression =
+        Expression::parse(definition.constraints[i].expression, definition.schema, *problem);
+    if (!expression) {
+      return fail_because(expression.error(), "constraint ", i + 1, " of ", definition.schema.name);
+    }
+    std::vector<Rule>& rules =
+        expression->uses_problem() ? compiled->problem_rules_ : compiled->config_rules_;
+    rules.push_back({*std::move(expression), i});
+  }
+  for (const auto& [parameter, text] : definition.canonical) {
+    const std::optional<std::size_t> index = definition.schema.find(parameter);
+    if (!index) {
+      return fail(ErrorCode::kInvalidArgument, "canonical rule: ", quoted(parameter, 40),
+                  " is not a parameter");
+    }
+    auto expression = Expression::parse(text, definition.schema, *problem);
+    if (!expression) {
+      return fail_because(expression.error(), "canonical rule for ", parameter);
+    }
+    compiled->canonical_.push_back({*index, *std::move(expression)});
+  }
+  FORETUNE_TRY_STATUS(check_text_form(definition));
+  const std::size_t parameters = definition.schema.parameters.size();
+  compiled->config_rules_at_ = by_last_parameter(compiled->config_rules_, parameters);
+  compiled->problem_rules_at_ = by_last_parameter(compiled->problem_rules_, parameters);
+  compiled->schema_id_ = definition.schema.id();
+  compiled->definition_ = std::move(definition);
+  return compiled;
+}
+
+}  // namespace foretune

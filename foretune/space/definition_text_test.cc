@@ -1,0 +1,201 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "foretune/base/text.h"
+#include "foretune/space/parametric_space.h"
+
+namespace foretune {
+namespace {
+
+using ::testing::HasSubstr;
+
+SpaceDefinition definition() {
+  return {
+      .schema = {.name = "cpu-gemm",
+                 .version = 2,
+                 .kind = SchemaKind::kParametric,
+                 .parameters = {{"mr", {}}, {"order", {"nkm", "mkn"}}, {"mc", {}}}},
+      .problem_type = ProblemType::kGemm,
+      .domains = {{-1, 4, 8}, {0, 1}, {64, 128}},
+      .constraints = {{"mr  <=\tm", "the block is # higher (\"quoted\", 100 %) than C: \xc3\xa4"},
+                      {" mc % mr == 0 ", ""},
+                      {"hw.cores >= 0", "  blanks at both ends  "}},
+      .canonical = {{"mc", "min(mc, round_up(m, mr))"}, {"order", " order"}}};
+}
+
+std::string refusal(SpaceDefinition bad) {
+  const auto compiled = CompiledSpace::create(std::move(bad));
+  EXPECT_FALSE(compiled);
+  return compiled ? std::string() : compiled.error().message;
+}
+
+TEST(DefinitionText, IsReadable) {
+  SpaceDefinition plain = definition();
+  plain.constraints = {{"mr <= m", "the block is higher than C"}};
+  plain.canonical.pop_back();
+  EXPECT_EQ(plain.text(),
+            "space cpu-gemm 2 gemm\n"
+            "parameter mr [] -1 4 8\n"
+            "parameter order [nkm mkn] 0 1\n"
+            "parameter mc [] 64 128\n"
+            "constraint mr <= m # the block is higher than C\n"
+            "canonical mc min(mc, round_up(m, mr))\n");
+}
+
+TEST(DefinitionText, RoundTripsToTheByte) {
+  ASSERT_TRUE(CompiledSpace::create(definition()));
+  EXPECT_EQ(SpaceDefinition::parse(definition().text()).value(), definition());
+  SpaceDefinition without_domains = definition();
+  without_domains.domains.clear();
+  ASSERT_TRUE(CompiledSpace::create(without_domains));
+  EXPECT_EQ(SpaceDefinition::parse(without_domains.text()).value(), without_domains);
+}
+
+TEST(DefinitionText, ReasonsMayHoldEveryPrintableCharacter) {
+  SpaceDefinition all = definition();
+  all.constraints[0].reason.clear();
+  for (char c = 0x20; c < 0x7f; ++c) {
+    all.constraints[0].reason.push_back(c);
+  }
+  ASSERT_TRUE(CompiledSpace::create(all));
+  EXPECT_EQ(SpaceDefinition::parse(all.text()).value(), all);
+}
+
+TEST(DefinitionText, WhatCannotBeWrittenIsRefusedAtOnce) {
+  SpaceDefinition bad = definition();
+  bad.constraints[0].reason = "two\nlines";
+  EXPECT_THAT(refusal(bad), HasSubstr("no text form"));
+  bad = definition();
+  bad.constraints[0].reason = "harmless\nconstraint 0 # smuggled";
+  EXPECT_THAT(refusal(bad), HasSubstr("no text form"));
+  bad = definition();
+  bad.schema.name = "two words";
+  EXPECT_THAT(refusal(bad), HasSubstr("no text form"));
+  bad = definition();
+  bad.schema.name = "";
+  EXPECT_THAT(refusal(bad), HasSubstr("no text form"));
+  bad = definition();
+  bad.schema.parameters[0].labels = {"a]b"};
+  bad.domains[0] = {0};
+  EXPECT_THAT(refusal(bad), HasSubstr("no text form"));
+  bad = definition();
+  bad.schema.parameters[2].name = "m c";
+  bad.constraints.pop_back();
+  EXPECT_FALSE(CompiledSpace::create(bad));
+  bad = definition();
+  bad.constraints.assign(5000, {"1", ""});
+  EXPECT_THAT(refusal(bad), HasSubstr("at most 4096 statements"));
+}
+
+TEST(DefinitionText, HostileTextIsRefusedWithAReason) {
+  const auto message = [](std::string_view text) {
+    const Result<SpaceDefinition> parsed = SpaceDefinition::parse(text);
+    EXPECT_FALSE(parsed) << text;
+    return parsed ? std::string() : parsed.error().message;
+  };
+  EXPECT_THAT(message(""), HasSubstr("empty"));
+  EXPECT_THAT(message("\n \n"), HasSubstr("empty"));
+  EXPECT_THAT(message("parameter a [] 1\n"), HasSubstr("begins with one 'space' line"));
+  EXPECT_THAT(message("space x 1 gemm\nspace x 1 gemm\n"), HasSubstr("one 'space' line"));
+  EXPECT_THAT(message("space x gemm\n"), HasSubstr("name, version and problem type"));
+  EXPECT_THAT(message("space x -1 gemm\n"), HasSubstr("name, version"));
+  EXPECT_THAT(message("space x 4294967296 gemm\n"), HasSubstr("name, version"));
+  EXPECT_THAT(message("space x 1 fft\n"), HasSubstr("'fft' problems"));
+  EXPECT_THAT(message("space x 1 gemm\nfoo\n"), HasSubstr("statement 2 of the space: 'foo'"));
+  EXPECT_THAT(message("space x 1 gemm\nparameter a 1 2\n"), HasSubstr("name, [labels] and values"));
+  EXPECT_THAT(message("space x 1 gemm\nparameter a ]1[\n"), HasSubstr("name, [labels] and values"));
+  EXPECT_THAT(message("space x 1 gemm\nparameter [] 1\n"), HasSubstr("not a new parameter name"));
+  EXPECT_THAT(message("space x 1 gemm\nparameter a [] 1\nparameter a [] 1\n"),
+              HasSubstr("'a' is not a new parameter name"));
+  EXPECT_THAT(message("space x 1 gemm\nparameter a [] 1.5\n"), HasSubstr("'1.5'"));
+  EXPECT_THAT(message("space x 1 gemm\nparameter a [] 2147483648\n"), HasSubstr("'2147483648'"));
+  EXPECT_THAT(message("space x 1 gemm\nparameter a [] 1\nparameter b []\n"),
+              HasSubstr("some parameters of the space have values and some have none"));
+  EXPECT_THAT(message("space x 1 gemm\nconstraint a < 1\n"), HasSubstr("a reason"));
+  EXPECT_THAT(message("space x 1 gemm\ncanonical a\n"), HasSubstr("a parameter and an expression"));
+  EXPECT_THAT(message(std::string((1U << 20U) + 1, ' ')), HasSubstr("over the limit"));
+  EXPECT_THAT(message("space x 1 gemm\n\x1b[2J\n"), HasSubstr("'?[2J'"));
+}
+
+TEST(DefinitionText, MutatedTextNeverCrashesAndWhatCompilesRoundTrips) {
+  const std::string original = definition().text();
+  std::size_t compiled_count = 0;
+  for (std::uint64_t seed = 1; seed <= 6000; ++seed) {
+    Rng rng(seed);
+    std::string text = original;
+    const std::uint64_t edits = 1 + rng.below(4);
+    for (std::uint64_t i = 0; i < edits; ++i) {
+      const std::size_t at = rng.below(text.size());
+      switch (rng.below(3)) {
+        case 0:
+          text[at] = static_cast<char>(rng.below(256));
+          break;
+        case 1:
+          text.erase(at, 1 + rng.below(8));
+          break;
+        default:
+          text.insert(at, original.substr(rng.below(original.size()), rng.below(12)));
+      }
+      if (text.empty()) {
+        text = "x";
+      }
+    }
+    const Result<SpaceDefinition> parsed = SpaceDefinition::parse(text);
+    if (!parsed) {
+      continue;
+    }
+    const auto compiled = CompiledSpace::create(*parsed);
+    if (compiled) {
+      ++compiled_count;
+      ASSERT_EQ(SpaceDefinition::parse((*compiled)->definition().text()).value(), *parsed)
+          << "seed " << seed;
+    }
+  }
+  EXPECT_GT(compiled_count, 100U);
+}
+
+TEST(CompiledSpace, RefusesDefinitionsThatMakeNoSense) {
+  SpaceDefinition bad = definition();
+  bad.schema.kind = SchemaKind::kSequence;
+  EXPECT_THAT(refusal(bad), HasSubstr("parametric schema"));
+  EXPECT_THAT(refusal({}), HasSubstr("1 to 64 parameters, not 0"));
+  bad = definition();
+  bad.domains.pop_back();
+  EXPECT_THAT(refusal(bad), HasSubstr("3 parameters but 2 domains"));
+  for (const std::vector<std::int32_t>& domain :
+       {std::vector<std::int32_t>{}, std::vector<std::int32_t>{2, 1},
+        std::vector<std::int32_t>{1, 1}}) {
+    bad = definition();
+    bad.domains[0] = domain;
+    EXPECT_THAT(refusal(bad), HasSubstr("the values of mr are not an ascending list"));
+  }
+  bad = definition();
+  bad.domains[1] = {0, 2};
+  EXPECT_THAT(refusal(bad), HasSubstr("order has 2 labels, but values from 0 to 2"));
+  bad = definition();
+  bad.schema.parameters[1].labels = {"same", "same"};
+  EXPECT_THAT(refusal(bad), HasSubstr("has a label twice"));
+  bad = definition();
+  bad.schema.parameters[0].name = "hw";
+  EXPECT_THAT(refusal(bad), HasSubstr("cannot be called 'hw'"));
+  bad = definition();
+  bad.schema.parameters[1].name = "mr";
+  EXPECT_THAT(refusal(bad), HasSubstr("the same name"));
+  bad = definition();
+  bad.constraints[1].expression = "mr <";
+  EXPECT_THAT(refusal(bad), HasSubstr("constraint 2 of cpu-gemm: expression 'mr <', position 5"));
+  bad = definition();
+  bad.canonical[0].first = "nc";
+  EXPECT_THAT(refusal(bad), HasSubstr("'nc' is not a parameter"));
+  bad = definition();
+  bad.canonical[0].second = "q";
+  EXPECT_THAT(refusal(bad), HasSubstr("canonical rule for mc: expression 'q', position 1"));
+  bad = definition();
+  bad.problem_type = ProblemType::kNetwork;
+  EXPECT_THAT(refusal(bad), HasSubstr("problem type unknown"));
+}
+
+}  // namespace
+}  // namespace foretune

@@ -1,0 +1,435 @@
+// From text to code in one pass, by precedence climbing. Operands that are a single value end up in
+// the operation that uses them, constants are folded, and && || select() become jumps.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "foretune/base/text.h"
+#include "foretune/space/expression.h"
+#include "foretune/space/expression_code.h"
+
+namespace foretune {
+
+using enum expression_code::Operation;
+using enum expression_code::Source;
+using expression_code::Operation;
+
+namespace {
+
+constexpr std::size_t kMaxLength = 4096;
+constexpr int kMaxNesting = 64;
+
+struct BinaryOperator {
+  std::string_view text;
+  Operation operation;
+  int level;  // higher binds tighter
+};
+// Longer spellings first, so that "<=" is not read as "<".
+constexpr std::array<BinaryOperator, 13> kBinaryOperators{{{"||", kOr, 1},
+                                                           {"&&", kAnd, 2},
+                                                           {"==", kEqual, 3},
+                                                           {"!=", kNotEqual, 3},
+                                                           {"<=", kLessEqual, 3},
+                                                           {">=", kGreaterEqual, 3},
+                                                           {"<", kLess, 3},
+                                                           {">", kGreater, 3},
+                                                           {"+", kAdd, 4},
+                                                           {"-", kSubtract, 4},
+                                                           {"*", kMultiply, 5},
+                                                           {"/", kDivide, 5},
+                                                           {"%", kRemainder, 5}}};
+
+struct Function {
+  std::string_view name;
+  Operation operation;
+  int arguments;
+};
+constexpr std::array<Function, 5> kFunctions{{{"min", kMin, 2},
+                                              {"max", kMax, 2},
+                                              {"ceil_div", kCeilDiv, 2},
+                                              {"round_up", kRoundUp, 2},
+                                              {"select", kSelect, 3}}};
+
+bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_comparison(Operation operation) {
+  return operation >= kEqual && operation <= kGreaterEqual;
+}
+
+}  // namespace
+
+class ExpressionParser {
+ public:
+  ExpressionParser(std::string_view text, const ConfigSchema& config, const ProblemSchema& problem)
+      : text_(text), config_(config), problem_(problem) {}
+
+  Result<Expression> parse() {
+    if (text_.size() > kMaxLength) {
+      return fail(ErrorCode::kInvalidArgument, "an expression of ", text_.size(),
+                  " characters is over the limit of ", kMaxLength);
+    }
+    FORETUNE_TRY_STATUS(parse_binary(1, 0));
+    skip_blanks();
+    if (position_ != text_.size()) {
+      return error("an operator or the end was expected");
+    }
+    shorten_jumps();
+    for (Instruction& instruction : out_.code_) {
+      instruction.dispatch = expression_code::dispatch(instruction.operation, instruction.source);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  using Instruction = Expression::Instruction;
+
+  // The code of a part of the expression, which leaves its value in the accumulator.
+  struct Piece {
+    std::size_t begin = 0;
+    bool is_truth = false;  // the value is 0 or 1
+  };
+
+  tl::unexpected<Error> error_at(std::size_t position, std::string_view what) const {
+    return fail(ErrorCode::kInvalidArgument, "expression ", quoted(text_), ", position ",
+                position + 1, ": ", what);
+  }
+  tl::unexpected<Error> error(std::string_view what) const { return error_at(position_, what); }
+
+  void skip_blanks() {
+    while (position_ < text_.size() && (text_[position_] == ' ' || text_[position_] == '\t')) {
+      ++position_;
+    }
+  }
+
+  bool accept(char c) {
+    skip_blanks();
+    if (position_ < text_.size() && text_[position_] == c) {
+      ++position_;
+      return true;
+    }
+    return false;
+  }
+
+  const BinaryOperator* next_operator() {
+    skip_blanks();
+    for (const BinaryOperator& candidate : kBinaryOperators) {
+      if (text_.substr(position_, candidate.text.size()) == candidate.text) {
+        return &candidate;
+      }
+    }
+    return nullptr;
+  }
+
+  Result<Piece> parse_binary(int level, int nesting) {
+    FORETUNE_TRY(Piece left, parse_unary(nesting));
+    while (true) {
+      const BinaryOperator* found = next_operator();
+      if (found == nullptr || found->level < level) {
+        return left;
+      }
+      position_ += found->text.size();
+      if (found->operation == kAnd || found->operation == kOr) {
+        FORETUNE_TRY_STATUS(parse_short_circuit(*found, nesting));
+      } else {
+        FORETUNE_TRY(const Piece right, parse_binary(found->level + 1, nesting));
+        emit_binary(found->operation, left, right);
+      }
+      left.is_truth = is_comparison(found->operation) || found->level <= 2;
+    }
+  }
+
+  // The left side is decided already when it is 0 (and) or not (or): the right is skipped.
+  Status parse_short_circuit(const BinaryOperator& found, int nesting) {
+    const std::size_t jump = emit({.operation = found.operation == kAnd ? kJumpAnd : kJumpOr});
+    occupied_ = false;
+    FORETUNE_TRY(const Piece right, parse_binary(found.level + 1, nesting));
+    if (!right.is_truth) {
+      emit({.operation = kTruth});
+    }
+    land(jump);
+    return {};
+  }
+
+  Result<Piece> parse_unary(int nesting) {
+    skip_blanks();
+    if (nesting > kMaxNesting) {
+      return error(concat("more than ", kMaxNesting, " levels of nesting"));
+    }
+    if (position_ == text_.size()) {
+      return error("a value was expected");
+    }
+    const char c = text_[position_];
+    if (c == '-' || c == '!') {
+      ++position_;
+      FORETUNE_TRY(Piece piece, parse_unary(nesting + 1));
+      emit_unary(c == '-' ? kNegate : kNot, piece);
+      return Piece{piece.begin, c == '!'};
+    }
+    if (c == '(') {
+      ++position_;
+      FORETUNE_TRY(const Piece piece, parse_binary(1, nesting + 1));
+      if (!accept(')')) {
+        return error("')' or an operator was expected");
+      }
+      return piece;
+    }
+    if (is_digit(c)) {
+      return parse_number();
+    }
+    if (is_name_start(c)) {
+      return parse_name(nesting);
+    }
+    return error("a value was expected");
+  }
+
+  Result<Piece> parse_number() {
+    const std::size_t begin = position_;
+    while (position_ < text_.size() && is_digit(text_[position_])) {
+      ++position_;
+    }
+    const auto value = parse_int(text_.substr(begin, position_ - begin));
+    if (!value) {
+      return error_at(begin, "the number is too large");
+    }
+    return load({.source = kConstant, .constant = *value});
+  }
+
+  std::string_view read_word() {
+    const std::size_t begin = position_;
+    while (position_ < text_.size() &&
+           (is_name_start(text_[position_]) || is_digit(text_[position_]))) {
+      ++position_;
+    }
+    return text_.substr(begin, position_ - begin);
+  }
+
+  Result<Piece> parse_name(int nesting) {
+    const std::size_t begin = position_;
+    const std::string_view name = read_word();
+    if (position_ < text_.size() && text_[position_] == '.') {
+      ++position_;
+      return parse_member(begin, name, read_word());
+    }
+    for (const Function& function : kFunctions) {
+      if (function.name == name && accept('(')) {
+        return parse_call(function, nesting);
+      }
+    }
+    if (const auto index = config_.find(name)) {
+      return load_word(name, *index);
+    }
+    if (const auto index = problem_.find(name)) {
+      return load_field(std::string(name), *index);
+    }
+    return error_at(begin,
+                    concat(quoted(name), " is neither a parameter nor a field of the problem",
+                           suggestion(name)));
+  }
+
+  Result<Piece> parse_call(const Function& function, int nesting) {
+    if (function.operation == kSelect) {
+      return parse_select(function, nesting);
+    }
+    FORETUNE_TRY(const Piece left, parse_argument(function, 0, nesting));
+    FORETUNE_TRY(const Piece right, parse_argument(function, 1, nesting));
+    emit_binary(function.operation, left, right);
+    return Piece{left.begin, false};
+  }
+
+  Result<Piece> parse_select(const Function& function, int nesting) {
+    FORETUNE_TRY(const Piece condition, parse_argument(function, 0, nesting));
+    const std::size_t to_else = emit({.operation = kJumpIfZero});
+    occupied_ = false;
+    FORETUNE_TRY(const Piece chosen, parse_argument(function, 1, nesting));
+    const std::size_t to_end = emit({.operation = kJump});
+    land(to_else);
+    occupied_ = false;
+    FORETUNE_TRY(const Piece otherwise, parse_argument(function, 2, nesting));
+    land(to_end);
+    return Piece{condition.begin, chosen.is_truth && otherwise.is_truth};
+  }
+
+  Result<Piece> parse_argument(const Function& function, int number, int nesting) {
+    FORETUNE_TRY(const Piece piece, parse_binary(1, nesting + 1));
+    const bool last = number + 1 == function.arguments;
+    if (!accept(last ? ')' : ',')) {
+      return error(concat(last ? "')'" : "','", " was expected; ", function.name, " takes ",
+                          function.arguments, " arguments"));
+    }
+    return piece;
+  }
+
+  // hw.x, problem.x, or the number of a label.
+  Result<Piece> parse_member(std::size_t begin, std::string_view owner, std::string_view member) {
+    if (owner == "hw") {
+      const auto value = parse_hardware_value(member);
+      if (!value) {
+        return error_at(begin, concat(quoted(member), " is not a hardware value"));
+      }
+      const auto index = static_cast<std::uint32_t>(*value);
+      remember({.text = concat("hw.", member), .labels = {}, .source = kFact, .index = index});
+      return load({.source = kFact, .index = index});
+    }
+    if (owner == "problem") {
+      if (const auto index = problem_.find(member)) {
+        return load_field(concat("problem.", member), *index);
+      }
+      return error_at(begin, concat(quoted(member), " is not a field of the problem"));
+    }
+    std::vector<std::string> labels;
+    if (const auto parameter = config_.find(owner)) {
+      labels = config_.parameters[*parameter].labels;
+    } else if (const auto field = problem_.find(owner)) {
+      labels.assign(problem_.fields[*field].labels.begin(), problem_.fields[*field].labels.end());
+    } else {
+      return error_at(begin,
+                      concat(quoted(owner), " is neither a parameter nor a field of the problem",
+                             suggestion(owner)));
+    }
+    const auto found = std::find(labels.begin(), labels.end(), member);
+    if (found == labels.end()) {
+      return error_at(begin,
+                      concat(quoted(member), " is not a label of ", owner,
+                             labels.empty() ? ", which has none" : ": ", join(labels, ", ")));
+    }
+    return load({.source = kConstant, .constant = found - labels.begin()});
+  }
+
+  std::string suggestion(std::string_view name) const {
+    std::vector<std::string> known;
+    for (const Parameter& parameter : config_.parameters) {
+      known.push_back(parameter.name);
+    }
+    for (const ProblemField& field : problem_.fields) {
+      known.emplace_back(field.name);
+    }
+    const std::string nearest = nearest_word(name, known);
+    return nearest.empty() ? std::string() : concat(" (did you mean '", nearest, "'?)");
+  }
+
+  Result<Piece> load_word(std::string_view name, std::size_t position) {
+    const auto index = static_cast<std::uint32_t>(position);
+    out_.uses_config_ = true;
+    out_.last_parameter_ = std::max(out_.last_parameter_, static_cast<int>(index));
+    remember({.text = std::string(name),
+              .labels = config_.parameters[index].labels,
+              .source = kWord,
+              .index = index});
+    return load({.source = kWord, .index = index});
+  }
+
+  Result<Piece> load_field(std::string name, std::size_t position) {
+    const auto index = static_cast<std::uint32_t>(position);
+    const auto labels = problem_.fields[index].labels;
+    out_.uses_problem_ = true;
+    remember({.text = std::move(name),
+              .labels = {labels.begin(), labels.end()},
+              .source = kField,
+              .index = index});
+    return load({.source = kField, .index = index});
+  }
+
+  void remember(Expression::Name name) {
+    for (const Expression::Name& known : out_.names_) {
+      if (known.text == name.text) {
+        return;
+      }
+    }
+    out_.names_.push_back(std::move(name));
+  }
+
+  std::size_t emit(Instruction instruction) {
+    out_.code_.push_back(instruction);
+    return out_.code_.size() - 1;
+  }
+
+  // Where the jump at `jump` goes: what is emitted next. The accumulator holds a value there.
+  void land(std::size_t jump) {
+    out_.code_[jump].index = static_cast<std::uint32_t>(out_.code_.size());
+    occupied_ = true;
+  }
+
+  Result<Piece> load(Instruction operand) {
+    operand.operation = occupied_ ? kPush : kLoad;
+    if (occupied_ && ++depth_ > expression_code::kStackSize) {
+      return error("too many operands at once");
+    }
+    occupied_ = true;
+    return Piece{emit(operand), false};
+  }
+
+  // The constant of a piece that is nothing else.
+  std::optional<std::int64_t> constant(std::size_t begin, std::size_t end) const {
+    const Instruction& first = out_.code_[begin];
+    const bool only = end == begin + 1 && first.source == kConstant &&
+                      (first.operation == kLoad || first.operation == kPush);
+    return only ? std::optional(first.constant) : std::nullopt;
+  }
+
+  void emit_unary(Operation operation, const Piece& piece) {
+    if (const auto value = constant(piece.begin, out_.code_.size())) {
+      out_.code_[piece.begin].constant =
+          operation == kNegate ? expression_code::subtract(0, *value) : (*value == 0 ? 1 : 0);
+      return;
+    }
+    emit({.operation = operation});
+  }
+
+  void emit_binary(Operation operation, const Piece& left, const Piece& right) {
+    --depth_;
+    if (right.begin + 1 != out_.code_.size() || out_.code_.back().operation != kPush) {
+      emit({.operation = operation});
+      return;
+    }
+    const auto left_value = constant(left.begin, right.begin);
+    const auto right_value = constant(right.begin, out_.code_.size());
+    if (left_value && right_value) {
+      out_.code_.pop_back();
+      out_.code_[left.begin].constant =
+          expression_code::apply_binary(operation, *left_value, *right_value);
+      return;
+    }
+    out_.code_.back().operation = operation;
+  }
+
+  // A jump to a jump whose outcome is known goes where that one goes.
+  void shorten_jumps() {
+    std::vector<Instruction>& code = out_.code_;
+    for (std::size_t i = code.size(); i-- > 0;) {
+      const std::uint8_t operation = code[i].operation;
+      if (operation != kJumpAnd && operation != kJumpOr) {
+        continue;
+      }
+      // Later jumps are short already. The accumulator is 0 after kJumpAnd and 1 after kJumpOr.
+      const std::size_t target = code[i].index;
+      if (target == code.size()) {
+        continue;
+      }
+      const std::uint8_t next = code[target].operation;
+      const bool next_on_zero = next == kJumpAnd || next == kJumpIfZero;
+      if (operation == kJumpAnd ? next_on_zero : next == kJumpOr) {
+        code[i].index = code[target].index;
+      } else if (next_on_zero || next == kJumpOr || next == kTruth) {
+        code[i].index = static_cast<std::uint32_t>(target + 1);
+      }
+    }
+  }
+
+  std::string_view text_;
+  const ConfigSchema& config_;
+  const ProblemSchema& problem_;
+  Expression out_;
+  std::size_t position_ = 0;
+  std::size_t depth_ = 0;
+  bool occupied_ = false;  // the accumulator holds a value that the next one must not overwrite
+};
+
+Result<Expression> Expression::parse(std::string_view text, const ConfigSchema& config,
+                                     const ProblemSchema& problem) {
+  return ExpressionParser(text, config, problem).parse();
+}
+
+}  // namespace foretune
