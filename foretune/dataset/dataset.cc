@@ -3,16 +3,30 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 #include <tuple>
 #include <utility>
 
 #include "foretune/base/check.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/records.h"
+#include "foretune/dataset/quantise.h"
 
 namespace foretune {
 namespace {
+
+// Converting a double beyond a float's range is undefined.
+float to_float(double value) {
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  if (value > kLargest) {
+    return std::numeric_limits<float>::infinity();
+  }
+  return value < -kLargest ? -std::numeric_limits<float>::infinity() : static_cast<float>(value);
+}
+
+bool has_time(Outcome outcome) {
+  return outcome == Outcome::kOk || outcome == Outcome::kCensored;
+}
 
 std::uint16_t clamp_samples(std::uint32_t samples) {
   return static_cast<std::uint16_t>(
@@ -44,24 +58,40 @@ std::uint32_t Dataset::intern_config(const Config& config) {
 }
 
 std::uint32_t Dataset::intern_context(const Context& context) {
+  if (const std::optional<std::uint32_t> known = find_context(context)) {
+    return *known;
+  }
+  FORETUNE_CHECK(contexts_.size() < std::numeric_limits<std::uint16_t>::max());
+  contexts_.push_back(context);
+  return static_cast<std::uint32_t>(contexts_.size() - 1);
+}
+
+std::optional<std::uint32_t> Dataset::find_problem(const Problem& problem) const {
+  const auto found = problem_ids_.find(problem);
+  return found == problem_ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::uint32_t> Dataset::find_config(const Config& config) const {
+  const auto found = config_ids_.find(config);
+  return found == config_ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::uint32_t> Dataset::find_context(const Context& context) const {
   // A data set has a handful of contexts: a search beats a table.
   const auto found = std::find(contexts_.begin(), contexts_.end(), context);
-  if (found == contexts_.end()) {
-    FORETUNE_CHECK(contexts_.size() < std::numeric_limits<std::uint16_t>::max());
-    contexts_.push_back(context);
-    return static_cast<std::uint32_t>(contexts_.size() - 1);
-  }
-  return static_cast<std::uint32_t>(found - contexts_.begin());
+  return found == contexts_.end()
+             ? std::nullopt
+             : std::optional(static_cast<std::uint32_t>(found - contexts_.begin()));
 }
 
 std::uint32_t Dataset::intern_reason(const std::string& reason) {
   if (reason.empty()) {
     return 0;
   }
-  const auto [found, is_new] =
-      reason_ids_.emplace(reason, static_cast<std::uint32_t>(reasons_.size()));
+  const auto [found, is_new] = reason_ids_.emplace(reason.substr(0, kMaxReasonBytes),
+                                                   static_cast<std::uint32_t>(reasons_.size()));
   if (is_new) {
-    reasons_.push_back(reason);
+    reasons_.push_back(found->first);
   }
   return found->second;
 }
@@ -78,16 +108,16 @@ void Dataset::add(const Measurement& measurement) {
   const auto index = static_cast<RowIndex>(rows_.size());
   for (const MetricValue& metric : measurement.metrics) {
     if (metric.metric == MetricId::kTimeNs) {
-      row.time_ns = static_cast<float>(metric.value);
-      row.spread = static_cast<float>(metric.spread);
+      row.time_ns = to_float(metric.value);
+      row.spread = to_float(metric.spread);
       row.samples = clamp_samples(metric.samples);
     } else if (metric.metric == MetricId::kMedianNs) {
-      row.median_ns = static_cast<float>(metric.value);
+      row.median_ns = to_float(metric.value);
     } else {
       extras_.push_back({index, metric});
     }
   }
-  add_rounded_row(row);
+  add_row(row);
   if (!measurement.samples_ns.empty()) {
     samples_.push_back({index, measurement.samples_ns});
   }
@@ -104,7 +134,7 @@ Measurement Dataset::measurement(RowIndex index) const {
                   .reason = reasons_[row.reason],
                   .metrics = {},
                   .samples_ns = {}};
-  if (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) {
+  if (row.time_ns > 0) {
     const auto spread = static_cast<double>(row.spread);
     out.metrics.push_back({MetricId::kTimeNs, static_cast<double>(row.time_ns), spread,
                            row.samples});
@@ -125,8 +155,15 @@ Measurement Dataset::measurement(RowIndex index) const {
   return out;
 }
 
-void Dataset::add_rounded_row(const Row& row) {
-  rows_.push_back(dataset_internal::rounded_for_storage(row));
+Dataset::Row Dataset::rounded(const Row& row) {
+  Row out = row;
+  if (!has_time(row.outcome)) {
+    out.time_ns = 0;
+    out.samples = 0;
+  }
+  out.median_ns = decode_median(encode_median(row.median_ns, out.time_ns), out.time_ns);
+  out.spread = out.time_ns == 0 ? 0.0F : decode_spread(encode_spread(row.spread));
+  return out;
 }
 
 std::vector<std::vector<RowIndex>> Dataset::rows_by_problem() const {
@@ -166,10 +203,14 @@ std::size_t Dataset::deduplicate() {
     Row& first = rows_[order[begin]];
     keep[order[begin]] = true;
     std::vector<double> times;
+    std::vector<double> medians;
     for (std::size_t i = begin; i < end; ++i) {
       const Row& row = rows_[order[i]];
       if (row.outcome == Outcome::kOk) {
         times.push_back(static_cast<double>(row.time_ns));
+        if (row.median_ns > 0) {
+          medians.push_back(static_cast<double>(row.median_ns));
+        }
       } else if (row.outcome == Outcome::kCensored && first.outcome == Outcome::kCensored) {
         // Of several lower bounds the highest says most.
         first.time_ns = std::max(first.time_ns, row.time_ns);
@@ -178,11 +219,24 @@ std::size_t Dataset::deduplicate() {
     if (times.size() > 1) {
       first.time_ns = static_cast<float>(median(times));
       first.spread = std::max(first.spread, static_cast<float>(relative_spread(times)));
-      first = dataset_internal::rounded_for_storage(first);
+      first.median_ns = medians.empty() ? 0.0F : static_cast<float>(median(medians));
     }
+    first = rounded(first);
     begin = end;
   }
+  deduplicate_baselines();
   return keep_rows(keep);
+}
+
+void Dataset::deduplicate_baselines() {
+  std::map<std::pair<std::uint32_t, std::string>, std::vector<double>> times;
+  for (const Baseline& baseline : baselines_) {
+    times[{baseline.problem, baseline.name}].push_back(static_cast<double>(baseline.time_ns));
+  }
+  baselines_.clear();
+  for (const auto& [key, values] : times) {
+    baselines_.push_back({key.first, key.second, static_cast<float>(median(values))});
+  }
 }
 
 std::size_t Dataset::keep_rows(const std::vector<bool>& keep) {
@@ -222,42 +276,120 @@ Digest Dataset::fingerprint() const {
   return sum;
 }
 
+namespace {
+
+// Copies rows between data sets. Values are interned when first met, so that the receiving side
+// holds only what its rows use. By index throughout: both may be the same data set.
+class RowCopier {
+ public:
+  RowCopier(const Dataset& from, Dataset& to)
+      : from_(from),
+        to_(to),
+        problems_(from.problems().size(), kUnknown),
+        configs_(from.configs().size(), kUnknown),
+        contexts_(from.contexts().size(), kUnknown) {}
+
+  // Copies what belongs to problems that are kept; an empty `keep` keeps all.
+  void copy(const std::vector<bool>& keep) {
+    const auto is_kept = [&](std::uint32_t problem) { return keep.empty() || keep[problem]; };
+    const std::size_t rows = from_.size();
+    const std::size_t extras = from_.extras().size();
+    const std::size_t samples = from_.samples().size();
+    const std::size_t baselines = from_.baselines().size();
+    if (keep.empty()) {
+      to_.reserve(to_.size() + rows);
+    }
+    std::vector<RowIndex> moved_to(rows, kUnknown);
+    for (std::size_t i = 0; i < rows; ++i) {
+      if (is_kept(from_.rows()[i].problem)) {
+        moved_to[i] = static_cast<RowIndex>(to_.size());
+        to_.add_row(translated(from_.rows()[i]));
+      }
+    }
+    for (std::size_t i = 0; i < extras; ++i) {
+      const Dataset::ExtraMetric extra = from_.extras()[i];
+      if (moved_to[extra.row] != kUnknown) {
+        to_.add_extra({moved_to[extra.row], extra.value});
+      }
+    }
+    for (std::size_t i = 0; i < samples; ++i) {
+      if (const RowIndex row = moved_to[from_.samples()[i].row]; row != kUnknown) {
+        to_.add_samples({row, std::vector<float>(from_.samples()[i].values_ns)});
+      }
+    }
+    for (std::size_t i = 0; i < baselines; ++i) {
+      Dataset::Baseline own = from_.baselines()[i];
+      if (!is_kept(own.problem)) {
+        continue;
+      }
+      own.problem = problem_of(own.problem);
+      if (std::find(to_.baselines().begin(), to_.baselines().end(), own) == to_.baselines().end()) {
+        to_.add_baseline(std::move(own));
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kUnknown = std::numeric_limits<std::uint32_t>::max();
+
+  std::uint32_t problem_of(std::uint32_t id) {
+    if (problems_[id] == kUnknown) {
+      problems_[id] = to_.intern_problem(Problem(from_.problems()[id]));
+    }
+    return problems_[id];
+  }
+
+  Dataset::Row translated(Dataset::Row row) {
+    row.problem = problem_of(row.problem);
+    std::uint32_t& config = configs_[row.config];
+    if (config == kUnknown) {
+      config = to_.intern_config(Config(from_.configs()[row.config]));
+    }
+    row.config = config;
+    std::uint32_t& context = contexts_[row.context];
+    if (context == kUnknown) {
+      context = to_.intern_context(Context(from_.contexts()[row.context]));
+    }
+    row.context = static_cast<std::uint16_t>(context);
+    row.reason = row.reason == 0 ? 0 : to_.intern_reason(std::string(from_.reason(row.reason)));
+    return row;
+  }
+
+  const Dataset& from_;
+  Dataset& to_;
+  std::vector<std::uint32_t> problems_;
+  std::vector<std::uint32_t> configs_;
+  std::vector<std::uint32_t> contexts_;
+};
+
+}  // namespace
+
 Status Dataset::merge(const Dataset& other) {
   if (other.header_.family != header_.family) {
     return fail(ErrorCode::kMismatch, "family '", other.header_.family, "' cannot be merged with '",
                 header_.family, "'");
   }
+  if (other.header_.problem_type != header_.problem_type) {
+    return fail(ErrorCode::kMismatch, "data sets of different problem types cannot be merged");
+  }
   if (other.header_.config_schema != header_.config_schema) {
     return fail(ErrorCode::kMismatch, "config schema ", other.header_.config_schema.name, " v",
                 other.header_.config_schema.version, " cannot be merged with ",
-                header_.config_schema.name, " v", header_.config_schema.version);
+                header_.config_schema.name, " v", header_.config_schema.version,
+                other.header_.config_schema.name == header_.config_schema.name &&
+                        other.header_.config_schema.version == header_.config_schema.version
+                    ? ": their parameters differ"
+                    : "");
   }
-  for (RowIndex i = 0; i < other.rows_.size(); ++i) {
-    add(other.measurement(i));
-  }
-  for (const Baseline& baseline : other.baselines_) {
-    Baseline own = baseline;
-    own.problem = intern_problem(other.problems_[baseline.problem]);
-    if (std::find(baselines_.begin(), baselines_.end(), own) == baselines_.end()) {
-      baselines_.push_back(std::move(own));
-    }
-  }
+  RowCopier(other, *this).copy({});
   return {};
 }
 
 Dataset Dataset::filter_problems(const std::vector<bool>& keep) const {
+  FORETUNE_CHECK(keep.size() == problems_.size());
   Dataset out(header_);
-  for (RowIndex i = 0; i < rows_.size(); ++i) {
-    if (keep[rows_[i].problem]) {
-      out.add(measurement(i));
-    }
-  }
-  for (const Baseline& baseline : baselines_) {
-    if (keep[baseline.problem]) {
-      Baseline own = baseline;
-      own.problem = out.intern_problem(problems_[baseline.problem]);
-      out.baselines_.push_back(std::move(own));
-    }
+  if (!keep.empty()) {
+    RowCopier(*this, out).copy(keep);
   }
   return out;
 }

@@ -1,10 +1,18 @@
-// Measurements in memory, by columns, with problems, configs and contexts interned: what trainers
-// and evaluators read. 10 million rows take about 300 MB.
+// Measurements in memory with problems, configs, contexts and reasons interned: what trainers and
+// evaluators read.
+//
+//   FORETUNE_TRY(const Dataset dataset, read_dataset("h200.ftd"));
+//   for (const Dataset::Row& row : dataset.rows()) {
+//     use(dataset.problems()[row.problem], dataset.configs()[row.config], row.time_ns);
+//   }
+//
 // Thread safety: const members may be called from several threads.
+// Cost: a row takes 32 bytes, so 10 million take 320 MB; add() allocates only for new values.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -39,6 +47,9 @@ struct DatasetHeader {
 
 using RowIndex = std::uint32_t;
 
+// Longer reasons (a compiler's whole output) are cut: they are for reading.
+inline constexpr std::size_t kMaxReasonBytes = 4096;
+
 class Dataset {
  public:
   explicit Dataset(DatasetHeader header) : header_(std::move(header)) {}
@@ -47,13 +58,19 @@ class Dataset {
   DatasetHeader& mutable_header() { return header_; }
 
   // Adds a row. A later row with the same (problem, config, context) does not replace the first;
-  // see deduplicate().
+  // see deduplicate(). Median and spread are rounded as files hold them (quantise.h), so that what
+  // is read back equals what was added.
   void add(const Measurement& measurement);
-  // The same by ids of the interned values: what bulk readers use.
+  // The same by ids of the interned values: what bulk readers use. At most 65,535 contexts; a reason
+  // is cut at kMaxReasonBytes.
   std::uint32_t intern_problem(const Problem& problem);
   std::uint32_t intern_config(const Config& config);
   std::uint32_t intern_context(const Context& context);
   std::uint32_t intern_reason(const std::string& reason);
+  // The number of a value that is there already.
+  [[nodiscard]] std::optional<std::uint32_t> find_problem(const Problem& problem) const;
+  [[nodiscard]] std::optional<std::uint32_t> find_config(const Config& config) const;
+  [[nodiscard]] std::optional<std::uint32_t> find_context(const Context& context) const;
   struct Row {
     std::uint32_t problem = 0;
     std::uint32_t config = 0;
@@ -61,16 +78,18 @@ class Dataset {
     Outcome outcome = Outcome::kOk;
     Stage stage = Stage::kNone;
     std::uint8_t flags = 0;
-    std::uint32_t reason = 0;  // 0 is "none"
-    float time_ns = 0;         // kTimeNs; a lower bound when censored
-    float median_ns = 0;
+    std::uint16_t samples = 0;  // behind the time; 65,535 stands for all above
+    std::uint32_t reason = 0;   // 0 is "none"
+    float time_ns = 0;          // kTimeNs; a lower bound when censored, 0 when there is none
+    float median_ns = 0;        // 0 when unknown
     float spread = 0;
-    std::uint16_t samples = 0;
+    bool operator==(const Row&) const = default;
   };
-  void add_row(const Row& row) { rows_.push_back(row); }
-  // With spread and median rounded as files store them, so that all formats agree to the bit.
-  void add_rounded_row(const Row& row);
-  // Room for `count` more rows, to be filled by a bulk reader.
+  // The row as files hold it: median and spread rounded, no time unless ok or censored.
+  static Row rounded(const Row& row);
+  void add_row(const Row& row) { rows_.push_back(rounded(row)); }
+  void reserve(std::size_t rows) { rows_.reserve(rows); }
+  // Room for `count` more rows, to be filled by a bulk reader with rounded ones.
   std::span<Row> extend(std::size_t count) {
     rows_.resize(rows_.size() + count);
     return std::span(rows_).last(count);
@@ -84,6 +103,7 @@ class Dataset {
   // Reason 0 is the empty one.
   [[nodiscard]] const std::string& reason(std::uint32_t id) const { return reasons_[id]; }
   [[nodiscard]] std::size_t reason_count() const { return reasons_.size(); }
+  [[nodiscard]] std::span<const std::string> reasons() const { return reasons_; }
   [[nodiscard]] Measurement measurement(RowIndex row) const;
 
   // Forgets rows, metrics and samples but keeps the interned values and their numbers.
@@ -97,13 +117,15 @@ class Dataset {
   struct ExtraMetric {
     RowIndex row = 0;
     MetricValue value;
+    bool operator==(const ExtraMetric&) const = default;
   };
   void add_extra(ExtraMetric extra) { extras_.push_back(extra); }
   [[nodiscard]] std::span<const ExtraMetric> extras() const { return extras_; }
-  // Per-window samples, where they were kept.
+  // Per-window samples, where they were kept: in row order, at most one list a row.
   struct Samples {
     RowIndex row = 0;
     std::vector<float> values_ns;
+    bool operator==(const Samples&) const = default;
   };
   void add_samples(Samples samples) { samples_.push_back(std::move(samples)); }
   [[nodiscard]] std::span<const Samples> samples() const { return samples_; }
@@ -121,18 +143,20 @@ class Dataset {
   // Row indices of every problem, in row order.
   [[nodiscard]] std::vector<std::vector<RowIndex>> rows_by_problem() const;
   // Merges rows of the same (problem, config, context): ok beats censored beats failed; among
-  // several ok, the median of their times. Returns how many rows went away.
+  // several ok, the median of their times; of several bounds the highest. Baselines of the same
+  // problem and name are merged by their median. Returns how many rows went away.
   std::size_t deduplicate();
   // Independent of row order: names what a model was trained on.
   [[nodiscard]] Digest fingerprint() const;
-  // Appends the rows of `other`. Errors: kMismatch for another family or schema.
+  // Appends the rows and baselines of `other`. Errors: kMismatch for another family or schema.
   Status merge(const Dataset& other);
-  // A new data set with only the rows for which keep[problem id].
+  // A new data set with only the rows and baselines for which keep[problem id].
   [[nodiscard]] Dataset filter_problems(const std::vector<bool>& keep) const;
 
  private:
   // Drops rows and what belongs to them; returns how many.
   std::size_t keep_rows(const std::vector<bool>& keep);
+  void deduplicate_baselines();
 
   DatasetHeader header_;
   std::vector<Problem> problems_;

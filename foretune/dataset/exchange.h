@@ -27,25 +27,33 @@ std::string_view to_string(ExchangeFormat format);
 // torch-diode writes JSON text into files named .msgpack.
 Result<ExchangeFormat> detect_format(const std::filesystem::path& path);
 
-// What an import did with every row: nothing is dropped silently.
+// What an import or export did with every row: nothing is dropped silently.
 struct ImportReport {
   std::uint64_t rows_read = 0;
   std::uint64_t rows_kept = 0;
-  // reason, count
+  // reason (with the first place where it applied), count
   std::vector<std::pair<std::string, std::uint64_t>> dropped;
+  // What was kept, but is not quite what the file says; likewise.
+  std::vector<std::pair<std::string, std::uint64_t>> notes;
 };
 
-// CSV columns: the problem's fields and the schema's parameters by name (missing problem fields
-// take their defaults), then time_ns | time_us | time_ms, and optionally outcome, stage, reason,
-// median_ns, spread, samples. A parameter column that holds text in the first columns of a
-// `recorded` GPU file (block_m = "cublas") marks the vendor's row: kept under the given name as
-// baseline. gzip (.gz) is read transparently. When `header.config_schema` has no parameters, every
-// column that is neither a problem field nor a measurement becomes one.
+// CSV columns, in any order: the problem's fields and the schema's parameters by name (missing
+// problem fields take their defaults; "config.k" is parameter k where a field or a column below is
+// called so, too), then time_ns | time_us | time_ms, and optionally median_ns, spread, samples,
+// outcome, stage, reason, flags, the context as machine, device, context_threads, cache, clock_mhz,
+// fidelity, and further metrics as energy_j, energy_j_spread, energy_j_samples. A row whose first
+// parameter holds a name and whose other parameters are empty (block_m = "cublas") is kept as
+// baseline of that name. gzip is read transparently. When `header.config_schema` has no parameters,
+// every column that is none of these becomes one: of labels when it holds text. Rows that cannot be
+// used are dropped and counted; when none can, that is an error.
 Result<Dataset> import_csv(const std::filesystem::path& path, const DatasetHeader& header,
                            ImportReport* report = nullptr);
 Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& header,
                                 ImportReport* report = nullptr);
+// Everything but the header and the samples. Gzipped when the name ends in .gz. Errors: kUnsupported
+// for configs of variable length and problems with payloads.
 Status export_csv(const Dataset& dataset, const std::filesystem::path& path);
+Result<std::string> export_csv_text(const Dataset& dataset);
 
 // Our JSON and MessagePack: one self-describing document (schemas, header, rows), lossless.
 Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeFormat format,
@@ -53,11 +61,17 @@ Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeForm
 Result<Dataset> import_dataset(const std::filesystem::path& path,
                                std::optional<ExchangeFormat> format,
                                ImportReport* report = nullptr);
+// `report` counts what torch-diode's format cannot hold (bounds); all others hold everything.
 Status export_dataset(const Dataset& dataset, const std::filesystem::path& path,
-                      ExchangeFormat format);
+                      ExchangeFormat format, ImportReport* report = nullptr);
+// The same in memory.
+Result<std::vector<std::byte>> export_bytes(const Dataset& dataset, ExchangeFormat format,
+                                            ImportReport* report = nullptr);
 
 // torch-diode's operation_shapeset.json: {"operations": {op: {"shapes": [...]}}}; also accepts
-// plain lines or CSV of m,n,k[,batch,op].
+// lines of m,n,k[,batch[,op]], with a line of column names when they come in another order or have
+// more (b, op or name, dtype), and problems in text form. A repeated shape is dropped and counted;
+// one whose result is stored transposed is kept as if it were not, and noted.
 Result<std::vector<Problem>> read_shape_set(const std::filesystem::path& path,
                                             ImportReport* report = nullptr);
 Result<std::vector<Problem>> parse_shape_set(std::string_view text, ImportReport* report = nullptr);

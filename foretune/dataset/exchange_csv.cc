@@ -1,185 +1,230 @@
-// CSV in and out (RFC 4180 quoting, one header line).
+// CSV in: one line of column names, then a measurement or a baseline per record.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
+#include <unordered_map>
 #include <utility>
 
-#include "foretune/base/file.h"
 #include "foretune/base/text.h"
+#include "foretune/dataset/csv_columns.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/exchange_io.h"
+#include "foretune/dataset/storable.h"
 
 namespace foretune {
 
+using dataset_internal::CsvColumn;
+using dataset_internal::CsvRole;
 using dataset_internal::ImportCounter;
+using dataset_internal::next_csv_record;
 
 namespace {
 
-constexpr std::size_t kMaxColumns = 512;
-constexpr double kLargestNs = 1e18;
+struct Layout {
+  std::vector<CsvColumn> columns;
+  std::vector<std::string> names;
+};
 
-// Splits one record off `text`; quoted fields may hold commas, quotes and line breaks. False when a
-// quote is never closed.
-bool next_record(std::string_view& text, std::vector<std::string>& fields) {
-  fields.clear();
-  fields.emplace_back();
-  bool quoted = false;
-  std::size_t i = 0;
-  for (; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c != '"') {
-        fields.back() += c;
-      } else if (i + 1 < text.size() && text[i + 1] == '"') {
-        fields.back() += '"';
-        ++i;
-      } else {
-        quoted = false;
-      }
-    } else if (c == '"' && fields.back().empty()) {
-      quoted = true;
-    } else if (c == ',') {
-      if (fields.size() > kMaxColumns) {
-        return false;
-      }
-      fields.emplace_back();
-    } else if (c == '\n') {
-      ++i;
-      break;
-    } else if (c != '\r') {
-      fields.back() += c;
-    }
-  }
-  text.remove_prefix(i);
-  return !quoted;
+tl::unexpected<Error> wrong_header(const std::string& why) {
+  return fail(ErrorCode::kInvalidArgument, "the CSV's column names: ", why);
 }
 
-// What a column of the file means.
-enum class Role : std::uint8_t {
-  kField,
-  kParameter,
-  kTime,
-  kMedian,
-  kSpread,
-  kSamples,
-  kOutcome,
-  kStage,
-  kReason,
-  kFlags,
-  kDevice,
-  kThreads,
-  kCache,
-  kFidelity,
-  kIgnored,
-};
+// Names and labels stand in texts like "tile=8 order=mnk".
+bool is_word(std::string_view text) {
+  return !text.empty() && text.find_first_of(" \t\r\n\v\f") == std::string_view::npos;
+}
 
-struct Column {
-  Role role = Role::kIgnored;
-  std::size_t index = 0;   // of the field or parameter
-  double factor_ns = 1;    // of a time
-};
-
-struct Layout {
-  std::vector<Column> columns;
-  std::vector<std::string> names;
-  bool derive_schema = false;
-};
-
-std::optional<Column> measurement_column(std::string_view name) {
-  struct Known {
-    std::string_view name;
-    Role role;
-    double factor_ns;
-  };
-  static constexpr Known kKnown[] = {
-      {"time_ns", Role::kTime, 1},        {"time_us", Role::kTime, 1e3},
-      {"time_ms", Role::kTime, 1e6},      {"median_ns", Role::kMedian, 1},
-      {"spread", Role::kSpread, 1},       {"samples", Role::kSamples, 1},
-      {"outcome", Role::kOutcome, 1},     {"stage", Role::kStage, 1},
-      {"reason", Role::kReason, 1},       {"flags", Role::kFlags, 1},
-      {"device", Role::kDevice, 1},       {"context_threads", Role::kThreads, 1},
-      {"cache", Role::kCache, 1},         {"fidelity", Role::kFidelity, 1},
-  };
-  for (const Known& known : kKnown) {
-    if (known.name == name) {
-      return Column{known.role, 0, known.factor_ns};
+// What column `name` is. With `derive`, one that is nothing else becomes a parameter of `schema`.
+Result<CsvColumn> column_of(const std::string& name, const ProblemSchema& problem,
+                            ConfigSchema& schema, bool derive) {
+  using dataset_internal::kParameterPrefix;
+  const bool has_prefix =
+      std::string_view(name).substr(0, kParameterPrefix.size()) == kParameterPrefix;
+  const std::string parameter = has_prefix ? name.substr(kParameterPrefix.size()) : name;
+  if (!has_prefix) {
+    if (const auto known = dataset_internal::measurement_column(name)) {
+      return *known;
+    }
+    if (const auto field = problem.find(name)) {
+      return CsvColumn{CsvRole::kField, *field, 1};
     }
   }
-  return std::nullopt;
+  if (const auto index = schema.find(parameter)) {
+    return CsvColumn{CsvRole::kParameter, *index, 1};
+  }
+  if (!derive) {
+    return wrong_header(concat("'", name.substr(0, 60), "' is neither a field of ", problem.name,
+                               ", nor a parameter of ", schema.name, ", nor a measurement"));
+  }
+  if (!is_word(parameter) || parameter.find('=') != std::string::npos) {
+    return wrong_header(
+        concat("'", name.substr(0, 60), "' cannot be the name of a parameter"));
+  }
+  schema.parameters.push_back({parameter, {}});
+  return CsvColumn{CsvRole::kParameter, schema.parameters.size() - 1, 1};
+}
+
+// Every column once, and all that is needed.
+Status check_columns(const Layout& layout, const ProblemSchema& problem,
+                     const ConfigSchema& schema) {
+  std::set<std::pair<CsvRole, std::size_t>> seen;
+  for (std::size_t i = 0; i < layout.columns.size(); ++i) {
+    if (!seen.emplace(layout.columns[i].role, layout.columns[i].index).second) {
+      return wrong_header(concat("'", layout.names[i].substr(0, 60), "' repeats another column"));
+    }
+  }
+  if (!seen.contains({CsvRole::kTime, 0})) {
+    return wrong_header("one of time_ns, time_us and time_ms is needed");
+  }
+  for (std::size_t i = 0; i < problem.fields.size(); ++i) {
+    if (!problem.fields[i].default_value && !seen.contains({CsvRole::kField, i})) {
+      return wrong_header(concat("'", problem.fields[i].name, "' of the problem is missing"));
+    }
+  }
+  for (std::size_t i = 0; i < schema.parameters.size(); ++i) {
+    if (!seen.contains({CsvRole::kParameter, i})) {
+      return fail(ErrorCode::kMismatch, "the CSV has no column for parameter '",
+                  schema.parameters[i].name, "' of ", schema.name);
+    }
+  }
+  return {};
 }
 
 Result<Layout> read_layout(const std::vector<std::string>& names, const ProblemSchema& problem,
-                           DatasetHeader& header) {
-  Layout layout{.columns = {}, .names = names, .derive_schema = false};
-  layout.derive_schema = header.config_schema.parameters.empty();
-  int times = 0;
+                           ConfigSchema& schema, bool derive) {
+  Layout layout;
   for (const std::string& raw : names) {
-    const std::string name(trim(raw));
-    Column column;
-    if (const auto known = measurement_column(name)) {
-      column = *known;
-      times += column.role == Role::kTime ? 1 : 0;
-    } else if (const auto parameter = header.config_schema.find(name);
-               parameter && !layout.derive_schema) {
-      column = {Role::kParameter, *parameter, 1};
-    } else if (const auto field = problem.find(name)) {
-      column = {Role::kField, *field, 1};
-    } else if (layout.derive_schema && !name.empty()) {
-      header.config_schema.parameters.push_back({name, {}});
-      column = {Role::kParameter, header.config_schema.parameters.size() - 1, 1};
-    }
+    layout.names.emplace_back(trim(raw));
+    FORETUNE_TRY(const CsvColumn column,
+                 column_of(layout.names.back(), problem, schema, derive));
     layout.columns.push_back(column);
   }
-  if (times != 1) {
-    return fail(ErrorCode::kInvalidArgument,
-                "the CSV needs one column time_ns, time_us or time_ms, it has ", times);
-  }
-  for (std::size_t i = 0; i < header.config_schema.parameters.size(); ++i) {
-    const auto count = std::count_if(
-        layout.columns.begin(), layout.columns.end(),
-        [&](const Column& c) { return c.role == Role::kParameter && c.index == i; });
-    if (count != 1) {
-      return fail(ErrorCode::kMismatch, "the CSV has ", count, " columns for parameter '",
-                  header.config_schema.parameters[i].name, "'");
-    }
-  }
-  for (std::size_t i = 0; i < problem.fields.size(); ++i) {
-    const auto count =
-        std::count_if(layout.columns.begin(), layout.columns.end(),
-                      [&](const Column& c) { return c.role == Role::kField && c.index == i; });
-    if (count > 1 || (count == 0 && !problem.fields[i].default_value)) {
-      return fail(ErrorCode::kInvalidArgument, "the CSV has ", count, " columns for '",
-                  problem.fields[i].name, "' of the problem");
-    }
-  }
-  if (layout.derive_schema && header.config_schema.name.empty()) {
-    header.config_schema.name = "csv";
+  FORETUNE_TRY_STATUS(check_columns(layout, problem, schema));
+  if (derive && schema.parameters.empty()) {
+    return wrong_header("there is no column for a parameter of a config");
   }
   return layout;
 }
 
-std::optional<std::int64_t> field_value(const ProblemField& field, std::string_view text) {
-  if (field.labels.empty()) {
-    return parse_int(text);
-  }
-  const auto found = std::find(field.labels.begin(), field.labels.end(), text);
-  if (found == field.labels.end()) {
-    return std::nullopt;
-  }
-  return found - field.labels.begin();
-}
-
-std::optional<std::int32_t> parameter_value(const Parameter& parameter, std::string_view text) {
-  const auto found = std::find(parameter.labels.begin(), parameter.labels.end(), text);
-  if (found != parameter.labels.end()) {
-    return static_cast<std::int32_t>(found - parameter.labels.begin());
-  }
+std::optional<std::int32_t> parse_word(std::string_view text) {
   const auto value = parse_int(text);
   if (!value || *value < INT32_MIN || *value > INT32_MAX) {
     return std::nullopt;
   }
   return static_cast<std::int32_t>(*value);
+}
+
+// The name of somebody else's choice, when a record is one: in the first parameter's column, all
+// other parameters being empty. A single parameter leaves no doubt only when it is no label.
+std::optional<std::string> baseline_name(const Layout& layout, std::size_t parameters,
+                                         const std::vector<std::string>& cells) {
+  std::string name;
+  for (std::size_t i = 0; i < layout.columns.size(); ++i) {
+    if (layout.columns[i].role != CsvRole::kParameter) {
+      continue;
+    }
+    const std::string_view text = trim(cells[i]);
+    if (layout.columns[i].index == 0) {
+      name = text;
+    } else if (!text.empty()) {
+      return std::nullopt;
+    }
+  }
+  return parameters > 1 && !name.empty() && !parse_word(name) ? std::optional(name) : std::nullopt;
+}
+
+// Makes parameters that hold anything but numbers parameters of labels, in alphabetical order, so
+// that the schema does not depend on the order of rows.
+Status derive_labels(std::string_view text, const Layout& layout, ConfigSchema& schema) {
+  std::vector<std::set<std::string>> texts(schema.parameters.size());
+  std::vector<bool> is_text(schema.parameters.size(), false);
+  std::vector<std::string> cells;
+  while (!text.empty() && next_csv_record(text, cells)) {
+    if (cells.size() != layout.columns.size() ||
+        baseline_name(layout, schema.parameters.size(), cells)) {
+      continue;
+    }
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string_view cell = trim(cells[i]);
+      if (layout.columns[i].role != CsvRole::kParameter || cell.empty()) {
+        continue;
+      }
+      const std::size_t parameter = layout.columns[i].index;
+      is_text[parameter] = is_text[parameter] || !parse_word(cell);
+      if (texts[parameter].size() <= dataset_internal::kMaxLabels) {
+        texts[parameter].emplace(cell);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (!is_text[i]) {
+      continue;
+    }
+    if (texts[i].size() > dataset_internal::kMaxLabels ||
+        !std::all_of(texts[i].begin(), texts[i].end(), &is_word)) {
+      return fail(ErrorCode::kInvalidArgument, "column '", schema.parameters[i].name,
+                  "' of the CSV holds texts that cannot be labels (with blanks, or over ",
+                  dataset_internal::kMaxLabels, " different ones)");
+    }
+    schema.parameters[i].labels.assign(texts[i].begin(), texts[i].end());
+  }
+  return {};
+}
+
+// One record while its cells are read.
+struct Record {
+  std::vector<std::optional<std::int64_t>> fields;
+  std::vector<std::optional<std::int32_t>> words;
+  double time_ns = 0;
+  double median_ns = 0;
+  double spread = 0;
+  std::int64_t samples = 1;
+  Outcome outcome = Outcome::kOk;
+  Stage stage = Stage::kNone;
+  std::int64_t flags = kFlagImported;
+  std::string reason;
+  Context context;
+  std::vector<std::pair<MetricValue, bool>> metrics;  // by id, whether it is there
+};
+
+template <class Target>
+bool take_integer(std::string_view text, std::int64_t low, std::int64_t high, Target& out) {
+  const auto value = parse_int(text);
+  if (!value || *value < low || *value > high) {
+    return false;
+  }
+  out = static_cast<Target>(*value);
+  return true;
+}
+
+bool take_time(std::string_view text, double factor, double& out) {
+  const auto value = parse_double(text);
+  if (!value || !(*value >= 0 && *value * factor <= static_cast<double>(dataset_internal::kLongestNs))) {
+    return false;
+  }
+  out = *value * factor;
+  return true;
+}
+
+template <class T>
+bool take_name(const std::optional<T>& parsed, T& out) {
+  if (parsed) {
+    out = *parsed;
+  }
+  return parsed.has_value();
+}
+
+bool take_machine(std::string_view text, std::uint64_t& out) {
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), out, 16);
+  return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+}
+
+bool take_cache(std::string_view text, CacheState& out) {
+  out = text == "cold" ? CacheState::kCold : CacheState::kWarm;
+  return text == "cold" || text == "warm";
 }
 
 class CsvImporter {
@@ -188,174 +233,182 @@ class CsvImporter {
       : dataset_(dataset),
         problem_(problem),
         layout_(layout),
-        schema_id_(dataset.header().config_schema.id()) {}
-
-  // Adds a row, or says why not.
-  Status add(const std::vector<std::string>& values) {
-    if (values.size() != layout_.columns.size()) {
-      return fail(ErrorCode::kCorrupt, "another number of columns than the header");
+        schema_(dataset.header().config_schema),
+        schema_id_(schema_.id()) {
+    for (const Parameter& parameter : schema_.parameters) {
+      auto& words = words_of_.emplace_back();
+      for (std::size_t i = 0; i < parameter.labels.size(); ++i) {
+        words.emplace(parameter.labels[i], static_cast<std::int32_t>(i));
+      }
     }
-    fields_.assign(problem_.fields.size(), std::nullopt);
-    words_.assign(dataset_.header().config_schema.parameters.size(), std::nullopt);
-    vendor_.clear();
-    row_ = Measured{};
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      FORETUNE_TRY_STATUS(take(layout_.columns[i], trim(values[i]), i));
+    default_context_.machine = dataset.header().fingerprint.digest();
+    default_context_.device = dataset.header().fingerprint.device;
+  }
+
+  // Adds a row or a baseline, or says why not.
+  Status add(const std::vector<std::string>& cells) {
+    if (cells.size() != layout_.columns.size()) {
+      return fail(ErrorCode::kCorrupt, "it has another number of columns than the first line");
+    }
+    record_ = Record{};
+    record_.fields.resize(problem_.fields.size());
+    record_.words.resize(schema_.parameters.size());
+    record_.context = default_context_;
+    const auto baseline = baseline_name(layout_, schema_.parameters.size(), cells);
+    const bool is_baseline = baseline && !words_of_[0].contains(*baseline);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (is_baseline && layout_.columns[i].role == CsvRole::kParameter) {
+        continue;
+      }
+      if (!take(layout_.columns[i], cells[i])) {
+        return fail(ErrorCode::kCorrupt, "the value of column '", layout_.names[i],
+                    "' makes no sense");
+      }
     }
     FORETUNE_TRY(const Problem problem, make_problem());
-    if (!vendor_.empty()) {
-      return add_vendor(problem);
-    }
-    return add_measurement(problem);
+    return is_baseline ? add_baseline(problem, *baseline) : add_measurement(problem);
   }
 
  private:
-  struct Measured {
-    double time_ns = -1;
-    double median_ns = -1;
-    double spread = 0;
-    std::int64_t samples = 1;
-    Outcome outcome = Outcome::kOk;
-    Stage stage = Stage::kNone;
-    std::string reason;
-    std::int64_t flags = kFlagImported;
-    Context context;
-    bool has_context = false;
-  };
-
-  Status take(const Column& column, std::string_view text, std::size_t index) {
-    const auto bad = [&] {
-      return Status(fail(ErrorCode::kCorrupt, "a value of column ", layout_.names[index],
-                         " makes no sense"));
-    };
-    const auto integer = [&](std::int64_t low, std::int64_t high, auto& out) {
-      const auto value = parse_int(text);
-      if (!value || *value < low || *value > high) {
-        return false;
-      }
-      out = static_cast<std::remove_reference_t<decltype(out)>>(*value);
-      return true;
-    };
-    const auto number = [&](double factor, double& out) {
-      const auto value = parse_double(text);
-      if (!value || !(*value >= 0 && *value * factor <= kLargestNs)) {
-        return false;
-      }
-      out = *value * factor;
-      return true;
-    };
+  bool take(const CsvColumn& column, const std::string& cell) {
+    const std::string_view text = trim(cell);
     switch (column.role) {
-      case Role::kField:
-        fields_[column.index] = field_value(problem_.fields[column.index], text);
-        return fields_[column.index] ? Status() : bad();
-      case Role::kParameter:
-        return take_parameter(column.index, text) ? Status() : bad();
-      case Role::kTime:
-        return text.empty() || number(column.factor_ns, row_.time_ns) ? Status() : bad();
-      case Role::kMedian:
-        return text.empty() || number(1, row_.median_ns) ? Status() : bad();
-      case Role::kSpread:
-        return text.empty() || number(1, row_.spread) ? Status() : bad();
-      case Role::kSamples:
-        return text.empty() || integer(0, 65535, row_.samples) ? Status() : bad();
-      case Role::kFlags:
-        return text.empty() || integer(0, 255, row_.flags) ? Status() : bad();
-      case Role::kOutcome:
-        return take_name(parse_outcome(text), row_.outcome) ? Status() : bad();
-      case Role::kStage:
-        return text.empty() || take_name(parse_stage(text), row_.stage) ? Status() : bad();
-      case Role::kReason:
-        row_.reason = text;
-        return {};
-      case Role::kDevice:
-        row_.context.device = text;
-        row_.has_context = true;
-        return {};
-      case Role::kThreads:
-        return integer(0, 1 << 20, row_.context.threads) ? Status() : bad();
-      case Role::kCache:
-        row_.context.cache = text == "cold" ? CacheState::kCold : CacheState::kWarm;
-        return text == "cold" || text == "warm" ? Status() : bad();
-      case Role::kFidelity:
-        return integer(INT32_MIN, INT32_MAX, row_.context.fidelity) ? Status() : bad();
-      case Role::kIgnored:
-        return {};
+      case CsvRole::kField:
+        return take_field(column.index, text);
+      case CsvRole::kParameter:
+        record_.words[column.index] = word_of(column.index, text);
+        return record_.words[column.index].has_value();
+      case CsvRole::kReason:
+        record_.reason = cell;
+        return true;
+      case CsvRole::kDevice:
+        record_.context.device = cell;
+        return true;
+      default:
+        // All others may be left out, row by row.
+        return text.empty() || take_optional(column, text);
     }
-    return {};
   }
 
-  template <class T>
-  static bool take_name(const std::optional<T>& parsed, T& out) {
-    if (parsed) {
-      out = *parsed;
+  bool take_optional(const CsvColumn& column, std::string_view text) {
+    Context& context = record_.context;
+    switch (column.role) {
+      case CsvRole::kTime:
+        return take_time(text, column.factor_ns, record_.time_ns);
+      case CsvRole::kMedian:
+        return take_time(text, 1, record_.median_ns);
+      case CsvRole::kSpread:
+        return take_time(text, 1, record_.spread);
+      case CsvRole::kSamples:
+        return take_integer(text, 0, UINT16_MAX, record_.samples);
+      case CsvRole::kFlags:
+        return take_integer(text, 0, UINT8_MAX, record_.flags);
+      case CsvRole::kOutcome:
+        return take_name(parse_outcome(text), record_.outcome);
+      case CsvRole::kStage:
+        return take_name(parse_stage(text), record_.stage);
+      case CsvRole::kMachine:
+        return take_machine(text, context.machine);
+      case CsvRole::kThreads:
+        return take_integer(text, INT32_MIN, INT32_MAX, context.threads);
+      case CsvRole::kCache:
+        return take_cache(text, context.cache);
+      case CsvRole::kClock:
+        return take_integer(text, INT32_MIN, INT32_MAX, context.clock_mhz);
+      case CsvRole::kFidelity:
+        return take_integer(text, INT32_MIN, INT32_MAX, context.fidelity);
+      case CsvRole::kMetric:
+      case CsvRole::kMetricSpread:
+      case CsvRole::kMetricSamples:
+        return take_metric(column, text);
+      default:
+        return false;
     }
-    return parsed.has_value();
   }
 
-  // The first parameter may name a vendor's library instead of a value; the others are empty then.
-  bool take_parameter(std::size_t index, std::string_view text) {
-    const Parameter& parameter = dataset_.header().config_schema.parameters[index];
-    words_[index] = parameter_value(parameter, text);
-    if (words_[index]) {
-      return vendor_.empty();
+  bool take_metric(const CsvColumn& column, std::string_view text) {
+    record_.metrics.resize(metric_infos().size());
+    auto& [metric, is_there] = record_.metrics[column.index];
+    metric.metric = static_cast<MetricId>(column.index);
+    if (column.role == CsvRole::kMetricSamples) {
+      return take_integer(text, 0, UINT32_MAX, metric.samples);
     }
-    if (index == 0 && !text.empty()) {
-      vendor_ = text;
-      return true;
+    const auto value = parse_double(text);
+    (column.role == CsvRole::kMetric ? metric.value : metric.spread) = value.value_or(0);
+    is_there = is_there || column.role == CsvRole::kMetric;
+    return value && std::isfinite(*value);
+  }
+
+  bool take_field(std::size_t index, std::string_view text) {
+    const ProblemField& field = problem_.fields[index];
+    std::optional<std::int64_t>& out = record_.fields[index];
+    if (field.labels.empty()) {
+      out = parse_int(text);
+    } else if (const auto found = std::find(field.labels.begin(), field.labels.end(), text);
+               found != field.labels.end()) {
+      out = found - field.labels.begin();
     }
-    return text.empty() && !vendor_.empty();
+    return out.has_value();
+  }
+
+  std::optional<std::int32_t> word_of(std::size_t index, std::string_view text) const {
+    const auto found = words_of_[index].find(std::string(text));
+    return found != words_of_[index].end() ? std::optional(found->second) : parse_word(text);
   }
 
   Result<Problem> make_problem() const {
     Problem::Fields fields;
-    for (std::size_t i = 0; i < fields_.size(); ++i) {
-      const auto value = fields_[i] ? fields_[i] : problem_.fields[i].default_value;
+    for (std::size_t i = 0; i < record_.fields.size(); ++i) {
+      const auto value =
+          record_.fields[i] ? record_.fields[i] : problem_.fields[i].default_value;
       fields.push_back(value.value_or(0));
     }
-    auto problem = Problem::create(problem_.type, std::move(fields));
-    if (!problem) {
-      return fail(ErrorCode::kCorrupt, "a problem with sizes out of range");
-    }
-    return problem;
+    return Problem::create(problem_.type, std::move(fields));
   }
 
-  Status add_vendor(const Problem& problem) {
-    if (row_.time_ns <= 0) {
-      return fail(ErrorCode::kCorrupt, "a baseline without a time");
+  Status add_baseline(const Problem& problem, const std::string& name) {
+    if (!(record_.time_ns > 0)) {
+      return fail(ErrorCode::kCorrupt, "a baseline has no time");
     }
     dataset_.add_baseline({.problem = dataset_.intern_problem(problem),
-                           .name = vendor_,
-                           .time_ns = static_cast<float>(row_.time_ns)});
+                           .name = name,
+                           .time_ns = static_cast<float>(record_.time_ns)});
     return {};
   }
 
   Status add_measurement(const Problem& problem) {
-    Config config{.schema = schema_id_, .words = {}};
-    for (const std::optional<std::int32_t>& word : words_) {
-      config.words.push_back(word.value_or(0));
+    const bool timed =
+        record_.outcome == Outcome::kOk || record_.outcome == Outcome::kCensored;
+    if (timed && !(static_cast<float>(record_.time_ns) > 0)) {
+      return fail(ErrorCode::kCorrupt, "a measurement has no time");
     }
-    const bool timed = row_.outcome == Outcome::kOk || row_.outcome == Outcome::kCensored;
-    if (timed && row_.time_ns <= 0) {
-      return fail(ErrorCode::kCorrupt, "a measurement without a time");
+    if (dataset_.contexts().size() >= dataset_internal::kMaxContexts &&
+        !dataset_.find_context(record_.context)) {
+      return fail(ErrorCode::kUnsupported, "there are too many different contexts");
     }
-    if (!row_.has_context) {
-      row_.context.device = dataset_.header().fingerprint.device;
-    }
-    row_.context.machine = dataset_.header().fingerprint.digest();
+    FORETUNE_TRY_STATUS(dataset_internal::check_context(record_.context));
     Measurement out{.problem = problem,
-                    .config = std::move(config),
-                    .context = row_.context,
-                    .outcome = row_.outcome,
-                    .stage = row_.stage,
-                    .flags = static_cast<std::uint8_t>(row_.flags),
-                    .reason = row_.reason,
+                    .config = {.schema = schema_id_, .words = {}},
+                    .context = record_.context,
+                    .outcome = record_.outcome,
+                    .stage = record_.stage,
+                    .flags = static_cast<std::uint8_t>(record_.flags),
+                    .reason = record_.reason,
                     .metrics = {},
                     .samples_ns = {}};
+    for (const std::optional<std::int32_t>& word : record_.words) {
+      out.config.words.push_back(word.value_or(0));
+    }
     if (timed) {
-      const auto samples = static_cast<std::uint32_t>(row_.samples);
-      out.metrics.push_back({MetricId::kTimeNs, row_.time_ns, row_.spread, samples});
-      if (row_.median_ns > 0) {
-        out.metrics.push_back({MetricId::kMedianNs, row_.median_ns, row_.spread, samples});
+      const auto samples = static_cast<std::uint32_t>(record_.samples);
+      out.metrics.push_back({MetricId::kTimeNs, record_.time_ns, record_.spread, samples});
+      if (record_.median_ns > 0) {
+        out.metrics.push_back({MetricId::kMedianNs, record_.median_ns, record_.spread, samples});
+      }
+    }
+    for (const auto& [metric, is_there] : record_.metrics) {
+      if (is_there) {
+        out.metrics.push_back(metric);
       }
     }
     dataset_.add(out);
@@ -365,12 +418,16 @@ class CsvImporter {
   Dataset& dataset_;
   const ProblemSchema& problem_;
   const Layout& layout_;
+  const ConfigSchema& schema_;
   std::uint64_t schema_id_;
-  std::vector<std::optional<std::int64_t>> fields_;
-  std::vector<std::optional<std::int32_t>> words_;
-  std::string vendor_;
-  Measured row_;
+  std::vector<std::unordered_map<std::string, std::int32_t>> words_of_;  // labels by parameter
+  Context default_context_;
+  Record record_;
 };
+
+bool is_blank(const std::vector<std::string>& cells) {
+  return cells.size() == 1 && trim(cells[0]).empty();
+}
 
 }  // namespace
 
@@ -378,33 +435,47 @@ Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& give
                                 ImportReport* report) {
   DatasetHeader header = given;
   const ProblemSchema* problem = find_problem_schema(header.problem_type);
-  if (problem == nullptr) {
-    return fail(ErrorCode::kUnsupported, "problems of this type cannot be read from CSV");
+  if (problem == nullptr || problem->has_payload ||
+      header.config_schema.kind != SchemaKind::kParametric) {
+    return fail(ErrorCode::kUnsupported, "problems of this type, or configs of variable length, "
+                                         "cannot be read from CSV");
   }
-  std::vector<std::string> fields;
-  if (trim(text.substr(0, 4096)).empty() || !next_record(text, fields)) {
-    return fail(ErrorCode::kCorrupt, "there is no header line");
+  if (text.substr(0, 3) == "\xef\xbb\xbf") {
+    text.remove_prefix(3);  // a byte order mark
   }
-  FORETUNE_TRY(const Layout layout, read_layout(fields, *problem, header));
+  std::vector<std::string> cells;
+  if (!next_csv_record(text, cells) || is_blank(cells)) {
+    return fail(ErrorCode::kCorrupt, "the CSV does not begin with a line of column names");
+  }
+  const bool derive = header.config_schema.parameters.empty();
+  FORETUNE_TRY(const Layout layout, read_layout(cells, *problem, header.config_schema, derive));
+  if (derive) {
+    FORETUNE_TRY_STATUS(derive_labels(text, layout, header.config_schema));
+    if (header.config_schema.name.empty()) {
+      header.config_schema.name = "csv";
+    }
+  }
+  FORETUNE_TRY_STATUS(dataset_internal::check_header(header));
   Dataset dataset(std::move(header));
   CsvImporter importer(dataset, *problem, layout);
   ImportCounter counter;
   while (!text.empty()) {
-    if (!next_record(text, fields)) {
-      return fail(ErrorCode::kCorrupt, "row ", counter.report().rows_read + 1,
-                  ": a quote is never closed, or there are over ", kMaxColumns, " columns");
+    const std::string place = concat("row ", counter.report().rows_read + 1);
+    if (!next_csv_record(text, cells)) {
+      return fail(ErrorCode::kCorrupt, place, " of the CSV: a quote is never closed, or there are "
+                  "over ", dataset_internal::kMaxCsvColumns, " columns");
     }
-    if (fields.size() == 1 && trim(fields[0]).empty()) {
+    if (is_blank(cells)) {
       continue;
     }
     counter.read();
-    if (const Status added = importer.add(fields); added) {
+    if (const Status added = importer.add(cells); added) {
       counter.keep();
     } else {
-      counter.drop(added.error().message);
+      counter.drop(added.error().message, place);
     }
   }
-  counter.write_to(report);
+  FORETUNE_TRY_STATUS(counter.finish(report));
   return dataset;
 }
 
@@ -416,71 +487,6 @@ Result<Dataset> import_csv(const std::filesystem::path& path, const DatasetHeade
     return fail_because(dataset.error(), path.string());
   }
   return dataset;
-}
-
-namespace {
-
-std::string csv_quoted(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) {
-    return std::string(text);
-  }
-  std::string out = "\"";
-  for (const char c : text) {
-    out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  }
-  return out + "\"";
-}
-
-}  // namespace
-
-Status export_csv(const Dataset& dataset, const std::filesystem::path& path) {
-  const DatasetHeader& header = dataset.header();
-  const ProblemSchema* problem = find_problem_schema(header.problem_type);
-  if (problem == nullptr || problem->has_payload ||
-      header.config_schema.kind != SchemaKind::kParametric) {
-    return fail(ErrorCode::kUnsupported, "problems with payloads and configs of variable length do "
-                                         "not fit a table; JSON holds them");
-  }
-  std::string out;
-  for (const ProblemField& field : problem->fields) {
-    out += concat(field.name, ",");
-  }
-  for (const Parameter& parameter : header.config_schema.parameters) {
-    out += concat(csv_quoted(parameter.name), ",");
-  }
-  out += "time_ns,median_ns,spread,samples,outcome,stage,reason,flags,device,context_threads,"
-         "cache,fidelity\n";
-  for (const Dataset::Row& row : dataset.rows()) {
-    const Problem& measured = dataset.problems()[row.problem];
-    for (std::size_t i = 0; i < problem->fields.size(); ++i) {
-      out += concat(measured.field_text(i), ",");
-    }
-    const Config& config = dataset.configs()[row.config];
-    for (std::size_t i = 0; i < config.words.size(); ++i) {
-      const Parameter& parameter = header.config_schema.parameters[i];
-      const auto word = static_cast<std::size_t>(config.words[i]);
-      out += config.words[i] >= 0 && word < parameter.labels.size() ? parameter.labels[word]
-                                                                    : concat(config.words[i]);
-      out += ',';
-    }
-    const Context& context = dataset.contexts()[row.context];
-    out += concat(row.time_ns, ",", row.median_ns, ",", row.spread, ",", row.samples, ",",
-                  to_string(row.outcome), ",", to_string(row.stage), ",",
-                  csv_quoted(dataset.reason(row.reason)), ",", row.flags, ",",
-                  csv_quoted(context.device), ",", context.threads, ",", to_string(context.cache),
-                  ",", context.fidelity, "\n");
-  }
-  // Baselines stand where a config would: the name in the first parameter's column.
-  for (const Dataset::Baseline& baseline : dataset.baselines()) {
-    const Problem& measured = dataset.problems()[baseline.problem];
-    for (std::size_t i = 0; i < problem->fields.size(); ++i) {
-      out += concat(measured.field_text(i), ",");
-    }
-    out += csv_quoted(baseline.name);
-    out.append(header.config_schema.parameters.size(), ',');
-    out += concat(baseline.time_ns, ",,,,ok,none,,0,,1,warm,0\n");
-  }
-  return write_text_file_atomically(path, out);
 }
 
 }  // namespace foretune

@@ -3,20 +3,77 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
+#include "foretune/base/check.h"
 #include "foretune/base/file.h"
+#include "foretune/base/text.h"
 
 namespace foretune::dataset_internal {
 
-void ImportCounter::drop(const std::string& reason) {
-  const auto found = std::find_if(report_.dropped.begin(), report_.dropped.end(),
-                                  [&](const auto& entry) { return entry.first == reason; });
-  if (found != report_.dropped.end()) {
+void ImportCounter::count(Counts& counts, std::vector<std::string>& places,
+                          const std::string& what, const std::string& place) {
+  const auto found = std::find_if(counts.begin(), counts.end(),
+                                  [&](const auto& entry) { return entry.first == what; });
+  if (found != counts.end()) {
     ++found->second;
   } else {
-    report_.dropped.emplace_back(reason, 1);
+    counts.emplace_back(what, 1);
+    places.push_back(place);
   }
 }
+
+ImportCounter::Counts ImportCounter::with_places(const Counts& counts,
+                                                 const std::vector<std::string>& places) {
+  Counts out = counts;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!places[i].empty()) {
+      out[i].first += concat(out[i].second > 1 ? " (first: " : " (", places[i], ")");
+    }
+  }
+  return out;
+}
+
+void ImportCounter::drop(const std::string& reason, const std::string& place) {
+  count(report_.dropped, dropped_places_, reason, place);
+}
+
+void ImportCounter::note(const std::string& remark, const std::string& place) {
+  count(report_.notes, noted_places_, remark, place);
+}
+
+Status ImportCounter::finish(ImportReport* report) const {
+  const Counts dropped = with_places(report_.dropped, dropped_places_);
+  if (report != nullptr) {
+    *report = {.rows_read = report_.rows_read,
+               .rows_kept = report_.rows_kept,
+               .dropped = dropped,
+               .notes = with_places(report_.notes, noted_places_)};
+  }
+  if (report_.rows_kept == 0 && !dropped.empty()) {
+    return fail(ErrorCode::kCorrupt, "none of its ", report_.rows_read,
+                " rows can be used: ", dropped[0].first);
+  }
+  return {};
+}
+
+double short_double(float value) {
+  std::array<char, 40> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  const auto wide = parse_double(std::string_view(buffer.data(), end.ptr));
+  // Rounding twice, to a double and then to a float, may end at the neighbour.
+  return wide && static_cast<float>(*wide) == value ? *wide : static_cast<double>(value);
+}
+
+std::string float_text(float value) { return concat(short_double(value)); }
+
+namespace {
+
+// zlib counts in 32 bits, so it is fed in pieces.
+constexpr std::size_t kStep = std::size_t{1} << 20U;
+
+}  // namespace
 
 Result<std::vector<std::byte>> inflate_gzip(std::span<const std::byte> bytes,
                                             std::size_t max_bytes) {
@@ -26,11 +83,47 @@ Result<std::vector<std::byte>> inflate_gzip(std::span<const std::byte> bytes,
     return fail(ErrorCode::kInternal, "the decompressor cannot be started");
   }
   std::vector<std::byte> out;
+  std::vector<std::byte> piece(std::size_t{1} << 16U);
   std::size_t used = 0;
   int state = Z_OK;
-  while (state == Z_OK || state == Z_BUF_ERROR) {
-    constexpr std::size_t kStep = std::size_t{1} << 20U;
-    if (stream.avail_in == 0 && used < bytes.size()) {
+  while (state == Z_OK && out.size() <= max_bytes) {
+    if (stream.avail_in == 0) {
+      const std::size_t step = std::min(kStep, bytes.size() - used);
+      // zlib's interface predates const.
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data() + used));
+      stream.avail_in = static_cast<uInt>(step);
+      used += step;
+    }
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = static_cast<uInt>(piece.size());
+    // Without input it answers Z_BUF_ERROR, which ends the loop.
+    state = inflate(&stream, Z_NO_FLUSH);
+    out.insert(out.end(), piece.begin(),
+               piece.end() - static_cast<std::ptrdiff_t>(stream.avail_out));
+    if (state == Z_STREAM_END && (stream.avail_in > 0 || used < bytes.size())) {
+      state = inflateReset(&stream);  // another member follows
+    }
+  }
+  inflateEnd(&stream);
+  if (out.size() > max_bytes) {
+    return fail(ErrorCode::kInvalidArgument, "it inflates to over ", max_bytes, " bytes");
+  }
+  if (state == Z_STREAM_END) {
+    return out;
+  }
+  return fail(ErrorCode::kCorrupt, state == Z_BUF_ERROR ? "the gzip data ends too early"
+                                                        : "the gzip data is damaged");
+}
+
+std::vector<std::byte> deflate_gzip(std::span<const std::byte> bytes) {
+  z_stream stream{};
+  FORETUNE_CHECK(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8,
+                              Z_DEFAULT_STRATEGY) == Z_OK);
+  std::vector<std::byte> out;
+  std::size_t used = 0;
+  int state = Z_OK;
+  while (state == Z_OK) {
+    if (stream.avail_in == 0) {
       const std::size_t step = std::min(kStep, bytes.size() - used);
       // zlib's interface predates const.
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data() + used));
@@ -41,34 +134,24 @@ Result<std::vector<std::byte>> inflate_gzip(std::span<const std::byte> bytes,
     out.resize(before + kStep);
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + before);
     stream.avail_out = static_cast<uInt>(kStep);
-    state = inflate(&stream, Z_NO_FLUSH);
+    state = deflate(&stream, used == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
     out.resize(before + kStep - stream.avail_out);
-    if (out.size() > max_bytes) {
-      state = Z_MEM_ERROR;
-    } else if (state == Z_BUF_ERROR && stream.avail_in == 0 && used == bytes.size()) {
-      break;
-    } else if (state == Z_STREAM_END && (stream.avail_in > 0 || used < bytes.size())) {
-      // Another member follows.
-      state = inflateReset(&stream);
-    }
   }
-  inflateEnd(&stream);
-  if (state == Z_STREAM_END) {
-    return out;
-  }
-  if (state == Z_MEM_ERROR) {
-    return fail(ErrorCode::kInvalidArgument, "it inflates to over ", max_bytes, " bytes");
-  }
-  return fail(ErrorCode::kCorrupt, state == Z_BUF_ERROR ? "the gzip data ends too early"
-                                                        : "the gzip data is damaged");
+  deflateEnd(&stream);
+  FORETUNE_CHECK(state == Z_STREAM_END);
+  return out;
+}
+
+bool is_gzip(std::span<const std::byte> bytes) {
+  return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
 }
 
 Result<std::vector<std::byte>> read_maybe_gzip(const std::filesystem::path& path) {
   FORETUNE_TRY(std::vector<std::byte> bytes, read_file(path));
-  if (bytes.size() < 2 || bytes[0] != std::byte{0x1f} || bytes[1] != std::byte{0x8b}) {
+  if (!is_gzip(bytes)) {
     return bytes;
   }
-  auto inflated = inflate_gzip(bytes, kMaxTextBytes);
+  auto inflated = inflate_gzip(bytes, kMaxInflatedBytes);
   if (!inflated) {
     return fail_because(inflated.error(), path.string());
   }

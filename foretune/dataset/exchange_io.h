@@ -2,12 +2,13 @@
 // Thread safety: free functions without state; an ImportCounter belongs to one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -16,29 +17,43 @@
 
 namespace foretune::dataset_internal {
 
-inline constexpr std::size_t kMaxTextBytes = std::size_t{4} << 30U;
+// A small file may inflate to a thousand times its size.
+inline constexpr std::size_t kMaxInflatedBytes = std::size_t{2} << 30U;
 
-// The file's bytes, inflated when it is gzip. Refuses more than kMaxTextBytes.
+// The file's bytes, inflated when it is gzip. Refuses more than kMaxInflatedBytes.
 Result<std::vector<std::byte>> read_maybe_gzip(const std::filesystem::path& path);
+bool is_gzip(std::span<const std::byte> bytes);
 Result<std::vector<std::byte>> inflate_gzip(std::span<const std::byte> bytes,
                                             std::size_t max_bytes);
+std::vector<std::byte> deflate_gzip(std::span<const std::byte> bytes);
 
 // Counts rows and why some were dropped, in order of first appearance of the reason.
 class ImportCounter {
  public:
   void read() { ++report_.rows_read; }
   void keep() { ++report_.rows_kept; }
-  void drop(const std::string& reason);
-  void write_to(ImportReport* report) const {
-    if (report != nullptr) {
-      *report = report_;
-    }
-  }
+  // `place` of the first row that is dropped for this reason is kept: "row 17".
+  void drop(const std::string& reason, const std::string& place = {});
+  void note(const std::string& remark, const std::string& place = {});
+  // An error when there were rows and none could be used.
+  [[nodiscard]] Status finish(ImportReport* report) const;
   [[nodiscard]] const ImportReport& report() const { return report_; }
 
  private:
+  using Counts = std::vector<std::pair<std::string, std::uint64_t>>;
+  static void count(Counts& counts, std::vector<std::string>& places, const std::string& what,
+                    const std::string& place);
+  static Counts with_places(const Counts& counts, const std::vector<std::string>& places);
+
   ImportReport report_;
+  std::vector<std::string> dropped_places_;
+  std::vector<std::string> noted_places_;
 };
+
+// The shortest decimal that is read back as this very float, also by way of a double.
+std::string float_text(float value);
+// The double nearest to it: prints short.
+double short_double(float value);
 
 inline std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

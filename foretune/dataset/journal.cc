@@ -7,12 +7,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
+#include <optional>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 
 #include "foretune/base/check.h"
 #include "foretune/base/file.h"
 #include "foretune/dataset/records.h"
+#include "foretune/dataset/storable.h"
 
 namespace foretune {
 
@@ -27,6 +31,10 @@ namespace {
 
 // Rows of one segment: bounds the memory of a reader and what one damaged block can cost.
 constexpr std::size_t kSegmentRows = std::size_t{1} << 20U;
+constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 30U;
+constexpr std::size_t kDefinitionBytes = std::size_t{64} << 20U;  // of one block of definitions
+// The texts of a header are bounded (storable.h); a schema has at most so many labels.
+constexpr std::size_t kMaxHeaderBytes = std::size_t{256} << 20U;
 
 std::string last_error() { return std::generic_category().message(errno); }
 
@@ -46,21 +54,37 @@ class FileLock {
     }
   }
 
+  // Errors: kNotFound, kIo when another writer holds the lock.
   static Result<FileLock> open(const std::filesystem::path& path, int flags) {
-    FileLock lock;
-    lock.file_ = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-    if (lock.file_ < 0) {
-      return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot open ",
-                  path.string(), ": ", last_error());
+    // Sealing replaces the file: a lock on the old one would guard nothing, so look again.
+    for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+      FileLock lock;
+      lock.file_ = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+      if (lock.file_ < 0) {
+        return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot open ",
+                    path.string(), ": ", last_error());
+      }
+      struct stat opened {};
+      if (::fstat(lock.file_, &opened) == 0 && !S_ISREG(opened.st_mode)) {
+        return fail(ErrorCode::kInvalidArgument, path.string(), " is not a regular file");
+      }
+      if (::flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
+        return fail(ErrorCode::kIo, path.string(),
+                    errno == EWOULDBLOCK ? std::string(" is being written by another process")
+                                         : concat(" cannot be locked: ", last_error()));
+      }
+      struct stat named {};
+      if (::stat(path.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
+          named.st_dev == opened.st_dev) {
+        return lock;
+      }
     }
-    if (::flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
-      return fail(ErrorCode::kIo, path.string(), " is being written by another process");
-    }
-    return lock;
+    return fail(ErrorCode::kIo, path.string(), " is being replaced all the time");
   }
   [[nodiscard]] int get() const { return file_; }
 
  private:
+  static constexpr int kMaxAttempts = 100;
   int file_ = -1;
 };
 
@@ -69,8 +93,7 @@ struct Loaded {
   std::size_t good_bytes = 0;
 };
 
-Result<DatasetHeader> read_header_block(BlockReader& reader) {
-  FORETUNE_TRY(const std::optional<Block> block, reader.next());
+Result<DatasetHeader> header_in(const std::optional<Block>& block) {
   if (!block) {
     return fail(ErrorCode::kCorrupt, "the file ends before its header is complete");
   }
@@ -82,8 +105,10 @@ Result<DatasetHeader> read_header_block(BlockReader& reader) {
 
 Result<Loaded> load(std::span<const std::byte> bytes) {
   FORETUNE_TRY(BlockReader reader, BlockReader::create(bytes));
-  FORETUNE_TRY(DatasetHeader header, read_header_block(reader));
+  FORETUNE_TRY(const std::optional<Block> first, reader.next());
+  FORETUNE_TRY(DatasetHeader header, header_in(first));
   Loaded loaded{Dataset(std::move(header)), 0};
+  bool is_reserved = false;
   while (true) {
     FORETUNE_TRY(const std::optional<Block> block, reader.next());
     if (!block) {
@@ -91,6 +116,14 @@ Result<Loaded> load(std::span<const std::byte> bytes) {
       return loaded;
     }
     FORETUNE_TRY_STATUS(dataset_internal::decode_block(*block, loaded.dataset));
+    if (block->type == BlockType::kSegment && !is_reserved) {
+      // More segments like the first one will follow: room for all of them at once.
+      const double share =
+          static_cast<double>(bytes.size()) / static_cast<double>(reader.position());
+      loaded.dataset.reserve(
+          static_cast<std::size_t>(static_cast<double>(loaded.dataset.size()) * share * 1.02));
+      is_reserved = true;
+    }
   }
 }
 
@@ -98,6 +131,9 @@ Status check_same(const DatasetHeader& in_file, const DatasetHeader& wanted) {
   if (in_file.family != wanted.family) {
     return fail(ErrorCode::kMismatch, "it holds measurements of family '", in_file.family,
                 "', not '", wanted.family, "'");
+  }
+  if (in_file.problem_type != wanted.problem_type) {
+    return fail(ErrorCode::kMismatch, "it holds problems of another type");
   }
   if (in_file.config_schema != wanted.config_schema) {
     return fail(ErrorCode::kMismatch, "its configs have another schema (", in_file.config_schema.name,
@@ -115,6 +151,24 @@ Status check_same(const DatasetHeader& in_file, const DatasetHeader& wanted) {
   return {};
 }
 
+std::uint64_t pair_of(std::uint32_t problem, std::uint32_t config) {
+  return std::uint64_t{problem} << 32U | config;
+}
+
+// How many of a data set's interned values a file defines.
+struct Defined {
+  std::size_t problems = 0;
+  std::size_t configs = 0;
+  std::size_t contexts = 0;
+  std::size_t reasons = 1;  // the first one is "none" and needs no definition
+
+  static Defined all_of(const Dataset& dataset) {
+    return {dataset.problems().size(), dataset.configs().size(), dataset.contexts().size(),
+            dataset.reason_count()};
+  }
+};
+
+// Appends one block, or several where the definitions are very long.
 template <class Items, class Encode>
 void append_definitions(ByteWriter& out, BlockType type, const Items& items, std::size_t first,
                         const Encode& encode) {
@@ -124,39 +178,65 @@ void append_definitions(ByteWriter& out, BlockType type, const Items& items, std
   ByteWriter payload;
   for (std::size_t i = first; i < items.size(); ++i) {
     encode(payload, items[i]);
+    if (payload.size() >= kDefinitionBytes && i + 1 < items.size()) {
+      append_block(out, type, payload.bytes());
+      payload = ByteWriter();
+    }
   }
   append_block(out, type, payload.bytes());
+}
+
+// All definitions that `defined` lacks, in the order in which they may refer to each other.
+void append_new_definitions(ByteWriter& out, const Dataset& dataset, const Defined& defined) {
+  append_definitions(out, BlockType::kProblems, dataset.problems(), defined.problems,
+                     &dataset_internal::encode_problem);
+  append_definitions(out, BlockType::kConfigs, dataset.configs(), defined.configs,
+                     &dataset_internal::encode_config);
+  append_definitions(out, BlockType::kContexts, dataset.contexts(), defined.contexts,
+                     &dataset_internal::encode_context);
+  append_definitions(out, BlockType::kReasons, dataset.reasons(), defined.reasons,
+                     [](ByteWriter& to, const std::string& reason) { to.put_string(reason); });
 }
 
 }  // namespace
 
 struct JournalWriter::State {
-  explicit State(DatasetHeader header) : tables(std::move(header)) {}
+  explicit State(DatasetHeader header)
+      : tables(std::move(header)), schema_id(tables.header().config_schema.id()) {}
   FileLock file;
   std::filesystem::path path;
   Dataset tables;  // interned definitions as the file numbers them; its rows are only the newest
-  std::unordered_set<std::uint64_t> keys;
+  std::uint64_t schema_id;
+  Defined defined;  // how much of the tables is in the file
+  std::vector<std::unordered_set<std::uint64_t>> keys;  // by context: (problem, config)
   std::uint64_t rows = 0;
+  std::uint64_t bytes = 0;
   std::uint64_t recovered_bytes = 0;
-  bool broken = false;  // a write failed half way: the file's end is not known any more
+  bool broken = false;  // a write failed half way and could not be taken back
 
-  Status write(std::span<const std::byte> bytes) {
+  void remember(const Dataset::Row& row) {
+    if (keys.size() <= row.context) {
+      keys.resize(std::size_t{row.context} + 1);
+    }
+    keys[row.context].insert(pair_of(row.problem, row.config));
+  }
+
+  Status write(std::span<const std::byte> record) {
     if (broken) {
       return fail(ErrorCode::kIo, path.string(), ": an earlier write failed");
     }
-    while (true) {
-      const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-      if (written == static_cast<ssize_t>(bytes.size())) {
-        return {};
-      }
-      if (written < 0 && errno == EINTR) {
-        continue;
-      }
-      // A partial record is what a reader takes for a torn tail; nothing may follow it.
-      broken = true;
-      return fail(ErrorCode::kIo, "cannot write ", path.string(), ": ",
-                  written < 0 ? last_error() : std::string("the disk is full"));
+    ssize_t written = 0;
+    do {
+      written = ::write(file.get(), record.data(), record.size());
+    } while (written < 0 && errno == EINTR);
+    if (written == static_cast<ssize_t>(record.size())) {
+      bytes += record.size();
+      return {};
     }
+    const std::string why = written < 0 ? last_error() : std::string("the disk is full");
+    // A partial record is what a reader takes for a torn tail; nothing may follow it.
+    broken = written > 0 && ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0;
+    return fail(ErrorCode::kIo, "cannot write ", path.string(), ": ", why);
   }
 
   Status begin_file(const DatasetHeader& header) {
@@ -165,28 +245,26 @@ struct JournalWriter::State {
     ByteWriter payload;
     dataset_internal::encode_header(payload, header);
     append_block(out, BlockType::kHeader, payload.bytes());
+    bytes = 0;
     return write(out.bytes());
   }
 
-  Status continue_file(const DatasetHeader& header, std::span<const std::byte> bytes) {
-    FORETUNE_TRY(Loaded loaded, load(bytes));
+  Status continue_file(const DatasetHeader& header, std::span<const std::byte> content) {
+    FORETUNE_TRY(Loaded loaded, load(content));
     FORETUNE_TRY_STATUS(check_same(loaded.dataset.header(), header));
-    recovered_bytes = bytes.size() - loaded.good_bytes;
+    recovered_bytes = content.size() - loaded.good_bytes;
     if (recovered_bytes > 0 &&
         ::ftruncate(file.get(), static_cast<off_t>(loaded.good_bytes)) != 0) {
       return fail(ErrorCode::kIo, "cannot cut off its torn end: ", last_error());
     }
-    if (::lseek(file.get(), 0, SEEK_END) < 0) {
-      return fail(ErrorCode::kIo, "cannot go to its end: ", last_error());
-    }
+    bytes = loaded.good_bytes;
     tables = std::move(loaded.dataset);
     rows = tables.size();
-    keys.reserve(2 * tables.size());
     for (const Dataset::Row& row : tables.rows()) {
-      keys.insert(resume_key(tables.problems()[row.problem], tables.configs()[row.config],
-                             tables.contexts()[row.context]));
+      remember(row);
     }
     tables.drop_rows();
+    defined = Defined::all_of(tables);
     return {};
   }
 };
@@ -200,7 +278,8 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::open(const std::filesystem
   writer->state_ = std::make_unique<State>(header);
   State& state = *writer->state_;
   state.path = path;
-  FORETUNE_TRY(state.file, FileLock::open(path, O_RDWR | O_CREAT));
+  FORETUNE_TRY_STATUS(dataset_internal::check_header(header));
+  FORETUNE_TRY(state.file, FileLock::open(path, O_RDWR | O_CREAT | O_APPEND));
   FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
   // A run killed while it wrote the very first block leaves a beginning without content.
   ByteWriter preamble;
@@ -235,34 +314,37 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::open(const std::filesystem
 }
 
 Status JournalWriter::append(const Measurement& measurement) {
-  Dataset& tables = state_->tables;
-  const std::size_t problems = tables.problems().size();
-  const std::size_t configs = tables.configs().size();
-  const std::size_t contexts = tables.contexts().size();
-  const std::size_t reasons = tables.reason_count();
-  tables.add(measurement);
-
-  ByteWriter out;
-  append_definitions(out, BlockType::kProblems, tables.problems(), problems,
-                     &dataset_internal::encode_problem);
-  append_definitions(out, BlockType::kConfigs, tables.configs(), configs,
-                     &dataset_internal::encode_config);
-  append_definitions(out, BlockType::kContexts, tables.contexts(), contexts,
-                     &dataset_internal::encode_context);
-  if (tables.reason_count() > reasons) {
-    ByteWriter payload;
-    payload.put_string(measurement.reason);
-    append_block(out, BlockType::kReasons, payload.bytes());
+  State& state = *state_;
+  Dataset& tables = state.tables;
+  FORETUNE_TRY_STATUS(dataset_internal::check_problem(tables.header(), measurement.problem));
+  FORETUNE_TRY_STATUS(
+      dataset_internal::check_config(tables.header(), state.schema_id, measurement.config));
+  FORETUNE_TRY_STATUS(dataset_internal::check_context(measurement.context));
+  if (state.rows >= dataset_internal::kMaxRows ||
+      (tables.contexts().size() >= dataset_internal::kMaxContexts &&
+       !tables.find_context(measurement.context))) {
+    return fail(ErrorCode::kUnsupported, state.path.string(), " is full; begin another file");
   }
-  ByteWriter payload;
-  dataset_internal::encode_row(payload, tables.rows().back(), tables.extras(),
-                               measurement.samples_ns);
-  append_block(out, BlockType::kRow, payload.bytes());
+  // What a failed append interned stays in the tables and is defined by the next one.
   tables.drop_rows();
-  FORETUNE_TRY_STATUS(state_->write(out.bytes()));
-  ++state_->rows;
-  state_->keys.insert(
-      resume_key(measurement.problem, measurement.config, measurement.context));
+  tables.add(measurement);
+  const Dataset::Row row = tables.rows()[0];
+  FORETUNE_TRY_STATUS(dataset_internal::check_row(row));
+  for (const Dataset::ExtraMetric& extra : tables.extras()) {
+    FORETUNE_TRY_STATUS(dataset_internal::check_metric(extra.value));
+  }
+  if (!measurement.samples_ns.empty()) {
+    FORETUNE_TRY_STATUS(dataset_internal::check_samples(measurement.samples_ns));
+  }
+  ByteWriter out;
+  append_new_definitions(out, tables, state.defined);
+  ByteWriter payload;
+  dataset_internal::encode_row(payload, row, tables.extras(), measurement.samples_ns);
+  append_block(out, BlockType::kRow, payload.bytes());
+  FORETUNE_TRY_STATUS(state.write(out.bytes()));
+  state.defined = Defined::all_of(tables);
+  state.remember(row);
+  ++state.rows;
   return {};
 }
 
@@ -275,7 +357,12 @@ Status JournalWriter::sync() {
 
 bool JournalWriter::contains(const Problem& problem, const Config& config,
                              const Context& context) const {
-  return state_->keys.contains(resume_key(problem, config, context));
+  const Dataset& tables = state_->tables;
+  const std::optional<std::uint32_t> problem_id = tables.find_problem(problem);
+  const std::optional<std::uint32_t> config_id = tables.find_config(config);
+  const std::optional<std::uint32_t> context_id = tables.find_context(context);
+  return problem_id && config_id && context_id && *context_id < state_->keys.size() &&
+         state_->keys[*context_id].contains(pair_of(*problem_id, *config_id));
 }
 
 std::uint64_t JournalWriter::row_count() const { return state_->rows; }
@@ -291,8 +378,9 @@ Result<Dataset> read_dataset_bytes(std::span<const std::byte> bytes, ReadReport*
 }
 
 Result<Dataset> read_dataset(const std::filesystem::path& path, ReadReport* report) {
-  FORETUNE_TRY(const MappedFile file, MappedFile::open(path));
-  auto dataset = read_dataset_bytes(file.bytes(), report);
+  // Not mapped: a writer that cuts off a torn tail would pull the pages away.
+  FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
+  auto dataset = read_dataset_bytes(bytes, report);
   if (!dataset) {
     return fail_because(dataset.error(), path.string());
   }
@@ -300,57 +388,97 @@ Result<Dataset> read_dataset(const std::filesystem::path& path, ReadReport* repo
 }
 
 Result<DatasetHeader> read_dataset_header(const std::filesystem::path& path) {
-  FORETUNE_TRY(const MappedFile file, MappedFile::open(path));
-  const auto header = [&]() -> Result<DatasetHeader> {
-    FORETUNE_TRY(BlockReader reader, BlockReader::create(file.bytes()));
-    return read_header_block(reader);
-  }();
-  if (!header) {
-    return fail_because(header.error(), path.string());
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return fail(ErrorCode::kNotFound, path.string(), " does not exist");
   }
-  return header;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) {
+    return fail(ErrorCode::kIo, "cannot read ", path.string(), ": ", error.message());
+  }
+  std::ifstream file(path, std::ios::binary);
+  // Nearly every header fits the first piece.
+  for (const std::size_t most : {std::size_t{1} << 16U, kMaxHeaderBytes}) {
+    const std::size_t wanted = std::min<std::uintmax_t>(most, size);
+    std::vector<char> piece(wanted);
+    file.clear();
+    file.seekg(0);
+    file.read(piece.data(), static_cast<std::streamsize>(wanted));
+    if (!file && !file.eof()) {
+      return fail(ErrorCode::kIo, "cannot read ", path.string());
+    }
+    piece.resize(static_cast<std::size_t>(file.gcount()));
+    const auto header = [&]() -> Result<std::optional<DatasetHeader>> {
+      FORETUNE_TRY(BlockReader reader, BlockReader::create(std::as_bytes(std::span(piece))));
+      FORETUNE_TRY(const std::optional<Block> block, reader.next());
+      if (!block && wanted < size && most < kMaxHeaderBytes) {
+        return std::optional<DatasetHeader>();
+      }
+      FORETUNE_TRY(DatasetHeader found, header_in(block));
+      return std::optional(std::move(found));
+    }();
+    if (!header) {
+      return fail_because(header.error(), path.string());
+    }
+    if (*header) {
+      return **header;
+    }
+  }
+  return fail(ErrorCode::kCorrupt, path.string(), ": the header is too long");
 }
 
-std::vector<std::byte> dataset_bytes(const Dataset& dataset, const WriteOptions& options) {
+Result<std::vector<std::byte>> dataset_bytes(const Dataset& dataset, const WriteOptions& options) {
+  FORETUNE_TRY_STATUS(dataset_internal::check_dataset(dataset));
   ByteWriter out;
   append_preamble(out);
   ByteWriter header;
   dataset_internal::encode_header(header, dataset.header());
   append_block(out, BlockType::kHeader, header.bytes());
-  append_definitions(out, BlockType::kProblems, dataset.problems(), 0,
-                     &dataset_internal::encode_problem);
-  append_definitions(out, BlockType::kConfigs, dataset.configs(), 0,
-                     &dataset_internal::encode_config);
-  append_definitions(out, BlockType::kContexts, dataset.contexts(), 0,
-                     &dataset_internal::encode_context);
-  ByteWriter reasons;
-  for (std::uint32_t i = 1; i < dataset.reason_count(); ++i) {
-    reasons.put_string(dataset.reason(i));
-  }
-  if (reasons.size() > 0) {
-    append_block(out, BlockType::kReasons, reasons.bytes());
-  }
+  append_new_definitions(out, dataset, Defined());
   append_definitions(out, BlockType::kBaselines, dataset.baselines(), 0,
                      &dataset_internal::encode_baseline);
-  for (std::size_t begin = 0; begin < dataset.size(); begin += kSegmentRows) {
+  std::size_t limit = kSegmentRows;
+  for (std::size_t begin = 0; begin < dataset.size();) {
+    const std::size_t end = std::min(dataset.size(), begin + limit);
     ByteWriter payload;
-    dataset_internal::encode_segment(payload, dataset, begin,
-                                     std::min(dataset.size(), begin + kSegmentRows),
-                                     options.keep_samples);
+    dataset_internal::encode_segment(payload, dataset, begin, end, options.keep_samples);
+    if (payload.size() > kMaxSegmentBytes && limit > 1) {
+      limit /= 2;  // long lists of samples
+      continue;
+    }
     append_block(out, BlockType::kSegment, payload.bytes());
+    begin = end;
   }
   return out.take();
 }
 
+namespace {
+
+Status replace_file(const Dataset& dataset, const std::filesystem::path& path,
+                    const WriteOptions& options) {
+  const auto bytes = dataset_bytes(dataset, options);
+  if (!bytes) {
+    return fail_because(bytes.error(), "cannot write ", path.string());
+  }
+  return write_file_atomically(path, *bytes);
+}
+
+}  // namespace
+
 Status write_dataset(const Dataset& dataset, const std::filesystem::path& path,
                      const WriteOptions& options) {
-  return write_file_atomically(path, dataset_bytes(dataset, options));
+  // Replacing a file under its writer would lose what that one appends from then on.
+  const auto lock = FileLock::open(path, O_RDWR);
+  if (!lock && lock.error().code != ErrorCode::kNotFound) {
+    return tl::unexpected<Error>(lock.error());
+  }
+  return replace_file(dataset, path, options);
 }
 
 Status seal(const std::filesystem::path& path) {
   FORETUNE_TRY(const FileLock lock, FileLock::open(path, O_RDWR));
   FORETUNE_TRY(const Dataset dataset, read_dataset(path));
-  return write_dataset(dataset, path);
+  return replace_file(dataset, path, {});
 }
 
 Result<std::vector<std::filesystem::path>> find_datasets(const std::filesystem::path& path) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "foretune/base/byte_io.h"
 #include "foretune/base/result.h"
@@ -75,11 +76,16 @@ void encode_segment(ByteWriter& out, const Dataset& dataset, std::size_t begin, 
 
 // Adds what a block holds (anything but the header) to `dataset`.
 Status decode_block(const Block& block, Dataset& dataset);
+Status decode_segment(ByteReader& reader, Dataset& dataset);
 
-// Spread and median are stored with 8 significant bits: rounded when a row enters a data set, so
-// that every format agrees to the bit.
-Dataset::Row rounded_for_storage(Dataset::Row row);
-std::uint16_t short_float(float value);
-float long_float(std::uint16_t value);
+// The parts that rows and segments share.
+inline constexpr std::size_t kMinMetricBytes = 18;
+void encode_metric(ByteWriter& out, const MetricValue& metric);
+Result<MetricValue> decode_metric(ByteReader& reader);
+Result<std::vector<float>> decode_samples(ByteReader& reader, std::uint64_t count);
+std::uint8_t pack_outcome(Outcome outcome, Stage stage);
+void unpack_outcome(std::uint8_t packed, Outcome& outcome, Stage& stage);
+Status check_definitions(const Dataset& dataset, std::uint64_t problem, std::uint64_t config,
+                         std::uint64_t context, std::uint64_t reason);
 
 }  // namespace foretune::dataset_internal

@@ -1,0 +1,60 @@
+// What import and export of CSV share: records, quoting, and the meaning of columns by name.
+// Internal to the module.
+// Thread safety: free functions without state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/dataset/measurement.h"
+#include "foretune/problem/problem.h"
+
+namespace foretune::dataset_internal {
+
+inline constexpr std::size_t kMaxCsvColumns = 4096;
+
+enum class CsvRole : std::uint8_t {
+  kField,
+  kParameter,
+  kTime,
+  kMedian,
+  kSpread,
+  kSamples,
+  kOutcome,
+  kStage,
+  kReason,
+  kFlags,
+  kMachine,
+  kDevice,
+  kThreads,
+  kCache,
+  kClock,
+  kFidelity,
+  kMetric,
+  kMetricSpread,
+  kMetricSamples,
+};
+
+struct CsvColumn {
+  CsvRole role = CsvRole::kParameter;
+  std::size_t index = 0;  // of the field, parameter or metric
+  double factor_ns = 1;   // of a time
+};
+
+// Splits one record off `text` (RFC 4180): quoted cells may hold commas, quotes and line breaks.
+// False when a quote is never closed, or there are over kMaxCsvColumns columns.
+bool next_csv_record(std::string_view& text, std::vector<std::string>& cells);
+std::string csv_quoted(std::string_view text);
+
+// The column of a measurement that is called `name`: "time_us", "outcome", "energy_j_spread".
+std::optional<CsvColumn> measurement_column(std::string_view name);
+// What a parameter's column is called: by its name, or "config." and its name where another column
+// is called so.
+std::string parameter_column(const ProblemSchema& problem, std::string_view parameter);
+inline constexpr std::string_view kParameterPrefix = "config.";
+
+}  // namespace foretune::dataset_internal

@@ -1,0 +1,180 @@
+// CSV out.
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "foretune/base/file.h"
+#include "foretune/base/text.h"
+#include "foretune/dataset/csv_columns.h"
+#include "foretune/dataset/exchange.h"
+#include "foretune/dataset/exchange_io.h"
+
+namespace foretune {
+
+using dataset_internal::csv_quoted;
+using dataset_internal::float_text;
+
+namespace {
+
+std::string hex_text(std::uint64_t value) {
+  std::array<char, 16> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, 16);
+  return std::string(buffer.data(), end.ptr);
+}
+
+class CsvExporter {
+ public:
+  CsvExporter(const Dataset& dataset, const ProblemSchema& problem)
+      : dataset_(dataset), problem_(problem), schema_(dataset.header().config_schema) {
+    for (const Dataset::ExtraMetric& extra : dataset.extras()) {
+      has_metric_.at(static_cast<std::size_t>(extra.value.metric)) = true;
+    }
+  }
+
+  Result<std::string> run() {
+    header_line();
+    std::size_t extra = 0;
+    for (std::size_t i = 0; i < dataset_.size(); ++i) {
+      row_line(dataset_.rows()[i]);
+      FORETUNE_TRY_STATUS(metric_cells(static_cast<RowIndex>(i), extra));
+      out_ += '\n';
+    }
+    for (const Dataset::Baseline& baseline : dataset_.baselines()) {
+      baseline_line(baseline);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void header_line() {
+    for (const ProblemField& field : problem_.fields) {
+      out_ += concat(field.name, ",");
+    }
+    for (const Parameter& parameter : schema_.parameters) {
+      out_ += concat(csv_quoted(dataset_internal::parameter_column(problem_, parameter.name)), ",");
+    }
+    out_ += "time_ns,median_ns,spread,samples,outcome,stage,reason,flags,machine,device,"
+            "context_threads,cache,clock_mhz,fidelity";
+    for (const MetricInfo& info : metric_infos()) {
+      if (has_metric_.at(static_cast<std::size_t>(info.id))) {
+        out_ += concat(",", info.name, ",", info.name, "_spread,", info.name, "_samples");
+      }
+    }
+    out_ += '\n';
+  }
+
+  void problem_cells(const Problem& problem) {
+    for (std::size_t i = 0; i < problem_.fields.size(); ++i) {
+      out_ += concat(problem.field_text(i), ",");
+    }
+  }
+
+  void row_line(const Dataset::Row& row) {
+    problem_cells(dataset_.problems()[row.problem]);
+    const Config& config = dataset_.configs()[row.config];
+    for (std::size_t i = 0; i < config.words.size(); ++i) {
+      const std::vector<std::string>& labels = schema_.parameters[i].labels;
+      const std::int32_t word = config.words[i];
+      const bool is_label = word >= 0 && static_cast<std::size_t>(word) < labels.size();
+      out_ += concat(is_label ? csv_quoted(labels[static_cast<std::size_t>(word)]) : concat(word),
+                     ",");
+    }
+    const bool timed = row.time_ns > 0;
+    out_ += concat(timed ? float_text(row.time_ns) : std::string(), ",",
+                   row.median_ns > 0 ? float_text(row.median_ns) : std::string(), ",",
+                   timed ? float_text(row.spread) : std::string(), ",", row.samples, ",",
+                   to_string(row.outcome), ",", to_string(row.stage), ",",
+                   csv_quoted(dataset_.reason(row.reason)), ",", row.flags, ",");
+    const Context& context = dataset_.contexts()[row.context];
+    out_ += concat(hex_text(context.machine), ",", csv_quoted(context.device), ",",
+                   context.threads, ",", to_string(context.cache), ",", context.clock_mhz, ",",
+                   context.fidelity);
+  }
+
+  // The metrics of row `row`, which begin at `next` of all.
+  Status metric_cells(RowIndex row, std::size_t& next) {
+    std::array<const MetricValue*, kMetrics> values{};
+    const auto extras = dataset_.extras();
+    for (; next < extras.size() && extras[next].row == row; ++next) {
+      const MetricValue*& value = values.at(static_cast<std::size_t>(extras[next].value.metric));
+      if (value != nullptr) {
+        return fail(ErrorCode::kUnsupported, "row ", row, " has ",
+                    metric_info(value->metric).name, " twice, which a table cannot hold");
+      }
+      value = &extras[next].value;
+    }
+    for (std::size_t i = 0; i < kMetrics; ++i) {
+      if (has_metric_.at(i)) {
+        out_ += values.at(i) == nullptr
+                    ? std::string(",,,")
+                    : concat(",", values.at(i)->value, ",", values.at(i)->spread, ",",
+                             values.at(i)->samples);
+      }
+    }
+    return {};
+  }
+
+  // Where a config would be stands the name, in the first parameter's column.
+  void baseline_line(const Dataset::Baseline& baseline) {
+    problem_cells(dataset_.problems()[baseline.problem]);
+    out_ += csv_quoted(baseline.name);
+    out_.append(schema_.parameters.size(), ',');
+    out_ += float_text(baseline.time_ns);
+    out_.append(kColumnsBehindTime, ',');
+    out_.append(3 * static_cast<std::size_t>(
+                        std::count(has_metric_.begin(), has_metric_.end(), true)),
+                ',');
+    out_ += '\n';
+  }
+
+  static constexpr std::size_t kMetrics = 7;
+  static constexpr std::size_t kColumnsBehindTime = 13;
+  const Dataset& dataset_;
+  const ProblemSchema& problem_;
+  const ConfigSchema& schema_;
+  std::array<bool, kMetrics> has_metric_{};
+  std::string out_;
+};
+
+// Whether a baseline's name is told apart from a value when it is read back.
+Status check_baselines(const Dataset& dataset) {
+  const std::vector<Parameter>& parameters = dataset.header().config_schema.parameters;
+  for (const Dataset::Baseline& baseline : dataset.baselines()) {
+    const bool is_label =
+        !parameters.empty() && std::find(parameters[0].labels.begin(), parameters[0].labels.end(),
+                                         baseline.name) != parameters[0].labels.end();
+    if (parameters.size() < 2 || is_label || parse_int(trim(baseline.name)) ||
+        trim(baseline.name) != baseline.name || baseline.name.empty()) {
+      return fail(ErrorCode::kUnsupported, "baseline '", baseline.name.substr(0, 40),
+                  "' cannot be told from a config in a table; JSON holds it");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> export_csv_text(const Dataset& dataset) {
+  const DatasetHeader& header = dataset.header();
+  const ProblemSchema* problem = find_problem_schema(header.problem_type);
+  if (problem == nullptr || problem->has_payload ||
+      header.config_schema.kind != SchemaKind::kParametric) {
+    return fail(ErrorCode::kUnsupported, "problems with payloads and configs of variable length do "
+                                         "not fit a table; JSON holds them");
+  }
+  FORETUNE_TRY_STATUS(check_baselines(dataset));
+  return CsvExporter(dataset, *problem).run();
+}
+
+Status export_csv(const Dataset& dataset, const std::filesystem::path& path) {
+  auto text = export_csv_text(dataset);
+  if (!text) {
+    return fail_because(text.error(), "cannot write ", path.string());
+  }
+  if (path.extension() == ".gz") {
+    return write_file_atomically(path, dataset_internal::deflate_gzip(bytes_of(*text)));
+  }
+  return write_text_file_atomically(path, *text);
+}
+
+}  // namespace foretune

@@ -1,0 +1,39 @@
+// What a data set may hold. Writers refuse everything else, so that no file is ever written that
+// its reader would refuse; readers check the same. Internal to the module.
+// Thread safety: free functions without state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "foretune/base/result.h"
+#include "foretune/dataset/dataset.h"
+#include "foretune/dataset/measurement.h"
+
+namespace foretune::dataset_internal {
+
+inline constexpr std::size_t kMaxNameBytes = 65536;                   // devices, labels, baselines
+inline constexpr std::size_t kMaxTextBytes = std::size_t{8} << 20U;   // texts of the header
+inline constexpr std::size_t kMaxSequenceWords = std::size_t{1} << 20U;
+inline constexpr std::size_t kMaxParameters = 4096;
+inline constexpr std::size_t kMaxLabels = 65536;  // of one parameter
+inline constexpr std::size_t kMaxContexts = 65534;
+inline constexpr std::size_t kMaxRows = 0xfffffffeU;
+// Beyond it a number is a mistake; a median of a shorter time stays within a float.
+inline constexpr float kLongestNs = 1e30F;
+
+Status check_header(const DatasetHeader& header);
+Status check_problem(const DatasetHeader& header, const Problem& problem);
+Status check_config(const DatasetHeader& header, std::uint64_t schema_id, const Config& config);
+Status check_context(const Context& context);
+// Outcome, stage and time: ok and censored rows have a time, others have none.
+Status check_row(const Dataset::Row& row);
+Status check_metric(const MetricValue& value);  // one beside the time
+Status check_samples(std::span<const float> samples_ns);
+Status check_baseline(const Dataset::Baseline& baseline, std::size_t problems);
+
+// All of it, and that everything refers to what is there, in order of rows.
+Status check_dataset(const Dataset& dataset);
+
+}  // namespace foretune::dataset_internal
