@@ -1,0 +1,160 @@
+#include "foretune/features/feature_table.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "foretune/base/check.h"
+#include "foretune/base/hash.h"
+#include "foretune/base/text.h"
+#include "foretune/features/column_table.h"
+
+namespace foretune {
+
+std::size_t feature_count(const FeatureTable& table, FeatureKind kind) {
+  std::size_t count = 0;
+  for (const FeatureInfo& column : table.columns()) {
+    count += column.kind == kind ? 1U : 0U;
+  }
+  return count;
+}
+
+std::uint64_t feature_table_id(const FeatureTable& table) {
+  std::uint64_t hash = hash64(table.name());
+  for (const FeatureInfo& column : table.columns()) {
+    hash = hash64(column.name, hash_combine(hash, static_cast<std::uint64_t>(column.kind)));
+  }
+  return hash;
+}
+
+void feature_row(const FeatureTable& table, const Problem& problem, const Hardware& hardware,
+                 const Config& config, std::span<double> out) {
+  const std::size_t of_problem = feature_count(table, FeatureKind::kProblem);
+  const std::size_t of_config = feature_count(table, FeatureKind::kConfig);
+  FORETUNE_CHECK(out.size() == table.columns().size());
+  table.problem_row(problem, hardware, out.first(of_problem));
+  table.config_row(config.words.view(), out.subspan(of_problem, of_config));
+  table.interaction_columns(problem, hardware, config.words.view(), config.words.size(),
+                            out.subspan(of_problem + of_config), 1);
+}
+
+std::span<const FeatureTable* const> feature_tables() {
+  static const std::array<const FeatureTable*, 3> tables{&features_internal::gemm_cpu_table(),
+                                                         &features_internal::gemm_triton_table(),
+                                                         &features_internal::gemm_null_table()};
+  return tables;
+}
+
+Result<const FeatureTable*> find_feature_table(std::string_view name) {
+  std::vector<std::string> names;
+  for (const FeatureTable* table : feature_tables()) {
+    if (table->name() == name) {
+      return table;
+    }
+    names.emplace_back(table->name());
+  }
+  return fail(ErrorCode::kNotFound, "there is no feature table '", name.substr(0, 60),
+              "' in this version (known: ", join(names, ", "), ")");
+}
+
+namespace features_internal {
+
+GemmView GemmView::of(const Problem& problem, const Hardware& hardware) {
+  const auto field = [&](GemmField index) {
+    return static_cast<double>(problem.field(static_cast<std::size_t>(index)));
+  };
+  const auto operation =
+      static_cast<GemmOperation>(problem.field(static_cast<std::size_t>(GemmField::kOperation)));
+  GemmView view;
+  view.m = field(GemmField::kM);
+  view.n = field(GemmField::kN);
+  view.k = field(GemmField::kK);
+  view.batch = field(GemmField::kBatch);
+  view.bytes_per_element = foretune::bytes_per_element(
+      static_cast<DataType>(problem.field(static_cast<std::size_t>(GemmField::kDtype))));
+  view.is_addmm = operation == GemmOperation::kAddmm ? 1 : 0;
+  view.is_bmm = operation == GemmOperation::kBmm ? 1 : 0;
+  // Unknown values become harmless ones: a ratio to 1 instead of a division by zero.
+  const auto known = [&](HardwareValue value, double fallback) {
+    const double number = hardware.get(value);
+    return number > 0 ? number : fallback;
+  };
+  view.cores = known(HardwareValue::kCores, 1);
+  view.vector_bytes = hardware.get(HardwareValue::kVectorBytes);
+  view.l1_bytes = known(HardwareValue::kL1Bytes, 32.0 * 1024);
+  view.l2_bytes = known(HardwareValue::kL2Bytes, 1024.0 * 1024);
+  const double tensor = hardware.get(HardwareValue::kTensorPeakGflops);
+  view.peak_flops_per_ns = tensor > 0 ? tensor : known(HardwareValue::kFmaPeakGflops, 50);
+  view.bytes_per_ns = known(HardwareValue::kBandwidthGbs, 10);
+  return view;
+}
+
+std::span<const FeatureInfo> gemm_problem_columns() {
+  static constexpr std::array kColumns{
+      FeatureInfo{"log2_m", FeatureKind::kProblem, "log2 of the rows of C"},
+      FeatureInfo{"log2_n", FeatureKind::kProblem, "log2 of the columns of C"},
+      FeatureInfo{"log2_k", FeatureKind::kProblem, "log2 of the depth"},
+      FeatureInfo{"log2_batch", FeatureKind::kProblem, "log2 of the number of products"},
+      FeatureInfo{"is_addmm", FeatureKind::kProblem, "1 when a bias is added"},
+      FeatureInfo{"is_bmm", FeatureKind::kProblem, "1 for batched products"},
+      FeatureInfo{"element_bytes", FeatureKind::kProblem, "bytes of an element"},
+      FeatureInfo{"log2_flops", FeatureKind::kProblem, "log2 of 2 m n k batch"},
+      FeatureInfo{"log2_intensity", FeatureKind::kProblem, "log2 of flops per byte of A, B and C"},
+      FeatureInfo{"log2_m_over_n", FeatureKind::kProblem, "log2 of m / n"},
+      FeatureInfo{"log2_k_over_mn", FeatureKind::kProblem, "log2 of k / sqrt(m n)"},
+      FeatureInfo{"log2_b_over_l2", FeatureKind::kProblem, "log2 of the bytes of B over the L2 cache"},
+      FeatureInfo{"log2_bytes_over_l2", FeatureKind::kProblem,
+                  "log2 of the bytes of A, B and C over the L2 cache"},
+      FeatureInfo{"log2_roofline_ns", FeatureKind::kProblem,
+                  "log2 of the roofline time in ns (Williams, Waterman and Patterson 2009)"},
+      FeatureInfo{"cores", FeatureKind::kProblem, "cores or multiprocessors of the device"},
+  };
+  return kColumns;
+}
+
+void gemm_problem_row(const GemmView& view, std::span<double> out) {
+  const double log2_m = std::log2(view.m);
+  const double log2_n = std::log2(view.n);
+  const double log2_k = std::log2(view.k);
+  std::size_t i = 0;
+  const auto put = [&](double value) { out[i++] = value; };
+  put(log2_m);
+  put(log2_n);
+  put(log2_k);
+  put(std::log2(view.batch));
+  put(view.is_addmm);
+  put(view.is_bmm);
+  put(view.bytes_per_element);
+  put(std::log2(view.flops()));
+  put(std::log2(view.flops() / view.bytes()));
+  put(log2_m - log2_n);
+  put(log2_k - 0.5 * (log2_m + log2_n));
+  put(std::log2(view.k * view.n * view.bytes_per_element / view.l2_bytes));
+  put(std::log2(view.bytes() / view.l2_bytes));
+  put(std::log2(
+      std::max(view.flops() / view.peak_flops_per_ns, view.bytes() / view.bytes_per_ns)));
+  put(view.cores);
+}
+
+Support same_parameters(std::string_view table, const ConfigSchema& schema,
+                        std::span<const std::string_view> names) {
+  const bool same = schema.kind == SchemaKind::kParametric &&
+                    std::equal(names.begin(), names.end(), schema.parameters.begin(),
+                               schema.parameters.end(),
+                               [](std::string_view name, const Parameter& parameter) {
+                                 return parameter.name == name;
+                               });
+  if (same) {
+    return Support::yes();
+  }
+  std::string expected;
+  for (const std::string_view name : names) {
+    expected += concat(expected.empty() ? "" : " ", name);
+  }
+  return Support::no(table, " describes configs of the parameters ", expected, ", not those of ",
+                     schema.name);
+}
+
+}  // namespace features_internal
+
+}  // namespace foretune

@@ -1,0 +1,240 @@
+// Features of blocked CPU kernels: how register blocks fit the matrix and the registers, how cache
+// blocks fit the caches, what packing and passes over C cost, how evenly threads share the work.
+#include <array>
+
+#include "foretune/features/column_table.h"
+
+namespace foretune::features_internal {
+namespace {
+
+constexpr std::array<std::string_view, 11> kParameters{
+    "isa", "mr", "nr", "pack_a", "pack_b", "mc", "nc", "kc", "order", "threads", "split"};
+enum Word : std::uint8_t {
+  kIsa,
+  kMr,
+  kNr,
+  kPackA,
+  kPackB,
+  kMc,
+  kNc,
+  kKc,
+  kOrder,
+  kThreads,
+  kSplit,
+};
+
+constexpr std::array kConfigColumns{
+    FeatureInfo{"isa", FeatureKind::kConfig, "instruction set: 0 generic, 1 AVX2, 2 AVX-512"},
+    FeatureInfo{"mr", FeatureKind::kConfig, "rows of a register block"},
+    FeatureInfo{"nr", FeatureKind::kConfig, "columns of a register block"},
+    FeatureInfo{"pack_a", FeatureKind::kConfig, "1 when blocks of A are copied"},
+    FeatureInfo{"pack_b", FeatureKind::kConfig, "1 when blocks of B are copied"},
+    FeatureInfo{"log2_mc", FeatureKind::kConfig, "log2 of the rows of a cache block"},
+    FeatureInfo{"log2_nc", FeatureKind::kConfig, "log2 of the columns of a cache block"},
+    FeatureInfo{"log2_kc", FeatureKind::kConfig, "log2 of the depth of a cache block"},
+    FeatureInfo{"order", FeatureKind::kConfig, "0 columns outermost, 1 rows outermost"},
+    FeatureInfo{"threads", FeatureKind::kConfig, "threads"},
+    FeatureInfo{"split", FeatureKind::kConfig, "what threads share: 0 rows, 1 columns, 2 batch"},
+    FeatureInfo{"vectors", FeatureKind::kConfig, "vectors in a row of a register block"},
+    FeatureInfo{"accumulators", FeatureKind::kConfig, "vector registers that hold sums"},
+    FeatureInfo{"loads_per_fma", FeatureKind::kConfig,
+                "vector loads and broadcasts per multiply-add of a register block"},
+    FeatureInfo{"flops_per_cycle", FeatureKind::kConfig,
+                "multiply-adds per cycle that loads and latency allow, over the lanes"},
+};
+
+constexpr std::array kInteractionColumns{
+    FeatureInfo{"use_m", FeatureKind::kInteraction, "useful share of the register blocks' rows"},
+    FeatureInfo{"use_lanes", FeatureKind::kInteraction, "useful share of the lanes along a row"},
+    FeatureInfo{"use_n", FeatureKind::kInteraction, "useful share of the register blocks' columns"},
+    FeatureInfo{"balance", FeatureKind::kInteraction,
+                "even share of the work over that of the busiest thread"},
+    FeatureInfo{"log2_blocks_m", FeatureKind::kInteraction,
+                "log2 of the rows of register blocks of a thread"},
+    FeatureInfo{"log2_blocks_n", FeatureKind::kInteraction,
+                "log2 of the columns of register blocks of a thread"},
+    FeatureInfo{"k_passes", FeatureKind::kInteraction, "passes over C"},
+    FeatureInfo{"k_block", FeatureKind::kInteraction, "depth of a block as cut"},
+    FeatureInfo{"log2_a_block_over_l2", FeatureKind::kInteraction,
+                "log2 of the bytes of a cache block of A over the L2 cache"},
+    FeatureInfo{"log2_b_block_over_l2", FeatureKind::kInteraction,
+                "log2 of the bytes of a cache block of B over the L2 cache"},
+    FeatureInfo{"panels_over_l1", FeatureKind::kInteraction,
+                "bytes of one panel of A and one of B over the L1 cache, at most 16"},
+    FeatureInfo{"log2_a_reads", FeatureKind::kInteraction,
+                "log2 of how often A is read from beyond the registers"},
+    FeatureInfo{"log2_b_reads", FeatureKind::kInteraction,
+                "log2 of how often B is read from beyond the registers"},
+    FeatureInfo{"pack_share", FeatureKind::kInteraction,
+                "elements copied over multiply-adds, in parts per thousand"},
+    FeatureInfo{"row_stride_pages", FeatureKind::kInteraction,
+                "4 KiB pages that one unpacked panel of B touches, at most 1024; 0 when packed"},
+    FeatureInfo{"edge_rows", FeatureKind::kInteraction, "rows of the last, smaller register block"},
+    FeatureInfo{"edge_columns", FeatureKind::kInteraction,
+                "columns of the last, smaller register block"},
+    FeatureInfo{"log2_compute_ns", FeatureKind::kInteraction,
+                "log2 of the busiest thread's multiply-adds at the kernel's rate, in ns"},
+    FeatureInfo{"log2_traffic_ns", FeatureKind::kInteraction,
+                "log2 of the time for all passes over A, B and C from memory, in ns"},
+    FeatureInfo{"log2_estimate_over_roofline", FeatureKind::kInteraction,
+                "log2 of compute plus packing plus waking threads over the roofline time"},
+};
+
+double lanes_of(double isa) { return isa == 2 ? 16 : isa == 1 ? 8 : 4; }
+
+// Two multiply-adds and two loads per cycle, four cycles of latency: what a register block allows of
+// two multiply-adds per cycle (the machine balance of Goto and van de Geijn 2008).
+double fma_rate(double mr, double vectors) {
+  const double fmas = mr * vectors;
+  const double loads = mr + vectors;
+  return std::min({2.0, fmas / 4, 2 * fmas / loads});
+}
+
+class GemmCpuTable final : public FeatureTable {
+ public:
+  GemmCpuTable() {
+    for (const std::span<const FeatureInfo> part :
+         {gemm_problem_columns(), std::span<const FeatureInfo>(kConfigColumns),
+          std::span<const FeatureInfo>(kInteractionColumns)}) {
+      columns_.insert(columns_.end(), part.begin(), part.end());
+    }
+  }
+  std::string_view name() const override { return "gemm-cpu"; }
+  std::span<const FeatureInfo> columns() const override { return columns_; }
+  Support supports(ProblemType type, const ConfigSchema& schema) const override {
+    return type == ProblemType::kGemm ? same_parameters(name(), schema, kParameters)
+                                      : Support::no(name(), " describes gemm problems only");
+  }
+  void problem_row(const Problem& problem, const Hardware& hardware,
+                   std::span<double> out) const override {
+    gemm_problem_row(GemmView::of(problem, hardware), out);
+  }
+  void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
+    const double mr = words[kMr];
+    const double vectors = words[kNr] / lanes_of(words[kIsa]);
+    for (std::size_t i = 0; i < kParameters.size(); ++i) {
+      out[i] = words[i];
+    }
+    for (const Word word : {kMc, kNc, kKc}) {
+      out[word] = std::log2(static_cast<double>(words[word]));
+    }
+    std::size_t i = kParameters.size();
+    out[i++] = vectors;
+    out[i++] = mr * vectors;
+    out[i++] = (mr + vectors) / (mr * vectors);
+    out[i++] = fma_rate(mr, vectors);
+  }
+  void interaction_columns(const Problem& problem, const Hardware& hardware,
+                           std::span<const std::int32_t> words, std::size_t width,
+                           std::span<double> out, std::size_t stride) const override {
+    const GemmView view = GemmView::of(problem, hardware);
+    ColumnWriter writer(out, stride);
+    for (std::size_t i = 0; i * width < words.size(); ++i) {
+      writer.start(i);
+      candidate(view, words.subspan(i * width, width), writer);
+    }
+  }
+
+ private:
+  // What the busiest thread gets.
+  struct Share {
+    double m = 1;
+    double n = 1;
+    double batch = 1;
+  };
+  static Share share_of(const GemmView& view, std::span<const std::int32_t> words) {
+    const double threads = words[kThreads];
+    Share share{view.m, view.n, view.batch};
+    if (threads > 1) {
+      if (words[kSplit] == 0) {
+        share.m = std::min(view.m, ceil_div(ceil_div(view.m, threads), words[kMr]) * words[kMr]);
+      } else if (words[kSplit] == 1) {
+        share.n = std::min(view.n, ceil_div(ceil_div(view.n, threads), words[kNr]) * words[kNr]);
+      } else {
+        share.batch = ceil_div(view.batch, threads);
+      }
+    }
+    return share;
+  }
+
+  static void candidate(const GemmView& view, std::span<const std::int32_t> words,
+                        ColumnWriter& writer) {
+    constexpr double kFloat = 4;
+    const double lanes = lanes_of(words[kIsa]);
+    const double mr = words[kMr];
+    const double nr = words[kNr];
+    const double vectors = nr / lanes;
+    const double threads = words[kThreads];
+    const Share share = share_of(view, words);
+    const double blocks_m = ceil_div(share.m, mr);
+    const double blocks_n = ceil_div(share.n, nr);
+    const double vectors_n = ceil_div(share.n, lanes);
+    const double passes = ceil_div(view.k, words[kKc]);
+    const double k_block = view.k / passes;
+    const double cuts_m = ceil_div(share.m, words[kMc]);
+    const double cuts_n = ceil_div(share.n, words[kNc]);
+    const double a_block = share.m / cuts_m * k_block * kFloat;
+    const double b_block = share.n / cuts_n * k_block * kFloat;
+    const bool rows_outermost = words[kOrder] == 1;
+    // Beyond the registers, A is read once per column of register blocks, B once per row of them.
+    const double a_reads = blocks_n;
+    const double b_reads = blocks_m;
+    const double packed_a =
+        words[kPackA] != 0 ? share.m * view.k * (rows_outermost ? 1 : cuts_n) : 0;
+    const double packed_b =
+        words[kPackB] != 0 ? share.n * view.k * (rows_outermost ? cuts_m : 1) : 0;
+    const double fmas = share.m * share.n * view.k * share.batch;
+    const double copied = (packed_a + packed_b) * share.batch;
+    const double rate = fma_rate(mr, vectors) * lanes;
+    // The peak is two vector multiply-adds a cycle of the widest vectors.
+    const double cycles_per_ns =
+        view.peak_flops_per_ns / (4 * std::max(4.0, view.vector_bytes / 4));
+    const double padded = share.m * vectors_n * lanes * view.k * share.batch;
+    const double compute_ns = padded / rate / cycles_per_ns;
+    const double pack_ns = copied * 2 * kFloat / (4 * view.bytes_per_ns);
+    const double a_passes = rows_outermost ? 1 : cuts_n;
+    const double b_passes = rows_outermost ? cuts_m : 1;
+    const double traffic = (share.m * view.k * a_passes + share.n * view.k * b_passes +
+                            share.m * share.n * (2 * passes - 1)) *
+                           share.batch * kFloat;
+    const double traffic_ns = traffic / view.bytes_per_ns;
+    const double wake_ns = threads > 1 ? 3000 : 0;
+    const double roofline_ns =
+        std::max(view.flops() / view.peak_flops_per_ns, view.bytes() / view.bytes_per_ns);
+    const double edge_m = share.m - (blocks_m - 1) * mr;
+    const double edge_n = share.n - (blocks_n - 1) * nr;
+    writer.put(edge_use(share.m, mr));
+    writer.put(share.n / (vectors_n * lanes));
+    writer.put(edge_use(share.n, nr));
+    writer.put(view.m * view.n * view.batch / (threads * share.m * share.n * share.batch));
+    writer.put(std::log2(blocks_m));
+    writer.put(std::log2(blocks_n));
+    writer.put(passes);
+    writer.put(k_block);
+    writer.put(std::log2(a_block / view.l2_bytes));
+    writer.put(std::log2(b_block / view.l2_bytes));
+    writer.put(std::min(16.0, (mr + nr) * k_block * kFloat / view.l1_bytes));
+    writer.put(std::log2(a_reads));
+    writer.put(std::log2(b_reads));
+    writer.put(1000 * copied / fmas);
+    writer.put(words[kPackB] != 0
+                   ? 0.0
+                   : std::min(1024.0, k_block * std::min(1.0, view.n * kFloat / 4096)));
+    writer.put(edge_m);
+    writer.put(edge_n);
+    writer.put(std::log2(compute_ns));
+    writer.put(std::log2(traffic_ns));
+    writer.put(std::log2((compute_ns + pack_ns + wake_ns + 20) / roofline_ns));
+  }
+
+  std::vector<FeatureInfo> columns_;
+};
+
+}  // namespace
+
+const FeatureTable& gemm_cpu_table() {
+  static const GemmCpuTable table;
+  return table;
+}
+
+}  // namespace foretune::features_internal
