@@ -1,0 +1,56 @@
+#include "foretune/kernels/kernels_isa.h"
+
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+
+#include <immintrin.h>
+
+#include "foretune/kernels/micro_kernel_inl.h"
+
+namespace foretune {
+namespace {
+
+struct Avx512 {
+  using Vector = __m512;
+  using Mask = __mmask16;
+  static constexpr CpuIsa kIsa = CpuIsa::kAvx512;
+  static constexpr int kLanes = 16;
+
+  FORETUNE_KERNEL_INLINE static Mask mask(int columns) {
+    return static_cast<Mask>((1U << static_cast<unsigned>(columns)) - 1U);
+  }
+  FORETUNE_KERNEL_INLINE static Vector zero() { return _mm512_setzero_ps(); }
+  FORETUNE_KERNEL_INLINE static Vector load(const float* from) { return _mm512_loadu_ps(from); }
+  // Masked-out lanes are not accessed: no fault beyond the end.
+  FORETUNE_KERNEL_INLINE static Vector load_part(const float* from, Mask mask) {
+    return _mm512_maskz_loadu_ps(mask, from);
+  }
+  FORETUNE_KERNEL_INLINE static void store(float* to, Vector value) { _mm512_storeu_ps(to, value); }
+  FORETUNE_KERNEL_INLINE static void store_part(float* to, Mask mask, Vector value) {
+    _mm512_mask_storeu_ps(to, mask, value);
+  }
+  FORETUNE_KERNEL_INLINE static Vector broadcast(const float* from) {
+    return _mm512_set1_ps(*from);
+  }
+  FORETUNE_KERNEL_INLINE static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
+  FORETUNE_KERNEL_INLINE static Vector fma(Vector a, Vector b, Vector c) {
+    return _mm512_fmadd_ps(a, b, c);
+  }
+};
+
+constexpr KernelSet kKernels = make_kernel_set<Avx512>();
+
+}  // namespace
+
+const KernelSet* avx512_kernel_set() { return &kKernels; }
+
+}  // namespace foretune
+
+#else
+
+namespace foretune {
+
+const KernelSet* avx512_kernel_set() { return nullptr; }
+
+}  // namespace foretune
+
+#endif

@@ -1,0 +1,48 @@
+// Kernels without any instruction set of their own: vectors of four floats in the compiler's
+// portable vector type, which SSE2 and NEON have as registers.
+#include "foretune/kernels/kernels_isa.h"
+#include "foretune/kernels/micro_kernel_inl.h"
+
+namespace foretune {
+namespace {
+
+struct Generic {
+  using Vector = float __attribute__((vector_size(16)));
+  using Mask = int;  // columns that exist
+  static constexpr CpuIsa kIsa = CpuIsa::kGeneric;
+  static constexpr int kLanes = 4;
+
+  FORETUNE_KERNEL_INLINE static Mask mask(int columns) { return columns; }
+  FORETUNE_KERNEL_INLINE static Vector zero() { return Vector{}; }
+  FORETUNE_KERNEL_INLINE static Vector load(const float* from) {
+    Vector value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return value;
+  }
+  FORETUNE_KERNEL_INLINE static Vector load_part(const float* from, Mask columns) {
+    return Vector{from[0], columns > 1 ? from[1] : 0.0F, columns > 2 ? from[2] : 0.0F,
+                  columns > 3 ? from[3] : 0.0F};
+  }
+  FORETUNE_KERNEL_INLINE static void store(float* to, Vector value) {
+    __builtin_memcpy(to, &value, sizeof value);
+  }
+  FORETUNE_KERNEL_INLINE static void store_part(float* to, Mask columns, Vector value) {
+    for (int lane = 0; lane < columns; ++lane) {
+      to[lane] = value[lane];
+    }
+  }
+  FORETUNE_KERNEL_INLINE static Vector broadcast(const float* from) {
+    return Vector{*from, *from, *from, *from};
+  }
+  FORETUNE_KERNEL_INLINE static Vector multiply(Vector a, Vector b) { return a * b; }
+  // Contracted to one instruction where the target has it.
+  FORETUNE_KERNEL_INLINE static Vector fma(Vector a, Vector b, Vector c) { return a * b + c; }
+};
+
+constexpr KernelSet kKernels = make_kernel_set<Generic>();
+
+}  // namespace
+
+const KernelSet* generic_kernel_set() { return &kKernels; }
+
+}  // namespace foretune

@@ -1,0 +1,14 @@
+// What each instruction set's file defines: its kernel set, or nullptr where the file was compiled
+// for another architecture. Whether this CPU can run it is kernel_set()'s question.
+// Thread safety: free functions on constant tables.
+#pragma once
+
+#include "foretune/kernels/micro_kernel.h"
+
+namespace foretune {
+
+const KernelSet* generic_kernel_set();
+const KernelSet* avx2_kernel_set();
+const KernelSet* avx512_kernel_set();
+
+}  // namespace foretune
