@@ -1,0 +1,234 @@
+#include "foretune/families/cpu_gemm/blocked_gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "foretune/base/rng.h"
+#include "foretune/base/text.h"
+#include "foretune/kernels/guarded_buffer_for_test.h"
+
+namespace foretune {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+float random_value(Rng& rng) { return static_cast<float>(2 * rng.uniform() - 1); }
+
+template <class T>
+T pick(Rng& rng, std::initializer_list<T> values) {
+  return *(values.begin() + rng.below(values.size()));
+}
+
+// Small, odd and skinny alike.
+std::ptrdiff_t random_size(Rng& rng) {
+  switch (rng.below(4)) {
+    case 0:
+      return static_cast<std::ptrdiff_t>(rng.between(1, 4));
+    case 1:
+      return pick<std::ptrdiff_t>(rng, {7, 8, 13, 16, 17, 31, 32, 33, 47, 48, 64, 65, 97});
+    default:
+      return static_cast<std::ptrdiff_t>(rng.between(1, 70));
+  }
+}
+
+// Any config that has a kernel, legal in the space or not: the loops must be right for all.
+CpuGemmConfig random_config(Rng& rng) {
+  CpuGemmConfig config;
+  do {
+    config.isa = pick(rng, {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512});
+  } while (kernel_set(config.isa) == nullptr);
+  const int vectors = static_cast<int>(rng.between(1, kMaxKernelVectors));
+  config.mr = static_cast<int>(rng.between(1, max_kernel_rows(config.isa, vectors)));
+  config.nr = vectors * kernel_limits(config.isa).lanes;
+  config.pack_a = rng.below(2) == 0;
+  config.pack_b = rng.below(2) == 0;
+  config.mc = pick(rng, {1, 7, 20, 64, 512});
+  config.nc = pick(rng, {1, 9, 40, 256});
+  config.kc = pick(rng, {1, 8, 16, 50, 1024});
+  config.order = pick(rng, {GemmLoopOrder::kNkm, GemmLoopOrder::kMkn});
+  config.threads = pick(rng, {1, 1, 2, 3});
+  config.split = pick(rng, {GemmSplit::kM, GemmSplit::kN, GemmSplit::kBatch});
+  return config;
+}
+
+struct Trial {
+  BlockedGemmSizes sizes;
+  CpuGemmConfig config;
+  float alpha = 1;
+  float beta = 0;
+  bool bias = false;
+};
+
+std::string describe(const Trial& trial) {
+  return concat("m ", trial.sizes.m, " n ", trial.sizes.n, " k ", trial.sizes.k, " batch ",
+                trial.sizes.batch, " alpha ", trial.alpha, " beta ", trial.beta, " bias ",
+                trial.bias, " ", to_text(cpu_gemm_schema(), trial.config.to_config()));
+}
+
+// Computes one product between guard pages and compares it with the textbook's triple loop.
+void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
+  const auto [m, n, k, batch] = trial.sizes;
+  const std::ptrdiff_t a_stride = k + static_cast<std::ptrdiff_t>(rng.below(4));
+  const std::ptrdiff_t b_stride = n + static_cast<std::ptrdiff_t>(rng.below(4));
+  const std::ptrdiff_t c_stride = n + static_cast<std::ptrdiff_t>(rng.below(4));
+  const GuardSide side = rng.below(2) == 0 ? GuardSide::kEnd : GuardSide::kStart;
+  const auto size = [batch = batch](std::ptrdiff_t rows, std::ptrdiff_t stride,
+                                    std::ptrdiff_t columns) {
+    return static_cast<std::size_t>((batch * rows - 1) * stride + columns);
+  };
+  GuardedBuffer a(size(m, a_stride, k), side);
+  GuardedBuffer b(size(k, b_stride, n), side);
+  GuardedBuffer c(size(m, c_stride, n), side);
+  GuardedBuffer bias(static_cast<std::size_t>(n), side);
+  for (const std::span<float> values : {a.view(), b.view(), c.view(), bias.view()}) {
+    std::generate(values.begin(), values.end(), [&] { return random_value(rng); });
+  }
+  const auto alpha = static_cast<double>(trial.alpha);
+  const auto beta = static_cast<double>(trial.beta);
+  std::vector<double> expected;
+  std::vector<double> allowed;
+  for (std::ptrdiff_t row = 0; row < batch * m; ++row) {
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+      double sum = 0;
+      double magnitude = 0;
+      for (std::ptrdiff_t p = 0; p < k; ++p) {
+        const double product = static_cast<double>(a.data()[row * a_stride + p]) *
+                               static_cast<double>(b.data()[(row / m * k + p) * b_stride + j]);
+        sum += product;
+        magnitude += std::fabs(product);
+      }
+      const auto input =
+          static_cast<double>(trial.bias ? bias.data()[j] : c.data()[row * c_stride + j]);
+      expected.push_back(alpha * sum + beta * input);
+      // Each block of depth adds a rounding for alpha and one for the sum.
+      allowed.push_back(0x1p-24 * static_cast<double>(3 * k + 4) *
+                        (std::fabs(alpha) * magnitude + std::fabs(beta * input)));
+    }
+  }
+  if (trial.beta == 0.0F) {
+    std::fill_n(c.data(), c.view().size(), kNan);
+  }
+  auto gemm = BlockedGemm::create(trial.sizes, trial.config, &pool);
+  ASSERT_TRUE(gemm) << describe(trial) << ": " << gemm.error().message;
+  gemm->run({.a = a.data(),
+             .a_stride = a_stride,
+             .a_batch_stride = m * a_stride,
+             .b = b.data(),
+             .b_stride = b_stride,
+             .b_batch_stride = k * b_stride,
+             .c_in = trial.beta == 0.0F ? nullptr : (trial.bias ? bias.data() : c.data()),
+             .c_in_stride = trial.bias ? 0 : c_stride,
+             .c_in_batch_stride = trial.bias ? 0 : m * c_stride,
+             .c = c.data(),
+             .c_stride = c_stride,
+             .c_batch_stride = m * c_stride,
+             .alpha = trial.alpha,
+             .beta = trial.beta});
+  std::size_t at = 0;
+  for (std::ptrdiff_t row = 0; row < batch * m; ++row) {
+    for (std::ptrdiff_t j = 0; j < n; ++j, ++at) {
+      const auto value = static_cast<double>(c.data()[row * c_stride + j]);
+      ASSERT_TRUE(std::fabs(value - expected[at]) <= allowed[at])
+          << describe(trial) << " at (" << row << ", " << j << "): " << value << " for "
+          << expected[at];
+    }
+  }
+}
+
+TEST(BlockedGemmTest, RandomProblemsWithRandomConfigsAgreeWithTheTripleLoop) {
+  constexpr std::uint64_t kSeed = 99;
+  SCOPED_TRACE(concat("seed ", kSeed));
+  Rng rng(kSeed);
+  ThreadPool pool(3);
+  for (int i = 0; i < 3000; ++i) {
+    Trial trial;
+    trial.sizes = {.m = random_size(rng), .n = random_size(rng), .k = random_size(rng), .batch = 1};
+    if (rng.below(4) == 0) {
+      trial.sizes.batch = static_cast<std::ptrdiff_t>(rng.between(2, 5));
+    }
+    trial.config = random_config(rng);
+    trial.alpha = pick(rng, {1.0F, 1.0F, 0.5F, -2.0F});
+    trial.beta = pick(rng, {0.0F, 0.0F, 1.0F, 0.25F});
+    trial.bias = rng.below(2) == 0;
+    check_product(trial, pool, rng);
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+}
+
+TEST(BlockedGemmTest, RunsAgainWithTheSameResultAndOtherOperands) {
+  ThreadPool pool(2);
+  const BlockedGemmSizes sizes{.m = 20, .n = 40, .k = 30, .batch = 1};
+  const CpuGemmConfig config{.isa = CpuIsa::kGeneric,
+                             .mr = 4,
+                             .nr = 8,
+                             .pack_a = true,
+                             .pack_b = true,
+                             .mc = 8,
+                             .nc = 16,
+                             .kc = 8,
+                             .threads = 2};
+  auto gemm = BlockedGemm::create(sizes, config, &pool);
+  ASSERT_TRUE(gemm);
+  std::vector<float> a(600);
+  std::vector<float> b(1200);
+  Rng rng(3);
+  std::generate(a.begin(), a.end(), [&] { return random_value(rng); });
+  std::generate(b.begin(), b.end(), [&] { return random_value(rng); });
+  std::vector<float> first(800, kNan);
+  std::vector<float> second(800, kNan);
+  for (std::vector<float>* c : {&first, &second}) {
+    gemm->run({.a = a.data(),
+               .a_stride = 30,
+               .b = b.data(),
+               .b_stride = 40,
+               .c = c->data(),
+               .c_stride = 40});
+  }
+  EXPECT_EQ(first, second);
+}
+
+TEST(BlockedGemmTest, RefusesWhatItCannotDoWithAReason) {
+  ThreadPool pool(2);
+  const BlockedGemmSizes sizes{.m = 8, .n = 8, .k = 8, .batch = 1};
+  const CpuGemmConfig good{.isa = CpuIsa::kGeneric, .mr = 4, .nr = 8};
+  ASSERT_TRUE(BlockedGemm::create(sizes, good, nullptr));
+  const auto refusal = [&](auto change) {
+    CpuGemmConfig config = good;
+    change(config);
+    const auto gemm = BlockedGemm::create(sizes, config, &pool);
+    return gemm ? std::string() : gemm.error().message;
+  };
+  EXPECT_NE(refusal([](CpuGemmConfig& c) { c.mr = 13; }), "");
+  EXPECT_NE(refusal([](CpuGemmConfig& c) { c.mr = 0; }), "");
+  EXPECT_NE(refusal([](CpuGemmConfig& c) { c.nr = 6; }), "");
+  EXPECT_NE(refusal([](CpuGemmConfig& c) { c.kc = 0; }), "");
+  EXPECT_EQ(refusal([](CpuGemmConfig& c) { c.threads = 3; }),
+            "the config wants 3 threads, the pool has 2");
+  EXPECT_FALSE(BlockedGemm::create({.m = 0}, good, &pool));
+}
+
+TEST(BalancedBlockTest, CutsIntoAsFewNearlyEqualPartsAsTheBoundAllows) {
+  EXPECT_EQ(balanced_block(1000, 512, 8), 504);
+  EXPECT_EQ(balanced_block(512, 512, 14), 518);
+  EXPECT_EQ(balanced_block(520, 512, 8), 264);
+  for (std::ptrdiff_t length = 1; length < 300; ++length) {
+    for (const std::ptrdiff_t bound : {1, 7, 16, 64}) {
+      for (const std::ptrdiff_t unit : {1, 4, 14}) {
+        const std::ptrdiff_t block = balanced_block(length, bound, unit);
+        EXPECT_EQ(block % unit, 0);
+        EXPECT_LT(block, bound + unit);
+        EXPECT_LE((length + block - 1) / block, (length + bound - 1) / bound);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foretune

@@ -1,0 +1,89 @@
+#include "foretune/families/cpu_gemm/cpu_gemm_config.h"
+
+#include <array>
+#include <string_view>
+
+namespace foretune {
+namespace {
+
+std::int32_t word(const Config& config, CpuGemmField field) {
+  return config.words[static_cast<std::size_t>(field)];
+}
+
+// Ids are compared for every config that is read; hashing the schema each time would cost more
+// than all the rest.
+std::uint64_t schema_id() {
+  static const std::uint64_t kId = cpu_gemm_schema().id();
+  return kId;
+}
+
+}  // namespace
+
+const ConfigSchema& cpu_gemm_schema() {
+  static const ConfigSchema kSchema{.name = "cpu-gemm",
+                                    .version = 1,
+                                    .kind = SchemaKind::kParametric,
+                                    .parameters = {{"isa", {"generic", "avx2", "avx512"}},
+                                                   {"mr", {}},
+                                                   {"nr", {}},
+                                                   {"pack_a", {"no", "yes"}},
+                                                   {"pack_b", {"no", "yes"}},
+                                                   {"mc", {}},
+                                                   {"nc", {}},
+                                                   {"kc", {}},
+                                                   {"order", {"nkm", "mkn"}},
+                                                   {"threads", {}},
+                                                   {"split", {"m", "n", "batch"}}}};
+  return kSchema;
+}
+
+Result<CpuGemmConfig> CpuGemmConfig::from(const Config& config) {
+  if (config.schema != schema_id() || config.words.size() != kCpuGemmWords) {
+    return fail(ErrorCode::kMismatch, "the config is not of the schema cpu-gemm");
+  }
+  struct Range {
+    CpuGemmField field;
+    std::int32_t low;
+    std::int32_t high;
+  };
+  constexpr std::int32_t kMaxBlock = 1 << 24;
+  static constexpr std::array<Range, kCpuGemmWords> kRanges{{{CpuGemmField::kIsa, 0, 2},
+                                                             {CpuGemmField::kMr, 1, 64},
+                                                             {CpuGemmField::kNr, 1, 1024},
+                                                             {CpuGemmField::kPackA, 0, 1},
+                                                             {CpuGemmField::kPackB, 0, 1},
+                                                             {CpuGemmField::kMc, 1, kMaxBlock},
+                                                             {CpuGemmField::kNc, 1, kMaxBlock},
+                                                             {CpuGemmField::kKc, 1, kMaxBlock},
+                                                             {CpuGemmField::kOrder, 0, 1},
+                                                             {CpuGemmField::kThreads, 1, 1024},
+                                                             {CpuGemmField::kSplit, 0, 2}}};
+  for (const Range& range : kRanges) {
+    const std::int32_t value = word(config, range.field);
+    if (value < range.low || value > range.high) {
+      return fail(ErrorCode::kInvalidArgument,
+                  cpu_gemm_schema().parameters[static_cast<std::size_t>(range.field)].name,
+                  " must be from ", range.low, " to ", range.high, ", not ", value);
+    }
+  }
+  return CpuGemmConfig{.isa = static_cast<CpuIsa>(word(config, CpuGemmField::kIsa)),
+                       .mr = word(config, CpuGemmField::kMr),
+                       .nr = word(config, CpuGemmField::kNr),
+                       .pack_a = word(config, CpuGemmField::kPackA) != 0,
+                       .pack_b = word(config, CpuGemmField::kPackB) != 0,
+                       .mc = word(config, CpuGemmField::kMc),
+                       .nc = word(config, CpuGemmField::kNc),
+                       .kc = word(config, CpuGemmField::kKc),
+                       .order = static_cast<GemmLoopOrder>(word(config, CpuGemmField::kOrder)),
+                       .threads = word(config, CpuGemmField::kThreads),
+                       .split = static_cast<GemmSplit>(word(config, CpuGemmField::kSplit))};
+}
+
+Config CpuGemmConfig::to_config() const {
+  return Config{
+      .schema = schema_id(),
+      .words = {static_cast<std::int32_t>(isa), mr, nr, pack_a ? 1 : 0, pack_b ? 1 : 0, mc, nc, kc,
+                static_cast<std::int32_t>(order), threads, static_cast<std::int32_t>(split)}};
+}
+
+}  // namespace foretune

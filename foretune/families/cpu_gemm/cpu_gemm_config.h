@@ -1,0 +1,73 @@
+// What a config of the cpu-gemm family says, as a struct. The schema is named "cpu-gemm", and its
+// words stand in this order:
+//
+//   isa      generic, avx2, avx512: which micro-kernels
+//   mr, nr   rows and columns of a register block of C, in elements; nr is a multiple of the lanes
+//            (4, 8 or 16). Blocks at the lower and right edge are smaller, nothing is padded
+//   pack_a   no, yes: whether a block of A is copied into panels of mr rows first
+//   pack_b   no, yes: the same for B and panels of nr columns
+//   mc       rows of a cache block, nc columns, kc depth: upper bounds. A dimension is cut into
+//   nc       ceil(size / bound) blocks of nearly equal size, multiples of mr, nr and 8 (so a block
+//   kc       of rows may exceed mc by less than mr); no block is a small remainder
+//   order    nkm: for each block of columns, of depth, of rows; B is the outer (large) panel, and
+//            inside a block the rows run fastest
+//            mkn: for each block of rows, of depth, of columns; A is the outer panel, and inside a
+//            block the columns run fastest
+//   threads  1 or 2
+//   split    m, n, batch: which dimension the threads share; m when there is one thread
+//
+// Thread safety: plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "foretune/base/result.h"
+#include "foretune/hardware/cpu.h"
+#include "foretune/space/config.h"
+
+namespace foretune {
+
+// Words of configs: never renumber.
+enum class GemmLoopOrder : std::uint8_t { kNkm = 0, kMkn = 1 };
+enum class GemmSplit : std::uint8_t { kM = 0, kN = 1, kBatch = 2 };
+
+// Positions of the words.
+enum class CpuGemmField : std::uint8_t {
+  kIsa = 0,
+  kMr,
+  kNr,
+  kPackA,
+  kPackB,
+  kMc,
+  kNc,
+  kKc,
+  kOrder,
+  kThreads,
+  kSplit,
+  kCount,
+};
+inline constexpr std::size_t kCpuGemmWords = static_cast<std::size_t>(CpuGemmField::kCount);
+
+struct CpuGemmConfig {
+  CpuIsa isa = CpuIsa::kGeneric;
+  int mr = 1;
+  int nr = 4;
+  bool pack_a = false;
+  bool pack_b = false;
+  int mc = 64;
+  int nc = 64;
+  int kc = 64;
+  GemmLoopOrder order = GemmLoopOrder::kNkm;
+  int threads = 1;
+  GemmSplit split = GemmSplit::kM;
+
+  // Errors: kMismatch for a config of another schema, kInvalidArgument for words out of range.
+  static Result<CpuGemmConfig> from(const Config& config);
+  [[nodiscard]] Config to_config() const;
+  bool operator==(const CpuGemmConfig&) const = default;
+};
+
+const ConfigSchema& cpu_gemm_schema();
+
+}  // namespace foretune

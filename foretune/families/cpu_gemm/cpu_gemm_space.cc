@@ -1,0 +1,171 @@
+#include "foretune/families/cpu_gemm/cpu_gemm_space.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/text.h"
+#include "foretune/families/cpu_gemm/cpu_gemm_config.h"
+
+namespace foretune {
+namespace {
+
+// Each value is at least twice the one before: then no two bounds cut a dimension into the same
+// number of blocks unless both cover it, which the canonical rules take care of.
+const std::vector<std::int32_t> kMcValues{64, 512};
+const std::vector<std::int32_t> kNcValues{256, 1024, 4096};
+const std::vector<std::int32_t> kKcValues{16, 64, 256, 512, 1024};
+
+constexpr std::string_view kLanes = "select(isa == isa.avx512, 16, select(isa == isa.avx2, 8, 4))";
+constexpr std::string_view kBestIsa =
+    "select(hw.vector_bytes >= 64, isa.avx512, select(hw.vector_bytes >= 32, isa.avx2, "
+    "isa.generic))";
+constexpr std::string_view kRegisters = "select(isa == isa.avx512, 32, 16)";
+// What one thread gets, in whole register blocks.
+constexpr std::string_view kRowsEach =
+    "select(threads > 1 && split == split.m, min(m, round_up(ceil_div(m, threads), mr)), m)";
+constexpr std::string_view kColumnsEach =
+    "select(threads > 1 && split == split.n, min(n, round_up(ceil_div(n, threads), nr)), n)";
+
+// Blocks worth trying where the matrix is larger than the block. Nearly all registers hold sums;
+// the shapes differ in what they leave over at the edges and in how often they load A and B.
+constexpr std::string_view kFullBlock =
+    "(isa == isa.avx512 && (nr == 32 && mr >= 8 && mr <= 14 && mr % 2 == 0 || "
+    "nr == 48 && (mr == 8 || mr == 9) || nr == 64 && (mr == 4 || mr == 6)) || "
+    "isa == isa.avx2 && (nr == 16 && (mr == 4 || mr == 6) || nr == 24 && mr == 4 || "
+    "nr == 32 && mr == 3) || "
+    "isa == isa.generic && (nr == 8 && (mr == 4 || mr == 6) || nr == 16 && mr == 3))";
+// The heights above: what a full block becomes on a matrix narrower than it. On a matrix of one
+// vector, a higher block than any full one is possible.
+constexpr std::string_view kFullHeight =
+    "(mr == 3 || mr == 4 || mr == 6 || mr == 8 || mr == 9 || mr == 10 || mr == 12 || mr == 14 || "
+    "mr == 16)";
+
+std::vector<std::vector<std::int32_t>> domains() {
+  std::vector<std::int32_t> mr;
+  for (std::int32_t rows = 1; rows <= 16; ++rows) {
+    mr.push_back(rows);
+  }
+  return {{0, 1, 2}, mr,        {4, 8, 16, 24, 32, 48, 64, 128},
+          {0, 1},    {0, 1},    kMcValues,
+          kNcValues, kKcValues, {0, 1},
+          {1, 2},    {0, 1, 2}};
+}
+
+// Rules about the register block and the instruction set.
+void add_block_rules(std::vector<Constraint>& out) {
+  out.push_back({concat("isa <= ", kBestIsa), "the CPU does not have these instructions"});
+  // With 512-bit vectors, 256-bit kernels reach 54 to 94 % of the best; a few stay, since CPUs
+  // exist that lower their clock for the wide ones. The portable kernels are for CPUs with nothing
+  // better.
+  out.push_back({concat("isa == ", kBestIsa,
+                        " || isa == isa.avx2 && nr <= 16 && mr <= 6 && "
+                        "pack_a == pack_a.no && nc == ",
+                        kNcValues.front(), " && order == order.nkm"),
+                 "of a narrower instruction set only its best blocks are kept"});
+  out.push_back({concat("nr % ", kLanes, " == 0"), "columns must be whole vectors"});
+  out.push_back(
+      {concat("mr * (nr / ", kLanes, ") + min(mr, nr / ", kLanes, ") + 1 <= ", kRegisters),
+       "the register block needs more vector registers than there are"});
+  out.push_back({concat("nr / ", kLanes, " <= 8"), "no kernel is wider than eight vectors"});
+  out.push_back({concat("nr > ", kLanes, " || n <= 2 * ", kLanes),
+                 "a block one vector wide loads an element of A for each multiply-add"});
+  out.push_back({concat(kFullBlock, " || mr == m || n <= nr && ", kFullHeight),
+                 "a block of this shape is only useful on a matrix of its height or width"});
+  // What the canonical rules make of these parameters for such matrices, said without the problem:
+  // it keeps the list of candidates short.
+  out.push_back(
+      {concat(kFullBlock, " || pack_a == pack_a.no && (nc == ", kNcValues.front(),
+              " || pack_b == pack_b.no && mc == ", kMcValues.front(),
+              " && order == order.nkm && (threads == 1 || split != split.m))"),
+       "a block of this shape is only useful on a matrix of its height or width, where this "
+       "blocking means nothing"});
+}
+
+void add_blocking_rules(std::vector<Constraint>& out) {
+  out.push_back({"pack_a == pack_a.no || pack_b == pack_b.yes",
+                 "packing A without packing B copies the operand that is read in order anyway"});
+  out.push_back({"hw.l1_bytes == 0 || (mr + nr) * kc * 4 <= 8 * hw.l1_bytes",
+                 "a panel of A and one of B are far larger than the L1 cache"});
+  out.push_back({"order == order.mkn || hw.l2_bytes == 0 || mc * kc * 4 <= hw.l2_bytes",
+                 "the block of A that is read again for each panel of B exceeds the L2 cache"});
+  out.push_back(
+      {"order == order.nkm || hw.l2_bytes == 0 || nc * kc * 4 <= 2 * hw.l2_bytes",
+       "the block of B that is read again for each panel of A exceeds the L2 cache twice"});
+  out.push_back({concat("kc * 8 >= k || m <= 48 || kc == ", kKcValues.back()),
+                 "so many passes over C cost more than the depth blocks gain"});
+  out.push_back({concat("kc > ", kKcValues.front(), " || m <= 48 || k <= ", kKcValues.front()),
+                 "blocks this thin only pay where B is streamed past a few rows"});
+  out.push_back(
+      {concat("kc > ", kKcValues.front(), " || pack_b == pack_b.no || k <= ", kKcValues.front()),
+       "packing B in blocks this thin defeats its purpose"});
+}
+
+void add_thread_rules(std::vector<Constraint>& out) {
+  out.push_back({"threads == 1 || threads <= hw.cores", "there are fewer cores than threads"});
+  out.push_back({"threads == 1 || m * n * k * batch >= 131072",
+                 "waking a thread takes longer than this little work"});
+  out.push_back(
+      {"threads > 1 || hw.cores <= 1 || m * n * k * batch <= 33554432 || "
+       "m <= mr && n <= nr && batch == 1",
+       "so much work is not left to one core when there are more"});
+  out.push_back({"threads == 1 || split != split.m || m > mr",
+                 "there is only one row of register blocks, which threads cannot share"});
+  out.push_back({"threads == 1 || split != split.n || n > nr",
+                 "there is only one column of register blocks, which threads cannot share"});
+  out.push_back({"threads == 1 || split != split.batch || batch >= threads",
+                 "there are fewer products in the batch than threads"});
+  out.push_back({"threads == 1 || split == split.batch || batch < 16",
+                 "with so many products in the batch, threads share the batch"});
+}
+
+// Applied in order until nothing changes; a value becomes the next higher one of the domain, so a
+// bound becomes the smallest that covers the matrix.
+std::vector<std::pair<std::string, std::string>> canonical_rules() {
+  const std::string rows(kRowsEach);
+  const std::string columns(kColumnsEach);
+  return {
+      {"split", "select(threads == 1, split.m, split)"},
+      {"mr", "min(mr, m)"},
+      {"nr", concat("min(nr, round_up(n, ", kLanes, "))")},
+      {"kc", "min(kc, k)"},
+      {"mc", concat("min(mc, ", rows, ")")},
+      {"nc", concat("min(nc, ", columns, ")")},
+      // Each packed panel would be used once.
+      {"pack_b", concat("select(", rows, " <= mr, pack_b.no, pack_b)")},
+      {"pack_a", concat("select(pack_b == pack_b.no || ", columns, " <= nr, pack_a.no, pack_a)")},
+      // One row of register blocks: both orders visit them alike. One column: likewise, unless
+      // blocks of rows and of depth are nested.
+      {"order", concat("select(", rows, " <= mr || ", columns, " <= nr && (k <= kc || ", rows,
+                       " <= mc), order.nkm, order)")},
+      // Without blocks of depth and without packing, cutting the fastest loop changes nothing.
+      {"mc", concat("select(pack_a == pack_a.no && k <= kc && (", columns,
+                    " <= nr || order == order.mkn && ", columns, " <= nc), ", kMcValues.front(),
+                    ", mc)")},
+      {"nc",
+       concat("select(pack_b == pack_b.no && k <= kc && (", rows,
+              " <= mr || order == order.nkm && ", rows, " <= mc), ", kNcValues.front(), ", nc)")},
+  };
+}
+
+}  // namespace
+
+SpaceDefinition cpu_gemm_space_definition() {
+  SpaceDefinition definition{.schema = cpu_gemm_schema(),
+                             .problem_type = ProblemType::kGemm,
+                             .domains = domains(),
+                             .constraints = {},
+                             .canonical = canonical_rules()};
+  add_block_rules(definition.constraints);
+  add_blocking_rules(definition.constraints);
+  add_thread_rules(definition.constraints);
+  return definition;
+}
+
+Result<std::shared_ptr<const CompiledSpace>> cpu_gemm_space() {
+  static const Result<std::shared_ptr<const CompiledSpace>> kSpace =
+      CompiledSpace::create(cpu_gemm_space_definition());
+  return kSpace;
+}
+
+}  // namespace foretune

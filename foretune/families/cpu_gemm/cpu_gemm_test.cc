@@ -1,0 +1,295 @@
+#include "foretune/families/cpu_gemm/cpu_gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "foretune/base/rng.h"
+#include "foretune/base/text.h"
+#include "foretune/families/cpu_gemm/cpu_gemm_config.h"
+#include "foretune/families/cpu_gemm/gemm_data.h"
+#include "foretune/hardware/cpu.h"
+#include "foretune/problem/gemm.h"
+
+namespace foretune {
+namespace {
+
+// Peaks are not needed for legality, and two cores make every config legal somewhere.
+FamilyOptions options_for(int cores = 2) {
+  FamilyOptions options;
+  options.fingerprint = cpu_fingerprint(read_cpu_facts(), CpuPeaks());
+  options.fingerprint.hardware.set(HardwareValue::kCores, cores);
+  return options;
+}
+
+std::unique_ptr<Family> make_family(int cores = 2) {
+  auto family = make_cpu_gemm(options_for(cores));
+  EXPECT_TRUE(family) << family.error().message;
+  return std::move(*family);
+}
+
+Problem problem_of(const GemmSizes& sizes) {
+  const auto problem = GemmProblem::create(sizes);
+  EXPECT_TRUE(problem) << problem.error().message;
+  return problem->to_problem();
+}
+
+std::string describe(const Family& family, const Problem& problem, const Config& config) {
+  return concat(problem.text(), " with ", to_text(family.info().config_schema, config));
+}
+
+void run_and_verify(const Family& family, const Problem& problem, const Config& config,
+                    ProblemData& data) {
+  const auto artifact = family.prepare(problem, config);
+  ASSERT_TRUE(artifact) << describe(family, problem, config) << ": " << artifact.error().message;
+  const auto run = (*artifact)->bind(problem, data);
+  ASSERT_TRUE(run) << describe(family, problem, config) << ": " << run.error().message;
+  EXPECT_LT((*run)->simulated_ns(), 0);
+  for (int again = 0; again < 2; ++again) {
+    data.poison();
+    (*run)->run();
+    const Support right = data.verify();
+    ASSERT_TRUE(right) << describe(family, problem, config) << ": " << right.reason();
+  }
+}
+
+void verify_sampled_configs(const Family& family, const Problem& problem, std::size_t count,
+                            Rng& rng, int& verified) {
+  const auto space = family.space(problem);
+  ASSERT_TRUE(space) << space.error().message;
+  const EnumerableSpace& listed = *(*space)->enumerable();
+  const auto data = family.make_data(problem, rng.next());
+  ASSERT_TRUE(data) << data.error().message;
+  const bool all = listed.count() <= count;
+  const std::uint64_t draws = all ? listed.count() : count;
+  for (std::uint64_t i = 0; i < draws; ++i) {
+    run_and_verify(family, problem, listed.unrank(all ? i : rng.below(listed.count())), **data);
+    if (testing::Test::HasFatalFailure()) {
+      return;
+    }
+    ++verified;
+  }
+}
+
+TEST(CpuGemmTest, LegalConfigsOfAGridOfShapesAreRight) {
+  constexpr std::uint64_t kSeed = 31;
+  SCOPED_TRACE(concat("seed ", kSeed));
+  Rng rng(kSeed);
+  const auto family = make_family();
+  const std::vector<std::int64_t> small{1, 2, 7, 16, 17, 33};
+  int verified = 0;
+  for (const std::int64_t m : small) {
+    for (const std::int64_t n : small) {
+      for (const std::int64_t k : {1, 5, 16, 31}) {
+        verify_sampled_configs(*family, problem_of({.m = m, .n = n, .k = k}), 6, rng, verified);
+        ASSERT_FALSE(HasFatalFailure());
+      }
+    }
+  }
+  EXPECT_GT(verified, 500);
+}
+
+TEST(CpuGemmTest, OddPrimeSkinnyAndBatchedShapesAreRight) {
+  constexpr std::uint64_t kSeed = 32;
+  SCOPED_TRACE(concat("seed ", kSeed));
+  Rng rng(kSeed);
+  const auto family = make_family();
+  const std::vector<GemmSizes> shapes{
+      {.m = 1, .n = 1000, .k = 600},
+      {.m = 1000, .n = 1, .k = 600},
+      {.m = 1, .n = 1, .k = 9001},
+      {.m = 3, .n = 1031, .k = 257},
+      {.m = 1031, .n = 5, .k = 257},
+      {.m = 521, .n = 523, .k = 3},
+      {.m = 127, .n = 131, .k = 137},
+      {.m = 64, .n = 64, .k = 2048},
+      {.m = 600, .n = 300, .k = 40},
+      {.m = 128, .n = 128, .k = 128},
+      {.m = 97, .n = 101, .k = 103, .operation = GemmOperation::kAddmm},
+      {.m = 1, .n = 513, .k = 1100, .operation = GemmOperation::kAddmm},
+      {.m = 70, .n = 9, .k = 300, .operation = GemmOperation::kAddmm},
+      {.m = 33, .n = 47, .k = 51, .batch = 7, .operation = GemmOperation::kBmm},
+      {.m = 8, .n = 100, .k = 300, .batch = 40, .operation = GemmOperation::kBmm},
+      {.m = 1, .n = 64, .k = 64, .batch = 33, .operation = GemmOperation::kBmm},
+      {.m = 64, .n = 64, .k = 64, .batch = 2, .operation = GemmOperation::kBmm}};
+  int verified = 0;
+  for (const GemmSizes& sizes : shapes) {
+    verify_sampled_configs(*family, problem_of(sizes), 40, rng, verified);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  EXPECT_GT(verified, 400);
+}
+
+TEST(CpuGemmTest, RandomProblemsWithRandomConfigsAreRight) {
+  constexpr std::uint64_t kSeed = 33;
+  SCOPED_TRACE(concat("seed ", kSeed));
+  Rng rng(kSeed);
+  const auto family = make_family();
+  int verified = 0;
+  while (verified < 2000) {
+    GemmSizes sizes{.m = rng.between(1, 150), .n = rng.between(1, 150), .k = rng.between(1, 150)};
+    sizes.operation = static_cast<GemmOperation>(rng.below(3));
+    if (sizes.operation == GemmOperation::kBmm) {
+      sizes.batch = rng.between(1, 4);
+    }
+    verify_sampled_configs(*family, problem_of(sizes), 5, rng, verified);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+// A config that is not in canonical form runs as its canonical form.
+TEST(CpuGemmTest, ConfigsLargerThanTheProblemAreRight) {
+  const auto family = make_family(1);
+  const Problem large = problem_of({.m = 300, .n = 300, .k = 300});
+  const Problem small = problem_of({.m = 5, .n = 9, .k = 11});
+  const auto space = family->space(large);
+  ASSERT_TRUE(space);
+  const auto data = family->make_data(small, 1);
+  ASSERT_TRUE(data);
+  const EnumerableSpace& listed = *(*space)->enumerable();
+  for (std::uint64_t i = 0; i < listed.count(); i += 7) {
+    run_and_verify(*family, small, listed.unrank(i), **data);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+TEST(CpuGemmTest, PortableKernelsAreRightOnEveryMachine) {
+  FamilyOptions options = options_for();
+  for (const double vector_bytes : {16.0, 32.0}) {
+    if (vector_bytes > options_for().fingerprint.hardware.get(HardwareValue::kVectorBytes)) {
+      continue;
+    }
+    options.fingerprint.hardware.set(HardwareValue::kVectorBytes, vector_bytes);
+    const auto family = make_cpu_gemm(options);
+    ASSERT_TRUE(family);
+    Rng rng(34);
+    int verified = 0;
+    for (const GemmSizes& sizes : std::vector<GemmSizes>{{.m = 1, .n = 100, .k = 50},
+                                                         {.m = 61, .n = 67, .k = 71},
+                                                         {.m = 100, .n = 6, .k = 30}}) {
+      verify_sampled_configs(**family, problem_of(sizes), 60, rng, verified);
+      ASSERT_FALSE(HasFatalFailure());
+    }
+    EXPECT_GT(verified, 60);
+  }
+}
+
+TEST(CpuGemmTest, LargeProblemsAreCheckedBySamplesAndSigns) {
+  const auto family = make_family();
+  const Problem problem = problem_of({.m = 803, .n = 907, .k = 701});
+  ASSERT_GT(GemmProblem::from(problem)->flops(), 1e9);
+  const auto space = family->space(problem);
+  ASSERT_TRUE(space);
+  const auto data = family->make_data(problem, 3);
+  ASSERT_TRUE(data);
+  Rng rng(35);
+  for (int i = 0; i < 3; ++i) {
+    run_and_verify(*family, problem, *(*space)->sample(rng), **data);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  auto& gemm_data = dynamic_cast<GemmData&>(**data);
+  gemm_data.output()[123456] += 0.5F;
+  EXPECT_FALSE(gemm_data.verify());
+}
+
+TEST(CpuGemmTest, SaysWhatItIsAndWhatItDoesNotDo) {
+  const auto family = make_family();
+  EXPECT_EQ(family->info().name, "cpu-gemm");
+  EXPECT_EQ(family->info().config_schema, cpu_gemm_schema());
+  ASSERT_NE(family->info().space, nullptr);
+  EXPECT_EQ(family->info().feature_table, "gemm-cpu");
+  EXPECT_EQ(family->info().max_threads, 2);
+  EXPECT_EQ(make_family(1)->info().max_threads, 1);
+  EXPECT_TRUE(cpu_gemm_available(options_for()));
+
+  EXPECT_TRUE(family->supports(problem_of({.m = 4, .n = 4, .k = 4})));
+  const auto refusal = [&](const GemmSizes& sizes) {
+    const Problem problem = problem_of(sizes);
+    EXPECT_FALSE(family->space(problem));
+    EXPECT_FALSE(family->make_data(problem, 1));
+    return family->supports(problem).reason();
+  };
+  EXPECT_EQ(refusal({.m = 4, .n = 4, .k = 4, .dtype = DataType::kBf16}),
+            "cpu-gemm computes in f32 only, not in bf16");
+  EXPECT_EQ(refusal({.m = 4, .n = 4, .k = 4, .layout = GemmLayout::kRcr}),
+            "cpu-gemm takes row-major operands only (layout rrr, not rcr)");
+
+  FamilyOptions options = options_for();
+  options.parameters = {{"speed", "max"}};
+  const auto refused = make_cpu_gemm(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "cpu-gemm has no option 'speed'");
+}
+
+TEST(CpuGemmTest, RefusesProblemsBeyondTheMemory) {
+  FamilyOptions options = options_for();
+  options.fingerprint.hardware.set(HardwareValue::kMemoryBytes, 1e6);
+  const auto family = make_cpu_gemm(options);
+  ASSERT_TRUE(family);
+  const Problem problem = problem_of({.m = 1000, .n = 1000, .k = 1000});
+  EXPECT_FALSE((*family)->supports(problem));
+  EXPECT_FALSE((*family)->make_data(problem, 1));
+}
+
+TEST(CpuGemmTest, IllegalConfigsAndForeignDataAreRefused) {
+  const auto family = make_family();
+  const Problem problem = problem_of({.m = 64, .n = 64, .k = 64});
+  const auto space = family->space(problem);
+  ASSERT_TRUE(space);
+  const Config config = (*space)->enumerable()->unrank(0);
+  Config broken = config;
+  broken.words[1] = 99;
+  EXPECT_FALSE(family->prepare(problem, broken));
+  broken.schema = 1;
+  EXPECT_FALSE(family->prepare(problem, broken));
+
+  const auto artifact = family->prepare(problem, config);
+  ASSERT_TRUE(artifact);
+  const Problem other = problem_of({.m = 65, .n = 64, .k = 64});
+  const auto data = family->make_data(other, 1);
+  ASSERT_TRUE(data);
+  EXPECT_FALSE((*artifact)->bind(problem, **data));
+  // Artifacts carry their config, so each has its own key.
+  EXPECT_NE(family->artifact_key(problem, config),
+            family->artifact_key(problem, (*space)->enumerable()->unrank(1)));
+}
+
+TEST(CpuGemmTest, RunsOfTwoCallersTakeTurnsOnThePool) {
+  const auto family = make_family();
+  const Problem problem = problem_of({.m = 100, .n = 100, .k = 100});
+  const auto space = family->space(problem);
+  ASSERT_TRUE(space);
+  const EnumerableSpace& listed = *(*space)->enumerable();
+  Config parallel = listed.unrank(0);
+  for (std::uint64_t i = 0; i < listed.count(); ++i) {
+    parallel = listed.unrank(i);
+    if (CpuGemmConfig::from(parallel)->threads == 2) {
+      break;
+    }
+  }
+  ASSERT_EQ(CpuGemmConfig::from(parallel)->threads, 2);
+  std::atomic<int> right = 0;
+  const auto caller = [&] {
+    const auto data = family->make_data(problem, 1);
+    const auto artifact = family->prepare(problem, parallel);
+    const auto run = (*artifact)->bind(problem, **data);
+    for (int i = 0; i < 50; ++i) {
+      (*data)->poison();
+      (*run)->run();
+      right += (*data)->verify() ? 1 : 0;
+    }
+  };
+  std::thread first(caller);
+  std::thread second(caller);
+  first.join();
+  second.join();
+  EXPECT_EQ(right, 100);
+}
+
+}  // namespace
+}  // namespace foretune

@@ -1,0 +1,385 @@
+#include "foretune/families/cpu_gemm/gemm_data.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "foretune/families/cpu_gemm/gemm_reference.h"
+
+namespace foretune {
+namespace {
+
+constexpr double kUnitRoundoff = 0x1p-24;
+// A quiet NaN with a payload of its own.
+constexpr std::uint32_t kPoison = 0x7fc0f0e7U;
+constexpr double kMaxBytes = 0x1p40;
+
+constexpr std::uint64_t kInputStream = 1;
+constexpr std::uint64_t kCheckStream = 2;
+
+std::size_t index(std::ptrdiff_t value) { return static_cast<std::size_t>(value); }
+
+// Two values from 64 random bits, each of 24 bits: all multiples of 2^-23 in [-1, 1).
+void fill_uniform(std::span<float> values, Rng& rng) {
+  const auto value = [](std::uint64_t bits) {
+    return static_cast<float>(static_cast<std::int32_t>(bits & 0xffffffU) - (1 << 23)) * 0x1p-23F;
+  };
+  std::size_t i = 0;
+  for (; i + 2 <= values.size(); i += 2) {
+    const std::uint64_t bits = rng.next();
+    values[i] = value(bits >> 40U);
+    values[i + 1] = value(bits >> 8U);
+  }
+  if (i < values.size()) {
+    values[i] = value(rng.next() >> 40U);
+  }
+}
+
+// 0, the last, and both sides of each multiple of `block` below `size`.
+std::vector<std::ptrdiff_t> edges(std::ptrdiff_t size, std::ptrdiff_t block) {
+  std::vector<std::ptrdiff_t> out{0};
+  for (std::ptrdiff_t i = block; i < size; i += block) {
+    if (out.back() != i - 1) {
+      out.push_back(i - 1);
+    }
+    out.push_back(i);
+  }
+  if (out.back() != size - 1) {
+    out.push_back(size - 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GemmData>> GemmData::create(const GemmProblem& problem, std::uint64_t seed,
+                                                   const Limits& limits) {
+  if (problem.dtype() != DataType::kF32 || problem.layout() != GemmLayout::kRrr) {
+    return fail(ErrorCode::kUnsupported, "only f32 in layout rrr has data here");
+  }
+  // Also keeps the products of sizes below within 64 bits.
+  if (problem.bytes() > kMaxBytes) {
+    return fail(ErrorCode::kUnsupported, "the operands take more than 1 TiB");
+  }
+  std::unique_ptr<GemmData> data(new GemmData(problem, limits));
+  const std::int64_t batch = problem.batch();
+  FORETUNE_TRY(data->a_, AlignedBuffer::create(index(batch * problem.m() * problem.k())));
+  FORETUNE_TRY(data->b_, AlignedBuffer::create(index(batch * problem.k() * problem.n())));
+  FORETUNE_TRY(data->c_, AlignedBuffer::create(index(batch * problem.m() * problem.n())));
+  if (problem.operation() == GemmOperation::kAddmm) {
+    data->bias_.resize(index(problem.n()));
+  }
+  data->fill(seed);
+  data->poison();
+  return data;
+}
+
+void GemmData::fill(std::uint64_t seed) {
+  const Rng root(seed);
+  Rng inputs = root.split(kInputStream);
+  rng_ = root.split(kCheckStream);
+  fill_uniform(a_.view(), inputs);
+  fill_uniform(b_.view(), inputs);
+  fill_uniform(bias_, inputs);
+}
+
+void GemmData::poison() { std::fill_n(c_.data(), c_.size(), std::bit_cast<float>(kPoison)); }
+
+std::int64_t GemmData::bytes() const {
+  return static_cast<std::int64_t>((a_.size() + b_.size() + c_.size() + bias_.size()) *
+                                   sizeof(float));
+}
+
+GemmOperands GemmData::operands() {
+  const std::ptrdiff_t m = problem_.m();
+  const std::ptrdiff_t n = problem_.n();
+  const std::ptrdiff_t k = problem_.k();
+  GemmOperands operands{.a = a_.data(),
+                        .a_stride = k,
+                        .a_batch_stride = m * k,
+                        .b = b_.data(),
+                        .b_stride = n,
+                        .b_batch_stride = k * n,
+                        .c = c_.data(),
+                        .c_stride = n,
+                        .c_batch_stride = m * n};
+  if (!bias_.empty()) {
+    operands.c_in = bias_.data();
+    operands.beta = 1;
+  }
+  return operands;
+}
+
+void GemmData::set_register_block(int rows, int columns) {
+  block_rows_ = std::max(1, rows);
+  block_columns_ = std::max(1, columns);
+}
+
+void GemmData::compute_norms() {
+  if (!a_norms_.empty()) {
+    return;
+  }
+  const std::ptrdiff_t m = problem_.m();
+  const std::ptrdiff_t n = problem_.n();
+  const std::ptrdiff_t k = problem_.k();
+  const std::ptrdiff_t batches = problem_.batch();
+  a_norms_.resize(index(batches * m));
+  b_norms_.resize(index(batches * n));
+  for (std::ptrdiff_t i = 0; i < batches * m; ++i) {
+    double sum = 0;
+    for (std::ptrdiff_t p = 0; p < k; ++p) {
+      const auto value = static_cast<double>(a_.data()[i * k + p]);
+      sum += value * value;
+    }
+    a_norms_[index(i)] = std::sqrt(sum);
+  }
+  for (std::ptrdiff_t batch = 0; batch < batches; ++batch) {
+    const std::span<double> norms = std::span(b_norms_).subspan(index(batch * n), index(n));
+    for (std::ptrdiff_t p = 0; p < k; ++p) {
+      const float* row = b_.data() + (batch * k + p) * n;
+      for (std::ptrdiff_t j = 0; j < n; ++j) {
+        const auto value = static_cast<double>(row[j]);
+        norms[index(j)] += value * value;
+      }
+    }
+    for (double& norm : norms) {
+      norm = std::sqrt(norm);
+    }
+  }
+  bias_abs_.assign(index(n), 0.0);
+  for (std::size_t j = 0; j < bias_.size(); ++j) {
+    bias_abs_[j] = std::fabs(static_cast<double>(bias_[j]));
+  }
+}
+
+double GemmData::bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t column) const {
+  const double factor = static_cast<double>(std::min<std::int64_t>(problem_.k(), 16) + 2);
+  return kUnitRoundoff * factor *
+         (a_norms_[index(batch * problem_.m() + row)] *
+              b_norms_[index(batch * problem_.n() + column)] +
+          bias_abs_[index(column)]);
+}
+
+Support GemmData::compare(const Position& position, double expected) {
+  const auto [batch, row, column] = position;
+  const double value =
+      static_cast<double>(c_.data()[(batch * problem_.m() + row) * problem_.n() + column]);
+  if (!bias_.empty()) {
+    expected += static_cast<double>(bias_[index(column)]);
+  }
+  const double allowed = bound(batch, row, column);
+  const double error = std::fabs(value - expected);
+  // A NaN is not below anything, so the condition must ask for what is right.
+  if (error <= allowed) {
+    if (error > worst_ * allowed) {
+      worst_ = error / allowed;
+    }
+    return Support::yes();
+  }
+  worst_ = std::isnan(error) ? std::numeric_limits<double>::infinity() : error / allowed;
+  return Support::no("element (", row, ", ", column, ")",
+                     problem_.batch() > 1 ? concat(" of batch ", batch) : std::string(), " is ",
+                     value, ", expected ", expected, " within ", allowed);
+}
+
+Support GemmData::verify() {
+  compute_norms();
+  worst_ = 0;
+  if (problem_.flops() <= limits_.full_check_flops) {
+    return verify_all();
+  }
+  if (Support sampled = verify_sampled(); !sampled) {
+    return sampled;
+  }
+  return verify_by_signs();
+}
+
+void GemmData::reference_rows(std::ptrdiff_t batch, std::ptrdiff_t first, std::ptrdiff_t rows,
+                              double* out) const {
+  const std::ptrdiff_t n = problem_.n();
+  const std::ptrdiff_t k = problem_.k();
+  reference_product(a_.data() + (batch * problem_.m() + first) * k, k, b_.data() + batch * k * n, n,
+                    rows, n, k, out);
+}
+
+Support GemmData::verify_all() {
+  const std::ptrdiff_t m = problem_.m();
+  const std::ptrdiff_t n = problem_.n();
+  const bool keeps = c_.size() <= limits_.kept_reference_elements;
+  if (keeps && reference_.empty()) {
+    reference_.resize(c_.size());
+    for (std::ptrdiff_t batch = 0; batch < problem_.batch(); ++batch) {
+      reference_rows(batch, 0, m, reference_.data() + batch * m * n);
+    }
+  }
+  constexpr std::ptrdiff_t kRows = 16;
+  std::vector<double> rows_here(keeps ? 0 : index(kRows * n));
+  for (std::ptrdiff_t batch = 0; batch < problem_.batch(); ++batch) {
+    for (std::ptrdiff_t first = 0; first < m; first += kRows) {
+      const std::ptrdiff_t rows = std::min(kRows, m - first);
+      if (!keeps) {
+        reference_rows(batch, first, rows, rows_here.data());
+      }
+      const double* expected =
+          keeps ? reference_.data() + (batch * m + first) * n : rows_here.data();
+      for (std::ptrdiff_t i = 0; i < rows; ++i) {
+        for (std::ptrdiff_t column = 0; column < n; ++column) {
+          if (Support same = compare({batch, first + i, column}, expected[i * n + column]); !same) {
+            return same;
+          }
+        }
+      }
+    }
+  }
+  return Support::yes();
+}
+
+std::vector<GemmData::Position> GemmData::sampled_positions() {
+  const std::ptrdiff_t m = problem_.m();
+  const std::ptrdiff_t n = problem_.n();
+  const std::vector<std::ptrdiff_t> rows = edges(m, block_rows_);
+  const std::vector<std::ptrdiff_t> columns = edges(n, block_columns_);
+  // Columns of B are gathered with a stride, so the random positions share a few of them.
+  std::array<std::ptrdiff_t, 64> random_columns{};
+  for (std::ptrdiff_t& column : random_columns) {
+    column = static_cast<std::ptrdiff_t>(rng_.below(static_cast<std::uint64_t>(n)));
+  }
+  const std::size_t count = std::max({limits_.sampled_outputs, rows.size(), columns.size()});
+  std::vector<Position> positions;
+  positions.reserve(count);
+  for (std::size_t t = 0; t < count; ++t) {
+    const bool is_edge = t < std::max(rows.size(), columns.size());
+    Position position;
+    position.batch =
+        static_cast<std::ptrdiff_t>(rng_.below(static_cast<std::uint64_t>(problem_.batch())));
+    position.row = is_edge ? rows[t % rows.size()]
+                           : static_cast<std::ptrdiff_t>(rng_.below(static_cast<std::uint64_t>(m)));
+    position.column =
+        is_edge ? columns[t % columns.size()] : random_columns[t % random_columns.size()];
+    positions.push_back(position);
+  }
+  std::sort(positions.begin(), positions.end(), [](const Position& x, const Position& y) {
+    return std::tie(x.batch, x.column, x.row) < std::tie(y.batch, y.column, y.row);
+  });
+  return positions;
+}
+
+double GemmData::exact(const Position& position, std::span<const double> column) const {
+  const std::ptrdiff_t k = problem_.k();
+  const float* row = a_.data() + (position.batch * problem_.m() + position.row) * k;
+  double sum = 0;
+  for (std::ptrdiff_t p = 0; p < k; ++p) {
+    sum += static_cast<double>(row[p]) * column[index(p)];
+  }
+  return sum;
+}
+
+Support GemmData::verify_sampled() {
+  const std::ptrdiff_t n = problem_.n();
+  const std::ptrdiff_t k = problem_.k();
+  std::vector<double> column(index(k));
+  Position gathered{-1, -1, -1};
+  for (const Position& position : sampled_positions()) {
+    if (position.batch != gathered.batch || position.column != gathered.column) {
+      const float* from = b_.data() + position.batch * k * n + position.column;
+      for (std::ptrdiff_t p = 0; p < k; ++p) {
+        column[index(p)] = static_cast<double>(from[p * n]);
+      }
+      gathered = position;
+    }
+    if (Support same = compare(position, exact(position, column)); !same) {
+      return same;
+    }
+  }
+  return Support::yes();
+}
+
+void GemmData::compute_signs() {
+  if (!signs_.empty()) {
+    return;
+  }
+  const std::ptrdiff_t m = problem_.m();
+  const std::ptrdiff_t n = problem_.n();
+  const std::ptrdiff_t k = problem_.k();
+  signs_.resize(index(n) * kSignVectors);
+  for (double& sign : signs_) {
+    sign = (rng_.next() >> 63U) != 0 ? 1.0 : -1.0;
+  }
+  std::array<double, kSignVectors> bias_sum{};
+  for (std::size_t j = 0; j < bias_.size(); ++j) {
+    for (std::size_t v = 0; v < kSignVectors; ++v) {
+      bias_sum[v] += static_cast<double>(bias_[j]) * signs_[j * kSignVectors + v];
+    }
+  }
+  sign_sums_.resize(index(problem_.batch() * m) * kSignVectors);
+  std::vector<double> b_times_x(index(k) * kSignVectors);
+  for (std::ptrdiff_t batch = 0; batch < problem_.batch(); ++batch) {
+    std::fill(b_times_x.begin(), b_times_x.end(), 0.0);
+    for (std::ptrdiff_t p = 0; p < k; ++p) {
+      const float* row = b_.data() + (batch * k + p) * n;
+      for (std::ptrdiff_t j = 0; j < n; ++j) {
+        for (std::size_t v = 0; v < kSignVectors; ++v) {
+          b_times_x[index(p) * kSignVectors + v] +=
+              static_cast<double>(row[j]) * signs_[index(j) * kSignVectors + v];
+        }
+      }
+    }
+    for (std::ptrdiff_t i = batch * m; i < (batch + 1) * m; ++i) {
+      std::array<double, kSignVectors> sum = bias_sum;
+      for (std::ptrdiff_t p = 0; p < k; ++p) {
+        for (std::size_t v = 0; v < kSignVectors; ++v) {
+          sum[v] +=
+              static_cast<double>(a_.data()[i * k + p]) * b_times_x[index(p) * kSignVectors + v];
+        }
+      }
+      std::copy(sum.begin(), sum.end(), sign_sums_.begin() + i * static_cast<int>(kSignVectors));
+    }
+  }
+}
+
+Support GemmData::verify_by_signs() {
+  compute_signs();
+  const std::ptrdiff_t m = problem_.m();
+  const std::ptrdiff_t n = problem_.n();
+  for (std::ptrdiff_t batch = 0; batch < problem_.batch(); ++batch) {
+    // |bounds of a row| = u * factor * norm over j of (|a_i||b_j| + |bias_j|), which is at most
+    // u * factor * (|a_i| * |B|_F + |bias|).
+    double b_square = 0;
+    double bias_square = 0;
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+      b_square += b_norms_[index(batch * n + j)] * b_norms_[index(batch * n + j)];
+      bias_square += bias_abs_[index(j)] * bias_abs_[index(j)];
+    }
+    const double factor = static_cast<double>(std::min<std::int64_t>(problem_.k(), 16) + 2);
+    for (std::ptrdiff_t i = 0; i < m; ++i) {
+      std::array<double, kSignVectors> sum{};
+      const float* row = c_.data() + (batch * m + i) * n;
+      for (std::ptrdiff_t j = 0; j < n; ++j) {
+        for (std::size_t v = 0; v < kSignVectors; ++v) {
+          sum[v] += static_cast<double>(row[j]) * signs_[index(j) * kSignVectors + v];
+        }
+      }
+      const double allowed =
+          kUnitRoundoff * factor *
+          (a_norms_[index(batch * m + i)] * std::sqrt(b_square) + std::sqrt(bias_square));
+      for (std::size_t v = 0; v < kSignVectors; ++v) {
+        const double expected = sign_sums_[index(batch * m + i) * kSignVectors + v];
+        const double error = std::fabs(sum[v] - expected);
+        if (!(error <= allowed)) {
+          worst_ = std::isnan(error) ? std::numeric_limits<double>::infinity() : error / allowed;
+          return Support::no("row ", i,
+                             problem_.batch() > 1 ? concat(" of batch ", batch) : std::string(),
+                             " fails the check with a random sign vector: ", sum[v], ", expected ",
+                             expected, " within ", allowed);
+        }
+        worst_ = std::max(worst_, error / allowed);
+      }
+    }
+  }
+  return Support::yes();
+}
+
+}  // namespace foretune

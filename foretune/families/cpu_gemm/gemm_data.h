@@ -1,0 +1,116 @@
+// Inputs, output and reference of one f32 row-major GEMM problem, and the judgement whether an
+// output is right.
+//
+// Inputs are independent and uniform in [-1, 1). A computed element may differ from the exact one
+// by
+//
+//   u * (min(k, 16) + 2) * (|a_i| * |b_j| + |bias_j|)      u = 2^-24, |x|: Euclidean norm
+//
+// For k <= 16 that is the bound gamma_k of Higham (Accuracy and Stability of Numerical Algorithms,
+// 2002, section 3.1), true for every order of summation, with sum |a||b| <= |a_i||b_j| (Cauchy and
+// Schwarz) and two more roundings for alpha and C_in. For larger k it rests on the inputs having
+// mean zero: the error of a sum of k such products then grows like the norms, without a factor of k
+// (Higham and Mary, Sharper probabilistic backward error analysis for basic linear algebra kernels
+// with random data, 2020). Its standard deviation is about 0.41 u |a_i||b_j| here (partial sums of
+// p products have the variance p/9, each rounding adds u^2/3 times that, the norms are sqrt(k/3)),
+// so 16 is 39 standard deviations, while a single missing product, 1/4 on average, is beyond the
+// bound up to k of ten thousand nearly always.
+//
+// Up to 10^9 operations all elements are compared. Above, at least 4,096 are, every row and column
+// at the edge of a register block among them, and all elements take part in a check by Freivalds
+// (1977) with four random sign vectors x: C x against A (B x) + bias x, row by row. An error e in
+// one element changes the product by +-e, so no single wrong element escapes; errors that cancel in
+// one vector escape four with probability 1/16. Rounding errors e_j with independent signs x_j add
+// up to less than the Euclidean norm of their bounds unless 39 standard deviations are exceeded
+// (Hoeffding 1963), which is the bound used. Thread safety: belongs to one thread. Cost: the
+// reference is computed at the first verify().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/base/rng.h"
+#include "foretune/families/cpu_gemm/blocked_gemm.h"
+#include "foretune/family/family.h"
+#include "foretune/kernels/aligned_buffer.h"
+#include "foretune/problem/gemm.h"
+
+namespace foretune {
+
+class GemmData final : public ProblemData {
+ public:
+  // What may be changed for tests; the rest use the defaults.
+  struct Limits {
+    double full_check_flops = 1e9;
+    // Above, the reference is recomputed by each verify() instead of being kept.
+    std::size_t kept_reference_elements = std::size_t{1} << 25U;
+    std::size_t sampled_outputs = 4096;
+  };
+
+  // Errors: kUnsupported when the buffers do not fit into memory.
+  static Result<std::unique_ptr<GemmData>> create(const GemmProblem& problem, std::uint64_t seed,
+                                                  const Limits& limits);
+  static Result<std::unique_ptr<GemmData>> create(const GemmProblem& problem, std::uint64_t seed) {
+    return create(problem, seed, Limits());
+  }
+
+  void poison() override;
+  Support verify() override;
+  std::int64_t bytes() const override;
+
+  [[nodiscard]] const GemmProblem& problem() const { return problem_; }
+  [[nodiscard]] GemmOperands operands();
+  // The register block of the run that fills the output: where its edges are.
+  void set_register_block(int rows, int columns);
+  // The output, batch after batch, row-major and dense: m * n * batch values.
+  [[nodiscard]] std::span<float> output() { return c_.view(); }
+  // Largest error seen by the last verify() relative to its bound: a wrong result is above 1.
+  [[nodiscard]] double worst_relative_error() const { return worst_; }
+
+ private:
+  static constexpr std::size_t kSignVectors = 4;
+
+  // An element to be compared.
+  struct Position {
+    std::ptrdiff_t batch = 0;
+    std::ptrdiff_t row = 0;
+    std::ptrdiff_t column = 0;
+  };
+
+  GemmData(const GemmProblem& problem, const Limits& limits) : problem_(problem), limits_(limits) {}
+  void fill(std::uint64_t seed);
+  void compute_norms();
+  [[nodiscard]] double bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t column) const;
+  [[nodiscard]] Support compare(const Position& position, double expected);
+  void reference_rows(std::ptrdiff_t batch, std::ptrdiff_t first, std::ptrdiff_t rows,
+                      double* out) const;
+  [[nodiscard]] Support verify_all();
+  [[nodiscard]] Support verify_sampled();
+  [[nodiscard]] Support verify_by_signs();
+  void compute_signs();
+  [[nodiscard]] std::vector<Position> sampled_positions();
+  [[nodiscard]] double exact(const Position& position, std::span<const double> column) const;
+
+  GemmProblem problem_;
+  Limits limits_;
+  AlignedBuffer a_;
+  AlignedBuffer b_;
+  AlignedBuffer c_;
+  std::vector<float> bias_;        // n values for addmm, else empty
+  std::vector<double> a_norms_;    // [batch * m]
+  std::vector<double> b_norms_;    // [batch * n]
+  std::vector<double> bias_abs_;   // [n]
+  std::vector<double> reference_;  // without bias; empty until needed, or never kept
+  std::vector<double> signs_;      // [n * kSignVectors], +1 or -1
+  std::vector<double> sign_sums_;  // A (B x) + bias x: [batch * m * kSignVectors]
+  int block_rows_ = 1;
+  int block_columns_ = 1;
+  double worst_ = 0;
+  Rng rng_{0};
+};
+
+}  // namespace foretune

@@ -1,0 +1,71 @@
+#include "foretune/families/families.h"
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/text.h"
+#include "foretune/families/cpu_gemm/cpu_gemm.h"
+#include "foretune/families/load_recorded.h"
+#include "foretune/families/null/null.h"
+#include "foretune/families/recorded/recorded.h"
+
+namespace foretune {
+namespace {
+
+Support recorded_available(const FamilyOptions& options) {
+  if (options.data_path.empty()) {
+    return Support::no("it replays a data set, and none was named");
+  }
+  std::error_code error;
+  if (!std::filesystem::exists(options.data_path, error)) {
+    return Support::no("there is no file ", options.data_path);
+  }
+  return Support::yes();
+}
+
+Result<std::unique_ptr<Family>> load_recorded(const FamilyOptions& options) {
+  if (!options.parameters.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "recorded has no option '",
+                options.parameters[0].first, "'");
+  }
+  FORETUNE_TRY(RecordedTable table, load_recorded_table(options.data_path));
+  return make_recorded(std::move(table));
+}
+
+constexpr std::array<FamilyEntry, 3> kFamilies{{
+    {"cpu-gemm", "matrix products on this CPU, with our own kernels", cpu_gemm_available,
+     make_cpu_gemm},
+    {"recorded", "replays the measurements of a data set file", recorded_available, load_recorded},
+    {"null", "times by formula, faults on request: for tests without hardware", null_available,
+     make_null},
+}};
+
+}  // namespace
+
+std::span<const FamilyEntry> families() { return kFamilies; }
+
+Result<std::unique_ptr<Family>> create_family(std::string_view name, const FamilyOptions& options) {
+  std::vector<std::string> names;
+  for (const FamilyEntry& entry : kFamilies) {
+    names.emplace_back(entry.name);
+    if (entry.name != name) {
+      continue;
+    }
+    if (const Support support = entry.available(options); !support) {
+      return fail(ErrorCode::kUnsupported, "the family ", name,
+                  " is not available: ", support.reason());
+    }
+    return entry.create(options);
+  }
+  const std::string near = nearest_word(name, names);
+  return fail(ErrorCode::kNotFound, "there is no family '", name, "'",
+              near.empty() ? concat("; there are ", join(names, ", "))
+                           : concat("; did you mean '", near, "'?"));
+}
+
+std::span<const Problem> known_problems(const Family& family) { return recorded_problems(family); }
+
+}  // namespace foretune

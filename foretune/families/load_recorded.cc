@@ -1,0 +1,108 @@
+#include "foretune/families/load_recorded.h"
+
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "foretune/dataset/exchange.h"
+#include "foretune/families/recorded/triton_space.h"
+#include "foretune/features/feature_table.h"
+
+namespace foretune {
+namespace {
+
+RecordedOutcome recorded_outcome(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kOk:
+      return RecordedOutcome::kOk;
+    case Outcome::kCensored:
+      return RecordedOutcome::kBound;
+    case Outcome::kUnsupported:
+      return RecordedOutcome::kRefused;
+    case Outcome::kPrepareFailed:
+    case Outcome::kCrashed:
+    case Outcome::kTimedOut:
+    case Outcome::kWrongResult:
+      break;
+  }
+  return RecordedOutcome::kFailed;
+}
+
+std::string feature_table_for(ProblemType type, const ConfigSchema& schema) {
+  for (const FeatureTable* table : feature_tables()) {
+    if (table->supports(type, schema)) {
+      return std::string(table->name());
+    }
+  }
+  return {};
+}
+
+Result<Dataset> read_csv(const std::filesystem::path& path) {
+  DatasetHeader header;
+  header.family = "recorded";
+  header.config_schema = triton_gemm_schema();
+  header.fingerprint = h200_fingerprint();
+  Result<Dataset> triton = import_csv(path, header);
+  if (triton && triton->size() > 0) {
+    return triton;
+  }
+  header.config_schema = ConfigSchema{};
+  header.fingerprint = Fingerprint{};
+  header.fingerprint.device = concat("unknown device of ", path.filename().string());
+  return import_csv(path, header);
+}
+
+std::uint64_t pair_id(const Dataset::Row& row) {
+  return (std::uint64_t{row.problem} << 32U) | row.config;
+}
+
+}  // namespace
+
+Result<RecordedTable> recorded_table(const Dataset& dataset) {
+  const DatasetHeader& header = dataset.header();
+  RecordedTable table;
+  table.schema = header.config_schema;
+  table.problem_type = header.problem_type;
+  table.fingerprint = header.fingerprint;
+  table.feature_table = feature_table_for(table.problem_type, table.schema);
+  if (!header.space_text.empty()) {
+    FORETUNE_TRY(table.space, SpaceDefinition::parse(header.space_text));
+  } else if (table.schema == triton_gemm_schema()) {
+    table.space = triton_gemm_space();
+  }
+  std::unordered_set<std::uint64_t> remeasured;
+  for (const Dataset::Row& row : dataset.rows()) {
+    if ((row.flags & kFlagReference) != 0 && row.outcome == Outcome::kOk) {
+      remeasured.insert(pair_id(row));
+    }
+  }
+  const std::uint64_t schema_id = table.schema.id();
+  table.rows.reserve(dataset.size());
+  for (const Dataset::Row& row : dataset.rows()) {
+    const Config& config = dataset.configs()[row.config];
+    const bool replaced = (row.flags & kFlagReference) == 0 && remeasured.contains(pair_id(row));
+    // Baselines (a vendor's library) are no configs of the schema.
+    if (replaced || config.schema != schema_id) {
+      continue;
+    }
+    const RecordedOutcome outcome = recorded_outcome(row.outcome);
+    const bool failed = outcome == RecordedOutcome::kRefused || outcome == RecordedOutcome::kFailed;
+    table.rows.push_back({dataset.problems()[row.problem], config, static_cast<double>(row.time_ns),
+                          static_cast<double>(row.spread), outcome,
+                          failed ? concat(to_string(row.outcome), row.reason == 0 ? "" : ": ",
+                                          dataset.reason(row.reason))
+                                 : std::string()});
+  }
+  return table;
+}
+
+Result<RecordedTable> load_recorded_table(const std::filesystem::path& path) {
+  FORETUNE_TRY(const ExchangeFormat format, detect_format(path));
+  FORETUNE_TRY(const Dataset dataset,
+               format == ExchangeFormat::kCsv ? read_csv(path) : import_dataset(path, format));
+  FORETUNE_TRY(RecordedTable table, recorded_table(dataset));
+  table.source = path.filename().string();
+  return table;
+}
+
+}  // namespace foretune

@@ -1,0 +1,337 @@
+#include "foretune/families/null/null.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/hash.h"
+#include "foretune/base/rng.h"
+#include "foretune/base/text.h"
+#include "foretune/problem/gemm.h"
+#include "foretune/space/parametric_space.h"
+
+namespace foretune {
+namespace {
+
+constexpr std::size_t kBlockM = 0;
+constexpr std::size_t kBlockN = 1;
+constexpr std::size_t kBlockK = 2;
+constexpr std::size_t kUnroll = 3;
+constexpr std::size_t kOutputs = 64;
+
+SpaceDefinition null_space() {
+  SpaceDefinition definition;
+  definition.schema.name = "null";
+  definition.schema.parameters = {
+      {"block_m", {}}, {"block_n", {}}, {"block_k", {}}, {"unroll", {}}};
+  definition.problem_type = ProblemType::kGemm;
+  definition.domains = {
+      {8, 16, 32, 64, 128, 256}, {8, 16, 32, 64, 128, 256}, {16, 32, 64, 128}, {1, 2, 4, 8}};
+  definition.constraints = {
+      {"block_m * block_n <= 16384", "the accumulators do not fit"},
+      {"4 * unroll <= block_k", "fewer than four steps would be left in the inner loop"},
+      {"block_m < 2 * max(m, 8)", "the block is at least twice as high as the matrix"},
+      {"block_n < 2 * max(n, 8)", "the block is at least twice as wide as the matrix"},
+  };
+  return definition;
+}
+
+// Times by formula belong to no machine. The values give features something to divide by.
+Fingerprint null_fingerprint() {
+  Fingerprint fingerprint;
+  fingerprint.device = "null (times by formula)";
+  fingerprint.isa = "none";
+  fingerprint.hardware.set(HardwareValue::kCores, 1);
+  fingerprint.hardware.set(HardwareValue::kL1Bytes, 32768);
+  fingerprint.hardware.set(HardwareValue::kL2Bytes, 1048576);
+  fingerprint.hardware.set(HardwareValue::kFmaPeakGflops, 100);
+  fingerprint.hardware.set(HardwareValue::kBandwidthGbs, 10);
+  return fingerprint;
+}
+
+// The middle of the quadratic: larger problems want larger blocks.
+double best_log2(double size, double low, double high) {
+  return std::clamp(2 + 0.45 * std::log2(size), low, high);
+}
+
+std::uint64_t pair_hash(std::uint64_t seed, const Problem& problem, const Config& config) {
+  return hash_combine(hash_combine(mix64(seed), problem.hash()), config.hash());
+}
+
+double share_of(std::uint64_t hash) { return static_cast<double>(hash >> 11U) * 0x1.0p-53; }
+
+// The real buffer that faulty kernels get wrong.
+class NullData final : public ProblemData {
+ public:
+  explicit NullData(std::uint64_t seed) {
+    Rng rng(seed);
+    for (double& value : expected) {
+      value = rng.normal();
+    }
+    output.fill(0);
+  }
+  void poison() override { output.fill(std::numeric_limits<double>::quiet_NaN()); }
+  Support verify() override {
+    for (std::size_t i = 0; i < kOutputs; ++i) {
+      if (output[i] != expected[i]) {  // also for NaN
+        return Support::no("output ", i, " is ", output[i], " instead of ", expected[i]);
+      }
+    }
+    return Support::yes();
+  }
+  std::int64_t bytes() const override {
+    return static_cast<std::int64_t>(2 * kOutputs * sizeof(double));
+  }
+
+  std::array<double, kOutputs> expected{};
+  std::array<double, kOutputs> output{};
+};
+
+enum class Where : std::uint8_t { kPrepare, kBind, kRun };
+
+struct Behaviour {
+  NullFault fault = NullFault::kNone;
+  Where where = Where::kRun;  // of a crash or hang
+  bool segfault = false;      // instead of abort()
+};
+
+Behaviour behaviour(const NullParameters& parameters, const Problem& problem,
+                    const Config& config) {
+  Behaviour result;
+  result.fault = null_fault(parameters, problem, config);
+  const std::uint64_t hash = pair_hash(parameters.seed + 1, problem, config);
+  // Half of the crashes and hangs happen where most of a kernel's time is spent.
+  constexpr std::array<Where, 4> kPlaces{Where::kPrepare, Where::kBind, Where::kRun, Where::kRun};
+  result.where = kPlaces[hash % kPlaces.size()];
+  result.segfault = ((hash >> 8U) & 1U) != 0;
+  return result;
+}
+
+void misbehave(const Behaviour& behaviour, Where where) {
+  if (behaviour.where != where) {
+    return;
+  }
+  if (behaviour.fault == NullFault::kCrash) {
+    if (behaviour.segfault) {
+      // The default action, also where a sanitizer has put a handler of its own.
+      std::signal(SIGSEGV, SIG_DFL);
+      std::raise(SIGSEGV);
+    }
+    std::abort();
+  }
+  if (behaviour.fault == NullFault::kHang) {
+    for (;;) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+  }
+}
+
+class NullRun final : public Run {
+ public:
+  NullRun(const NullParameters& parameters, const Behaviour& behaviour, double time_ns,
+          std::uint64_t noise_seed, NullData& data)
+      : parameters_(parameters),
+        behaviour_(behaviour),
+        time_ns_(time_ns),
+        rng_(noise_seed),
+        data_(data) {}
+
+  void run() override {
+    misbehave(behaviour_, Where::kRun);
+    data_.output = data_.expected;
+    if (behaviour_.fault == NullFault::kWrong) {
+      data_.output[kOutputs / 2] += 1;
+    }
+    if (parameters_.real_time) {
+      const auto end = std::chrono::steady_clock::now() +
+                       std::chrono::nanoseconds(static_cast<std::int64_t>(noisy_ns()));
+      while (std::chrono::steady_clock::now() < end) {
+      }
+    }
+  }
+  double simulated_ns() override { return parameters_.real_time ? -1 : noisy_ns(); }
+
+ private:
+  // Noise only ever delays, as on a real machine: the minimum of many runs is the formula.
+  double noisy_ns() { return time_ns_ * std::exp(parameters_.noise * std::abs(rng_.normal())); }
+
+  NullParameters parameters_;
+  Behaviour behaviour_;
+  double time_ns_;
+  Rng rng_;
+  NullData& data_;
+};
+
+class NullArtifact final : public Artifact {
+ public:
+  NullArtifact(const NullParameters& parameters, Config config)
+      : parameters_(parameters), config_(std::move(config)) {}
+  Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
+    const Behaviour how = behaviour(parameters_, problem, config_);
+    misbehave(how, Where::kBind);
+    return std::unique_ptr<Run>(std::make_unique<NullRun>(
+        parameters_, how, null_time_ns(problem, config_),
+        pair_hash(parameters_.seed + 2, problem, config_), static_cast<NullData&>(data)));
+  }
+
+ private:
+  NullParameters parameters_;
+  Config config_;
+};
+
+class NullFamily final : public Family {
+ public:
+  NullFamily(const NullParameters& parameters, std::shared_ptr<const CompiledSpace> space)
+      : parameters_(parameters) {
+    info_.name = "null";
+    info_.description = "times by formula, faults on request: for tests without hardware";
+    info_.problem_type = ProblemType::kGemm;
+    info_.config_schema = space->definition().schema;
+    info_.space = std::move(space);
+    info_.fingerprint = null_fingerprint();
+    info_.feature_table = "gemm-null";
+    info_.needs_worker = parameters.crash > 0 || parameters.hang > 0;
+    info_.simulated = !parameters.real_time;
+  }
+
+  const FamilyInfo& info() const override { return info_; }
+  Support supports(const Problem& problem) const override {
+    return problem.type() == ProblemType::kGemm
+               ? Support::yes()
+               : Support::no("null knows gemm problems, not ", problem.schema().name);
+  }
+  Result<std::unique_ptr<Space>> space(const Problem& problem) const override {
+    FORETUNE_TRY(std::unique_ptr<ParametricSpace> bound,
+                 ParametricSpace::bind(info_.space, problem, info_.fingerprint.hardware));
+    return std::unique_ptr<Space>(std::move(bound));
+  }
+  // A fault may be one of preparing, and that depends on the problem too.
+  std::string artifact_key(const Problem& problem, const Config& config) const override {
+    return concat(problem.text(), "|", to_text(info_.config_schema, config));
+  }
+  Result<std::unique_ptr<Artifact>> prepare(const Problem& problem,
+                                            const Config& config) const override {
+    const Behaviour how = behaviour(parameters_, problem, config);
+    misbehave(how, Where::kPrepare);
+    if (how.fault == NullFault::kPrepareFail) {
+      return fail(ErrorCode::kInvalidArgument, "this config was asked to fail to prepare");
+    }
+    return std::unique_ptr<Artifact>(std::make_unique<NullArtifact>(parameters_, config));
+  }
+  Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
+                                                 std::uint64_t seed) const override {
+    return std::unique_ptr<ProblemData>(
+        std::make_unique<NullData>(hash_combine(seed, problem.hash())));
+  }
+
+ private:
+  NullParameters parameters_;
+  FamilyInfo info_;
+};
+
+Status set_share(double& target, std::string_view key, std::string_view value) {
+  const std::optional<double> number = parse_double(value);
+  if (!number || !(*number >= 0 && *number <= 1)) {
+    return fail(ErrorCode::kInvalidArgument, "family option ", key,
+                " of null wants a number from 0 to 1, not '", value, "'");
+  }
+  target = *number;
+  return {};
+}
+
+}  // namespace
+
+Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
+  NullParameters parameters;
+  const std::vector<std::pair<std::string, double*>> shares{
+      {"noise", &parameters.noise},
+      {"crash", &parameters.crash},
+      {"hang", &parameters.hang},
+      {"wrong", &parameters.wrong},
+      {"prepare_fail", &parameters.prepare_fail}};
+  for (const auto& [key, value] : options.parameters) {
+    const auto share = std::find_if(shares.begin(), shares.end(),
+                                    [&key = key](const auto& entry) { return entry.first == key; });
+    if (share != shares.end()) {
+      FORETUNE_TRY_STATUS(set_share(*share->second, key, value));
+    } else if (key == "seed") {
+      const std::optional<std::uint64_t> seed = parse_uint(value);
+      if (!seed) {
+        return fail(ErrorCode::kInvalidArgument, "family option seed of null wants a number, not '",
+                    value, "'");
+      }
+      parameters.seed = *seed;
+    } else if (key == "real_time") {
+      if (value != "0" && value != "1") {
+        return fail(ErrorCode::kInvalidArgument,
+                    "family option real_time of null wants 0 or 1, not '", value, "'");
+      }
+      parameters.real_time = value == "1";
+    } else {
+      return fail(ErrorCode::kInvalidArgument, "null has no option '", key,
+                  "'; it has seed, noise, crash, hang, wrong, prepare_fail, real_time");
+    }
+  }
+  if (parameters.crash + parameters.hang + parameters.wrong + parameters.prepare_fail > 1) {
+    return fail(ErrorCode::kInvalidArgument, "the faults of null add up to more than 1");
+  }
+  return parameters;
+}
+
+NullFault null_fault(const NullParameters& parameters, const Problem& problem,
+                     const Config& config) {
+  double rest = share_of(pair_hash(parameters.seed, problem, config));
+  const std::array<std::pair<NullFault, double>, 4> faults{
+      {{NullFault::kCrash, parameters.crash},
+       {NullFault::kHang, parameters.hang},
+       {NullFault::kWrong, parameters.wrong},
+       {NullFault::kPrepareFail, parameters.prepare_fail}}};
+  for (const auto& [fault, share] : faults) {
+    if (rest < share) {
+      return fault;
+    }
+    rest -= share;
+  }
+  return NullFault::kNone;
+}
+
+double null_time_ns(const Problem& problem, const Config& config) {
+  constexpr double kLaunchNs = 1000;
+  constexpr double kFlopsPerNs = 50;
+  const auto field = [&](GemmField which) {
+    return static_cast<double>(problem.field(static_cast<std::size_t>(which)));
+  };
+  const auto log2_of = [&](std::size_t parameter) {
+    return std::log2(static_cast<double>(std::max(1, config.words[parameter])));
+  };
+  const double m = field(GemmField::kM);
+  const double n = field(GemmField::kN);
+  const double k = field(GemmField::kK);
+  const double flops = 2 * m * n * k * field(GemmField::kBatch);
+  const double off_m = log2_of(kBlockM) - best_log2(m, 3, 8);
+  const double off_n = log2_of(kBlockN) - best_log2(n, 3, 8);
+  const double off_k = log2_of(kBlockK) - best_log2(k, 4, 7);
+  // Deep problems like long inner loops.
+  const double off_unroll = log2_of(kUnroll) - std::clamp(0.3 * std::log2(k), 0.0, 3.0);
+  const double slowdown = 1 + 0.20 * off_m * off_m + 0.15 * off_n * off_n + 0.08 * off_k * off_k +
+                          0.05 * off_unroll * off_unroll + 0.04 * std::abs(off_m * off_n);
+  return (kLaunchNs + flops / kFlopsPerNs) * slowdown;
+}
+
+Result<std::unique_ptr<Family>> make_null(const FamilyOptions& options) {
+  FORETUNE_TRY(const NullParameters parameters, parse_null_parameters(options));
+  FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, CompiledSpace::create(null_space()));
+  return std::unique_ptr<Family>(std::make_unique<NullFamily>(parameters, std::move(space)));
+}
+
+Support null_available(const FamilyOptions&) { return Support::yes(); }
+
+}  // namespace foretune

@@ -1,0 +1,47 @@
+// The family without hardware: GEMM problems whose times follow a formula with a known optimum, and
+// whose kernels crash, hang, fail to prepare or compute a wrong result as often as asked. The
+// faults are real (the process aborts, a run never returns), so that everything above is tested
+// with what it will meet. Which config of which problem is faulty depends only on the seed.
+//
+//   FamilyOptions options;
+//   options.parameters = {{"noise", "0.02"}, {"crash", "0.01"}};
+//   FORETUNE_TRY(auto family, make_null(options));
+//
+// Parameters: seed; noise (standard deviation of the log of a time); crash, hang, wrong,
+// prepare_fail (share of all configs); real_time=1 makes a run take the formula's time on the
+// clock instead of saying it.
+// Thread safety: as every Family.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "foretune/base/result.h"
+#include "foretune/family/family.h"
+
+namespace foretune {
+
+struct NullParameters {
+  std::uint64_t seed = 1;
+  double noise = 0.02;
+  double crash = 0;
+  double hang = 0;
+  double wrong = 0;
+  double prepare_fail = 0;
+  bool real_time = false;
+};
+// Errors: kInvalidArgument for an unknown key, a share outside [0, 1], or shares above 1 in all.
+Result<NullParameters> parse_null_parameters(const FamilyOptions& options);
+
+enum class NullFault : std::uint8_t { kNone, kCrash, kHang, kWrong, kPrepareFail };
+// What is wrong with this config of this problem.
+[[nodiscard]] NullFault null_fault(const NullParameters& parameters, const Problem& problem,
+                                   const Config& config);
+// The time without noise: a base that grows with the problem, times one plus a quadratic in the
+// logarithms of the parameters, whose minimum depends on the problem.
+[[nodiscard]] double null_time_ns(const Problem& problem, const Config& config);
+
+Result<std::unique_ptr<Family>> make_null(const FamilyOptions& options);
+Support null_available(const FamilyOptions& options);
+
+}  // namespace foretune

@@ -1,0 +1,63 @@
+// The family that replays measurements: kernels that cannot run here (another GPU, a public data
+// set) are searched, trained on and validated on like live ones. It is given a table in memory and
+// knows no file format.
+//
+//   RecordedTable table{.schema = triton_gemm_schema(), .fingerprint = h200_fingerprint()};
+//   table.rows.push_back({problem, config, 5574.0});
+//   FORETUNE_TRY(auto family, make_recorded(std::move(table)));
+//
+// The space of a problem is what was recorded for it; a problem that is not in the table is
+// refused. What would be legal for others is declared (FamilyInfo::space), for models.
+// Thread safety: as every Family. Cost: a row takes about 100 bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/family/family.h"
+
+namespace foretune {
+
+// What became of a recorded config.
+enum class RecordedOutcome : std::uint8_t {
+  kOk,
+  kBound,    // time_ns is a lower bound
+  kRefused,  // not supported there
+  kFailed,   // crashed, hung, wrong or not prepared there
+};
+
+struct RecordedRow {
+  Problem problem;
+  Config config;
+  double time_ns = 0;
+  double spread = 0;
+  RecordedOutcome outcome = RecordedOutcome::kOk;
+  std::string reason;  // of kRefused and kFailed
+};
+
+struct RecordedTable {
+  ConfigSchema schema;
+  ProblemType problem_type = ProblemType::kGemm;
+  // What is legal for any problem; nothing: only the schema is declared.
+  std::optional<SpaceDefinition> space;
+  Fingerprint fingerprint;    // of the device measured on
+  std::string feature_table;  // may be empty: none fits
+  std::string source;         // for descriptions: the file's name
+  // Several rows of one (problem, config): ok beats bounds beats failures; among several ok ones
+  // the median time counts, among bounds the largest.
+  std::vector<RecordedRow> rows;
+};
+
+// Errors: kInvalidArgument for an empty table or one without parameters, kMismatch for a row of
+// another problem type or schema, or with a time that is not positive.
+Result<std::unique_ptr<Family>> make_recorded(RecordedTable table);
+
+// The problems of a recorded family, in the order of their first rows; empty for any other family.
+std::span<const Problem> recorded_problems(const Family& family);
+
+}  // namespace foretune

@@ -1,0 +1,108 @@
+// A family: interchangeable kernels for one operation on one kind of device. Measuring walks
+//
+//   space(problem) -> config -> artifact_key -> prepare (once per key) -> bind(problem data)
+//   -> run -> verify
+//
+// A template kernel has nothing to prepare, a Triton kernel is compiled once per config, a jitted
+// one once per (problem, config) pair. Whatever may crash or hang is called in a worker process
+// only. A family whose times come from elsewhere (recorded, simulated) overrides
+// Run::simulated_ns.
+// Thread safety: Family const members may be called from several threads; the rest belongs to one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/base/rng.h"
+#include "foretune/hardware/hardware.h"
+#include "foretune/problem/problem.h"
+#include "foretune/space/config.h"
+#include "foretune/space/parametric_space.h"
+#include "foretune/space/space.h"
+
+namespace foretune {
+
+struct FamilyInfo {
+  std::string name;         // "cpu-gemm"
+  std::string description;  // one sentence
+  ProblemType problem_type = ProblemType::kGemm;
+  ConfigSchema config_schema;
+  // The space as data, when it is parametric: stored in data sets and models. Else nullptr.
+  std::shared_ptr<const CompiledSpace> space;
+  Fingerprint fingerprint;   // of the device it runs on
+  std::string feature_table; // default table of this family: "gemm-cpu"
+  bool needs_worker = true;  // false: cannot crash or hang, may be measured in the process
+  int max_threads = 1;
+  bool simulated = false;    // nothing is executed: times come from elsewhere and cost none
+};
+
+// One way to run one problem with one config.
+class Run {
+ public:
+  virtual ~Run() = default;
+  // The timed call. Must be callable again and again, and write the whole output each time.
+  virtual void run() = 0;
+  // Nanoseconds of one run for families that do not execute anything: the protocol then takes this
+  // instead of the clock. Negative: use the clock.
+  virtual double simulated_ns() { return -1; }
+  // Whether simulated_ns is only a lower bound (a replayed measurement that was stopped early).
+  virtual bool simulated_is_bound() { return false; }
+  // The spread that was stored with simulated_ns, when that is not a fresh sample of each window.
+  virtual double simulated_spread() { return 0; }
+};
+
+// Inputs, output and reference of one problem.
+class ProblemData {
+ public:
+  virtual ~ProblemData() = default;
+  // Fills the output with a pattern that no correct run leaves behind.
+  virtual void poison() = 0;
+  // Compares the output with the reference (computed once, kept): no when it is wrong, with where.
+  virtual Support verify() = 0;
+  // Bytes of all buffers: what a cold-cache run has to evict, and a limit has to count.
+  virtual std::int64_t bytes() const = 0;
+};
+
+class Artifact {
+ public:
+  virtual ~Artifact() = default;
+  virtual Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) = 0;
+};
+
+class Family {
+ public:
+  virtual ~Family() = default;
+  virtual const FamilyInfo& info() const = 0;
+  // Whether the family knows this problem at all.
+  virtual Support supports(const Problem& problem) const = 0;
+  virtual Result<std::unique_ptr<Space>> space(const Problem& problem) const = 0;
+  // Configs with the same key share one prepared artifact.
+  virtual std::string artifact_key(const Problem& problem, const Config& config) const = 0;
+  virtual Result<std::unique_ptr<Artifact>> prepare(const Problem& problem,
+                                                    const Config& config) const = 0;
+  // Random inputs from `seed`, output allocated.
+  virtual Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
+                                                         std::uint64_t seed) const = 0;
+};
+
+// What a family needs to exist: everything it may read is passed in.
+struct FamilyOptions {
+  Fingerprint fingerprint;                // of this machine
+  std::string data_path;                  // `recorded`: the data set it replays
+  std::vector<std::pair<std::string, std::string>> parameters;  // `--family-option key=value`
+};
+
+struct FamilyEntry {
+  std::string_view name;
+  std::string_view description;
+  // Why it cannot run here; checked before create.
+  Support (*available)(const FamilyOptions& options);
+  Result<std::unique_ptr<Family>> (*create)(const FamilyOptions& options);
+};
+
+}  // namespace foretune
