@@ -1,0 +1,354 @@
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "foretune/measure/cache_evictor.h"
+#include "foretune/measure/measure.h"
+#include "foretune/measure/timing.h"
+
+namespace foretune {
+namespace {
+
+// Prepared artifacts kept for other problems: enough for every config of a large Triton space.
+constexpr std::size_t kMaxArtifacts = 1024;
+// How often the system is asked for load and clock: asking takes longer than a short kernel.
+constexpr std::int64_t kConditionsPeriodNs = 1'000'000'000;
+// Own threads may keep their cores busy; half a thread more is somebody else.
+constexpr double kForeignLoad = 0.5;
+constexpr double kThrottledShare = 0.9;
+constexpr std::string_view kRecordedBound = "recorded as a lower bound";
+
+Outcome outcome_of(const Error& error) {
+  return error.code == ErrorCode::kUnsupported ? Outcome::kUnsupported : Outcome::kPrepareFailed;
+}
+
+class LocalMeasurer final : public Measurer {
+ public:
+  LocalMeasurer(std::shared_ptr<const Family> family, const Protocol& protocol, Context context,
+                const MeasureHooks& hooks)
+      : family_(std::move(family)),
+        protocol_(protocol),
+        context_(std::move(context)),
+        hooks_(hooks) {
+    context_.cache = protocol_.cache;
+    if (!hooks_.now_ns) {
+      hooks_.now_ns = [] {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(
+                   std::chrono::steady_clock::now().time_since_epoch())
+            .count();
+      };
+    }
+    if (!hooks_.read_load) {
+      hooks_.read_load = [] { return read_cpu_load(); };
+    }
+  }
+
+  Measurement measure(const Request& request) override;
+  std::vector<Measurement> compare(const Problem& problem, std::span<const Config> configs,
+                                   int rounds) override;
+  const Context& context() const override { return context_; }
+
+ private:
+  // What the current problem needs, made once.
+  struct Current {
+    Problem problem;
+    std::unique_ptr<Space> space;
+    std::unique_ptr<ProblemData> data;
+    Error error;  // why there is no data
+    Outcome outcome = Outcome::kOk;
+  };
+  // A run, and the artifact that it may refer to even when the cache has dropped it.
+  struct Bound {
+    std::shared_ptr<Artifact> artifact;
+    std::unique_ptr<Run> run;
+  };
+  // One config of a comparison.
+  struct Contestant {
+    Bound bound;
+    std::optional<RunTimer> timer;
+    std::vector<double> windows_ns;
+  };
+
+  void announce(std::size_t index, Stage stage) {
+    stage_ = stage;
+    if (hooks_.on_stage) {
+      hooks_.on_stage(index, stage);
+    }
+  }
+  Measurement blank(const Problem& problem, const Config& config) const;
+  void refuse(Measurement& measurement, Outcome outcome, Stage stage, std::string reason) const;
+  void enter(const Problem& problem);
+  Bound make_run(std::size_t index, Measurement& measurement);
+  bool verified(std::size_t index, Measurement& measurement);
+  Result<std::shared_ptr<Artifact>> artifact(const Problem& problem, const Config& config);
+  void finish(Measurement& measurement, const std::vector<double>& windows_ns,
+              double known_spread) const;
+  std::uint8_t conditions();
+  void measure_into(const Request& request, Measurement& measurement);
+  void enter_contest(std::size_t index, Contestant& contestant, Measurement& measurement);
+
+  std::shared_ptr<const Family> family_;
+  Protocol protocol_;
+  Context context_;
+  MeasureHooks hooks_;
+  std::optional<Current> current_;
+  std::unordered_map<std::string, std::shared_ptr<Artifact>> artifacts_;
+  std::deque<std::string> artifact_order_;
+  std::unique_ptr<CacheEvictor> evictor_;
+  std::function<void()> evict_;
+  Stage stage_ = Stage::kNone;
+  std::optional<std::int64_t> conditions_read_ns_;
+  std::uint8_t conditions_ = 0;
+};
+
+Measurement LocalMeasurer::blank(const Problem& problem, const Config& config) const {
+  return Measurement{.problem = problem,
+                     .config = config,
+                     .context = context_,
+                     .reason = {},
+                     .metrics = {},
+                     .samples_ns = {}};
+}
+
+void LocalMeasurer::refuse(Measurement& measurement, Outcome outcome, Stage stage,
+                           std::string reason) const {
+  measurement.outcome = outcome;
+  measurement.stage = stage;
+  measurement.reason = std::move(reason);
+  measurement.metrics.clear();
+  measurement.samples_ns.clear();
+}
+
+// Load and clock of the last second, as flags.
+std::uint8_t LocalMeasurer::conditions() {
+  if (family_->info().simulated) {
+    return 0;
+  }
+  const std::int64_t now_ns = hooks_.now_ns();
+  if (conditions_read_ns_ && now_ns - *conditions_read_ns_ < kConditionsPeriodNs) {
+    return conditions_;
+  }
+  conditions_read_ns_ = now_ns;
+  const CpuLoad load = hooks_.read_load();
+  conditions_ = 0;
+  if (load.load_average > std::max(1, context_.threads) + kForeignLoad) {
+    conditions_ |= kFlagLoaded;
+  }
+  const double usual_mhz = family_->info().fingerprint.hardware.get(HardwareValue::kClockMhz);
+  if (load.frequency_mhz > 0 && load.frequency_mhz < kThrottledShare * usual_mhz) {
+    conditions_ |= kFlagThrottled;
+  }
+  return conditions_;
+}
+
+// Makes `problem` the current one: its space, inputs and (on first use) reference.
+void LocalMeasurer::enter(const Problem& problem) {
+  if (current_ && current_->problem == problem) {
+    return;
+  }
+  // The old data goes first: two problems need not fit into memory together.
+  current_.reset();
+  Current next{problem, nullptr, nullptr, {}, Outcome::kOk};
+  const Support support = family_->supports(problem);
+  if (!support) {
+    next.outcome = Outcome::kUnsupported;
+    next.error = Error{ErrorCode::kUnsupported, support.reason()};
+    current_ = std::move(next);
+    return;
+  }
+  auto space = family_->space(problem);
+  auto data = space ? family_->make_data(problem, protocol_.data_seed)
+                    : Result<std::unique_ptr<ProblemData>>(tl::unexpected<Error>(space.error()));
+  if (!data) {
+    next.outcome = outcome_of(data.error());
+    next.error = data.error();
+  } else {
+    next.space = *std::move(space);
+    next.data = *std::move(data);
+  }
+  current_ = std::move(next);
+}
+
+Result<std::shared_ptr<Artifact>> LocalMeasurer::artifact(const Problem& problem,
+                                                          const Config& config) {
+  const std::string key = family_->artifact_key(problem, config);
+  const auto found = artifacts_.find(key);
+  if (found != artifacts_.end()) {
+    return found->second;
+  }
+  FORETUNE_TRY(std::unique_ptr<Artifact> made, family_->prepare(problem, config));
+  if (artifacts_.size() >= kMaxArtifacts) {
+    artifacts_.erase(artifact_order_.front());
+    artifact_order_.pop_front();
+  }
+  artifact_order_.push_back(key);
+  return artifacts_.emplace(key, std::move(made)).first->second;
+}
+
+// Everything before the first run; no run when the measurement has found its end.
+LocalMeasurer::Bound LocalMeasurer::make_run(std::size_t index, Measurement& measurement) {
+  announce(index, Stage::kPrepare);
+  enter(measurement.problem);
+  if (hooks_.on_data_ready) {
+    hooks_.on_data_ready();
+  }
+  if (!current_->data) {
+    refuse(measurement, current_->outcome, Stage::kPrepare, current_->error.message);
+    return {};
+  }
+  const Support legal = current_->space->why_not(measurement.config);
+  if (!legal) {
+    refuse(measurement, Outcome::kUnsupported, Stage::kNone, legal.reason());
+    return {};
+  }
+  Result<std::shared_ptr<Artifact>> prepared = artifact(measurement.problem, measurement.config);
+  if (!prepared) {
+    refuse(measurement, outcome_of(prepared.error()), Stage::kPrepare, prepared.error().message);
+    return {};
+  }
+  announce(index, Stage::kBind);
+  Result<std::unique_ptr<Run>> run = (*prepared)->bind(measurement.problem, *current_->data);
+  if (!run) {
+    refuse(measurement, outcome_of(run.error()), Stage::kBind, run.error().message);
+    return {};
+  }
+  if (protocol_.cache == CacheState::kCold && !evictor_ && !family_->info().simulated) {
+    evictor_ = std::make_unique<CacheEvictor>(eviction_bytes(family_->info().fingerprint.hardware));
+    evict_ = [this] { evictor_->evict(); };
+  }
+  return {*std::move(prepared), *std::move(run)};
+}
+
+bool LocalMeasurer::verified(std::size_t index, Measurement& measurement) {
+  if (!protocol_.verify) {
+    return true;
+  }
+  announce(index, Stage::kVerify);
+  const Support correct = current_->data->verify();
+  if (!correct) {
+    refuse(measurement, Outcome::kWrongResult, Stage::kVerify, correct.reason());
+    return false;
+  }
+  return true;
+}
+
+void LocalMeasurer::finish(Measurement& measurement, const std::vector<double>& windows_ns,
+                           double known_spread) const {
+  measurement.metrics = timing_metrics(windows_ns, known_spread);
+  if (protocol_.keep_samples) {
+    measurement.samples_ns.assign(windows_ns.begin(), windows_ns.end());
+  }
+}
+
+void LocalMeasurer::measure_into(const Request& request, Measurement& measurement) {
+  const Bound bound = make_run(0, measurement);
+  if (!bound.run) {
+    return;
+  }
+  measurement.flags = conditions();
+  announce(0, Stage::kRun);
+  current_->data->poison();
+  const Timing timing =
+      time_run(*bound.run, protocol_, request.incumbent_ns, hooks_.now_ns, evict_);
+  if (!verified(0, measurement)) {
+    return;
+  }
+  if (timing.censored) {
+    measurement.outcome = Outcome::kCensored;
+    measurement.reason =
+        bound.run->simulated_is_bound()
+            ? std::string(kRecordedBound)
+            : concat("slower than ", protocol_.censor_factor, " times the best of the problem");
+    measurement.metrics = {
+        {MetricId::kTimeNs, timing.bound_ns, 0,
+         static_cast<std::uint32_t>(std::max<std::size_t>(1, timing.windows_ns.size()))}};
+    return;
+  }
+  finish(measurement, timing.windows_ns, timing.known_spread);
+}
+
+Measurement LocalMeasurer::measure(const Request& request) {
+  Measurement measurement = blank(request.problem, request.config);
+  try {
+    measure_into(request, measurement);
+  } catch (const std::bad_alloc&) {
+    current_.reset();
+    refuse(measurement, Outcome::kCrashed, stage_, "out of memory");
+  }
+  stage_ = Stage::kNone;
+  return measurement;
+}
+
+// One verified, warmed-up run; what fails here does not take part.
+void LocalMeasurer::enter_contest(std::size_t index, Contestant& contestant,
+                                  Measurement& measurement) {
+  contestant.bound = make_run(index, measurement);
+  if (!contestant.bound.run) {
+    return;
+  }
+  announce(index, Stage::kRun);
+  current_->data->poison();
+  contestant.timer.emplace(*contestant.bound.run, protocol_, hooks_.now_ns, evict_);
+  contestant.timer->warm_up();
+  // All contestants write the same output, so each is verified before the next one runs.
+  if (!verified(index, measurement)) {
+    contestant.timer.reset();
+  }
+}
+
+std::vector<Measurement> LocalMeasurer::compare(const Problem& problem,
+                                                std::span<const Config> configs, int rounds) {
+  std::vector<Measurement> measurements;
+  std::vector<Contestant> contestants(configs.size());
+  for (const Config& config : configs) {
+    measurements.push_back(blank(problem, config));
+  }
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    try {
+      enter_contest(i, contestants[i], measurements[i]);
+    } catch (const std::bad_alloc&) {
+      contestants[i].timer.reset();
+      refuse(measurements[i], Outcome::kCrashed, stage_, "out of memory");
+    }
+  }
+  for (int round = 0; round < std::max(1, rounds); ++round) {
+    for (std::size_t i = 0; i < contestants.size(); ++i) {
+      // Every round begins with another config, so that none always follows the same one.
+      const std::size_t turn = (i + static_cast<std::size_t>(round)) % contestants.size();
+      if (contestants[turn].timer) {
+        announce(turn, Stage::kRun);
+        contestants[turn].windows_ns.push_back(contestants[turn].timer->window());
+      }
+    }
+  }
+  for (std::size_t i = 0; i < contestants.size(); ++i) {
+    measurements[i].flags = static_cast<std::uint8_t>(conditions() | kFlagReference);
+    if (contestants[i].timer) {
+      finish(measurements[i], contestants[i].windows_ns,
+             contestants[i].timer->simulated() ? contestants[i].bound.run->simulated_spread() : 0);
+      if (contestants[i].bound.run->simulated_is_bound()) {
+        measurements[i].outcome = Outcome::kCensored;
+        measurements[i].reason = kRecordedBound;
+        measurements[i].metrics.resize(1);
+      }
+    }
+  }
+  stage_ = Stage::kNone;
+  return measurements;
+}
+
+}  // namespace
+
+std::unique_ptr<Measurer> make_local_measurer(std::shared_ptr<const Family> family,
+                                              const Protocol& protocol, const Context& context,
+                                              const MeasureHooks& hooks) {
+  return std::make_unique<LocalMeasurer>(std::move(family), protocol, context, hooks);
+}
+
+}  // namespace foretune

@@ -1,0 +1,95 @@
+// The timing protocol (docs/measuring.md): warm-up, windows of at least one millisecond, minimum,
+// median and spread kept; a config that is clearly slower than the best of its problem is stopped
+// early and recorded as censored; the output is poisoned before and verified after.
+// Thread safety: one Measurer belongs to one thread. Nothing here prints or exits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/dataset/measurement.h"
+#include "foretune/family/family.h"
+#include "foretune/hardware/cpu.h"
+
+namespace foretune {
+
+struct Protocol {
+  double window_ns = 1e6;  // a window holds as many runs as it takes to reach this
+  int windows = 5;         // at least this many, unless the config is stopped early
+  int max_windows = 15;    // more while the spread is above target_spread
+  double target_spread = 0.02;
+  double warmup_ns = 5e5;      // runs before the first window, at least one
+  double max_total_ns = 3e8;   // of one config; one complete run always happens
+  double censor_factor = 2.0;  // stop when clearly slower than this times the incumbent; 0: never
+  CacheState cache = CacheState::kWarm;
+  bool keep_samples = false;
+  bool verify = true;
+  double time_limit_s = 20;     // of one measurement in a worker, then it is killed
+  std::uint64_t data_seed = 1;  // inputs
+};
+
+// One thing to measure. Values below zero: no incumbent known.
+struct Request {
+  Problem problem;
+  Config config;
+  double incumbent_ns = -1;
+};
+
+// Where measurements come from: in this process, in a worker, or replayed.
+class Measurer {
+ public:
+  virtual ~Measurer() = default;
+  // Always an answer: what went wrong is its outcome.
+  virtual Measurement measure(const Request& request) = 0;
+  // Times the configs against each other, interleaved window by window, `rounds` rounds: for
+  // comparing a pick with the oracle's winner. One measurement per config, same order.
+  virtual std::vector<Measurement> compare(const Problem& problem, std::span<const Config> configs,
+                                           int rounds) = 0;
+  virtual const Context& context() const = 0;
+};
+
+// What a local measurer takes from its surroundings. Empty members mean the system's own.
+struct MeasureHooks {
+  std::function<std::int64_t()> now_ns;  // monotonic; empty: std::chrono::steady_clock
+  std::function<CpuLoad()> read_load;    // empty: read_cpu_load()
+  // Before each stage of the config at position `config` (0 unless comparing).
+  std::function<void(std::size_t config, Stage stage)> on_stage;
+  // Inputs of a new problem exist: from here on the time belongs to the config.
+  std::function<void()> on_data_ready;
+};
+
+// Measures in this process: for families that need no worker, and inside the worker itself.
+std::unique_ptr<Measurer> make_local_measurer(std::shared_ptr<const Family> family,
+                                              const Protocol& protocol, const Context& context,
+                                              const MeasureHooks& hooks = {});
+
+// Measures in a worker process, which is exec'ed (never forked from a process with state) and
+// replaced when it crashes or hangs. `worker_command` is the program and its first arguments, e.g.
+// {"/usr/bin/foretune", "worker"}; what else the worker needs goes through its standard input.
+// The first worker is started at once, so that a family that cannot be created is an error here.
+// A worker that cannot be replaced later yields kCrashed at Stage::kNone, which no config causes.
+// The worker dies with the thread that made the measurer.
+struct WorkerSetup {
+  std::vector<std::string> worker_command;
+  std::string family;
+  FamilyOptions family_options;
+};
+Result<std::unique_ptr<Measurer>> make_worker_measurer(const WorkerSetup& setup,
+                                                       const Protocol& protocol,
+                                                       const Context& context);
+
+// Creates a family by name; passed in, so that measure does not depend on the families.
+using FamilyFactory = std::function<Result<std::unique_ptr<Family>>(std::string_view name,
+                                                                    const FamilyOptions& options)>;
+// The worker's main loop: reads requests from `input`, answers on `output`, until end of file.
+// Returns the process's exit code. When `output` is standard output, whatever else the process
+// prints there goes to standard error instead, so that a chatty library cannot damage the answers.
+int run_worker(int input, int output, const FamilyFactory& factory);
+
+}  // namespace foretune

@@ -1,0 +1,305 @@
+#include "foretune/measure/timing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/rng.h"
+
+namespace foretune {
+namespace {
+
+// A clock that only moves when a run takes time, or is read.
+class FakeMachine {
+ public:
+  std::function<std::int64_t()> clock() {
+    return [this] {
+      now_ns_ += read_ns;
+      return now_ns_;
+    };
+  }
+  void pass(double ns) {
+    fraction_ += ns;
+    const auto whole = static_cast<std::int64_t>(fraction_);
+    now_ns_ += whole;
+    fraction_ -= static_cast<double>(whole);
+  }
+  [[nodiscard]] std::int64_t now_ns() const { return now_ns_; }
+  std::int64_t read_ns = 0;
+
+ private:
+  std::int64_t now_ns_ = 1000;
+  double fraction_ = 0;
+};
+
+// A run whose duration is asked for every time.
+class FakeRun final : public Run {
+ public:
+  FakeRun(FakeMachine& machine, std::function<double(int)> duration_ns)
+      : machine_(machine), duration_ns_(std::move(duration_ns)) {}
+  void run() override { machine_.pass(duration_ns_(runs++)); }
+  int runs = 0;
+
+ private:
+  FakeMachine& machine_;
+  std::function<double(int)> duration_ns_;
+};
+
+class SimulatedRun final : public Run {
+ public:
+  explicit SimulatedRun(std::vector<double> times_ns) : times_ns_(std::move(times_ns)) {}
+  void run() override { ++runs; }
+  double simulated_ns() override { return times_ns_[next_++ % times_ns_.size()]; }
+  bool simulated_is_bound() override { return is_bound; }
+  double simulated_spread() override { return spread; }
+  int runs = 0;
+  bool is_bound = false;
+  double spread = 0;
+
+ private:
+  std::vector<double> times_ns_;
+  std::size_t next_ = 0;
+};
+
+const std::function<void()> kNoEviction = [] { FAIL() << "evicted in a warm protocol"; };
+
+Timing time_fake(FakeMachine& machine, FakeRun& run, const Protocol& protocol, double incumbent) {
+  return time_run(run, protocol, incumbent, machine.clock(), kNoEviction);
+}
+
+TEST(Timing, ShortKernelCostsSixMilliseconds) {
+  FakeMachine machine;
+  machine.read_ns = 25;
+  FakeRun run(machine, [](int) { return 10'000; });
+  const std::int64_t begin_ns = machine.now_ns();
+  const Timing timing = time_fake(machine, run, Protocol{}, -1);
+  const auto total_ns = machine.now_ns() - begin_ns;
+  EXPECT_EQ(timing.windows_ns.size(), 5U);
+  EXPECT_FALSE(timing.censored);
+  for (const double window_ns : timing.windows_ns) {
+    EXPECT_NEAR(window_ns, 10'000, 20);
+  }
+  EXPECT_GE(total_ns, 5'500'000);
+  EXPECT_LE(total_ns, 6'000'000);
+}
+
+TEST(Timing, WindowsAreLongEnoughAlsoAfterSlowWarmUp) {
+  FakeMachine machine;
+  // The warm-up is 50 times slower: the first guess at the number of runs is far too small.
+  FakeRun run(machine, [](int i) { return i < 3 ? 200'000 : 4'000; });
+  const NowNs clock = machine.clock();
+  const Protocol protocol;
+  RunTimer timer(run, protocol, clock, kNoEviction);
+  timer.warm_up();
+  for (int i = 0; i < 5; ++i) {
+    const std::int64_t begin_ns = machine.now_ns();
+    EXPECT_NEAR(timer.window(), 4'000, 1);
+    EXPECT_GE(machine.now_ns() - begin_ns, 1'000'000);
+    EXPECT_LE(machine.now_ns() - begin_ns, 1'400'000);
+  }
+}
+
+TEST(Timing, WarmUpLastsAsAskedButAtLeastOneRun) {
+  FakeMachine machine;
+  FakeRun quick(machine, [](int) { return 1'000; });
+  const NowNs clock = machine.clock();
+  const Protocol protocol;
+  RunTimer quick_timer(quick, protocol, clock, kNoEviction);
+  quick_timer.warm_up();
+  EXPECT_EQ(quick.runs, 500);
+  FakeRun slow(machine, [](int) { return 7'000'000; });
+  RunTimer slow_timer(slow, protocol, clock, kNoEviction);
+  slow_timer.warm_up();
+  EXPECT_EQ(slow.runs, 1);
+}
+
+TEST(Timing, StopsAfterOneWindowWhenClearlySlower) {
+  FakeMachine machine;
+  FakeRun run(machine, [](int) { return 30'000; });
+  const std::int64_t begin_ns = machine.now_ns();
+  const Timing timing = time_fake(machine, run, Protocol{}, 10'000);
+  EXPECT_TRUE(timing.censored);
+  EXPECT_EQ(timing.windows_ns.size(), 1U);
+  EXPECT_LE(machine.now_ns() - begin_ns, 1'800'000);
+  EXPECT_GE(timing.bound_ns, 20'000);
+  EXPECT_LE(timing.bound_ns, 30'000);
+}
+
+TEST(Timing, NeverStopsWithoutIncumbentOrFactor) {
+  FakeMachine machine;
+  FakeRun run(machine, [](int) { return 30'000; });
+  EXPECT_FALSE(time_fake(machine, run, Protocol{}, -1).censored);
+  Protocol patient;
+  patient.censor_factor = 0;
+  EXPECT_FALSE(time_fake(machine, run, patient, 10).censored);
+}
+
+TEST(Timing, OnePreemptionDoesNotCensorAGoodConfig) {
+  Protocol protocol;
+  for (int victim = 0; victim < 400; victim += 7) {
+    FakeMachine machine;
+    FakeRun run(machine, [victim](int i) { return i == victim ? 4'000'000.0 : 10'000.0; });
+    EXPECT_FALSE(time_fake(machine, run, protocol, 10'000).censored) << victim;
+  }
+  // With one run a window, the warm-up run is the second opinion.
+  for (int victim = 0; victim < 3; ++victim) {
+    FakeMachine machine;
+    FakeRun run(machine, [victim](int i) { return i == victim ? 6'000'000.0 : 1'500'000.0; });
+    EXPECT_FALSE(time_fake(machine, run, protocol, 1'400'000).censored) << victim;
+  }
+}
+
+TEST(Timing, OneVeryLongRunDecidesAlone) {
+  FakeMachine machine;
+  FakeRun endless(machine, [](int) { return 100e6; });
+  const Timing timing = time_fake(machine, endless, Protocol{}, 1e6);
+  EXPECT_TRUE(timing.censored);
+  EXPECT_EQ(endless.runs, 1);
+  EXPECT_TRUE(timing.windows_ns.empty());
+  EXPECT_GE(timing.bound_ns, 2e6);
+  EXPECT_LE(timing.bound_ns, 100e6);
+  // 10 ms could still be a preempted run of the best config: a second one confirms.
+  FakeRun long_run(machine, [](int) { return 10e6; });
+  EXPECT_TRUE(time_fake(machine, long_run, Protocol{}, 1e6).censored);
+  EXPECT_EQ(long_run.runs, 2);
+}
+
+TEST(Timing, TotalTimeIsLimitedToOneCompleteRunAtLeast) {
+  FakeMachine machine;
+  FakeRun run(machine, [](int) { return 400e6; });
+  const Timing timing = time_fake(machine, run, Protocol{}, -1);
+  EXPECT_EQ(run.runs, 1);
+  EXPECT_THAT(timing.windows_ns, testing::ElementsAre(400e6));
+  FakeRun shorter(machine, [](int) { return 100e6; });
+  EXPECT_EQ(time_fake(machine, shorter, Protocol{}, -1).windows_ns.size(), 2U);
+  EXPECT_EQ(shorter.runs, 3);
+}
+
+TEST(Timing, NoisyContendersGetMoreWindowsOthersDoNot) {
+  const auto noisy = [](int i) { return i % 2 == 0 ? 1.0e6 : 1.5e6; };
+  FakeMachine machine;
+  FakeRun run(machine, noisy);
+  EXPECT_EQ(time_fake(machine, run, Protocol{}, -1).windows_ns.size(), 15U);
+  FakeRun contender(machine, noisy);
+  EXPECT_EQ(time_fake(machine, contender, Protocol{}, 0.95e6).windows_ns.size(), 15U);
+  FakeRun outsider(machine, noisy);
+  EXPECT_EQ(time_fake(machine, outsider, Protocol{}, 0.6e6).windows_ns.size(), 5U);
+}
+
+TEST(Timing, CensoringIsRightForRandomRuns) {
+  constexpr std::uint64_t kSeed = 20240611;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Rng rng(kSeed);
+  for (int i = 0; i < 400; ++i) {
+    const double true_ns = std::exp(5 + 10 * rng.uniform());
+    const double incumbent_ns = true_ns * std::exp(-3 + 4 * rng.uniform());
+    Rng noise = rng.split(static_cast<std::uint64_t>(i));
+    FakeMachine machine;
+    FakeRun run(machine, [&](int) { return true_ns * (1 + 0.1 * noise.uniform()); });
+    const Timing timing = time_fake(machine, run, Protocol{}, incumbent_ns);
+    if (timing.censored) {
+      // At most what the run really takes, at least what was promised.
+      EXPECT_LE(timing.bound_ns, true_ns * 1.1);
+      EXPECT_GE(timing.bound_ns, 2 * incumbent_ns);
+      EXPECT_GT(true_ns * 1.1, 2 * incumbent_ns);
+    } else {
+      EXPECT_LE(true_ns, 2 * incumbent_ns * 1.001);
+      EXPECT_NEAR(*std::min_element(timing.windows_ns.begin(), timing.windows_ns.end()), true_ns,
+                  0.12 * true_ns + 2);
+    }
+  }
+}
+
+TEST(Timing, ColdRunsAreEvictedOneByOne) {
+  FakeMachine machine;
+  bool cold = false;
+  int evictions = 0;
+  FakeRun run(machine, [&](int) {
+    const double duration_ns = cold ? 5'000 : 1'000;
+    cold = false;
+    return duration_ns;
+  });
+  const std::function<void()> evict = [&] {
+    machine.pass(30'000);
+    cold = true;
+    ++evictions;
+  };
+  Protocol protocol;
+  protocol.cache = CacheState::kCold;
+  const Timing timing = time_run(run, protocol, -1, machine.clock(), evict);
+  EXPECT_THAT(timing.windows_ns, testing::Each(testing::DoubleEq(5'000)));
+  EXPECT_EQ(timing.windows_ns.size(), 5U);
+  EXPECT_EQ(evictions, 5);
+  EXPECT_EQ(run.runs, 6);
+}
+
+TEST(Timing, ColdOutlierAtTheStartDoesNotCensor) {
+  Protocol protocol;
+  protocol.cache = CacheState::kCold;
+  for (int victim = 0; victim < 4; ++victim) {
+    FakeMachine machine;
+    FakeRun run(machine, [victim](int i) { return i == victim ? 4e6 : 5e3; });
+    EXPECT_FALSE(time_run(run, protocol, 5e3, machine.clock(), [] {}).censored) << victim;
+  }
+  FakeMachine machine;
+  FakeRun slow(machine, [](int) { return 20e3; });
+  EXPECT_TRUE(time_run(slow, protocol, 5e3, machine.clock(), [] {}).censored);
+  EXPECT_EQ(slow.runs, 4);
+}
+
+TEST(Timing, SimulatedTimesAreTakenInsteadOfTheClock) {
+  FakeMachine machine;
+  SimulatedRun run({100, 110, 120});
+  const std::int64_t before_ns = machine.now_ns();
+  const Timing timing = time_run(run, Protocol{}, -1, machine.clock(), kNoEviction);
+  EXPECT_EQ(run.runs, 1);
+  EXPECT_EQ(machine.now_ns(), before_ns);
+  EXPECT_GE(timing.windows_ns.size(), 5U);
+  EXPECT_DOUBLE_EQ(*std::min_element(timing.windows_ns.begin(), timing.windows_ns.end()), 100);
+  SimulatedRun slow({1000});
+  EXPECT_TRUE(time_run(slow, Protocol{}, 100, machine.clock(), kNoEviction).censored);
+}
+
+TEST(Timing, ReplayedBoundsStayBoundsAndSpreadsStaySpreads) {
+  FakeMachine machine;
+  SimulatedRun bound({1000});
+  bound.is_bound = true;
+  const Timing censored = time_run(bound, Protocol{}, -1, machine.clock(), kNoEviction);
+  EXPECT_TRUE(censored.censored);
+  EXPECT_DOUBLE_EQ(censored.bound_ns, 1000);
+  SimulatedRun known({1000});
+  known.spread = 0.03;
+  const Timing timing = time_run(known, Protocol{}, -1, machine.clock(), kNoEviction);
+  const std::vector<MetricValue> metrics = timing_metrics(timing.windows_ns, timing.known_spread);
+  ASSERT_EQ(metrics.size(), 2U);
+  EXPECT_DOUBLE_EQ(metrics[0].spread, 0.03);
+}
+
+TEST(Timing, AClockThatStandsStillDoesNotHang) {
+  FakeMachine machine;
+  FakeRun run(machine, [](int) { return 0; });
+  Protocol protocol;
+  protocol.window_ns = 1e4;
+  protocol.warmup_ns = 1e3;
+  EXPECT_EQ(time_fake(machine, run, protocol, -1).windows_ns.size(), 5U);
+}
+
+TEST(Timing, MetricsAreMinimumMedianAndSpread) {
+  const std::vector<MetricValue> metrics = timing_metrics({10, 12, 11, 30, 10.5});
+  ASSERT_EQ(metrics.size(), 2U);
+  EXPECT_EQ(metrics[0].metric, MetricId::kTimeNs);
+  EXPECT_DOUBLE_EQ(metrics[0].value, 10);
+  EXPECT_EQ(metrics[1].metric, MetricId::kMedianNs);
+  EXPECT_DOUBLE_EQ(metrics[1].value, 11);
+  EXPECT_NEAR(metrics[0].spread, (12 - 10.5) / 11, 1e-12);
+  EXPECT_EQ(metrics[0].samples, 5U);
+}
+
+}  // namespace
+}  // namespace foretune
