@@ -1,0 +1,138 @@
+// Best-scored first, with a share of random configs against what the model does not know.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "foretune/search/picking.h"
+
+namespace foretune {
+namespace {
+
+// How many configs are scored at a time; a larger space is scored in random portions.
+constexpr std::size_t kPoolSize = std::size_t{1} << 16U;
+constexpr std::align_val_t kWorkspaceAlignment{64};
+
+struct AlignedDelete {
+  void operator()(std::byte* bytes) const { ::operator delete[](bytes, kWorkspaceAlignment); }
+};
+using Workspace = std::unique_ptr<std::byte[], AlignedDelete>;  // NOLINT(modernize-avoid-c-arrays)
+
+class ModelStrategy final : public PickingStrategy {
+ public:
+  ModelStrategy(const Problem& problem, const Space& space, const StrategyOptions& options)
+      : PickingStrategy(space, options.sample_size),
+        problem_(problem),
+        scorer_(*options.scorer),
+        hardware_(options.hardware),
+        exploration_(options.exploration),
+        order_(space) {}
+
+  // Scores `configs` and sorts them, best first. Equal scores keep the order of the configs, so
+  // that the result does not depend on the order of drawing.
+  Status rank(std::vector<Config>& configs) const;
+
+ private:
+  std::optional<Config> propose(Rng& rng) override;
+  void refill(Rng& rng);
+
+  Problem problem_;
+  const Scorer& scorer_;
+  Hardware hardware_;
+  double exploration_;
+  RandomOrder order_;
+  std::vector<Config> ranked_;
+  std::size_t next_ = 0;
+};
+
+Status ModelStrategy::rank(std::vector<Config>& configs) const {
+  const std::size_t width = configs.empty() ? 0 : configs[0].words.size();
+  std::vector<std::int32_t> words;
+  words.reserve(configs.size() * width);
+  for (const Config& config : configs) {
+    if (config.words.size() != width) {
+      return fail(ErrorCode::kUnsupported, "a model ranks configs of one length only");
+    }
+    words.insert(words.end(), config.words.begin(), config.words.end());
+  }
+  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, scorer_.prepare(words, width, hardware_));
+  std::vector<double> scores(configs.size());
+  const std::size_t bytes = std::max<std::size_t>(1, pool->workspace_bytes());
+  const Workspace workspace(static_cast<std::byte*>(::operator new[](bytes, kWorkspaceAlignment)));
+  pool->score(problem_, {workspace.get(), bytes}, scores, {});
+  std::vector<std::pair<double, std::size_t>> order;
+  order.reserve(configs.size());
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    const double score =
+        std::isnan(scores[i]) ? std::numeric_limits<double>::infinity() : scores[i];
+    order.emplace_back(score, i);
+  }
+  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : configs[a.second] < configs[b.second];
+  });
+  std::vector<Config> sorted;
+  sorted.reserve(configs.size());
+  for (const auto& [score, index] : order) {
+    sorted.push_back(std::move(configs[index]));
+  }
+  configs = std::move(sorted);
+  return {};
+}
+
+void ModelStrategy::refill(Rng& rng) {
+  ranked_.clear();
+  next_ = 0;
+  while (ranked_.size() < kPoolSize) {
+    std::optional<Config> config = order_.next(rng);
+    if (!config) {
+      break;
+    }
+    ranked_.push_back(*std::move(config));
+  }
+  // A scorer that fails after it was tried out in make_model leaves the random order.
+  (void)rank(ranked_);
+}
+
+std::optional<Config> ModelStrategy::propose(Rng& rng) {
+  while (next_ < ranked_.size() && asked(ranked_[next_])) {
+    ++next_;
+  }
+  if (next_ >= ranked_.size()) {
+    refill(rng);
+    if (ranked_.empty()) {
+      return std::nullopt;
+    }
+  }
+  if (asked_count() > 0 && rng.uniform() < exploration_) {
+    const Config& chosen = ranked_[next_ + rng.below(ranked_.size() - next_)];
+    if (!asked(chosen)) {
+      return chosen;
+    }
+  }
+  return ranked_[next_++];
+}
+
+}  // namespace
+
+StrategyResult make_model(const Problem& problem, const Space& space,
+                          const StrategyOptions& options) {
+  if (options.scorer == nullptr) {
+    return fail(ErrorCode::kInvalidArgument, "the strategy 'model' needs a model");
+  }
+  auto strategy = std::make_unique<ModelStrategy>(problem, space, options);
+  // Tries the scorer out, so that one that does not fit is an error and not a bad search.
+  Rng probe(0);
+  const Result<Config> config = space.sample(probe);
+  if (config) {
+    std::vector<Config> one{*config};
+    FORETUNE_TRY_STATUS(strategy->rank(one));
+  }
+  return std::unique_ptr<Strategy>(std::move(strategy));
+}
+
+}  // namespace foretune

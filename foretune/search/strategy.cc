@@ -1,0 +1,40 @@
+#include "foretune/search/strategy.h"
+
+#include <array>
+#include <string>
+
+#include "foretune/base/text.h"
+#include "foretune/search/picking.h"
+
+namespace foretune {
+namespace {
+
+constexpr std::array<StrategyEntry, 5> kStrategies{{
+    {"exhaustive", "every legal config, in order", make_exhaustive},
+    {"random", "legal configs at random, none twice", make_random},
+    {"stratified", "even over the values of every parameter and their pairs", make_stratified},
+    {"model", "best-scored by a model first, with a share of random ones", make_model},
+    {"local", "neighbours of the best so far, from a few random starts", make_local},
+}};
+
+}  // namespace
+
+std::span<const StrategyEntry> strategies() { return kStrategies; }
+
+Result<std::unique_ptr<Strategy>> create_strategy(std::string_view name, const Problem& problem,
+                                                  const Space& space,
+                                                  const StrategyOptions& options) {
+  std::vector<std::string> names;
+  for (const StrategyEntry& entry : kStrategies) {
+    if (entry.name == name) {
+      return entry.create(problem, space, options);
+    }
+    names.emplace_back(entry.name);
+  }
+  const std::string near = nearest_word(name, names);
+  return fail(ErrorCode::kNotFound, "there is no strategy '", name, "'",
+              near.empty() ? concat("; there are ", join(names, ", "))
+                           : concat("; did you mean '", near, "'?"));
+}
+
+}  // namespace foretune

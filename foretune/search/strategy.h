@@ -1,0 +1,68 @@
+// A strategy asks for configs to measure and is told the results, in batches, by value. It keeps no
+// clock, no globals, no hidden randomness, so a search on recorded measurements repeats exactly.
+//
+//   FORETUNE_TRY(auto strategy, create_strategy("stratified", problem, space, {.sample_size =
+//   64})); while (true) {
+//     const std::vector<Config> batch = strategy->ask(8, rng);
+//     if (batch.empty()) break;
+//     strategy->tell(measure_all(batch));
+//   }
+//
+// Problem, space and scorer must outlive the strategy.
+// Thread safety: one strategy belongs to one thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/base/rng.h"
+#include "foretune/models/infer/scorer.h"
+#include "foretune/problem/problem.h"
+#include "foretune/space/space.h"
+
+namespace foretune {
+
+// What a strategy learns of a finished measurement. No value: it failed. A censored value is a
+// lower bound.
+struct Trial {
+  Config config;
+  std::optional<double> value;  // of the metric to minimise
+  bool censored = false;
+};
+
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  // At most `count` legal configs not asked for before; empty when there is nothing left to try.
+  virtual std::vector<Config> ask(std::size_t count, Rng& rng) = 0;
+  virtual void tell(std::span<const Trial> finished) = 0;
+};
+
+struct StrategyOptions {
+  std::size_t sample_size = 0;     // all but `exhaustive`: how many in all; 0 is no limit
+  const Scorer* scorer = nullptr;  // `model`: tries the best-scored first
+  Hardware hardware;
+  double exploration = 0.1;  // `model`, `local`: share of random configs
+};
+
+struct StrategyEntry {
+  std::string_view name;
+  std::string_view description;
+  Result<std::unique_ptr<Strategy>> (*create)(const Problem& problem, const Space& space,
+                                              const StrategyOptions& options);
+};
+
+// exhaustive, random, stratified (even over every parameter's values), model, local.
+std::span<const StrategyEntry> strategies();
+// Errors: kNotFound for an unknown name, kUnsupported when the strategy cannot walk this space,
+// kInvalidArgument when an option it needs is missing.
+Result<std::unique_ptr<Strategy>> create_strategy(std::string_view name, const Problem& problem,
+                                                  const Space& space,
+                                                  const StrategyOptions& options);
+
+}  // namespace foretune

@@ -1,0 +1,121 @@
+// A collecting program to be killed by a test: the null family with faults, through a worker.
+//   tune_collect_driver FILE    collects into FILE; prints the key of every record that is kept
+//   tune_collect_driver worker  is its worker
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "foretune/base/text.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/families/null/null.h"
+#include "foretune/measure/measure.h"
+#include "foretune/problem/gemm.h"
+#include "foretune/tune/collect.h"
+
+namespace foretune {
+namespace {
+
+// Remembers the key of the last measurement, to be said once its record is kept.
+class SayingMeasurer final : public Measurer {
+ public:
+  explicit SayingMeasurer(std::unique_ptr<Measurer> measurer) : measurer_(std::move(measurer)) {}
+  Measurement measure(const Request& request) override {
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    Measurement measurement = measurer_->measure(request);
+    pending_ = resume_key(request.problem, request.config, measurement.context);
+    return measurement;
+  }
+  std::vector<Measurement> compare(const Problem& problem, std::span<const Config> configs,
+                                   int rounds) override {
+    return measurer_->compare(problem, configs, rounds);
+  }
+  const Context& context() const override { return measurer_->context(); }
+  void kept() const {
+    std::printf("%llu\n", static_cast<unsigned long long>(pending_));
+    std::fflush(stdout);
+  }
+
+ private:
+  std::unique_ptr<Measurer> measurer_;
+  std::uint64_t pending_ = 0;
+};
+
+int complain(const Error& error) {
+  std::fprintf(stderr, "%s\n", error.message.c_str());
+  return 1;
+}
+
+int collect_into(const std::string& self, const std::string& path) {
+  FamilyOptions options;
+  options.parameters = {{"crash", "0.03"}, {"wrong", "0.05"}, {"prepare_fail", "0.05"}};
+  const auto family = make_null(options);
+  if (!family) {
+    return complain(family.error());
+  }
+  const FamilyInfo& info = (*family)->info();
+  Context context;
+  context.machine = info.fingerprint.digest();
+  auto worker = make_worker_measurer(
+      {.worker_command = {self, "worker"}, .family = "null", .family_options = options}, {},
+      context);
+  if (!worker) {
+    return complain(worker.error());
+  }
+  SayingMeasurer measurer(*std::move(worker));
+  const DatasetHeader header{.family = info.name,
+                             .config_schema = info.config_schema,
+                             .space_text = info.space->definition().text(),
+                             .fingerprint = info.fingerprint,
+                             .seed = 42,
+                             .created_by = "test"};
+  std::optional<Dataset> previous;
+  if (std::filesystem::exists(path)) {
+    auto read = read_dataset(path);
+    // A file whose very first record is torn is begun anew by the writer.
+    if (read) {
+      previous = *std::move(read);
+    }
+  }
+  auto journal = JournalWriter::open(path, header);
+  if (!journal) {
+    return complain(journal.error());
+  }
+  std::vector<Problem> problems;
+  for (const std::int64_t m : {1, 17, 64, 200, 1000, 4096}) {
+    problems.push_back(GemmProblem::create({.m = m, .n = 512, .k = 333})->to_problem());
+  }
+  CollectOptions collect_options;
+  collect_options.search_space.sample_size = 40;
+  collect_options.previous = previous ? &*previous : nullptr;
+  CollectHooks hooks;
+  hooks.on_progress = [&](const CollectProgress&) { measurer.kept(); };
+  const auto result = collect(**family, measurer, **journal, problems, collect_options, hooks);
+  if (!result) {
+    return complain(result.error());
+  }
+  std::printf("done\n");
+  return 0;
+}
+
+Result<std::unique_ptr<Family>> null_only(std::string_view /*name*/, const FamilyOptions& options) {
+  return make_null(options);
+}
+
+}  // namespace
+}  // namespace foretune
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s FILE | worker\n", argv[0]);
+    return 2;
+  }
+  if (std::string(argv[1]) == "worker") {
+    return foretune::run_worker(STDIN_FILENO, STDOUT_FILENO, foretune::null_only);
+  }
+  return foretune::collect_into(argv[0], argv[1]);
+}
