@@ -1,0 +1,117 @@
+// What the forest engine runs per query, once for every instruction set. Internal to models/infer.
+//
+// A predicate ("feature <= threshold") over all candidates is a bitset. A tree is first cut down to
+// the nodes whose predicate still varies over the candidates; its remaining leaves are numbered,
+// and the number of each candidate's leaf is computed as bit planes, one bitset per bit, by
+// selecting between the planes of a node's two subtrees. A table lookup then adds the leaf values.
+// The bit-parallel idea is that of QuickScorer (Lucchese et al. 2015), turned round: there bits are
+// leaves and candidates take turns, here bits are candidates and leaf numbers are planes.
+//
+// Thread safety: the functions work on what the query points to, and nothing else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "foretune/hardware/cpu.h"
+
+namespace foretune {
+
+// Candidates of one block: eight lanes of 64 bits. Everything is padded to whole blocks.
+inline constexpr std::size_t kEngineBlock = 512;
+inline constexpr std::size_t kEngineBlockWords = 8;
+// A reference to a child: a node of the tree, or with this bit a leaf of it.
+inline constexpr std::uint16_t kEngineLeafBit = 0x8000;
+inline constexpr std::uint32_t kEngineMaxLeaves = 0x8000;
+inline constexpr unsigned kEngineMaxBits = 15;
+// In EngineNode::predicate: the subtree evaluated first is the one for values below the threshold.
+inline constexpr std::uint32_t kEngineFirstIsLeft = 0x80000000U;
+
+struct EngineNode {
+  std::uint32_t predicate;
+  std::uint16_t first;
+  std::uint16_t second;
+};
+
+struct EngineTree {
+  std::uint32_t first_node;
+  std::uint32_t first_leaf;
+  std::uint16_t root;
+};
+
+struct EnginePredicate {
+  std::uint16_t column;
+  std::uint16_t rank;  // true where the code is at most this
+  std::uint8_t missing;
+  std::uint8_t default_left;
+};
+
+// An interaction column of the query as codes: the number of thresholds below the value.
+struct EngineColumn {
+  const std::uint8_t* codes;    // one byte each, or two where `wide`
+  const std::uint64_t* is_nan;  // bitsets; nullptr where no candidate is
+  const std::uint64_t* is_zero_or_nan;
+  bool wide;
+};
+
+// The planes of a subtree's leaf numbers. Above `varying` all bits are those of `low`.
+struct EngineValue {
+  std::uint32_t low;
+  std::uint32_t high;
+  std::uint32_t varying;
+  const std::uint64_t* planes[kEngineMaxBits];  // NOLINT(modernize-avoid-c-arrays): no std here
+};
+
+struct EngineQuery {
+  const EngineTree* trees;
+  std::size_t tree_count;
+  const EngineNode* nodes;
+  const double* leaf_values;
+  const EnginePredicate* predicates;
+  const EngineColumn* columns;
+  const std::uint64_t* zeros;  // the constant bitsets; they also stand for decided predicates
+  const std::uint64_t* ones;
+  std::size_t blocks;
+  // Scratch. A predicate's bitset is nullptr until a tree needs it.
+  const std::uint64_t** bitsets;
+  std::uint64_t* next_bitset;
+  std::uint64_t* temporaries;
+  unsigned temporary_bits;  // planes per position of the value stack
+  EngineValue* values;
+  std::uint16_t* stack;
+  std::uint32_t* postfix;
+  double* table;
+  double* sums;  // in: 0; out: see engine_position
+};
+
+struct EngineRange {
+  double low;
+  double high;
+};
+
+struct EngineKernels {
+  // Smallest and largest value; NaN and values that count as zero are 0. `count` > 0.
+  EngineRange (*range)(const double* values, std::size_t count);
+  // codes[i] = low + number of the `count` thresholds below values[i]. At least as many readable
+  // numbers follow the thresholds as are before them, none smaller than any value.
+  void (*quantise_bytes)(const double* values, std::size_t value_count, const double* thresholds,
+                         std::uint32_t count, std::uint32_t low, std::uint8_t* codes);
+  void (*quantise_words)(const double* values, std::size_t value_count, const double* thresholds,
+                         std::uint32_t count, std::uint32_t low, std::uint16_t* codes);
+  void (*run)(EngineQuery& query);
+};
+
+// Where the sum of candidate `index` lies: within a block, candidates a lane apart are neighbours.
+[[nodiscard]] constexpr std::size_t engine_position(std::size_t index) {
+  const std::size_t in_block = index % kEngineBlock;
+  return index - in_block + (in_block % 64) * kEngineBlockWords + in_block / 64;
+}
+
+// nullptr where this build has no code for `isa`. Whether the CPU can run it is the caller's care.
+const EngineKernels* engine_kernels(CpuIsa isa);
+
+const EngineKernels* engine_kernels_generic();
+const EngineKernels* engine_kernels_avx2();
+const EngineKernels* engine_kernels_avx512();
+
+}  // namespace foretune

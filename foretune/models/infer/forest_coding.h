@@ -1,0 +1,18 @@
+// The bytes of a forest in a model file: distinct splits in a table, trees as the order in which
+// their leaves were split, leaf values as they are. About a twelfth of LightGBM's text. Internal to
+// models/infer; docs/file-formats.md has the layout.
+// Thread safety: free functions without state.
+#pragma once
+
+#include "foretune/base/byte_io.h"
+#include "foretune/base/result.h"
+#include "foretune/models/infer/forest.h"
+
+namespace foretune {
+
+// `forest` must be valid.
+void put_forest(ByteWriter& writer, const Forest& forest);
+// Whatever the bytes, the forest returned is valid.
+Result<Forest> get_forest(ByteReader& reader);
+
+}  // namespace foretune

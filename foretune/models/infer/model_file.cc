@@ -1,0 +1,379 @@
+#include "foretune/models/infer/model_file.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "foretune/base/byte_io.h"
+#include "foretune/base/file.h"
+#include "foretune/models/infer/forest_coding.h"
+
+namespace foretune {
+namespace {
+
+// As PNG's: a byte no text has, and line ends that a text transfer would change.
+constexpr std::array<std::uint8_t, 8> kMagic{0x89, 'F', 'T', 'M', 0x0d, 0x0a, 0x1a, 0x0a};
+constexpr std::uint16_t kMajor = 1;
+constexpr std::uint16_t kMinor = 0;
+constexpr std::size_t kHeaderBytes = 32;
+constexpr std::size_t kCheckedHeaderBytes = 24;
+constexpr std::size_t kEntryBytes = 24;
+constexpr std::size_t kAlignment = 8;
+constexpr std::uint32_t kMaxSections = 1024;
+
+constexpr std::uint32_t section_id(const char (&name)[5]) {  // NOLINT(modernize-avoid-c-arrays)
+  std::uint32_t id = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    id |= static_cast<std::uint32_t>(static_cast<unsigned char>(name[i])) << (8 * i);
+  }
+  return id;
+}
+
+// ---- sections: a pair of functions each, which must mirror each other ---------------------------
+
+void put_identity(ByteWriter& writer, const Model& model) {
+  writer.put_string(model.kind);
+  writer.put_string(model.family);
+  writer.put(static_cast<std::uint16_t>(model.problem_type));
+  writer.put(model.problem_schema);
+  writer.put_string(model.feature_table);
+  writer.put(model.feature_table_id);
+  writer.put_string(model.target);
+  writer.put(model.residual_std);
+  writer.put(model.seed);
+  writer.put(model.data_fingerprint.high);
+  writer.put(model.data_fingerprint.low);
+}
+
+Status get_identity(ByteReader& reader, Model& model) {
+  model.kind = reader.get_string();
+  model.family = reader.get_string();
+  model.problem_type = static_cast<ProblemType>(reader.get<std::uint16_t>());
+  model.problem_schema = reader.get<std::uint64_t>();
+  model.feature_table = reader.get_string();
+  model.feature_table_id = reader.get<std::uint64_t>();
+  model.target = reader.get_string();
+  model.residual_std = reader.get<double>();
+  model.seed = reader.get<std::uint64_t>();
+  model.data_fingerprint.high = reader.get<std::uint64_t>();
+  model.data_fingerprint.low = reader.get<std::uint64_t>();
+  return {};
+}
+
+void put_schema(ByteWriter& writer, const Model& model) {
+  const ConfigSchema& schema = model.config_schema;
+  writer.put_string(schema.name);
+  writer.put(schema.version);
+  writer.put(static_cast<std::uint8_t>(schema.kind));
+  writer.put_varint(schema.parameters.size());
+  for (const Parameter& parameter : schema.parameters) {
+    writer.put_string(parameter.name);
+    writer.put_varint(parameter.labels.size());
+    for (const std::string& label : parameter.labels) {
+      writer.put_string(label);
+    }
+  }
+}
+
+Status get_schema(ByteReader& reader, Model& model) {
+  constexpr std::size_t kStringBytes = 4;
+  ConfigSchema& schema = model.config_schema;
+  schema.name = reader.get_string();
+  schema.version = reader.get<std::uint32_t>();
+  const auto kind = reader.get<std::uint8_t>();
+  if (kind > static_cast<std::uint8_t>(SchemaKind::kSequence)) {
+    return fail(ErrorCode::kUnsupported, "config schemas of kind ", kind,
+                " are not known to this version");
+  }
+  schema.kind = static_cast<SchemaKind>(kind);
+  schema.parameters.resize(reader.get_count(kStringBytes + 1));
+  for (Parameter& parameter : schema.parameters) {
+    parameter.name = reader.get_string();
+    parameter.labels.resize(reader.get_count(kStringBytes));
+    for (std::string& label : parameter.labels) {
+      label = reader.get_string();
+    }
+  }
+  return {};
+}
+
+void put_space(ByteWriter& writer, const Model& model) { writer.put_string(model.space_text); }
+
+Status get_space(ByteReader& reader, Model& model) {
+  model.space_text = reader.get_string();
+  return {};
+}
+
+void put_machine(ByteWriter& writer, const Model& model) {
+  writer.put_string(model.fingerprint.device);
+  writer.put_string(model.fingerprint.isa);
+  writer.put_string(model.fingerprint.system);
+  writer.put_string(model.fingerprint.hardware.text());
+}
+
+Status get_machine(ByteReader& reader, Model& model) {
+  model.fingerprint.device = reader.get_string();
+  model.fingerprint.isa = reader.get_string();
+  model.fingerprint.system = reader.get_string();
+  FORETUNE_TRY(model.fingerprint.hardware, Hardware::parse(reader.get_string()));
+  return {};
+}
+
+void put_pool(ByteWriter& writer, const Model& model) {
+  writer.put_varint(model.pool.size());
+  for (const Config& config : model.pool) {
+    writer.put_varint(config.words.size());
+    for (const std::int32_t word : config.words.view()) {
+      writer.put_zigzag(word);
+    }
+  }
+}
+
+Status get_pool(ByteReader& reader, Model& model) {
+  const std::uint64_t schema = model.config_schema.id();
+  const bool fixed = model.config_schema.kind == SchemaKind::kParametric;
+  const std::size_t width = model.config_schema.parameters.size();
+  const std::uint64_t count = reader.get_count(fixed ? 1 + width : 1);
+  for (std::uint64_t i = 0; i < count && reader.ok(); ++i) {
+    const std::uint64_t words = reader.get_count(1);
+    if (fixed && words != width) {
+      return fail(ErrorCode::kCorrupt, "candidate ", i, " has ", words, " words instead of ",
+                  width);
+    }
+    Config config{.schema = schema, .words = Config::Words(static_cast<std::size_t>(words))};
+    for (std::int32_t& word : config.words) {
+      const std::int64_t value = reader.get_zigzag();
+      if (value < INT32_MIN || value > INT32_MAX) {
+        reader.fail();
+      }
+      word = static_cast<std::int32_t>(value);
+    }
+    model.pool.push_back(std::move(config));
+  }
+  return {};
+}
+
+void put_portfolio(ByteWriter& writer, const Model& model) {
+  writer.put_varint(model.portfolio.size());
+  for (const std::uint32_t position : model.portfolio) {
+    writer.put_varint(position);
+  }
+}
+
+Status get_portfolio(ByteReader& reader, Model& model) {
+  model.portfolio.resize(reader.get_count(1));
+  for (std::uint32_t& position : model.portfolio) {
+    const std::uint64_t value = reader.get_varint();
+    if (value > UINT32_MAX) {
+      reader.fail();
+    }
+    position = static_cast<std::uint32_t>(value);
+  }
+  return {};
+}
+
+void put_forests(ByteWriter& writer, const Model& model) {
+  writer.put_varint(model.forests.size());
+  for (const Forest& forest : model.forests) {
+    put_forest(writer, forest);
+  }
+}
+
+Status get_forests(ByteReader& reader, Model& model) {
+  const std::uint64_t count = reader.get_count(3);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    FORETUNE_TRY(Forest forest, get_forest(reader));
+    model.forests.push_back(std::move(forest));
+  }
+  return {};
+}
+
+void put_ranges(ByteWriter& writer, const Model& model) {
+  writer.put_varint(model.problem_range.size());
+  for (const auto& [low, high] : model.problem_range) {
+    writer.put(low);
+    writer.put(high);
+  }
+}
+
+Status get_ranges(ByteReader& reader, Model& model) {
+  model.problem_range.resize(reader.get_count(2 * sizeof(double)));
+  for (auto& [low, high] : model.problem_range) {
+    low = reader.get<double>();
+    high = reader.get<double>();
+  }
+  return {};
+}
+
+void put_card(ByteWriter& writer, const Model& model) { writer.put_string(model.card_json); }
+
+Status get_card(ByteReader& reader, Model& model) {
+  model.card_json = reader.get_string();
+  return {};
+}
+
+struct Section {
+  std::uint32_t id;
+  std::string_view name;
+  void (*put)(ByteWriter& writer, const Model& model);
+  Status (*get)(ByteReader& reader, Model& model);
+};
+
+// In the order in which they are read: the pool needs the config schema.
+constexpr std::array kSections{
+    Section{section_id("IDEN"), "identity", &put_identity, &get_identity},
+    Section{section_id("CONF"), "config schema", &put_schema, &get_schema},
+    Section{section_id("SPAC"), "space", &put_space, &get_space},
+    Section{section_id("MACH"), "machine", &put_machine, &get_machine},
+    Section{section_id("POOL"), "pool", &put_pool, &get_pool},
+    Section{section_id("PORT"), "portfolio", &put_portfolio, &get_portfolio},
+    Section{section_id("TREE"), "forests", &put_forests, &get_forests},
+    Section{section_id("RANG"), "problem ranges", &put_ranges, &get_ranges},
+    Section{section_id("CARD"), "model card", &put_card, &get_card},
+};
+
+// ---- the container ------------------------------------------------------------------------------
+
+struct Entry {
+  std::uint32_t id = 0;
+  std::uint32_t crc = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+Status check_version(ByteReader& reader) {
+  const auto major = reader.get<std::uint16_t>();
+  const auto minor = reader.get<std::uint16_t>();
+  if (major > kMajor) {
+    return fail(ErrorCode::kUnsupported, "it is a model file of version ", major, ".", minor,
+                ", this version reads up to ", kMajor);
+  }
+  if (major == 0) {
+    return fail(ErrorCode::kCorrupt, "it claims the version 0.", minor, ", which never was");
+  }
+  return {};
+}
+
+Result<std::vector<Entry>> read_table(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  const std::span<const std::byte> magic = reader.get_bytes(kMagic.size());
+  if (!reader.ok() ||
+      !std::equal(magic.begin(), magic.end(), std::as_bytes(std::span(kMagic)).begin())) {
+    return fail(ErrorCode::kCorrupt, "it is not a Foretune model file");
+  }
+  FORETUNE_TRY_STATUS(check_version(reader));
+  const auto count = reader.get<std::uint32_t>();
+  const auto length = reader.get<std::uint64_t>();
+  const auto crc = reader.get<std::uint32_t>();
+  static_cast<void>(reader.get<std::uint32_t>());
+  if (!reader.ok() || length != bytes.size()) {
+    return fail(ErrorCode::kCorrupt, "it has ", bytes.size(), " bytes",
+                reader.ok() ? concat(" instead of ", length) : " only");
+  }
+  if (count > kMaxSections || count > reader.remaining() / kEntryBytes) {
+    return fail(ErrorCode::kCorrupt, "it claims ", count, " sections");
+  }
+  const std::span<const std::byte> table = bytes.subspan(kHeaderBytes, count * kEntryBytes);
+  if (crc32c(table, crc32c(bytes.first(kCheckedHeaderBytes))) != crc) {
+    return fail(ErrorCode::kCorrupt, "the checksum of its header does not match");
+  }
+  std::vector<Entry> entries(count);
+  for (Entry& entry : entries) {
+    entry.id = reader.get<std::uint32_t>();
+    entry.crc = reader.get<std::uint32_t>();
+    entry.offset = reader.get<std::uint64_t>();
+    entry.length = reader.get<std::uint64_t>();
+    if (entry.offset > bytes.size() || entry.length > bytes.size() - entry.offset) {
+      return fail(ErrorCode::kCorrupt, "one of its sections ends after the end of the file");
+    }
+  }
+  return entries;
+}
+
+Result<std::span<const std::byte>> find_section(std::span<const std::byte> bytes,
+                                                const std::vector<Entry>& entries,
+                                                const Section& section) {
+  const auto same = [&](const Entry& entry) { return entry.id == section.id; };
+  const auto found = std::find_if(entries.begin(), entries.end(), same);
+  if (found == entries.end() || std::find_if(found + 1, entries.end(), same) != entries.end()) {
+    return fail(ErrorCode::kCorrupt, "it has ", found == entries.end() ? "no" : "more than one",
+                " section '", section.name, "'");
+  }
+  const std::span<const std::byte> body = bytes.subspan(found->offset, found->length);
+  if (crc32c(body) != found->crc) {
+    return fail(ErrorCode::kCorrupt, "the checksum of its section '", section.name,
+                "' does not match");
+  }
+  return body;
+}
+
+}  // namespace
+
+std::vector<std::byte> model_bytes(const Model& model) {
+  std::vector<Entry> entries;
+  ByteWriter body;
+  const std::size_t base = kHeaderBytes + kSections.size() * kEntryBytes;
+  for (const Section& section : kSections) {
+    ByteWriter writer;
+    section.put(writer, model);
+    body.align(kAlignment);
+    entries.push_back({.id = section.id,
+                       .crc = crc32c(writer.bytes()),
+                       .offset = base + body.size(),
+                       .length = writer.size()});
+    body.put_bytes(writer.bytes());
+  }
+  ByteWriter table;
+  for (const Entry& entry : entries) {
+    table.put(entry.id);
+    table.put(entry.crc);
+    table.put(entry.offset);
+    table.put(entry.length);
+  }
+  ByteWriter out;
+  out.put_bytes(std::as_bytes(std::span(kMagic)));
+  out.put(kMajor);
+  out.put(kMinor);
+  out.put(static_cast<std::uint32_t>(entries.size()));
+  out.put(static_cast<std::uint64_t>(base + body.size()));
+  out.put(crc32c(table.bytes(), crc32c(out.bytes())));
+  out.put(std::uint32_t{0});
+  out.put_bytes(table.bytes());
+  out.put_bytes(body.bytes());
+  return out.take();
+}
+
+Result<Model> parse_model(std::span<const std::byte> bytes) {
+  FORETUNE_TRY(const std::vector<Entry> entries, read_table(bytes));
+  Model model;
+  for (const Section& section : kSections) {
+    FORETUNE_TRY(const std::span<const std::byte> body, find_section(bytes, entries, section));
+    ByteReader reader(body);
+    if (const Status status = section.get(reader, model); !status) {
+      return fail_because(status.error(), "its section '", section.name, "'");
+    }
+    if (!reader.ok()) {
+      return fail(ErrorCode::kCorrupt, "its section '", section.name, "' is damaged");
+    }
+  }
+  return model;
+}
+
+Status write_model(const Model& model, const std::filesystem::path& path) {
+  if (const Status status = check_model(model); !status) {
+    return fail_because(status.error(), "the model is not written to ", path.string());
+  }
+  return write_file_atomically(path, model_bytes(model));
+}
+
+Result<Model> read_model(const std::filesystem::path& path) {
+  FORETUNE_TRY(const MappedFile file, MappedFile::open(path));
+  Result<Model> model = parse_model(file.bytes());
+  if (!model) {
+    return fail_because(model.error(), "cannot use the model ", path.string());
+  }
+  return model;
+}
+
+}  // namespace foretune

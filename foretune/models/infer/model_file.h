@@ -1,0 +1,56 @@
+// The model file (.ftm): everything needed to pick a config, in sections with a checksum each,
+// read through mmap. Magic, version, section table; unknown sections are skipped, newer major
+// versions refused. docs/file-formats.md describes it byte by byte.
+// Thread safety: immutable after loading.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foretune/base/hash.h"
+#include "foretune/base/result.h"
+#include "foretune/hardware/hardware.h"
+#include "foretune/models/infer/forest.h"
+#include "foretune/problem/problem.h"
+#include "foretune/space/config.h"
+
+namespace foretune {
+
+struct Model {
+  std::string kind;    // "gbdt"
+  std::string family;  // "cpu-gemm"
+  ProblemType problem_type = ProblemType::kGemm;
+  std::uint64_t problem_schema = 0;  // ProblemSchema::id()
+  ConfigSchema config_schema;
+  std::string space_text;  // SpaceDefinition::text(): what is legal
+  std::string feature_table;
+  std::uint64_t feature_table_id = 0;
+  Fingerprint fingerprint;  // of the machine measured on
+  std::vector<Config> pool;  // the candidates, distinct, in score order of ties
+  std::vector<std::uint32_t> portfolio;  // positions in the pool, most useful first
+  std::vector<Forest> forests;           // scores are averaged
+  std::string target;                    // "relative-log" | "log"
+  double residual_std = 0;               // of the log time on held-out problems; 0 when unknown
+  // Range of every problem feature in training (low, high): outside, the selector abstains.
+  std::vector<std::pair<double, double>> problem_range;
+  std::uint64_t seed = 0;
+  Digest data_fingerprint;
+  std::string card_json;  // the model card: metrics, options, counts; for people and tools
+
+  bool operator==(const Model&) const = default;
+};
+
+// What a reader checks before a model is used with a family or data set.
+Status check_model(const Model& model);
+
+Status write_model(const Model& model, const std::filesystem::path& path);
+std::vector<std::byte> model_bytes(const Model& model);
+Result<Model> read_model(const std::filesystem::path& path);
+Result<Model> parse_model(std::span<const std::byte> bytes);
+
+}  // namespace foretune

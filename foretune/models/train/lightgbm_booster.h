@@ -1,0 +1,52 @@
+// LightGBM's C API behind a class: matrix in, trees out. Internal to the trainer.
+// Thread safety: one booster belongs to one thread; LightGBM keeps process-wide state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/models/infer/forest.h"
+
+namespace foretune::train_internal {
+
+// Row-major features of all rows.
+struct Matrix {
+  std::vector<double> values;
+  std::size_t columns = 0;
+  [[nodiscard]] std::size_t rows() const { return columns == 0 ? 0 : values.size() / columns; }
+};
+
+class Booster {
+ public:
+  // `train` and `valid` are rows of `matrix`; `valid` may be empty. `parameters` in LightGBM's own
+  // form: "num_leaves=63 learning_rate=0.05".
+  static Result<std::unique_ptr<Booster>> create(const Matrix& matrix,
+                                                 std::span<const std::uint32_t> train,
+                                                 std::span<const std::uint32_t> valid,
+                                                 const std::string& parameters);
+  ~Booster();
+  Booster(const Booster&) = delete;
+  Booster& operator=(const Booster&) = delete;
+
+  // Adds one tree that follows the gradients (one per training row). False when nothing could be
+  // split any more.
+  Result<bool> update(std::span<const float> gradients, std::span<const float> hessians);
+  // Current predictions: of the training rows (0) or the validation rows (1).
+  Status predictions(int which, std::vector<double>& out);
+  // The first `trees` trees (0: all).
+  Result<Forest> forest(std::size_t trees);
+  Result<std::string> text(std::size_t trees);
+
+ private:
+  Booster() = default;
+  void* train_data_ = nullptr;
+  void* valid_data_ = nullptr;
+  void* booster_ = nullptr;
+};
+
+}  // namespace foretune::train_internal

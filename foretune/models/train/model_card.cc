@@ -1,0 +1,79 @@
+#include "foretune/models/train/model_card.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "foretune/version.h"
+
+namespace foretune::train_internal {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view name_of(Target target) {
+  return target == Target::kLog ? "log" : "relative-log";
+}
+
+// How many splits look at each feature, most used first.
+Json split_counts(const FeatureTable& table, const Forest& forest) {
+  std::vector<std::pair<std::size_t, std::size_t>> counts;
+  for (std::size_t i = 0; i < table.columns().size(); ++i) {
+    counts.emplace_back(std::count(forest.feature.begin(), forest.feature.end(), i), i);
+  }
+  std::stable_sort(counts.begin(), counts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  Json out = Json::object();
+  for (const auto& [count, column] : counts) {
+    out[std::string(table.columns()[column].name)] = count;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string model_card(const Dataset& dataset, const FeatureTable& table, const Forest& forest,
+                       const CardFacts& facts) {
+  const DatasetHeader& header = dataset.header();
+  const GbdtOptions& gbdt = facts.options.gbdt;
+  Json card;
+  card["foretune"] = kVersion;
+  card["kind"] = "gbdt";
+  card["family"] = header.family;
+  card["device"] = header.fingerprint.device;
+  card["hardware"] = header.fingerprint.hardware.text();
+  card["features"] = table.name();
+  card["target"] = name_of(facts.target);
+  card["data"] = {{"fingerprint", dataset.fingerprint().hex()},
+                  {"problems", dataset.problems().size()},
+                  {"measurements", dataset.size()},
+                  {"examples", facts.examples},
+                  {"failed", facts.failed_rows}};
+  card["trees"] = facts.trees;
+  card["splits"] = forest.feature.size();
+  card["options"] = {{"leaves", gbdt.leaves},
+                     {"learning_rate", gbdt.learning_rate},
+                     {"min_rows_per_leaf", gbdt.min_rows_per_leaf},
+                     {"feature_fraction", gbdt.feature_fraction},
+                     {"bagging_fraction", gbdt.bagging_fraction},
+                     {"bagging_frequency", gbdt.bagging_frequency},
+                     {"lambda_l2", gbdt.lambda_l2},
+                     {"max_bins", gbdt.max_bins},
+                     {"weight_decay", facts.options.weight_decay},
+                     {"seed", facts.options.seed}};
+  Json held_out = Json::object();
+  for (const auto& [name, value] : facts.metrics) {
+    held_out[name] = value;
+  }
+  card["held_out"] = {{"folds", facts.folds}, {"split", "by group"}, {"metrics", held_out}};
+  if (!facts.compared.empty()) {
+    Json compared = Json::object();
+    for (const auto& [target, efficiency] : facts.compared) {
+      compared[std::string(name_of(target))] = efficiency;
+    }
+    card["mean_efficiency_by_target"] = compared;
+  }
+  card["splits_by_feature"] = split_counts(table, forest);
+  return card.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace foretune::train_internal

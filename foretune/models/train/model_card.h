@@ -1,0 +1,32 @@
+// The model card: what a model is, what it was trained on and how good it was, as JSON. Internal.
+// Thread safety: free functions without state.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "foretune/dataset/dataset.h"
+#include "foretune/features/feature_table.h"
+#include "foretune/models/infer/forest.h"
+#include "foretune/models/train/trainer.h"
+
+namespace foretune::train_internal {
+
+struct CardFacts {
+  TrainOptions options;
+  std::uint32_t folds = 0;
+  std::size_t examples = 0;
+  std::uint64_t failed_rows = 0;
+  Target target = Target::kRelativeLog;
+  std::uint32_t trees = 0;
+  double residual_std = 0;
+  // When both targets were tried: mean efficiency of each.
+  std::vector<std::pair<Target, double>> compared;
+  std::vector<std::pair<std::string, double>> metrics;
+};
+
+std::string model_card(const Dataset& dataset, const FeatureTable& table, const Forest& forest,
+                       const CardFacts& facts);
+
+}  // namespace foretune::train_internal

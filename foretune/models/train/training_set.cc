@@ -1,0 +1,90 @@
+#include "foretune/models/train/training_set.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <unordered_map>
+
+namespace foretune::train_internal {
+namespace {
+
+bool is_timed(const Dataset::Row& row) {
+  return (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) && row.time_ns > 0;
+}
+
+// Lower is better.
+std::tuple<int, int> preference(const Dataset::Row& row) {
+  return {row.outcome == Outcome::kOk ? 0 : 1, (row.flags & kFlagReference) != 0 ? 0 : 1};
+}
+
+std::vector<float> best_times(const Dataset& dataset, const std::vector<bool>& preferred) {
+  std::vector<float> best(dataset.problems().size(), std::numeric_limits<float>::infinity());
+  for (RowIndex i = 0; i < dataset.size(); ++i) {
+    const Dataset::Row& row = dataset.rows()[i];
+    if (preferred[i] && row.outcome == Outcome::kOk) {
+      best[row.problem] = std::min(best[row.problem], row.time_ns);
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<bool> preferred_rows(const Dataset& dataset) {
+  std::unordered_map<std::uint64_t, RowIndex> chosen;
+  for (RowIndex i = 0; i < dataset.size(); ++i) {
+    const Dataset::Row& row = dataset.rows()[i];
+    if (!is_timed(row)) {
+      continue;
+    }
+    const std::uint64_t key = (std::uint64_t{row.problem} << 32U) | row.config;
+    const auto [found, is_new] = chosen.emplace(key, i);
+    if (!is_new && preference(row) < preference(dataset.rows()[found->second])) {
+      found->second = i;
+    }
+  }
+  std::vector<bool> out(dataset.size(), false);
+  for (const auto& [key, row] : chosen) {
+    out[row] = true;
+  }
+  return out;
+}
+
+Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable& table,
+                                      double weight_decay) {
+  TrainingSet out;
+  out.matrix.columns = table.columns().size();
+  const std::vector<bool> preferred = preferred_rows(dataset);
+  const std::vector<float> best = best_times(dataset, preferred);
+  const Hardware& hardware = dataset.header().fingerprint.hardware;
+  std::vector<double> features(out.matrix.columns);
+  for (RowIndex i = 0; i < dataset.size(); ++i) {
+    const Dataset::Row& row = dataset.rows()[i];
+    if (!is_timed(row)) {
+      ++out.failed_rows;
+      continue;
+    }
+    if (!preferred[i] || !std::isfinite(best[row.problem])) {
+      continue;
+    }
+    feature_row(table, dataset.problems()[row.problem], hardware, dataset.configs()[row.config],
+                features);
+    out.matrix.values.insert(out.matrix.values.end(), features.begin(), features.end());
+    const auto relative =
+        std::log(static_cast<double>(row.time_ns) / static_cast<double>(best[row.problem]));
+    out.row.push_back(i);
+    out.problem.push_back(row.problem);
+    out.log_time.push_back(static_cast<float>(std::log(static_cast<double>(row.time_ns))));
+    out.relative.push_back(static_cast<float>(relative));
+    out.censored.push_back(row.outcome == Outcome::kCensored);
+    out.weight.push_back(
+        static_cast<float>(std::max(0.05, std::exp(-weight_decay * std::max(0.0, relative)))));
+  }
+  if (out.size() == 0) {
+    return fail(ErrorCode::kInvalidArgument, "the data set holds no successful measurement");
+  }
+  return out;
+}
+
+}  // namespace foretune::train_internal

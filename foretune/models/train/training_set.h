@@ -1,0 +1,42 @@
+// A data set as the trainer sees it: feature rows, targets, weights, bounds. Internal.
+// Thread safety: plain data.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/dataset/dataset.h"
+#include "foretune/features/feature_table.h"
+#include "foretune/models/train/lightgbm_booster.h"
+#include "foretune/models/train/trainer.h"
+
+namespace foretune::train_internal {
+
+// One example per ok or censored row of a problem that has at least one ok row.
+struct TrainingSet {
+  Matrix matrix;
+  std::vector<RowIndex> row;             // of the data set
+  std::vector<std::uint32_t> problem;    // of the data set
+  std::vector<float> log_time;           // ln ns; of a censored row the ln of its lower bound
+  std::vector<float> relative;           // ln(time / best of the problem)
+  std::vector<bool> censored;
+  std::vector<float> weight;
+  std::uint64_t failed_rows = 0;         // wrong, crashed, ...: counted, not learned from
+
+  [[nodiscard]] std::size_t size() const { return row.size(); }
+  [[nodiscard]] const std::vector<float>& target(Target kind) const {
+    return kind == Target::kLog ? log_time : relative;
+  }
+};
+
+// Rows that were re-measured interleaved stand for the ordinary ones of the same config.
+// Errors: kInvalidArgument without a single ok row.
+Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable& table,
+                                      double weight_decay);
+
+// The rows that count: one per (problem, config), re-measured ones first, ok before censored.
+std::vector<bool> preferred_rows(const Dataset& dataset);
+
+}  // namespace foretune::train_internal
