@@ -1,0 +1,79 @@
+// What one would do without a model. Internal to evaluate.
+//
+// Configs are judged by the efficiency they reach over measured problems. Of a sampled data set
+// most pairs are unknown; they are filled in by the config's own mean, drawn towards the mean of
+// all by kShrinkage imaginary problems, and count as 0 where the config is not legal.
+//
+// Thread safety: as MeasuredTimes; TrainedBaselines after construction is immutable.
+// Cost: problems x configs, each at most kMostProblems and kMostConfigs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "foretune/dataset/dataset.h"
+#include "foretune/evaluate/measured_times.h"
+#include "foretune/evaluate/picker.h"
+#include "foretune/space/parametric_space.h"
+
+namespace foretune::evaluate_internal {
+
+inline constexpr double kShrinkage = 4;
+inline constexpr std::size_t kMostProblems = 2000;
+inline constexpr std::size_t kMostConfigs = 4000;
+inline constexpr std::size_t kPortfolioLength = 32;
+
+// The space of the data set, else of the model; nullptr when neither says it, or for another schema
+// (legality is then estimated from how often a config was measured).
+std::shared_ptr<const CompiledSpace> known_space(const Dataset& dataset, const Model* model);
+
+class TrainedBaselines {
+ public:
+  // Learns from the problems of `training` for which `use` holds. All references must outlive it.
+  TrainedBaselines(const Dataset& training, const MeasuredTimes& times, const std::vector<bool>& use,
+                   const CompiledSpace* space);
+
+  [[nodiscard]] std::size_t problems() const { return problems_.size(); }
+  // Config ids of the training set by estimated mean efficiency, best first.
+  [[nodiscard]] std::span<const std::uint32_t> by_mean() const { return by_mean_; }
+  // Greedy: each next config adds most to the mean of the best efficiency so far. Then by_mean().
+  [[nodiscard]] std::span<const std::uint32_t> portfolio() const { return portfolio_; }
+  // Training problems by distance, nearest first (log2 of sizes; another label counts as a factor
+  // of 16 in one size).
+  [[nodiscard]] std::vector<std::uint32_t> nearest(const Problem& problem) const;
+
+ private:
+  struct Estimates;
+  Estimates estimate(const std::vector<std::uint32_t>& problems, const CompiledSpace* space) const;
+  // Of a pair that was not measured.
+  double efficiency_by_space(const CompiledSpace& space, std::uint32_t problem,
+                             std::uint32_t config, double estimate) const;
+  void order_by_mean(const Estimates& estimates);
+  void choose_portfolio(const Estimates& estimates);
+
+  const Dataset& training_;
+  const MeasuredTimes& times_;
+  std::unordered_map<Config, std::uint32_t> ids_;
+  std::vector<std::uint32_t> problems_;
+  std::vector<std::uint32_t> by_mean_;
+  std::vector<std::uint32_t> portfolio_;
+};
+
+// Distance as nearest() uses it; infinite between problems of different types.
+double log_distance(const Problem& a, const Problem& b);
+
+struct BaselineInput {
+  const Dataset& dataset;
+  const MeasuredTimes& times;
+  std::span<const std::uint32_t> evaluated;  // problem ids, ascending, all with an oracle
+  const Model* model = nullptr;
+  const EvaluateOptions& options;
+};
+// Every baseline that the input allows, in the order of reports.
+std::vector<PickerResult> evaluate_baselines(const BaselineInput& input);
+
+}  // namespace foretune::evaluate_internal

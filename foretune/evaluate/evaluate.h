@@ -1,0 +1,177 @@
+// How good are the picks? Metrics over problems that the model never saw, with bootstrap intervals,
+// slices, the worst cases, and the baselines side by side. Efficiency = oracle time / time of the
+// pick; a pick that failed, or was not measured and could not be, counts as 0.
+// docs/evaluation.md says what each number means.
+//
+//   FORETUNE_TRY(const auto ranked, rank_with_model(model, validation));
+//   FORETUNE_TRY(const Evaluation evaluation, evaluate(validation, ranked, &model, options));
+//   print(report_text(evaluation, true));
+//
+// Thread safety: free functions without state. Cost: a few passes over the rows; ranking scores
+// every measured candidate and the model's whole pool once per problem.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/dataset/dataset.h"
+#include "foretune/hardware/hardware.h"
+#include "foretune/models/infer/model_file.h"
+#include "foretune/problem/problem.h"
+
+namespace foretune {
+
+struct Interval {
+  double value = 0;
+  double low = 0;  // 95 % percentile bootstrap over problems
+  double high = 0;
+};
+
+// One problem's candidates as one scorer orders them.
+struct RankedProblem {
+  std::uint32_t problem = 0;           // id in the data set
+  std::vector<std::uint32_t> configs;  // config ids, best first; empty: no pick, counts as 0
+  std::vector<double> scores;          // natural log of time, up to a constant per problem
+  // The best of the model's legal candidates is not among the measured ones, so `configs` begins
+  // with the best that is.
+  bool pick_unmeasured = false;
+};
+
+// Up to how many measured picks per problem PickerResult::measured_curve reaches.
+inline constexpr std::size_t kCurveLength = 16;
+
+// Everything said about one way of picking. A share that cannot be said is NaN.
+struct PickerResult {
+  std::string key;   // "best_single_config": in names of JSON metrics
+  std::string name;  // "best single config"
+  // Configs that are measured per problem before the fastest of them is kept: 1 for a pick.
+  std::size_t tries = 1;
+  std::size_t problems = 0;
+  Interval mean_efficiency;
+  Interval median_efficiency;
+  Interval p10_efficiency;
+  Interval min_efficiency;  // resampling cannot go below what was seen: only `high` says something
+  Interval geomean_efficiency;  // 0 when a pick counts as 0
+  double top1_hit = 0;  // share of problems whose pick ties with the best; ties are hits
+  double top3_hit = 0;
+  double top5_hit = 0;
+  double top10_hit = 0;
+  Interval top5_measured_efficiency;   // best measured of the first five
+  std::vector<double> measured_curve;  // mean efficiency when the first 1, 2, ... are measured
+  std::size_t replaced = 0;  // problems where a choice was not measured and the next stood in
+  std::size_t failed = 0;    // picks that did not run, or were not measured: counted as 0
+  std::size_t bounds = 0;    // picks of which only a lower bound of the time is known
+  // The model's mean efficiency minus this one's over the problems that both have, and how much
+  // faster the model's picks are there (geometric mean). 0 and 1 for the model itself.
+  Interval model_gain;
+  double model_speedup = 1;
+  std::vector<std::uint32_t> problem_ids;
+  std::vector<double> efficiency;  // per evaluated problem
+};
+
+struct Slice {
+  std::string dimension;  // "m regime"
+  std::string value;      // "2 to 16"
+  std::size_t problems = 0;
+  double mean_efficiency = 0;
+  double p10_efficiency = 0;
+  double min_efficiency = 0;
+};
+
+struct WorstCase {
+  std::string problem;
+  std::string pick;
+  std::string best;
+  double pick_ns = 0;  // negative when there is no time
+  double best_ns = 0;
+  double efficiency = 0;
+  std::size_t rank = 0;  // of the pick among the measured candidates; 0 when it has no time
+  std::size_t candidates = 0;
+  std::string note;  // "crashed", "lower bound"
+};
+
+struct PredictionPoint {  // for the report's scatter plots: natural logarithms of nanoseconds
+  float predicted_log = 0;
+  float measured_log = 0;
+};
+
+struct ProblemPoint {  // one problem on the report's maps
+  std::string problem;
+  double x = 0;
+  double y = 0;
+  double best_ns = 0;
+  double efficiency = 0;
+};
+
+struct Evaluation {
+  PickerResult model;
+  std::vector<PickerResult> baselines;
+  // Of the natural log of time. Without the constant per problem that a relative model leaves open;
+  // with everything, for models of absolute time (NaN for others).
+  double rmse_log = 0;
+  double rmse_log_absolute = 0;
+  double spearman_mean = 0;  // per problem, averaged; NaN when no problem allows it
+  double spearman_median = 0;
+  std::vector<Slice> slices;
+  std::vector<WorstCase> worst;
+  std::vector<PredictionPoint> points;  // a sample
+  std::vector<ProblemPoint> map;
+  std::string map_x;  // "m"
+  std::string map_y;  // "n"
+  std::vector<std::pair<std::string, std::string>> facts;  // data set, model, machine
+  std::vector<std::string> warnings;
+  std::size_t unmeasured_picks = 0;
+  std::size_t unseen_problems = 0;      // evaluated, and not known to be in the training data
+  std::size_t training_problems = 0;    // of options.training; 0 when not given
+  std::size_t reference_problems = 0;   // whose best was re-measured interleaved
+  std::size_t skipped_problems = 0;     // of the data set: without a time, or not ranked
+};
+
+struct EvaluateOptions {
+  std::size_t top_n_worst = 10;
+  std::size_t bootstrap_samples = 2000;
+  std::uint64_t seed = 42;
+  // When given, the best single config, the portfolio and the nearest problem come from here; else
+  // the first two from the model.
+  const Dataset* training = nullptr;
+  // Cross-validation: the fold of every problem of the evaluated data set. The baselines of a
+  // problem then learn from the other folds, as the scores did. Excludes `training`.
+  std::vector<std::uint32_t> fold_of_problem;
+  // What the family runs when nobody chooses, best first; may be empty.
+  std::function<std::vector<Config>(const Problem&)> default_configs;
+};
+
+// Ranks every problem's measured configs by the model: first what the selector may pick with it
+// (its pool; a config counts as measured when one that means the same was), then all others.
+// Errors: kMismatch for another family, schema
+// or feature table.
+Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dataset& dataset);
+// The same from one score per row (held-out predictions of cross-validation); NaN means no score.
+std::vector<RankedProblem> rank_with_scores(const Dataset& dataset, std::span<const double> scores);
+
+// `model` may be nullptr. Problems that `ranked` leaves out are not evaluated.
+// Errors: kInvalidArgument for ids that do not exist and when no ranked problem has a time;
+// kMismatch for a training set with another config schema.
+Result<Evaluation> evaluate(const Dataset& dataset, const std::vector<RankedProblem>& ranked,
+                            const Model* model, const EvaluateOptions& options);
+
+// Oracle per problem id: lowest ok time, preferring re-measured rows; negative when none is ok.
+// measured_times.h has the rule.
+std::vector<double> oracle_times_ns(const Dataset& dataset);
+
+// Reports. All numbers appear in all three.
+// At most 100 columns; ANSI colours when `color`.
+std::string report_text(const Evaluation& evaluation, bool color);
+// {"name", "metrics": {...}, "machine": {...}, "command"} plus "baselines", "slices", "worst",
+// "facts" and "warnings".
+std::string report_json(const Evaluation& evaluation, const std::string& name,
+                        const std::string& command, const Fingerprint& machine);
+// One self-contained page with inline SVG, no scripts.
+std::string report_html(const Evaluation& evaluation, const std::string& title);
+
+}  // namespace foretune

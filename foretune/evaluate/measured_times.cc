@@ -1,0 +1,185 @@
+#include "foretune/evaluate/measured_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "foretune/base/statistics.h"
+
+namespace foretune {
+namespace {
+
+bool is_time(float value) { return std::isfinite(value) && value > 0; }
+
+// A time that cannot be one is a defect of its source; it must not become anybody's oracle.
+MeasuredState state_of(const Dataset::Row& row) {
+  switch (row.outcome) {
+    case Outcome::kOk:
+      return is_time(row.time_ns) ? MeasuredState::kOk : MeasuredState::kFailed;
+    case Outcome::kCensored:
+      return is_time(row.time_ns) ? MeasuredState::kBound : MeasuredState::kFailed;
+    case Outcome::kUnsupported:
+      return MeasuredState::kRefused;
+    case Outcome::kPrepareFailed:
+    case Outcome::kCrashed:
+    case Outcome::kTimedOut:
+    case Outcome::kWrongResult:
+      break;
+  }
+  return MeasuredState::kFailed;
+}
+
+struct Times {
+  std::vector<double> values_ns;
+  double spread = 0;
+
+  void add(const Dataset::Row& row) {
+    values_ns.push_back(static_cast<double>(row.time_ns));
+    if (std::isfinite(row.spread)) {
+      spread = std::max(spread, static_cast<double>(row.spread));
+    }
+  }
+};
+
+// `rows` are all of one problem and config.
+MeasuredCandidate merge(const Dataset& dataset, std::span<const RowIndex> rows) {
+  MeasuredCandidate out;
+  out.config = dataset.rows()[rows[0]].config;
+  out.state = MeasuredState::kRefused;
+  out.outcome = Outcome::kUnsupported;
+  Times ordinary;
+  Times reference;
+  double bound_ns = 0;
+  for (const RowIndex index : rows) {
+    const Dataset::Row& row = dataset.rows()[index];
+    const MeasuredState state = state_of(row);
+    if (state < out.state) {
+      out.state = state;
+      out.outcome = row.outcome;
+    }
+    if (state == MeasuredState::kOk) {
+      ((row.flags & kFlagReference) != 0 ? reference : ordinary).add(row);
+    } else if (state == MeasuredState::kBound) {
+      bound_ns = std::max(bound_ns, static_cast<double>(row.time_ns));
+    }
+  }
+  if (out.state == MeasuredState::kBound) {
+    out.time_ns = bound_ns;
+  }
+  if (!reference.values_ns.empty()) {
+    out.reference_ns = median(reference.values_ns);
+    out.reference_spread = reference.spread;
+  }
+  if (out.state == MeasuredState::kOk) {
+    // Without an ordinary time the other one is the best knowledge there is.
+    const Times& times = ordinary.values_ns.empty() ? reference : ordinary;
+    out.time_ns = median(times.values_ns);
+    out.spread = times.spread;
+  }
+  return out;
+}
+
+}  // namespace
+
+MeasuredTimes::MeasuredTimes(const Dataset& dataset) : oracles_(dataset.problems().size()) {
+  const std::span<const Dataset::Row> rows = dataset.rows();
+  const std::uint64_t schema = dataset.header().config_schema.id();
+  std::vector<RowIndex> order;
+  order.reserve(rows.size());
+  for (RowIndex i = 0; i < rows.size(); ++i) {
+    if (dataset.configs()[rows[i].config].schema == schema) {
+      order.push_back(i);
+    }
+  }
+  const auto key = [&](RowIndex i) { return std::tuple(rows[i].problem, rows[i].config); };
+  std::sort(order.begin(), order.end(), [&](RowIndex a, RowIndex b) {
+    return std::tuple(key(a), a) < std::tuple(key(b), b);
+  });
+  begins_.assign(oracles_.size() + 1, 0);
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin + 1;
+    while (end < order.size() && key(order[end]) == key(order[begin])) {
+      ++end;
+    }
+    candidates_.push_back(merge(dataset, std::span(order).subspan(begin, end - begin)));
+    ++begins_[rows[order[begin]].problem + 1];
+    begin = end;
+  }
+  for (std::size_t p = 0; p < oracles_.size(); ++p) {
+    begins_[p + 1] += begins_[p];
+  }
+  for (std::uint32_t p = 0; p < oracles_.size(); ++p) {
+    find_oracle(p);
+  }
+}
+
+void MeasuredTimes::find_oracle(std::uint32_t problem) {
+  Oracle& oracle = oracles_[problem];
+  Oracle reference;
+  const MeasuredCandidate* best = nullptr;
+  for (const MeasuredCandidate& candidate : candidates(problem)) {
+    if (candidate.state != MeasuredState::kOk) {
+      continue;
+    }
+    if (best == nullptr || candidate.time_ns < best->time_ns) {
+      best = &candidate;
+    }
+    if (candidate.reference_ns > 0 &&
+        (reference.time_ns < 0 || candidate.reference_ns < reference.time_ns)) {
+      reference.time_ns = candidate.reference_ns;
+      reference.spread = candidate.reference_spread;
+      reference.config = candidate.config;
+    }
+  }
+  if (best == nullptr) {
+    return;
+  }
+  oracle.time_ns = best->time_ns;
+  oracle.spread = best->spread;
+  oracle.config = best->config;
+  if (best->reference_ns > 0) {
+    oracle.reference_ns = reference.time_ns;
+    oracle.reference_spread = reference.spread;
+    oracle.reference_config = reference.config;
+  }
+}
+
+const MeasuredCandidate* MeasuredTimes::find(std::uint32_t problem, std::uint32_t config) const {
+  const std::span<const MeasuredCandidate> all = candidates(problem);
+  const auto found = std::lower_bound(
+      all.begin(), all.end(), config,
+      [](const MeasuredCandidate& candidate, std::uint32_t id) { return candidate.config < id; });
+  return found != all.end() && found->config == config ? &*found : nullptr;
+}
+
+double MeasuredTimes::oracle_ns(std::uint32_t problem) const {
+  const Oracle& oracle = oracles_[problem];
+  return oracle.reference_ns > 0 ? oracle.reference_ns : oracle.time_ns;
+}
+
+std::uint32_t MeasuredTimes::oracle_config(std::uint32_t problem) const {
+  const Oracle& oracle = oracles_[problem];
+  return oracle.reference_ns > 0 ? oracle.reference_config : oracle.config;
+}
+
+Comparison MeasuredTimes::compare(std::uint32_t problem, const MeasuredCandidate& pick) const {
+  const Oracle& oracle = oracles_[problem];
+  const bool by_reference = oracle.reference_ns > 0 && pick.reference_ns > 0;
+  Comparison out;
+  out.best_ns = by_reference ? oracle.reference_ns : oracle.time_ns;
+  out.best_config = by_reference ? oracle.reference_config : oracle.config;
+  if (pick.state == MeasuredState::kFailed || pick.state == MeasuredState::kRefused) {
+    return out;
+  }
+  out.pick_ns = by_reference ? pick.reference_ns : pick.time_ns;
+  out.tolerance = std::max({kTieTolerance,
+                            by_reference ? oracle.reference_spread : oracle.spread,
+                            by_reference ? pick.reference_spread : pick.spread});
+  // A bound may lie below the best time; the config itself is at best as fast as we know.
+  out.efficiency = std::min(1.0, out.best_ns / out.pick_ns);
+  out.is_bound = pick.state == MeasuredState::kBound;
+  out.is_tie = !out.is_bound && out.pick_ns <= out.best_ns * (1 + out.tolerance);
+  return out;
+}
+
+}  // namespace foretune

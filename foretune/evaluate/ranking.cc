@@ -1,0 +1,312 @@
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "foretune/base/check.h"
+#include "foretune/evaluate/evaluate.h"
+#include "foretune/evaluate/measured_times.h"
+#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/scorer.h"
+#include "foretune/space/parametric_space.h"
+
+namespace foretune {
+namespace {
+
+// Up to so many configs outside the model's pool are scored with every problem; above, each problem
+// gets a pool of its own, for in a vast space hardly any config is measured twice.
+constexpr std::size_t kMostShared = 20000;
+
+class WorkingPool {
+ public:
+  static Result<WorkingPool> create(const Scorer& scorer, const std::vector<const Config*>& configs,
+                                    std::size_t width, const Hardware& hardware) {
+    std::vector<std::int32_t> words;
+    words.reserve(configs.size() * width);
+    for (const Config* config : configs) {
+      const std::span<const std::int32_t> view = config->words.view();
+      words.insert(words.end(), view.begin(), view.end());
+    }
+    WorkingPool out;
+    FORETUNE_TRY(out.pool_, scorer.prepare(words, width, hardware));
+    out.workspace_.resize(out.pool_->workspace_bytes() + kAlignment);
+    out.scores_.resize(configs.size());
+    return out;
+  }
+
+  const std::vector<double>& score(const Problem& problem) {
+    void* start = workspace_.data();
+    std::size_t space = workspace_.size();
+    auto* aligned =
+        static_cast<std::byte*>(std::align(kAlignment, pool_->workspace_bytes(), start, space));
+    pool_->score(problem, std::span(aligned, pool_->workspace_bytes()), scores_, {});
+    return scores_;
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 64;  // PreparedPool::workspace_bytes
+  std::unique_ptr<PreparedPool> pool_;
+  std::vector<std::byte> workspace_;
+  std::vector<double> scores_;
+};
+
+Status check_fits(const Model& model, const Dataset& dataset) {
+  const DatasetHeader& header = dataset.header();
+  if (header.family != model.family) {
+    return fail(ErrorCode::kMismatch, "the model picks configs of family ", model.family,
+                ", the data set has measurements of ", header.family);
+  }
+  if (header.problem_type != model.problem_type) {
+    return fail(ErrorCode::kMismatch, "the model was trained on problems of another type than the ",
+                "data set's");
+  }
+  if (header.config_schema != model.config_schema) {
+    return fail(ErrorCode::kMismatch, "the data set holds configs of ", header.config_schema.name,
+                " v", header.config_schema.version, ", the model was trained for ",
+                model.config_schema.name, " v", model.config_schema.version);
+  }
+  return {};
+}
+
+// What the selector would do with the same model, over measured configs only.
+class ModelRanking {
+ public:
+  ModelRanking(const Model& model, const Dataset& dataset)
+      : model_(model),
+        dataset_(dataset),
+        times_(dataset),
+        width_(model.config_schema.parameters.size()),
+        // On the machine it was trained on, what was measured of the machine then describes it.
+        hardware_(dataset.header().fingerprint.device.empty() ||
+                          dataset.header().fingerprint.digest() == model.fingerprint.digest()
+                      ? model.fingerprint.hardware
+                      : dataset.header().fingerprint.hardware) {}
+
+  Result<std::vector<RankedProblem>> rank() {
+    FORETUNE_TRY(scorer_, make_scorer(model_));
+    FORETUNE_TRY_STATUS(read_space());
+    FORETUNE_TRY_STATUS(number_configs());
+    if (!shared_.empty()) {
+      FORETUNE_TRY(shared_pool_, WorkingPool::create(*scorer_, shared_, width_, hardware_));
+    }
+    std::vector<RankedProblem> out;
+    for (std::uint32_t problem = 0; problem < dataset_.problems().size(); ++problem) {
+      if (times_.candidates(problem).empty()) {
+        continue;
+      }
+      FORETUNE_TRY(RankedProblem ranked, rank_problem(problem));
+      out.push_back(std::move(ranked));
+    }
+    return out;
+  }
+
+ private:
+  static constexpr std::size_t kNotShared = static_cast<std::size_t>(-1);
+
+  Status read_space() {
+    if (model_.space_text.empty()) {
+      return {};
+    }
+    const Result<SpaceDefinition> definition = SpaceDefinition::parse(model_.space_text);
+    if (!definition) {
+      return fail_because(definition.error(), "the space of the model");
+    }
+    Result<std::shared_ptr<const CompiledSpace>> compiled = CompiledSpace::create(*definition);
+    if (!compiled) {
+      return fail_because(compiled.error(), "the space of the model");
+    }
+    space_ = *std::move(compiled);
+    return {};
+  }
+
+  bool describes(const Config& config) const {
+    return config.schema == model_.config_schema.id() && config.words.size() == width_;
+  }
+
+  // The pool comes first, so that equal scores are ordered as the selector orders them.
+  Status number_configs() {
+    std::unordered_map<Config, std::size_t> positions;
+    for (const Config& config : model_.pool) {
+      if (!describes(config)) {
+        return fail(ErrorCode::kMismatch, "the pool of the model has a config of another schema");
+      }
+      positions.emplace(config, shared_.size());
+      shared_.push_back(&config);
+    }
+    const bool share_all = dataset_.configs().size() <= kMostShared;
+    position_of_config_.assign(dataset_.configs().size(), kNotShared);
+    for (std::uint32_t i = 0; i < dataset_.configs().size(); ++i) {
+      const Config& config = dataset_.configs()[i];
+      config_ids_.emplace(config, i);
+      if (const auto found = positions.find(config); found != positions.end()) {
+        position_of_config_[i] = found->second;
+      } else if (share_all && describes(config)) {
+        position_of_config_[i] = shared_.size();
+        shared_.push_back(&config);
+      }
+    }
+    return {};
+  }
+
+  struct Scored {
+    bool outside_pool = false;
+    double score = 0;
+    std::size_t position = 0;
+    std::uint32_t config = 0;
+    auto operator<=>(const Scored&) const = default;
+  };
+
+  Result<RankedProblem> rank_problem(std::uint32_t id) {
+    RankedProblem out;
+    out.problem = id;
+    const std::vector<double> no_scores;
+    const std::vector<double>& shared_scores =
+        shared_pool_ ? shared_pool_->score(dataset_.problems()[id]) : no_scores;
+    std::vector<Scored> scored = rank_pool(id, shared_scores, out);
+    if (scored.empty() && space_ && !out.pick_unmeasured && !model_.pool.empty()) {
+      return out;  // nothing in the pool is legal: the selector would have no pick either
+    }
+    FORETUNE_TRY_STATUS(add_others(id, shared_scores, scored));
+    std::sort(scored.begin(), scored.end());
+    for (const Scored& entry : scored) {
+      out.configs.push_back(entry.config);
+      out.scores.push_back(entry.score);
+    }
+    return out;
+  }
+
+  // The measured configs that the selector may pick, each with the best score of those in the pool
+  // that mean the same on this problem.
+  std::vector<Scored> rank_pool(std::uint32_t id, const std::vector<double>& scores,
+                                RankedProblem& out) const {
+    const Problem& problem = dataset_.problems()[id];
+    std::unordered_map<std::uint32_t, Scored> best;
+    std::optional<std::pair<double, std::size_t>> best_unmeasured;
+    for (std::size_t i = 0; i < model_.pool.size(); ++i) {
+      std::optional<std::uint32_t> config = id_of(model_.pool[i]);
+      if (space_) {
+        if (!space_->is_legal(model_.pool[i].words.view(), problem.fields(), hardware_)) {
+          continue;
+        }
+        if (!config || times_.find(id, *config) == nullptr) {
+          config = id_of(space_->canonical(model_.pool[i], problem, hardware_));
+        }
+      }
+      if (config && times_.find(id, *config) != nullptr) {
+        const Scored entry{false, scores[i], i, *config};
+        const auto [found, is_new] = best.emplace(*config, entry);
+        found->second = std::min(found->second, entry);
+      } else if (space_ && (!best_unmeasured || std::pair(scores[i], i) < *best_unmeasured)) {
+        best_unmeasured = std::pair(scores[i], i);
+      }
+    }
+    std::vector<Scored> scored;
+    for (const auto& [config, entry] : best) {
+      scored.push_back(entry);
+    }
+    const auto first = std::min_element(scored.begin(), scored.end());
+    out.pick_unmeasured =
+        best_unmeasured && (first == scored.end() ||
+                            *best_unmeasured < std::pair(first->score, first->position));
+    return scored;
+  }
+
+  // Behind the pool: measured configs that are not in it. They cannot be picked, but say how well
+  // the model orders.
+  Status add_others(std::uint32_t id, const std::vector<double>& shared_scores,
+                    std::vector<Scored>& scored) const {
+    const bool has_pool = !model_.pool.empty();
+    std::unordered_set<std::uint32_t> seen;
+    for (const Scored& entry : scored) {
+      seen.insert(entry.config);
+    }
+    std::vector<const Config*> own;
+    std::vector<std::uint32_t> own_ids;
+    for (const MeasuredCandidate& candidate : times_.candidates(id)) {
+      const std::size_t position = position_of_config_[candidate.config];
+      if (seen.contains(candidate.config)) {
+        continue;
+      }
+      if (position != kNotShared) {
+        scored.push_back({has_pool, shared_scores[position], position, candidate.config});
+      } else if (describes(dataset_.configs()[candidate.config])) {
+        own.push_back(&dataset_.configs()[candidate.config]);
+        own_ids.push_back(candidate.config);
+      }
+    }
+    if (!own.empty()) {
+      FORETUNE_TRY(WorkingPool pool, WorkingPool::create(*scorer_, own, width_, hardware_));
+      const std::vector<double>& scores = pool.score(dataset_.problems()[id]);
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        scored.push_back({has_pool, scores[i], shared_.size() + own_ids[i], own_ids[i]});
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::optional<std::uint32_t> id_of(const Config& config) const {
+    const auto found = config_ids_.find(config);
+    return found == config_ids_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  const Model& model_;
+  const Dataset& dataset_;
+  MeasuredTimes times_;
+  std::size_t width_;
+  Hardware hardware_;
+  std::unique_ptr<Scorer> scorer_;
+  std::shared_ptr<const CompiledSpace> space_;
+  std::vector<const Config*> shared_;
+  std::vector<std::size_t> position_of_config_;
+  std::unordered_map<Config, std::uint32_t> config_ids_;
+  std::optional<WorkingPool> shared_pool_;
+};
+
+}  // namespace
+
+Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dataset& dataset) {
+  FORETUNE_TRY_STATUS(check_fits(model, dataset));
+  if (model.config_schema.kind != SchemaKind::kParametric ||
+      model.config_schema.parameters.empty()) {
+    return fail(ErrorCode::kUnsupported, "only models of parametric configs can rank, not those of ",
+                model.config_schema.name);
+  }
+  return ModelRanking(model, dataset).rank();
+}
+
+std::vector<RankedProblem> rank_with_scores(const Dataset& dataset,
+                                            std::span<const double> scores) {
+  FORETUNE_CHECK(scores.size() == dataset.size());
+  std::vector<RankedProblem> out;
+  const std::vector<std::vector<RowIndex>> by_problem = dataset.rows_by_problem();
+  for (std::uint32_t problem = 0; problem < by_problem.size(); ++problem) {
+    std::vector<std::pair<double, std::uint32_t>> scored;
+    std::unordered_set<std::uint32_t> seen;
+    for (const RowIndex index : by_problem[problem]) {
+      const std::uint32_t config = dataset.rows()[index].config;
+      // Rows of the same config in another context say nothing new: the first score counts.
+      if (!std::isnan(scores[index]) && seen.insert(config).second) {
+        scored.emplace_back(scores[index], config);
+      }
+    }
+    if (scored.empty()) {
+      continue;
+    }
+    std::sort(scored.begin(), scored.end());
+    RankedProblem ranked;
+    ranked.problem = problem;
+    for (const auto& [score, config] : scored) {
+      ranked.configs.push_back(config);
+      ranked.scores.push_back(score);
+    }
+    out.push_back(std::move(ranked));
+  }
+  return out;
+}
+
+}  // namespace foretune

@@ -1,0 +1,96 @@
+#include "foretune/evaluate/report.h"
+
+#include <array>
+#include <cmath>
+
+#include "foretune/base/text.h"
+
+namespace foretune::evaluate_internal {
+
+std::string number_text(double value, int decimals) {
+  return std::isfinite(value) ? fixed(value, decimals) : std::string(kNoNumber);
+}
+
+std::string percent_text(double share) { return number_text(100 * share, 1); }
+
+std::string interval_text(const Interval& interval) {
+  if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) {
+    return std::string(kNoNumber);
+  }
+  return concat(percent_text(interval.low), " to ", percent_text(interval.high));
+}
+
+std::string gain_text(double share) {
+  const std::string text = percent_text(share);
+  return std::isfinite(share) && !text.starts_with("-") ? concat("+", text) : text;
+}
+
+std::string time_text(double nanoseconds) {
+  if (!(nanoseconds >= 0) || !std::isfinite(nanoseconds)) {
+    return std::string(kNoNumber);
+  }
+  struct Unit {
+    double nanoseconds;
+    std::string_view name;
+  };
+  static constexpr std::array kUnits{Unit{1e9, " s"}, Unit{1e6, " ms"}, Unit{1e3, " us"}};
+  for (const Unit& unit : kUnits) {
+    if (nanoseconds >= unit.nanoseconds) {
+      const double value = nanoseconds / unit.nanoseconds;
+      return concat(fixed(value, value < 10 ? 2 : value < 100 ? 1 : 0), unit.name);
+    }
+  }
+  return concat(fixed(nanoseconds, nanoseconds < 10 ? 1 : 0), " ns");
+}
+
+std::string count_text(std::size_t count) {
+  std::string digits = concat(count);
+  for (std::size_t i = digits.size(); i > 3; i -= 3) {
+    digits.insert(i - 3, ",");
+  }
+  return digits;
+}
+
+std::vector<Headline> headlines(const Evaluation& evaluation) {
+  const PickerResult& model = evaluation.model;
+  return {
+      {"mean", "of the efficiencies over all problems", model.mean_efficiency},
+      {"median", "half of the problems do better", model.median_efficiency},
+      {"P10", "one problem in ten does worse", model.p10_efficiency},
+      {"minimum", "the worst problem", model.min_efficiency},
+      {"geometric mean", "the factor by which the picks are slower on the whole",
+       model.geomean_efficiency},
+      {"top 5 measured", "mean when the first five are measured and the fastest is kept",
+       model.top5_measured_efficiency},
+  };
+}
+
+const PickerResult* find_baseline(const Evaluation& evaluation, std::string_view key) {
+  for (const PickerResult& baseline : evaluation.baselines) {
+    if (baseline.key == key) {
+      return &baseline;
+    }
+  }
+  return nullptr;
+}
+
+std::string summary_text(const Evaluation& evaluation) {
+  const PickerResult& model = evaluation.model;
+  std::string out = concat(
+      "The picks reach ", percent_text(model.mean_efficiency.value),
+      " % of the speed of the best known config on average over ", count_text(model.problems),
+      model.problems == 1 ? " problem" : " problems", "; measuring the first five and keeping the ",
+      "fastest reaches ", percent_text(model.top5_measured_efficiency.value), " %.");
+  if (const PickerResult* single = find_baseline(evaluation, "best_single_config")) {
+    out += concat(" The best single config reaches ", percent_text(single->mean_efficiency.value),
+                  " %: the model gains ", gain_text(single->model_gain.value), " points");
+    if (std::isfinite(single->model_speedup)) {
+      out += concat(", its picks are ", number_text(single->model_speedup, 2),
+                    " times as fast (geometric mean)");
+    }
+    out += ".";
+  }
+  return out;
+}
+
+}  // namespace foretune::evaluate_internal

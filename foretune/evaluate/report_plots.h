@@ -1,0 +1,33 @@
+// The plots of the page as inline SVG, drawn with the classes of report_style.cc. Each has a viewBox
+// and no size of its own; every mark has a tooltip. Internal to evaluate.
+// Thread safety: free functions without state.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "foretune/evaluate/evaluate.h"
+
+namespace foretune::evaluate_internal {
+
+// Text for element content and attribute values; control characters become blanks.
+std::string html_escaped(std::string_view text);
+
+// The style sheet of the page.
+std::string_view page_style();
+
+// Class of an efficiency, "e0" (worst) to "e4"; the legend explains them.
+std::string_view efficiency_class(double efficiency);
+std::string efficiency_legend();
+
+// Class of a picker's line, "c0" for the model; empty when it has none.
+std::string_view series_class(std::string_view key);
+
+// Empty strings where there is nothing to draw.
+std::string distribution_plot(const Evaluation& evaluation);  // sorted efficiencies
+std::string curve_plot(const Evaluation& evaluation);         // first few measured
+std::string map_plot(const Evaluation& evaluation);           // problems by two sizes
+std::string duration_plot(const Evaluation& evaluation);      // efficiency by time of the best
+std::string prediction_plot(const Evaluation& evaluation);    // predicted and measured times
+
+}  // namespace foretune::evaluate_internal
