@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "foretune/problem/gemm.h"
+#include "foretune/select/foretune.h"
+#include "foretune/select/select.h"
+#include "foretune/version.h"
+
+struct foretune_selector {
+  std::unique_ptr<foretune::Selector> selector;
+};
+
+namespace foretune {
+namespace {
+
+static_assert(static_cast<int>(ErrorCode::kInvalidArgument) == FORETUNE_INVALID_ARGUMENT);
+static_assert(static_cast<int>(ErrorCode::kNotFound) == FORETUNE_NOT_FOUND);
+static_assert(static_cast<int>(ErrorCode::kCorrupt) == FORETUNE_CORRUPT);
+static_assert(static_cast<int>(ErrorCode::kMismatch) == FORETUNE_MISMATCH);
+static_assert(static_cast<int>(ErrorCode::kUnsupported) == FORETUNE_UNSUPPORTED);
+static_assert(static_cast<int>(ErrorCode::kIo) == FORETUNE_IO);
+static_assert(static_cast<int>(ErrorCode::kInternal) == FORETUNE_INTERNAL);
+static_assert(static_cast<int>(AbstainReason::kInvalidProblem) == FORETUNE_REASON_INVALID_PROBLEM);
+static_assert(static_cast<int>(AbstainReason::kOutsideTraining) ==
+              FORETUNE_REASON_OUTSIDE_TRAINING);
+static_assert(static_cast<int>(AbstainReason::kNoLegalConfig) == FORETUNE_REASON_NO_LEGAL_CONFIG);
+static_assert(static_cast<int>(GemmOperation::kMm) == FORETUNE_MM);
+static_assert(static_cast<int>(GemmOperation::kAddmm) == FORETUNE_ADDMM);
+static_assert(static_cast<int>(GemmOperation::kBmm) == FORETUNE_BMM);
+
+// As much of `text` as fits, with its end; returns the length needed.
+std::size_t copy_text(std::string_view text, char* out, std::size_t size) {
+  if (out != nullptr && size > 0) {
+    const std::size_t length = std::min(text.size(), size - 1);
+    std::memcpy(out, text.data(), length);
+    out[length] = '\0';
+  }
+  return text.size();
+}
+
+// Whether Problem::create would accept the fields; asked first because a refusal allocates.
+bool is_valid(const Problem::Fields& fields) {
+  const ProblemSchema* schema = find_problem_schema(ProblemType::kGemm);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i] < schema->fields[i].minimum || fields[i] > schema->fields[i].maximum) {
+      return false;
+    }
+  }
+  return fields[static_cast<std::size_t>(GemmField::kBatch)] == 1 ||
+         fields[static_cast<std::size_t>(GemmField::kOperation)] == FORETUNE_BMM;
+}
+
+Choice select_gemm(const Selector& selector, const foretune_gemm& gemm) {
+  const Problem::Fields fields{gemm.op,    gemm.m,     gemm.n,     gemm.k,
+                               gemm.batch, gemm.dtype, gemm.layout};
+  if (!is_valid(fields)) {
+    return {.reason = AbstainReason::kInvalidProblem};
+  }
+  const Result<Problem> problem = Problem::create(ProblemType::kGemm, fields);
+  return problem ? selector.select(*problem) : Choice{.reason = AbstainReason::kInvalidProblem};
+}
+
+int open_selector(const char* path, foretune_selector** out, char* message, std::size_t size) {
+  Result<std::unique_ptr<Selector>> selector = Selector::open(path);
+  if (!selector) {
+    copy_text(selector.error().message, message, size);
+    return static_cast<int>(selector.error().code);
+  }
+  *out = new foretune_selector{std::move(*selector)};
+  return FORETUNE_OK;
+}
+
+}  // namespace
+}  // namespace foretune
+
+extern "C" {
+
+int foretune_selector_open(const char* path, foretune_selector** selector, char* message,
+                           size_t message_size) {
+  foretune::copy_text("", message, message_size);
+  if (selector == nullptr || path == nullptr) {
+    foretune::copy_text("path and selector must not be NULL", message, message_size);
+    return FORETUNE_INVALID_ARGUMENT;
+  }
+  *selector = nullptr;
+  try {
+    return foretune::open_selector(path, selector, message, message_size);
+  } catch (const std::exception& error) {
+    foretune::copy_text(error.what(), message, message_size);
+  } catch (...) {
+    foretune::copy_text("an unknown exception", message, message_size);
+  }
+  return FORETUNE_INTERNAL;
+}
+
+void foretune_selector_close(foretune_selector* selector) { delete selector; }
+
+int foretune_select_gemm(const foretune_selector* selector, const foretune_gemm* gemm,
+                         foretune_choice* choice) {
+  if (selector == nullptr || gemm == nullptr || choice == nullptr) {
+    return FORETUNE_INVALID_ARGUMENT;
+  }
+  *choice = {};
+  try {
+    const foretune::Choice picked = foretune::select_gemm(*selector->selector, *gemm);
+    choice->status = picked.picked() ? FORETUNE_PICKED : FORETUNE_ABSTAINED;
+    choice->reason = static_cast<int32_t>(picked.reason);
+    if (picked.has_candidate) {
+      const std::span<const std::int32_t> words = selector->selector->words(picked.candidate);
+      choice->candidate = picked.candidate;
+      choice->word_count = static_cast<uint32_t>(words.size());
+      choice->words = words.data();
+    }
+    choice->score = picked.score;
+    choice->margin = picked.margin;
+    return FORETUNE_OK;
+  } catch (...) {
+    *choice = {};
+    choice->status = FORETUNE_ABSTAINED;
+    return FORETUNE_INTERNAL;
+  }
+}
+
+const char* foretune_reason_text(int reason) {
+  if (reason < FORETUNE_REASON_NONE || reason > FORETUNE_REASON_NO_LEGAL_CONFIG) {
+    return "This reason is unknown.";
+  }
+  // The texts are literals, which end in a zero.
+  return foretune::to_string(static_cast<foretune::AbstainReason>(reason)).data();
+}
+
+size_t foretune_config_text(const foretune_selector* selector, uint32_t candidate, char* text,
+                            size_t size) {
+  foretune::copy_text("", text, size);
+  if (selector == nullptr || candidate >= selector->selector->pool_size()) {
+    return 0;
+  }
+  try {
+    return foretune::copy_text(selector->selector->config_text(candidate), text, size);
+  } catch (...) {
+    return 0;
+  }
+}
+
+const char* foretune_version(void) { return foretune::kVersion.data(); }
+
+}  // extern "C"

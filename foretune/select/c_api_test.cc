@@ -1,0 +1,165 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "foretune/models/infer/model_samples.h"
+#include "foretune/select/foretune.h"
+#include "foretune/select/select.h"
+#include "foretune/version.h"
+
+namespace foretune {
+namespace {
+
+class CApiTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Rng rng(41);
+    model_ = sample_model({.candidates = 200}, rng);
+    path_ = std::filesystem::path(testing::TempDir()) / "c_api_test.ftm";
+    ASSERT_TRUE(write_model(model_, path_));
+    char message[200] = "unchanged";
+    ASSERT_EQ(foretune_selector_open(path_.c_str(), &selector_, message, sizeof(message)),
+              FORETUNE_OK)
+        << message;
+    EXPECT_STREQ(message, "");
+  }
+  void TearDown() override {
+    foretune_selector_close(selector_);
+    std::filesystem::remove(path_);
+  }
+
+  static foretune_gemm gemm() {
+    return {.m = 100, .n = 256, .k = 512, .batch = 1, .op = FORETUNE_MM, .dtype = 2, .layout = 1};
+  }
+
+  Model model_;
+  std::filesystem::path path_;
+  foretune_selector* selector_ = nullptr;
+};
+
+TEST_F(CApiTest, SaysTheSameAsTheSelector) {
+  const auto selector = Selector::create(model_);
+  ASSERT_TRUE(selector.has_value());
+  const foretune_gemm problem = gemm();
+  foretune_choice choice;
+  ASSERT_EQ(foretune_select_gemm(selector_, &problem, &choice), FORETUNE_OK);
+  const Choice expected =
+      (*selector)->select(*Problem::parse("gemm m=100 n=256 k=512 dtype=bf16 layout=rrr"));
+  ASSERT_TRUE(expected.picked());
+  EXPECT_EQ(choice.status, FORETUNE_PICKED);
+  EXPECT_EQ(choice.reason, FORETUNE_REASON_NONE);
+  EXPECT_EQ(choice.candidate, expected.candidate);
+  EXPECT_EQ(choice.score, expected.score);
+  EXPECT_EQ(choice.margin, expected.margin);
+  const Config config = (*selector)->config(expected.candidate);
+  ASSERT_EQ(choice.word_count, config.words.size());
+  EXPECT_TRUE(std::equal(choice.words, choice.words + choice.word_count, config.words.begin()));
+}
+
+TEST_F(CApiTest, AbstainsFromInvalidProblems) {
+  const auto expect_invalid = [&](const foretune_gemm& problem) {
+    foretune_choice choice;
+    ASSERT_EQ(foretune_select_gemm(selector_, &problem, &choice), FORETUNE_OK);
+    EXPECT_EQ(choice.status, FORETUNE_ABSTAINED);
+    EXPECT_EQ(choice.reason, FORETUNE_REASON_INVALID_PROBLEM);
+    EXPECT_EQ(choice.words, nullptr);
+  };
+  for (const std::int64_t size :
+       {std::int64_t{0}, std::int64_t{-5}, std::numeric_limits<std::int64_t>::max(),
+        std::numeric_limits<std::int64_t>::min()}) {
+    foretune_gemm problem = gemm();
+    problem.m = size;
+    expect_invalid(problem);
+    problem = gemm();
+    problem.k = size;
+    expect_invalid(problem);
+  }
+  for (const std::int32_t number : {-1, 99}) {
+    foretune_gemm problem = gemm();
+    problem.op = number;
+    expect_invalid(problem);
+    problem = gemm();
+    problem.dtype = number;
+    expect_invalid(problem);
+    problem = gemm();
+    problem.layout = number;
+    expect_invalid(problem);
+  }
+  foretune_gemm problem = gemm();
+  problem.batch = 2;
+  expect_invalid(problem);
+}
+
+TEST_F(CApiTest, AbstainsOutsideOfTrainingWithAFallback) {
+  foretune_gemm problem = gemm();
+  problem.m = 2000000000;
+  problem.n = 2000000000;
+  foretune_choice choice;
+  ASSERT_EQ(foretune_select_gemm(selector_, &problem, &choice), FORETUNE_OK);
+  EXPECT_EQ(choice.status, FORETUNE_ABSTAINED);
+  EXPECT_EQ(choice.reason, FORETUNE_REASON_OUTSIDE_TRAINING);
+  ASSERT_NE(choice.words, nullptr);
+  EXPECT_EQ(choice.word_count, 6U);
+}
+
+TEST_F(CApiTest, NullPointersAreErrors) {
+  const foretune_gemm problem = gemm();
+  foretune_choice choice;
+  EXPECT_EQ(foretune_select_gemm(nullptr, &problem, &choice), FORETUNE_INVALID_ARGUMENT);
+  EXPECT_EQ(foretune_select_gemm(selector_, nullptr, &choice), FORETUNE_INVALID_ARGUMENT);
+  EXPECT_EQ(foretune_select_gemm(selector_, &problem, nullptr), FORETUNE_INVALID_ARGUMENT);
+  foretune_selector* other = nullptr;
+  EXPECT_EQ(foretune_selector_open(nullptr, &other, nullptr, 0), FORETUNE_INVALID_ARGUMENT);
+  EXPECT_EQ(foretune_selector_open(path_.c_str(), nullptr, nullptr, 0),
+            FORETUNE_INVALID_ARGUMENT);
+  foretune_selector_close(nullptr);
+}
+
+TEST_F(CApiTest, FilesThatAreNoModelsAreErrorsWithAMessage) {
+  foretune_selector* other = selector_;
+  char message[400];
+  EXPECT_EQ(foretune_selector_open("no/such/file.ftm", &other, message, sizeof(message)),
+            FORETUNE_NOT_FOUND);
+  EXPECT_EQ(other, nullptr);
+  EXPECT_NE(std::strstr(message, "no/such/file.ftm"), nullptr);
+  const std::string text = path_.string() + ".txt";
+  std::ofstream(text) << "not a model";
+  EXPECT_EQ(foretune_selector_open(text.c_str(), &other, message, sizeof(message)),
+            FORETUNE_CORRUPT);
+  char short_message[8];
+  EXPECT_EQ(foretune_selector_open(text.c_str(), &other, short_message, sizeof(short_message)),
+            FORETUNE_CORRUPT);
+  EXPECT_EQ(std::strlen(short_message), 7U);
+  std::filesystem::remove(text);
+}
+
+TEST_F(CApiTest, ConfigTextBehavesAsSnprintf) {
+  const std::string expected = to_text(model_.config_schema, model_.pool[5]);
+  char text[200];
+  EXPECT_EQ(foretune_config_text(selector_, 5, text, sizeof(text)), expected.size());
+  EXPECT_EQ(text, expected);
+  char few[6];
+  EXPECT_EQ(foretune_config_text(selector_, 5, few, sizeof(few)), expected.size());
+  EXPECT_EQ(few, expected.substr(0, 5));
+  EXPECT_EQ(foretune_config_text(selector_, 5, nullptr, 0), expected.size());
+  EXPECT_EQ(foretune_config_text(selector_, 200, text, sizeof(text)), 0U);
+  EXPECT_EQ(foretune_config_text(nullptr, 5, text, sizeof(text)), 0U);
+  EXPECT_STREQ(text, "");
+}
+
+TEST_F(CApiTest, HasATextForEveryReasonAndAVersion) {
+  for (int reason = FORETUNE_REASON_NONE; reason <= FORETUNE_REASON_NO_LEGAL_CONFIG; ++reason) {
+    EXPECT_EQ(foretune_reason_text(reason), to_string(static_cast<AbstainReason>(reason)));
+  }
+  EXPECT_STREQ(foretune_reason_text(77), "This reason is unknown.");
+  EXPECT_STREQ(foretune_reason_text(-1), "This reason is unknown.");
+  EXPECT_EQ(foretune_version(), kVersion);
+}
+
+}  // namespace
+}  // namespace foretune

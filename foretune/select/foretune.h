@@ -1,0 +1,92 @@
+/* The selector's C interface: problem in, config out. No exception, no allocation and no lock per
+ * call; answers are cached per problem. Link libforetune_select (or foretune::select in CMake).
+ *
+ *   foretune_selector* selector = NULL;
+ *   char message[256];
+ *   if (foretune_selector_open("gemm.ftm", &selector, message, sizeof message) != FORETUNE_OK) ...
+ *   foretune_gemm gemm = {.m = 128, .n = 1536, .k = 7168, .batch = 1, .op = FORETUNE_MM};
+ *   foretune_choice choice;
+ *   foretune_select_gemm(selector, &gemm, &choice);
+ *   if (choice.status == FORETUNE_PICKED) use(choice.words, choice.word_count);
+ *   foretune_selector_close(selector);
+ *
+ * Thread safety: one selector may be used by any number of threads; open and close by one. */
+#ifndef FORETUNE_SELECT_FORETUNE_H_
+#define FORETUNE_SELECT_FORETUNE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define FORETUNE_API __attribute__((visibility("default")))
+#else
+#define FORETUNE_API
+#endif
+
+typedef struct foretune_selector foretune_selector;
+
+enum {
+  FORETUNE_OK = 0,
+  FORETUNE_INVALID_ARGUMENT = 1,
+  FORETUNE_NOT_FOUND = 2,
+  FORETUNE_CORRUPT = 3,
+  FORETUNE_MISMATCH = 4,
+  FORETUNE_UNSUPPORTED = 5,
+  FORETUNE_IO = 6,
+  FORETUNE_INTERNAL = 8
+};
+
+/* foretune_choice.status */
+enum { FORETUNE_PICKED = 0, FORETUNE_ABSTAINED = 1 };
+
+/* foretune_choice.reason: why the selector abstained (or FORETUNE_REASON_NONE). */
+enum {
+  FORETUNE_REASON_NONE = 0,
+  FORETUNE_REASON_INVALID_PROBLEM = 1,   /* sizes below 1, unknown operation or type */
+  FORETUNE_REASON_OUTSIDE_TRAINING = 2,  /* a feature lies outside what the model was trained on */
+  FORETUNE_REASON_NO_LEGAL_CONFIG = 3    /* no candidate is legal for this problem */
+};
+
+/* foretune_gemm.op, .dtype, .layout: the numbers of GemmOperation, DataType, GemmLayout. */
+enum { FORETUNE_MM = 0, FORETUNE_ADDMM = 1, FORETUNE_BMM = 2 };
+
+typedef struct foretune_gemm {
+  int64_t m, n, k, batch; /* elements; batch is 1 unless op is FORETUNE_BMM */
+  int32_t op;
+  int32_t dtype;
+  int32_t layout;
+} foretune_gemm;
+
+typedef struct foretune_choice {
+  int32_t status;          /* FORETUNE_PICKED or FORETUNE_ABSTAINED */
+  int32_t reason;          /* FORETUNE_REASON_... */
+  uint32_t candidate;      /* position in the model's pool */
+  uint32_t word_count;
+  const int32_t* words;    /* the config; lives as long as the selector. On abstention the first
+                              legal config of the portfolio, or NULL when nothing is legal */
+  double score;            /* predicted natural log of time, up to a constant per problem */
+  double margin;           /* score of the runner-up minus this score */
+} foretune_choice;
+
+/* Loads a model file. `message` (may be NULL) gets one sentence on failure. */
+FORETUNE_API int foretune_selector_open(const char* path, foretune_selector** selector,
+                                        char* message, size_t message_size);
+FORETUNE_API void foretune_selector_close(foretune_selector* selector);
+FORETUNE_API int foretune_select_gemm(const foretune_selector* selector, const foretune_gemm* gemm,
+                                      foretune_choice* choice);
+/* A constant English sentence for a FORETUNE_REASON_... */
+FORETUNE_API const char* foretune_reason_text(int reason);
+/* Text form of a candidate ("mr=8 nr=32 ..."); returns the length needed, as snprintf. */
+FORETUNE_API size_t foretune_config_text(const foretune_selector* selector, uint32_t candidate,
+                                         char* text, size_t size);
+FORETUNE_API const char* foretune_version(void);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* FORETUNE_SELECT_FORETUNE_H_ */

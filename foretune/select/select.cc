@@ -1,0 +1,279 @@
+#include "foretune/select/select.h"
+
+#include <algorithm>
+#include <bit>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "foretune/base/check.h"
+#include "foretune/features/feature_table.h"
+#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/select/answer_cache.h"
+#include "foretune/select/workspace_pool.h"
+#include "foretune/space/parametric_space.h"
+
+namespace foretune {
+namespace {
+
+constexpr std::size_t kCacheSets = 1024;
+constexpr std::size_t kAlignment = WorkspacePool::kAlignment;
+
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+AnswerCache::Key key_of(const Problem& problem) {
+  AnswerCache::Key key;
+  const std::span<const std::int64_t> fields = problem.fields();
+  if (fields.size() + 3 > AnswerCache::kMaxKeyWords) {
+    return key;
+  }
+  key.add(static_cast<std::uint64_t>(problem.type()));
+  for (const std::int64_t field : fields) {
+    key.add(static_cast<std::uint64_t>(field));
+  }
+  if (!problem.payload().is_zero()) {
+    key.add(problem.payload().high);
+    key.add(problem.payload().low);
+  }
+  return key;
+}
+
+AnswerCache::Answer to_answer(const Choice& choice) {
+  return {static_cast<std::uint64_t>(choice.reason) |
+              static_cast<std::uint64_t>(choice.has_candidate) << 8U |
+              static_cast<std::uint64_t>(choice.candidate) << 32U,
+          std::bit_cast<std::uint64_t>(choice.score), std::bit_cast<std::uint64_t>(choice.margin)};
+}
+
+Choice from_answer(const AnswerCache::Answer& answer) {
+  return {.reason = static_cast<AbstainReason>(answer[0] & 0xffU),
+          .has_candidate = ((answer[0] >> 8U) & 1U) != 0,
+          .candidate = static_cast<std::uint32_t>(answer[0] >> 32U),
+          .score = std::bit_cast<double>(answer[1]),
+          .margin = std::bit_cast<double>(answer[2])};
+}
+
+}  // namespace
+
+std::string_view to_string(AbstainReason reason) {
+  switch (reason) {
+    case AbstainReason::kNone:
+      return "The selector picked a config.";
+    case AbstainReason::kInvalidProblem:
+      return "The problem is not one that the model's family can have.";
+    case AbstainReason::kOutsideTraining:
+      return "The problem lies outside of what the model was trained on.";
+    case AbstainReason::kNoLegalConfig:
+      return "No candidate of the model is legal for the problem.";
+  }
+  return "This reason is unknown.";
+}
+
+struct Selector::State {
+  explicit State(Model given) : model(std::move(given)) {}
+
+  // Decides without the cache. The scores of all candidates are left in the workspace.
+  Choice decide(const Problem& problem, std::span<std::byte> workspace) const noexcept;
+  [[nodiscard]] bool inside_training(const Problem& problem,
+                                     std::span<std::byte> workspace) const noexcept;
+  void choose(const Problem& problem, std::span<const double> scores, Choice& choice) const;
+  [[nodiscard]] Choice fall_back(const Problem& problem, AbstainReason reason) const;
+  [[nodiscard]] bool is_legal(std::uint32_t candidate, const Problem& problem) const {
+    return space->is_legal_for_problem(words_of(candidate), problem.fields(), hardware());
+  }
+  [[nodiscard]] std::span<const std::int32_t> words_of(std::uint32_t candidate) const {
+    return model.pool[candidate].words.view();
+  }
+  [[nodiscard]] const Hardware& hardware() const { return model.fingerprint.hardware; }
+  Status prepare();
+
+  Model model;
+  std::shared_ptr<const CompiledSpace> space;
+  const FeatureTable* table = nullptr;
+  std::unique_ptr<Scorer> scorer;
+  std::unique_ptr<PreparedPool> pool;
+  // Candidates that the rules on configs alone allow: scored are these.
+  std::vector<std::uint32_t> scored;
+  std::vector<std::uint32_t> portfolio;
+  std::size_t scores_offset = 0;
+  std::size_t pool_offset = 0;
+  std::unique_ptr<WorkspacePool> workspaces;
+  AnswerCache cache{kCacheSets};
+};
+
+Status Selector::State::prepare() {
+  FORETUNE_TRY_STATUS(check_model(model));
+  FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(model.space_text));
+  FORETUNE_TRY(space, CompiledSpace::create(std::move(definition)));
+  FORETUNE_TRY(table, find_feature_table(model.feature_table));
+  FORETUNE_TRY(scorer, make_scorer(model));
+  if (model.config_schema.kind != SchemaKind::kParametric) {
+    return fail(ErrorCode::kUnsupported, "configs of ", model.config_schema.name,
+                " differ in length and cannot be scored together");
+  }
+  const std::size_t width = model.config_schema.parameters.size();
+  std::vector<std::int32_t> words;
+  for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
+    if (space->is_legal_config(words_of(i), hardware())) {
+      scored.push_back(i);
+      words.insert(words.end(), words_of(i).begin(), words_of(i).end());
+    }
+  }
+  for (const std::uint32_t candidate : model.portfolio) {
+    if (std::binary_search(scored.begin(), scored.end(), candidate)) {
+      portfolio.push_back(candidate);
+    }
+  }
+  if (scored.empty()) {
+    return fail(ErrorCode::kMismatch, "no candidate of the model is legal for its hardware");
+  }
+  FORETUNE_TRY(pool, scorer->prepare(words, width, hardware()));
+  // The problem's features, all scores, then what the pool needs.
+  scores_offset = aligned(feature_count(*table, FeatureKind::kProblem) * sizeof(double));
+  pool_offset = scores_offset + aligned(scored.size() * sizeof(double));
+  workspaces = std::make_unique<WorkspacePool>(pool_offset + pool->workspace_bytes());
+  return {};
+}
+
+bool Selector::State::inside_training(const Problem& problem,
+                                      std::span<std::byte> workspace) const noexcept {
+  const std::span row(reinterpret_cast<double*>(workspace.data()), model.problem_range.size());
+  table->problem_row(problem, hardware(), row);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const auto& [low, high] = model.problem_range[i];
+    if (!(row[i] >= low && row[i] <= high)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The best and the second best legal candidate. Legality is asked only of candidates that would
+// be one of them: of a few dozen out of thousands.
+void Selector::State::choose(const Problem& problem, std::span<const double> scores,
+                             Choice& choice) const {
+  double best = std::numeric_limits<double>::infinity();
+  double second = best;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (!(scores[i] < second) || !is_legal(scored[i], problem)) {
+      continue;
+    }
+    if (scores[i] < best) {
+      second = best;
+      best = scores[i];
+      choice.candidate = scored[i];
+      choice.has_candidate = true;
+    } else {
+      second = scores[i];
+    }
+  }
+  choice.reason = choice.has_candidate ? AbstainReason::kNone : AbstainReason::kNoLegalConfig;
+  choice.score = choice.has_candidate ? best : 0;
+  choice.margin = choice.has_candidate ? second - best : 0;
+}
+
+Choice Selector::State::fall_back(const Problem& problem, AbstainReason reason) const {
+  Choice choice{.reason = reason};
+  for (const std::uint32_t candidate : portfolio) {
+    if (is_legal(candidate, problem)) {
+      choice.has_candidate = true;
+      choice.candidate = candidate;
+      break;
+    }
+  }
+  return choice;
+}
+
+Choice Selector::State::decide(const Problem& problem,
+                               std::span<std::byte> workspace) const noexcept {
+  if (problem.type() != model.problem_type) {
+    return {.reason = AbstainReason::kInvalidProblem};
+  }
+  if (!inside_training(problem, workspace)) {
+    return fall_back(problem, AbstainReason::kOutsideTraining);
+  }
+  const std::span scores(reinterpret_cast<double*>(workspace.data() + scores_offset),
+                         scored.size());
+  pool->score(problem, workspace.subspan(pool_offset), scores, {});
+  Choice choice;
+  choose(problem, scores, choice);
+  return choice;
+}
+
+Selector::Selector() = default;
+Selector::~Selector() = default;
+
+Result<std::unique_ptr<Selector>> Selector::create(Model model) {
+  std::unique_ptr<Selector> selector(new Selector());
+  selector->state_ = std::make_unique<State>(std::move(model));
+  FORETUNE_TRY_STATUS(selector->state_->prepare());
+  return selector;
+}
+
+Result<std::unique_ptr<Selector>> Selector::open(const std::filesystem::path& path) {
+  FORETUNE_TRY(Model model, read_model(path));
+  Result<std::unique_ptr<Selector>> selector = create(std::move(model));
+  if (!selector) {
+    return fail_because(selector.error(), "cannot use the model ", path.string());
+  }
+  return selector;
+}
+
+Choice Selector::select(const Problem& problem) const noexcept {
+  const AnswerCache::Key key = key_of(problem);
+  AnswerCache::Answer answer;
+  if (key.size > 0 && state_->cache.find(key, answer)) {
+    return from_answer(answer);
+  }
+  const Choice choice = select_uncached(problem);
+  state_->cache.insert(key, to_answer(choice));
+  return choice;
+}
+
+Choice Selector::select_uncached(const Problem& problem) const noexcept {
+  const WorkspacePool::Lease workspace = state_->workspaces->borrow();
+  return state_->decide(problem, workspace.bytes());
+}
+
+std::vector<RankedCandidate> Selector::rank(const Problem& problem) const {
+  std::vector<RankedCandidate> out;
+  if (problem.type() != state_->model.problem_type) {
+    return out;
+  }
+  const WorkspacePool::Lease workspace = state_->workspaces->borrow();
+  std::vector<double> scores(state_->scored.size());
+  state_->pool->score(problem, workspace.bytes().subspan(state_->pool_offset), scores, {});
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (state_->is_legal(state_->scored[i], problem)) {
+      out.push_back({.candidate = state_->scored[i], .score = scores[i]});
+    }
+  }
+  // Stable: of equal scores the earlier candidate is the better one, as in select().
+  std::stable_sort(out.begin(), out.end(), [](const RankedCandidate& a, const RankedCandidate& b) {
+    return a.score < b.score;
+  });
+  return out;
+}
+
+const Model& Selector::model() const { return state_->model; }
+
+std::size_t Selector::pool_size() const { return state_->model.pool.size(); }
+
+Config Selector::config(std::uint32_t candidate) const {
+  FORETUNE_CHECK(candidate < state_->model.pool.size());
+  return state_->model.pool[candidate];
+}
+
+std::span<const std::int32_t> Selector::words(std::uint32_t candidate) const {
+  FORETUNE_CHECK(candidate < state_->model.pool.size());
+  return state_->words_of(candidate);
+}
+
+std::string Selector::config_text(std::uint32_t candidate) const {
+  return to_text(state_->model.config_schema, config(candidate));
+}
+
+}  // namespace foretune

@@ -1,0 +1,81 @@
+// The run-time part: a model file in, then for every problem a config or an abstention with its
+// reason. Nothing of training, measuring or search is linked.
+//
+//   FORETUNE_TRY(const auto selector, Selector::open("gemm.ftm"));
+//   const Choice choice = selector->select(problem);
+//   if (choice.picked()) run(selector->words(choice.candidate));
+//
+// Thread safety: select() may be called from any number of threads at once; it takes no lock and
+// does not allocate. (Workspaces are lent: one is made with the selector, others when that many
+// threads are inside for the first time; over 64 at once wait for one another.) Cost: a repeated
+// problem under 100 ns, a new one a few milliseconds for thousands of candidates.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/hardware/hardware.h"
+#include "foretune/models/infer/model_file.h"
+#include "foretune/problem/problem.h"
+#include "foretune/space/config.h"
+
+namespace foretune {
+
+enum class AbstainReason : std::uint8_t {
+  kNone = 0,
+  kInvalidProblem = 1,
+  kOutsideTraining = 2,
+  kNoLegalConfig = 3,
+};
+// A sentence.
+std::string_view to_string(AbstainReason reason);
+
+struct Choice {
+  AbstainReason reason = AbstainReason::kNone;
+  bool has_candidate = false;  // also on abstention outside training: the portfolio's first legal
+  std::uint32_t candidate = 0; // position in the model's pool
+  double score = 0;
+  double margin = 0;  // of the runner-up over this score; infinite when nothing else is legal
+  [[nodiscard]] bool picked() const { return reason == AbstainReason::kNone; }
+};
+
+struct RankedCandidate {
+  std::uint32_t candidate = 0;
+  double score = 0;
+};
+
+class Selector {
+ public:
+  static Result<std::unique_ptr<Selector>> open(const std::filesystem::path& path);
+  // Features and legality use the hardware that the model was trained on.
+  static Result<std::unique_ptr<Selector>> create(Model model);
+  ~Selector();
+  Selector(const Selector&) = delete;
+  Selector& operator=(const Selector&) = delete;
+
+  [[nodiscard]] Choice select(const Problem& problem) const noexcept;
+  // Without looking into or filling the cache.
+  [[nodiscard]] Choice select_uncached(const Problem& problem) const noexcept;
+  // All legal candidates, best first (allocates; for tools).
+  [[nodiscard]] std::vector<RankedCandidate> rank(const Problem& problem) const;
+
+  [[nodiscard]] const Model& model() const;
+  [[nodiscard]] std::size_t pool_size() const;
+  [[nodiscard]] Config config(std::uint32_t candidate) const;
+  // The config's words; they live as long as the selector.
+  [[nodiscard]] std::span<const std::int32_t> words(std::uint32_t candidate) const;
+  [[nodiscard]] std::string config_text(std::uint32_t candidate) const;
+
+ private:
+  Selector();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace foretune

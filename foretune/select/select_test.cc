@@ -1,0 +1,193 @@
+#include "foretune/select/select.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "foretune/models/infer/model_samples.h"
+#include "foretune/select/allocation_count.h"
+#include "foretune/select/foretune.h"
+
+namespace foretune {
+namespace {
+
+class SelectTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kSeed = 31;
+
+  std::unique_ptr<Selector> make(const Model& model) {
+    auto selector = Selector::create(model);
+    EXPECT_TRUE(selector.has_value()) << selector.error().message;
+    return std::move(*selector);
+  }
+  // Legal candidates with their scores, from the slow evaluation; best first, ties by position.
+  static std::vector<RankedCandidate> slow_rank(const Model& model, const Problem& problem) {
+    const FeatureTable* table = *find_feature_table(model.feature_table);
+    const auto space = CompiledSpace::create(*SpaceDefinition::parse(model.space_text));
+    std::vector<double> row(table->columns().size());
+    std::vector<RankedCandidate> out;
+    for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
+      const Config& config = model.pool[i];
+      if ((*space)->is_legal(config.words.view(), problem.fields(), model.fingerprint.hardware)) {
+        feature_row(*table, problem, model.fingerprint.hardware, config, row);
+        out.push_back({.candidate = i, .score = predict_reference(model.forests[0], row)});
+      }
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const auto& a, const auto& b) { return a.score < b.score; });
+    return out;
+  }
+  static bool inside(const Model& model, const Problem& problem) {
+    const FeatureTable* table = *find_feature_table(model.feature_table);
+    std::vector<double> row(model.problem_range.size());
+    table->problem_row(problem, model.fingerprint.hardware, row);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (row[i] < model.problem_range[i].first || row[i] > model.problem_range[i].second) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Rng rng_{kSeed};
+};
+
+TEST_F(SelectTest, PicksTheBestLegalCandidate) {
+  const Model model = sample_model({.candidates = 600}, rng_);
+  const auto selector = make(model);
+  int picked = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Problem problem = sample_gemm(rng_);
+    const std::vector<RankedCandidate> expected = slow_rank(model, problem);
+    const std::vector<RankedCandidate> ranked = selector->rank(problem);
+    ASSERT_EQ(ranked.size(), expected.size()) << problem.text();
+    for (std::size_t k = 0; k < ranked.size(); ++k) {
+      ASSERT_EQ(ranked[k].candidate, expected[k].candidate) << problem.text();
+      ASSERT_EQ(ranked[k].score, expected[k].score);
+    }
+    const Choice choice = selector->select(problem);
+    if (!inside(model, problem)) {
+      EXPECT_EQ(choice.reason, AbstainReason::kOutsideTraining);
+      continue;
+    }
+    ++picked;
+    ASSERT_TRUE(choice.picked()) << problem.text() << " seed " << kSeed;
+    EXPECT_EQ(choice.candidate, expected[0].candidate);
+    EXPECT_EQ(choice.score, expected[0].score);
+    EXPECT_EQ(choice.margin, expected[1].score - expected[0].score);
+    const Choice again = selector->select(problem);
+    EXPECT_EQ(again.candidate, choice.candidate);
+    EXPECT_EQ(again.score, choice.score);
+    EXPECT_EQ(again.margin, choice.margin);
+    EXPECT_EQ(again.reason, choice.reason);
+    EXPECT_EQ(again.has_candidate, choice.has_candidate);
+  }
+  EXPECT_GT(picked, 30);
+}
+
+TEST_F(SelectTest, AbstainsOutsideOfTrainingWithTheFirstLegalConfigOfThePortfolio) {
+  Model model = sample_model({.candidates = 50}, rng_);
+  // A tall tile, which a flat problem forbids, before one that is always legal.
+  const auto place = [&](std::uint32_t position, std::int32_t block) {
+    Config config = model.pool[position];
+    for (std::size_t p = 0; p < 2; ++p) {
+      config.words[p] = block;
+    }
+    config.words[2] = 4096;  // no sampled config has it: distinct
+    model.pool[position] = config;
+  };
+  place(7, 128);
+  place(9, 16);
+  model.portfolio = {7, 9};
+  const auto selector = make(model);
+  const Problem far = *Problem::parse("gemm m=8 n=1000000 k=1000000 dtype=bf16");
+  const Choice choice = selector->select(far);
+  EXPECT_EQ(choice.reason, AbstainReason::kOutsideTraining);
+  EXPECT_FALSE(choice.picked());
+  ASSERT_TRUE(choice.has_candidate);
+  EXPECT_EQ(choice.candidate, 9U);
+}
+
+TEST_F(SelectTest, SaysWhenNothingIsLegal) {
+  Model model = sample_model({.candidates = 30}, rng_);
+  SpaceDefinition space = sample_space();
+  space.constraints.push_back({"m != 64", "not this one"});
+  model.space_text = space.text();
+  const auto selector = make(model);
+  const Problem problem = *Problem::parse("gemm m=64 n=256 k=256 dtype=bf16");
+  ASSERT_TRUE(inside(model, problem));
+  const Choice choice = selector->select(problem);
+  EXPECT_EQ(choice.reason, AbstainReason::kNoLegalConfig);
+  EXPECT_FALSE(choice.has_candidate);
+  EXPECT_TRUE(selector->rank(problem).empty());
+  EXPECT_TRUE(selector->select(*Problem::parse("gemm m=65 n=256 k=256 dtype=bf16")).picked());
+}
+
+TEST_F(SelectTest, TheOnlyLegalCandidateHasAnInfiniteMargin) {
+  Model model = sample_model({.candidates = 5}, rng_);
+  SpaceDefinition space = sample_space();
+  space.constraints = {{"block_k == 4096", "only one"}};
+  model.space_text = space.text();
+  model.pool[2].words[2] = 4096;
+  const auto selector = make(model);
+  const Choice choice = selector->select(*Problem::parse("gemm m=64 n=256 k=256 dtype=bf16"));
+  ASSERT_TRUE(choice.picked());
+  EXPECT_EQ(choice.candidate, 2U);
+  EXPECT_TRUE(std::isinf(choice.margin));
+}
+
+TEST_F(SelectTest, RefusesModelsThatDoNotFit) {
+  Model model = sample_model({.candidates = 5}, rng_);
+  SpaceDefinition space = sample_space();
+  space.constraints = {{"block_k == 7", "never"}};
+  model.space_text = space.text();
+  const auto nothing_legal = Selector::create(model);
+  ASSERT_FALSE(nothing_legal.has_value());
+  EXPECT_EQ(nothing_legal.error().code, ErrorCode::kMismatch);
+  model.feature_table_id ^= 1;
+  EXPECT_FALSE(Selector::create(model).has_value());
+  EXPECT_EQ(Selector::open("no/such/file.ftm").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(SelectTest, AnswersWithoutAllocating) {
+  const Model model = sample_model({.candidates = 600}, rng_);
+  const auto selector = make(model);
+  std::vector<Problem> problems;
+  for (int i = 0; i < 20; ++i) {
+    problems.push_back(sample_gemm(rng_));
+  }
+  problems.push_back(*Problem::parse("gemm m=8 n=1000000 k=1000000 dtype=bf16"));
+  std::uint32_t sum = 0;
+  const std::uint64_t before = allocation_count();
+  for (int round = 0; round < 2; ++round) {
+    for (const Problem& problem : problems) {
+      sum += selector->select(problem).candidate;
+      sum += selector->select_uncached(problem).candidate;
+    }
+  }
+  EXPECT_EQ(allocation_count(), before) << sum;
+}
+
+TEST_F(SelectTest, TheCInterfaceAnswersWithoutAllocating) {
+  const Model model = sample_model({.candidates = 100}, rng_);
+  const std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) / "select_test_allocations.ftm";
+  ASSERT_TRUE(write_model(model, path));
+  foretune_selector* selector = nullptr;
+  ASSERT_EQ(foretune_selector_open(path.c_str(), &selector, nullptr, 0), FORETUNE_OK);
+  const std::uint64_t before = allocation_count();
+  for (std::int64_t m = -1; m < 300; m += 3) {
+    const foretune_gemm gemm{.m = m, .n = 256, .k = 512, .batch = 1, .op = FORETUNE_MM,
+                             .dtype = 2, .layout = 1};
+    foretune_choice choice;
+    ASSERT_EQ(foretune_select_gemm(selector, &gemm, &choice), FORETUNE_OK);
+  }
+  EXPECT_EQ(allocation_count(), before);
+  foretune_selector_close(selector);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace foretune
