@@ -1,0 +1,161 @@
+// foretune convert and foretune merge: data sets from one format or several files into one.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "foretune/base/text.h"
+#include "foretune/dataset/exchange.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/families/families.h"
+#include "tools/foretune/commands.h"
+#include "tools/foretune/common.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::cli {
+namespace {
+
+struct ConvertArguments {
+  std::string input;
+  std::string output;
+  std::string from;
+  std::string to;
+  std::string family = "recorded";
+  std::string role = "training";
+  bool overwrite = false;
+  void visit(OptionList& list) {
+    list.add_positional("input", input, "file to read").require();
+    list.add("output", output, "FILE", "file to write").require();
+    list.add("from", from, "FORMAT", "format of the input (default: found out)");
+    list.add("to", to, "FORMAT", "format of the output (default: by its extension)");
+    list.add("family", family, "NAME", "family name for formats that have none");
+    list.add("role", role, "ROLE", "role for formats that have none")
+        .choose({"training", "validation"});
+    list.add_switch("overwrite", overwrite, "replace an existing output");
+  }
+};
+
+void print_report(const ImportReport& report) {
+  print(concat(count_text(report.rows_read), " rows read, ", count_text(report.rows_kept),
+               " kept\n"));
+  for (const auto& [reason, count] : report.dropped) {
+    print(concat("  dropped ", count_text(count), ": ", reason, "\n"));
+  }
+}
+
+Result<ExchangeFormat> output_format(const ConvertArguments& arguments) {
+  if (!arguments.to.empty()) {
+    return parse_exchange_format(arguments.to);
+  }
+  const std::string extension = std::filesystem::path(arguments.output).extension().string();
+  if (extension == ".ftd") {
+    return ExchangeFormat::kForetune;
+  }
+  if (extension.size() > 1) {
+    if (auto format = parse_exchange_format(extension.substr(1))) {
+      return format;
+    }
+  }
+  return fail(ErrorCode::kInvalidArgument, "cannot tell the format of ", arguments.output,
+              " from its name; say --to foretune, csv, json, msgpack, diode-json or diode-msgpack");
+}
+
+Result<Dataset> read_input(const ConvertArguments& arguments, ImportReport& report) {
+  std::optional<ExchangeFormat> format;
+  if (!arguments.from.empty()) {
+    FORETUNE_TRY(format, parse_exchange_format(arguments.from));
+  } else {
+    FORETUNE_TRY(format, detect_format(arguments.input));
+  }
+  if (format != ExchangeFormat::kCsv) {
+    return import_dataset(arguments.input, format, &report);
+  }
+  DatasetHeader header;
+  header.family = arguments.family;
+  header.role = arguments.role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining;
+  return import_csv(arguments.input, header, &report);
+}
+
+Status write_output(const Dataset& dataset, const std::string& path, ExchangeFormat format) {
+  if (format == ExchangeFormat::kForetune) {
+    return write_dataset(dataset, path);
+  }
+  return export_dataset(dataset, path, format);
+}
+
+Status refuse_existing(const std::string& path, bool overwrite) {
+  if (!overwrite && std::filesystem::exists(path)) {
+    return fail(ErrorCode::kInvalidArgument, path, " exists; --overwrite replaces it");
+  }
+  return {};
+}
+
+Result<int> convert(const ConvertArguments& arguments) {
+  FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
+  FORETUNE_TRY(const ExchangeFormat format, output_format(arguments));
+  ImportReport report;
+  FORETUNE_TRY(Dataset dataset, read_input(arguments, report));
+  if (dataset.header().created_by.empty()) {
+    dataset.mutable_header().created_by = concat("foretune convert ", arguments.input);
+  }
+  FORETUNE_TRY_STATUS(write_output(dataset, arguments.output, format));
+  print_report(report);
+  print(concat("wrote ", arguments.output, " (", to_string(format), ")\n"));
+  return kExitOk;
+}
+
+int run_convert(const ConvertArguments& arguments, const Invocation& /*invocation*/) {
+  const Result<int> result = convert(arguments);
+  return result ? *result : report_error(result.error());
+}
+
+struct MergeArguments {
+  std::vector<std::string> inputs;
+  std::string output;
+  bool overwrite = false;
+  void visit(OptionList& list) {
+    list.add_positional("inputs", inputs, "data sets to merge").require();
+    list.add("output", output, "FILE", "data set to write (.ftd)").require();
+    list.add_switch("overwrite", overwrite, "replace an existing output");
+  }
+};
+
+Result<int> merge(const MergeArguments& arguments) {
+  FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
+  std::optional<Dataset> all;
+  for (const std::string& input : arguments.inputs) {
+    FORETUNE_TRY(Dataset dataset, import_dataset(input, std::nullopt));
+    if (!all) {
+      all.emplace(std::move(dataset));
+      continue;
+    }
+    if (dataset.header().role != all->header().role) {
+      return fail(ErrorCode::kMismatch, input, " is a ", to_string(dataset.header().role),
+                  " set, the first is a ", to_string(all->header().role), " set");
+    }
+    if (const Status merged = all->merge(dataset); !merged) {
+      return fail_because(merged.error(), input);
+    }
+  }
+  const std::size_t before = all->size();
+  const std::size_t removed = all->deduplicate();
+  FORETUNE_TRY_STATUS(write_dataset(*all, arguments.output));
+  print(concat(count_text(before), " measurements, ", count_text(removed),
+               " of them repeats, merged by their median\nwrote ", arguments.output, "\n"));
+  return kExitOk;
+}
+
+int run_merge(const MergeArguments& arguments, const Invocation& /*invocation*/) {
+  const Result<int> result = merge(arguments);
+  return result ? *result : report_error(result.error());
+}
+
+}  // namespace
+
+std::function<int(const Invocation&)> prepare_convert(OptionList& list) {
+  return prepare_with<ConvertArguments, run_convert>(list);
+}
+std::function<int(const Invocation&)> prepare_merge(OptionList& list) {
+  return prepare_with<MergeArguments, run_merge>(list);
+}
+
+}  // namespace foretune::cli

@@ -1,0 +1,190 @@
+// foretune doctor: what this machine can do. And the small subcommands: completion, reference,
+// worker.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <string>
+
+#include "foretune/base/file.h"
+#include "foretune/base/text.h"
+#include "foretune/families/families.h"
+#include "foretune/hardware/cpu.h"
+#include "foretune/measure/measure.h"
+#include "foretune/version.h"
+#include "tools/foretune/commands.h"
+#include "tools/foretune/common.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::cli {
+namespace {
+
+struct DoctorArguments {
+  std::string json;
+  bool no_peaks = false;
+  void visit(OptionList& list) {
+    list.add("json", json, "FILE", "write the figures as JSON");
+    list.add_switch("no-peaks", no_peaks, "do not measure peaks (half a second)");
+  }
+};
+
+std::string row(std::string_view name, std::string_view value) {
+  std::string left(name);
+  left.resize(22, ' ');
+  return concat("  ", left, value, "\n");
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  if (bytes <= 0) {
+    return "unknown";
+  }
+  return bytes >= (std::int64_t{1} << 20) ? concat(bytes >> 20, " MiB") : concat(bytes >> 10, " KiB");
+}
+
+std::string first_line(const std::filesystem::path& path) {
+  const auto text = read_text_file(path);
+  return text ? std::string(trim(split(*text, '\n').front())) : std::string();
+}
+
+// Whether a shared library can be loaded; it is unloaded again at once.
+bool has_library(const char* name) {
+  void* handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return false;
+  }
+  ::dlclose(handle);
+  return true;
+}
+
+void print_cpu(const CpuFacts& facts) {
+  print("CPU\n");
+  print(row("model", facts.model));
+  print(row("instruction sets", concat(to_string(facts.isa), ": ", join(facts.features, " "))));
+  print(row("cores", concat(facts.cores)));
+  print(row("caches", concat("L1d ", bytes_text(facts.l1d_bytes), ", L2 ",
+                             bytes_text(facts.l2_bytes), ", L3 ", bytes_text(facts.l3_bytes))));
+  if (!facts.hypervisor.empty()) {
+    print(row("virtual machine", concat(facts.hypervisor, ": neighbours may disturb times")));
+  }
+}
+
+void print_conditions() {
+  print("Conditions\n");
+  const CpuLoad load = read_cpu_load();
+  print(row("load average", fixed(load.load_average, 2)));
+  print(row("frequency now",
+            load.frequency_mhz > 0 ? concat(fixed(load.frequency_mhz, 0), " MHz") : "unknown"));
+  const std::string governor =
+      first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  print(row("governor", governor.empty() ? "not visible here" : governor));
+  const std::string turbo = first_line("/sys/devices/system/cpu/intel_pstate/no_turbo");
+  print(row("turbo", turbo.empty() ? "not visible here" : turbo == "0" ? "on" : "off"));
+  for (const std::string& warning : load_warnings()) {
+    warn(warning);
+  }
+}
+
+void print_gpu() {
+  struct Library {
+    const char* file;
+    std::string_view what;
+  };
+  static constexpr std::array kLibraries{
+      Library{"libcuda.so.1", "NVIDIA driver"}, Library{"libnvidia-ml.so.1", "NVIDIA management"},
+      Library{"libcublasLt.so.13", "cuBLASLt 13"}, Library{"libcublasLt.so.12", "cuBLASLt 12"}};
+  print("GPU libraries (loaded only by workers)\n");
+  for (const Library& library : kLibraries) {
+    print(row(library.what, has_library(library.file) ? library.file : "not found"));
+  }
+  print(row("device", std::filesystem::exists("/dev/nvidia0") ? "/dev/nvidia0" : "none"));
+}
+
+void print_families(const FamilyOptions& options) {
+  print("Families\n");
+  for (const FamilyEntry& entry : families()) {
+    const Support available = entry.available(options);
+    print(row(entry.name, available ? std::string(entry.description)
+                                    : concat("not here: ", available.reason())));
+  }
+}
+
+int run_doctor(const DoctorArguments& arguments, const Invocation& invocation) {
+  print(concat("foretune ", kVersion, "\n"));
+  const CpuFacts facts = read_cpu_facts();
+  print_cpu(facts);
+  CpuPeaks peaks;
+  if (!arguments.no_peaks) {
+    peaks = measure_cpu_peaks();
+    print("Measured peaks\n");
+    print(row("multiply-adds", concat(fixed(peaks.fma_gflops, 1), " GFLOP/s, one core, f32")));
+    print(row("memory, one core", concat(fixed(peaks.bandwidth_gbs, 1), " GB/s")));
+    print(row("memory, all cores", concat(fixed(peaks.bandwidth_all_gbs, 1), " GB/s")));
+    print(row("clock", concat(fixed(peaks.clock_mhz, 0), " MHz")));
+  }
+  print_conditions();
+  print_gpu();
+  FamilyOptions options;
+  options.fingerprint = cpu_fingerprint(facts, peaks);
+  print_families(options);
+  if (arguments.json.empty()) {
+    return kExitOk;
+  }
+  const Figures figures{.name = "doctor",
+                        .metrics = {{"cores", static_cast<double>(facts.cores)},
+                                    {"fma_gflops", peaks.fma_gflops},
+                                    {"bandwidth_gbs", peaks.bandwidth_gbs},
+                                    {"bandwidth_all_gbs", peaks.bandwidth_all_gbs},
+                                    {"clock_mhz", peaks.clock_mhz},
+                                    {"load_average", read_cpu_load().load_average}},
+                        .machine = machine_facts(options.fingerprint),
+                        .command = invocation.command_line};
+  const Status written = figures.write(arguments.json);
+  return written ? kExitOk : report_error(written.error());
+}
+
+struct CompletionArguments {
+  std::string shell;
+  void visit(OptionList& list) {
+    list.add_positional("shell", shell, "bash, zsh or fish").require();
+  }
+};
+
+int run_completion(const CompletionArguments& arguments, const Invocation& /*invocation*/) {
+  const Result<std::string> script = completion_script(arguments.shell);
+  if (!script) {
+    return report_error(script.error());
+  }
+  print(*script);
+  return kExitOk;
+}
+
+struct NoArguments {
+  void visit(OptionList& /*list*/) {}
+};
+
+int run_reference(const NoArguments& /*arguments*/, const Invocation& /*invocation*/) {
+  print(markdown_reference());
+  return kExitOk;
+}
+
+int run_worker_command(const NoArguments& /*arguments*/, const Invocation& /*invocation*/) {
+  return run_worker(STDIN_FILENO, STDOUT_FILENO, &create_family);
+}
+
+}  // namespace
+
+std::function<int(const Invocation&)> prepare_doctor(OptionList& list) {
+  return prepare_with<DoctorArguments, run_doctor>(list);
+}
+std::function<int(const Invocation&)> prepare_completion(OptionList& list) {
+  return prepare_with<CompletionArguments, run_completion>(list);
+}
+std::function<int(const Invocation&)> prepare_reference(OptionList& list) {
+  return prepare_with<NoArguments, run_reference>(list);
+}
+std::function<int(const Invocation&)> prepare_worker(OptionList& list) {
+  return prepare_with<NoArguments, run_worker_command>(list);
+}
+
+}  // namespace foretune::cli

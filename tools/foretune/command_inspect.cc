@@ -1,0 +1,188 @@
+// foretune inspect: what is in a data set or a model file.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "foretune/base/text.h"
+#include "foretune/dataset/exchange.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/evaluate/evaluate.h"
+#include "foretune/models/infer/model_file.h"
+#include "tools/foretune/commands.h"
+#include "tools/foretune/common.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::cli {
+namespace {
+
+struct InspectArguments {
+  std::string file;
+  std::string problem;
+  std::int64_t top = 10;
+  std::string json;
+  void visit(OptionList& list) {
+    list.add_positional("file", file, "data set or model").require();
+    list.add("problem", problem, "TEXT", "list the measurements of one problem, fastest first");
+    list.add("top", top, "N", "how many of them").at_least(1);
+    list.add("json", json, "FILE", "write the counts as JSON");
+  }
+};
+
+std::string row(std::string_view name, std::string_view value) {
+  std::string left(name);
+  left.resize(std::max<std::size_t>(20, left.size() + 1), ' ');
+  return concat("  ", left, value, "\n");
+}
+
+std::string schema_text(const ConfigSchema& schema) {
+  std::string names;
+  for (const Parameter& parameter : schema.parameters) {
+    names += concat(names.empty() ? "" : " ", parameter.name);
+  }
+  return concat(schema.name, " v", schema.version, " (", names, ")");
+}
+
+Status list_problem(const Dataset& dataset, const std::string& text, std::size_t top) {
+  FORETUNE_TRY(const Problem problem, Problem::parse(text));
+  const auto found =
+      std::find(dataset.problems().begin(), dataset.problems().end(), problem);
+  if (found == dataset.problems().end()) {
+    return fail(ErrorCode::kNotFound, "the data set has no measurement of ", problem.text());
+  }
+  const auto id = static_cast<std::uint32_t>(found - dataset.problems().begin());
+  std::vector<Dataset::Row> rows;
+  for (const Dataset::Row& candidate : dataset.rows()) {
+    if (candidate.problem == id) {
+      rows.push_back(candidate);
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Dataset::Row& a, const Dataset::Row& b) {
+    return std::pair(a.outcome, a.time_ns) < std::pair(b.outcome, b.time_ns);
+  });
+  print(concat(problem.text(), ": ", rows.size(), " measurements\n"));
+  for (std::size_t i = 0; i < std::min(top, rows.size()); ++i) {
+    const Dataset::Row& measured = rows[i];
+    const bool timed = measured.outcome == Outcome::kOk || measured.outcome == Outcome::kCensored;
+    print(concat("  ", measured.outcome == Outcome::kCensored ? "> " : "",
+                 timed ? time_text(static_cast<double>(measured.time_ns))
+                       : concat(to_string(measured.outcome), " (",
+                                dataset.reason(measured.reason), ")"),
+                 "  ",
+                 to_text(dataset.header().config_schema, dataset.configs()[measured.config]),
+                 "\n"));
+  }
+  return {};
+}
+
+Status inspect_dataset(const InspectArguments& arguments, const Invocation& invocation) {
+  ReadReport report;
+  FORETUNE_TRY(const Dataset dataset, read_dataset(arguments.file, &report));
+  if (!arguments.problem.empty()) {
+    return list_problem(dataset, arguments.problem, static_cast<std::size_t>(arguments.top));
+  }
+  std::array<std::uint64_t, 7> outcomes{};
+  for (const Dataset::Row& measured : dataset.rows()) {
+    ++outcomes.at(static_cast<std::size_t>(measured.outcome));
+  }
+  const DatasetHeader& header = dataset.header();
+  print(concat(arguments.file, ": data set\n"));
+  print(row("family", header.family));
+  print(row("role", to_string(header.role)));
+  print(row("configs are", schema_text(header.config_schema)));
+  print(row("measurements", count_text(dataset.size())));
+  print(row("problems", count_text(dataset.problems().size())));
+  print(row("distinct configs", count_text(dataset.configs().size())));
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes.at(i) > 0) {
+      print(row(concat("  ", to_string(static_cast<Outcome>(i))), count_text(outcomes.at(i))));
+    }
+  }
+  for (const Context& context : dataset.contexts()) {
+    print(row("context", context.text()));
+  }
+  print(row("device", header.fingerprint.device));
+  print(row("hardware", header.fingerprint.hardware.text()));
+  print(row("seed", concat(header.seed)));
+  print(row("made by", header.created_by));
+  print(row("content", dataset.fingerprint().hex()));
+  if (report.torn_bytes > 0) {
+    warn(concat("the file ends in a torn record of ", report.torn_bytes, " bytes (ignored)"));
+  }
+  if (!arguments.json.empty()) {
+    Figures figures{.name = "inspect",
+                    .metrics = {{"measurements", static_cast<double>(dataset.size())},
+                                {"problems", static_cast<double>(dataset.problems().size())},
+                                {"configs", static_cast<double>(dataset.configs().size())},
+                                {"torn_bytes", static_cast<double>(report.torn_bytes)}},
+                    .machine = machine_facts(header.fingerprint),
+                    .command = invocation.command_line};
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      figures.add(concat("outcome ", to_string(static_cast<Outcome>(i))),
+                  static_cast<double>(outcomes.at(i)));
+    }
+    return figures.write(arguments.json);
+  }
+  return {};
+}
+
+Status inspect_model(const InspectArguments& arguments, const Invocation& invocation) {
+  FORETUNE_TRY(const Model model, read_model(arguments.file));
+  std::size_t trees = 0;
+  std::size_t splits = 0;
+  for (const Forest& forest : model.forests) {
+    trees += forest.trees.size();
+    splits += forest.feature.size();
+  }
+  print(concat(arguments.file, ": model\n"));
+  print(row("kind", model.kind));
+  print(row("family", model.family));
+  print(row("configs are", schema_text(model.config_schema)));
+  print(row("features", concat(model.feature_table, " (", model.problem_range.size(),
+                               " of them describe the problem)")));
+  print(row("forests", concat(model.forests.size(), " with ", count_text(trees), " trees and ",
+                              count_text(splits), " splits")));
+  print(row("target", model.target));
+  print(row("candidates", count_text(model.pool.size())));
+  print(row("residual", concat(fixed(model.residual_std, 4), " (standard deviation of ln time)")));
+  print(row("trained on", concat("data ", model.data_fingerprint.hex(), ", seed ", model.seed)));
+  print(row("machine", model.fingerprint.device));
+  print(row("hardware", model.fingerprint.hardware.text()));
+  if (!model.portfolio.empty()) {
+    print("  portfolio\n");
+    for (const std::uint32_t position : model.portfolio) {
+      print(concat("    ", to_text(model.config_schema, model.pool[position]), "\n"));
+    }
+  }
+  print(concat("  model card\n", model.card_json, "\n"));
+  if (!arguments.json.empty()) {
+    const Figures figures{.name = "inspect",
+                          .metrics = {{"trees", static_cast<double>(trees)},
+                                      {"splits", static_cast<double>(splits)},
+                                      {"candidates", static_cast<double>(model.pool.size())},
+                                      {"residual_std", model.residual_std}},
+                          .machine = machine_facts(model.fingerprint),
+                          .command = invocation.command_line};
+    return figures.write(arguments.json);
+  }
+  return {};
+}
+
+int run_inspect(const InspectArguments& arguments, const Invocation& invocation) {
+  // A model file says so in its first bytes; anything else is read as a data set, whose reader
+  // explains what is wrong.
+  const auto as_model = read_model(arguments.file);
+  const bool is_model =
+      as_model.has_value() || std::filesystem::path(arguments.file).extension() == ".ftm";
+  const Status status = is_model ? inspect_model(arguments, invocation)
+                                 : inspect_dataset(arguments, invocation);
+  return status ? kExitOk : report_error(status.error());
+}
+
+}  // namespace
+
+std::function<int(const Invocation&)> prepare_inspect(OptionList& list) {
+  return prepare_with<InspectArguments, run_inspect>(list);
+}
+
+}  // namespace foretune::cli

@@ -1,0 +1,223 @@
+// foretune validate-model: how close a model's picks come to the best.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "foretune/base/file.h"
+#include "foretune/base/text.h"
+#include "foretune/dataset/exchange.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/evaluate/evaluate.h"
+#include "foretune/models/infer/model_file.h"
+#include "foretune/select/select.h"
+#include "foretune/tune/collect.h"
+#include "foretune/tune/compare_picks.h"
+#include "tools/foretune/commands.h"
+#include "tools/foretune/common.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::cli {
+namespace {
+
+struct ValidateArguments {
+  std::string model;
+  std::string dataset;
+  std::string training_data;
+  std::string json;
+  std::string html;
+  std::int64_t top_n_worst = 10;
+  std::int64_t batch_size = 64;
+  std::int64_t measure_top = 16;
+  bool no_measure = false;
+  FamilyArguments family;
+  MeasureArguments measuring;
+
+  void visit(OptionList& list) {
+    list.add("model", model, "FILE", "model file").require();
+    list.add("dataset", dataset, "FILE", "validation data set").require();
+    list.add("training-data", training_data, "PATH",
+             "data set or folder that the model was trained on: for the baselines, and to prove "
+             "that nothing leaked");
+    list.add("top-n-worst", top_n_worst, "N", "worst problems to list").at_least(0);
+    list.add("json", json, "FILE", "write the figures as JSON");
+    list.add("html", html, "FILE", "write the report as one self-contained page");
+    list.add_switch("no-measure", no_measure, "do not measure picks that the data set lacks");
+    list.add("measure-top", measure_top, "N", "best-ranked configs that have to be measured")
+        .at_least(1);
+    list.add("batch-size", batch_size, "N", "for neural models; boosted trees take no notice")
+        .at_least(1);
+    measuring.visit(list);
+    list.section("Family");
+    list.add("family-data", family.family_data, "FILE",
+             "measurements that the recorded family replays");
+  }
+};
+
+// A data set that was exported keeps its journal beside the export; that one can be added to.
+std::filesystem::path journal_of(const std::string& dataset) {
+  std::filesystem::path journal(dataset);
+  journal.replace_extension(".ftd");
+  std::error_code error;
+  return std::filesystem::exists(journal, error) ? journal : std::filesystem::path(dataset);
+}
+
+Result<Dataset> read_any(const std::filesystem::path& path) {
+  if (path.extension() == ".ftd") {
+    return read_dataset(path);
+  }
+  return import_dataset(path, std::nullopt);
+}
+
+Result<std::optional<Dataset>> read_training(const std::string& path) {
+  std::optional<Dataset> all;
+  if (path.empty()) {
+    return all;
+  }
+  FORETUNE_TRY(const std::vector<std::filesystem::path> files, find_datasets(path));
+  for (const std::filesystem::path& file : files) {
+    FORETUNE_TRY(Dataset dataset, read_dataset(file));
+    if (dataset.header().role == DatasetRole::kValidation) {
+      continue;
+    }
+    if (!all) {
+      all.emplace(std::move(dataset));
+    } else if (const Status merged = all->merge(dataset); !merged) {
+      return fail_because(merged.error(), file.string());
+    }
+  }
+  return all;
+}
+
+RankedConfigs ranking_of(const Selector& selector, std::size_t top) {
+  return [&selector, top](const Problem& problem) {
+    std::vector<Config> configs;
+    for (const RankedCandidate& ranked : selector.rank(problem)) {
+      if (configs.size() == top) {
+        break;
+      }
+      configs.push_back(selector.config(ranked.candidate));
+    }
+    return configs;
+  };
+}
+
+// Measures what the evaluation needs and the data set lacks. Returns whether rows were added.
+Result<bool> complete(const ValidateArguments& arguments, const Invocation& invocation,
+                      const Model& model, const Dataset& dataset,
+                      const std::filesystem::path& journal_path) {
+  FamilyArguments family_arguments = arguments.family;
+  family_arguments.family = model.family;
+  const Result<LiveFamily> live = open_family(family_arguments, &dataset.header().fingerprint);
+  if (!live) {
+    remark(concat("picks are not measured: ", live.error().message));
+    return false;
+  }
+  const FamilyInfo& info = live->family->info();
+  if (info.fingerprint.digest() != dataset.header().fingerprint.digest() ||
+      info.config_schema != dataset.header().config_schema) {
+    remark("picks are not measured: the data set comes from another machine or family version");
+    return false;
+  }
+  FORETUNE_TRY(const std::unique_ptr<Selector> selector, Selector::create(model));
+  const RankedConfigs ranked =
+      ranking_of(*selector, static_cast<std::size_t>(arguments.measure_top));
+  const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
+  const Protocol protocol = arguments.measuring.protocol(seed);
+  const Context context = arguments.measuring.context(info);
+  FORETUNE_TRY(auto measurer, open_measurer(*live, protocol, context, invocation));
+  FORETUNE_TRY(auto journal, JournalWriter::open(journal_path, dataset.header()));
+
+  ProgressLine line;
+  CollectHooks hooks;
+  hooks.now_s = &monotonic_s;
+  hooks.stop = &stop_flag();
+  std::string_view what = "measuring picks";
+  hooks.on_progress = [&](const CollectProgress& progress) {
+    if (line.due()) {
+      line.show(concat(what, ": problem ", progress.problems_done, "/", progress.problems_total));
+    }
+  };
+  CollectOptions options;
+  options.search_space.sample_size = 0;
+  options.first = ranked;
+  options.previous = &dataset;
+  options.seed = seed;
+  FORETUNE_TRY(const CollectResult collected,
+               collect(*live->family, *measurer, *journal, dataset.problems(), options, hooks));
+  std::optional<Dataset> extended;
+  if (collected.progress.measured > 0) {
+    FORETUNE_TRY(extended, read_dataset(journal_path));
+  }
+  what = "comparing picks with the best";
+  FORETUNE_TRY(const std::uint64_t compared,
+               compare_picks(extended ? *extended : dataset, *measurer, *journal, ranked, 10,
+                             hooks));
+  line.clear();
+  if (stop_flag().load()) {
+    return fail(ErrorCode::kCancelled, "interrupted; everything measured is kept");
+  }
+  if (collected.progress.measured > 0 || compared > 0) {
+    remark(concat("measured ", collected.progress.measured, " missing picks and compared ",
+                  compared, " picks with the best, interleaved"));
+  }
+  return collected.progress.measured > 0 || compared > 0;
+}
+
+Result<int> validate(const ValidateArguments& arguments, const Invocation& invocation) {
+  FORETUNE_TRY(const Model model, read_model(arguments.model));
+  const std::filesystem::path path = journal_of(arguments.dataset);
+  FORETUNE_TRY(Dataset dataset, read_any(path));
+  if (dataset.header().config_schema != model.config_schema) {
+    return fail(ErrorCode::kMismatch, arguments.dataset, " holds configs of ",
+                dataset.header().config_schema.name, " v", dataset.header().config_schema.version,
+                ", the model was trained for ", model.config_schema.name, " v",
+                model.config_schema.version);
+  }
+  if (!arguments.no_measure && path.extension() == ".ftd") {
+    FORETUNE_TRY(const bool added, complete(arguments, invocation, model, dataset, path));
+    if (added) {
+      FORETUNE_TRY(dataset, read_dataset(path));
+    }
+  }
+  dataset.deduplicate();
+  FORETUNE_TRY(const std::optional<Dataset> training, read_training(arguments.training_data));
+  EvaluateOptions options;
+  options.top_n_worst = static_cast<std::size_t>(arguments.top_n_worst);
+  options.seed = static_cast<std::uint64_t>(invocation.global->seed);
+  options.training = training ? &*training : nullptr;
+  FORETUNE_TRY(const std::vector<RankedProblem> ranked, rank_with_model(model, dataset));
+  FORETUNE_TRY(Evaluation evaluation, evaluate(dataset, ranked, &model, options));
+  if (dataset.header().role == DatasetRole::kTraining) {
+    evaluation.warnings.push_back(
+        concat(arguments.dataset, " is a training set, not a validation set"));
+  }
+  print(report_text(evaluation, output_has_color()));
+  if (!arguments.json.empty()) {
+    FORETUNE_TRY_STATUS(write_text_file_atomically(
+        arguments.json, report_json(evaluation, "validate-model", invocation.command_line,
+                                    dataset.header().fingerprint)));
+  }
+  if (!arguments.html.empty()) {
+    FORETUNE_TRY_STATUS(write_text_file_atomically(
+        arguments.html,
+        report_html(evaluation, concat(model.family, " on ", dataset.header().fingerprint.device))));
+    print(concat("report: ", arguments.html, "\n"));
+  }
+  return kExitOk;
+}
+
+int run_validate(const ValidateArguments& arguments, const Invocation& invocation) {
+  const Result<int> result = validate(arguments, invocation);
+  return result ? *result : report_error(result.error());
+}
+
+}  // namespace
+
+std::function<int(const Invocation&)> prepare_validate_model(OptionList& list) {
+  return prepare_with<ValidateArguments, run_validate>(list);
+}
+
+}  // namespace foretune::cli

@@ -1,0 +1,24 @@
+// The subcommands: one file each, one row in commands.cc.
+// Thread safety: used by the main thread.
+#pragma once
+
+#include <functional>
+
+#include "tools/foretune/options.h"
+
+namespace foretune::cli {
+
+std::function<int(const Invocation&)> prepare_collect(OptionList& list);
+std::function<int(const Invocation&)> prepare_create_validation(OptionList& list);
+std::function<int(const Invocation&)> prepare_train(OptionList& list);
+std::function<int(const Invocation&)> prepare_validate_model(OptionList& list);
+std::function<int(const Invocation&)> prepare_predict(OptionList& list);
+std::function<int(const Invocation&)> prepare_inspect(OptionList& list);
+std::function<int(const Invocation&)> prepare_convert(OptionList& list);
+std::function<int(const Invocation&)> prepare_merge(OptionList& list);
+std::function<int(const Invocation&)> prepare_doctor(OptionList& list);
+std::function<int(const Invocation&)> prepare_completion(OptionList& list);
+std::function<int(const Invocation&)> prepare_reference(OptionList& list);
+std::function<int(const Invocation&)> prepare_worker(OptionList& list);
+
+}  // namespace foretune::cli

@@ -1,0 +1,247 @@
+#include "tools/foretune/common.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "foretune/base/text.h"
+#include "foretune/families/families.h"
+#include "foretune/hardware/cpu.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::cli {
+
+void FamilyArguments::visit(OptionList& list) {
+  std::vector<std::string> names;
+  for (const FamilyEntry& entry : families()) {
+    names.emplace_back(entry.name);
+  }
+  list.section("Family");
+  list.add("family", family, "NAME", "kernel family").choose(std::move(names));
+  list.add("family-data", family_data, "FILE", "measurements that the recorded family replays");
+  list.add("family-option", family_options, "KEY=VALUE", "parameter of the family");
+}
+
+namespace {
+
+Result<std::vector<std::pair<std::string, std::string>>> parse_parameters(
+    const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, std::string>> parameters;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return fail(ErrorCode::kInvalidArgument, "--family-option: '", text,
+                  "' should have the form key=value");
+    }
+    parameters.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return parameters;
+}
+
+}  // namespace
+
+Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerprint* known) {
+  LiveFamily live;
+  const CpuFacts facts = read_cpu_facts();
+  live.options.fingerprint = cpu_fingerprint(facts, CpuPeaks{});
+  if (known != nullptr && known->digest() == live.options.fingerprint.digest()) {
+    live.options.fingerprint = *known;
+  } else if (arguments.family == "cpu-gemm") {
+    live.options.fingerprint = cpu_fingerprint(facts, measure_cpu_peaks());
+  }
+  live.options.data_path = arguments.family_data;
+  FORETUNE_TRY(live.options.parameters, parse_parameters(arguments.family_options));
+  FORETUNE_TRY(live.family, create_family(arguments.family, live.options));
+  return live;
+}
+
+void MeasureArguments::visit(OptionList& list) {
+  list.section("Measuring");
+  list.add("threads", threads, "N", "threads a kernel may use; 0 is all cores").at_least(0);
+  list.add_switch("cold-cache", cold_cache, "evict the caches before every run");
+  list.add_switch("keep-samples", keep_samples, "store every window, not only the statistics");
+  list.add("time-limit", time_limit, "SECONDS", "of one measurement; then its worker is killed")
+      .at_least(0);
+  list.add("censor-factor", censor_factor, "X",
+           "stop a config early that is slower than X times the best so far; 0 never does")
+      .at_least(0);
+}
+
+Protocol MeasureArguments::protocol(std::uint64_t seed) const {
+  Protocol protocol;
+  protocol.cache = cold_cache ? CacheState::kCold : CacheState::kWarm;
+  protocol.keep_samples = keep_samples;
+  protocol.time_limit_s = time_limit;
+  protocol.censor_factor = censor_factor;
+  protocol.data_seed = seed;
+  return protocol;
+}
+
+Context MeasureArguments::context(const FamilyInfo& info) const {
+  Context context;
+  context.machine = info.fingerprint.digest();
+  context.device = info.fingerprint.device;
+  context.threads =
+      threads > 0 ? static_cast<std::int32_t>(std::min<std::int64_t>(threads, info.max_threads))
+                  : static_cast<std::int32_t>(info.max_threads);
+  context.cache = cold_cache ? CacheState::kCold : CacheState::kWarm;
+  return context;
+}
+
+Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Protocol& protocol,
+                                                const Context& context,
+                                                const Invocation& invocation) {
+  if (!live.family->info().needs_worker) {
+    return make_local_measurer(live.family, protocol, context);
+  }
+  WorkerSetup setup;
+  setup.worker_command = {invocation.program, "worker"};
+  setup.family = live.family->info().name;
+  setup.family_options = live.options;
+  return make_worker_measurer(setup, protocol, context);
+}
+
+void ProblemArguments::visit(OptionList& list) {
+  list.section("Problems");
+  list.add("num-shapes", num_shapes, "N", "problems to draw; with --shapeset 0 takes all")
+      .at_least(0);
+  list.add_switch("log-normal", log_normal, "draw sizes log-normally, as workloads have them");
+  LogNormalSizes& sizes = log_normal_sizes;
+  list.add("log-normal-m-mean", sizes.m_mean, "X", "mean of ln m");
+  list.add("log-normal-m-std", sizes.m_std, "X", "standard deviation of ln m").at_least(0);
+  list.add("log-normal-n-mean", sizes.n_mean, "X", "mean of ln n");
+  list.add("log-normal-n-std", sizes.n_std, "X", "standard deviation of ln n").at_least(0);
+  list.add("log-normal-k-mean", sizes.k_mean, "X", "mean of ln k");
+  list.add("log-normal-k-std", sizes.k_std, "X", "standard deviation of ln k").at_least(0);
+  list.add_switch("random", random, "draw sizes uniformly between the bounds (default)");
+  list.add("min-size", uniform_sizes.min_size, "N", "smallest dimension of --random").at_least(1);
+  list.add("max-size", uniform_sizes.max_size, "N", "largest dimension of --random").at_least(1);
+  list.add_switch("power-of-two", uniform_sizes.power_of_two, "powers of two only");
+  list.add_switch("no-rectangular", no_rectangular, "m = n = k");
+  list.add_switch("no-odd-sizes", no_odd_sizes, "multiples of 8 only");
+  list.add("shapeset", shapeset, "FILE", "take problems from an operation shape set or a CSV file");
+  list.add("operations", operations, "OP", "operations to use (default: mm)");
+  list.add("dtypes", dtypes, "TYPE", "data types to use (default: what the family runs)");
+  list.add("max-flops", max_flops, "X", "leave out problems of more floating-point operations")
+      .at_least(1);
+  list.add("max-bytes", max_bytes, "X", "leave out problems that touch more memory").at_least(1);
+}
+
+namespace {
+
+Result<GemmSampling> sampling_of(const ProblemArguments& arguments) {
+  GemmSampling sampling;
+  sampling.limits = {arguments.max_flops, arguments.max_bytes};
+  if (!arguments.operations.empty()) {
+    sampling.operations.clear();
+    for (const std::string& text : arguments.operations) {
+      FORETUNE_TRY(const GemmOperation operation, parse_gemm_operation(text));
+      sampling.operations.push_back(operation);
+    }
+  }
+  if (!arguments.dtypes.empty()) {
+    sampling.dtypes.clear();
+    for (const std::string& text : arguments.dtypes) {
+      FORETUNE_TRY(const DataType dtype, parse_data_type(text));
+      sampling.dtypes.push_back(dtype);
+    }
+  }
+  return sampling;
+}
+
+// Shape sets carry the data type of the GPU they come from; the sizes are what is wanted.
+Result<std::vector<Problem>> shapes_with_types(const std::vector<Problem>& shapes,
+                                               const std::vector<DataType>& dtypes) {
+  std::vector<Problem> out;
+  for (const Problem& shape : shapes) {
+    FORETUNE_TRY(const GemmProblem gemm, GemmProblem::from(shape));
+    for (const DataType dtype : dtypes) {
+      GemmSizes sizes = gemm.sizes();
+      sizes.dtype = dtype;
+      FORETUNE_TRY(const GemmProblem typed, GemmProblem::create(sizes));
+      out.push_back(typed.to_problem());
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
+                                      std::uint64_t seed) {
+  const int modes = int{arguments.log_normal} + int{arguments.random} +
+                    int{!arguments.shapeset.empty()};
+  if (modes > 1) {
+    return fail(ErrorCode::kInvalidArgument,
+                "choose one of --log-normal, --random and --shapeset");
+  }
+  if (family.info().problem_type != ProblemType::kGemm) {
+    return fail(ErrorCode::kUnsupported, "no sampler for the problems of ", family.info().name);
+  }
+  FORETUNE_TRY(GemmSampling sampling, sampling_of(arguments));
+  Rng rng = Rng(seed).split(hash64("problems"));
+  const auto count = static_cast<std::size_t>(arguments.num_shapes);
+  if (!arguments.shapeset.empty()) {
+    FORETUNE_TRY(std::vector<Problem> shapes, read_shape_set(arguments.shapeset));
+    if (family.info().name != "recorded") {
+      FORETUNE_TRY(shapes, shapes_with_types(shapes, sampling.dtypes));
+    }
+    if (arguments.operations.empty()) {
+      sampling.operations = {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm};
+    }
+    return sample_shape_set(shapes, count, sampling, rng);
+  }
+  if (count == 0) {
+    return fail(ErrorCode::kInvalidArgument, "--num-shapes is 0; nothing to do");
+  }
+  if (arguments.log_normal) {
+    return sample_log_normal(count, arguments.log_normal_sizes, sampling, rng);
+  }
+  UniformSizes sizes = arguments.uniform_sizes;
+  sizes.rectangular = !arguments.no_rectangular;
+  sizes.odd_sizes = !arguments.no_odd_sizes;
+  return sample_uniform(count, sizes, sampling, rng);
+}
+
+Result<OutputPaths> output_paths(const std::string& output, const GlobalOptions& global) {
+  if (output.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "--output is empty");
+  }
+  OutputPaths paths;
+  const std::filesystem::path path(output);
+  FORETUNE_TRY(paths.format, parse_exchange_format(global.format));
+  paths.journal = path;
+  paths.journal.replace_extension(".ftd");
+  if (paths.format == ExchangeFormat::kForetune) {
+    if (path.extension() != ".ftd" && !path.extension().empty()) {
+      return fail(ErrorCode::kInvalidArgument, "--output ", output,
+                  " is not a .ftd file; to write it as well, say --format csv, json or msgpack");
+    }
+    return paths;
+  }
+  paths.exported = path;
+  if (path.extension() == ".ftd" || path.extension().empty()) {
+    paths.exported->replace_extension(concat(".", to_string(paths.format)));
+  }
+  return paths;
+}
+
+std::vector<std::pair<std::string, std::string>> machine_facts(const Fingerprint& fingerprint) {
+  return {{"device", fingerprint.device},
+          {"isa", fingerprint.isa},
+          {"system", fingerprint.system},
+          {"hardware", fingerprint.hardware.text()}};
+}
+
+std::vector<std::string> load_warnings() {
+  std::vector<std::string> warnings;
+  const CpuFacts facts = read_cpu_facts();
+  const CpuLoad load = read_cpu_load();
+  if (load.load_average > 0.5 * facts.cores) {
+    warnings.push_back(concat("the load average is ", fixed(load.load_average, 2), " on ",
+                              facts.cores,
+                              " cores: other work disturbs the times; rows are marked while it lasts"));
+  }
+  return warnings;
+}
+
+}  // namespace foretune::cli

@@ -1,0 +1,88 @@
+// What several subcommands share: which family, which problems, where the data set goes.
+// Thread safety: used by the main thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "foretune/base/figures.h"
+#include "foretune/base/result.h"
+#include "foretune/dataset/dataset.h"
+#include "foretune/dataset/exchange.h"
+#include "foretune/family/family.h"
+#include "foretune/measure/measure.h"
+#include "foretune/problem/sampler.h"
+#include "tools/foretune/options.h"
+
+namespace foretune::cli {
+
+// --family and what it needs.
+struct FamilyArguments {
+  std::string family = "cpu-gemm";
+  std::string family_data;
+  std::vector<std::string> family_options;
+  void visit(OptionList& list);
+};
+
+struct LiveFamily {
+  std::shared_ptr<const Family> family;
+  FamilyOptions options;
+};
+// Reads the machine's facts and creates the family. Peaks are taken from `known` when it describes
+// this machine, so that a resumed data set keeps one set of hardware values; else measured.
+Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerprint* known);
+
+// How to measure.
+struct MeasureArguments {
+  std::int64_t threads = 0;
+  bool cold_cache = false;
+  bool keep_samples = false;
+  double time_limit = 20;
+  double censor_factor = 2;
+  void visit(OptionList& list);
+  [[nodiscard]] Protocol protocol(std::uint64_t seed) const;
+  [[nodiscard]] Context context(const FamilyInfo& info) const;
+};
+Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Protocol& protocol,
+                                                const Context& context,
+                                                const Invocation& invocation);
+
+// Which problems.
+struct ProblemArguments {
+  std::int64_t num_shapes = 100;
+  bool log_normal = false;
+  LogNormalSizes log_normal_sizes;
+  bool random = false;
+  UniformSizes uniform_sizes;
+  bool no_rectangular = false;
+  bool no_odd_sizes = false;
+  std::string shapeset;
+  std::vector<std::string> operations;
+  std::vector<std::string> dtypes;
+  std::optional<double> max_flops;
+  std::optional<double> max_bytes;
+  void visit(OptionList& list);
+};
+Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
+                                      std::uint64_t seed);
+
+// Where a data set is kept, and where its export goes: `--output x.msgpack` keeps x.ftd and writes
+// x.msgpack beside it.
+struct OutputPaths {
+  std::filesystem::path journal;
+  std::optional<std::filesystem::path> exported;
+  ExchangeFormat format = ExchangeFormat::kForetune;
+};
+Result<OutputPaths> output_paths(const std::string& output, const GlobalOptions& global);
+
+// Machine facts for the JSON envelope.
+std::vector<std::pair<std::string, std::string>> machine_facts(const Fingerprint& fingerprint);
+
+// Sentences about a busy or throttled machine, if there is anything to say.
+std::vector<std::string> load_warnings();
+
+}  // namespace foretune::cli

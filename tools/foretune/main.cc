@@ -1,0 +1,61 @@
+// The command line: parses, dispatches, turns what went wrong into one sentence and an exit code.
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "foretune/base/text.h"
+#include "tools/foretune/options.h"
+#include "tools/foretune/terminal.h"
+
+namespace {
+
+std::string own_path(const char* argv0) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::string(argv0) : path.string();
+}
+
+std::string quoted_command(const std::vector<std::string>& arguments) {
+  std::string out = "foretune";
+  for (const std::string& argument : arguments) {
+    const bool plain = !argument.empty() && argument.find_first_of(" '\"\\$|&;<>()") == std::string::npos;
+    out += plain ? foretune::concat(" ", argument) : foretune::concat(" '", argument, "'");
+  }
+  return out;
+}
+
+int run(const std::vector<std::string>& arguments, const char* argv0) {
+  foretune::cli::GlobalOptions global;
+  const auto parsed = foretune::cli::parse_command_line(arguments, global);
+  foretune::cli::configure_terminal({.quiet = global.quiet, .color = !global.no_color});
+  if (!parsed) {
+    return foretune::cli::report_error(parsed.error());
+  }
+  if (!parsed->print.empty()) {
+    const bool color = foretune::cli::output_has_color();
+    foretune::cli::print(color || parsed->print.find('\033') == std::string::npos
+                             ? parsed->print
+                             : foretune::cli::help_text(parsed->subcommand, false));
+    return foretune::cli::kExitOk;
+  }
+  foretune::cli::install_signal_handlers();
+  foretune::cli::Invocation invocation;
+  invocation.global = &global;
+  invocation.program = own_path(argv0);
+  invocation.command_line = quoted_command(arguments);
+  return parsed->run(invocation);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(std::vector<std::string>(argv + 1, argv + argc), argv[0]);
+  } catch (const std::exception& error) {
+    // Nothing of ours throws; this is memory running out, or a defect in a library.
+    return foretune::cli::report_error(
+        {foretune::ErrorCode::kInternal, foretune::concat("unexpected failure: ", error.what())});
+  }
+}

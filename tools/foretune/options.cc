@@ -1,0 +1,311 @@
+#include "tools/foretune/options.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "foretune/base/text.h"
+#include "foretune/version.h"
+
+namespace foretune::cli {
+namespace {
+
+std::string default_of(const Option::Target& target) {
+  struct Visitor {
+    std::string operator()(const bool* /*value*/) const { return {}; }
+    std::string operator()(const std::int64_t* value) const { return concat(*value); }
+    std::string operator()(const double* value) const { return concat(*value); }
+    std::string operator()(const std::string* value) const { return *value; }
+    std::string operator()(const std::vector<std::string>* value) const {
+      return join(*value, " ");
+    }
+    std::string operator()(const std::optional<std::int64_t>* value) const {
+      return *value ? concat(**value) : std::string();
+    }
+    std::string operator()(const std::optional<double>* value) const {
+      return *value ? concat(**value) : std::string();
+    }
+  };
+  return std::visit(Visitor{}, target);
+}
+
+// "1e9" and "1000000000" are both welcome where a whole number is wanted.
+std::optional<std::int64_t> whole_number(const std::string& text) {
+  if (const auto value = parse_int(text)) {
+    return value;
+  }
+  const auto value = parse_double(text);
+  if (value && *value == static_cast<double>(static_cast<std::int64_t>(*value)) &&
+      *value > -9e15 && *value < 9e15) {
+    return static_cast<std::int64_t>(*value);
+  }
+  return std::nullopt;
+}
+
+class Assign {
+ public:
+  Assign(const Option& option, const std::vector<std::string>& values)
+      : option_(option), values_(values) {}
+
+  Status operator()(bool* target) const {
+    *target = true;
+    return {};
+  }
+  Status operator()(std::int64_t* target) const {
+    FORETUNE_TRY(*target, integer());
+    return {};
+  }
+  Status operator()(std::optional<std::int64_t>* target) const {
+    FORETUNE_TRY(*target, integer());
+    return {};
+  }
+  Status operator()(double* target) const {
+    FORETUNE_TRY(*target, number());
+    return {};
+  }
+  Status operator()(std::optional<double>* target) const {
+    FORETUNE_TRY(*target, number());
+    return {};
+  }
+  Status operator()(std::string* target) const {
+    *target = values_.back();
+    return {};
+  }
+  Status operator()(std::vector<std::string>* target) const {
+    *target = values_;
+    return {};
+  }
+
+ private:
+  Result<std::int64_t> integer() const {
+    const auto value = whole_number(values_.back());
+    if (!value) {
+      return fail(ErrorCode::kInvalidArgument, "--", option_.name, ": '", values_.back(),
+                  "' is not a whole number");
+    }
+    if (option_.minimum && *value < *option_.minimum) {
+      return fail(ErrorCode::kInvalidArgument, "--", option_.name, " is ", *value,
+                  "; it must be at least ", *option_.minimum);
+    }
+    return *value;
+  }
+  Result<double> number() const {
+    const auto value = parse_double(values_.back());
+    if (!value || !(*value >= -1e300 && *value <= 1e300)) {
+      return fail(ErrorCode::kInvalidArgument, "--", option_.name, ": '", values_.back(),
+                  "' is not a number");
+    }
+    if (option_.minimum && *value < static_cast<double>(*option_.minimum)) {
+      return fail(ErrorCode::kInvalidArgument, "--", option_.name, " is ", *value,
+                  "; it must be at least ", *option_.minimum);
+    }
+    return *value;
+  }
+
+  const Option& option_;
+  const std::vector<std::string>& values_;
+};
+
+Status assign(const Option& option, const std::vector<std::string>& values) {
+  for (const std::string& value : values) {
+    if (!option.choices.empty() &&
+        std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {
+      return fail(ErrorCode::kInvalidArgument, "--", option.name, ": '", value, "' is not one of ",
+                  join(option.choices, ", "));
+    }
+  }
+  return std::visit(Assign(option, values), option.target);
+}
+
+using Collected = std::vector<std::pair<const Option*, CLI::Option*>>;
+
+void declare(CLI::App& app, const OptionList& list, Collected& collected) {
+  for (const Option& option : list.options()) {
+    const std::string flag = option.positional ? option.name : concat("--", option.name);
+    CLI::Option* declared = nullptr;
+    if (option.is_switch()) {
+      declared = app.add_flag(flag, option.help);
+    } else {
+      declared = app.add_option(flag, option.help);
+      const bool many = std::holds_alternative<std::vector<std::string>*>(option.target);
+      declared->expected(1, many ? CLI::detail::expected_max_vector_size : 1);
+      declared->multi_option_policy(many ? CLI::MultiOptionPolicy::TakeAll
+                                         : CLI::MultiOptionPolicy::Throw);
+    }
+    collected.emplace_back(&option, declared);
+  }
+}
+
+// The nearest known option, for a mistyped one.
+std::string unknown_option(const std::string& argument, const OptionList& global,
+                           const OptionList* local) {
+  std::vector<std::string> names;
+  for (const OptionList* list : {&global, local}) {
+    for (const Option& option : list == nullptr ? std::deque<Option>() : list->options()) {
+      names.push_back(concat("--", option.name));
+    }
+  }
+  const std::string near = nearest_word(argument, names);
+  return concat("unknown option '", argument, "'",
+                near.empty() ? std::string() : concat("; did you mean '", near, "'?"));
+}
+
+}  // namespace
+
+Option& OptionList::add(std::string name, Option::Target target, std::string value_name,
+                        std::string help) {
+  Option option{};
+  option.name = std::move(name);
+  option.value_name = std::move(value_name);
+  option.help = std::move(help);
+  option.target = target;
+  option.default_text = default_of(target);
+  option.section = section_;
+  options_.push_back(std::move(option));
+  return options_.back();
+}
+
+void GlobalOptions::visit(OptionList& list) {
+  list.section("Global options");
+  list.add("seed", seed, "N", "seed of every random choice");
+  list.add("format", format, "FORMAT", "also write the data set in this format beside the journal")
+      .choose({"foretune", "csv", "json", "msgpack"});
+  list.add_switch("quiet", quiet, "print results and problems only");
+  list.add_switch("no-color", no_color, "no colours (also when NO_COLOR is set)");
+}
+
+int exit_code(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument:
+      return kExitUsage;
+    case ErrorCode::kNotFound:
+    case ErrorCode::kCorrupt:
+    case ErrorCode::kMismatch:
+      return kExitBadInput;
+    case ErrorCode::kUnsupported:
+      return kExitUnsupported;
+    case ErrorCode::kCancelled:
+      return kExitInterrupted;
+    case ErrorCode::kIo:
+    case ErrorCode::kInternal:
+      return kExitFailure;
+  }
+  return kExitFailure;
+}
+
+namespace {
+
+const Subcommand* find_subcommand(std::string_view name) {
+  for (const Subcommand& subcommand : subcommands()) {
+    if (subcommand.name == name) {
+      return &subcommand;
+    }
+  }
+  return nullptr;
+}
+
+// The subcommand is the first argument that is neither a global option nor its value.
+Result<const Subcommand*> locate_subcommand(const std::vector<std::string>& arguments,
+                                            const OptionList& global_list) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument.rfind("--", 0) != 0) {
+      const Subcommand* subcommand = find_subcommand(argument);
+      if (subcommand != nullptr) {
+        return subcommand;
+      }
+      std::vector<std::string> names;
+      for (const Subcommand& known : subcommands()) {
+        names.emplace_back(known.name);
+      }
+      const std::string near = nearest_word(argument, names);
+      return fail(ErrorCode::kInvalidArgument, "unknown subcommand '", argument, "'",
+                  near.empty() ? std::string() : concat("; did you mean '", near, "'?"));
+    }
+    for (const Option& option : global_list.options()) {
+      if (argument == concat("--", option.name) && !option.is_switch()) {
+        ++i;
+      }
+    }
+  }
+  return nullptr;
+}
+
+Status parse_with_cli11(const std::vector<std::string>& arguments, const OptionList& global_list,
+                        const OptionList* local_list, const Subcommand* subcommand) {
+  CLI::App app("foretune");
+  app.set_help_flag();
+  app.fallthrough();
+  Collected collected;
+  declare(app, global_list, collected);
+  if (subcommand != nullptr) {
+    CLI::App* child = app.add_subcommand(std::string(subcommand->name));
+    child->set_help_flag();
+    declare(*child, *local_list, collected);
+  }
+  // CLI11 takes the arguments last first.
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> left = app.remaining(true);
+    const std::string first = left.empty() ? std::string("?") : left.front();
+    if (first.rfind("--", 0) == 0) {
+      return fail(ErrorCode::kInvalidArgument, unknown_option(first, global_list, local_list));
+    }
+    return fail(ErrorCode::kInvalidArgument, "unexpected argument '", first, "'");
+  } catch (const CLI::ParseError& error) {
+    return fail(ErrorCode::kInvalidArgument, error.what());
+  }
+  for (const auto& [option, declared] : collected) {
+    if (declared->count() > 0) {
+      FORETUNE_TRY_STATUS(assign(*option, declared->results()));
+    } else if (option->required) {
+      return fail(ErrorCode::kInvalidArgument, option->positional ? "" : "--", option->name,
+                  " is required");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ParsedCommand> parse_command_line(const std::vector<std::string>& arguments,
+                                         GlobalOptions& global) {
+  OptionList global_list;
+  global.visit(global_list);
+  bool wants_help = arguments.empty();
+  for (const std::string& argument : arguments) {
+    if (argument == "--version") {
+      return ParsedCommand{.print = concat("foretune ", kVersion, "\n")};
+    }
+    wants_help = wants_help || argument == "--help" || argument == "-h" || argument == "help";
+    if (argument == "--no-color") {
+      global.no_color = true;
+    }
+  }
+  if (wants_help) {
+    const Subcommand* about = nullptr;
+    for (const std::string& argument : arguments) {
+      about = about == nullptr ? find_subcommand(argument) : about;
+    }
+    return ParsedCommand{.subcommand = about, .print = help_text(about, !global.no_color)};
+  }
+  FORETUNE_TRY(const Subcommand* const subcommand, locate_subcommand(arguments, global_list));
+  if (subcommand == nullptr) {
+    FORETUNE_TRY_STATUS(parse_with_cli11(arguments, global_list, nullptr, nullptr));
+    return fail(ErrorCode::kInvalidArgument, "no subcommand given; see foretune --help");
+  }
+  OptionList local_list;
+  ParsedCommand parsed{.subcommand = subcommand, .run = subcommand->prepare(local_list)};
+  auto status = parse_with_cli11(arguments, global_list, &local_list, subcommand);
+  if (!status) {
+    return fail(status.error().code, status.error().message, " (see foretune ", subcommand->name,
+                " --help)");
+  }
+  return parsed;
+}
+
+}  // namespace foretune::cli

@@ -1,0 +1,167 @@
+// Options of a subcommand: one struct whose visit() names every field once. Parser, help, shell
+// completion and documentation all come from that list; an unknown option is an error.
+//
+//   struct PredictOptions {
+//     std::string model;
+//     std::int64_t top = 5;
+//     void visit(OptionList& list) {
+//       list.add("model", model, "FILE", "model file").require();
+//       list.add("top", top, "N", "configs to list");
+//     }
+//   };
+//
+// Thread safety: used by one thread at start.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "foretune/base/result.h"
+
+namespace foretune::cli {
+
+struct Option {
+  using Target =
+      std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
+                   std::optional<std::int64_t>*, std::optional<double>*>;
+  std::string name;        // without the dashes
+  std::string value_name;  // "N", "FILE"; empty for a switch
+  std::string help;
+  Target target;
+  std::string default_text;  // shown in help; empty when there is none
+  std::vector<std::string> choices;
+  bool required = false;
+  bool positional = false;
+  bool hidden = false;
+  std::string section;  // heading in the help; empty for "Options"
+  std::optional<std::int64_t> minimum;
+
+  Option& require() {
+    required = true;
+    return *this;
+  }
+  Option& choose(std::vector<std::string> values) {
+    choices = std::move(values);
+    return *this;
+  }
+  Option& at_least(std::int64_t value) {
+    minimum = value;
+    return *this;
+  }
+  Option& hide() {
+    hidden = true;
+    return *this;
+  }
+  [[nodiscard]] bool is_switch() const { return std::holds_alternative<bool*>(target); }
+};
+
+class OptionList {
+ public:
+  Option& add(std::string name, Option::Target target, std::string value_name, std::string help);
+  Option& add_switch(std::string name, bool& target, std::string help) {
+    return add(std::move(name), &target, "", std::move(help));
+  }
+  Option& add(std::string name, std::int64_t& target, std::string value_name, std::string help) {
+    return add(std::move(name), Option::Target(&target), std::move(value_name), std::move(help));
+  }
+  Option& add(std::string name, double& target, std::string value_name, std::string help) {
+    return add(std::move(name), Option::Target(&target), std::move(value_name), std::move(help));
+  }
+  Option& add(std::string name, std::string& target, std::string value_name, std::string help) {
+    return add(std::move(name), Option::Target(&target), std::move(value_name), std::move(help));
+  }
+  Option& add(std::string name, std::vector<std::string>& target, std::string value_name,
+              std::string help) {
+    return add(std::move(name), Option::Target(&target), std::move(value_name), std::move(help));
+  }
+  Option& add(std::string name, std::optional<std::int64_t>& target, std::string value_name,
+              std::string help) {
+    return add(std::move(name), Option::Target(&target), std::move(value_name), std::move(help));
+  }
+  Option& add(std::string name, std::optional<double>& target, std::string value_name,
+              std::string help) {
+    return add(std::move(name), Option::Target(&target), std::move(value_name), std::move(help));
+  }
+  // A value without a name, in order of declaration; a list takes all that remain.
+  template <class T>
+  Option& add_positional(std::string name, T& target, std::string help) {
+    Option& option = add(std::move(name), target, "", std::move(help));
+    option.positional = true;
+    return option;
+  }
+  void section(std::string title) { section_ = std::move(title); }
+
+  [[nodiscard]] const std::deque<Option>& options() const { return options_; }
+
+ private:
+  std::deque<Option> options_;
+  std::string section_;
+};
+
+// Options that every subcommand understands, before or after its name.
+struct GlobalOptions {
+  std::int64_t seed = 42;
+  std::string format = "foretune";
+  bool quiet = false;
+  bool no_color = false;
+  void visit(OptionList& list);
+};
+
+// One subcommand.
+struct Invocation {
+  const GlobalOptions* global = nullptr;
+  std::string program;       // path for starting workers
+  std::string command_line;  // as typed, for records
+};
+struct Subcommand {
+  std::string_view name;
+  std::string_view summary;      // one line
+  std::string_view description;  // paragraphs for --help
+  std::string_view example;
+  bool hidden;
+  // Declares options on `list` and returns what runs once they are parsed.
+  std::function<int(const Invocation&)> (*prepare)(OptionList& list);
+};
+std::span<const Subcommand> subcommands();
+
+// Makes prepare() from an options struct and a function.
+template <class Options, int (*run)(const Options&, const Invocation&)>
+std::function<int(const Invocation&)> prepare_with(OptionList& list) {
+  auto options = std::make_shared<Options>();
+  options->visit(list);
+  return [options](const Invocation& invocation) { return run(*options, invocation); };
+}
+
+// What parsing led to: something to run, or a text to print.
+struct ParsedCommand {
+  const Subcommand* subcommand = nullptr;
+  std::function<int(const Invocation&)> run{};
+  std::string print{};  // help or version: printed to standard output, exit code 0
+};
+Result<ParsedCommand> parse_command_line(const std::vector<std::string>& arguments,
+                                         GlobalOptions& global);
+
+std::string help_text(const Subcommand* subcommand, bool color);
+// Completion script for "bash", "zsh" or "fish".
+Result<std::string> completion_script(std::string_view shell);
+// The Markdown reference of all subcommands, from the same list.
+std::string markdown_reference();
+
+// Exit codes, also printed by --help.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitBadInput = 3;
+inline constexpr int kExitUnsupported = 4;
+inline constexpr int kExitInterrupted = 130;
+int exit_code(const Error& error);
+
+}  // namespace foretune::cli

@@ -1,0 +1,180 @@
+#include "tools/foretune/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "foretune/base/text.h"
+#include "tools/foretune/options.h"
+
+namespace foretune::cli {
+namespace {
+
+struct State {
+  bool quiet = false;
+  bool color = true;
+};
+State& state() {
+  static State value;
+  return value;
+}
+
+std::atomic<bool>& stop_slot() {
+  static std::atomic<bool> stop{false};
+  return stop;
+}
+
+bool is_terminal(int descriptor) { return ::isatty(descriptor) == 1; }
+
+void write_all(std::FILE* stream, std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
+  static_cast<void>(std::fflush(stream));
+}
+
+std::string colored(std::string_view code, std::string_view text) {
+  if (!state().color || !is_terminal(STDERR_FILENO)) {
+    return std::string(text);
+  }
+  return concat("\033[", code, "m", text, "\033[0m");
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) {
+    return size.ws_col;
+  }
+  return 80;
+}
+
+extern "C" void handle_stop(int signal_number) {
+  if (stop_slot().exchange(true)) {
+    ::_exit(128 + signal_number);
+  }
+}
+
+}  // namespace
+
+void configure_terminal(const TerminalOptions& options) {
+  // The only place that reads NO_COLOR (https://no-color.org); before any thread starts.
+  const char* no_color = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe)
+  state().quiet = options.quiet;
+  state().color = options.color && (no_color == nullptr || *no_color == '\0');
+}
+
+bool output_has_color() { return state().color && is_terminal(STDOUT_FILENO); }
+
+void print(std::string_view text) { write_all(stdout, text); }
+
+void remark(std::string_view text) {
+  if (!state().quiet) {
+    write_all(stderr, concat(text, "\n"));
+  }
+}
+
+void warn(std::string_view text) {
+  write_all(stderr, concat(colored("33", "warning:"), " ", text, "\n"));
+}
+
+int report_error(const Error& error) {
+  write_all(stderr, concat(colored("31", "foretune:"), " ", error.message, "\n"));
+  return exit_code(error);
+}
+
+ProgressLine::ProgressLine() : interactive_(is_terminal(STDERR_FILENO) && !state().quiet) {}
+
+ProgressLine::~ProgressLine() { clear(); }
+
+bool ProgressLine::due() {
+  if (state().quiet) {
+    return false;
+  }
+  return monotonic_s() - last_s_ >= (interactive_ ? 0.1 : 10.0);
+}
+
+void ProgressLine::show(std::string_view text) {
+  last_s_ = monotonic_s();
+  if (!interactive_) {
+    write_all(stderr, concat(text, "\n"));
+    return;
+  }
+  write_all(stderr, concat("\r\033[K", clip(text, terminal_width() - 1)));
+  drawn_ = true;
+}
+
+void ProgressLine::clear() {
+  if (drawn_) {
+    write_all(stderr, "\r\033[K");
+    drawn_ = false;
+  }
+}
+
+double monotonic_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string duration_text(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e9) {
+    return "?";
+  }
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  if (whole < 120) {
+    return concat(whole, " s");
+  }
+  if (whole < 7200) {
+    return concat(whole / 60, " min ", whole % 60, " s");
+  }
+  return concat(whole / 3600, " h ", whole % 3600 / 60, " min");
+}
+
+std::string time_text(double nanoseconds) {
+  if (nanoseconds < 0) {
+    return "-";
+  }
+  if (nanoseconds < 1e3) {
+    return concat(fixed(nanoseconds, 0), " ns");
+  }
+  if (nanoseconds < 1e6) {
+    return concat(fixed(nanoseconds / 1e3, nanoseconds < 1e4 ? 2 : 1), " us");
+  }
+  if (nanoseconds < 1e9) {
+    return concat(fixed(nanoseconds / 1e6, nanoseconds < 1e7 ? 2 : 1), " ms");
+  }
+  return concat(fixed(nanoseconds / 1e9, 2), " s");
+}
+
+std::string count_text(std::uint64_t count) {
+  std::string digits = concat(count);
+  for (std::size_t i = digits.size(); i > 3; i -= 3) {
+    digits.insert(i - 3, ",");
+  }
+  return digits;
+}
+
+std::string clip(std::string_view text, std::size_t width) {
+  if (text.size() <= width) {
+    return std::string(text);
+  }
+  return concat(text.substr(0, width > 3 ? width - 3 : 0), "...");
+}
+
+const std::atomic<bool>& stop_flag() { return stop_slot(); }
+
+void install_signal_handlers() {
+  struct sigaction action {};
+  action.sa_handler = &handle_stop;
+  action.sa_flags = SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  // A closed pipe is an error of a write, not the end of the program.
+  static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+}
+
+}  // namespace foretune::cli
