@@ -1,0 +1,57 @@
+// What the programs in bench/ share: the command line `--json FILE` and the envelope it writes.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/figures.h"
+#include "foretune/base/text.h"
+#include "foretune/hardware/cpu.h"
+
+namespace foretune::bench {
+
+// The value after `--name`, or `fallback`.
+inline std::string argument(int argc, char** argv, std::string_view name,
+                            std::string_view fallback = {}) {
+  const std::string flag = concat("--", name);
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (flag == argv[i]) {
+      return argv[i + 1];
+    }
+  }
+  return std::string(fallback);
+}
+
+inline Figures make_figures(std::string name, int argc, char** argv) {
+  Figures figures;
+  figures.name = std::move(name);
+  const CpuFacts facts = read_cpu_facts();
+  figures.machine = {{"cpu", facts.model},
+                     {"isa", std::string(to_string(facts.isa))},
+                     {"cores", concat(facts.cores)},
+                     {"l2_bytes", concat(facts.l2_bytes)},
+                     {"l3_bytes", concat(facts.l3_bytes)},
+                     {"hypervisor", facts.hypervisor}};
+  for (int i = 0; i < argc; ++i) {
+    figures.command += concat(i == 0 ? "" : " ", argv[i]);
+  }
+  return figures;
+}
+
+// Writes the figures where `--json` says; returns the exit code.
+inline int finish(const Figures& figures, int argc, char** argv) {
+  const std::string path = argument(argc, argv, "json");
+  if (path.empty()) {
+    return 0;
+  }
+  if (const Status status = figures.write(path); !status) {
+    std::fprintf(stderr, "%s\n", status.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace foretune::bench

@@ -1,0 +1,80 @@
+// Model files: whatever the bytes, a model or a reason. What is read is written back and read
+// again, checked, and where it passes, used.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "foretune/base/hash.h"
+#include "foretune/models/infer/model_file.h"
+#include "foretune/select/select.h"
+
+namespace {
+
+// Lets the fuzzer past the checksums: the ones in the file are replaced by the right ones.
+void repair_checksums(std::vector<std::byte>& bytes) {
+  constexpr std::size_t kTable = 32;
+  constexpr std::size_t kEntry = 24;
+  if (bytes.size() < kTable) {
+    return;
+  }
+  const auto put = [&](std::size_t offset, auto value) {
+    std::memcpy(bytes.data() + offset, &value, sizeof(value));
+  };
+  const auto get = [&](std::size_t offset, auto value) {
+    std::memcpy(&value, bytes.data() + offset, sizeof(value));
+    return value;
+  };
+  put(16, static_cast<std::uint64_t>(bytes.size()));
+  const std::uint64_t count = get(12, std::uint32_t{0});
+  if (count > (bytes.size() - kTable) / kEntry) {
+    return;
+  }
+  const std::span<const std::byte> all(bytes);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::size_t at = kTable + i * kEntry;
+    const auto offset = get(at + 8, std::uint64_t{0});
+    const auto length = get(at + 16, std::uint64_t{0});
+    if (offset <= bytes.size() && length <= bytes.size() - offset) {
+      put(at + 4, foretune::crc32c(all.subspan(offset, length)));
+    }
+  }
+  put(24, foretune::crc32c(all.subspan(kTable, count * kEntry), foretune::crc32c(all.first(24))));
+}
+
+void try_model(std::span<const std::byte> bytes) {
+  const auto model = foretune::parse_model(bytes);
+  if (!model) {
+    if (model.error().message.empty()) {
+      std::abort();
+    }
+    return;
+  }
+  // NaNs make a model differ from itself; the bytes written do not.
+  const std::vector<std::byte> written = foretune::model_bytes(*model);
+  const auto again = foretune::parse_model(written);
+  if (!again || foretune::model_bytes(*again) != written) {
+    std::abort();
+  }
+  const auto selector = foretune::Selector::create(*model);
+  if (selector) {
+    const auto problem = foretune::Problem::parse("gemm m=100 n=256 k=512");
+    const foretune::Choice choice = (*selector)->select(*problem);
+    if (choice.has_candidate && choice.candidate >= (*selector)->pool_size()) {
+      std::abort();
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
+  try_model(bytes);
+  std::vector<std::byte> repaired(bytes.begin(), bytes.end());
+  repair_checksums(repaired);
+  try_model(repaired);
+  return 0;
+}
