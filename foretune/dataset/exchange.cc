@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "foretune/base/file.h"
+#include "foretune/base/hash.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/exchange_json.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/dataset/records.h"
+#include "foretune/dataset/storable.h"
 
 namespace foretune {
 
@@ -98,7 +100,11 @@ Result<Dataset> import_dataset(const std::filesystem::path& path,
         ReadReport read;
         FORETUNE_TRY(Dataset dataset, read_dataset_bytes(bytes, &read));
         if (report != nullptr) {
-          *report = {.rows_read = read.rows, .rows_kept = read.rows, .dropped = {}};
+          *report = {.rows_read = read.rows, .rows_kept = read.rows, .dropped = {}, .notes = {}};
+          if (read.torn_bytes > 0) {
+            report->dropped.emplace_back(
+                concat("a torn record of ", read.torn_bytes, " bytes at the end"), 1);
+          }
         }
         return dataset;
       }
@@ -120,35 +126,66 @@ Result<Dataset> import_dataset(const std::filesystem::path& path,
 
 namespace {
 
-Status write_document(const Json& document, const std::filesystem::path& path, bool msgpack) {
+std::vector<std::byte> document_bytes(const Json& document, bool msgpack) {
   if (msgpack) {
     const std::vector<std::uint8_t> bytes = Json::to_msgpack(document);
-    return write_file_atomically(path, std::as_bytes(std::span(bytes)));
+    const std::span<const std::byte> raw = std::as_bytes(std::span(bytes));
+    return {raw.begin(), raw.end()};
   }
-  return write_text_file_atomically(
-      path, document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  // Bytes that are no UTF-8 (a compiler's message, cut off) become U+FFFD: JSON has no others.
+  const std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::span<const std::byte> raw = bytes_of(text);
+  return {raw.begin(), raw.end()};
 }
 
 }  // namespace
 
-Status export_dataset(const Dataset& dataset, const std::filesystem::path& path,
-                      ExchangeFormat format) {
+Result<std::vector<std::byte>> export_bytes(const Dataset& dataset, ExchangeFormat format,
+                                            ImportReport* report) {
+  if (report != nullptr) {
+    *report = {.rows_read = dataset.size(), .rows_kept = dataset.size(), .dropped = {}, .notes = {}};
+  }
   switch (format) {
     case ExchangeFormat::kForetune:
-      return write_dataset(dataset, path);
-    case ExchangeFormat::kCsv:
-      return export_csv(dataset, path);
+      return dataset_bytes(dataset);
+    case ExchangeFormat::kCsv: {
+      FORETUNE_TRY(const std::string text, export_csv_text(dataset));
+      const std::span<const std::byte> raw = bytes_of(text);
+      return std::vector<std::byte>(raw.begin(), raw.end());
+    }
     case ExchangeFormat::kJson:
-    case ExchangeFormat::kMsgpack:
-      return write_document(dataset_internal::export_own_document(dataset), path,
-                            is_msgpack(format));
+    case ExchangeFormat::kMsgpack: {
+      FORETUNE_TRY_STATUS(dataset_internal::check_dataset(dataset));
+      const bool msgpack = is_msgpack(format);
+      return document_bytes(dataset_internal::export_own_document(dataset, !msgpack), msgpack);
+    }
     case ExchangeFormat::kDiodeJson:
     case ExchangeFormat::kDiodeMsgpack: {
-      FORETUNE_TRY(const Json document, dataset_internal::export_diode_document(dataset));
-      return write_document(document, path, is_msgpack(format));
+      FORETUNE_TRY(const Json document, dataset_internal::export_diode_document(dataset, report));
+      if (is_msgpack(format)) {
+        return document_bytes(document, true);
+      }
+      const std::string text = dataset_internal::diode_text(document);
+      const std::span<const std::byte> raw = bytes_of(text);
+      return std::vector<std::byte>(raw.begin(), raw.end());
     }
   }
   return fail(ErrorCode::kInvalidArgument, "unknown format");
+}
+
+Status export_dataset(const Dataset& dataset, const std::filesystem::path& path,
+                      ExchangeFormat format, ImportReport* report) {
+  if (format == ExchangeFormat::kForetune) {
+    return write_dataset(dataset, path);
+  }
+  auto bytes = export_bytes(dataset, format, report);
+  if (!bytes) {
+    return fail_because(bytes.error(), "cannot write ", path.string());
+  }
+  if (path.extension() == ".gz") {
+    *bytes = dataset_internal::deflate_gzip(*bytes);
+  }
+  return write_file_atomically(path, *bytes);
 }
 
 }  // namespace foretune

@@ -367,12 +367,14 @@ class CsvImporter {
   }
 
   Status add_baseline(const Problem& problem, const std::string& name) {
-    if (!(record_.time_ns > 0)) {
+    const auto time_ns = static_cast<float>(record_.time_ns);
+    if (!(time_ns > 0)) {
       return fail(ErrorCode::kCorrupt, "a baseline has no time");
     }
-    dataset_.add_baseline({.problem = dataset_.intern_problem(problem),
-                           .name = name,
-                           .time_ns = static_cast<float>(record_.time_ns)});
+    const std::uint32_t id = dataset_.intern_problem(problem);
+    Dataset::Baseline baseline{.problem = id, .name = name, .time_ns = time_ns};
+    FORETUNE_TRY_STATUS(dataset_internal::check_baseline(baseline, dataset_.problems().size()));
+    dataset_.add_baseline(std::move(baseline));
     return {};
   }
 

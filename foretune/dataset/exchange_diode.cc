@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "foretune/base/file.h"
@@ -13,12 +13,17 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/exchange_json.h"
+#include "foretune/dataset/storable.h"
 #include "foretune/problem/gemm.h"
 
 namespace foretune {
 
 using dataset_internal::ImportCounter;
+using dataset_internal::integer_at;
+using dataset_internal::integer_of;
 using dataset_internal::Json;
+using dataset_internal::member;
+using dataset_internal::text_at;
 
 namespace {
 
@@ -64,24 +69,18 @@ constexpr std::array<DtypeName, 7> kDtypes{{{"float32", DataType::kF32},
                                             {"float8_e5m2", DataType::kF8e5m2},
                                             {"int8", DataType::kI8}}};
 
-std::optional<std::int64_t> integer_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number_integer() ||
-      (found->is_number_unsigned() && found->get<std::uint64_t>() > INT64_MAX)) {
-    return std::nullopt;
-  }
-  return found->get<std::int64_t>();
-}
-
 std::optional<DataType> dtype_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) {
+  // Their MessagePack wraps data types.
+  const Json* value = member(object, key);
+  const auto wrapped = value == nullptr ? std::nullopt : text_at(*value, "__torch_dtype__");
+  const auto text = wrapped ? wrapped : text_at(object, key);
+  if (!text) {
     return std::nullopt;
   }
-  std::string name = found->get<std::string>();
-  if (name.rfind("torch.", 0) == 0) {
-    name = name.substr(6);
-  }
+  static constexpr std::string_view kPrefix = "torch.";
+  const std::string_view name = std::string_view(*text).substr(0, kPrefix.size()) == kPrefix
+                                    ? std::string_view(*text).substr(kPrefix.size())
+                                    : std::string_view(*text);
   for (const DtypeName& known : kDtypes) {
     if (name == known.theirs) {
       return known.ours;
@@ -90,9 +89,23 @@ std::optional<DataType> dtype_at(const Json& object, const char* key) {
   return std::nullopt;
 }
 
-// A shape of theirs as a problem. They draw an operation per shape whatever its batch is, so a batch
-// above 1 is what makes it a bmm.
-Result<Problem> problem_of(const Json& shape, std::string_view operation) {
+}  // namespace
+
+namespace dataset_internal {
+
+bool is_transposed(const Json& shape, const Problem& problem) {
+  const Json* size = member(shape, "out_size");
+  if (size == nullptr || !size->is_array() || size->size() != 3) {
+    return false;
+  }
+  const std::int64_t m = problem.field(static_cast<std::size_t>(GemmField::kM));
+  const std::int64_t n = problem.field(static_cast<std::size_t>(GemmField::kN));
+  return m != n && integer_of((*size)[1]) == std::optional(n) &&
+         integer_of((*size)[2]) == std::optional(m);
+}
+// They draw an operation per shape whatever its batch is, so a batch
+// above 1 is what makes it a bmm. Their operations are called as ours.
+Result<Problem> diode_problem(const Json& shape, std::string_view operation) {
   if (!shape.is_object()) {
     return fail(ErrorCode::kCorrupt, "a shape that is not an object");
   }
@@ -101,13 +114,21 @@ Result<Problem> problem_of(const Json& shape, std::string_view operation) {
   const auto k = integer_at(shape, "K");
   const auto batch = integer_at(shape, "B");
   const auto dtype = dtype_at(shape, "M_dtype");
-  if (!m || !n || !k) {
-    return fail(ErrorCode::kCorrupt, "a shape without M, N or K");
+  if (!m || !n || !k || (member(shape, "B") != nullptr && !batch)) {
+    return fail(ErrorCode::kCorrupt, "a shape without M, N or K, or with a B that is no integer");
   }
   if (!dtype) {
     return fail(ErrorCode::kUnsupported, "a shape of a data type that is not known here");
   }
-  FORETUNE_TRY(GemmOperation parsed, parse_gemm_operation(operation));
+  if (member(shape, "K_dtype") != nullptr && dtype_at(shape, "K_dtype") != dtype) {
+    return fail(ErrorCode::kUnsupported, "a shape whose matrices have different data types");
+  }
+  const auto known = parse_gemm_operation(operation);
+  if (!known) {
+    return fail(ErrorCode::kUnsupported, "an operation that is not known here: ",
+                operation.substr(0, 40));
+  }
+  GemmOperation parsed = *known;
   if (batch.value_or(1) > 1) {
     parsed = GemmOperation::kBmm;
   }
@@ -123,11 +144,18 @@ Result<Problem> problem_of(const Json& shape, std::string_view operation) {
   return gemm->to_problem();
 }
 
+}  // namespace dataset_internal
+
+namespace {
+
 Result<Config> config_of(const Json& given, std::uint64_t schema_id) {
   Json parsed;
   const Json* json = &given;
   if (given.is_string()) {
-    parsed = Json::parse(given.get<std::string>(), nullptr, false);
+    auto text = dataset_internal::parse_json(given.get<std::string>());
+    if (text) {
+      parsed = *std::move(text);
+    }
     json = &parsed;
   }
   if (!json->is_object()) {
@@ -135,10 +163,9 @@ Result<Config> config_of(const Json& given, std::uint64_t schema_id) {
   }
   Config config{.schema = schema_id, .words = {}};
   for (const DiodeParameter& parameter : kParameters) {
-    const auto found = json->find(parameter.theirs);
     if (parameter.is_flag) {
-      const bool set = found != json->end() && found->is_boolean() && found->get<bool>();
-      config.words.push_back(set ? 1 : 0);
+      const Json* flag = member(*json, parameter.theirs);
+      config.words.push_back(flag != nullptr && flag->is_boolean() && flag->get<bool>() ? 1 : 0);
       continue;
     }
     const auto value = integer_at(*json, parameter.theirs);
@@ -147,10 +174,7 @@ Result<Config> config_of(const Json& given, std::uint64_t schema_id) {
     }
     config.words.push_back(static_cast<std::int32_t>(*value));
   }
-  const auto accumulator = json->find("ACC_TYPE");
-  const std::string name = accumulator != json->end() && accumulator->is_string()
-                               ? accumulator->get<std::string>()
-                               : std::string(kAccumulators[0]);
+  const std::string name = text_at(*json, "ACC_TYPE").value_or(kAccumulators[0]);
   const auto known = std::find(kAccumulators.begin(), kAccumulators.end(), name);
   if (known == kAccumulators.end()) {
     return fail(ErrorCode::kUnsupported, "a config of an accumulator type that is not known here");
@@ -168,7 +192,8 @@ std::optional<double> time_ms_of(const Json& timed) {
   if (found->is_number()) {
     return found->get<double>();
   }
-  return *found == "Infinity" ? std::optional(HUGE_VAL) : std::nullopt;
+  return *found == "Infinity" ? std::optional(std::numeric_limits<double>::infinity())
+                              : std::nullopt;
 }
 
 class DiodeImporter {
@@ -178,15 +203,15 @@ class DiodeImporter {
 
   void import_hardware(const std::string& device, const Json& hardware) {
     context_ = {.machine = dataset_.header().fingerprint.digest(), .device = device};
-    const auto operations = hardware.find("operation");
-    if (operations == hardware.end() || !operations->is_object()) {
+    const Json* operations = member(hardware, "operation");
+    if (operations == nullptr || !operations->is_object()) {
       counter.drop("hardware without operations");
       return;
     }
     for (const auto& [operation, content] : operations->items()) {
-      const auto solutions = content.find("solution");
-      if (solutions == content.end() || !solutions->is_object()) {
-        counter.drop("an operation without solutions");
+      const Json* solutions = member(content, "solution");
+      if (solutions == nullptr || !solutions->is_object()) {
+        counter.drop("an operation without solutions", operation);
         continue;
       }
       for (const auto& [key, solution] : solutions->items()) {
@@ -200,20 +225,27 @@ class DiodeImporter {
  private:
   void import_solution(const std::string& operation, const std::string& key,
                        const Json& solution) {
-    const auto configs = solution.find("timed_configs");
-    if (configs == solution.end() || !configs->is_array()) {
-      counter.drop("a solution without timed configs");
+    const Json* configs = member(solution, "timed_configs");
+    if (configs == nullptr || !configs->is_array()) {
+      counter.drop("a solution without timed configs", operation);
       return;
     }
-    const Result<Problem> problem = problem_of(Json::parse(key, nullptr, false), operation);
+    const Result<Json> shape = dataset_internal::parse_json(key);
+    const Result<Problem> problem =
+        shape ? dataset_internal::diode_problem(*shape, operation) : tl::unexpected<Error>(shape.error());
+    const bool transposed = problem && dataset_internal::is_transposed(*shape, *problem);
     for (const Json& timed : *configs) {
       counter.read();
+      const std::string place = concat(operation, ", timing ", counter.report().rows_read);
       const Status added = problem ? import_timing(*problem, timed)
                                    : Status(tl::unexpected<Error>(problem.error()));
-      if (added) {
-        counter.keep();
-      } else {
-        counter.drop(added.error().message);
+      if (!added) {
+        counter.drop(added.error().message, place);
+        continue;
+      }
+      counter.keep();
+      if (transposed) {
+        counter.note(dataset_internal::kTransposedNote, place);
       }
     }
   }
@@ -225,7 +257,8 @@ class DiodeImporter {
     }
     FORETUNE_TRY(Config config, config_of(*config_json, schema_id_));
     const auto time_ms = time_ms_of(timed);
-    if (!time_ms || !(*time_ms > 0)) {
+    const bool failed = time_ms && std::isinf(*time_ms);
+    if (!time_ms || !(*time_ms > 0) || (!failed && !(*time_ms < kLongestMs))) {
       return fail(ErrorCode::kCorrupt, "a timing without a time");
     }
     Measurement out{.problem = problem,
@@ -237,17 +270,21 @@ class DiodeImporter {
                     .reason = {},
                     .metrics = {},
                     .samples_ns = {}};
-    if (std::isinf(*time_ms)) {
+    if (failed) {
       out.outcome = Outcome::kPrepareFailed;
       out.stage = Stage::kRun;
-      out.reason = "recorded as infinite";
+      out.reason = "its time is infinite: it failed where it was measured";
     } else {
+      if (static_cast<float>(*time_ms * 1e6) == 0) {
+        return fail(ErrorCode::kCorrupt, "a timing without a time");
+      }
       out.metrics.push_back({MetricId::kTimeNs, *time_ms * 1e6, 0, 1});
     }
     dataset_.add(out);
     return {};
   }
 
+  static constexpr double kLongestMs = 1e24;
   Dataset& dataset_;
   std::uint64_t schema_id_;
   Context context_;
@@ -258,7 +295,8 @@ class DiodeImporter {
 namespace dataset_internal {
 
 bool is_diode_document(const Json& document) {
-  return document.is_object() && document.contains("hardware") && document["hardware"].is_object();
+  const Json* hardware = member(document, "hardware");
+  return hardware != nullptr && hardware->is_object();
 }
 
 Result<Dataset> import_diode_document(const Json& document, ImportReport* report) {
@@ -267,14 +305,18 @@ Result<Dataset> import_diode_document(const Json& document, ImportReport* report
   header.family = "recorded";
   header.config_schema = diode_schema();
   header.fingerprint.device = hardware.empty() ? "unknown" : hardware.begin().key();
+  if (const Status status = dataset_internal::check_header(header); !status) {
+    return fail_because(status.error(), "the name of the hardware");
+  }
+  if (hardware.size() > dataset_internal::kMaxContexts) {
+    return fail(ErrorCode::kCorrupt, "there are ", hardware.size(), " kinds of hardware");
+  }
   Dataset dataset(std::move(header));
   DiodeImporter importer(dataset);
   for (const auto& [device, content] : hardware.items()) {
-    if (content.is_object()) {
-      importer.import_hardware(device, content);
-    }
+    importer.import_hardware(device, content);
   }
-  importer.counter.write_to(report);
+  FORETUNE_TRY_STATUS(importer.counter.finish(report));
   return dataset;
 }
 
@@ -300,7 +342,7 @@ const char* their_dtype(DataType dtype) {
       return known.theirs;
     }
   }
-  return "float32";
+  return nullptr;
 }
 
 Json shape_json(const GemmProblem& gemm) {
@@ -317,8 +359,9 @@ Json shape_json(const GemmProblem& gemm) {
           {"out_stride", {gemm.m() * gemm.n(), gemm.n(), 1}}};
 }
 
-Json config_json(const Config& config, const std::vector<std::size_t>& positions) {
-  Json out{{"version", 1}, {"name", "mm_config"}, {"grid", 1}};
+Json config_json(const Config& config, const std::vector<std::size_t>& positions,
+                 std::string_view operation) {
+  Json out{{"version", 1}, {"name", concat(operation, "_config")}, {"grid", 1}};
   const auto word = [&](std::size_t i) {
     return positions[i] < config.words.size() ? config.words[positions[i]] : 0;
   };
@@ -336,131 +379,63 @@ Json config_json(const Config& config, const std::vector<std::size_t>& positions
 
 }  // namespace
 
-Result<Json> export_diode_document(const Dataset& dataset) {
+Result<Json> export_diode_document(const Dataset& dataset, ImportReport* report) {
   const auto positions = positions_in(dataset.header().config_schema);
   if (dataset.header().problem_type != ProblemType::kGemm || !positions) {
     return fail(ErrorCode::kUnsupported, "torch-diode's format holds Triton GEMM configs only, not ",
                 dataset.header().config_schema.name);
   }
   Json out{{"version", 1}, {"hardware", Json::object()}};
-  for (const Dataset::Row& row : dataset.rows()) {
-    const bool failed = row.outcome != Outcome::kOk;
-    if (row.outcome == Outcome::kCensored) {
-      continue;  // their format has no bounds
-    }
+  ImportCounter counter;
+  for (std::size_t i = 0; i < dataset.size(); ++i) {
+    const Dataset::Row& row = dataset.rows()[i];
+    const std::string place = concat("row ", i);
+    counter.read();
     FORETUNE_TRY(const GemmProblem gemm, GemmProblem::from(dataset.problems()[row.problem]));
+    if (row.outcome == Outcome::kCensored) {
+      counter.drop("a bound, which their format cannot hold", place);
+      continue;
+    }
+    if (their_dtype(gemm.dtype()) == nullptr) {
+      counter.drop("a data type that they have no name for", place);
+      continue;
+    }
+    counter.keep();
+    const std::string_view name = to_string(gemm.operation());
     Json& hardware = out["hardware"][dataset.contexts()[row.context].device];
     hardware["version"] = 1;
-    Json& operation = hardware["operation"][std::string(to_string(gemm.operation()))];
+    Json& operation = hardware["operation"][std::string(name)];
     operation["version"] = 1;
     Json& solution = operation["solution"][shape_json(gemm).dump()];
     solution["version"] = 1;
-    const Json time = failed ? Json("Infinity") : Json(static_cast<double>(row.time_ns) * 1e-6);
     solution["timed_configs"].push_back(
-        {{"config", config_json(dataset.configs()[row.config], *positions)},
-         {"time", time},
+        {{"config", config_json(dataset.configs()[row.config], *positions, name)},
+         {"time", row.outcome == Outcome::kOk ? static_cast<double>(row.time_ns) * 1e-6
+                                              : std::numeric_limits<double>::infinity()},
          {"version", 1}});
   }
+  FORETUNE_TRY_STATUS(counter.finish(report));
   return out;
+}
+
+std::string diode_text(const Json& document) {
+  // JSON has no infinity, so the library writes null, which stands nowhere else in the document.
+  // A quote inside a string is written with a backslash, so no string looks like this.
+  static constexpr std::string_view kNull = "\"time\":null";
+  static constexpr std::string_view kInfinity = "\"time\":Infinity";
+  const std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string out;
+  for (std::size_t begin = 0;;) {
+    const std::size_t found = text.find(kNull, begin);
+    out += text.substr(begin, found - begin);
+    if (found == std::string::npos) {
+      return out + "\n";
+    }
+    out += kInfinity;
+    begin = found + kNull.size();
+  }
 }
 
 }  // namespace dataset_internal
-
-namespace {
-
-Result<std::vector<Problem>> shapes_of_document(const Json& document, ImportReport* report) {
-  const auto operations = document.find("operations");
-  if (operations == document.end() || !operations->is_object()) {
-    return fail(ErrorCode::kCorrupt, "the shape set has no 'operations'");
-  }
-  std::vector<Problem> out;
-  std::set<Problem> seen;
-  ImportCounter counter;
-  for (const auto& [operation, content] : operations->items()) {
-    const auto shapes = content.find("shapes");
-    if (shapes == content.end() || !shapes->is_array()) {
-      return fail(ErrorCode::kCorrupt, "operation '", operation.substr(0, 40), "' has no 'shapes'");
-    }
-    for (const Json& shape : *shapes) {
-      counter.read();
-      const Result<Problem> problem = problem_of(shape, operation);
-      if (!problem) {
-        counter.drop(problem.error().message);
-      } else if (!seen.insert(*problem).second) {
-        counter.drop("a repeated shape");
-      } else {
-        counter.keep();
-        out.push_back(*problem);
-      }
-    }
-  }
-  counter.write_to(report);
-  return out;
-}
-
-// Lines of m,n,k[,batch[,op]], or problems in text form; a header line and # comments are allowed.
-Result<std::vector<Problem>> shapes_of_lines(std::string_view text, ImportReport* report) {
-  std::vector<Problem> out;
-  std::set<Problem> seen;
-  ImportCounter counter;
-  std::size_t number = 0;
-  for (const std::string_view raw : split(text, '\n')) {
-    ++number;
-    const std::string_view line = trim(raw);
-    if (line.empty() || line.front() == '#' || (number == 1 && line.rfind("m,", 0) == 0)) {
-      continue;
-    }
-    counter.read();
-    Result<Problem> problem = Problem::parse(line);
-    if (line.find(',') != std::string_view::npos) {
-      const std::vector<std::string_view> parts = split(line, ',');
-      if (parts.size() < 3) {
-        return fail(ErrorCode::kCorrupt, "line ", number, ": m,n,k[,batch[,op]] was expected");
-      }
-      const std::string batch = parts.size() > 3 ? std::string(trim(parts[3])) : "1";
-      const std::string operation = parts.size() > 4 ? std::string(trim(parts[4]))
-                                    : batch == "1"   ? "mm"
-                                                     : "bmm";
-      problem = Problem::parse(concat("gemm m=", trim(parts[0]), " n=", trim(parts[1]),
-                                      " k=", trim(parts[2]), " batch=", batch,
-                                      " op=", operation));
-    }
-    if (!problem) {
-      return fail_because(problem.error(), "line ", number);
-    }
-    if (!seen.insert(*problem).second) {
-      counter.drop("a repeated shape");
-    } else {
-      counter.keep();
-      out.push_back(*problem);
-    }
-  }
-  if (out.empty()) {
-    return fail(ErrorCode::kCorrupt, "there are no shapes");
-  }
-  counter.write_to(report);
-  return out;
-}
-
-}  // namespace
-
-Result<std::vector<Problem>> parse_shape_set(std::string_view text, ImportReport* report) {
-  const std::string_view content = trim(text);
-  if (!content.empty() && content.front() == '{') {
-    FORETUNE_TRY(const Json document, dataset_internal::parse_document(bytes_of(text), false));
-    return shapes_of_document(document, report);
-  }
-  return shapes_of_lines(text, report);
-}
-
-Result<std::vector<Problem>> read_shape_set(const std::filesystem::path& path,
-                                            ImportReport* report) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
-  auto shapes = parse_shape_set(dataset_internal::text_of(bytes), report);
-  if (!shapes) {
-    return fail_because(shapes.error(), path.string());
-  }
-  return shapes;
-}
 
 }  // namespace foretune

@@ -9,189 +9,15 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/exchange_json.h"
+#include "foretune/dataset/storable.h"
 
 namespace foretune {
 
-using dataset_internal::ImportCounter;
+using dataset_internal::integer_at;
+using dataset_internal::integer_of;
 using dataset_internal::Json;
-
-namespace dataset_internal {
-
-namespace {
-
-constexpr int kMaxDepth = 64;
-
-// One MessagePack token: how many bytes its head and content take, and how many values follow.
-struct Token {
-  std::uint64_t bytes = 0;
-  std::uint64_t children = 0;
-};
-
-std::optional<Token> read_token(std::span<const std::byte> rest) {
-  const auto tag = static_cast<unsigned>(rest[0]);
-  const auto number = [&](std::size_t width) -> std::optional<std::uint64_t> {
-    if (rest.size() < 1 + width) {
-      return std::nullopt;
-    }
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < width; ++i) {
-      value = (value << 8U) | static_cast<std::uint64_t>(rest[1 + i]);
-    }
-    return value;
-  };
-  const auto sized = [&](std::size_t width, std::uint64_t extra) -> std::optional<Token> {
-    const auto size = number(width);
-    return size ? std::optional(Token{1 + width + *size + extra, 0}) : std::nullopt;
-  };
-  const auto container = [&](std::size_t width, std::uint64_t per_item) -> std::optional<Token> {
-    const auto size = number(width);
-    return size ? std::optional(Token{1 + width, *size * per_item}) : std::nullopt;
-  };
-  if (tag <= 0x7f || tag >= 0xe0) {
-    return Token{1, 0};
-  }
-  if (tag <= 0x8f) {
-    return Token{1, 2ULL * (tag & 15U)};
-  }
-  if (tag <= 0x9f) {
-    return Token{1, tag & 15U};
-  }
-  if (tag <= 0xbf) {
-    return Token{1ULL + (tag & 31U), 0};
-  }
-  switch (tag) {
-    case 0xc0:
-    case 0xc2:
-    case 0xc3:
-      return Token{1, 0};
-    case 0xc4:
-    case 0xd9:
-      return sized(1, 0);
-    case 0xc5:
-    case 0xda:
-      return sized(2, 0);
-    case 0xc6:
-    case 0xdb:
-      return sized(4, 0);
-    case 0xc7:
-      return sized(1, 1);
-    case 0xc8:
-      return sized(2, 1);
-    case 0xc9:
-      return sized(4, 1);
-    case 0xcc:
-    case 0xd0:
-      return Token{2, 0};
-    case 0xcd:
-    case 0xd1:
-      return Token{3, 0};
-    case 0xca:
-    case 0xce:
-    case 0xd2:
-      return Token{5, 0};
-    case 0xcb:
-    case 0xcf:
-    case 0xd3:
-      return Token{9, 0};
-    case 0xd4:
-    case 0xd5:
-    case 0xd6:
-    case 0xd7:
-    case 0xd8:
-      return Token{2ULL + (1ULL << (tag - 0xd4U)), 0};
-    case 0xdc:
-      return container(2, 1);
-    case 0xdd:
-      return container(4, 1);
-    case 0xde:
-      return container(2, 2);
-    case 0xdf:
-      return container(4, 2);
-    default:
-      return std::nullopt;
-  }
-}
-
-}  // namespace
-
-// The library's MessagePack reader calls itself for every level, so depth is checked before.
-Status check_msgpack(std::span<const std::byte> bytes) {
-  std::vector<std::uint64_t> left{1};
-  std::size_t position = 0;
-  while (!left.empty()) {
-    if (left.back() == 0) {
-      left.pop_back();
-      continue;
-    }
-    --left.back();
-    if (position >= bytes.size()) {
-      return fail(ErrorCode::kCorrupt, "the MessagePack data ends too early");
-    }
-    const std::optional<Token> token = read_token(bytes.subspan(position));
-    // Every value takes a byte at least: a count beyond the rest is a lie.
-    if (!token || token->bytes > bytes.size() - position ||
-        token->children > bytes.size() - position) {
-      return fail(ErrorCode::kCorrupt, "the MessagePack data is damaged at byte ", position);
-    }
-    position += token->bytes;
-    if (token->children > 0) {
-      if (left.size() > kMaxDepth) {
-        return fail(ErrorCode::kCorrupt, "the MessagePack data is nested over ", kMaxDepth,
-                    " levels deep");
-      }
-      left.push_back(token->children);
-    }
-  }
-  return position == bytes.size()
-             ? Status()
-             : Status(fail(ErrorCode::kCorrupt, "bytes follow the MessagePack document"));
-}
-
-Result<Json> parse_document(std::span<const std::byte> bytes, bool msgpack) {
-  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  Json document;
-  if (msgpack) {
-    FORETUNE_TRY_STATUS(check_msgpack(bytes));
-    document = Json::from_msgpack(data, data + bytes.size(), true, false);
-  } else {
-    // torch-diode writes the bare word Infinity for a failed config, which JSON does not know.
-    const std::string text = quote_infinities(text_of(bytes));
-    document = Json::parse(text, nullptr, false);
-  }
-  if (document.is_discarded()) {
-    return fail(ErrorCode::kCorrupt, msgpack ? "this is not MessagePack" : "this is not JSON");
-  }
-  return document;
-}
-
-std::string quote_infinities(std::string_view text) {
-  static constexpr std::string_view kWord = "Infinity";
-  if (text.find(kWord) == std::string_view::npos) {
-    return std::string(text);
-  }
-  std::string out;
-  out.reserve(text.size() + 64);
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted && c == '\\' && i + 1 < text.size()) {
-      out += c;
-      out += text[++i];
-      continue;
-    }
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (!quoted && text.substr(i, kWord.size()) == kWord) {
-      out += "\"Infinity\"";
-      i += kWord.size() - 1;
-      continue;
-    }
-    out += c;
-  }
-  return out;
-}
-
-}  // namespace dataset_internal
+using dataset_internal::member;
+using dataset_internal::text_at;
 
 namespace {
 
@@ -208,7 +34,12 @@ Json schema_json(const ConfigSchema& schema) {
           {"parameters", std::move(parameters)}};
 }
 
-Json to_json(const Dataset& dataset) {
+Json to_json(const Dataset& dataset, bool short_numbers) {
+  // In text the shortest number that is read back as the same; in MessagePack the very bits, which
+  // take 5 bytes instead of 9.
+  const auto number = [short_numbers](float value) {
+    return short_numbers ? dataset_internal::short_double(value) : static_cast<double>(value);
+  };
   const DatasetHeader& header = dataset.header();
   Json out{{"format", kFormat},
            {"version", 1},
@@ -244,8 +75,8 @@ Json to_json(const Dataset& dataset) {
   for (const Dataset::Row& row : dataset.rows()) {
     rows.push_back({row.problem, row.config, row.context, to_string(row.outcome),
                     to_string(row.stage), row.flags, dataset.reason(row.reason),
-                    static_cast<double>(row.time_ns), static_cast<double>(row.median_ns),
-                    static_cast<double>(row.spread), row.samples});
+                    number(row.time_ns), number(row.median_ns), number(row.spread),
+                    row.samples});
   }
   Json& extras = out["metrics"] = Json::array();
   for (const Dataset::ExtraMetric& extra : dataset.extras()) {
@@ -254,44 +85,35 @@ Json to_json(const Dataset& dataset) {
   }
   Json& samples = out["samples"] = Json::array();
   for (const Dataset::Samples& kept : dataset.samples()) {
-    samples.push_back({kept.row, kept.values_ns});
+    Json values = Json::array();
+    for (const float value : kept.values_ns) {
+      values.push_back(number(value));
+    }
+    samples.push_back({kept.row, std::move(values)});
   }
   Json& baselines = out["baselines"] = Json::array();
   for (const Dataset::Baseline& baseline : dataset.baselines()) {
-    baselines.push_back({baseline.problem, baseline.name, static_cast<double>(baseline.time_ns)});
+    baselines.push_back({baseline.problem, baseline.name, number(baseline.time_ns)});
   }
   return out;
 }
 
-// Checked access: the value at `key` when it is there and of the right type.
-const Json* member(const Json& object, const char* key) {
-  if (!object.is_object()) {
-    return nullptr;
-  }
-  const auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
-
-std::optional<std::string> text_at(const Json& object, const char* key) {
-  const Json* value = member(object, key);
-  return value != nullptr && value->is_string() ? std::optional(value->get<std::string>())
-                                                : std::nullopt;
-}
-
-std::optional<std::int64_t> integer_of(const Json& value) {
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) {
-    return std::nullopt;
-  }
-  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
-}
-
-std::optional<std::int64_t> integer_at(const Json& object, const char* key) {
-  const Json* value = member(object, key);
-  return value == nullptr ? std::nullopt : integer_of(*value);
-}
-
 tl::unexpected<Error> broken(std::string_view what) {
   return fail(ErrorCode::kCorrupt, "the document's ", what, " makes no sense");
+}
+// Entry `index` of one of the document's lists.
+tl::unexpected<Error> broken(std::string_view what, std::size_t index) {
+  return fail(ErrorCode::kCorrupt, "the document's ", what, "[", index, "] makes no sense");
+}
+tl::unexpected<Error> broken(std::string_view what, std::size_t index, const Status& why) {
+  return fail(ErrorCode::kCorrupt, "the document's ", what, "[", index, "]: ",
+              why.error().message);
+}
+
+std::optional<std::uint64_t> unsigned_of(const Json* value) {
+  return value != nullptr && value->is_number_unsigned()
+             ? std::optional(value->get<std::uint64_t>())
+             : std::nullopt;
 }
 
 Result<ConfigSchema> schema_of(const Json* json) {
@@ -303,7 +125,8 @@ Result<ConfigSchema> schema_of(const Json* json) {
   const auto kind = text_at(*json, "kind");
   const Json* parameters = member(*json, "parameters");
   if (!name || !version || *version < 0 || *version > UINT32_MAX || !kind ||
-      parameters == nullptr || !parameters->is_array()) {
+      (*kind != "sequence" && *kind != "parametric") || parameters == nullptr ||
+      !parameters->is_array()) {
     return broken("config schema");
   }
   ConfigSchema schema{.name = *name,
@@ -337,10 +160,10 @@ Result<DatasetHeader> header_of(const Json* json) {
   const auto space = text_at(*json, "space");
   const auto fingerprint = text_at(*json, "fingerprint");
   const auto role = text_at(*json, "role");
-  const Json* seed = member(*json, "seed");
+  const auto seed = unsigned_of(member(*json, "seed"));
   const auto created_by = text_at(*json, "created_by");
-  if (!family || !type || !space || !fingerprint || !role || seed == nullptr ||
-      !seed->is_number_integer() || !created_by) {
+  if (!family || !type || !space || !fingerprint || !role || !seed || !created_by ||
+      (*role != "training" && *role != "validation")) {
     return broken("header");
   }
   const ProblemSchema* problem = find_problem_schema(*type);
@@ -354,8 +177,11 @@ Result<DatasetHeader> header_of(const Json* json) {
   header.problem_type = problem->type;
   header.space_text = *space;
   header.role = *role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining;
-  header.seed = seed->get<std::uint64_t>();
+  header.seed = *seed;
   header.created_by = *created_by;
+  if (const Status status = dataset_internal::check_header(header); !status) {
+    return fail_because(status.error(), "the document's header");
+  }
   return header;
 }
 
@@ -367,14 +193,19 @@ class JsonImporter {
   Status run(ImportReport* report) {
     FORETUNE_TRY_STATUS(read_tables());
     FORETUNE_TRY(const Json* const rows, list("rows"));
-    ImportCounter counter;
-    for (const Json& row : *rows) {
-      counter.read();
-      FORETUNE_TRY_STATUS(read_row(row));
-      counter.keep();
+    if (rows->size() > dataset_internal::kMaxRows) {
+      return broken("rows");
     }
-    FORETUNE_TRY_STATUS(read_attachments());
-    counter.write_to(report);
+    dataset_.reserve(rows->size());
+    for (std::size_t i = 0; i < rows->size(); ++i) {
+      FORETUNE_TRY_STATUS(read_row((*rows)[i], i));
+    }
+    FORETUNE_TRY_STATUS(read_metrics());
+    FORETUNE_TRY_STATUS(read_samples());
+    FORETUNE_TRY_STATUS(read_baselines());
+    if (report != nullptr) {
+      *report = {.rows_read = rows->size(), .rows_kept = rows->size(), .dropped = {}, .notes = {}};
+    }
     return {};
   }
 
@@ -390,43 +221,60 @@ class JsonImporter {
   Status read_tables() {
     FORETUNE_TRY(const Json* const problems, list("problems"));
     for (const Json& entry : *problems) {
+      const std::size_t index = problems_.size();
       if (!entry.is_string()) {
-        return broken("problems");
+        return broken("problems", index);
       }
-      FORETUNE_TRY(const Problem problem, Problem::parse(entry.get<std::string>()));
-      problems_.push_back(dataset_.intern_problem(problem));
+      const Result<Problem> problem = Problem::parse(entry.get<std::string>());
+      if (!problem) {
+        return broken("problems", index, tl::unexpected<Error>(problem.error()));
+      }
+      if (const Status fits = dataset_internal::check_problem(dataset_.header(), *problem); !fits) {
+        return broken("problems", index, fits);
+      }
+      problems_.push_back(dataset_.intern_problem(*problem));
     }
-    FORETUNE_TRY(const Json* const configs, list("configs"));
-    const ConfigSchema& schema = dataset_.header().config_schema;
-    const std::uint64_t id = schema.id();
-    for (const Json& entry : *configs) {
-      Config config{.schema = id, .words = {}};
-      if (!entry.is_array() || (schema.kind == SchemaKind::kParametric &&
-                                entry.size() != schema.parameters.size())) {
-        return broken("configs");
-      }
-      for (const Json& word : entry) {
-        const auto value = integer_of(word);
-        if (!value || *value < INT32_MIN || *value > INT32_MAX) {
-          return broken("configs");
-        }
-        config.words.push_back(static_cast<std::int32_t>(*value));
-      }
-      configs_.push_back(dataset_.intern_config(config));
-    }
+    FORETUNE_TRY_STATUS(read_configs());
     FORETUNE_TRY(const Json* const contexts, list("contexts"));
-    if (contexts->size() > 60000) {
+    if (contexts->size() > dataset_internal::kMaxContexts) {
       return broken("contexts");
     }
     for (const Json& entry : *contexts) {
-      FORETUNE_TRY(const Context context, context_of(entry));
-      contexts_.push_back(dataset_.intern_context(context));
+      const std::optional<Context> context = context_of(entry);
+      if (!context || !dataset_internal::check_context(*context)) {
+        return broken("contexts", contexts_.size());
+      }
+      contexts_.push_back(dataset_.intern_context(*context));
     }
     return {};
   }
 
-  static Result<Context> context_of(const Json& entry) {
-    const Json* machine = member(entry, "machine");
+  Status read_configs() {
+    FORETUNE_TRY(const Json* const configs, list("configs"));
+    const std::uint64_t id = dataset_.header().config_schema.id();
+    for (const Json& entry : *configs) {
+      Config config{.schema = id, .words = {}};
+      if (!entry.is_array()) {
+        return broken("configs", configs_.size());
+      }
+      for (const Json& word : entry) {
+        const auto value = integer_of(word);
+        if (!value || *value < INT32_MIN || *value > INT32_MAX) {
+          return broken("configs", configs_.size());
+        }
+        config.words.push_back(static_cast<std::int32_t>(*value));
+      }
+      if (const Status fits = dataset_internal::check_config(dataset_.header(), id, config);
+          !fits) {
+        return broken("configs", configs_.size(), fits);
+      }
+      configs_.push_back(dataset_.intern_config(config));
+    }
+    return {};
+  }
+
+  static std::optional<Context> context_of(const Json& entry) {
+    const auto machine = unsigned_of(member(entry, "machine"));
     const auto device = text_at(entry, "device");
     const auto threads = integer_at(entry, "threads");
     const auto cache = text_at(entry, "cache");
@@ -435,11 +283,11 @@ class JsonImporter {
     const auto fits = [](const auto& value) {
       return value && *value >= INT32_MIN && *value <= INT32_MAX;
     };
-    if (machine == nullptr || !machine->is_number_integer() || !device || !cache ||
+    if (!machine || !device || !cache || (*cache != "cold" && *cache != "warm") ||
         !fits(threads) || !fits(clock) || !fits(fidelity)) {
-      return broken("contexts");
+      return std::nullopt;
     }
-    return Context{.machine = machine->get<std::uint64_t>(),
+    return Context{.machine = *machine,
                    .device = *device,
                    .threads = static_cast<std::int32_t>(*threads),
                    .cache = *cache == "cold" ? CacheState::kCold : CacheState::kWarm,
@@ -456,12 +304,13 @@ class JsonImporter {
   }
 
   static bool is_time(const Json& value) {
-    return value.is_number() && value.get<double>() >= 0 && value.get<double>() < 1e30;
+    return value.is_number() && value.get<double>() >= 0 &&
+           value.get<double>() <= static_cast<double>(dataset_internal::kLongestNs) * 1e8;
   }
 
-  Status read_row(const Json& json) {
-    if (!json.is_array() || json.size() != 11) {
-      return broken("rows");
+  Status read_row(const Json& json, std::size_t number) {
+    if (!json.is_array() || json.size() != kColumns) {
+      return broken("rows", number);
     }
     const auto problem = index(json[0], problems_.size());
     const auto config = index(json[1], configs_.size());
@@ -473,7 +322,7 @@ class JsonImporter {
     const auto samples = index(json[10], 65536);
     if (!problem || !config || !context || !outcome || !stage || !flags || !json[6].is_string() ||
         !is_time(json[7]) || !is_time(json[8]) || !is_time(json[9]) || !samples) {
-      return broken("rows");
+      return broken("rows", number);
     }
     Dataset::Row row;
     row.problem = problems_[*problem];
@@ -487,53 +336,86 @@ class JsonImporter {
     row.median_ns = json[8].get<float>();
     row.spread = json[9].get<float>();
     row.samples = static_cast<std::uint16_t>(*samples);
-    dataset_.add_rounded_row(row);
+    dataset_.add_row(row);
+    const Status fits = dataset_internal::check_row(dataset_.rows().back());
+    return fits ? Status() : Status(broken("rows", number, fits));
+  }
+
+  // The row that an entry of metrics or samples begins with.
+  std::optional<RowIndex> row_of(const Json& entry, std::size_t size) const {
+    return entry.is_array() && entry.size() == size ? index(entry[0], dataset_.size())
+                                                    : std::nullopt;
+  }
+
+  Status read_metrics() {
+    FORETUNE_TRY(const Json* const metrics, list("metrics"));
+    RowIndex last = 0;
+    for (std::size_t i = 0; i < metrics->size(); ++i) {
+      const Json& entry = (*metrics)[i];
+      const auto row = row_of(entry, 5);
+      if (!row || *row < last || !entry[1].is_string() || !entry[2].is_number() ||
+          !entry[3].is_number()) {
+        return broken("metrics", i);
+      }
+      const auto id = parse_metric(entry[1].get<std::string>());
+      const auto samples = integer_of(entry[4]);
+      if (!id || !samples || *samples < 0 || *samples > UINT32_MAX) {
+        return broken("metrics", i);
+      }
+      const MetricValue value{*id, entry[2].get<double>(), entry[3].get<double>(),
+                              static_cast<std::uint32_t>(*samples)};
+      if (const Status fits = dataset_internal::check_metric(value); !fits) {
+        return broken("metrics", i, fits);
+      }
+      last = *row;
+      dataset_.add_extra({last, value});
+    }
     return {};
   }
 
-  Status read_attachments() {
-    FORETUNE_TRY(const Json* const metrics, list("metrics"));
-    RowIndex last = 0;
-    const auto in_order = [&](const Json& entry) {
-      const auto row = entry.is_array() && !entry.empty() ? index(entry[0], dataset_.size())
-                                                          : std::nullopt;
-      const bool ordered = row && *row >= last;
-      last = row.value_or(last);
-      return ordered;
-    };
-    for (const Json& entry : *metrics) {
-      const auto id = entry.is_array() && entry.size() == 5 && entry[1].is_string()
-                          ? parse_metric(entry[1].get<std::string>())
-                          : std::nullopt;
-      const auto samples = id ? index(entry[4], UINT32_MAX) : std::nullopt;
-      if (!in_order(entry) || !samples || !entry[2].is_number() || !entry[3].is_number()) {
-        return broken("metrics");
-      }
-      dataset_.add_extra({last, {*id, entry[2].get<double>(), entry[3].get<double>(), *samples}});
-    }
+  Status read_samples() {
     FORETUNE_TRY(const Json* const samples, list("samples"));
-    last = 0;
-    for (const Json& entry : *samples) {
-      if (!in_order(entry) || entry.size() != 2 || !entry[1].is_array() ||
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < samples->size(); ++i) {
+      const Json& entry = (*samples)[i];
+      const auto row = row_of(entry, 2);
+      if (!row || *row < next || !entry[1].is_array() ||
           !std::all_of(entry[1].begin(), entry[1].end(), &is_time)) {
-        return broken("samples");
+        return broken("samples", i);
       }
-      dataset_.add_samples({last, entry[1].get<std::vector<float>>()});
+      Dataset::Samples kept{*row, entry[1].get<std::vector<float>>()};
+      if (const Status fits = dataset_internal::check_samples(kept.values_ns); !fits) {
+        return broken("samples", i, fits);
+      }
+      next = std::size_t{*row} + 1;
+      dataset_.add_samples(std::move(kept));
     }
+    return {};
+  }
+
+  Status read_baselines() {
     FORETUNE_TRY(const Json* const baselines, list("baselines"));
-    for (const Json& entry : *baselines) {
+    for (std::size_t i = 0; i < baselines->size(); ++i) {
+      const Json& entry = (*baselines)[i];
       const auto problem = entry.is_array() && entry.size() == 3
                                ? index(entry[0], problems_.size())
                                : std::nullopt;
       if (!problem || !entry[1].is_string() || !is_time(entry[2])) {
-        return broken("baselines");
+        return broken("baselines", i);
       }
-      dataset_.add_baseline(
-          {problems_[*problem], entry[1].get<std::string>(), entry[2].get<float>()});
+      Dataset::Baseline baseline{problems_[*problem], entry[1].get<std::string>(),
+                                 entry[2].get<float>()};
+      if (const Status fits =
+              dataset_internal::check_baseline(baseline, dataset_.problems().size());
+          !fits) {
+        return broken("baselines", i, fits);
+      }
+      dataset_.add_baseline(std::move(baseline));
     }
     return {};
   }
 
+  static constexpr std::size_t kColumns = 11;
   const Json& document_;
   Dataset& dataset_;
   std::vector<std::uint32_t> problems_;
@@ -559,7 +441,9 @@ Result<Dataset> import_own_document(const Json& document, ImportReport* report) 
   return dataset;
 }
 
-Json export_own_document(const Dataset& dataset) { return to_json(dataset); }
+Json export_own_document(const Dataset& dataset, bool short_numbers) {
+  return to_json(dataset, short_numbers);
+}
 
 }  // namespace dataset_internal
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/dataset/exchange.h"
+#include "foretune/problem/problem.h"
 
 namespace foretune::dataset_internal {
 
@@ -18,16 +21,35 @@ using Json = nlohmann::json;
 
 // Refuses what is cut off, nested too deeply, or claims more than it holds.
 Status check_msgpack(std::span<const std::byte> bytes);
+// At most 64 levels deep; the words NaN, Infinity and -Infinity, which Python writes, become
+// strings.
+Result<Json> parse_json(std::string_view text);
+// Takes JSON for what it is, even where MessagePack was announced.
 Result<Json> parse_document(std::span<const std::byte> bytes, bool msgpack);
-std::string quote_infinities(std::string_view text);
 
 bool is_own_document(const Json& document);
 Result<Dataset> import_own_document(const Json& document, ImportReport* report);
-Json export_own_document(const Dataset& dataset);
+Json export_own_document(const Dataset& dataset, bool short_numbers);
 
 // torch-diode's data set documents, its older schema included.
 bool is_diode_document(const Json& document);
 Result<Dataset> import_diode_document(const Json& document, ImportReport* report);
-Result<Json> export_diode_document(const Dataset& dataset);
+// Failed configs have the time +infinity, as there.
+Result<Json> export_diode_document(const Dataset& dataset, ImportReport* report);
+// The document as Python writes it, with the bare word Infinity.
+std::string diode_text(const Json& document);
+
+// A shape of theirs as a problem.
+Result<Problem> diode_problem(const Json& shape, std::string_view operation);
+// Whether the result is stored by columns: its sizes are given as (B, N, M).
+bool is_transposed(const Json& shape, const Problem& problem);
+inline constexpr const char* kTransposedNote =
+    "its result is stored transposed, which no layout here says; taken as row-major";
+
+// Checked access: the value at `key` when `object` is one, has it, and it is of that type.
+const Json* member(const Json& object, const char* key);
+std::optional<std::string> text_at(const Json& object, const char* key);
+std::optional<std::int64_t> integer_of(const Json& value);
+std::optional<std::int64_t> integer_at(const Json& object, const char* key);
 
 }  // namespace foretune::dataset_internal

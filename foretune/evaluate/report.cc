@@ -46,7 +46,7 @@ std::string time_text(double nanoseconds) {
 std::string count_text(std::size_t count) {
   std::string digits = concat(count);
   for (std::size_t i = digits.size(); i > 3; i -= 3) {
-    digits.insert(i - 3, ",");
+    digits.insert(i - 3, 1, ',');
   }
   return digits;
 }

@@ -118,7 +118,8 @@ class TextReport {
     std::size_t column = width_of(lead);
     const std::size_t indent = column;
     bool first = true;
-    for (const std::string_view word : split_words(clean(text))) {
+    const std::string cleaned = clean(text);  // outlives the words, which are views into it
+    for (const std::string_view word : split_words(cleaned)) {
       const std::string clipped = clip(word, kColumns - indent);
       const std::size_t width = width_of(clipped);
       if (!first && column + 1 + width > kColumns) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -40,26 +41,11 @@ std::size_t copy_text(std::string_view text, char* out, std::size_t size) {
   return text.size();
 }
 
-// Whether Problem::create would accept the fields; asked first because a refusal allocates.
-bool is_valid(const Problem::Fields& fields) {
-  const ProblemSchema* schema = find_problem_schema(ProblemType::kGemm);
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i] < schema->fields[i].minimum || fields[i] > schema->fields[i].maximum) {
-      return false;
-    }
-  }
-  return fields[static_cast<std::size_t>(GemmField::kBatch)] == 1 ||
-         fields[static_cast<std::size_t>(GemmField::kOperation)] == FORETUNE_BMM;
-}
-
 Choice select_gemm(const Selector& selector, const foretune_gemm& gemm) {
-  const Problem::Fields fields{gemm.op,    gemm.m,     gemm.n,     gemm.k,
-                               gemm.batch, gemm.dtype, gemm.layout};
-  if (!is_valid(fields)) {
-    return {.reason = AbstainReason::kInvalidProblem};
-  }
-  const Result<Problem> problem = Problem::create(ProblemType::kGemm, fields);
-  return problem ? selector.select(*problem) : Choice{.reason = AbstainReason::kInvalidProblem};
+  // In the order of GemmField.
+  const std::array<std::int64_t, 7> fields{gemm.op,    gemm.m,     gemm.n,     gemm.k,
+                                           gemm.batch, gemm.dtype, gemm.layout};
+  return selector.select(ProblemType::kGemm, fields);
 }
 
 int open_selector(const char* path, foretune_selector** out, char* message, std::size_t size) {

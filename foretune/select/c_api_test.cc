@@ -107,6 +107,15 @@ TEST_F(CApiTest, AbstainsOutsideOfTrainingWithAFallback) {
   EXPECT_EQ(choice.word_count, 6U);
 }
 
+TEST_F(CApiTest, DescribesProblemsInTheOrderOfTheirSchema) {
+  const std::span<const ProblemField> fields = find_problem_schema(ProblemType::kGemm)->fields;
+  const std::array<std::string_view, 7> names{"op", "m", "n", "k", "batch", "dtype", "layout"};
+  ASSERT_EQ(fields.size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(fields[i].name, names[i]);
+  }
+}
+
 TEST_F(CApiTest, NullPointersAreErrors) {
   const foretune_gemm problem = gemm();
   foretune_choice choice;

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <exception>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "foretune/base/check.h"
@@ -24,21 +22,35 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-AnswerCache::Key key_of(const Problem& problem) {
+// Empty, which is never cached, for problems of very many fields.
+AnswerCache::Key key_of(ProblemType type, std::span<const std::int64_t> fields,
+                        const Digest& payload) {
   AnswerCache::Key key;
-  const std::span<const std::int64_t> fields = problem.fields();
   if (fields.size() + 3 > AnswerCache::kMaxKeyWords) {
     return key;
   }
-  key.add(static_cast<std::uint64_t>(problem.type()));
+  key.add(static_cast<std::uint64_t>(type));
   for (const std::int64_t field : fields) {
     key.add(static_cast<std::uint64_t>(field));
   }
-  if (!problem.payload().is_zero()) {
-    key.add(problem.payload().high);
-    key.add(problem.payload().low);
+  if (!payload.is_zero()) {
+    key.add(payload.high);
+    key.add(payload.low);
   }
   return key;
+}
+
+// Whether Problem::create could accept the fields; asked first because its refusals allocate.
+bool in_range(const ProblemSchema& schema, std::span<const std::int64_t> fields) {
+  if (fields.size() != schema.fields.size() || schema.has_payload) {
+    return false;
+  }
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i] < schema.fields[i].minimum || fields[i] > schema.fields[i].maximum) {
+      return false;
+    }
+  }
+  return true;
 }
 
 AnswerCache::Answer to_answer(const Choice& choice) {
@@ -223,12 +235,32 @@ Result<std::unique_ptr<Selector>> Selector::open(const std::filesystem::path& pa
 }
 
 Choice Selector::select(const Problem& problem) const noexcept {
-  const AnswerCache::Key key = key_of(problem);
+  const AnswerCache::Key key = key_of(problem.type(), problem.fields(), problem.payload());
   AnswerCache::Answer answer;
   if (key.size > 0 && state_->cache.find(key, answer)) {
     return from_answer(answer);
   }
   const Choice choice = select_uncached(problem);
+  state_->cache.insert(key, to_answer(choice));
+  return choice;
+}
+
+Choice Selector::select(ProblemType type, std::span<const std::int64_t> fields) const noexcept {
+  // Only problems get into the cache, so what is found there is one.
+  const AnswerCache::Key key = key_of(type, fields, {});
+  AnswerCache::Answer answer;
+  if (key.size > 0 && state_->cache.find(key, answer)) {
+    return from_answer(answer);
+  }
+  const ProblemSchema* schema = find_problem_schema(type);
+  if (schema == nullptr || !in_range(*schema, fields)) {
+    return {.reason = AbstainReason::kInvalidProblem};
+  }
+  const Result<Problem> problem = Problem::create(type, Problem::Fields(fields));
+  if (!problem) {
+    return {.reason = AbstainReason::kInvalidProblem};
+  }
+  const Choice choice = select_uncached(*problem);
   state_->cache.insert(key, to_answer(choice));
   return choice;
 }

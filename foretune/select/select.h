@@ -60,6 +60,10 @@ class Selector {
   Selector& operator=(const Selector&) = delete;
 
   [[nodiscard]] Choice select(const Problem& problem) const noexcept;
+  // The same for a problem without payload by its fields, which may be anything: when they are not
+  // a problem the selector abstains. The shortest way to a cached answer.
+  [[nodiscard]] Choice select(ProblemType type,
+                              std::span<const std::int64_t> fields) const noexcept;
   // Without looking into or filling the cache.
   [[nodiscard]] Choice select_uncached(const Problem& problem) const noexcept;
   // All legal candidates, best first (allocates; for tools).

@@ -131,6 +131,7 @@ void declare(CLI::App& app, const OptionList& list, Collected& collected) {
       declared = app.add_option(flag, option.help);
       const bool many = std::holds_alternative<std::vector<std::string>*>(option.target);
       declared->expected(1, many ? CLI::detail::expected_max_vector_size : 1);
+      declared->allow_extra_args(many);
       declared->multi_option_policy(many ? CLI::MultiOptionPolicy::TakeAll
                                          : CLI::MultiOptionPolicy::Throw);
     }

@@ -152,7 +152,7 @@ std::string time_text(double nanoseconds) {
 std::string count_text(std::uint64_t count) {
   std::string digits = concat(count);
   for (std::size_t i = digits.size(); i > 3; i -= 3) {
-    digits.insert(i - 3, ",");
+    digits.insert(digits.begin() + static_cast<std::ptrdiff_t>(i - 3), ',');
   }
   return digits;
 }

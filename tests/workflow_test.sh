@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# The whole workflow with tiny numbers, then what may go wrong with its files.
+#   workflow_test.sh FORETUNE SOURCE_DIR
+set -euo pipefail
+foretune="$1"
+source_dir="$2"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+expect() {
+  local code="$1"
+  shift
+  local status=0
+  "$@" >out.txt 2>err.txt || status=$?
+  if [[ $status -ne $code ]]; then
+    echo "expected exit code $code, got $status: $*"
+    cat out.txt err.txt
+    exit 1
+  fi
+}
+one_sentence() {
+  if [[ "$(grep -c '^foretune:' err.txt)" -ne 1 ]]; then
+    echo "not one sentence:"
+    cat err.txt
+    exit 1
+  fi
+}
+
+FORETUNE="$foretune" SHAPESET="$source_dir/tests/small_shapes.csv" NUM_SHAPES=5 MAX_FLOPS=2e6 \
+  SEARCH_SPACE=SAMPLE:6 "$source_dir/examples/workflow.sh"
+test -s data/matmul_model.ftm
+test -s data/seed_50_train_dataset.msgpack
+test -s data/validation/validation_dataset.msgpack
+grep -q "final model" data/logs/loss.csv
+
+# The same command again measures nothing and keeps everything.
+expect 0 "$foretune" --seed 50 collect --output data/seed_50_train_dataset.ftd --num-shapes 5 \
+  --log-normal --max-flops 2e6 --search-space SAMPLE:6
+grep -q "^0 measurements" out.txt
+
+expect 0 "$foretune" inspect data/matmul_model.ftm
+expect 0 "$foretune" predict --model data/matmul_model.ftm gemm m=24 n=24 k=24
+expect 0 "$foretune" convert data/seed_50_train_dataset.msgpack --output again.csv
+expect 0 "$foretune" merge data/seed_50_train_dataset.ftd data/seed_50_train_dataset.msgpack \
+  --output merged.ftd
+expect 0 "$foretune" collect --output dry.ftd --num-shapes 3 --max-size 64 --dry-run
+test ! -e dry.ftd
+
+# Bad input: one sentence, a non-zero exit, nothing lost.
+expect 3 "$foretune" inspect missing.ftd
+one_sentence
+head -c 300 data/matmul_model.ftm >cut.ftm
+expect 3 "$foretune" predict --model cut.ftm gemm m=1 n=1 k=1
+one_sentence
+expect 2 "$foretune" predict --model data/matmul_model.ftm gemm m=-1 n=1 k=1
+one_sentence
+expect 2 "$foretune" collect --no-such-option
+one_sentence
+expect 3 "$foretune" train --dataset data/validation/validation_dataset.ftd --model no.ftm
+one_sentence
+test ! -e no.ftm
+cp data/validation/validation_dataset.ftd broken.ftd
+printf 'x' | dd of=broken.ftd bs=1 seek=200 conv=notrunc status=none
+cp broken.ftd before.ftd
+expect 3 "$foretune" create-validation --output broken.ftd --num-shapes 1 --max-size 32
+one_sentence
+cmp -s broken.ftd before.ftd
+expect 2 "$foretune" collect --family recorded --output x.ftd
+echo "workflow: all as expected"
