@@ -1,5 +1,5 @@
-// How well boosted trees pick Triton GEMM configs for problems they never saw: group k-fold over the
-// recorded H200 measurements, one forest per fold.
+// How well boosted trees pick Triton GEMM configs for problems they never saw: group k-fold over
+// the recorded H200 measurements, one forest per fold.
 //
 //   build/bench/bench/h200_crossval --data triton_mm_bf16.csv.gz [--folds 5] [--json FILE]
 #include <cstdio>
@@ -16,7 +16,7 @@ namespace foretune {
 namespace {
 
 struct VendorChoice {
-  double mean_efficiency = 0;   // best Triton time / vendor's time, where the vendor is slower: 1
+  double mean_efficiency = 0;     // best Triton time / vendor's time, where the vendor is slower: 1
   double oracle_over_vendor = 0;  // geometric mean of vendor's time / best Triton time
 };
 
@@ -58,8 +58,8 @@ Result<int> run(int argc, char** argv) {
   header.fingerprint = h200_fingerprint();
   FORETUNE_TRY(const Dataset dataset, import_csv(bench::argument(argc, argv, "data"), header));
   TrainOptions options;
-  options.folds = static_cast<std::uint32_t>(
-      parse_uint(bench::argument(argc, argv, "folds", "5")).value_or(5));
+  options.folds =
+      static_cast<std::uint32_t>(parse_uint(bench::argument(argc, argv, "folds", "5")).value_or(5));
   options.choose_target = bench::argument(argc, argv, "target") == "auto";
   options.gbdt.leaves = static_cast<std::uint32_t>(
       parse_uint(bench::argument(argc, argv, "leaves", concat(options.gbdt.leaves)))

@@ -3,9 +3,11 @@
 //   bench/select --data triton_mm_bf16.csv.gz [--forest FILE] [--runs 5] [--json FILE]
 //
 // The forest is trained on the measurements given (columns m, n, k, dtype, block_m, block_n,
-// block_k, group_m, num_stages, num_warps, time_us), or on times by formula without them. FILE keeps
-// its text between runs. Our times include computing the features from problem and config;
+// block_k, group_m, num_stages, num_warps, time_us), or on times by formula without them. FILE
+// keeps its text between runs. Our times include computing the features from problem and config;
 // LightGBM gets the finished rows.
+#include "foretune/select/select.h"
+
 #include <LightGBM/c_api.h>
 #include <zlib.h>
 
@@ -33,7 +35,6 @@
 #include "foretune/models/infer/forest_scorer.h"
 #include "foretune/problem/gemm.h"
 #include "foretune/select/foretune.h"
-#include "foretune/select/select.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune::bench {
@@ -130,7 +131,9 @@ std::vector<Sample> synthetic_samples(const FeatureTable& table, const Hardware&
   std::vector<double> row(table.columns().size());
   const ConfigSchema schema;
   for (int p = 0; p < 230; ++p) {
-    const auto size = [&] { return 8 * (1 + static_cast<std::int64_t>(std::exp(6 * rng.uniform()))); };
+    const auto size = [&] {
+      return 8 * (1 + static_cast<std::int64_t>(std::exp(6 * rng.uniform())));
+    };
     const Problem problem = gemm(size(), size(), size());
     for (int c = 0; c < 550; ++c) {
       Sample sample{.problem = problem,
@@ -218,8 +221,7 @@ std::string train(const std::vector<Sample>& samples, const FeatureTable& table,
   must_lightgbm(LGBM_DatasetCreateFromMat(rows.data(), C_API_DTYPE_FLOAT64, count,
                                           static_cast<std::int32_t>(features), 1,
                                           parameters.c_str(), nullptr, &dataset));
-  must_lightgbm(
-      LGBM_DatasetSetField(dataset, "label", labels.data(), count, C_API_DTYPE_FLOAT32));
+  must_lightgbm(LGBM_DatasetSetField(dataset, "label", labels.data(), count, C_API_DTYPE_FLOAT32));
   must_lightgbm(LGBM_BoosterCreate(dataset, parameters.c_str(), &booster));
   for (int tree = 0; tree < kTrees; ++tree) {
     int finished = 0;
@@ -325,8 +327,9 @@ std::uint64_t mismatches_of_pool(const Setup& setup, const Booster& booster, Sco
 
 double random_value(const Forest& forest, std::size_t node, Rng& rng) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  constexpr std::array kHard{0.0,       -0.0,  1e-36, -1e-35, kInfinity,
-                             -kInfinity, 1e300, std::numeric_limits<double>::quiet_NaN()};
+  constexpr std::array kHard{
+      0.0,       -0.0,       1e-36, -1e-35,
+      kInfinity, -kInfinity, 1e300, std::numeric_limits<double>::quiet_NaN()};
   const double threshold = forest.threshold[node];
   switch (rng.below(5)) {
     case 0:
@@ -368,8 +371,9 @@ std::uint64_t mismatches_of_random_rows(const Setup& setup, const Booster& boost
     for (std::size_t i = 0; i < kEngineBlock; ++i) {
       for (std::size_t f = 0; f < features; ++f) {
         const double value =
-            nodes[f].empty() ? rng.normal()
-                             : random_value(setup.forest, nodes[f][rng.below(nodes[f].size())], rng);
+            nodes[f].empty()
+                ? rng.normal()
+                : random_value(setup.forest, nodes[f][rng.below(nodes[f].size())], rng);
         rows[i * features + f] = value;
         columns[f * kEngineBlock + i] = value;
       }
@@ -390,8 +394,12 @@ std::uint64_t mismatches_of_random_rows(const Setup& setup, const Booster& boost
 SpaceDefinition make_space() {
   SpaceDefinition space;
   space.schema = {.name = "triton-gemm",
-                  .parameters = {{"block_m", {}}, {"block_n", {}}, {"block_k", {}},
-                                 {"group_m", {}}, {"num_stages", {}}, {"num_warps", {}}}};
+                  .parameters = {{"block_m", {}},
+                                 {"block_n", {}},
+                                 {"block_k", {}},
+                                 {"group_m", {}},
+                                 {"num_stages", {}},
+                                 {"num_warps", {}}}};
   space.constraints = {
       {"block_m < 4 * max(m, 16)", "the tile is at least four times the matrix's height"},
       {"block_n < 4 * max(n, 16)", "the tile is at least four times the matrix's width"}};

@@ -66,5 +66,5 @@ cp broken.ftd before.ftd
 expect 3 "$foretune" create-validation --output broken.ftd --num-shapes 1 --max-size 32
 one_sentence
 cmp -s broken.ftd before.ftd
-expect 2 "$foretune" collect --family recorded --output x.ftd
+expect 4 "$foretune" collect --family recorded --output x.ftd
 echo "workflow: all as expected"

@@ -1,6 +1,8 @@
 // A family in one file: sums an array of m numbers with one of several unrolled loops. The problem
 // type is borrowed from GEMM (m is the length); everything else is what a real family needs.
 // docs/extending/family.md walks through it.
+#include "foretune/family/family.h"
+
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
-#include "foretune/family/family.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/gemm.h"
 

@@ -28,7 +28,8 @@ class TiledFeatures final : public FeatureTable {
   Support supports(ProblemType type, const ConfigSchema& schema) const override {
     const bool known = type == ProblemType::kGemm && schema.parameters.size() == 1 &&
                        schema.parameters[0].name == "tile_m";
-    return known ? Support::yes() : Support::no("gemm-tiled-1 describes gemm configs of one tile_m");
+    return known ? Support::yes()
+                 : Support::no("gemm-tiled-1 describes gemm configs of one tile_m");
   }
   void problem_row(const Problem& problem, const Hardware& hardware,
                    std::span<double> out) const override {

@@ -1,5 +1,7 @@
 // A search strategy in one file: walks downhill from a random config, and starts again where no
 // neighbour is better. docs/extending/strategy.md walks through it.
+#include "foretune/search/strategy.h"
+
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "foretune/problem/gemm.h"
-#include "foretune/search/strategy.h"
 #include "foretune/space/parametric_space.h"
 
 namespace {
@@ -67,14 +68,13 @@ class Downhill final : public Strategy {
 
 // A bowl with its bottom at x = 5, y = 2: the walk has to find it.
 Result<bool> finds_the_bottom() {
-  FORETUNE_TRY(auto compiled, CompiledSpace::create({.schema = {.name = "bowl",
-                                                               .version = 1,
-                                                               .parameters = {{"x", {}}, {"y", {}}}},
-                                                    .problem_type = ProblemType::kGemm,
-                                                    .domains = {{0, 1, 2, 3, 4, 5, 6, 7},
-                                                                {0, 1, 2, 3, 4, 5, 6, 7}},
-                                                    .constraints = {},
-                                                    .canonical = {}}));
+  FORETUNE_TRY(auto compiled,
+               CompiledSpace::create(
+                   {.schema = {.name = "bowl", .version = 1, .parameters = {{"x", {}}, {"y", {}}}},
+                    .problem_type = ProblemType::kGemm,
+                    .domains = {{0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}},
+                    .constraints = {},
+                    .canonical = {}}));
   FORETUNE_TRY(const Problem problem, Problem::parse("gemm m=1 n=1 k=1"));
   FORETUNE_TRY(const auto space, ParametricSpace::bind(compiled, problem, Hardware{}));
   Downhill strategy(*space);

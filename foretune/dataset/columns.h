@@ -29,7 +29,7 @@ class ColumnReader {
   std::uint8_t encoding_ = 0;
   std::uint32_t base_ = 0;
   std::span<const std::byte> plain_;
-  std::size_t position_ = 0;  // in plain_, or in runs_
+  std::size_t position_ = 0;                                   // in plain_, or in runs_
   std::vector<std::pair<std::uint32_t, std::uint32_t>> runs_;  // length that is left, value
 };
 

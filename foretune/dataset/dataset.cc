@@ -24,9 +24,7 @@ float to_float(double value) {
   return value < -kLargest ? -std::numeric_limits<float>::infinity() : static_cast<float>(value);
 }
 
-bool has_time(Outcome outcome) {
-  return outcome == Outcome::kOk || outcome == Outcome::kCensored;
-}
+bool has_time(Outcome outcome) { return outcome == Outcome::kOk || outcome == Outcome::kCensored; }
 
 std::uint16_t clamp_samples(std::uint32_t samples) {
   return static_cast<std::uint16_t>(
@@ -136,11 +134,11 @@ Measurement Dataset::measurement(RowIndex index) const {
                   .samples_ns = {}};
   if (row.time_ns > 0) {
     const auto spread = static_cast<double>(row.spread);
-    out.metrics.push_back({MetricId::kTimeNs, static_cast<double>(row.time_ns), spread,
-                           row.samples});
+    out.metrics.push_back(
+        {MetricId::kTimeNs, static_cast<double>(row.time_ns), spread, row.samples});
     if (row.median_ns > 0) {
-      out.metrics.push_back({MetricId::kMedianNs, static_cast<double>(row.median_ns), spread,
-                             row.samples});
+      out.metrics.push_back(
+          {MetricId::kMedianNs, static_cast<double>(row.median_ns), spread, row.samples});
     }
   }
   const auto by_row = [](const auto& entry, RowIndex wanted) { return entry.row < wanted; };
@@ -267,9 +265,8 @@ Digest Dataset::fingerprint() const {
   for (const Row& row : rows_) {
     const std::uint64_t key =
         resume_key(problems_[row.problem], configs_[row.config], contexts_[row.context]);
-    const std::uint64_t value =
-        hash_combine(std::bit_cast<std::uint32_t>(row.time_ns),
-                     static_cast<std::uint64_t>(row.outcome));
+    const std::uint64_t value = hash_combine(std::bit_cast<std::uint32_t>(row.time_ns),
+                                             static_cast<std::uint64_t>(row.outcome));
     sum.high += mix64(hash_combine(key, value));
     sum.low += mix64(hash_combine(value, key));
   }

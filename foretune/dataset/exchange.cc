@@ -47,7 +47,8 @@ Result<ExchangeFormat> detect_bytes(std::span<const std::byte> bytes) {
   if (head.find(',') != std::string_view::npos) {
     return ExchangeFormat::kCsv;
   }
-  return fail(ErrorCode::kCorrupt, "this is none of the known formats (.ftd, CSV, JSON, MessagePack)");
+  return fail(ErrorCode::kCorrupt,
+              "this is none of the known formats (.ftd, CSV, JSON, MessagePack)");
 }
 
 }  // namespace
@@ -77,8 +78,7 @@ Result<ExchangeFormat> detect_format(const std::filesystem::path& path) {
 
 Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeFormat format,
                                   ImportReport* report) {
-  FORETUNE_TRY(const Json document,
-               dataset_internal::parse_document(bytes, is_msgpack(format)));
+  FORETUNE_TRY(const Json document, dataset_internal::parse_document(bytes, is_msgpack(format)));
   if (dataset_internal::is_own_document(document)) {
     return dataset_internal::import_own_document(document, report);
   }
@@ -143,7 +143,8 @@ std::vector<std::byte> document_bytes(const Json& document, bool msgpack) {
 Result<std::vector<std::byte>> export_bytes(const Dataset& dataset, ExchangeFormat format,
                                             ImportReport* report) {
   if (report != nullptr) {
-    *report = {.rows_read = dataset.size(), .rows_kept = dataset.size(), .dropped = {}, .notes = {}};
+    *report = {
+        .rows_read = dataset.size(), .rows_kept = dataset.size(), .dropped = {}, .notes = {}};
   }
   switch (format) {
     case ExchangeFormat::kForetune:

@@ -19,7 +19,14 @@
 
 namespace foretune {
 
-enum class ExchangeFormat : std::uint8_t { kForetune, kCsv, kJson, kMsgpack, kDiodeJson, kDiodeMsgpack };
+enum class ExchangeFormat : std::uint8_t {
+  kForetune,
+  kCsv,
+  kJson,
+  kMsgpack,
+  kDiodeJson,
+  kDiodeMsgpack
+};
 // "foretune", "csv", "json", "msgpack", "diode-json", "diode-msgpack".
 Result<ExchangeFormat> parse_exchange_format(std::string_view name);
 std::string_view to_string(ExchangeFormat format);
@@ -50,8 +57,8 @@ Result<Dataset> import_csv(const std::filesystem::path& path, const DatasetHeade
                            ImportReport* report = nullptr);
 Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& header,
                                 ImportReport* report = nullptr);
-// Everything but the header and the samples. Gzipped when the name ends in .gz. Errors: kUnsupported
-// for configs of variable length and problems with payloads.
+// Everything but the header and the samples. Gzipped when the name ends in .gz. Errors:
+// kUnsupported for configs of variable length and problems with payloads.
 Status export_csv(const Dataset& dataset, const std::filesystem::path& path);
 Result<std::string> export_csv_text(const Dataset& dataset);
 

@@ -60,8 +60,7 @@ Result<CsvColumn> column_of(const std::string& name, const ProblemSchema& proble
                                ", nor a parameter of ", schema.name, ", nor a measurement"));
   }
   if (!is_word(parameter) || parameter.find('=') != std::string::npos) {
-    return wrong_header(
-        concat("'", name.substr(0, 60), "' cannot be the name of a parameter"));
+    return wrong_header(concat("'", name.substr(0, 60), "' cannot be the name of a parameter"));
   }
   schema.parameters.push_back({parameter, {}});
   return CsvColumn{CsvRole::kParameter, schema.parameters.size() - 1, 1};
@@ -98,8 +97,7 @@ Result<Layout> read_layout(const std::vector<std::string>& names, const ProblemS
   Layout layout;
   for (const std::string& raw : names) {
     layout.names.emplace_back(trim(raw));
-    FORETUNE_TRY(const CsvColumn column,
-                 column_of(layout.names.back(), problem, schema, derive));
+    FORETUNE_TRY(const CsvColumn column, column_of(layout.names.back(), problem, schema, derive));
     layout.columns.push_back(column);
   }
   FORETUNE_TRY_STATUS(check_columns(layout, problem, schema));
@@ -202,7 +200,8 @@ bool take_integer(std::string_view text, std::int64_t low, std::int64_t high, Ta
 
 bool take_time(std::string_view text, double factor, double& out) {
   const auto value = parse_double(text);
-  if (!value || !(*value >= 0 && *value * factor <= static_cast<double>(dataset_internal::kLongestNs))) {
+  if (!value ||
+      !(*value >= 0 && *value * factor <= static_cast<double>(dataset_internal::kLongestNs))) {
     return false;
   }
   out = *value * factor;
@@ -359,8 +358,7 @@ class CsvImporter {
   Result<Problem> make_problem() const {
     Problem::Fields fields;
     for (std::size_t i = 0; i < record_.fields.size(); ++i) {
-      const auto value =
-          record_.fields[i] ? record_.fields[i] : problem_.fields[i].default_value;
+      const auto value = record_.fields[i] ? record_.fields[i] : problem_.fields[i].default_value;
       fields.push_back(value.value_or(0));
     }
     return Problem::create(problem_.type, std::move(fields));
@@ -379,8 +377,7 @@ class CsvImporter {
   }
 
   Status add_measurement(const Problem& problem) {
-    const bool timed =
-        record_.outcome == Outcome::kOk || record_.outcome == Outcome::kCensored;
+    const bool timed = record_.outcome == Outcome::kOk || record_.outcome == Outcome::kCensored;
     if (timed && !(static_cast<float>(record_.time_ns) > 0)) {
       return fail(ErrorCode::kCorrupt, "a measurement has no time");
     }
@@ -439,8 +436,9 @@ Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& give
   const ProblemSchema* problem = find_problem_schema(header.problem_type);
   if (problem == nullptr || problem->has_payload ||
       header.config_schema.kind != SchemaKind::kParametric) {
-    return fail(ErrorCode::kUnsupported, "problems of this type, or configs of variable length, "
-                                         "cannot be read from CSV");
+    return fail(ErrorCode::kUnsupported,
+                "problems of this type, or configs of variable length, "
+                "cannot be read from CSV");
   }
   if (text.substr(0, 3) == "\xef\xbb\xbf") {
     text.remove_prefix(3);  // a byte order mark
@@ -464,8 +462,10 @@ Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& give
   while (!text.empty()) {
     const std::string place = concat("row ", counter.report().rows_read + 1);
     if (!next_csv_record(text, cells)) {
-      return fail(ErrorCode::kCorrupt, place, " of the CSV: a quote is never closed, or there are "
-                  "over ", dataset_internal::kMaxCsvColumns, " columns");
+      return fail(ErrorCode::kCorrupt, place,
+                  " of the CSV: a quote is never closed, or there are "
+                  "over ",
+                  dataset_internal::kMaxCsvColumns, " columns");
     }
     if (is_blank(cells)) {
       continue;

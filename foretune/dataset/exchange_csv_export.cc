@@ -53,8 +53,9 @@ class CsvExporter {
     for (const Parameter& parameter : schema_.parameters) {
       out_ += concat(csv_quoted(dataset_internal::parameter_column(problem_, parameter.name)), ",");
     }
-    out_ += "time_ns,median_ns,spread,samples,outcome,stage,reason,flags,machine,device,"
-            "context_threads,cache,clock_mhz,fidelity";
+    out_ +=
+        "time_ns,median_ns,spread,samples,outcome,stage,reason,flags,machine,device,"
+        "context_threads,cache,clock_mhz,fidelity";
     for (const MetricInfo& info : metric_infos()) {
       if (has_metric_.at(static_cast<std::size_t>(info.id))) {
         out_ += concat(",", info.name, ",", info.name, "_spread,", info.name, "_samples");
@@ -76,8 +77,8 @@ class CsvExporter {
       const std::vector<std::string>& labels = schema_.parameters[i].labels;
       const std::int32_t word = config.words[i];
       const bool is_label = word >= 0 && static_cast<std::size_t>(word) < labels.size();
-      out_ += concat(is_label ? csv_quoted(labels[static_cast<std::size_t>(word)]) : concat(word),
-                     ",");
+      out_ +=
+          concat(is_label ? csv_quoted(labels[static_cast<std::size_t>(word)]) : concat(word), ",");
     }
     const bool timed = row.time_ns > 0;
     out_ += concat(timed ? float_text(row.time_ns) : std::string(), ",",
@@ -86,9 +87,8 @@ class CsvExporter {
                    to_string(row.outcome), ",", to_string(row.stage), ",",
                    csv_quoted(dataset_.reason(row.reason)), ",", row.flags, ",");
     const Context& context = dataset_.contexts()[row.context];
-    out_ += concat(hex_text(context.machine), ",", csv_quoted(context.device), ",",
-                   context.threads, ",", to_string(context.cache), ",", context.clock_mhz, ",",
-                   context.fidelity);
+    out_ += concat(hex_text(context.machine), ",", csv_quoted(context.device), ",", context.threads,
+                   ",", to_string(context.cache), ",", context.clock_mhz, ",", context.fidelity);
   }
 
   // The metrics of row `row`, which begin at `next` of all.
@@ -98,17 +98,16 @@ class CsvExporter {
     for (; next < extras.size() && extras[next].row == row; ++next) {
       const MetricValue*& value = values.at(static_cast<std::size_t>(extras[next].value.metric));
       if (value != nullptr) {
-        return fail(ErrorCode::kUnsupported, "row ", row, " has ",
-                    metric_info(value->metric).name, " twice, which a table cannot hold");
+        return fail(ErrorCode::kUnsupported, "row ", row, " has ", metric_info(value->metric).name,
+                    " twice, which a table cannot hold");
       }
       value = &extras[next].value;
     }
     for (std::size_t i = 0; i < kMetrics; ++i) {
       if (has_metric_.at(i)) {
-        out_ += values.at(i) == nullptr
-                    ? std::string(",,,")
-                    : concat(",", values.at(i)->value, ",", values.at(i)->spread, ",",
-                             values.at(i)->samples);
+        out_ += values.at(i) == nullptr ? std::string(",,,")
+                                        : concat(",", values.at(i)->value, ",",
+                                                 values.at(i)->spread, ",", values.at(i)->samples);
       }
     }
     return {};
@@ -121,9 +120,9 @@ class CsvExporter {
     out_.append(schema_.parameters.size(), ',');
     out_ += float_text(baseline.time_ns);
     out_.append(kColumnsBehindTime, ',');
-    out_.append(3 * static_cast<std::size_t>(
-                        std::count(has_metric_.begin(), has_metric_.end(), true)),
-                ',');
+    out_.append(
+        3 * static_cast<std::size_t>(std::count(has_metric_.begin(), has_metric_.end(), true)),
+        ',');
     out_ += '\n';
   }
 
@@ -159,8 +158,9 @@ Result<std::string> export_csv_text(const Dataset& dataset) {
   const ProblemSchema* problem = find_problem_schema(header.problem_type);
   if (problem == nullptr || problem->has_payload ||
       header.config_schema.kind != SchemaKind::kParametric) {
-    return fail(ErrorCode::kUnsupported, "problems with payloads and configs of variable length do "
-                                         "not fit a table; JSON holds them");
+    return fail(ErrorCode::kUnsupported,
+                "problems with payloads and configs of variable length do "
+                "not fit a table; JSON holds them");
   }
   FORETUNE_TRY_STATUS(check_baselines(dataset));
   return CsvExporter(dataset, *problem).run();

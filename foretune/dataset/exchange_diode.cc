@@ -49,9 +49,9 @@ constexpr std::array<const char*, 4> kAccumulators{"tl.float32", "tl.float16", "
 ConfigSchema diode_schema() {
   ConfigSchema schema{.name = "diode-triton", .version = 1, .parameters = {}};
   for (const DiodeParameter& parameter : kParameters) {
-    schema.parameters.push_back(
-        {parameter.ours, parameter.is_flag ? std::vector<std::string>{"no", "yes"}
-                                           : std::vector<std::string>{}});
+    schema.parameters.push_back({parameter.ours, parameter.is_flag
+                                                     ? std::vector<std::string>{"no", "yes"}
+                                                     : std::vector<std::string>{}});
   }
   schema.parameters.push_back({"acc_type", {kAccumulators.begin(), kAccumulators.end()}});
   return schema;
@@ -125,8 +125,8 @@ Result<Problem> diode_problem(const Json& shape, std::string_view operation) {
   }
   const auto known = parse_gemm_operation(operation);
   if (!known) {
-    return fail(ErrorCode::kUnsupported, "an operation that is not known here: ",
-                operation.substr(0, 40));
+    return fail(ErrorCode::kUnsupported,
+                "an operation that is not known here: ", operation.substr(0, 40));
   }
   GemmOperation parsed = *known;
   if (batch.value_or(1) > 1) {
@@ -223,22 +223,21 @@ class DiodeImporter {
   ImportCounter counter;
 
  private:
-  void import_solution(const std::string& operation, const std::string& key,
-                       const Json& solution) {
+  void import_solution(const std::string& operation, const std::string& key, const Json& solution) {
     const Json* configs = member(solution, "timed_configs");
     if (configs == nullptr || !configs->is_array()) {
       counter.drop("a solution without timed configs", operation);
       return;
     }
     const Result<Json> shape = dataset_internal::parse_json(key);
-    const Result<Problem> problem =
-        shape ? dataset_internal::diode_problem(*shape, operation) : tl::unexpected<Error>(shape.error());
+    const Result<Problem> problem = shape ? dataset_internal::diode_problem(*shape, operation)
+                                          : tl::unexpected<Error>(shape.error());
     const bool transposed = problem && dataset_internal::is_transposed(*shape, *problem);
     for (const Json& timed : *configs) {
       counter.read();
       const std::string place = concat(operation, ", timing ", counter.report().rows_read);
-      const Status added = problem ? import_timing(*problem, timed)
-                                   : Status(tl::unexpected<Error>(problem.error()));
+      const Status added =
+          problem ? import_timing(*problem, timed) : Status(tl::unexpected<Error>(problem.error()));
       if (!added) {
         counter.drop(added.error().message, place);
         continue;
@@ -382,7 +381,8 @@ Json config_json(const Config& config, const std::vector<std::size_t>& positions
 Result<Json> export_diode_document(const Dataset& dataset, ImportReport* report) {
   const auto positions = positions_in(dataset.header().config_schema);
   if (dataset.header().problem_type != ProblemType::kGemm || !positions) {
-    return fail(ErrorCode::kUnsupported, "torch-diode's format holds Triton GEMM configs only, not ",
+    return fail(ErrorCode::kUnsupported,
+                "torch-diode's format holds Triton GEMM configs only, not ",
                 dataset.header().config_schema.name);
   }
   Json out{{"version", 1}, {"hardware", Json::object()}};

@@ -12,8 +12,8 @@
 
 namespace foretune::dataset_internal {
 
-void ImportCounter::count(Counts& counts, std::vector<std::string>& places,
-                          const std::string& what, const std::string& place) {
+void ImportCounter::count(Counts& counts, std::vector<std::string>& places, const std::string& what,
+                          const std::string& place) {
   const auto found = std::find_if(counts.begin(), counts.end(),
                                   [&](const auto& entry) { return entry.first == what; });
   if (found != counts.end()) {
@@ -111,8 +111,8 @@ Result<std::vector<std::byte>> inflate_gzip(std::span<const std::byte> bytes,
   if (state == Z_STREAM_END) {
     return out;
   }
-  return fail(ErrorCode::kCorrupt, state == Z_BUF_ERROR ? "the gzip data ends too early"
-                                                        : "the gzip data is damaged");
+  return fail(ErrorCode::kCorrupt,
+              state == Z_BUF_ERROR ? "the gzip data ends too early" : "the gzip data is damaged");
 }
 
 std::vector<std::byte> deflate_gzip(std::span<const std::byte> bytes) {

@@ -1,4 +1,6 @@
 // Our own JSON and MessagePack: one self-describing document with everything a data set holds.
+#include "foretune/dataset/exchange_json.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,7 +10,6 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/exchange_io.h"
-#include "foretune/dataset/exchange_json.h"
 #include "foretune/dataset/storable.h"
 
 namespace foretune {
@@ -69,14 +70,13 @@ Json to_json(const Dataset& dataset, bool short_numbers) {
                         {"clock_mhz", context.clock_mhz},
                         {"fidelity", context.fidelity}});
   }
-  out["columns"] = {"problem", "config", "context",   "outcome", "stage",  "flags",
+  out["columns"] = {"problem", "config",  "context",   "outcome", "stage",  "flags",
                     "reason",  "time_ns", "median_ns", "spread",  "samples"};
   Json& rows = out["rows"] = Json::array();
   for (const Dataset::Row& row : dataset.rows()) {
     rows.push_back({row.problem, row.config, row.context, to_string(row.outcome),
                     to_string(row.stage), row.flags, dataset.reason(row.reason),
-                    number(row.time_ns), number(row.median_ns), number(row.spread),
-                    row.samples});
+                    number(row.time_ns), number(row.median_ns), number(row.spread), row.samples});
   }
   Json& extras = out["metrics"] = Json::array();
   for (const Dataset::ExtraMetric& extra : dataset.extras()) {
@@ -106,8 +106,7 @@ tl::unexpected<Error> broken(std::string_view what, std::size_t index) {
   return fail(ErrorCode::kCorrupt, "the document's ", what, "[", index, "] makes no sense");
 }
 tl::unexpected<Error> broken(std::string_view what, std::size_t index, const Status& why) {
-  return fail(ErrorCode::kCorrupt, "the document's ", what, "[", index, "]: ",
-              why.error().message);
+  return fail(ErrorCode::kCorrupt, "the document's ", what, "[", index, "]: ", why.error().message);
 }
 
 std::optional<std::uint64_t> unsigned_of(const Json* value) {
@@ -283,8 +282,8 @@ class JsonImporter {
     const auto fits = [](const auto& value) {
       return value && *value >= INT32_MIN && *value <= INT32_MAX;
     };
-    if (!machine || !device || !cache || (*cache != "cold" && *cache != "warm") ||
-        !fits(threads) || !fits(clock) || !fits(fidelity)) {
+    if (!machine || !device || !cache || (*cache != "cold" && *cache != "warm") || !fits(threads) ||
+        !fits(clock) || !fits(fidelity)) {
       return std::nullopt;
     }
     return Context{.machine = *machine,
@@ -397,9 +396,8 @@ class JsonImporter {
     FORETUNE_TRY(const Json* const baselines, list("baselines"));
     for (std::size_t i = 0; i < baselines->size(); ++i) {
       const Json& entry = (*baselines)[i];
-      const auto problem = entry.is_array() && entry.size() == 3
-                               ? index(entry[0], problems_.size())
-                               : std::nullopt;
+      const auto problem =
+          entry.is_array() && entry.size() == 3 ? index(entry[0], problems_.size()) : std::nullopt;
       if (!problem || !entry[1].is_string() || !is_time(entry[2])) {
         return broken("baselines", i);
       }

@@ -64,7 +64,7 @@ class FileLock {
         return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot open ",
                     path.string(), ": ", last_error());
       }
-      struct stat opened {};
+      struct stat opened{};
       if (::fstat(lock.file_, &opened) == 0 && !S_ISREG(opened.st_mode)) {
         return fail(ErrorCode::kInvalidArgument, path.string(), " is not a regular file");
       }
@@ -73,7 +73,7 @@ class FileLock {
                     errno == EWOULDBLOCK ? std::string(" is being written by another process")
                                          : concat(" cannot be locked: ", last_error()));
       }
-      struct stat named {};
+      struct stat named{};
       if (::stat(path.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
           named.st_dev == opened.st_dev) {
         return lock;
@@ -136,9 +136,10 @@ Status check_same(const DatasetHeader& in_file, const DatasetHeader& wanted) {
     return fail(ErrorCode::kMismatch, "it holds problems of another type");
   }
   if (in_file.config_schema != wanted.config_schema) {
-    return fail(ErrorCode::kMismatch, "its configs have another schema (", in_file.config_schema.name,
-                " v", in_file.config_schema.version, ") than this version of the family (",
-                wanted.config_schema.name, " v", wanted.config_schema.version, ")");
+    return fail(ErrorCode::kMismatch, "its configs have another schema (",
+                in_file.config_schema.name, " v", in_file.config_schema.version,
+                ") than this version of the family (", wanted.config_schema.name, " v",
+                wanted.config_schema.version, ")");
   }
   if (in_file.role != wanted.role) {
     return fail(ErrorCode::kMismatch, "it is a ", to_string(in_file.role), " set, not a ",
@@ -207,7 +208,7 @@ struct JournalWriter::State {
   std::filesystem::path path;
   Dataset tables;  // interned definitions as the file numbers them; its rows are only the newest
   std::uint64_t schema_id;
-  Defined defined;  // how much of the tables is in the file
+  Defined defined;                                      // how much of the tables is in the file
   std::vector<std::unordered_set<std::uint64_t>> keys;  // by context: (problem, config)
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;

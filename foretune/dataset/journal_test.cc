@@ -52,8 +52,7 @@ DatasetHeader make_header(SchemaKind kind = SchemaKind::kParametric) {
 
 Measurement random_measurement(const DatasetHeader& header, Rng& rng) {
   const auto size = [&] { return rng.between(1, 40); };
-  Problem problem =
-      GemmProblem::create({.m = size(), .n = size(), .k = size()})->to_problem();
+  Problem problem = GemmProblem::create({.m = size(), .n = size(), .k = size()})->to_problem();
   Config config{.schema = header.config_schema.id(), .words = {}};
   const std::size_t words =
       header.config_schema.kind == SchemaKind::kParametric ? 2 : 1 + rng.below(200);
@@ -118,8 +117,8 @@ TEST_P(JournalRoundTrip, AppendedReopenedAndSealedRowsAreTheSame) {
     for (int i = 0; i < 50; ++i) {
       const Measurement measurement = random_measurement(header, rng);
       ASSERT_TRUE((*writer)->append(measurement));
-      EXPECT_TRUE((*writer)->contains(measurement.problem, measurement.config,
-                                      measurement.context));
+      EXPECT_TRUE(
+          (*writer)->contains(measurement.problem, measurement.config, measurement.context));
       expected.push_back(stored(header, measurement));
     }
     writer->reset();

@@ -198,8 +198,8 @@ Result<Json> parse_json(std::string_view text) {
   try {
     return Json::parse(prepared);
   } catch (const Json::parse_error& error) {
-    const auto end = prepared.begin() +
-                     static_cast<std::ptrdiff_t>(std::min(error.byte, prepared.size()));
+    const auto end =
+        prepared.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, prepared.size()));
     return fail(ErrorCode::kCorrupt, "this is not JSON from line ",
                 1 + std::count(prepared.begin(), end, '\n'), " on (byte ", error.byte, ")");
   } catch (const Json::exception&) {

@@ -25,7 +25,9 @@ std::optional<Enum> parse_name(const std::array<std::string_view, N>& names,
 
 }  // namespace
 
-std::string_view to_string(Outcome outcome) { return kOutcomes.at(static_cast<std::size_t>(outcome)); }
+std::string_view to_string(Outcome outcome) {
+  return kOutcomes.at(static_cast<std::size_t>(outcome));
+}
 std::optional<Outcome> parse_outcome(std::string_view text) {
   return parse_name<Outcome>(kOutcomes, text);
 }
@@ -34,9 +36,9 @@ std::optional<Stage> parse_stage(std::string_view text) { return parse_name<Stag
 
 const std::vector<MetricInfo>& metric_infos() {
   static const std::vector<MetricInfo> infos{
-      {MetricId::kTimeNs, "time_ns", "ns", true},   {MetricId::kMedianNs, "median_ns", "ns", true},
-      {MetricId::kPackNs, "pack_ns", "ns", true},   {MetricId::kEnergyJ, "energy_j", "J", true},
-      {MetricId::kBytes, "bytes", "B", true},       {MetricId::kQosTune, "qos_tune", "", false},
+      {MetricId::kTimeNs, "time_ns", "ns", true},  {MetricId::kMedianNs, "median_ns", "ns", true},
+      {MetricId::kPackNs, "pack_ns", "ns", true},  {MetricId::kEnergyJ, "energy_j", "J", true},
+      {MetricId::kBytes, "bytes", "B", true},      {MetricId::kQosTune, "qos_tune", "", false},
       {MetricId::kQosTest, "qos_test", "", false},
   };
   return infos;
@@ -55,13 +57,14 @@ std::optional<MetricId> parse_metric(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view to_string(CacheState state) { return state == CacheState::kCold ? "cold" : "warm"; }
+std::string_view to_string(CacheState state) {
+  return state == CacheState::kCold ? "cold" : "warm";
+}
 
 std::uint64_t Context::hash() const {
   std::uint64_t hash = hash64(device, machine);
-  for (const std::int64_t value :
-       {std::int64_t{threads}, static_cast<std::int64_t>(cache), std::int64_t{clock_mhz},
-        std::int64_t{fidelity}}) {
+  for (const std::int64_t value : {std::int64_t{threads}, static_cast<std::int64_t>(cache),
+                                   std::int64_t{clock_mhz}, std::int64_t{fidelity}}) {
     hash = hash_combine(hash, static_cast<std::uint64_t>(value));
   }
   return hash;
@@ -69,7 +72,8 @@ std::uint64_t Context::hash() const {
 
 std::string Context::text() const {
   return concat(device, ", ", threads, threads == 1 ? " thread, " : " threads, ", to_string(cache),
-                " caches", clock_mhz > 0 ? concat(", locked at ", clock_mhz, " MHz") : std::string(),
+                " caches",
+                clock_mhz > 0 ? concat(", locked at ", clock_mhz, " MHz") : std::string(),
                 fidelity != 0 ? concat(", fidelity ", fidelity) : std::string());
 }
 

@@ -94,10 +94,10 @@ struct Context {
 };
 
 // Conditions seen while measuring, as bits of Measurement::flags. Stored in files.
-inline constexpr std::uint8_t kFlagLoaded = 1;      // other work was running
-inline constexpr std::uint8_t kFlagThrottled = 2;   // the clock was below its usual value
-inline constexpr std::uint8_t kFlagImported = 4;    // not measured by us
-inline constexpr std::uint8_t kFlagReference = 8;   // re-measured interleaved with the winner
+inline constexpr std::uint8_t kFlagLoaded = 1;     // other work was running
+inline constexpr std::uint8_t kFlagThrottled = 2;  // the clock was below its usual value
+inline constexpr std::uint8_t kFlagImported = 4;   // not measured by us
+inline constexpr std::uint8_t kFlagReference = 8;  // re-measured interleaved with the winner
 
 struct Measurement {
   Problem problem;

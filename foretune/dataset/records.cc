@@ -45,8 +45,8 @@ void append_block(ByteWriter& out, BlockType type, std::span<const std::byte> pa
 Result<BlockReader> BlockReader::create(std::span<const std::byte> file) {
   ByteReader reader(file);
   const std::span<const std::byte> magic = reader.get_bytes(kMagic.size());
-  if (!reader.ok() || !std::equal(magic.begin(), magic.end(),
-                                  std::as_bytes(std::span(kMagic)).begin())) {
+  if (!reader.ok() ||
+      !std::equal(magic.begin(), magic.end(), std::as_bytes(std::span(kMagic)).begin())) {
     return corrupt("this is not a foretune data set (its first bytes are others)");
   }
   const auto version = reader.get<std::uint32_t>();
@@ -164,8 +164,9 @@ Result<DatasetHeader> decode_header(std::span<const std::byte> payload) {
   header.role = static_cast<DatasetRole>(role);
   const ProblemSchema* schema = find_problem_schema(header.problem_type);
   if (schema == nullptr || schema->id() != problem_schema) {
-    return fail(ErrorCode::kMismatch, "the data set describes its problems by another version of "
-                                      "their fields than this program");
+    return fail(ErrorCode::kMismatch,
+                "the data set describes its problems by another version of "
+                "their fields than this program");
   }
   FORETUNE_TRY(header.fingerprint, Fingerprint::parse(fingerprint));
   FORETUNE_TRY_STATUS(as_corrupt(check_header(header)));
@@ -348,9 +349,8 @@ Result<MetricValue> decode_metric(ByteReader& reader) {
 }
 
 Result<std::vector<float>> decode_samples(ByteReader& reader, std::uint64_t count) {
-  const std::span<const std::byte> raw =
-      reader.get_bytes(count > reader.remaining() / sizeof(float) ? SIZE_MAX
-                                                                  : count * sizeof(float));
+  const std::span<const std::byte> raw = reader.get_bytes(
+      count > reader.remaining() / sizeof(float) ? SIZE_MAX : count * sizeof(float));
   std::vector<float> samples(raw.size() / sizeof(float));
   if (!raw.empty()) {
     std::memcpy(samples.data(), raw.data(), raw.size());

@@ -123,7 +123,8 @@ constexpr std::size_t kPiece = 512;
 // Fills `out`, the segment's rows from `first` on. False when a value is out of range.
 bool read_piece(SegmentColumns& columns, std::size_t first, const std::vector<RowState>& states,
                 const Dataset& dataset, std::span<Dataset::Row> out) {
-  std::array<std::array<std::uint32_t, kPiece>, 6> pieces;  // every value is written before it is read
+  std::array<std::array<std::uint32_t, kPiece>, 6>
+      pieces;  // every value is written before it is read
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     columns.numbers.at(i).next(std::span(pieces.at(i)).first(out.size()));
   }

@@ -80,11 +80,16 @@ std::optional<ShapeColumn> shape_column(std::string_view name) {
     lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   static constexpr std::pair<std::string_view, ShapeColumn> kNames[] = {
-      {"m", ShapeColumn::kM},          {"n", ShapeColumn::kN},
-      {"k", ShapeColumn::kK},          {"batch", ShapeColumn::kBatch},
-      {"b", ShapeColumn::kBatch},      {"op", ShapeColumn::kOperation},
-      {"name", ShapeColumn::kOperation}, {"operation", ShapeColumn::kOperation},
-      {"dtype", ShapeColumn::kDtype},  {"transposed", ShapeColumn::kTransposed}};
+      {"m", ShapeColumn::kM},
+      {"n", ShapeColumn::kN},
+      {"k", ShapeColumn::kK},
+      {"batch", ShapeColumn::kBatch},
+      {"b", ShapeColumn::kBatch},
+      {"op", ShapeColumn::kOperation},
+      {"name", ShapeColumn::kOperation},
+      {"operation", ShapeColumn::kOperation},
+      {"dtype", ShapeColumn::kDtype},
+      {"transposed", ShapeColumn::kTransposed}};
   for (const auto& [known, column] : kNames) {
     if (known == lower) {
       return column;

@@ -11,8 +11,8 @@ namespace {
 
 Status check_size(std::string_view what, std::string_view text, std::size_t limit) {
   if (text.size() > limit) {
-    return fail(ErrorCode::kInvalidArgument, "the ", what, " has ", text.size(),
-                " bytes; at most ", limit, " can be stored");
+    return fail(ErrorCode::kInvalidArgument, "the ", what, " has ", text.size(), " bytes; at most ",
+                limit, " can be stored");
   }
   return {};
 }
@@ -32,8 +32,8 @@ Status check_schema(const ConfigSchema& schema) {
   for (const Parameter& parameter : schema.parameters) {
     FORETUNE_TRY_STATUS(check_size("name of a parameter", parameter.name, kMaxNameBytes));
     if (!names.insert(parameter.name).second) {
-      return fail(ErrorCode::kInvalidArgument, "config schema ", schema.name,
-                  " has the parameter ", parameter.name, " twice");
+      return fail(ErrorCode::kInvalidArgument, "config schema ", schema.name, " has the parameter ",
+                  parameter.name, " twice");
     }
     if (parameter.labels.size() > kMaxLabels) {
       return fail(ErrorCode::kInvalidArgument, "parameter ", parameter.name, " has ",
@@ -131,7 +131,8 @@ Status check_row(const Dataset::Row& row) {
   // The comparisons are false for what is not a number, too.
   if (timed ? !(row.time_ns > 0 && row.time_ns <= kLongestNs) : row.time_ns != 0) {
     return fail(ErrorCode::kInvalidArgument, "time_ns is ", row.time_ns, " with the outcome '",
-                to_string(row.outcome), "'; a time is positive and at most 1e30, only ok and "
+                to_string(row.outcome),
+                "'; a time is positive and at most 1e30, only ok and "
                 "censored measurements have one");
   }
   return {};

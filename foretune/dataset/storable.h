@@ -13,8 +13,8 @@
 
 namespace foretune::dataset_internal {
 
-inline constexpr std::size_t kMaxNameBytes = 65536;                   // devices, labels, baselines
-inline constexpr std::size_t kMaxTextBytes = std::size_t{8} << 20U;   // texts of the header
+inline constexpr std::size_t kMaxNameBytes = 65536;                  // devices, labels, baselines
+inline constexpr std::size_t kMaxTextBytes = std::size_t{8} << 20U;  // texts of the header
 inline constexpr std::size_t kMaxSequenceWords = std::size_t{1} << 20U;
 inline constexpr std::size_t kMaxParameters = 4096;
 inline constexpr std::size_t kMaxLabels = 65536;  // of one parameter

@@ -1,6 +1,5 @@
-// What our feature tables share: a list of columns, and one GEMM seen with its hardware. Internal to
-// the module.
-// Thread safety: constant.
+// What our feature tables share: a list of columns, and one GEMM seen with its hardware. Internal
+// to the module. Thread safety: constant.
 #pragma once
 
 #include <algorithm>
@@ -31,14 +30,12 @@ struct GemmView {
   double vector_bytes = 0;
   double l1_bytes = 0;
   double l2_bytes = 0;
-  double peak_flops_per_ns = 0;   // one core, or the whole GPU's matrix units
-  double bytes_per_ns = 0;        // memory
+  double peak_flops_per_ns = 0;  // one core, or the whole GPU's matrix units
+  double bytes_per_ns = 0;       // memory
 
   static GemmView of(const Problem& problem, const Hardware& hardware);
   [[nodiscard]] double flops() const { return 2 * m * n * k * batch; }
-  [[nodiscard]] double bytes() const {
-    return (m * k + k * n + m * n) * batch * bytes_per_element;
-  }
+  [[nodiscard]] double bytes() const { return (m * k + k * n + m * n) * batch * bytes_per_element; }
 };
 
 // ceil(a / b) of whole numbers held in doubles.

@@ -102,7 +102,8 @@ std::span<const FeatureInfo> gemm_problem_columns() {
       FeatureInfo{"log2_intensity", FeatureKind::kProblem, "log2 of flops per byte of A, B and C"},
       FeatureInfo{"log2_m_over_n", FeatureKind::kProblem, "log2 of m / n"},
       FeatureInfo{"log2_k_over_mn", FeatureKind::kProblem, "log2 of k / sqrt(m n)"},
-      FeatureInfo{"log2_b_over_l2", FeatureKind::kProblem, "log2 of the bytes of B over the L2 cache"},
+      FeatureInfo{"log2_b_over_l2", FeatureKind::kProblem,
+                  "log2 of the bytes of B over the L2 cache"},
       FeatureInfo{"log2_bytes_over_l2", FeatureKind::kProblem,
                   "log2 of the bytes of A, B and C over the L2 cache"},
       FeatureInfo{"log2_roofline_ns", FeatureKind::kProblem,
@@ -131,19 +132,17 @@ void gemm_problem_row(const GemmView& view, std::span<double> out) {
   put(log2_k - 0.5 * (log2_m + log2_n));
   put(std::log2(view.k * view.n * view.bytes_per_element / view.l2_bytes));
   put(std::log2(view.bytes() / view.l2_bytes));
-  put(std::log2(
-      std::max(view.flops() / view.peak_flops_per_ns, view.bytes() / view.bytes_per_ns)));
+  put(std::log2(std::max(view.flops() / view.peak_flops_per_ns, view.bytes() / view.bytes_per_ns)));
   put(view.cores);
 }
 
 Support same_parameters(std::string_view table, const ConfigSchema& schema,
                         std::span<const std::string_view> names) {
-  const bool same = schema.kind == SchemaKind::kParametric &&
-                    std::equal(names.begin(), names.end(), schema.parameters.begin(),
-                               schema.parameters.end(),
-                               [](std::string_view name, const Parameter& parameter) {
-                                 return parameter.name == name;
-                               });
+  const bool same =
+      schema.kind == SchemaKind::kParametric &&
+      std::equal(
+          names.begin(), names.end(), schema.parameters.begin(), schema.parameters.end(),
+          [](std::string_view name, const Parameter& parameter) { return parameter.name == name; });
   if (same) {
     return Support::yes();
   }

@@ -82,8 +82,8 @@ constexpr std::array kInteractionColumns{
 
 double lanes_of(double isa) { return isa == 2 ? 16 : isa == 1 ? 8 : 4; }
 
-// Two multiply-adds and two loads per cycle, four cycles of latency: what a register block allows of
-// two multiply-adds per cycle (the machine balance of Goto and van de Geijn 2008).
+// Two multiply-adds and two loads per cycle, four cycles of latency: what a register block allows
+// of two multiply-adds per cycle (the machine balance of Goto and van de Geijn 2008).
 double fma_rate(double mr, double vectors) {
   const double fmas = mr * vectors;
   const double loads = mr + vectors;

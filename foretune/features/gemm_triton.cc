@@ -148,16 +148,14 @@ class GemmTritonTable final : public FeatureTable {
     const double tiles = tiles_m * tiles_n * view.batch;
     const double trips = ceil_div(view.k, block_k);
     const double waves = ceil_div(tiles, view.cores);
-    const double resident =
-        resident_blocks(view, limits, block_m, block_n, block_k, stages, warps);
+    const double resident = resident_blocks(view, limits, block_m, block_n, block_k, stages, warps);
     const double resident_waves = ceil_div(tiles, view.cores * resident);
     const double use_m = view.m / (tiles_m * block_m);
     const double use_n = view.n / (tiles_n * block_n);
     const double use_k = view.k / (trips * block_k);
     const double critical = waves * block_m * block_n * trips * block_k;
     const double even = view.m * view.n * view.k * view.batch / view.cores;
-    const double loaded =
-        tiles * (block_m + block_n) * trips * block_k * view.bytes_per_element;
+    const double loaded = tiles * (block_m + block_n) * trips * block_k * view.bytes_per_element;
     const double operands =
         (view.m * view.k + view.k * view.n) * view.batch * view.bytes_per_element;
     const double load_ns = loaded / view.bytes_per_ns;

@@ -31,11 +31,13 @@ std::span<const ProblemField> gemm_fields() {
                         .in_group = true};
   };
   // Function-local, because the label tables live in another translation unit.
-  static const std::array fields{
-      label_field("op", gemm_operation_labels(), 0), size_field("m", std::nullopt),
-      size_field("n", std::nullopt),                 size_field("k", std::nullopt),
-      size_field("batch", 1),                        label_field("dtype", data_type_labels(), 0),
-      label_field("layout", gemm_layout_labels(), 1)};
+  static const std::array fields{label_field("op", gemm_operation_labels(), 0),
+                                 size_field("m", std::nullopt),
+                                 size_field("n", std::nullopt),
+                                 size_field("k", std::nullopt),
+                                 size_field("batch", 1),
+                                 label_field("dtype", data_type_labels(), 0),
+                                 label_field("layout", gemm_layout_labels(), 1)};
   return fields;
 }
 
@@ -234,7 +236,8 @@ std::uint64_t Problem::group() const {
 }
 
 std::uint64_t Problem::hash() const {
-  std::uint64_t hash = hash_combine(payload_.high ^ payload_.low, static_cast<std::uint64_t>(type_));
+  std::uint64_t hash =
+      hash_combine(payload_.high ^ payload_.low, static_cast<std::uint64_t>(type_));
   for (const std::int64_t value : fields_.view()) {
     hash = hash_combine(hash, static_cast<std::uint64_t>(value));
   }

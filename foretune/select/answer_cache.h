@@ -74,8 +74,7 @@ class AnswerCache {
   // writer's odd sequence visible to the last load, and the answer is thrown away.
   static bool read(const Slot& slot, const Key& key, std::uint64_t tag, Answer& answer) {
     const std::uint64_t sequence = slot.sequence.load(std::memory_order_acquire);
-    if (sequence == 0 || (sequence & 1U) != 0 ||
-        slot.tag.load(std::memory_order_acquire) != tag ||
+    if (sequence == 0 || (sequence & 1U) != 0 || slot.tag.load(std::memory_order_acquire) != tag ||
         slot.size.load(std::memory_order_acquire) != key.size) {
       return false;
     }

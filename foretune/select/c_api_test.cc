@@ -124,8 +124,7 @@ TEST_F(CApiTest, NullPointersAreErrors) {
   EXPECT_EQ(foretune_select_gemm(selector_, &problem, nullptr), FORETUNE_INVALID_ARGUMENT);
   foretune_selector* other = nullptr;
   EXPECT_EQ(foretune_selector_open(nullptr, &other, nullptr, 0), FORETUNE_INVALID_ARGUMENT);
-  EXPECT_EQ(foretune_selector_open(path_.c_str(), nullptr, nullptr, 0),
-            FORETUNE_INVALID_ARGUMENT);
+  EXPECT_EQ(foretune_selector_open(path_.c_str(), nullptr, nullptr, 0), FORETUNE_INVALID_ARGUMENT);
   foretune_selector_close(nullptr);
 }
 

@@ -46,9 +46,9 @@ enum { FORETUNE_PICKED = 0, FORETUNE_ABSTAINED = 1 };
 /* foretune_choice.reason: why the selector abstained (or FORETUNE_REASON_NONE). */
 enum {
   FORETUNE_REASON_NONE = 0,
-  FORETUNE_REASON_INVALID_PROBLEM = 1,   /* sizes below 1, unknown operation or type */
-  FORETUNE_REASON_OUTSIDE_TRAINING = 2,  /* a feature lies outside what the model was trained on */
-  FORETUNE_REASON_NO_LEGAL_CONFIG = 3    /* no candidate is legal for this problem */
+  FORETUNE_REASON_INVALID_PROBLEM = 1,  /* sizes below 1, unknown operation or type */
+  FORETUNE_REASON_OUTSIDE_TRAINING = 2, /* a feature lies outside what the model was trained on */
+  FORETUNE_REASON_NO_LEGAL_CONFIG = 3   /* no candidate is legal for this problem */
 };
 
 /* foretune_gemm.op, .dtype, .layout: the numbers of GemmOperation, DataType, GemmLayout. */
@@ -62,14 +62,14 @@ typedef struct foretune_gemm {
 } foretune_gemm;
 
 typedef struct foretune_choice {
-  int32_t status;          /* FORETUNE_PICKED or FORETUNE_ABSTAINED */
-  int32_t reason;          /* FORETUNE_REASON_... */
-  uint32_t candidate;      /* position in the model's pool */
+  int32_t status;     /* FORETUNE_PICKED or FORETUNE_ABSTAINED */
+  int32_t reason;     /* FORETUNE_REASON_... */
+  uint32_t candidate; /* position in the model's pool */
   uint32_t word_count;
-  const int32_t* words;    /* the config; lives as long as the selector. On abstention the first
-                              legal config of the portfolio, or NULL when nothing is legal */
-  double score;            /* predicted natural log of time, up to a constant per problem */
-  double margin;           /* score of the runner-up minus this score */
+  const int32_t* words; /* the config; lives as long as the selector. On abstention the first
+                           legal config of the portfolio, or NULL when nothing is legal */
+  double score;         /* predicted natural log of time, up to a constant per problem */
+  double margin;        /* score of the runner-up minus this score */
 } foretune_choice;
 
 /* Loads a model file. `message` (may be NULL) gets one sentence on failure. */

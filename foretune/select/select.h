@@ -38,8 +38,8 @@ std::string_view to_string(AbstainReason reason);
 
 struct Choice {
   AbstainReason reason = AbstainReason::kNone;
-  bool has_candidate = false;  // also on abstention outside training: the portfolio's first legal
-  std::uint32_t candidate = 0; // position in the model's pool
+  bool has_candidate = false;   // also on abstention outside training: the portfolio's first legal
+  std::uint32_t candidate = 0;  // position in the model's pool
   double score = 0;
   double margin = 0;  // of the runner-up over this score; infinite when nothing else is legal
   [[nodiscard]] bool picked() const { return reason == AbstainReason::kNone; }

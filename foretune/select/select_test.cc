@@ -179,8 +179,8 @@ TEST_F(SelectTest, TheCInterfaceAnswersWithoutAllocating) {
   ASSERT_EQ(foretune_selector_open(path.c_str(), &selector, nullptr, 0), FORETUNE_OK);
   const std::uint64_t before = allocation_count();
   for (std::int64_t m = -1; m < 300; m += 3) {
-    const foretune_gemm gemm{.m = m, .n = 256, .k = 512, .batch = 1, .op = FORETUNE_MM,
-                             .dtype = 2, .layout = 1};
+    const foretune_gemm gemm{
+        .m = m, .n = 256, .k = 512, .batch = 1, .op = FORETUNE_MM, .dtype = 2, .layout = 1};
     foretune_choice choice;
     ASSERT_EQ(foretune_select_gemm(selector, &gemm, &choice), FORETUNE_OK);
   }

@@ -32,10 +32,9 @@ TEST(SelectThreads, AllThreadsGetTheAnswersOfOne) {
         const std::size_t p = own.below(problems.size());
         const Choice choice = own.below(4) == 0 ? (*shared)->select_uncached(problems[p])
                                                 : (*shared)->select(problems[p]);
-        const bool same = choice.candidate == expected[p].candidate &&
-                          choice.score == expected[p].score &&
-                          choice.margin == expected[p].margin &&
-                          choice.reason == expected[p].reason;
+        const bool same =
+            choice.candidate == expected[p].candidate && choice.score == expected[p].score &&
+            choice.margin == expected[p].margin && choice.reason == expected[p].reason;
         different += same ? 0 : 1;
       }
     });

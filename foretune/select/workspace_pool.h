@@ -4,8 +4,8 @@
 //   const WorkspacePool::Lease lease = pool.borrow();
 //   use(lease.bytes());
 //
-// Thread safety: borrow from any thread. Cost: two atomic operations. More than 64 borrowers at once
-// (or fewer, when memory is exhausted) wait for one another.
+// Thread safety: borrow from any thread. Cost: two atomic operations. More than 64 borrowers at
+// once (or fewer, when memory is exhausted) wait for one another.
 #pragma once
 
 #include <array>

@@ -44,8 +44,7 @@ std::vector<Comparison> find_missing(const Dataset& dataset, const RankedConfigs
   std::vector<Comparison> out;
   for (std::uint32_t id = 0; id < dataset.problems().size(); ++id) {
     const Problem& problem = dataset.problems()[id];
-    const std::vector<Config> configs =
-        best[id] ? ranked(problem) : std::vector<Config>();
+    const std::vector<Config> configs = best[id] ? ranked(problem) : std::vector<Config>();
     if (configs.empty()) {
       continue;
     }
@@ -67,8 +66,8 @@ std::uint64_t missing_comparisons(const Dataset& dataset, const RankedConfigs& r
 }
 
 Result<std::uint64_t> compare_picks(const Dataset& dataset, Measurer& measurer,
-                                    JournalWriter& journal, const RankedConfigs& ranked,
-                                    int rounds, const CollectHooks& hooks) {
+                                    JournalWriter& journal, const RankedConfigs& ranked, int rounds,
+                                    const CollectHooks& hooks) {
   const std::vector<Comparison> missing = find_missing(dataset, ranked, measurer.context());
   CollectProgress progress;
   progress.problems_total = missing.size();

@@ -1,6 +1,6 @@
-// Completes a validation set for one model: measures its best-ranked configs where they are missing,
-// and times its pick against the best known config of every problem, interleaved.
-// Thread safety: as collect().
+// Completes a validation set for one model: measures its best-ranked configs where they are
+// missing, and times its pick against the best known config of every problem, interleaved. Thread
+// safety: as collect().
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ std::uint64_t missing_comparisons(const Dataset& dataset, const RankedConfigs& r
 // Appends two rows (pick and best, kFlagReference, kReferenceFidelity) for every such problem.
 // Returns how many problems were compared. Errors: what the journal refuses.
 Result<std::uint64_t> compare_picks(const Dataset& dataset, Measurer& measurer,
-                                    JournalWriter& journal, const RankedConfigs& ranked,
-                                    int rounds, const CollectHooks& hooks);
+                                    JournalWriter& journal, const RankedConfigs& ranked, int rounds,
+                                    const CollectHooks& hooks);
 
 }  // namespace foretune

@@ -41,14 +41,16 @@ struct CollectArguments {
     const bool validation = role == DatasetRole::kValidation;
     list.add("output", output, "FILE",
              "data set to write (.ftd); with --format the export gets this name");
-    list.add("budget", budget, "90s|500", "stop after this time (s, m, h) or number of measurements");
+    list.add("budget", budget, "90s|500",
+             "stop after this time (s, m, h) or number of measurements");
     list.add("search-space", search_space, "DEFAULT|EXHAUSTIVE|SAMPLE:n",
              validation ? "configs per problem; DEFAULT is SAMPLE:256"
                         : "configs per problem; DEFAULT is SAMPLE:64");
     list.add("search-mode", search_mode, "MODE",
              "max-autotune measures with the full protocol; fast with fewer windows")
         .choose({"max-autotune", "fast"});
-    list.add("chunk-size", chunk_size, "N", "problems between two writes of the export").at_least(1);
+    list.add("chunk-size", chunk_size, "N", "problems between two writes of the export")
+        .at_least(1);
     list.add_switch("dry-run", dry_run, "say how many measurements and how long, measure nothing");
     list.add_switch("no-resume", no_resume, "refuse to continue an existing data set");
     if (validation) {
@@ -124,11 +126,12 @@ DatasetHeader header_of(const CollectArguments& arguments, const Invocation& inv
 }
 
 std::string progress_text(const CollectProgress& progress) {
-  std::string out = concat("problem ", std::min(progress.problems_done + 1, progress.problems_total),
-                           "/", progress.problems_total, "  ", count_text(progress.measured),
-                           " measured");
+  std::string out =
+      concat("problem ", std::min(progress.problems_done + 1, progress.problems_total), "/",
+             progress.problems_total, "  ", count_text(progress.measured), " measured");
   if (progress.elapsed_s > 0) {
-    out += concat("  ", fixed(static_cast<double>(progress.measured) / progress.elapsed_s, 0), "/s");
+    out +=
+        concat("  ", fixed(static_cast<double>(progress.measured) / progress.elapsed_s, 0), "/s");
   }
   if (progress.eta_s >= 0) {
     out += concat("  ETA ", duration_text(progress.eta_s));
@@ -199,7 +202,8 @@ Result<Prepared> prepare_collection(const CollectArguments& arguments,
   FORETUNE_TRY(SampledProblems sampled,
                make_problems(arguments.problems, *prepared.live.family, seed));
   if (sampled.skipped_by_limit > 0) {
-    remark(concat(sampled.skipped_by_limit, " drawn problems were over --max-flops or --max-bytes"));
+    remark(
+        concat(sampled.skipped_by_limit, " drawn problems were over --max-flops or --max-bytes"));
   }
   prepared.problems = std::move(sampled.problems);
   if (!arguments.training_data.empty()) {
@@ -259,8 +263,7 @@ Result<int> dry_run(const Prepared& prepared, const DatasetHeader& header) {
 
 Result<int> collect_into(const CollectArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(Prepared prepared, prepare_collection(arguments, invocation));
-  const DatasetHeader header =
-      header_of(arguments, invocation, prepared.live.family->info());
+  const DatasetHeader header = header_of(arguments, invocation, prepared.live.family->info());
   if (arguments.dry_run) {
     return dry_run(prepared, header);
   }
@@ -293,9 +296,8 @@ Result<int> collect_into(const CollectArguments& arguments, const Invocation& in
       export_status = export_now(prepared.paths);
     }
   };
-  FORETUNE_TRY(const CollectResult result,
-               collect(*prepared.live.family, *measurer, *journal, prepared.problems,
-                       prepared.options, hooks));
+  FORETUNE_TRY(const CollectResult result, collect(*prepared.live.family, *measurer, *journal,
+                                                   prepared.problems, prepared.options, hooks));
   line.clear();
   FORETUNE_TRY_STATUS(export_status);
   FORETUNE_TRY_STATUS(journal->sync());

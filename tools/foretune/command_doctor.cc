@@ -39,7 +39,8 @@ std::string bytes_text(std::int64_t bytes) {
   if (bytes <= 0) {
     return "unknown";
   }
-  return bytes >= (std::int64_t{1} << 20) ? concat(bytes >> 20, " MiB") : concat(bytes >> 10, " KiB");
+  return bytes >= (std::int64_t{1} << 20) ? concat(bytes >> 20, " MiB")
+                                          : concat(bytes >> 10, " KiB");
 }
 
 std::string first_line(const std::filesystem::path& path) {
@@ -75,8 +76,7 @@ void print_conditions() {
   print(row("load average", fixed(load.load_average, 2)));
   print(row("frequency now",
             load.frequency_mhz > 0 ? concat(fixed(load.frequency_mhz, 0), " MHz") : "unknown"));
-  const std::string governor =
-      first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   print(row("governor", governor.empty() ? "not visible here" : governor));
   const std::string turbo = first_line("/sys/devices/system/cpu/intel_pstate/no_turbo");
   print(row("turbo", turbo.empty() ? "not visible here" : turbo == "0" ? "on" : "off"));

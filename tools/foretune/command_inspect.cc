@@ -45,8 +45,7 @@ std::string schema_text(const ConfigSchema& schema) {
 
 Status list_problem(const Dataset& dataset, const std::string& text, std::size_t top) {
   FORETUNE_TRY(const Problem problem, Problem::parse(text));
-  const auto found =
-      std::find(dataset.problems().begin(), dataset.problems().end(), problem);
+  const auto found = std::find(dataset.problems().begin(), dataset.problems().end(), problem);
   if (found == dataset.problems().end()) {
     return fail(ErrorCode::kNotFound, "the data set has no measurement of ", problem.text());
   }
@@ -64,13 +63,11 @@ Status list_problem(const Dataset& dataset, const std::string& text, std::size_t
   for (std::size_t i = 0; i < std::min(top, rows.size()); ++i) {
     const Dataset::Row& measured = rows[i];
     const bool timed = measured.outcome == Outcome::kOk || measured.outcome == Outcome::kCensored;
-    print(concat("  ", measured.outcome == Outcome::kCensored ? "> " : "",
-                 timed ? time_text(static_cast<double>(measured.time_ns))
-                       : concat(to_string(measured.outcome), " (",
-                                dataset.reason(measured.reason), ")"),
-                 "  ",
-                 to_text(dataset.header().config_schema, dataset.configs()[measured.config]),
-                 "\n"));
+    print(concat(
+        "  ", measured.outcome == Outcome::kCensored ? "> " : "",
+        timed ? time_text(static_cast<double>(measured.time_ns))
+              : concat(to_string(measured.outcome), " (", dataset.reason(measured.reason), ")"),
+        "  ", to_text(dataset.header().config_schema, dataset.configs()[measured.config]), "\n"));
   }
   return {};
 }
@@ -174,8 +171,8 @@ int run_inspect(const InspectArguments& arguments, const Invocation& invocation)
   const auto as_model = read_model(arguments.file);
   const bool is_model =
       as_model.has_value() || std::filesystem::path(arguments.file).extension() == ".ftm";
-  const Status status = is_model ? inspect_model(arguments, invocation)
-                                 : inspect_dataset(arguments, invocation);
+  const Status status =
+      is_model ? inspect_model(arguments, invocation) : inspect_dataset(arguments, invocation);
   return status ? kExitOk : report_error(status.error());
 }
 

@@ -57,8 +57,9 @@ Result<Problem> problem_of(const PredictArguments& arguments) {
   }
   std::string text = concat("gemm m=", *arguments.m, " n=", *arguments.n, " k=", *arguments.k,
                             " batch=", arguments.batch);
-  const std::string operation =
-      !arguments.operation.empty() ? arguments.operation : arguments.batch > 1 ? "bmm" : "mm";
+  const std::string operation = !arguments.operation.empty() ? arguments.operation
+                                : arguments.batch > 1        ? "bmm"
+                                                             : "mm";
   text += concat(" op=", operation);
   if (!arguments.dtype.empty()) {
     text += concat(" dtype=", arguments.dtype);

@@ -46,7 +46,8 @@ struct TrainArguments {
     for (const ModelTypeEntry& entry : model_types()) {
       types.emplace_back(entry.name);
     }
-    list.add("data-dir", data_dir, "DIR", "learn from all data sets below, validation sets excepted");
+    list.add("data-dir", data_dir, "DIR",
+             "learn from all data sets below, validation sets excepted");
     list.add("dataset", dataset, "FILE", "learn from one data set");
     list.add("model", model, "FILE", "model file to write");
     list.add("model-type", model_type, "TYPE", "kind of model").choose(std::move(types));
@@ -64,7 +65,8 @@ struct TrainArguments {
     list.add("bagging-fraction", bagging_fraction, "X", "rows per tree");
     list.add("feature-fraction", feature_fraction, "X", "features per tree");
     list.add("min-rows-per-leaf", min_rows_per_leaf, "N", "least rows in a leaf").at_least(1);
-    list.add("portfolio-size", portfolio_size, "N", "configs in the fallback portfolio").at_least(1);
+    list.add("portfolio-size", portfolio_size, "N", "configs in the fallback portfolio")
+        .at_least(1);
     list.add("batch-size", batch_size, "N", "for neural models; boosted trees take no notice")
         .at_least(1);
   }

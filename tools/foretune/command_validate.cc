@@ -152,9 +152,8 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
     FORETUNE_TRY(extended, read_dataset(journal_path));
   }
   what = "comparing picks with the best";
-  FORETUNE_TRY(const std::uint64_t compared,
-               compare_picks(extended ? *extended : dataset, *measurer, *journal, ranked, 10,
-                             hooks));
+  FORETUNE_TRY(const std::uint64_t compared, compare_picks(extended ? *extended : dataset,
+                                                           *measurer, *journal, ranked, 10, hooks));
   line.clear();
   if (stop_flag().load()) {
     return fail(ErrorCode::kCancelled, "interrupted; everything measured is kept");
@@ -202,8 +201,8 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
   }
   if (!arguments.html.empty()) {
     FORETUNE_TRY_STATUS(write_text_file_atomically(
-        arguments.html,
-        report_html(evaluation, concat(model.family, " on ", dataset.header().fingerprint.device))));
+        arguments.html, report_html(evaluation, concat(model.family, " on ",
+                                                       dataset.header().fingerprint.device))));
     print(concat("report: ", arguments.html, "\n"));
   }
   return kExitOk;

@@ -7,35 +7,35 @@ namespace foretune::cli {
 
 std::span<const Subcommand> subcommands() {
   static constexpr std::array kSubcommands{
-      Subcommand{"collect", "measure configs of many problems into a training data set",
-                 "Measures kernels on sampled problems and appends every result to a journal at "
-                 "once: kill it at any moment, run the same command again, and it continues where "
-                 "it stopped.",
-                 "foretune --seed 50 collect --output data/train.ftd --num-shapes 100 --log-normal "
-                 "--max-flops 1e9 --budget 5m",
-                 false, &prepare_collect},
-      Subcommand{"create-validation", "measure problems that training never sees, densely",
-                 "The same as collect, into a data set that train refuses to learn from. At least "
-                 "256 configs a problem, the best of them measured again side by side.",
-                 "foretune create-validation --output data/validation/v.ftd --shapeset shapes.json "
-                 "--training-data data",
-                 false, &prepare_create_validation},
+      Subcommand{
+          "collect", "measure configs of many problems into a training data set",
+          "Measures kernels on sampled problems and appends every result to a journal at "
+          "once: kill it at any moment, run the same command again, and it continues where "
+          "it stopped.",
+          "foretune collect --output data/train.ftd --log-normal --max-flops 1e9 --budget 5m",
+          false, &prepare_collect},
+      Subcommand{
+          "create-validation", "measure problems that training never sees, densely",
+          "The same as collect, into a data set that train refuses to learn from. At least "
+          "256 configs a problem, the best of them measured again side by side.",
+          "foretune create-validation --output v.ftd --shapeset shapes.json --training-data data",
+          false, &prepare_create_validation},
       Subcommand{"train", "learn a cost model from data sets",
                  "Reads a data set, or all below a folder except validation sets, scores held-out "
                  "problems by group k-fold, and writes one model file.",
                  "foretune train --data-dir data --model gemm.ftm", false, &prepare_train},
-      Subcommand{"validate-model", "how close the picks come to the best, on unseen problems",
-                 "Compares the model's picks with the best measured config of every problem, beside "
-                 "the baselines. Picks that were never measured are measured, interleaved with the "
-                 "best, when the family runs here.",
-                 "foretune validate-model --model gemm.ftm --dataset data/validation/v.ftd --html "
-                 "report.html",
-                 false, &prepare_validate_model},
+      Subcommand{
+          "validate-model", "how close the picks come to the best, on unseen problems",
+          "Compares the model's picks with the best measured config of every problem, beside "
+          "the baselines. Picks that were never measured are measured, interleaved with the "
+          "best, when the family runs here.",
+          "foretune validate-model --model gemm.ftm --dataset v.ftd --html report.html", false,
+          &prepare_validate_model},
       Subcommand{"predict", "the best configs for one problem", "",
                  "foretune predict --model gemm.ftm --m 128 --n 1536 --k 7168", false,
                  &prepare_predict},
-      Subcommand{"inspect", "what is in a data set or model file", "",
-                 "foretune inspect gemm.ftm", false, &prepare_inspect},
+      Subcommand{"inspect", "what is in a data set or model file", "", "foretune inspect gemm.ftm",
+                 false, &prepare_inspect},
       Subcommand{"convert", "between data set formats",
                  "Reads .ftd, CSV (.gz too), JSON, MessagePack and torch-diode's files, and writes "
                  "any of them. Every dropped row is counted and explained.",

@@ -168,11 +168,10 @@ Result<std::vector<Problem>> shapes_with_types(const std::vector<Problem>& shape
 
 Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
                                       std::uint64_t seed) {
-  const int modes = int{arguments.log_normal} + int{arguments.random} +
-                    int{!arguments.shapeset.empty()};
+  const int modes =
+      int{arguments.log_normal} + int{arguments.random} + int{!arguments.shapeset.empty()};
   if (modes > 1) {
-    return fail(ErrorCode::kInvalidArgument,
-                "choose one of --log-normal, --random and --shapeset");
+    return fail(ErrorCode::kInvalidArgument, "choose one of --log-normal, --random and --shapeset");
   }
   if (family.info().problem_type != ProblemType::kGemm) {
     return fail(ErrorCode::kUnsupported, "no sampler for the problems of ", family.info().name);
@@ -237,9 +236,9 @@ std::vector<std::string> load_warnings() {
   const CpuFacts facts = read_cpu_facts();
   const CpuLoad load = read_cpu_load();
   if (load.load_average > 0.5 * facts.cores) {
-    warnings.push_back(concat("the load average is ", fixed(load.load_average, 2), " on ",
-                              facts.cores,
-                              " cores: other work disturbs the times; rows are marked while it lasts"));
+    warnings.push_back(
+        concat("the load average is ", fixed(load.load_average, 2), " on ", facts.cores,
+               " cores: other work disturbs the times; rows are marked while it lasts"));
   }
   return warnings;
 }

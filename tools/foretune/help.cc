@@ -89,10 +89,11 @@ constexpr std::string_view kExitCodes =
     "  130  interrupted; everything measured is kept\n";
 
 std::string overview(const Style& style) {
-  std::string out = concat(style.bold("foretune"), " ", kVersion,
-                           " - learns which kernel is fastest and picks it before anything runs\n\n",
-                           "Usage: foretune [global options] <subcommand> [options]\n\n",
-                           style.bold("Subcommands:"), "\n");
+  std::string out =
+      concat(style.bold("foretune"), " ", kVersion,
+             " - learns which kernel is fastest and picks it before anything runs\n\n",
+             "Usage: foretune [global options] <subcommand> [options]\n\n",
+             style.bold("Subcommands:"), "\n");
   for (const Subcommand& subcommand : subcommands()) {
     if (!subcommand.hidden) {
       std::string left = concat("  ", subcommand.name);
@@ -224,7 +225,8 @@ std::string quoted(std::string_view text) {
 
 std::string fish_completion() {
   std::deque<OptionList> storage;
-  std::string out = "# fish completion of foretune\ncomplete -c foretune -f -n __fish_use_subcommand\n";
+  std::string out =
+      "# fish completion of foretune\ncomplete -c foretune -f -n __fish_use_subcommand\n";
   for (const Subcommand& subcommand : subcommands()) {
     if (!subcommand.hidden) {
       out += concat("complete -c foretune -n __fish_use_subcommand -a ", subcommand.name, " -d ",

@@ -20,7 +20,8 @@ std::string own_path(const char* argv0) {
 std::string quoted_command(const std::vector<std::string>& arguments) {
   std::string out = "foretune";
   for (const std::string& argument : arguments) {
-    const bool plain = !argument.empty() && argument.find_first_of(" '\"\\$|&;<>()") == std::string::npos;
+    const bool plain =
+        !argument.empty() && argument.find_first_of(" '\"\\$|&;<>()") == std::string::npos;
     out += plain ? foretune::concat(" ", argument) : foretune::concat(" '", argument, "'");
   }
   return out;

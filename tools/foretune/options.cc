@@ -37,8 +37,8 @@ std::optional<std::int64_t> whole_number(const std::string& text) {
     return value;
   }
   const auto value = parse_double(text);
-  if (value && *value == static_cast<double>(static_cast<std::int64_t>(*value)) &&
-      *value > -9e15 && *value < 9e15) {
+  if (value && *value == static_cast<double>(static_cast<std::int64_t>(*value)) && *value > -9e15 &&
+      *value < 9e15) {
     return static_cast<std::int64_t>(*value);
   }
   return std::nullopt;
@@ -225,10 +225,16 @@ Result<const Subcommand*> locate_subcommand(const std::vector<std::string>& argu
       return fail(ErrorCode::kInvalidArgument, "unknown subcommand '", argument, "'",
                   near.empty() ? std::string() : concat("; did you mean '", near, "'?"));
     }
+    bool known = false;
     for (const Option& option : global_list.options()) {
-      if (argument == concat("--", option.name) && !option.is_switch()) {
+      const std::string flag = concat("--", option.name);
+      known = known || argument == flag || argument.rfind(flag + "=", 0) == 0;
+      if (argument == flag && !option.is_switch()) {
         ++i;
       }
+    }
+    if (!known) {
+      return fail(ErrorCode::kInvalidArgument, unknown_option(argument, global_list, nullptr));
     }
   }
   return nullptr;

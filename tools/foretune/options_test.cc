@@ -66,7 +66,8 @@ TEST(Options, ChoicesAreChecked) {
 }
 
 TEST(Options, RequiredOptionsAreNamed) {
-  EXPECT_THAT(message_of({"validate-model", "--model", "m.ftm"}), HasSubstr("--dataset is required"));
+  EXPECT_THAT(message_of({"validate-model", "--model", "m.ftm"}),
+              HasSubstr("--dataset is required"));
 }
 
 TEST(Options, RepeatedSingleValueIsRefused) {

@@ -115,8 +115,7 @@ void ProgressLine::clear() {
 }
 
 double monotonic_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::string duration_text(double seconds) {
@@ -167,7 +166,7 @@ std::string clip(std::string_view text, std::size_t width) {
 const std::atomic<bool>& stop_flag() { return stop_slot(); }
 
 void install_signal_handlers() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = &handle_stop;
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);

@@ -19,11 +19,11 @@ struct TerminalOptions {
 };
 void configure_terminal(const TerminalOptions& options);
 
-bool output_has_color();  // of standard output
-void print(std::string_view text);             // standard output, as it is
-void remark(std::string_view text);            // standard error, a line; silent with --quiet
-void warn(std::string_view text);              // standard error, a line, even with --quiet
-int report_error(const Error& error);          // one sentence, returns the exit code
+bool output_has_color();               // of standard output
+void print(std::string_view text);     // standard output, as it is
+void remark(std::string_view text);    // standard error, a line; silent with --quiet
+void warn(std::string_view text);      // standard error, a line, even with --quiet
+int report_error(const Error& error);  // one sentence, returns the exit code
 
 // A progress line that knows whether it may be redrawn.
 class ProgressLine {
@@ -44,8 +44,8 @@ class ProgressLine {
 };
 
 double monotonic_s();
-std::string duration_text(double seconds);  // "45 s", "3 min 20 s"
-std::string time_text(double nanoseconds);  // "812 ns", "3.52 us", "1.24 ms"
+std::string duration_text(double seconds);    // "45 s", "3 min 20 s"
+std::string time_text(double nanoseconds);    // "812 ns", "3.52 us", "1.24 ms"
 std::string count_text(std::uint64_t count);  // "12,345"
 std::string clip(std::string_view text, std::size_t width);
 

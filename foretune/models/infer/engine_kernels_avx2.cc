@@ -54,8 +54,8 @@ struct Avx2Operations : PlainOperations {
     std::size_t i = 0;
     for (; i + 4 <= value_count; i += 4) {
       __m256d value = _mm256_loadu_pd(values + i);
-      value = _mm256_and_pd(
-          value, _mm256_cmp_pd(_mm256_and_pd(value, magnitude), zero, _CMP_GT_OQ));
+      value =
+          _mm256_and_pd(value, _mm256_cmp_pd(_mm256_and_pd(value, magnitude), zero, _CMP_GT_OQ));
       __m256i below = _mm256_setzero_si256();
       for (std::uint32_t step = top; step > 0; step >>= 1U) {
         const __m256d probe = _mm256_i64gather_pd(thresholds + (step - 1), below, 8);

@@ -77,9 +77,9 @@ struct Avx512Operations : PlainOperations {
                      const std::uint64_t* if_zero, std::size_t blocks, std::uint64_t* out) {
     for (std::size_t i = 0; i < blocks * kEngineBlockWords; i += kEngineBlockWords) {
       // 0xca: the first operand's bit chooses the second's or the third's.
-      const __m512i chosen = _mm512_ternarylogic_epi64(
-          _mm512_loadu_si512(predicate + i), _mm512_loadu_si512(if_one + i),
-          _mm512_loadu_si512(if_zero + i), 0xca);
+      const __m512i chosen = _mm512_ternarylogic_epi64(_mm512_loadu_si512(predicate + i),
+                                                       _mm512_loadu_si512(if_one + i),
+                                                       _mm512_loadu_si512(if_zero + i), 0xca);
       _mm512_storeu_si512(out + i, chosen);
     }
   }
@@ -163,14 +163,14 @@ struct Avx512Operations : PlainOperations {
       for (long long step = 8; step > 0; step >>= 1) {
         const __m512i next = _mm512_add_epi64(below, _mm512_set1_epi64(step));
         const __m512i probe = _mm512_add_epi64(below, _mm512_set1_epi64(step - 1));
-        const __mmask8 less = _mm512_cmp_pd_mask(_mm512_permutex2var_pd(low_, probe, high_), value,
-                                                 _CMP_LT_OQ);
+        const __mmask8 less =
+            _mm512_cmp_pd_mask(_mm512_permutex2var_pd(low_, probe, high_), value, _CMP_LT_OQ);
         below = _mm512_mask_mov_epi64(below, less, next);
       }
       below = _mm512_maskz_slli_epi64(0xff, below, shift_);
       for (std::uint32_t step = top_ / 16; step > 0; step >>= 1U) {
-        const __m512d probe = _mm512_mask_i64gather_pd(_mm512_setzero_pd(), 0xff, below,
-                                                       thresholds_ + (step - 1), 8);
+        const __m512d probe =
+            _mm512_mask_i64gather_pd(_mm512_setzero_pd(), 0xff, below, thresholds_ + (step - 1), 8);
         const __mmask8 less = _mm512_cmp_pd_mask(probe, value, _CMP_LT_OQ);
         below = _mm512_mask_add_epi64(below, less, below,
                                       _mm512_set1_epi64(static_cast<long long>(step)));

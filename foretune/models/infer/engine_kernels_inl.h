@@ -260,8 +260,7 @@ struct PlainOperations {
         std::uint64_t eight = 0;
         std::memcpy(&eight, codes + word * 64 + part * 8, sizeof(eight));
         const std::uint64_t low_at_most = (ranks | kTop) - (eight & ~kTop);
-        const std::uint64_t at_most =
-            ((~eight & ranks) | (~(eight ^ ranks) & low_at_most)) & kTop;
+        const std::uint64_t at_most = ((~eight & ranks) | (~(eight ^ ranks) & low_at_most)) & kTop;
         // The multiplication gathers the eight top bits into the highest byte.
         bits |= (((at_most >> 7U) * 0x0102040810204080U) >> 56U) << (part * 8);
       }

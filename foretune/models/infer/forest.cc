@@ -43,8 +43,8 @@ Status check_arrays(const Forest& forest) {
 Status check_numbers(const Forest& forest) {
   for (std::size_t i = 0; i < forest.feature.size(); ++i) {
     if (forest.feature[i] >= forest.feature_count) {
-      return fail(ErrorCode::kCorrupt, "node ", i, " splits on feature ", forest.feature[i],
-                  " of ", forest.feature_count);
+      return fail(ErrorCode::kCorrupt, "node ", i, " splits on feature ", forest.feature[i], " of ",
+                  forest.feature_count);
     }
     // Infinite ones are LightGBM's way to split missing values from all others.
     if (std::isnan(forest.threshold[i])) {
@@ -82,8 +82,8 @@ Status check_tree(const Forest& forest, std::size_t index) {
       const auto position = static_cast<std::uint32_t>(is_node ? child : ~child);
       std::vector<std::uint8_t>& seen = is_node ? node_seen : leaf_seen;
       if (position >= seen.size() || seen[position] != 0) {
-        return fail(ErrorCode::kCorrupt, "tree ", index, " is not a tree: ",
-                    is_node ? "node " : "leaf ", position,
+        return fail(ErrorCode::kCorrupt, "tree ", index,
+                    " is not a tree: ", is_node ? "node " : "leaf ", position,
                     position >= seen.size() ? " does not exist" : " has two parents");
       }
       seen[position] = 1;

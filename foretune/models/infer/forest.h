@@ -1,5 +1,5 @@
-// Boosted regression trees as plain arrays, and their exact evaluation. Predictions equal LightGBM's
-// to the last bit: the same comparisons on doubles, leaf values summed in tree order.
+// Boosted regression trees as plain arrays, and their exact evaluation. Predictions equal
+// LightGBM's to the last bit: the same comparisons on doubles, leaf values summed in tree order.
 // Thread safety: plain data.
 #pragma once
 
@@ -30,15 +30,16 @@ struct Forest {
 
   std::uint32_t feature_count = 0;
   std::vector<Tree> trees;
-  std::vector<std::uint32_t> feature;    // per node
-  std::vector<double> threshold;         // per node: go left when value <= threshold
-  std::vector<std::int32_t> left;        // per node
-  std::vector<std::int32_t> right;       // per node
+  std::vector<std::uint32_t> feature;      // per node
+  std::vector<double> threshold;           // per node: go left when value <= threshold
+  std::vector<std::int32_t> left;          // per node
+  std::vector<std::int32_t> right;         // per node
   std::vector<std::uint8_t> default_left;  // per node: where missing values go
-  std::vector<Missing> missing;          // per node
+  std::vector<Missing> missing;            // per node
   std::vector<double> leaf_value;
 
-  // Checks every index, that each tree is a tree, that leaf values are finite and thresholds numbers.
+  // Checks every index, that each tree is a tree, that leaf values are finite and thresholds
+  // numbers.
   Status validate() const;
   bool operator==(const Forest&) const = default;
 };

@@ -137,8 +137,8 @@ void ForestEngine::build_predicates(const Forest& forest, std::vector<std::uint3
                .feature = forest.feature[i],
                .missing = forest.missing[i],
                .default_left = has_default ? forest.default_left[i] : std::uint8_t{0},
-               .rank = static_cast<std::uint16_t>(count_below(
-                   feature.thresholds, feature.threshold_count, forest.threshold[i])),
+               .rank = static_cast<std::uint16_t>(
+                   count_below(feature.thresholds, feature.threshold_count, forest.threshold[i])),
                .node = static_cast<std::uint32_t>(i)};
   }
   std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) { return a.all() < b.all(); });
@@ -191,8 +191,8 @@ Status ForestEngine::build_trees(const Forest& forest, const std::vector<std::ui
       pending.pop_back();
       position[node] = static_cast<std::uint16_t>(order.size());
       order.push_back(node);
-      for (const std::int32_t child : {forest.right[tree.first_node + node],
-                                       forest.left[tree.first_node + node]}) {
+      for (const std::int32_t child :
+           {forest.right[tree.first_node + node], forest.left[tree.first_node + node]}) {
         if (child >= 0) {
           pending.push_back(static_cast<std::uint32_t>(child));
         }
@@ -250,12 +250,10 @@ void ForestEngine::build_config_bitsets(std::span<const double> config_columns) 
       std::size_t set = 0;
       for (std::size_t i = 0; i < candidates_; ++i) {
         const double value = values[i];
-        const bool is_missing =
-            (group.missing == Forest::Missing::kNan && std::isnan(value)) ||
-            (group.missing == Forest::Missing::kZero && is_zero_or_nan(value));
-        const bool left = is_missing
-                              ? group.default_left
-                              : flushed(value) <= feature.thresholds[predicates_[p].rank];
+        const bool is_missing = (group.missing == Forest::Missing::kNan && std::isnan(value)) ||
+                                (group.missing == Forest::Missing::kZero && is_zero_or_nan(value));
+        const bool left = is_missing ? group.default_left
+                                     : flushed(value) <= feature.thresholds[predicates_[p].rank];
         next[i / 64] |= std::uint64_t{left} << (i % 64);
         set += left ? 1 : 0;
       }
@@ -371,8 +369,7 @@ void ForestEngine::decide_problem_group(const Group& group, double value,
     std::fill_n(out, group.count, group.default_left ? ones_ : zeros_);
     return;
   }
-  const std::size_t code =
-      count_below(feature.thresholds, feature.threshold_count, flushed(value));
+  const std::size_t code = count_below(feature.thresholds, feature.threshold_count, flushed(value));
   for (std::uint32_t i = 0; i < group.count; ++i) {
     out[i] = code <= predicates_[group.first + i].rank ? ones_ : zeros_;
   }
@@ -410,15 +407,14 @@ void ForestEngine::run(const std::byte* codes, std::byte* scratch,
   for (std::size_t c = 0; c < interaction_features_.size(); ++c) {
     const Feature& feature = features_[interaction_features_[c]];
     const Seen& seen = *at<const Seen>(codes, seen_offset_ + c * sizeof(Seen));
-    columns[c] = {
-        .codes = at<const std::uint8_t>(codes, feature.codes_offset),
-        .is_nan = feature.masks_nan && seen.any_nan
-                      ? at<const std::uint64_t>(codes, feature.nan_offset)
-                      : nullptr,
-        .is_zero_or_nan = feature.masks_zero && seen.any_zero_or_nan
-                              ? at<const std::uint64_t>(codes, feature.zero_offset)
-                              : nullptr,
-        .wide = feature.wide};
+    columns[c] = {.codes = at<const std::uint8_t>(codes, feature.codes_offset),
+                  .is_nan = feature.masks_nan && seen.any_nan
+                                ? at<const std::uint64_t>(codes, feature.nan_offset)
+                                : nullptr,
+                  .is_zero_or_nan = feature.masks_zero && seen.any_zero_or_nan
+                                        ? at<const std::uint64_t>(codes, feature.zero_offset)
+                                        : nullptr,
+                  .wide = feature.wide};
   }
   double* sums = at<double>(scratch, sums_offset_);
   std::fill_n(sums, blocks_ * kEngineBlock, 0.0);

@@ -147,14 +147,15 @@ INSTANTIATE_TEST_SUITE_P(
                    {.features = 12, .trees = 20, .max_leaves = 127, .any_missing = false},
                    600},
         EngineCase{"large_trees", {.trees = 3, .max_leaves = 700, .vary_leaves = false}, 700},
-        EngineCase{"chains", {.trees = 4, .max_leaves = 300, .vary_leaves = false, .chains = true},
-                   300},
-        EngineCase{"distinct_thresholds", {.features = 3, .trees = 12, .max_leaves = 40,
-                                           .levels = 0}, 400},
-        EngineCase{"two_byte_codes",
-                   {.features = 2, .trees = 30, .max_leaves = 90, .vary_leaves = false,
-                    .levels = 0},
-                   900}),
+        EngineCase{
+            "chains", {.trees = 4, .max_leaves = 300, .vary_leaves = false, .chains = true}, 300},
+        EngineCase{"distinct_thresholds",
+                   {.features = 3, .trees = 12, .max_leaves = 40, .levels = 0},
+                   400},
+        EngineCase{
+            "two_byte_codes",
+            {.features = 2, .trees = 30, .max_leaves = 90, .vary_leaves = false, .levels = 0},
+            900}),
     [](const testing::TestParamInfo<EngineCase>& test) { return test.param.name; });
 
 TEST(ForestEngine, DeepChainsNeedLittleWorkspace) {

@@ -62,8 +62,9 @@ class Booster {
       labels.push_back(static_cast<float>(label));
     }
     const std::string parameters =
-        std::string("objective=regression num_leaves=40 min_data_in_leaf=3 num_threads=1 "
-                    "verbosity=-1 deterministic=true force_row_wise=true ") +
+        std::string(
+            "objective=regression num_leaves=40 min_data_in_leaf=3 num_threads=1 "
+            "verbosity=-1 deterministic=true force_row_wise=true ") +
         test.parameters;
     check(LGBM_DatasetCreateFromMat(rows.data(), C_API_DTYPE_FLOAT64, kRows, kFeatures, 1,
                                     parameters.c_str(), nullptr, &dataset_));
@@ -84,9 +85,8 @@ class Booster {
   std::string text() const {
     std::int64_t length = 0;
     std::vector<char> buffer(std::size_t{1} << 22U);
-    check(LGBM_BoosterSaveModelToString(booster_, 0, -1, 0,
-                                        static_cast<std::int64_t>(buffer.size()), &length,
-                                        buffer.data()));
+    check(LGBM_BoosterSaveModelToString(
+        booster_, 0, -1, 0, static_cast<std::int64_t>(buffer.size()), &length, buffer.data()));
     EXPECT_LE(static_cast<std::size_t>(length), buffer.size());
     return buffer.data();
   }
@@ -95,8 +95,8 @@ class Booster {
     const auto count = static_cast<std::int32_t>(rows.size() / kFeatures);
     std::vector<double> out(static_cast<std::size_t>(count));
     std::int64_t length = 0;
-    check(LGBM_BoosterPredictForMat(booster_, rows.data(), C_API_DTYPE_FLOAT64, count, kFeatures,
-                                    1, C_API_PREDICT_NORMAL, 0, -1, "num_threads=1", &length,
+    check(LGBM_BoosterPredictForMat(booster_, rows.data(), C_API_DTYPE_FLOAT64, count, kFeatures, 1,
+                                    C_API_PREDICT_NORMAL, 0, -1, "num_threads=1", &length,
                                     out.data()));
     return out;
   }
@@ -162,12 +162,12 @@ TEST_P(ForestOracleTest, PredictsWhatLightgbmPredictsToTheLastBit) {
     for (std::size_t i = 0; i < kRows; ++i) {
       const double reference =
           predict_reference(*forest, std::span(rows).subspan(i * kFeatures, kFeatures));
-      mismatches += std::bit_cast<std::uint64_t>(reference) !=
-                            std::bit_cast<std::uint64_t>(expected[i]) ||
-                        std::bit_cast<std::uint64_t>((*engine)->sum(scratch_at, i)) !=
-                            std::bit_cast<std::uint64_t>(expected[i])
-                    ? 1U
-                    : 0U;
+      mismatches +=
+          std::bit_cast<std::uint64_t>(reference) != std::bit_cast<std::uint64_t>(expected[i]) ||
+                  std::bit_cast<std::uint64_t>((*engine)->sum(scratch_at, i)) !=
+                      std::bit_cast<std::uint64_t>(expected[i])
+              ? 1U
+              : 0U;
     }
     EXPECT_EQ(mismatches, 0U) << to_string(isa) << ", seed " << kSeed;
   }

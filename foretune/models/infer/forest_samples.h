@@ -36,9 +36,9 @@ inline double sample_threshold(const ForestShape& shape, Rng& rng) {
 
 // Grown as LightGBM grows trees: a leaf is split, its right half becomes the newest leaf.
 inline void add_random_tree(const ForestShape& shape, Rng& rng, Forest& forest) {
-  const std::uint32_t leaves =
-      shape.vary_leaves ? static_cast<std::uint32_t>(rng.between(1, shape.max_leaves))
-                        : shape.max_leaves;
+  const std::uint32_t leaves = shape.vary_leaves
+                                   ? static_cast<std::uint32_t>(rng.between(1, shape.max_leaves))
+                                   : shape.max_leaves;
   const std::size_t base = forest.feature.size();
   forest.trees.push_back({static_cast<std::uint32_t>(base), leaves - 1,
                           static_cast<std::uint32_t>(forest.leaf_value.size()), leaves});

@@ -124,9 +124,8 @@ class ForestPool final : public PreparedPool {
       const double score = engine.sum(scratch, i);
       if (!uncertainty.empty()) {
         const double distance = index == 0 ? 0 : score - scores[i] / before;
-        uncertainty[i] = index == 0
-                             ? 0
-                             : uncertainty[i] + distance * distance * before / (before + 1);
+        uncertainty[i] =
+            index == 0 ? 0 : uncertainty[i] + distance * distance * before / (before + 1);
       }
       scores[i] = index == 0 ? score : scores[i] + score;
     }
@@ -164,7 +163,8 @@ class ForestPool final : public PreparedPool {
 Result<std::unique_ptr<Scorer>> make_forest_scorer(const Model& model) {
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
   if (feature_table_id(*table) != model.feature_table_id) {
-    return fail(ErrorCode::kMismatch, "the model was trained on another version of the feature table ",
+    return fail(ErrorCode::kMismatch,
+                "the model was trained on another version of the feature table ",
                 model.feature_table);
   }
   FORETUNE_TRY(std::unique_ptr<Scorer> scorer,
@@ -223,8 +223,8 @@ Result<std::unique_ptr<Scorer>> make_scorer(const Model& model) {
       return entry.make(model);
     }
   }
-  return fail(ErrorCode::kUnsupported, "models of kind '", std::string_view(model.kind).substr(0, 40),
-              "' are not known to this version");
+  return fail(ErrorCode::kUnsupported, "models of kind '",
+              std::string_view(model.kind).substr(0, 40), "' are not known to this version");
 }
 
 }  // namespace foretune

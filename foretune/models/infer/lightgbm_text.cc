@@ -159,9 +159,9 @@ Status add_tree(const TreeText& text, Forest& forest) {
 // Objectives whose prediction is the plain sum of the leaves.
 Status check_objective(std::string_view objective) {
   const std::vector<std::string_view> words = split_words(objective);
-  constexpr std::array<std::string_view, 9> kPlain{
-      "regression", "regression_l1", "huber",      "fair",  "quantile",
-      "mape",       "lambdarank",    "rank_xendcg", "custom"};
+  constexpr std::array<std::string_view, 9> kPlain{"regression", "regression_l1", "huber",
+                                                   "fair",       "quantile",      "mape",
+                                                   "lambdarank", "rank_xendcg",   "custom"};
   for (std::size_t i = 0; i < words.size(); ++i) {
     const bool known = i > 0 || std::find(kPlain.begin(), kPlain.end(), words[0]) != kPlain.end();
     if (!known || words[i] == "sqrt") {

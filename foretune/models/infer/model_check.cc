@@ -57,9 +57,8 @@ Status check_numbers(const Model& model) {
 }
 
 Status check_word(const Parameter& parameter, std::int32_t word, std::size_t candidate) {
-  const bool known =
-      parameter.labels.empty() ||
-      (word >= 0 && static_cast<std::size_t>(word) < parameter.labels.size());
+  const bool known = parameter.labels.empty() ||
+                     (word >= 0 && static_cast<std::size_t>(word) < parameter.labels.size());
   if (!known) {
     return fail(ErrorCode::kCorrupt, "candidate ", candidate, " has ", parameter.name, "=", word,
                 ", which has no label");
@@ -122,8 +121,7 @@ Status check_features(const Model& model) {
     }
     if (model.forests[i].feature_count != table->columns().size()) {
       return fail(ErrorCode::kMismatch, "forest ", i, " has ", model.forests[i].feature_count,
-                  " features, the feature table ", table->name(), " has ",
-                  table->columns().size());
+                  " features, the feature table ", table->name(), " has ", table->columns().size());
     }
   }
   return {};

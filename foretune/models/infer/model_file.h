@@ -30,8 +30,8 @@ struct Model {
   std::string space_text;  // SpaceDefinition::text(): what is legal
   std::string feature_table;
   std::uint64_t feature_table_id = 0;
-  Fingerprint fingerprint;  // of the machine measured on
-  std::vector<Config> pool;  // the candidates, distinct, in score order of ties
+  Fingerprint fingerprint;               // of the machine measured on
+  std::vector<Config> pool;              // the candidates, distinct, in score order of ties
   std::vector<std::uint32_t> portfolio;  // positions in the pool, most useful first
   std::vector<Forest> forests;           // scores are averaged
   std::string target;                    // "relative-log" | "log"

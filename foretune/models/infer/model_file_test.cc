@@ -178,8 +178,7 @@ TEST(ModelFile, TakesAFewBytesPerLeaf) {
   const Model model = sample_model(
       {.forest = {.trees = 300, .max_leaves = 127, .vary_leaves = false, .any_missing = false}},
       rng);
-  const double bytes_per_leaf =
-      static_cast<double>(model_bytes(model).size()) / (300.0 * 127.0);
+  const double bytes_per_leaf = static_cast<double>(model_bytes(model).size()) / (300.0 * 127.0);
   // Eight of them are the value. LightGBM's text has 93 for a forest like this.
   EXPECT_LT(bytes_per_leaf, 14);
 }
@@ -218,8 +217,7 @@ TEST(CheckModel, RefusesWhatDoesNotFitTogether) {
       {"features", [](Model& m) { m.forests[1].feature_count += 1; }, ErrorCode::kMismatch},
       {"target", [](Model& m) { m.target = "speed"; }, ErrorCode::kUnsupported},
       {"residual", [](Model& m) { m.residual_std = -1; }, ErrorCode::kCorrupt},
-      {"residual nan",
-       [](Model& m) { m.residual_std = std::numeric_limits<double>::quiet_NaN(); },
+      {"residual nan", [](Model& m) { m.residual_std = std::numeric_limits<double>::quiet_NaN(); },
        ErrorCode::kCorrupt},
       {"ranges", [](Model& m) { m.problem_range.pop_back(); }, ErrorCode::kCorrupt},
       {"range order", [](Model& m) { m.problem_range[0] = {2, 1}; }, ErrorCode::kCorrupt},

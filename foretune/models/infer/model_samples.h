@@ -24,10 +24,8 @@ struct ModelShape {
 
 inline Problem sample_gemm(Rng& rng) {
   const auto size = [&rng] { return std::int64_t{1} << rng.between(3, 12); };
-  return GemmProblem::create({.m = size() + rng.between(0, 7),
-                              .n = size(),
-                              .k = size(),
-                              .dtype = DataType::kBf16})
+  return GemmProblem::create(
+             {.m = size() + rng.between(0, 7), .n = size(), .k = size(), .dtype = DataType::kBf16})
       ->to_problem();
 }
 
@@ -36,7 +34,8 @@ inline SpaceDefinition sample_space() {
   definition.schema.name = "sample-gemm";
   definition.schema.parameters = {{"block_m", {}}, {"block_n", {}},    {"block_k", {}},
                                   {"group_m", {}}, {"num_stages", {}}, {"num_warps", {}}};
-  definition.domains = {{16, 32, 64, 128, 256}, {16, 32, 64, 128, 256}, {32, 64, 128}, {4, 8},
+  definition.domains = {{16, 32, 64, 128, 256}, {16, 32, 64, 128, 256},
+                        {32, 64, 128},          {4, 8},
                         {2, 3, 4, 5},           {2, 4, 8}};
   definition.constraints = {{"block_m * block_n <= 32768", "the tile is too large"},
                             {"block_m < 4 * max(m, 16)", "the tile is too tall"},

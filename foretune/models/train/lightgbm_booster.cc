@@ -29,10 +29,9 @@ std::vector<double> gather(const Matrix& matrix, std::span<const std::uint32_t> 
 Status make_dataset(const Matrix& matrix, std::span<const std::uint32_t> rows,
                     const std::string& parameters, DatasetHandle reference, void** out) {
   const std::vector<double> values = gather(matrix, rows);
-  if (LGBM_DatasetCreateFromMat(values.data(), C_API_DTYPE_FLOAT64,
-                                static_cast<std::int32_t>(rows.size()),
-                                static_cast<std::int32_t>(matrix.columns), 1, parameters.c_str(),
-                                reference, out) != 0) {
+  if (LGBM_DatasetCreateFromMat(
+          values.data(), C_API_DTYPE_FLOAT64, static_cast<std::int32_t>(rows.size()),
+          static_cast<std::int32_t>(matrix.columns), 1, parameters.c_str(), reference, out) != 0) {
     return lightgbm_failed("creating a data set");
   }
   // The gradients are ours, but a label has to be there.
@@ -52,14 +51,13 @@ Result<std::unique_ptr<Booster>> Booster::create(const Matrix& matrix,
                                                  const std::string& parameters) {
   LGBM_RegisterLogCallback(&ignore_log);
   std::unique_ptr<Booster> booster(new Booster());
-  FORETUNE_TRY_STATUS(
-      make_dataset(matrix, train, parameters, nullptr, &booster->train_data_));
+  FORETUNE_TRY_STATUS(make_dataset(matrix, train, parameters, nullptr, &booster->train_data_));
   if (LGBM_BoosterCreate(booster->train_data_, parameters.c_str(), &booster->booster_) != 0) {
     return lightgbm_failed("creating a booster");
   }
   if (!valid.empty()) {
-    FORETUNE_TRY_STATUS(make_dataset(matrix, valid, parameters, booster->train_data_,
-                                     &booster->valid_data_));
+    FORETUNE_TRY_STATUS(
+        make_dataset(matrix, valid, parameters, booster->train_data_, &booster->valid_data_));
     if (LGBM_BoosterAddValidData(booster->booster_, booster->valid_data_) != 0) {
       return lightgbm_failed("adding validation data");
     }
@@ -103,10 +101,9 @@ Result<std::string> Booster::text(std::size_t trees) {
   std::int64_t length = 0;
   std::string out(1, '\0');
   for (int attempt = 0; attempt < 2; ++attempt) {
-    if (LGBM_BoosterSaveModelToString(booster_, 0, static_cast<int>(trees),
-                                      C_API_FEATURE_IMPORTANCE_GAIN,
-                                      static_cast<std::int64_t>(out.size()), &length,
-                                      out.data()) != 0) {
+    if (LGBM_BoosterSaveModelToString(
+            booster_, 0, static_cast<int>(trees), C_API_FEATURE_IMPORTANCE_GAIN,
+            static_cast<std::int64_t>(out.size()), &length, out.data()) != 0) {
       return lightgbm_failed("writing the model");
     }
     if (length <= static_cast<std::int64_t>(out.size())) {

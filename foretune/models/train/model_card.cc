@@ -10,9 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view name_of(Target target) {
-  return target == Target::kLog ? "log" : "relative-log";
-}
+std::string_view name_of(Target target) { return target == Target::kLog ? "log" : "relative-log"; }
 
 // How many splits look at each feature, most used first.
 Json split_counts(const FeatureTable& table, const Forest& forest) {

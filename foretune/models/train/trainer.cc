@@ -53,14 +53,14 @@ Result<const FeatureTable*> table_for(const Dataset& dataset, const std::string&
 }
 
 std::string lightgbm_parameters(const GbdtOptions& options, std::uint64_t seed) {
-  return concat("objective=custom boosting=gbdt verbosity=-1 deterministic=true force_row_wise=true",
-                " num_threads=", options.threads, " num_leaves=", options.leaves,
-                " learning_rate=", options.learning_rate,
-                " min_data_in_leaf=", options.min_rows_per_leaf,
-                " feature_fraction=", options.feature_fraction,
-                " bagging_fraction=", options.bagging_fraction,
-                " bagging_freq=", options.bagging_frequency, " lambda_l2=", options.lambda_l2,
-                " max_bin=", options.max_bins, " min_data_in_bin=1 seed=", seed & 0x7fffffffU);
+  return concat(
+      "objective=custom boosting=gbdt verbosity=-1 deterministic=true force_row_wise=true",
+      " num_threads=", options.threads, " num_leaves=", options.leaves,
+      " learning_rate=", options.learning_rate, " min_data_in_leaf=", options.min_rows_per_leaf,
+      " feature_fraction=", options.feature_fraction,
+      " bagging_fraction=", options.bagging_fraction, " bagging_freq=", options.bagging_frequency,
+      " lambda_l2=", options.lambda_l2, " max_bin=", options.max_bins,
+      " min_data_in_bin=1 seed=", seed & 0x7fffffffU);
 }
 
 struct Rows {
@@ -145,7 +145,8 @@ struct Boosted {
 Result<Boosted> boost(const Run& run, const Rows& rows, std::uint32_t trees, bool early_stopping) {
   Boosted out;
   out.offset = weighted_mean(run, rows.train);
-  FORETUNE_TRY(out.booster, Booster::create(run.set.matrix, rows.train, rows.valid, run.parameters));
+  FORETUNE_TRY(out.booster,
+               Booster::create(run.set.matrix, rows.train, rows.valid, run.parameters));
   const Loss train_loss(run, rows.train, out.offset);
   const Loss valid_loss(run, rows.valid, out.offset);
   std::vector<double> predictions(rows.train.size(), 0.0);
@@ -366,8 +367,8 @@ std::uint32_t usable_folds(const Dataset& dataset, const TrainingSet& set, std::
   return folds < 2 ? 0 : folds;
 }
 
-Result<Model> make_model(const Dataset& dataset, const FeatureTable& table,
-                         const TrainingSet& set, const TrainOptions& options) {
+Result<Model> make_model(const Dataset& dataset, const FeatureTable& table, const TrainingSet& set,
+                         const TrainOptions& options) {
   Model model;
   const DatasetHeader& header = dataset.header();
   model.kind = "gbdt";
@@ -410,8 +411,8 @@ Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& optio
   const Trainer trainer(dataset, set, options, folds, result.fold_of_problem, progress);
 
   Target target = options.target;
-  CardFacts facts{.options = options, .folds = folds, .examples = set.size(),
-                  .failed_rows = set.failed_rows};
+  CardFacts facts{
+      .options = options, .folds = folds, .examples = set.size(), .failed_rows = set.failed_rows};
   std::uint32_t trees = std::min(options.gbdt.trees, kTreesWithoutFolds);
   result.held_out_scores.assign(dataset.size(), std::numeric_limits<double>::quiet_NaN());
   if (folds > 0) {

@@ -26,12 +26,12 @@ enum class Target : std::uint8_t {
 };
 
 struct GbdtOptions {
-  std::uint32_t trees = 1000;         // at most; early stopping decides
+  std::uint32_t trees = 1000;  // at most; early stopping decides
   std::uint32_t leaves = 63;
   double learning_rate = 0.05;
   std::uint32_t min_rows_per_leaf = 10;
   double feature_fraction = 0.8;
-  double bagging_fraction = 0.8;      // with bagging_frequency > 0, or it would do nothing
+  double bagging_fraction = 0.8;  // with bagging_frequency > 0, or it would do nothing
   std::uint32_t bagging_frequency = 1;
   double lambda_l2 = 1.0;
   std::uint32_t max_bins = 255;

@@ -17,13 +17,13 @@ namespace foretune::train_internal {
 // One example per ok or censored row of a problem that has at least one ok row.
 struct TrainingSet {
   Matrix matrix;
-  std::vector<RowIndex> row;             // of the data set
-  std::vector<std::uint32_t> problem;    // of the data set
-  std::vector<float> log_time;           // ln ns; of a censored row the ln of its lower bound
-  std::vector<float> relative;           // ln(time / best of the problem)
+  std::vector<RowIndex> row;           // of the data set
+  std::vector<std::uint32_t> problem;  // of the data set
+  std::vector<float> log_time;         // ln ns; of a censored row the ln of its lower bound
+  std::vector<float> relative;         // ln(time / best of the problem)
   std::vector<bool> censored;
   std::vector<float> weight;
-  std::uint64_t failed_rows = 0;         // wrong, crashed, ...: counted, not learned from
+  std::uint64_t failed_rows = 0;  // wrong, crashed, ...: counted, not learned from
 
   [[nodiscard]] std::size_t size() const { return row.size(); }
   [[nodiscard]] const std::vector<float>& target(Target kind) const {
