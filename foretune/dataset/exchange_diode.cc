@@ -20,7 +20,6 @@ namespace foretune {
 
 using dataset_internal::ImportCounter;
 using dataset_internal::integer_at;
-using dataset_internal::integer_of;
 using dataset_internal::Json;
 using dataset_internal::member;
 using dataset_internal::text_at;
