@@ -119,11 +119,10 @@ Status run(std::size_t rows, std::size_t csv_rows, Figures& figures) {
                  time_reads(folder / "rows.ftd", rows, 3,
                             [](const std::filesystem::path& path) { return read_dataset(path); }));
     FORETUNE_TRY_STATUS(export_csv(make_dataset(csv_rows), folder / "rows.csv"));
-    FORETUNE_TRY(const Timing csv,
-                 time_reads(folder / "rows.csv", csv_rows, 3,
-                            [](const std::filesystem::path& path) {
-                              return import_csv(path, make_header());
-                            }));
+    FORETUNE_TRY(const Timing csv, time_reads(folder / "rows.csv", csv_rows, 3,
+                                              [](const std::filesystem::path& path) {
+                                                return import_csv(path, make_header());
+                                              }));
     const auto all = static_cast<double>(rows);
     const auto few = static_cast<double>(csv_rows);
     figures.add("rows", all);

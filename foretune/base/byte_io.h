@@ -43,8 +43,7 @@ class ByteWriter {
   }
   // Signed numbers, small magnitudes first.
   void put_zigzag(std::int64_t value) {
-    put_varint((static_cast<std::uint64_t>(value) << 1U) ^
-               static_cast<std::uint64_t>(value >> 63));
+    put_varint((static_cast<std::uint64_t>(value) << 1U) ^ static_cast<std::uint64_t>(value >> 63));
   }
   void align(std::size_t alignment) {
     bytes_.resize((bytes_.size() + alignment - 1) / alignment * alignment);

@@ -15,11 +15,11 @@ CheckHook set_check_hook(CheckHook hook);
 
 }  // namespace foretune
 
-#define FORETUNE_CHECK(condition)                                      \
-  do {                                                                 \
-    if (!(condition)) [[unlikely]] {                                   \
-      ::foretune::check_failed(__FILE__, __LINE__, #condition);        \
-    }                                                                  \
+#define FORETUNE_CHECK(condition)                               \
+  do {                                                          \
+    if (!(condition)) [[unlikely]] {                            \
+      ::foretune::check_failed(__FILE__, __LINE__, #condition); \
+    }                                                           \
   } while (false)
 
 #ifdef NDEBUG

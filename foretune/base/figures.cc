@@ -106,8 +106,9 @@ std::string Figures::json() const {
     out += std::isfinite(value) ? concat(value) : std::string("null");
   };
   const auto text = [](std::string& out, const std::string& value) { out += json_quoted(value); };
-  return concat("{\n  \"name\": ", json_quoted(name), ",\n  \"metrics\": ",
-                json_object(metrics, number), ",\n  \"machine\": ", json_object(machine, text),
+  return concat("{\n  \"name\": ", json_quoted(name),
+                ",\n  \"metrics\": ", json_object(metrics, number),
+                ",\n  \"machine\": ", json_object(machine, text),
                 ",\n  \"command\": ", json_quoted(command), "\n}\n");
 }
 

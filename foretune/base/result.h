@@ -79,16 +79,16 @@ class [[nodiscard]] Support {
 // Declares or assigns `target` from a Result expression, or returns its error.
 #define FORETUNE_TRY(target, expression) \
   FORETUNE_TRY_INNER(FORETUNE_CONCAT(foretune_try_, __LINE__), target, expression)
-#define FORETUNE_TRY_INNER(name, target, expression)                        \
-  auto name = (expression); /* NOLINT(bugprone-macro-parentheses) */        \
+#define FORETUNE_TRY_INNER(name, target, expression)                            \
+  auto name = (expression); /* NOLINT(bugprone-macro-parentheses) */            \
   if (!name) return tl::unexpected<::foretune::Error>(std::move(name).error()); \
   target = *std::move(name) /* NOLINT(bugprone-macro-parentheses) */
 
 // The same for a Status, which holds no value.
-#define FORETUNE_TRY_STATUS(expression)                                     \
-  do {                                                                      \
-    auto foretune_status = (expression);                                    \
-    if (!foretune_status) {                                                 \
+#define FORETUNE_TRY_STATUS(expression)                                             \
+  do {                                                                              \
+    auto foretune_status = (expression);                                            \
+    if (!foretune_status) {                                                         \
       return tl::unexpected<::foretune::Error>(std::move(foretune_status).error()); \
-    }                                                                       \
+    }                                                                               \
   } while (false)

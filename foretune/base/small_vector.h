@@ -104,7 +104,8 @@ class SmallVector {
     capacity_ = std::exchange(other.capacity_, static_cast<std::uint32_t>(N));
   }
 
-  T inline_[N] = {};  // NOLINT(modernize-avoid-c-arrays): std::array would be value-initialised twice
+  T inline_[N] =
+      {};  // NOLINT(modernize-avoid-c-arrays): std::array would be value-initialised twice
   std::unique_ptr<T[]> heap_;  // NOLINT(modernize-avoid-c-arrays)
   std::uint32_t size_ = 0;
   std::uint32_t capacity_ = static_cast<std::uint32_t>(N);

@@ -25,7 +25,6 @@ using dataset_internal::append_preamble;
 using dataset_internal::Block;
 using dataset_internal::BlockReader;
 using dataset_internal::BlockType;
-using dataset_internal::kPreambleSize;
 
 namespace {
 

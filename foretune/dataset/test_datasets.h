@@ -39,10 +39,25 @@ class TemporaryFolder {
 
 // Texts that formats like to trip over.
 inline std::string random_text(Rng& rng) {
-  static const std::vector<std::string> pieces{
-      "plain",  "with blank", "comma, comma", "\"quoted\"", "line\nbreak", "tab\there", "back\\slash",
-      "h\u00e9llo", "Infinity",   "NaN",          "{}[]:",      "'",          "0",         "=",
-      "\r\n",   "\"",         "",             "a=b",        " edges "};
+  static const std::vector<std::string> pieces{"plain",
+                                               "with blank",
+                                               "comma, comma",
+                                               "\"quoted\"",
+                                               "line\nbreak",
+                                               "tab\there",
+                                               "back\\slash",
+                                               "h\u00e9llo",
+                                               "Infinity",
+                                               "NaN",
+                                               "{}[]:",
+                                               "'",
+                                               "0",
+                                               "=",
+                                               "\r\n",
+                                               "\"",
+                                               "",
+                                               "a=b",
+                                               " edges "};
   std::string out;
   for (std::uint64_t i = rng.below(3); i > 0; --i) {
     out += pieces[rng.below(pieces.size())];
@@ -54,8 +69,8 @@ inline Problem random_problem(const ProblemSchema& schema, Rng& rng) {
   while (true) {
     Problem::Fields fields;
     for (const ProblemField& field : schema.fields) {
-      const std::int64_t high = rng.below(4) == 0 ? field.maximum
-                                                  : std::min<std::int64_t>(field.maximum, 9);
+      const std::int64_t high =
+          rng.below(4) == 0 ? field.maximum : std::min<std::int64_t>(field.maximum, 9);
       fields.push_back(rng.between(field.minimum, std::max(field.minimum, high)));
     }
     Digest payload;
@@ -78,8 +93,8 @@ inline ConfigSchema random_schema(SchemaKind kind, Rng& rng) {
     return schema;
   }
   // Some are called like columns of a table or fields of a problem.
-  static const std::vector<std::string> names{"mr", "threads", "samples", "k", "order", "config.x",
-                                              "stage", "tile_m", "batch", "time_ns"};
+  static const std::vector<std::string> names{"mr",       "threads", "samples", "k",     "order",
+                                              "config.x", "stage",   "tile_m",  "batch", "time_ns"};
   const std::uint64_t count = 2 + rng.below(names.size() - 2);
   for (std::uint64_t i = 0; i < count; ++i) {
     Parameter parameter{names[i], {}};
@@ -140,8 +155,8 @@ inline void add_random_metrics(Measurement& measurement, Rng& rng) {
   }
   for (const MetricId id : {MetricId::kPackNs, MetricId::kEnergyJ, MetricId::kQosTest}) {
     if (rng.below(5) == 0) {
-      measurement.metrics.push_back({id, 1000 * rng.normal(), rng.uniform(),
-                                     static_cast<std::uint32_t>(rng.below(10))});
+      measurement.metrics.push_back(
+          {id, 1000 * rng.normal(), rng.uniform(), static_cast<std::uint32_t>(rng.below(10))});
     }
   }
   for (std::uint64_t i = timed && rng.below(4) == 0 ? 1 + rng.below(6) : 0; i > 0; --i) {
@@ -246,18 +261,17 @@ inline DatasetHeader golden_header(SchemaKind kind) {
 inline std::vector<Measurement> golden_measurements(const DatasetHeader& header) {
   std::vector<Measurement> out;
   for (int i = 0; i < 12; ++i) {
-    Measurement row{
-        .problem = *Problem::parse(concat("gemm op=", i % 4 == 3 ? "bmm" : "mm", " m=", 8 + i / 3,
-                                          " n=7 k=2147483647 batch=", i % 4 == 3 ? 5 : 1,
-                                          " dtype=bf16")),
-        .config = {.schema = header.config_schema.id(), .words = {}},
-        .context = {.machine = 5, .device = "cpu", .threads = 1 + i % 2},
-        .outcome = static_cast<Outcome>(i % 7),
-        .stage = static_cast<Stage>(i % 7 > 1 ? i % 5 : 0),
-        .flags = static_cast<std::uint8_t>(i == 4 ? kFlagLoaded : 0),
-        .reason = i % 7 > 1 ? concat("reason ", i % 3) : std::string(),
-        .metrics = {},
-        .samples_ns = {}};
+    Measurement row{.problem = *Problem::parse(
+                        concat("gemm op=", i % 4 == 3 ? "bmm" : "mm", " m=", 8 + i / 3,
+                               " n=7 k=2147483647 batch=", i % 4 == 3 ? 5 : 1, " dtype=bf16")),
+                    .config = {.schema = header.config_schema.id(), .words = {}},
+                    .context = {.machine = 5, .device = "cpu", .threads = 1 + i % 2},
+                    .outcome = static_cast<Outcome>(i % 7),
+                    .stage = static_cast<Stage>(i % 7 > 1 ? i % 5 : 0),
+                    .flags = static_cast<std::uint8_t>(i == 4 ? kFlagLoaded : 0),
+                    .reason = i % 7 > 1 ? concat("reason ", i % 3) : std::string(),
+                    .metrics = {},
+                    .samples_ns = {}};
     const int words = header.config_schema.kind == SchemaKind::kParametric ? 2 : i;
     for (int w = 0; w < words; ++w) {
       row.config.words.push_back(w == 1 ? i % 2 : 16 * i - 32);

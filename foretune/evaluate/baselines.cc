@@ -90,9 +90,8 @@ class Baselines {
     if (scores.empty()) {
       return;
     }
-    std::sort(scores.begin(), scores.end(), [](const ProblemScore& a, const ProblemScore& b) {
-      return a.problem < b.problem;
-    });
+    std::sort(scores.begin(), scores.end(),
+              [](const ProblemScore& a, const ProblemScore& b) { return a.problem < b.problem; });
     results_.push_back(summarise(std::move(key), std::move(name), tries, scores, summary_));
   }
 

@@ -34,8 +34,8 @@ std::shared_ptr<const CompiledSpace> known_space(const Dataset& dataset, const M
 class TrainedBaselines {
  public:
   // Learns from the problems of `training` for which `use` holds. All references must outlive it.
-  TrainedBaselines(const Dataset& training, const MeasuredTimes& times, const std::vector<bool>& use,
-                   const CompiledSpace* space);
+  TrainedBaselines(const Dataset& training, const MeasuredTimes& times,
+                   const std::vector<bool>& use, const CompiledSpace* space);
 
   [[nodiscard]] std::size_t problems() const { return problems_.size(); }
   // Config ids of the training set by estimated mean efficiency, best first.

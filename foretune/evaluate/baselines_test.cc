@@ -64,8 +64,8 @@ TEST(TrainedBaselines, BestSingleConfigHasTheBestMean) {
 
 TEST(TrainedBaselines, PortfolioAddsWhatHelpsMost) {
   // 1 is good everywhere, 0 is perfect where 1 is worst, 2 is good but says nothing new.
-  const Dataset dataset = table_dataset(
-      {{100, 200, 199}, {400, 100, 101}, {400, 100, 101}, {400, 100, 101}});
+  const Dataset dataset =
+      table_dataset({{100, 200, 199}, {400, 100, 101}, {400, 100, 101}, {400, 100, 101}});
   const MeasuredTimes times(dataset);
   const TrainedBaselines trained(dataset, times, std::vector<bool>(4, true), nullptr);
   EXPECT_EQ(words(dataset, trained.portfolio()), (std::vector<std::int32_t>{1, 0, 2}));
@@ -108,8 +108,8 @@ TEST(TrainedBaselines, GreedyIsWhatAPlainSearchPicks) {
       chosen.push_back(best);
     }
     EXPECT_GE(chosen.size(), 2U);
-    EXPECT_EQ(std::set<std::uint32_t>(trained.portfolio().begin(), trained.portfolio().end()).size(),
-              9U);
+    EXPECT_EQ(
+        std::set<std::uint32_t>(trained.portfolio().begin(), trained.portfolio().end()).size(), 9U);
   }
 }
 
@@ -156,9 +156,10 @@ TEST(TrainedBaselines, NearestIsByLogarithmAndLabel) {
   Dataset dataset(sample_header());
   add_sample(dataset, sample_problem(100), sample_config(0), 1);
   add_sample(dataset, sample_problem(1000), sample_config(0), 1);
-  add_sample(dataset,
-             GemmProblem::create({.m = 310, .n = 64, .k = 64, .dtype = DataType::kBf16})->to_problem(),
-             sample_config(0), 1);
+  add_sample(
+      dataset,
+      GemmProblem::create({.m = 310, .n = 64, .k = 64, .dtype = DataType::kBf16})->to_problem(),
+      sample_config(0), 1);
   const MeasuredTimes times(dataset);
   const TrainedBaselines trained(dataset, times, std::vector<bool>(3, true), nullptr);
   // 310 is nearer to 1000 on a plain scale never, by ratio it is 3.1 against 3.2.
@@ -175,7 +176,8 @@ TEST(Baselines, ComeFromTheTrainingSet) {
   EvaluateOptions options{.bootstrap_samples = 50};
   options.training = &training;
   const Evaluation out = evaluate_first(dataset, options);
-  EXPECT_DOUBLE_EQ(find_baseline(out, "best_single_config")->mean_efficiency.value, (0.2 + 0.5) / 2);
+  EXPECT_DOUBLE_EQ(find_baseline(out, "best_single_config")->mean_efficiency.value,
+                   (0.2 + 0.5) / 2);
   EXPECT_DOUBLE_EQ(find_baseline(out, "portfolio_4")->mean_efficiency.value, (0.8 + 1) / 2);
   EXPECT_DOUBLE_EQ(find_baseline(out, "portfolio_16")->mean_efficiency.value, 1);
   EXPECT_DOUBLE_EQ(find_baseline(out, "nearest_problem")->mean_efficiency.value, (0.2 + 0.5) / 2);

@@ -61,10 +61,8 @@ class DataDescription {
         }
       }
       candidates_.push_back(static_cast<double>(candidates));
-      uncertain_oracles_ += lowest_bound_ns > 0 &&
-                                    lowest_bound_ns < input_.times.ordinary_oracle_ns(id)
-                                ? 1U
-                                : 0U;
+      uncertain_oracles_ +=
+          lowest_bound_ns > 0 && lowest_bound_ns < input_.times.ordinary_oracle_ns(id) ? 1U : 0U;
       out_.reference_problems += input_.times.has_reference(id) ? 1U : 0U;
     }
     std::vector<bool> evaluated(dataset_.problems().size(), false);
@@ -106,14 +104,14 @@ class DataDescription {
 
   void state_data() {
     state("family", header_.family);
-    state("measured on", header_.fingerprint.device.empty() ? "unknown device"
-                                                            : header_.fingerprint.device);
+    state("measured on",
+          header_.fingerprint.device.empty() ? "unknown device" : header_.fingerprint.device);
     state("data set", count_text(input_.evaluated.size()), " problems evaluated, ",
           count_text(dataset_.size()), " measurements, role ", to_string(header_.role));
     state("candidates", count_text(static_cast<std::size_t>(median(candidates_))),
           " measured per problem in the median, at least ",
-          count_text(static_cast<std::size_t>(
-              *std::min_element(candidates_.begin(), candidates_.end()))));
+          count_text(
+              static_cast<std::size_t>(*std::min_element(candidates_.begin(), candidates_.end()))));
     if (!input_.options.fold_of_problem.empty()) {
       const std::set<std::uint32_t> folds(input_.options.fold_of_problem.begin(),
                                           input_.options.fold_of_problem.end());
@@ -162,8 +160,9 @@ class DataDescription {
     if (model_ != nullptr && model_->data_fingerprint != Digest{} &&
         model_->data_fingerprint == dataset_.fingerprint() &&
         input_.options.fold_of_problem.empty()) {
-      warn("The model was trained on this very data set: the figures say nothing about problems it ",
-           "has not seen.");
+      warn(
+          "The model was trained on this very data set: the figures say nothing about problems it ",
+          "has not seen.");
     }
     if (seen_ > 0) {
       warn(count_text(seen_), " of ", count_text(input_.evaluated.size()),
@@ -186,8 +185,9 @@ class DataDescription {
            ") than the data set was measured on (", header_.fingerprint.device, ").");
     }
     if (input_.evaluated.size() < kFewProblems) {
-      warn("Only ", input_.evaluated.size(), input_.evaluated.size() == 1 ? " problem" : " problems",
-           " evaluated: below ", kFewProblems, " the intervals are too narrow.");
+      warn("Only ", input_.evaluated.size(),
+           input_.evaluated.size() == 1 ? " problem" : " problems", " evaluated: below ",
+           kFewProblems, " the intervals are too narrow.");
     }
     if (const std::size_t few = few_candidates(); few > 0) {
       warn(count_text(few), " of ", count_text(input_.evaluated.size()),
@@ -200,9 +200,10 @@ class DataDescription {
            " problems a config that was stopped early might be faster than the best known one.");
     }
     if (out_.skipped_problems > 0) {
-      warn(count_text(out_.skipped_problems), " problems of the data set are left out: ",
-           count_text(without_time_), " without any measured time, ",
-           count_text(out_.skipped_problems - without_time_), " not ranked.");
+      warn(count_text(out_.skipped_problems),
+           " problems of the data set are left out: ", count_text(without_time_),
+           " without any measured time, ", count_text(out_.skipped_problems - without_time_),
+           " not ranked.");
     }
     warn_about_conditions();
   }
@@ -254,9 +255,8 @@ class DataDescription {
         continue;
       }
       if (space && counted++ < kMostCounted) {
-        const auto bound =
-            ParametricSpace::bind(space, dataset_.problems()[input_.evaluated[i]],
-                                  header_.fingerprint.hardware);
+        const auto bound = ParametricSpace::bind(space, dataset_.problems()[input_.evaluated[i]],
+                                                 header_.fingerprint.hardware);
         if (bound && static_cast<double>((*bound)->count()) <= candidates_[i]) {
           continue;
         }

@@ -60,8 +60,7 @@ Status check_training(const Dataset& dataset, const EvaluateOptions& options) {
     return fail(ErrorCode::kMismatch, "the training set holds configs of ",
                 options.training->header().config_schema.name, " v",
                 options.training->header().config_schema.version, ", the validation set of ",
-                dataset.header().config_schema.name, " v",
-                dataset.header().config_schema.version);
+                dataset.header().config_schema.name, " v", dataset.header().config_schema.version);
   }
   return {};
 }
@@ -75,9 +74,8 @@ std::vector<const RankedProblem*> evaluated_problems(const std::vector<RankedPro
       out.push_back(&entry);
     }
   }
-  std::sort(out.begin(), out.end(), [](const RankedProblem* a, const RankedProblem* b) {
-    return a->problem < b->problem;
-  });
+  std::sort(out.begin(), out.end(),
+            [](const RankedProblem* a, const RankedProblem* b) { return a->problem < b->problem; });
   return out;
 }
 

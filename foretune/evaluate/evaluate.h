@@ -57,7 +57,7 @@ struct PickerResult {
   Interval p10_efficiency;
   Interval min_efficiency;  // resampling cannot go below what was seen: only `high` says something
   Interval geomean_efficiency;  // 0 when a pick counts as 0
-  double top1_hit = 0;  // share of problems whose pick ties with the best; ties are hits
+  double top1_hit = 0;          // share of problems whose pick ties with the best; ties are hits
   double top3_hit = 0;
   double top5_hit = 0;
   double top10_hit = 0;
@@ -121,15 +121,15 @@ struct Evaluation {
   std::vector<WorstCase> worst;
   std::vector<PredictionPoint> points;  // a sample
   std::vector<ProblemPoint> map;
-  std::string map_x;  // "m"
-  std::string map_y;  // "n"
+  std::string map_x;                                       // "m"
+  std::string map_y;                                       // "n"
   std::vector<std::pair<std::string, std::string>> facts;  // data set, model, machine
   std::vector<std::string> warnings;
   std::size_t unmeasured_picks = 0;
-  std::size_t unseen_problems = 0;      // evaluated, and not known to be in the training data
-  std::size_t training_problems = 0;    // of options.training; 0 when not given
-  std::size_t reference_problems = 0;   // whose best was re-measured interleaved
-  std::size_t skipped_problems = 0;     // of the data set: without a time, or not ranked
+  std::size_t unseen_problems = 0;     // evaluated, and not known to be in the training data
+  std::size_t training_problems = 0;   // of options.training; 0 when not given
+  std::size_t reference_problems = 0;  // whose best was re-measured interleaved
+  std::size_t skipped_problems = 0;    // of the data set: without a time, or not ranked
 };
 
 struct EvaluateOptions {

@@ -92,9 +92,8 @@ MeasuredTimes::MeasuredTimes(const Dataset& dataset) : oracles_(dataset.problems
     }
   }
   const auto key = [&](RowIndex i) { return std::tuple(rows[i].problem, rows[i].config); };
-  std::sort(order.begin(), order.end(), [&](RowIndex a, RowIndex b) {
-    return std::tuple(key(a), a) < std::tuple(key(b), b);
-  });
+  std::sort(order.begin(), order.end(),
+            [&](RowIndex a, RowIndex b) { return std::tuple(key(a), a) < std::tuple(key(b), b); });
   begins_.assign(oracles_.size() + 1, 0);
   for (std::size_t begin = 0; begin < order.size();) {
     std::size_t end = begin + 1;
@@ -172,8 +171,7 @@ Comparison MeasuredTimes::compare(std::uint32_t problem, const MeasuredCandidate
     return out;
   }
   out.pick_ns = by_reference ? pick.reference_ns : pick.time_ns;
-  out.tolerance = std::max({kTieTolerance,
-                            by_reference ? oracle.reference_spread : oracle.spread,
+  out.tolerance = std::max({kTieTolerance, by_reference ? oracle.reference_spread : oracle.spread,
                             by_reference ? pick.reference_spread : pick.spread});
   // A bound may lie below the best time; the config itself is at best as fast as we know.
   out.efficiency = std::min(1.0, out.best_ns / out.pick_ns);

@@ -47,8 +47,8 @@ struct MeasuredCandidate {
 
 // One candidate beside the best of its problem.
 struct Comparison {
-  double efficiency = 0;    // best_ns / pick_ns; at most 1; 0 for failures
-  double pick_ns = -1;      // negative for failures
+  double efficiency = 0;  // best_ns / pick_ns; at most 1; 0 for failures
+  double pick_ns = -1;    // negative for failures
   double best_ns = -1;
   double tolerance = 0.01;  // a time up to (1 + tolerance) * best_ns is a tie
   std::uint32_t best_config = 0;
@@ -66,7 +66,8 @@ class MeasuredTimes {
   [[nodiscard]] std::size_t problem_count() const { return oracles_.size(); }
   // By ascending config id.
   [[nodiscard]] std::span<const MeasuredCandidate> candidates(std::uint32_t problem) const {
-    return std::span(candidates_).subspan(begins_[problem], begins_[problem + 1] - begins_[problem]);
+    return std::span(candidates_)
+        .subspan(begins_[problem], begins_[problem + 1] - begins_[problem]);
   }
   // nullptr when there is no row of it.
   [[nodiscard]] const MeasuredCandidate* find(std::uint32_t problem, std::uint32_t config) const;

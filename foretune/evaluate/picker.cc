@@ -191,11 +191,10 @@ SummaryIntervals summary_intervals(std::span<const double> values, std::size_t s
     resampled[3].push_back(statistics.minimum);
     resampled[4].push_back(statistics.geomean);
   }
-  return {percentile_interval(seen.mean, resampled[0]),
-          percentile_interval(seen.median, resampled[1]),
-          percentile_interval(seen.p10, resampled[2]),
-          percentile_interval(seen.minimum, resampled[3]),
-          percentile_interval(seen.geomean, resampled[4])};
+  return {
+      percentile_interval(seen.mean, resampled[0]), percentile_interval(seen.median, resampled[1]),
+      percentile_interval(seen.p10, resampled[2]), percentile_interval(seen.minimum, resampled[3]),
+      percentile_interval(seen.geomean, resampled[4])};
 }
 
 PickerResult summarise(std::string key, std::string name, std::size_t tries,

@@ -20,8 +20,8 @@ inline constexpr std::array<std::size_t, 4> kHitDepths{1, 3, 5, 10};
 
 struct ProblemScore {
   std::uint32_t problem = 0;
-  double efficiency = 0;                  // of the pick
-  std::array<double, 4> hits{};           // by kHitDepths: 0 or 1, or a probability
+  double efficiency = 0;                       // of the pick
+  std::array<double, 4> hits{};                // by kHitDepths: 0 or 1, or a probability
   std::array<double, kCurveLength> best_of{};  // efficiency when the first 1, 2, ... are measured
   bool failed = false;
   bool is_bound = false;

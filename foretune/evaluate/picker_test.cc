@@ -16,8 +16,7 @@ namespace {
 Dataset dataset_of(const std::vector<double>& times_ns) {
   Dataset dataset(sample_header());
   for (std::size_t c = 0; c < times_ns.size(); ++c) {
-    add_sample(dataset, sample_problem(1), sample_config(static_cast<std::int32_t>(c)),
-               times_ns[c],
+    add_sample(dataset, sample_problem(1), sample_config(static_cast<std::int32_t>(c)), times_ns[c],
                {.outcome = times_ns[c] < 0 ? Outcome::kCrashed : Outcome::kOk});
   }
   return dataset;

@@ -61,9 +61,7 @@ class PointSample {
 WorstCase worst_case(const BaselineInput& input, const RankedProblem& ranked) {
   const Dataset& dataset = input.dataset;
   const ConfigSchema& schema = dataset.header().config_schema;
-  const auto config_text = [&](std::uint32_t id) {
-    return to_text(schema, dataset.configs()[id]);
-  };
+  const auto config_text = [&](std::uint32_t id) { return to_text(schema, dataset.configs()[id]); };
   WorstCase out;
   out.problem = dataset.problems()[ranked.problem].text();
   const MeasuredCandidate* pick =
@@ -90,7 +88,8 @@ WorstCase worst_case(const BaselineInput& input, const RankedProblem& ranked) {
   } else if (pick->state == MeasuredState::kBound) {
     out.note = "stopped early";
   } else {
-    out.note = pick->outcome == Outcome::kOk ? "no valid time" : std::string(to_string(pick->outcome));
+    out.note =
+        pick->outcome == Outcome::kOk ? "no valid time" : std::string(to_string(pick->outcome));
   }
   return out;
 }
@@ -149,8 +148,7 @@ void describe_predictions(const DiagnosisInput& diagnosis, Evaluation& out) {
   }
   const auto divisor = static_cast<double>(count);
   out.rmse_log = count == 0 ? kNan : std::sqrt(squares / divisor);
-  out.rmse_log_absolute =
-      count == 0 || !is_absolute ? kNan : std::sqrt(absolute_squares / divisor);
+  out.rmse_log_absolute = count == 0 || !is_absolute ? kNan : std::sqrt(absolute_squares / divisor);
   out.spearman_mean = correlations.empty() ? kNan : mean(correlations);
   out.spearman_median = correlations.empty() ? kNan : median(correlations);
   out.points = sample.take();

@@ -211,8 +211,8 @@ class ModelRanking {
     }
     const auto first = std::min_element(scored.begin(), scored.end());
     out.pick_unmeasured =
-        best_unmeasured && (first == scored.end() ||
-                            *best_unmeasured < std::pair(first->score, first->position));
+        best_unmeasured &&
+        (first == scored.end() || *best_unmeasured < std::pair(first->score, first->position));
     return scored;
   }
 
@@ -273,7 +273,8 @@ Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dat
   FORETUNE_TRY_STATUS(check_fits(model, dataset));
   if (model.config_schema.kind != SchemaKind::kParametric ||
       model.config_schema.parameters.empty()) {
-    return fail(ErrorCode::kUnsupported, "only models of parametric configs can rank, not those of ",
+    return fail(ErrorCode::kUnsupported,
+                "only models of parametric configs can rank, not those of ",
                 model.config_schema.name);
   }
   return ModelRanking(model, dataset).rank();

@@ -123,7 +123,8 @@ TEST(RankWithModel, IsWhatTheSlowEvaluationOfThePoolSays) {
       const Problem& problem = dataset.problems()[entry.problem];
       EXPECT_EQ(entry.configs.size(), times.candidates(entry.problem).size());
       EXPECT_FALSE(entry.pick_unmeasured);
-      // The pick: of all legal pool configs the first with the lowest score, under its canonical name.
+      // The pick: of all legal pool configs the first with the lowest score, under its canonical
+      // name.
       double best = std::numeric_limits<double>::infinity();
       Config pick;
       for (const Config& config : model.pool) {
@@ -149,8 +150,9 @@ TEST(RankWithModel, SaysWhenThePickOfTheWholePoolWasNotMeasured) {
   Dataset part = block_dataset(model);
   for (const Dataset::Row& row : whole.rows()) {
     const std::vector<std::uint32_t>& order = all[row.problem].configs;
-    const bool left_out = (row.problem == 0 && (row.config == order[0] || row.config == order[1])) ||
-                          (row.problem == 1 && row.config == order.back());
+    const bool left_out =
+        (row.problem == 0 && (row.config == order[0] || row.config == order[1])) ||
+        (row.problem == 1 && row.config == order.back());
     if (!left_out) {
       add_sample(part, whole.problems()[row.problem], whole.configs()[row.config],
                  static_cast<double>(row.time_ns));
@@ -187,15 +189,16 @@ TEST(RankWithModel, ConfigsOutsideThePoolComeLast) {
   EXPECT_LT(first_outside, entry.configs.size());
   for (std::size_t i = 0; i < entry.configs.size(); ++i) {
     EXPECT_EQ(kept.contains(dataset.configs()[entry.configs[i]]), i < first_outside) << i;
-    EXPECT_EQ(entry.scores[i],
-              slow_score(model, dataset.problems()[entry.problem], dataset.configs()[entry.configs[i]]));
+    EXPECT_EQ(entry.scores[i], slow_score(model, dataset.problems()[entry.problem],
+                                          dataset.configs()[entry.configs[i]]));
   }
 }
 
 TEST(RankWithModel, WithoutALegalConfigThereIsNoPick) {
   Model model = block_model(5);
   Dataset dataset = block_dataset(model);
-  std::erase_if(model.pool, [](const Config& config) { return config.words[0] * config.words[1] <= 4096; });
+  std::erase_if(model.pool,
+                [](const Config& config) { return config.words[0] * config.words[1] <= 4096; });
   add_sample(dataset, sample_problem(100), all_configs(block_space())[0], 10);
   const auto ranked = *rank_with_model(model, dataset);
   ASSERT_EQ(ranked.size(), 1U);
@@ -217,8 +220,8 @@ TEST(RankWithModel, WithoutASpaceEveryMeasuredConfigIsACandidate) {
   const RankedProblem& entry = ranked[0];
   EXPECT_FALSE(entry.pick_unmeasured);
   for (std::size_t i = 0; i < entry.configs.size(); ++i) {
-    EXPECT_EQ(entry.scores[i],
-              slow_score(model, dataset.problems()[entry.problem], dataset.configs()[entry.configs[i]]));
+    EXPECT_EQ(entry.scores[i], slow_score(model, dataset.problems()[entry.problem],
+                                          dataset.configs()[entry.configs[i]]));
   }
 }
 

@@ -15,7 +15,8 @@ namespace foretune::evaluate_internal {
 // What stands where there is no number.
 inline constexpr std::string_view kNoNumber = "-";
 // Measured picks per problem that reports show of PickerResult::measured_curve.
-inline constexpr std::size_t kCurveSteps[] = {1, 2, 3, 5, 10, 16};  // NOLINT(modernize-avoid-c-arrays)
+inline constexpr std::size_t kCurveSteps[] = {1, 2,  3,
+                                              5, 10, 16};  // NOLINT(modernize-avoid-c-arrays)
 
 std::string number_text(double value, int decimals);  // "0.081"
 std::string percent_text(double share);               // "96.8", of 0.968

@@ -124,13 +124,13 @@ class HtmlReport {
     const Interval& mean = picker.mean_efficiency;
     add("<tr", is_model ? " class=\"model\"" : "", "><td>", html_escaped(picker.name),
         "</td><td class=\"plot\"><div class=\"track\" title=\"",
-        html_escaped(concat(picker.name, ": mean ", percent_text(mean.value), " % (95 %: ",
-                            interval_text(mean), "), P10 ",
+        html_escaped(concat(picker.name, ": mean ", percent_text(mean.value),
+                            " % (95 %: ", interval_text(mean), "), P10 ",
                             percent_text(picker.p10_efficiency.value), " %")),
-        "\"><span class=\"tail\" style=\"left:",
-        css_percent(scale.at(picker.p10_efficiency.value)), "\"></span>");
-    add("<span class=\"whisker\" style=\"left:", css_percent(scale.at(mean.low)), ";width:",
-        css_percent(scale.at(mean.high) - scale.at(mean.low)),
+        "\"><span class=\"tail\" style=\"left:", css_percent(scale.at(picker.p10_efficiency.value)),
+        "\"></span>");
+    add("<span class=\"whisker\" style=\"left:", css_percent(scale.at(mean.low)),
+        ";width:", css_percent(scale.at(mean.high) - scale.at(mean.low)),
         "\"></span><span class=\"point\" style=\"left:", css_percent(scale.at(mean.value)),
         "\"></span></div></td>");
     add("<td>", percent_text(mean.value), " <span class=\"soft\">", interval_text(mean),
@@ -151,7 +151,8 @@ class HtmlReport {
 
   void comparison() {
     const Scale scale = scale_of(evaluation_);
-    add("<section>\n<h2>Beside other ways of picking</h2>\n<p class=\"hint\">Efficiency in percent: "
+    add("<section>\n<h2>Beside other ways of picking</h2>\n<p class=\"hint\">Efficiency in "
+        "percent: "
         "time of the best known config over time of the pick. Dot: mean; line: its 95 % interval "
         "over problems; tick: P10. The scale runs from ",
         scale.text(),
@@ -176,11 +177,13 @@ class HtmlReport {
         notes.push_back(concat(name, ": ", count_text(baseline.failed), " picks failed."));
       }
       if (baseline.bounds > 0) {
-        notes.push_back(concat(name, ": ", count_text(baseline.bounds),
-                               " picks were stopped early, so their efficiency is an upper bound."));
+        notes.push_back(
+            concat(name, ": ", count_text(baseline.bounds),
+                   " picks were stopped early, so their efficiency is an upper bound."));
       }
       if (baseline.mean_efficiency.value > 1) {
-        notes.push_back(concat(name, ": above 100 %, for it is faster than every measured config."));
+        notes.push_back(
+            concat(name, ": above 100 %, for it is faster than every measured config."));
       }
     }
     if (!notes.empty()) {
@@ -198,14 +201,16 @@ class HtmlReport {
 
   void plots() {
     out_ += "<div class=\"pair\">\n";
-    plot("From the worst problem to the best",
-         "All problems sorted by efficiency. The higher and flatter, the better; a drop on the left "
-         "is where picks go wrong.",
-         evaluate_internal::distribution_plot(evaluation_));
-    plot("What measuring a few buys",
-         "Mean efficiency when the first few choices are measured on the problem and the fastest is "
-         "kept.",
-         evaluate_internal::curve_plot(evaluation_));
+    plot(
+        "From the worst problem to the best",
+        "All problems sorted by efficiency. The higher and flatter, the better; a drop on the left "
+        "is where picks go wrong.",
+        evaluate_internal::distribution_plot(evaluation_));
+    plot(
+        "What measuring a few buys",
+        "Mean efficiency when the first few choices are measured on the problem and the fastest is "
+        "kept.",
+        evaluate_internal::curve_plot(evaluation_));
     plot("Where picks are good",
          html_escaped(concat("Every problem by ", evaluation_.map_x, " and ", evaluation_.map_y,
                              "; the worst lie on top.")),
@@ -249,8 +254,8 @@ class HtmlReport {
           "</td><td class=\"bars\"><div class=\"lane\"><div class=\"bar\" style=\"width:",
           css_percent(scale.at(slice.mean_efficiency)), "\"></div></div></td><td>",
           percent_text(slice.mean_efficiency), "</td><td>", percent_text(slice.p10_efficiency),
-          "</td><td>", percent_text(slice.min_efficiency), "</td><td>",
-          count_text(slice.problems), "</td></tr>\n");
+          "</td><td>", percent_text(slice.min_efficiency), "</td><td>", count_text(slice.problems),
+          "</td></tr>\n");
     }
     out_ += "</tbody></table></div>\n</section>\n";
   }
@@ -279,9 +284,9 @@ class HtmlReport {
       add("<div class=\"case\"><div class=\"share ", efficiency_class(entry.efficiency), "\">",
           percent_text(entry.efficiency), " %</div><div><span class=\"problem\">",
           html_escaped(entry.problem), "</span> <span class=\"soft\">",
-          entry.note.empty() ? concat("rank ", count_text(entry.rank), " of ",
-                                      count_text(entry.candidates))
-                             : html_escaped(entry.note),
+          entry.note.empty()
+              ? concat("rank ", count_text(entry.rank), " of ", count_text(entry.candidates))
+              : html_escaped(entry.note),
           "</span></div>\n<dl><dt>picked</dt><dd class=\"time\">", time_text(entry.pick_ns),
           "</dd><dd class=\"config\">", config_html(entry.pick, entry.best),
           "</dd><dt>best</dt><dd class=\"time\">", time_text(entry.best_ns),
@@ -296,7 +301,8 @@ class HtmlReport {
       add("<dt>", html_escaped(name), "</dt><dd>", html_escaped(value), "</dd>\n");
     }
     out_ +=
-        "</dl>\n<p class=\"hint\" style=\"margin:16px 0 0\">Intervals are 95 % percentile bootstrap "
+        "</dl>\n<p class=\"hint\" style=\"margin:16px 0 0\">Intervals are 95 % percentile "
+        "bootstrap "
         "intervals over problems. A pick that does not run counts as 0. Top 1 is the share of "
         "problems whose pick is as fast as the best, within the tolerance named above.</p>\n"
         "</section>\n";

@@ -403,8 +403,8 @@ std::string curve_plot(const Evaluation& evaluation) {
     for (const std::size_t step : kCurveSteps) {
       svg.circle(points[step - 1].first, points[step - 1].second, picker->key == "model" ? 4 : 3,
                  concat("mark ", style),
-                 concat(picker->name, ", ", step, " measured: ",
-                        percent_text(picker->measured_curve[step - 1]), " %"));
+                 concat(picker->name, ", ", step,
+                        " measured: ", percent_text(picker->measured_curve[step - 1]), " %"));
     }
   }
   return svg.finish() + legend(pickers);

@@ -1,6 +1,6 @@
-// The plots of the page as inline SVG, drawn with the classes of report_style.cc. Each has a viewBox
-// and no size of its own; every mark has a tooltip. Internal to evaluate.
-// Thread safety: free functions without state.
+// The plots of the page as inline SVG, drawn with the classes of report_style.cc. Each has a
+// viewBox and no size of its own; every mark has a tooltip. Internal to evaluate. Thread safety:
+// free functions without state.
 #pragma once
 
 #include <string>

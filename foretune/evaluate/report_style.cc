@@ -2,8 +2,8 @@
 
 namespace foretune::evaluate_internal {
 
-// Blue to red through grey for efficiencies, so that they also differ for readers who do not see red
-// and green apart; c0 to c6 for ways of picking.
+// Blue to red through grey for efficiencies, so that they also differ for readers who do not see
+// red and green apart; c0 to c6 for ways of picking.
 std::string_view page_style() {
   return R"css(
 :root {

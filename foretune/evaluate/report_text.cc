@@ -36,8 +36,8 @@ std::size_t width_of(std::string_view text) {
 std::string clean(std::string_view text) {
   std::string out(text);
   std::replace_if(
-      out.begin(), out.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; },
-      ' ');
+      out.begin(), out.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
   return out;
 }
 
@@ -46,8 +46,8 @@ std::string clip(std::string_view text, std::size_t width) {
   if (width_of(out) <= width) {
     return out;
   }
-  while (!out.empty() && (width_of(out) > width - 3 ||
-                          (static_cast<unsigned char>(out.back()) & 0xc0U) == 0xc0U)) {
+  while (!out.empty() &&
+         (width_of(out) > width - 3 || (static_cast<unsigned char>(out.back()) & 0xc0U) == 0xc0U)) {
     out.pop_back();
   }
   return out + "...";
@@ -77,7 +77,7 @@ class TextReport {
 
  private:
   void add(std::string_view text, Style style = Style::kPlain) {
-    static constexpr std::array<std::string_view, 6> kCodes{"",          "\033[1m",  "\033[2m",
+    static constexpr std::array<std::string_view, 6> kCodes{"",         "\033[1m",  "\033[2m",
                                                             "\033[32m", "\033[33m", "\033[31m"};
     const bool styled = color_ && style != Style::kPlain;
     if (styled) {
@@ -154,9 +154,9 @@ class TextReport {
     }
     left("", 2);
     left("hits", 17);
-    add(concat("  top 1: ", percent_text(model.top1_hit), "   top 3: ", percent_text(model.top3_hit),
-               "   top 5: ", percent_text(model.top5_hit), "   top 10: ",
-               percent_text(model.top10_hit)));
+    add(concat(
+        "  top 1: ", percent_text(model.top1_hit), "   top 3: ", percent_text(model.top3_hit),
+        "   top 5: ", percent_text(model.top5_hit), "   top 10: ", percent_text(model.top10_hit)));
     add("   (ties with the best)", Style::kDim);
     end_line();
     left("", 2);
@@ -190,9 +190,14 @@ class TextReport {
     heading("Other ways of picking");
     left("", 2);
     left("", 31);
-    const std::array<std::pair<std::string_view, std::size_t>, 8> columns{
-        {{"problems", 9}, {"mean", 7}, {"95 %", 15}, {"median", 7}, {"P10", 7}, {"min", 7},
-         {"top 1", 7}, {"gain", 8}}};
+    const std::array<std::pair<std::string_view, std::size_t>, 8> columns{{{"problems", 9},
+                                                                           {"mean", 7},
+                                                                           {"95 %", 15},
+                                                                           {"median", 7},
+                                                                           {"P10", 7},
+                                                                           {"min", 7},
+                                                                           {"top 1", 7},
+                                                                           {"gain", 8}}};
     for (const auto& [title, width] : columns) {
       right(title, width, Style::kDim);
     }
@@ -289,10 +294,9 @@ class TextReport {
     }
     heading(concat("The worst ", evaluation_.worst.size()));
     for (const WorstCase& entry : evaluation_.worst) {
-      const std::string place =
-          !entry.note.empty() ? entry.note
-                              : concat("rank ", count_text(entry.rank), " of ",
-                                       count_text(entry.candidates));
+      const std::string place = !entry.note.empty() ? entry.note
+                                                    : concat("rank ", count_text(entry.rank),
+                                                             " of ", count_text(entry.candidates));
       share(entry.efficiency, 8);
       add("  ");
       left(entry.problem, kColumns - 12 - width_of(place));

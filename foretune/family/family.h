@@ -34,11 +34,11 @@ struct FamilyInfo {
   ConfigSchema config_schema;
   // The space as data, when it is parametric: stored in data sets and models. Else nullptr.
   std::shared_ptr<const CompiledSpace> space;
-  Fingerprint fingerprint;   // of the device it runs on
-  std::string feature_table; // default table of this family: "gemm-cpu"
-  bool needs_worker = true;  // false: cannot crash or hang, may be measured in the process
+  Fingerprint fingerprint;    // of the device it runs on
+  std::string feature_table;  // default table of this family: "gemm-cpu"
+  bool needs_worker = true;   // false: cannot crash or hang, may be measured in the process
   int max_threads = 1;
-  bool simulated = false;    // nothing is executed: times come from elsewhere and cost none
+  bool simulated = false;  // nothing is executed: times come from elsewhere and cost none
 };
 
 // One way to run one problem with one config.
@@ -92,8 +92,8 @@ class Family {
 
 // What a family needs to exist: everything it may read is passed in.
 struct FamilyOptions {
-  Fingerprint fingerprint;                // of this machine
-  std::string data_path;                  // `recorded`: the data set it replays
+  Fingerprint fingerprint;  // of this machine
+  std::string data_path;    // `recorded`: the data set it replays
   std::vector<std::pair<std::string, std::string>> parameters;  // `--family-option key=value`
 };
 
