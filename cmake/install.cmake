@@ -6,14 +6,6 @@ include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretune)
 set(public_modules base hardware problem space features models_infer select)
 
-# BEGIN while modules are appearing
-foreach(module IN LISTS public_modules)
-  if(NOT TARGET foretune_${module})
-    return()
-  endif()
-endforeach()
-# END while modules are appearing
-
 # tl::expected appears in our headers and is one header in the public domain, so it travels along:
 # users of the package install nothing else.
 find_path(FORETUNE_EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)

@@ -247,7 +247,8 @@ TEST(Baselines, InCrossValidationLearnFromTheOtherFolds) {
   const Evaluation out = evaluate_first(dataset, options);
   EXPECT_DOUBLE_EQ(find_baseline(out, "best_single_config")->mean_efficiency.value, 0.5);
   EXPECT_DOUBLE_EQ(find_baseline(out, "nearest_problem")->mean_efficiency.value, 0.5);
-  options.fold_of_problem = {0, 1, 0, 1};
+  // Each has a neighbour of its own kind in the other fold.
+  options.fold_of_problem = {0, 1, 1, 0};
   const Evaluation mixed = evaluate_first(dataset, options);
   EXPECT_DOUBLE_EQ(find_baseline(mixed, "nearest_problem")->mean_efficiency.value, 1);
 }

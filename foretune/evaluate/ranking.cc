@@ -136,6 +136,7 @@ class ModelRanking {
         return fail(ErrorCode::kMismatch, "the pool of the model has a config of another schema");
       }
       positions.emplace(config, shared_.size());
+      in_pool_.insert(config);
       shared_.push_back(&config);
     }
     const bool share_all = dataset_.configs().size() <= kMostShared;
@@ -180,8 +181,8 @@ class ModelRanking {
     return out;
   }
 
-  // The measured configs that the selector may pick, each with the best score of those in the pool
-  // that mean the same on this problem.
+  // The measured configs that the selector may pick. Those in the pool that mean the same on this
+  // problem are represented by the canonical one; where that is not in the pool, by the best.
   std::vector<Scored> rank_pool(std::uint32_t id, const std::vector<double>& scores,
                                 RankedProblem& out) const {
     const Problem& problem = dataset_.problems()[id];
@@ -193,8 +194,12 @@ class ModelRanking {
         if (!space_->is_legal(model_.pool[i].words.view(), problem.fields(), hardware_)) {
           continue;
         }
+        const Config same = space_->canonical(model_.pool[i], problem, hardware_);
+        if (same != model_.pool[i] && in_pool_.contains(same)) {
+          continue;  // the selector scores and picks that one
+        }
         if (!config || times_.find(id, *config) == nullptr) {
-          config = id_of(space_->canonical(model_.pool[i], problem, hardware_));
+          config = id_of(same);
         }
       }
       if (config && times_.find(id, *config) != nullptr) {
@@ -264,6 +269,7 @@ class ModelRanking {
   std::vector<const Config*> shared_;
   std::vector<std::size_t> position_of_config_;
   std::unordered_map<Config, std::uint32_t> config_ids_;
+  std::unordered_set<Config> in_pool_;
   std::optional<WorkingPool> shared_pool_;
 };
 

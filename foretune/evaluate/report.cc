@@ -60,7 +60,7 @@ std::vector<Headline> headlines(const Evaluation& evaluation) {
       {"minimum", "the worst problem", model.min_efficiency},
       {"geometric mean", "the factor by which the picks are slower on the whole",
        model.geomean_efficiency},
-      {"top 5 measured", "mean when the first five are measured and the fastest is kept",
+      {"top 5 measured", "mean when the first five are measured, the fastest kept",
        model.top5_measured_efficiency},
   };
 }

@@ -149,7 +149,7 @@ class TextReport {
       share(line.interval.value, 6);
       add("   ");
       left(interval_text(line.interval), 16, Style::kDim);
-      left(line.explanation, 59, Style::kDim);
+      left(line.explanation, 56, Style::kDim);
       end_line();
     }
     left("", 2);
@@ -157,7 +157,7 @@ class TextReport {
     add(concat(
         "  top 1: ", percent_text(model.top1_hit), "   top 3: ", percent_text(model.top3_hit),
         "   top 5: ", percent_text(model.top5_hit), "   top 10: ", percent_text(model.top10_hit)));
-    add("   (ties with the best)", Style::kDim);
+    add("   (ties count)", Style::kDim);
     end_line();
     left("", 2);
     left("log time", 17);

@@ -28,6 +28,10 @@ std::uint64_t allocation_count() { return allocations.load(std::memory_order_rel
 
 void* operator new(std::size_t size) { return counted(std::max<std::size_t>(size, 1), 16); }
 void* operator new[](std::size_t size) { return counted(std::max<std::size_t>(size, 1), 16); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(std::max<std::size_t>(size, 1));
+}
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return counted(size, static_cast<std::size_t>(alignment));
 }

@@ -1,6 +1,7 @@
 #include "foretune/select/select.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -96,6 +97,9 @@ struct Selector::State {
   [[nodiscard]] bool is_legal(std::uint32_t candidate, const Problem& problem) const {
     return space->is_legal_for_problem(words_of(candidate), problem.fields(), hardware());
   }
+  // Whether another candidate means the same on this problem and is the form that is measured and
+  // learned from: the one to score and pick.
+  [[nodiscard]] bool is_represented(std::uint32_t candidate, const Problem& problem) const;
   [[nodiscard]] std::span<const std::int32_t> words_of(std::uint32_t candidate) const {
     return model.pool[candidate].words.view();
   }
@@ -109,6 +113,8 @@ struct Selector::State {
   std::unique_ptr<PreparedPool> pool;
   // Candidates that the rules on configs alone allow: scored are these.
   std::vector<std::uint32_t> scored;
+  // The same, ordered by their words.
+  std::vector<std::uint32_t> by_words;
   std::vector<std::uint32_t> portfolio;
   std::size_t scores_offset = 0;
   std::size_t pool_offset = 0;
@@ -134,6 +140,12 @@ Status Selector::State::prepare() {
       words.insert(words.end(), words_of(i).begin(), words_of(i).end());
     }
   }
+  by_words = scored;
+  std::sort(by_words.begin(), by_words.end(), [this](std::uint32_t a, std::uint32_t b) {
+    const std::span<const std::int32_t> left = words_of(a);
+    const std::span<const std::int32_t> right = words_of(b);
+    return std::lexicographical_compare(left.begin(), left.end(), right.begin(), right.end());
+  });
   for (const std::uint32_t candidate : model.portfolio) {
     if (std::binary_search(scored.begin(), scored.end(), candidate)) {
       portfolio.push_back(candidate);
@@ -163,6 +175,22 @@ bool Selector::State::inside_training(const Problem& problem,
   return true;
 }
 
+bool Selector::State::is_represented(std::uint32_t candidate, const Problem& problem) const {
+  std::array<std::int32_t, CompiledSpace::kMaxParameters> buffer{};
+  const std::span<const std::int32_t> words = words_of(candidate);
+  std::copy(words.begin(), words.end(), buffer.begin());
+  const std::span<std::int32_t> same(buffer.data(), words.size());
+  if (!space->canonicalise(same, problem.fields(), hardware())) {
+    return false;
+  }
+  const auto found = std::lower_bound(
+      by_words.begin(), by_words.end(), same, [this](std::uint32_t other, const auto& wanted) {
+        const std::span<const std::int32_t> have = words_of(other);
+        return std::lexicographical_compare(have.begin(), have.end(), wanted.begin(), wanted.end());
+      });
+  return found != by_words.end() && std::equal(same.begin(), same.end(), words_of(*found).begin());
+}
+
 // The best and the second best legal candidate. Legality is asked only of candidates that would
 // be one of them: of a few dozen out of thousands.
 void Selector::State::choose(const Problem& problem, std::span<const double> scores,
@@ -170,7 +198,8 @@ void Selector::State::choose(const Problem& problem, std::span<const double> sco
   double best = std::numeric_limits<double>::infinity();
   double second = best;
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    if (!(scores[i] < second) || !is_legal(scored[i], problem)) {
+    if (!(scores[i] < second) || !is_legal(scored[i], problem) ||
+        is_represented(scored[i], problem)) {
       continue;
     }
     if (scores[i] < best) {
@@ -279,8 +308,9 @@ std::vector<RankedCandidate> Selector::rank(const Problem& problem) const {
   std::vector<double> scores(state_->scored.size());
   state_->pool->score(problem, workspace.bytes().subspan(state_->pool_offset), scores, {});
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    if (state_->is_legal(state_->scored[i], problem)) {
-      out.push_back({.candidate = state_->scored[i], .score = scores[i]});
+    const std::uint32_t candidate = state_->scored[i];
+    if (state_->is_legal(candidate, problem) && !state_->is_represented(candidate, problem)) {
+      out.push_back({.candidate = candidate, .score = scores[i]});
     }
   }
   // Stable: of equal scores the earlier candidate is the better one, as in select().

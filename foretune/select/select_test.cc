@@ -30,7 +30,11 @@ class SelectTest : public testing::Test {
     std::vector<RankedCandidate> out;
     for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
       const Config& config = model.pool[i];
-      if ((*space)->is_legal(config.words.view(), problem.fields(), model.fingerprint.hardware)) {
+      const Config same = (*space)->canonical(config, problem, model.fingerprint.hardware);
+      const bool represented = same != config && std::find(model.pool.begin(), model.pool.end(),
+                                                           same) != model.pool.end();
+      if (!represented &&
+          (*space)->is_legal(config.words.view(), problem.fields(), model.fingerprint.hardware)) {
         feature_row(*table, problem, model.fingerprint.hardware, config, row);
         out.push_back({.candidate = i, .score = predict_reference(model.forests[0], row)});
       }

@@ -26,6 +26,10 @@ void* counted(std::size_t size) {
 
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  allocations.fetch_add(1);
+  return std::malloc(size == 0 ? 1 : size);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
@@ -57,7 +61,9 @@ TEST(CompiledSpace, LegalityAndCanonicalFormsDoNotAllocate) {
         legal += compiled->is_legal(words, problem.fields(), hardware) ? 1 : 0;
         legal += compiled->is_legal_config(words, hardware) ? 1 : 0;
         legal += compiled->is_legal_for_problem(words, problem.fields(), hardware) ? 1 : 0;
-        legal += compiled->canonical(config, problem, hardware) == config ? 1 : 0;
+        const bool canonical = compiled->is_canonical(words, problem.fields(), hardware);
+        EXPECT_EQ(canonical, compiled->canonical(config, problem, hardware) == config);
+        legal += canonical ? 1 : 0;
       }
     }
   }

@@ -8,8 +8,6 @@
 namespace foretune {
 namespace {
 
-constexpr std::size_t kMaxParameters = 64;
-
 template <class Values>
 bool has_repeat(Values values) {
   std::sort(values.begin(), values.end());
@@ -46,8 +44,8 @@ Status check_definition(const SpaceDefinition& definition) {
   if (definition.schema.kind != SchemaKind::kParametric) {
     return fail(ErrorCode::kInvalidArgument, "a parametric space needs a parametric schema");
   }
-  if (parameters.empty() || parameters.size() > kMaxParameters) {
-    return fail(ErrorCode::kInvalidArgument, "a space has 1 to ", kMaxParameters,
+  if (parameters.empty() || parameters.size() > CompiledSpace::kMaxParameters) {
+    return fail(ErrorCode::kInvalidArgument, "a space has 1 to ", CompiledSpace::kMaxParameters,
                 " parameters, not ", parameters.size());
   }
   if (!definition.domains.empty() && definition.domains.size() != parameters.size()) {

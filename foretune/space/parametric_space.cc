@@ -1,6 +1,7 @@
 #include "foretune/space/parametric_space.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "foretune/base/check.h"
@@ -102,42 +103,74 @@ Support CompiledSpace::why_not(const Config& config, const Problem& problem,
   return Support::yes();
 }
 
-void CompiledSpace::apply_canonical(Config::Words& words, std::span<const std::int64_t> fields,
-                                    const Hardware& hardware) const {
-  for (const Canonical& rule : canonical_) {
-    const std::int64_t wanted = rule.expression.evaluate(words.view(), fields, hardware);
-    auto word = static_cast<std::int32_t>(std::clamp<std::int64_t>(wanted, INT32_MIN, INT32_MAX));
-    if (!definition_.domains.empty()) {
-      const std::vector<std::int32_t>& domain = definition_.domains[rule.parameter];
-      const auto next = std::lower_bound(domain.begin(), domain.end(), word);
-      word = next == domain.end() ? domain.back() : *next;
-    }
-    words[rule.parameter] = word;
+std::int32_t CompiledSpace::canonical_word(const Canonical& rule,
+                                           std::span<const std::int32_t> words,
+                                           std::span<const std::int64_t> fields,
+                                           const Hardware& hardware) const {
+  const std::int64_t wanted = rule.expression.evaluate(words, fields, hardware);
+  const auto word =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(wanted, INT32_MIN, INT32_MAX));
+  if (definition_.domains.empty()) {
+    return word;
   }
+  const std::vector<std::int32_t>& domain = definition_.domains[rule.parameter];
+  const auto next = std::lower_bound(domain.begin(), domain.end(), word);
+  return next == domain.end() ? domain.back() : *next;
+}
+
+bool CompiledSpace::apply_canonical(std::span<std::int32_t> words,
+                                    std::span<const std::int64_t> fields,
+                                    const Hardware& hardware) const {
+  std::array<std::int32_t, kMaxParameters> before{};
+  for (int round = 0; round < kMaxRounds; ++round) {
+    std::copy(words.begin(), words.end(), before.begin());
+    for (const Canonical& rule : canonical_) {
+      words[rule.parameter] = canonical_word(rule, words, fields, hardware);
+    }
+    if (std::equal(words.begin(), words.end(), before.begin())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool CompiledSpace::canonicalise(std::span<std::int32_t> words,
+                                 std::span<const std::int64_t> fields,
+                                 const Hardware& hardware) const {
+  // Nearly every config that is asked about is its own representative.
+  if (words.size() != definition_.schema.parameters.size() ||
+      std::all_of(canonical_.begin(), canonical_.end(), [&](const Canonical& rule) {
+        return canonical_word(rule, words, fields, hardware) == words[rule.parameter];
+      })) {
+    return false;
+  }
+  std::array<std::int32_t, kMaxParameters> buffer{};
+  std::copy(words.begin(), words.end(), buffer.begin());
+  const std::span<std::int32_t> result(buffer.data(), words.size());
+  if (!apply_canonical(result, fields, hardware) ||
+      std::equal(words.begin(), words.end(), result.begin()) ||
+      (!is_legal(result, fields, hardware) && is_legal(words, fields, hardware))) {
+    return false;
+  }
+  std::copy(result.begin(), result.end(), words.begin());
+  return true;
 }
 
 Config CompiledSpace::canonical(Config config, const Problem& problem,
                                 const Hardware& hardware) const {
-  if (canonical_.empty() || config.words.size() != definition_.schema.parameters.size()) {
-    return config;
-  }
-  const std::span<const std::int64_t> fields = problem.fields();
-  Config::Words words = config.words;
-  for (int round = 0; round < kMaxRounds; ++round) {
-    const Config::Words before = words;
-    apply_canonical(words, fields, hardware);
-    if (words != before) {
-      continue;
-    }
-    const bool turned_illegal = words != config.words &&
-                                !is_legal(words.view(), fields, hardware) &&
-                                is_legal(config.words.view(), fields, hardware);
-    if (!turned_illegal) {
-      config.words = std::move(words);
-    }
-    return config;
-  }
+  canonicalise({config.words.begin(), config.words.size()}, problem.fields(), hardware);
   return config;
+}
+
+bool CompiledSpace::is_canonical(std::span<const std::int32_t> words,
+                                 std::span<const std::int64_t> fields,
+                                 const Hardware& hardware) const {
+  std::array<std::int32_t, kMaxParameters> buffer{};
+  if (words.size() > buffer.size()) {
+    return true;
+  }
+  std::copy(words.begin(), words.end(), buffer.begin());
+  return !canonicalise({buffer.data(), words.size()}, fields, hardware);
 }
 
 ParametricSpace::ParametricSpace(std::shared_ptr<const CompiledSpace> compiled, Problem problem,
@@ -190,7 +223,7 @@ class SpaceWalk {
       const std::uint64_t next = rank * domain.size() + i;
       if (depth + 1 < config_.words.size()) {
         FORETUNE_TRY_STATUS(descend(depth + 1, next));
-      } else if (compiled_.canonical(config_, problem_, hardware_).words == config_.words) {
+      } else if (compiled_.is_canonical(config_.words.view(), problem_.fields(), hardware_)) {
         out_.push_back(next);
       }
     }

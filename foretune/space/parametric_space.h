@@ -54,6 +54,8 @@ struct SpaceDefinition {
 // A definition with its expressions compiled. The checks that take spans do not allocate.
 class CompiledSpace {
  public:
+  static constexpr std::size_t kMaxParameters = 64;
+
   // Errors: kInvalidArgument with the parameter, rule or name that makes no sense.
   static Result<std::shared_ptr<const CompiledSpace>> create(SpaceDefinition definition);
 
@@ -78,6 +80,12 @@ class CompiledSpace {
   // for which the rules contradict each other. canonical(canonical(c)) == canonical(c).
   [[nodiscard]] Config canonical(Config config, const Problem& problem,
                                  const Hardware& hardware) const;
+  // The same in place; whether the words changed. Whether they would.
+  bool canonicalise(std::span<std::int32_t> words, std::span<const std::int64_t> fields,
+                    const Hardware& hardware) const;
+  [[nodiscard]] bool is_canonical(std::span<const std::int32_t> words,
+                                  std::span<const std::int64_t> fields,
+                                  const Hardware& hardware) const;
 
  private:
   friend class SpaceWalk;
@@ -90,8 +98,14 @@ class CompiledSpace {
     Expression expression;
   };
   CompiledSpace() = default;
-  void apply_canonical(Config::Words& words, std::span<const std::int64_t> fields,
-                       const Hardware& hardware) const;
+  [[nodiscard]] std::int32_t canonical_word(const Canonical& rule,
+                                            std::span<const std::int32_t> words,
+                                            std::span<const std::int64_t> fields,
+                                            const Hardware& hardware) const;
+  // Until nothing changes; false when the rules go round in circles.
+  [[nodiscard]] bool apply_canonical(std::span<std::int32_t> words,
+                                     std::span<const std::int64_t> fields,
+                                     const Hardware& hardware) const;
 
   SpaceDefinition definition_;
   std::uint64_t schema_id_ = 0;

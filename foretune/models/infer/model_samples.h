@@ -40,6 +40,8 @@ inline SpaceDefinition sample_space() {
   definition.constraints = {{"block_m * block_n <= 32768", "the tile is too large"},
                             {"block_m < 4 * max(m, 16)", "the tile is too tall"},
                             {"block_n < 4 * max(n, 16)", "the tile is too wide"}};
+  // With few rows of tiles there is nothing to group.
+  definition.canonical = {{"group_m", "select(m <= 2 * block_m, 4, group_m)"}};
   return definition;
 }
 
