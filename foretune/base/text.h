@@ -54,6 +54,8 @@ template <class... Parts>
 // Words between runs of blanks.
 [[nodiscard]] std::vector<std::string_view> split_words(std::string_view text);
 [[nodiscard]] std::string_view trim(std::string_view text);
+// ASCII letters only, whatever the locale.
+[[nodiscard]] std::string to_lower(std::string_view text);
 [[nodiscard]] std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 // `text` between single quotes for a message: cut after `limit` bytes, and without control

@@ -1,6 +1,5 @@
 // Lists of shapes without timings: torch-diode's operation_shapeset.json, tables, problems as text.
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -75,10 +74,7 @@ Result<std::vector<Problem>> shapes_of_document(const Json& document, ImportRepo
 enum class ShapeColumn : std::uint8_t { kM, kN, kK, kBatch, kOperation, kDtype, kTransposed };
 
 std::optional<ShapeColumn> shape_column(std::string_view name) {
-  std::string lower;
-  for (const char c : trim(name)) {
-    lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  const std::string lower = to_lower(trim(name));
   static constexpr std::pair<std::string_view, ShapeColumn> kNames[] = {
       {"m", ShapeColumn::kM},
       {"n", ShapeColumn::kN},

@@ -27,11 +27,15 @@ Support recorded_available(const FamilyOptions& options) {
 }
 
 Result<std::unique_ptr<Family>> load_recorded(const FamilyOptions& options) {
-  if (!options.parameters.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "recorded has no option '",
-                options.parameters[0].first, "'");
+  std::string device;
+  for (const auto& [key, value] : options.parameters) {
+    if (key != "device") {
+      return fail(ErrorCode::kInvalidArgument, "recorded has no option '", key,
+                  "'; it has: device");
+    }
+    device = value;
   }
-  FORETUNE_TRY(RecordedTable table, load_recorded_table(options.data_path));
+  FORETUNE_TRY(RecordedTable table, load_recorded_table(options.data_path, device));
   return make_recorded(std::move(table));
 }
 

@@ -4,7 +4,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "foretune/dataset/exchange.h"
 #include "foretune/families/recorded/triton_space.h"
 #include "foretune/features/feature_table.h"
 
@@ -37,26 +36,44 @@ std::string feature_table_for(ProblemType type, const ConfigSchema& schema) {
   return {};
 }
 
-Result<Dataset> read_csv(const std::filesystem::path& path) {
-  DatasetHeader header;
-  header.family = "recorded";
-  header.config_schema = triton_gemm_schema();
-  header.fingerprint = h200_fingerprint();
-  Result<Dataset> triton = import_csv(path, header);
-  if (triton && triton->size() > 0) {
-    return triton;
-  }
-  header.config_schema = ConfigSchema{};
-  header.fingerprint = Fingerprint{};
-  header.fingerprint.device = concat("unknown device of ", path.filename().string());
-  return import_csv(path, header);
-}
-
 std::uint64_t pair_id(const Dataset::Row& row) {
   return (std::uint64_t{row.problem} << 32U) | row.config;
 }
 
 }  // namespace
+
+Result<Dataset> import_csv_file(const std::filesystem::path& path, const CsvFacts& facts,
+                                ImportReport* report) {
+  DatasetHeader header;
+  header.family = facts.family;
+  header.role = facts.role;
+  header.config_schema = triton_gemm_schema();
+  header.space_text = triton_gemm_space().text();
+  header.fingerprint = h200_fingerprint();
+  if (!facts.device.empty()) {
+    FORETUNE_TRY(header.fingerprint, known_device(facts.device));
+  }
+  ImportReport own;
+  Result<Dataset> triton = import_csv(path, header, &own);
+  if (triton && triton->size() > 0) {
+    if (facts.device.empty()) {
+      own.notes.emplace_back(
+          "the file names no device: the times are taken as those of an NVIDIA H200",
+          own.rows_kept);
+    }
+    if (report != nullptr) {
+      *report = std::move(own);
+    }
+    return triton;
+  }
+  header.config_schema = ConfigSchema{};
+  header.space_text.clear();
+  if (facts.device.empty()) {
+    header.fingerprint = Fingerprint{};
+    header.fingerprint.device = concat("unknown device of ", path.filename().string());
+  }
+  return import_csv(path, header, report);
+}
 
 Result<RecordedTable> recorded_table(const Dataset& dataset) {
   const DatasetHeader& header = dataset.header();
@@ -96,10 +113,12 @@ Result<RecordedTable> recorded_table(const Dataset& dataset) {
   return table;
 }
 
-Result<RecordedTable> load_recorded_table(const std::filesystem::path& path) {
+Result<RecordedTable> load_recorded_table(const std::filesystem::path& path,
+                                          const std::string& device) {
   FORETUNE_TRY(const ExchangeFormat format, detect_format(path));
-  FORETUNE_TRY(const Dataset dataset,
-               format == ExchangeFormat::kCsv ? read_csv(path) : import_dataset(path, format));
+  FORETUNE_TRY(const Dataset dataset, format == ExchangeFormat::kCsv
+                                          ? import_csv_file(path, {.device = device})
+                                          : import_dataset(path, format));
   FORETUNE_TRY(RecordedTable table, recorded_table(dataset));
   table.source = path.filename().string();
   return table;

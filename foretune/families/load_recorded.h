@@ -3,17 +3,31 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
+#include "foretune/dataset/exchange.h"
 #include "foretune/families/recorded/recorded.h"
 
 namespace foretune {
 
-// Any format that import_dataset knows. A CSV file with the columns of the recorded Triton configs
-// gets their schema, space and the fingerprint of the GPU they were measured on; the parameters of
-// any other are its columns.
-Result<RecordedTable> load_recorded_table(const std::filesystem::path& path);
+// What a CSV file does not say of itself.
+struct CsvFacts {
+  std::string family = "recorded";
+  DatasetRole role = DatasetRole::kTraining;
+  // Where the times were measured, for known_device(); "" when that is not known, which the device
+  // of the fingerprint then says.
+  std::string device;
+};
+// Columns of Triton GEMM configs make it a data set of that schema with the space of the recorded
+// family; those on an H200 when no device is given, which the report notes. The parameters of any
+// other file are its columns.
+Result<Dataset> import_csv_file(const std::filesystem::path& path, const CsvFacts& facts,
+                                ImportReport* report = nullptr);
+// Any format that import_dataset knows, CSV as above. `device` as in CsvFacts.
+Result<RecordedTable> load_recorded_table(const std::filesystem::path& path,
+                                          const std::string& device = "");
 // The same from memory: rows that were re-measured interleaved replace ordinary ones.
 Result<RecordedTable> recorded_table(const Dataset& dataset);
 

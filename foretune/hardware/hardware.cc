@@ -115,6 +115,15 @@ Result<Fingerprint> Fingerprint::parse(std::string_view text) {
   return fingerprint;
 }
 
+Result<Fingerprint> known_device(std::string_view name) {
+  const std::string wanted = to_lower(name);
+  if (wanted == "h200" || wanted == "nvidia h200") {
+    return h200_fingerprint();
+  }
+  return fail(ErrorCode::kNotFound, "nothing is known of the device ", quoted(name, 40),
+              "; built in is: h200");
+}
+
 Fingerprint h200_fingerprint() {
   // NVIDIA H200 SXM data sheet and the CUDA programming guide's table for compute capability 9.0.
   Fingerprint fingerprint;

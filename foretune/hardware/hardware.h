@@ -81,7 +81,10 @@ struct Fingerprint {
   bool operator==(const Fingerprint&) const = default;
 };
 
-// Facts of the H200 whose measurements come with the recorded family (public specifications).
+// An NVIDIA H200, from its public specifications.
 Fingerprint h200_fingerprint();
+// A device whose facts are built in, by its name in any case, with or without its maker: "h200".
+// Errors: kNotFound with the names there are.
+Result<Fingerprint> known_device(std::string_view name);
 
 }  // namespace foretune

@@ -62,6 +62,8 @@ Result<SampledProblems> sample(std::size_t count, const GemmSampling& sampling, 
     const Problem problem = gemm.to_problem();
     if (!within(gemm, sampling.limits)) {
       ++out.skipped_by_limit;
+    } else if (sampling.excluded_groups.contains(problem.group())) {
+      ++out.skipped_by_group;
     } else if (!seen.insert(problem).second) {
       ++out.skipped_as_repeat;
     } else {
@@ -72,7 +74,8 @@ Result<SampledProblems> sample(std::size_t count, const GemmSampling& sampling, 
     if (++misses >= kPatience) {
       return fail(ErrorCode::kInvalidArgument, "after ", out.problems.size(), " of ", count,
                   " problems, ", kPatience,
-                  " draws in a row were over the limits or repeats; widen the sizes or the limits");
+                  " draws in a row were over the limits, excluded or repeats; widen the sizes or "
+                  "the limits");
     }
   }
   return out;
@@ -171,6 +174,8 @@ SampledProblems sample_shape_set(const std::vector<Problem>& shapes, std::size_t
     }
     if (!within(*gemm, sampling.limits)) {
       ++out.skipped_by_limit;
+    } else if (sampling.excluded_groups.contains(shape.group())) {
+      ++out.skipped_by_group;
     } else if (!seen.insert(shape).second) {
       ++out.skipped_as_repeat;
     } else {

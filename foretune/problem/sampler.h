@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -49,12 +50,14 @@ struct GemmSampling {
   std::vector<DataType> dtypes{DataType::kF32};
   std::vector<GemmLayout> layouts{GemmLayout::kRrr};
   ProblemLimits limits;
+  std::unordered_set<std::uint64_t> excluded_groups;  // Problem::group(): those of another data set
 };
 
 struct SampledProblems {
   std::vector<Problem> problems;       // distinct, in draw order
   std::int64_t skipped_by_limit = 0;   // draws that were over max_flops or max_bytes
   std::int64_t skipped_as_repeat = 0;  // draws that were already in the list
+  std::int64_t skipped_by_group = 0;   // draws of an excluded group
 };
 
 // Draws until `count` problems lie within the limits. Sizes are rounded to a multiple of 8 (at
@@ -65,7 +68,8 @@ Result<SampledProblems> sample_log_normal(std::size_t count, const LogNormalSize
                                           const GemmSampling& sampling, Rng& rng);
 Result<SampledProblems> sample_uniform(std::size_t count, const UniformSizes& sizes,
                                        const GemmSampling& sampling, Rng& rng);
-// Keeps the given problems that use one of the operations and lie within the limits; at most
+// Keeps the given problems that use one of the operations, lie within the limits and are of no
+// excluded group; at most
 // `count` of them, chosen at random but kept in order (0 keeps all).
 SampledProblems sample_shape_set(const std::vector<Problem>& shapes, std::size_t count,
                                  const GemmSampling& sampling, Rng& rng);

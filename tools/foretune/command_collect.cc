@@ -82,9 +82,12 @@ struct ValidationArguments : CollectArguments {
 };
 
 // Removes problems whose group the training data holds; returns how many.
-Result<std::size_t> leave_out_training(const std::string& path, std::vector<Problem>& problems) {
-  FORETUNE_TRY(const std::vector<std::filesystem::path> files, find_datasets(path));
+Result<std::unordered_set<std::uint64_t>> training_groups(const std::string& path) {
   std::unordered_set<std::uint64_t> groups;
+  if (path.empty()) {
+    return groups;
+  }
+  FORETUNE_TRY(const std::vector<std::filesystem::path> files, find_datasets(path));
   for (const std::filesystem::path& file : files) {
     FORETUNE_TRY(const Dataset dataset, read_dataset(file));
     if (dataset.header().role == DatasetRole::kValidation) {
@@ -94,9 +97,7 @@ Result<std::size_t> leave_out_training(const std::string& path, std::vector<Prob
       groups.insert(problem.group());
     }
   }
-  const std::size_t before = problems.size();
-  std::erase_if(problems, [&](const Problem& problem) { return groups.contains(problem.group()); });
-  return before - problems.size();
+  return groups;
 }
 
 Result<std::unique_ptr<Selector>> open_selector(const std::string& path, const FamilyInfo& info) {
@@ -199,18 +200,19 @@ Result<Prepared> prepare_collection(const CollectArguments& arguments,
     known = header.fingerprint;
   }
   FORETUNE_TRY(prepared.live, open_family(arguments.family, exists ? &known : nullptr));
+  FORETUNE_TRY(std::unordered_set<std::uint64_t> excluded,
+               training_groups(arguments.training_data));
   FORETUNE_TRY(SampledProblems sampled,
-               make_problems(arguments.problems, *prepared.live.family, seed));
+               make_problems(arguments.problems, *prepared.live.family, seed, std::move(excluded)));
   if (sampled.skipped_by_limit > 0) {
     remark(
         concat(sampled.skipped_by_limit, " drawn problems were over --max-flops or --max-bytes"));
   }
-  prepared.problems = std::move(sampled.problems);
   if (!arguments.training_data.empty()) {
-    FORETUNE_TRY(const std::size_t left_out,
-                 leave_out_training(arguments.training_data, prepared.problems));
-    remark(concat(left_out, " problems left out because the training data holds them"));
+    remark(concat(sampled.skipped_by_group,
+                  " drawn problems left out because the training data holds them"));
   }
+  prepared.problems = std::move(sampled.problems);
   FORETUNE_TRY(prepared.options.search_space, parse_search_space(arguments.search_space));
   if (validation && arguments.search_space == "DEFAULT") {
     prepared.options.search_space.sample_size = 256;
@@ -267,8 +269,10 @@ Result<int> collect_into(const CollectArguments& arguments, const Invocation& in
   if (arguments.dry_run) {
     return dry_run(prepared, header);
   }
-  for (const std::string& warning : load_warnings()) {
-    warn(warning);
+  if (!prepared.live.family->info().simulated) {
+    for (const std::string& warning : load_warnings()) {
+      warn(warning);
+    }
   }
   if (prepared.paths.journal.has_parent_path()) {
     std::error_code ignored;

@@ -6,7 +6,7 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
-#include "foretune/families/families.h"
+#include "foretune/families/load_recorded.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
@@ -21,6 +21,7 @@ struct ConvertArguments {
   std::string to;
   std::string family = "recorded";
   std::string role = "training";
+  std::string device;
   bool overwrite = false;
   void visit(OptionList& list) {
     list.add_positional("input", input, "file to read").require();
@@ -30,6 +31,7 @@ struct ConvertArguments {
     list.add("family", family, "NAME", "family name for formats that have none");
     list.add("role", role, "ROLE", "role for formats that have none")
         .choose({"training", "validation"});
+    list.add("device", device, "NAME", "where a CSV file without a device was measured: h200");
     list.add_switch("overwrite", overwrite, "replace an existing output");
   }
 };
@@ -39,6 +41,9 @@ void print_report(const ImportReport& report) {
                " kept\n"));
   for (const auto& [reason, count] : report.dropped) {
     print(concat("  dropped ", count_text(count), ": ", reason, "\n"));
+  }
+  for (const auto& [note, count] : report.notes) {
+    print(concat("  kept ", count_text(count), ": ", note, "\n"));
   }
 }
 
@@ -69,10 +74,12 @@ Result<Dataset> read_input(const ConvertArguments& arguments, ImportReport& repo
   if (format != ExchangeFormat::kCsv) {
     return import_dataset(arguments.input, format, &report);
   }
-  DatasetHeader header;
-  header.family = arguments.family;
-  header.role = arguments.role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining;
-  return import_csv(arguments.input, header, &report);
+  return import_csv_file(
+      arguments.input,
+      {.family = arguments.family,
+       .role = arguments.role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining,
+       .device = arguments.device},
+      &report);
 }
 
 Status write_output(const Dataset& dataset, const std::string& path, ExchangeFormat format) {

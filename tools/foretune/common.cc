@@ -1,6 +1,8 @@
 #include "tools/foretune/common.h"
 
 #include <algorithm>
+#include <span>
+#include <unordered_set>
 #include <utility>
 
 #include "foretune/base/text.h"
@@ -102,7 +104,8 @@ Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Pr
 
 void ProblemArguments::visit(OptionList& list) {
   list.section("Problems");
-  list.add("num-shapes", num_shapes, "N", "problems to draw; with --shapeset 0 takes all")
+  list.add("num-shapes", num_shapes, "N",
+           "problems to draw; 0 takes all of a shape set or a recorded family")
       .at_least(0);
   list.add_switch("log-normal", log_normal, "draw sizes log-normally, as workloads have them");
   LogNormalSizes& sizes = log_normal_sizes;
@@ -167,7 +170,8 @@ Result<std::vector<Problem>> shapes_with_types(const std::vector<Problem>& shape
 }  // namespace
 
 Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
-                                      std::uint64_t seed) {
+                                      std::uint64_t seed,
+                                      std::unordered_set<std::uint64_t> excluded_groups) {
   const int modes =
       int{arguments.log_normal} + int{arguments.random} + int{!arguments.shapeset.empty()};
   if (modes > 1) {
@@ -177,8 +181,21 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
     return fail(ErrorCode::kUnsupported, "no sampler for the problems of ", family.info().name);
   }
   FORETUNE_TRY(GemmSampling sampling, sampling_of(arguments));
+  sampling.excluded_groups = std::move(excluded_groups);
   Rng rng = Rng(seed).split(hash64("problems"));
   const auto count = static_cast<std::size_t>(arguments.num_shapes);
+  const std::span<const Problem> known = known_problems(family);
+  if (!known.empty() && (arguments.log_normal || arguments.random)) {
+    return fail(ErrorCode::kInvalidArgument, family.info().name, " knows ", known.size(),
+                " problems and cannot draw others; without --log-normal and --random it takes "
+                "those");
+  }
+  if (!known.empty() && arguments.shapeset.empty()) {
+    if (arguments.operations.empty()) {
+      sampling.operations = {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm};
+    }
+    return sample_shape_set({known.begin(), known.end()}, count, sampling, rng);
+  }
   if (!arguments.shapeset.empty()) {
     FORETUNE_TRY(std::vector<Problem> shapes, read_shape_set(arguments.shapeset));
     if (family.info().name != "recorded") {

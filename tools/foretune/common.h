@@ -67,8 +67,11 @@ struct ProblemArguments {
   std::optional<double> max_bytes;
   void visit(OptionList& list);
 };
+// `excluded_groups`: Problem::group() of problems that must not be drawn. Of a family that knows
+// its problems, those are drawn.
 Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
-                                      std::uint64_t seed);
+                                      std::uint64_t seed,
+                                      std::unordered_set<std::uint64_t> excluded_groups = {});
 
 // Where a data set is kept, and where its export goes: `--output x.msgpack` keeps x.ftd and writes
 // x.msgpack beside it.
