@@ -2,6 +2,7 @@
 // Thread safety: free functions; the measuring ones keep the cores busy for a while.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -45,11 +46,36 @@ CpuPeaks measure_cpu_peaks(double seconds = 0.5);
 // Facts and peaks together, as stored in data sets.
 Fingerprint cpu_fingerprint(const CpuFacts& facts, const CpuPeaks& peaks);
 
-// 1-minute load average, current frequency of core 0 in MHz; 0 when the system does not say.
 struct CpuLoad {
-  double load_average = 0;
-  double frequency_mhz = 0;
+  double load_average = 0;   // of the last minute, this process included; 0 when not known
+  double frequency_mhz = 0;  // now: what the system reports, else by a probe of 50 us
+  // Cores that other processes kept busy, or the hypervisor gave to other machines, since the last
+  // reading of the meter; negative when the system does not say.
+  double other_cores = -1;
+  // Enough to disturb times: a quarter of a core, or on large machines one core in twenty.
+  [[nodiscard]] bool is_disturbed(double cores) const {
+    return other_cores > std::max(0.25, 0.05 * cores);
+  }
 };
-CpuLoad read_cpu_load();
+
+// What runs beside this process. Resolution: 10 ms of processor time, so readings should be tenths
+// of a second apart. Thread safety: none.
+class CpuLoadMeter {
+ public:
+  CpuLoadMeter();
+  CpuLoad read();
+
+ private:
+  struct Times {
+    double wall_s = 0;
+    double busy_s = -1;  // of all cores, with what was withheld; negative: unknown
+    double own_s = 0;
+  };
+  static Times now();
+  Times last_;
+};
+
+// Of the core this runs on, from a chain of dependent additions of about 50 us.
+double measure_clock_mhz();
 
 }  // namespace foretune

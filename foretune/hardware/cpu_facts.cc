@@ -1,11 +1,13 @@
 // Facts from CPUID and the system's files.
 #include <sched.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "foretune/base/file.h"
@@ -266,23 +268,45 @@ Fingerprint cpu_fingerprint(const CpuFacts& facts, const CpuPeaks& peaks) {
   return fingerprint;
 }
 
-CpuLoad read_cpu_load() {
+CpuLoadMeter::Times CpuLoadMeter::now() {
+  Times times;
+  timespec clock{};
+  ::clock_gettime(CLOCK_MONOTONIC, &clock);
+  times.wall_s = static_cast<double>(clock.tv_sec) + static_cast<double>(clock.tv_nsec) * 1e-9;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &clock);
+  times.own_s = static_cast<double>(clock.tv_sec) + static_cast<double>(clock.tv_nsec) * 1e-9;
+  // "cpu" user nice system idle iowait irq softirq steal ..., in ticks; guests are within user.
+  const std::string line = first_line("/proc/stat");
+  const std::vector<std::string_view> words = split_words(line);
+  const long ticks = ::sysconf(_SC_CLK_TCK);
+  if (words.size() < 9 || words[0] != "cpu" || ticks <= 0) {
+    return times;
+  }
+  double sum = 0;
+  for (const std::size_t word : {1U, 2U, 3U, 6U, 7U, 8U}) {
+    sum += parse_double(words[word]).value_or(0);
+  }
+  times.busy_s = sum / static_cast<double>(ticks);
+  return times;
+}
+
+CpuLoadMeter::CpuLoadMeter() : last_(now()) {}
+
+CpuLoad CpuLoadMeter::read() {
   CpuLoad load;
+  const Times times = now();
+  const double elapsed_s = times.wall_s - last_.wall_s;
+  if (times.busy_s >= 0 && last_.busy_s >= 0 && elapsed_s > 0) {
+    const double others_s = (times.busy_s - last_.busy_s) - (times.own_s - last_.own_s);
+    load.other_cores = std::max(0.0, others_s / elapsed_s);
+  }
+  last_ = times;
   const std::string averages = first_line("/proc/loadavg");
   load.load_average = parse_double(split(averages, ' ').front()).value_or(0);
+  // Virtual machines report a nominal frequency elsewhere, so only this source is believed.
   const std::string khz = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
-  if (const auto value = parse_double(khz)) {
-    load.frequency_mhz = *value / 1e3;
-    return load;
-  }
-  if (const auto text = read_text_file("/proc/cpuinfo")) {
-    for (const std::string_view line : split(*text, '\n')) {
-      if (line.rfind("cpu MHz", 0) == 0 && line.find(':') != std::string_view::npos) {
-        load.frequency_mhz = parse_double(trim(line.substr(line.find(':') + 1))).value_or(0);
-        break;
-      }
-    }
-  }
+  const std::optional<double> reported = parse_double(khz);
+  load.frequency_mhz = reported ? *reported / 1e3 : measure_clock_mhz();
   return load;
 }
 

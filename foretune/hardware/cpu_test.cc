@@ -1,8 +1,11 @@
 #include "foretune/hardware/cpu.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <initializer_list>
 #include <set>
 #include <string>
@@ -149,11 +152,31 @@ TEST(CpuPeaks, ArePlausibleAndInProportion) {
   EXPECT_LT(per_cycle, 4.5);
 }
 
-TEST(CpuLoad, IsRead) {
-  const CpuLoad load = read_cpu_load();
-  EXPECT_GE(load.load_average, 0);
-  EXPECT_GE(load.frequency_mhz, 0);
-  EXPECT_LT(load.frequency_mhz, 10000);
+TEST(CpuLoadMeter, TellsOthersFromThisProcess) {
+  CpuLoadMeter meter;
+  const auto until = [](double seconds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  until(0.3);
+  const CpuLoad alone = meter.read();
+  EXPECT_GE(alone.load_average, 0);
+  EXPECT_GT(alone.frequency_mhz, 100);
+  EXPECT_LT(alone.frequency_mhz, 10000);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    until(0.4);
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const CpuLoad beside = meter.read();
+  // The child had a core, or what was left of it; own work is never counted as that of others.
+  EXPECT_GT(beside.other_cores, 0.2);
+  EXPECT_TRUE((CpuLoad{.other_cores = 0.3}).is_disturbed(2));
+  EXPECT_FALSE((CpuLoad{.other_cores = 0.2}).is_disturbed(2));
+  EXPECT_FALSE((CpuLoad{.other_cores = 2}).is_disturbed(64));
 }
 
 }  // namespace

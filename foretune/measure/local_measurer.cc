@@ -19,8 +19,6 @@ namespace {
 constexpr std::size_t kMaxArtifacts = 1024;
 // How often the system is asked for load and clock: asking takes longer than a short kernel.
 constexpr std::int64_t kConditionsPeriodNs = 1'000'000'000;
-// Own threads may keep their cores busy; half a thread more is somebody else.
-constexpr double kForeignLoad = 0.5;
 constexpr double kThrottledShare = 0.9;
 constexpr std::string_view kRecordedBound = "recorded as a lower bound";
 
@@ -45,7 +43,7 @@ class LocalMeasurer final : public Measurer {
       };
     }
     if (!hooks_.read_load) {
-      hooks_.read_load = [] { return read_cpu_load(); };
+      hooks_.read_load = [meter = CpuLoadMeter()]() mutable { return meter.read(); };
     }
   }
 
@@ -137,7 +135,7 @@ std::uint8_t LocalMeasurer::conditions() {
   conditions_read_ns_ = now_ns;
   const CpuLoad load = hooks_.read_load();
   conditions_ = 0;
-  if (load.load_average > std::max(1, context_.threads) + kForeignLoad) {
+  if (load.is_disturbed(family_->info().fingerprint.hardware.get(HardwareValue::kCores))) {
     conditions_ |= kFlagLoaded;
   }
   const double usual_mhz = family_->info().fingerprint.hardware.get(HardwareValue::kClockMhz);

@@ -304,12 +304,13 @@ TEST_F(LocalMeasurerTest, VerifyingCanBeLeftOut) {
 
 TEST_F(LocalMeasurerTest, LoadAndClockAreFlagged) {
   make();
-  load = {.load_average = 1.2, .frequency_mhz = 2900};
+  // The average counts this process too and says nothing.
+  load = {.load_average = 5, .frequency_mhz = 2900, .other_cores = 0.1};
   EXPECT_EQ(measure(1).flags, 0);
-  load = {.load_average = 1.8, .frequency_mhz = 2900};
+  load = {.load_average = 0, .frequency_mhz = 2900, .other_cores = 0.4};
   script.now_ns += 2'000'000'000;
   EXPECT_EQ(measure(1).flags, kFlagLoaded);
-  load = {.load_average = 0, .frequency_mhz = 2000};
+  load = {.load_average = 0, .frequency_mhz = 2000, .other_cores = 0};
   script.now_ns += 2'000'000'000;
   EXPECT_EQ(measure(1).flags, kFlagThrottled);
   // Asking costs more than a short kernel, so it is done once a second.

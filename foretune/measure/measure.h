@@ -57,7 +57,7 @@ class Measurer {
 // What a local measurer takes from its surroundings. Empty members mean the system's own.
 struct MeasureHooks {
   std::function<std::int64_t()> now_ns;  // monotonic; empty: std::chrono::steady_clock
-  std::function<CpuLoad()> read_load;    // empty: read_cpu_load()
+  std::function<CpuLoad()> read_load;    // empty: a CpuLoadMeter's
   // Before each stage of the config at position `config` (0 unless comparing).
   std::function<void(std::size_t config, Stage stage)> on_stage;
   // Inputs of a new problem exist: from here on the time belongs to the config.

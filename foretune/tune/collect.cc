@@ -78,7 +78,7 @@ class Collection {
   // False when the collection is to end here; says why in the result.
   bool may_go_on();
   Status collect_problem(const Problem& problem, const std::vector<Config>& configs);
-  Status confirm(const Problem& problem);
+  Status confirm(const Problem& problem, const Config* pick);
   Status record(Measurement measurement, bool reference);
   void plan(std::size_t selected, std::size_t problems_left);
   void report();
@@ -174,8 +174,9 @@ Status Collection::record(Measurement measurement, bool reference) {
   return {};
 }
 
-// The best of a problem once more, interleaved.
-Status Collection::confirm(const Problem& problem) {
+// The best of a problem once more, interleaved, and beside them the pick of a model: how close it
+// comes is what will be asked.
+Status Collection::confirm(const Problem& problem, const Config* pick) {
   std::sort(known_.begin(), known_.end(), [](const Known& a, const Known& b) {
     return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.config < b.config;
   });
@@ -183,7 +184,10 @@ Status Collection::confirm(const Problem& problem) {
       std::min(known_.size(), static_cast<std::size_t>(std::max(0, options_.confirm_top)));
   std::vector<Config> best;
   std::vector<bool> done;
-  for (std::size_t i = 0; i < top; ++i) {
+  for (std::size_t i = 0; i < known_.size(); ++i) {
+    if (i >= top && (pick == nullptr || known_[i].config != *pick)) {
+      continue;
+    }
     best.push_back(known_[i].config);
     done.push_back(journal_.contains(problem, best.back(), reference_context_));
   }
@@ -230,7 +234,11 @@ Status Collection::collect_problem(const Problem& problem, const std::vector<Con
         measurer_.measure({.problem = problem, .config = config, .incumbent_ns = progress.best_ns});
     FORETUNE_TRY_STATUS(record(std::move(measurement), false));
   }
-  return options_.confirm_top > 0 ? confirm(problem) : Status();
+  if (options_.confirm_top == 0) {
+    return {};
+  }
+  // What options.first wants comes first.
+  return confirm(problem, options_.first && !configs.empty() ? &configs.front() : nullptr);
 }
 
 Result<CollectResult> Collection::run(std::span<const Problem> problems) {

@@ -51,7 +51,8 @@ struct CollectOptions {
   // best, or a known good default, which also sets the incumbent for early stopping. May be empty.
   std::function<std::vector<Config>(const Problem&)> first;
   // Validation sets: re-measure the best `confirm_top` of each problem interleaved,
-  // `confirm_rounds` rounds, so that the oracle is not the luckiest of many noisy times. 0: off.
+  // `confirm_rounds` rounds, so that the oracle is not the luckiest of many noisy times; beside
+  // them the first of `first`, unless it was slow enough to be stopped early. 0: off.
   // The rows carry kFlagReference and a context whose fidelity is kReferenceFidelity.
   int confirm_top = 0;
   int confirm_rounds = 10;

@@ -72,7 +72,7 @@ void print_cpu(const CpuFacts& facts) {
 
 void print_conditions() {
   print("Conditions\n");
-  const CpuLoad load = read_cpu_load();
+  const CpuLoad load = CpuLoadMeter().read();
   print(row("load average", fixed(load.load_average, 2)));
   print(row("frequency now",
             load.frequency_mhz > 0 ? concat(fixed(load.frequency_mhz, 0), " MHz") : "unknown"));
@@ -136,7 +136,7 @@ int run_doctor(const DoctorArguments& arguments, const Invocation& invocation) {
                                     {"bandwidth_gbs", peaks.bandwidth_gbs},
                                     {"bandwidth_all_gbs", peaks.bandwidth_all_gbs},
                                     {"clock_mhz", peaks.clock_mhz},
-                                    {"load_average", read_cpu_load().load_average}},
+                                    {"load_average", CpuLoadMeter().read().load_average}},
                         .machine = machine_facts(options.fingerprint),
                         .command = invocation.command_line};
   const Status written = figures.write(arguments.json);

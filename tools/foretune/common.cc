@@ -1,7 +1,9 @@
 #include "tools/foretune/common.h"
 
 #include <algorithm>
+#include <chrono>
 #include <span>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -251,11 +253,13 @@ std::vector<std::pair<std::string, std::string>> machine_facts(const Fingerprint
 std::vector<std::string> load_warnings() {
   std::vector<std::string> warnings;
   const CpuFacts facts = read_cpu_facts();
-  const CpuLoad load = read_cpu_load();
-  if (load.load_average > 0.5 * facts.cores) {
-    warnings.push_back(
-        concat("the load average is ", fixed(load.load_average, 2), " on ", facts.cores,
-               " cores: other work disturbs the times; rows are marked while it lasts"));
+  CpuLoadMeter meter;
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const CpuLoad load = meter.read();
+  if (load.is_disturbed(facts.cores)) {
+    warnings.push_back(concat("other work keeps ", fixed(load.other_cores, 1), " of ", facts.cores,
+                              " cores busy and disturbs the times; rows are marked while it "
+                              "lasts"));
   }
   return warnings;
 }

@@ -1,0 +1,246 @@
+// All tables: their form, and that the three ways of computing a feature agree. Some values by
+// hand.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "foretune/base/rng.h"
+#include "foretune/features/feature_table.h"
+#include "foretune/problem/gemm.h"
+
+namespace foretune {
+namespace {
+
+ConfigSchema schema_of(const std::vector<std::string>& names) {
+  ConfigSchema schema;
+  schema.name = "test";
+  for (const std::string& name : names) {
+    schema.parameters.push_back({.name = name, .labels = {}});
+  }
+  return schema;
+}
+
+struct Sampled {
+  std::string table;
+  ConfigSchema schema;
+  std::vector<std::vector<std::int32_t>> domains;
+};
+
+std::vector<Sampled> sampled_tables() {
+  return {{"gemm-cpu",
+           schema_of({"isa", "mr", "nr", "pack_a", "pack_b", "mc", "nc", "kc", "order", "threads",
+                      "split"}),
+           {{2},
+            {1, 4, 14},
+            {16, 32, 64},
+            {0, 1},
+            {0, 1},
+            {48, 192, 1024},
+            {64, 512, 8192},
+            {64, 256, 4096},
+            {0, 1},
+            {1, 2, 4},
+            {0, 1, 2}}},
+          {"gemm-triton",
+           schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
+           {{16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}}};
+}
+
+Config random_config(const Sampled& sampled, Rng& rng) {
+  Config config{.schema = sampled.schema.id(), .words = {}};
+  for (const auto& domain : sampled.domains) {
+    config.words.push_back(domain[rng.below(domain.size())]);
+  }
+  return config;
+}
+
+Problem random_problem(Rng& rng) {
+  const auto size = [&] {
+    return std::max<std::int64_t>(1, std::llround(std::exp(12 * rng.uniform())));
+  };
+  GemmSizes sizes{.m = size(), .n = size(), .k = size()};
+  if (rng.below(3) == 0) {
+    sizes.operation = GemmOperation::kBmm;
+    sizes.batch = rng.between(1, 64);
+  }
+  return GemmProblem::create(sizes).value().to_problem();
+}
+
+Hardware some_cpu() {
+  Hardware hardware;
+  hardware.set(HardwareValue::kCores, 2);
+  hardware.set(HardwareValue::kVectorBytes, 64);
+  hardware.set(HardwareValue::kL1Bytes, 48 * 1024);
+  hardware.set(HardwareValue::kL2Bytes, 2 * 1024 * 1024);
+  return hardware;
+}
+
+// By column name.
+std::map<std::string, double> named_row(const FeatureTable& table, const Problem& problem,
+                                        const Hardware& hardware, const Config& config) {
+  std::vector<double> row(table.columns().size());
+  feature_row(table, problem, hardware, config, row);
+  std::map<std::string, double> out;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    out.emplace(table.columns()[i].name, row[i]);
+  }
+  return out;
+}
+
+TEST(FeatureTables, ColumnsAreDistinctDescribedAndInOrder) {
+  ASSERT_GE(feature_tables().size(), 3U);
+  std::set<std::uint64_t> ids;
+  for (const FeatureTable* table : feature_tables()) {
+    SCOPED_TRACE(std::string(table->name()));
+    std::set<std::string_view> names;
+    FeatureKind last = FeatureKind::kProblem;
+    for (const FeatureInfo& info : table->columns()) {
+      EXPECT_TRUE(names.insert(info.name).second) << info.name;
+      EXPECT_FALSE(info.description.empty()) << info.name;
+      EXPECT_GE(info.kind, last) << info.name;
+      last = info.kind;
+    }
+    EXPECT_EQ(feature_count(*table, FeatureKind::kProblem) +
+                  feature_count(*table, FeatureKind::kConfig) +
+                  feature_count(*table, FeatureKind::kInteraction),
+              table->columns().size());
+    EXPECT_TRUE(ids.insert(feature_table_id(*table)).second);
+    EXPECT_EQ(find_feature_table(table->name()).value(), table);
+  }
+  const auto unknown = find_feature_table("gemm-tritn");
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_NE(unknown.error().message.find("gemm-triton"), std::string::npos);
+}
+
+TEST(FeatureTables, RefuseConfigsOfOtherParameters) {
+  for (const Sampled& sampled : sampled_tables()) {
+    const FeatureTable& table = **find_feature_table(sampled.table);
+    EXPECT_TRUE(table.supports(ProblemType::kGemm, sampled.schema));
+    EXPECT_FALSE(table.supports(ProblemType::kConv, sampled.schema));
+    ConfigSchema swapped = sampled.schema;
+    std::swap(swapped.parameters[0], swapped.parameters[1]);
+    EXPECT_FALSE(table.supports(ProblemType::kGemm, swapped));
+    ConfigSchema shorter = sampled.schema;
+    shorter.parameters.pop_back();
+    const Support support = table.supports(ProblemType::kGemm, shorter);
+    EXPECT_FALSE(support);
+    EXPECT_FALSE(support.reason().empty());
+  }
+}
+
+TEST(FeatureTables, PartsAgreeWithWholeRowsAndAreFinite) {
+  constexpr std::uint64_t kSeed = 17;
+  Rng rng(kSeed);
+  for (const Sampled& sampled : sampled_tables()) {
+    SCOPED_TRACE(sampled.table);
+    const FeatureTable& table = **find_feature_table(sampled.table);
+    const std::size_t problem_columns = feature_count(table, FeatureKind::kProblem);
+    const std::size_t config_columns = feature_count(table, FeatureKind::kConfig);
+    const std::size_t columns = feature_count(table, FeatureKind::kInteraction);
+    for (int round = 0; round < 200; ++round) {
+      const Problem problem = random_problem(rng);
+      const Hardware hardware = round % 3 == 0   ? Hardware()
+                                : round % 3 == 1 ? some_cpu()
+                                                 : h200_fingerprint().hardware;
+      const std::size_t count = 1 + rng.below(7);
+      const std::size_t stride = count + rng.below(3);
+      constexpr double kUntouched = -12345;
+      std::vector<Config> configs;
+      std::vector<std::int32_t> words;
+      for (std::size_t i = 0; i < count; ++i) {
+        configs.push_back(random_config(sampled, rng));
+        words.insert(words.end(), configs.back().words.begin(), configs.back().words.end());
+      }
+      std::vector<double> interaction(columns * stride, kUntouched);
+      table.interaction_columns(problem, hardware, words, sampled.domains.size(), interaction,
+                                stride);
+      for (std::size_t i = 0; i < count; ++i) {
+        std::vector<double> row(table.columns().size());
+        feature_row(table, problem, hardware, configs[i], row);
+        std::vector<double> problem_row(problem_columns);
+        table.problem_row(problem, hardware, problem_row);
+        std::vector<double> config_row(config_columns);
+        table.config_row(configs[i].words.view(), config_row);
+        for (std::size_t c = 0; c < row.size(); ++c) {
+          ASSERT_TRUE(std::isfinite(row[c]))
+              << table.columns()[c].name << " of " << problem.text() << " seed " << kSeed;
+          const double part =
+              c < problem_columns ? problem_row[c]
+              : c < problem_columns + config_columns
+                  ? config_row[c - problem_columns]
+                  : interaction[(c - problem_columns - config_columns) * stride + i];
+          ASSERT_EQ(row[c], part) << table.columns()[c].name;
+        }
+      }
+      for (std::size_t c = 0; c < columns; ++c) {
+        for (std::size_t i = count; i < stride; ++i) {
+          ASSERT_EQ(interaction[c * stride + i], kUntouched);
+        }
+      }
+    }
+  }
+}
+
+TEST(GemmTriton, ValuesByHand) {
+  const Sampled sampled = sampled_tables()[1];
+  const FeatureTable& table = **find_feature_table("gemm-triton");
+  const Problem problem =
+      GemmProblem::create({.m = 100, .n = 1000, .k = 200, .dtype = DataType::kBf16})
+          .value()
+          .to_problem();
+  const Config config{.schema = sampled.schema.id(), .words = {64, 128, 64, 8, 4, 8}};
+  auto row = named_row(table, problem, h200_fingerprint().hardware, config);
+  EXPECT_DOUBLE_EQ(row["use_m"], 100.0 / 128);
+  EXPECT_DOUBLE_EQ(row["use_n"], 1000.0 / 1024);
+  EXPECT_DOUBLE_EQ(row["use_k"], 200.0 / 256);
+  EXPECT_DOUBLE_EQ(row["log2_tiles"], 4);  // 2 x 8
+  EXPECT_DOUBLE_EQ(row["waves"], 1);
+  EXPECT_DOUBLE_EQ(row["wave_use"], 16.0 / 132);
+  EXPECT_DOUBLE_EQ(row["k_trips"], 4);
+  EXPECT_DOUBLE_EQ(row["k_trips_per_stage"], 1);
+  EXPECT_DOUBLE_EQ(row["accumulators_per_thread"], 64.0 * 128 / 256);
+  // 4 stages of 64 x 192 elements of 2 bytes and a kilobyte: two such blocks fit into 228 KiB.
+  EXPECT_DOUBLE_EQ(row["resident_blocks"], 2);
+  EXPECT_DOUBLE_EQ(row["m_over_block"], 100.0 / 64);
+}
+
+TEST(GemmCpu, ValuesByHand) {
+  const Sampled sampled = sampled_tables()[0];
+  const FeatureTable& table = **find_feature_table("gemm-cpu");
+  const Problem problem = GemmProblem::create({.m = 100, .n = 100, .k = 300}).value().to_problem();
+  // AVX-512, 14 x 32, both packed, blocks of 56 x 64 x 128, rows outermost, two threads share rows.
+  const Config config{.schema = sampled.schema.id(),
+                      .words = {2, 14, 32, 1, 1, 56, 64, 128, 1, 2, 0}};
+  auto row = named_row(table, problem, some_cpu(), config);
+  EXPECT_DOUBLE_EQ(row["vectors"], 2);
+  EXPECT_DOUBLE_EQ(row["accumulators"], 28);
+  EXPECT_DOUBLE_EQ(row["loads_per_fma"], 16.0 / 28);
+  EXPECT_DOUBLE_EQ(row["flops_per_cycle"], 2);
+  // A thread gets 50 rows, rounded up to whole blocks: 56.
+  EXPECT_DOUBLE_EQ(row["use_m"], 1);
+  EXPECT_DOUBLE_EQ(row["use_lanes"], 100.0 / 112);
+  EXPECT_DOUBLE_EQ(row["use_n"], 100.0 / 128);
+  EXPECT_DOUBLE_EQ(row["balance"], 50.0 / 56);
+  EXPECT_DOUBLE_EQ(row["log2_blocks_m"], 2);
+  EXPECT_DOUBLE_EQ(row["log2_blocks_n"], 2);
+  EXPECT_DOUBLE_EQ(row["k_passes"], 3);
+  EXPECT_DOUBLE_EQ(row["k_block"], 100);
+  EXPECT_DOUBLE_EQ(row["row_stride_pages"], 0);
+}
+
+// Models refuse a table whose id differs. A column that changes its meaning must change its name.
+TEST(FeatureTables, IdsAreGolden) {
+  std::map<std::string, std::uint64_t> ids;
+  for (const FeatureTable* table : feature_tables()) {
+    ids.emplace(table->name(), feature_table_id(*table));
+  }
+  EXPECT_EQ(ids["gemm-cpu"], 18214781530707344424U);
+  EXPECT_EQ(ids["gemm-triton"], 5464519619889270585U);
+}
+
+}  // namespace
+}  // namespace foretune
