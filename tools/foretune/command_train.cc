@@ -39,6 +39,7 @@ struct TrainArguments {
   double bagging_fraction = defaults.gbdt.bagging_fraction;
   double feature_fraction = defaults.gbdt.feature_fraction;
   std::int64_t min_rows_per_leaf = defaults.gbdt.min_rows_per_leaf;
+  std::int64_t forests = defaults.forests;
   std::int64_t portfolio_size = defaults.portfolio_size;
 
   void visit(OptionList& list) {
@@ -65,6 +66,8 @@ struct TrainArguments {
     list.add("bagging-fraction", bagging_fraction, "X", "rows per tree");
     list.add("feature-fraction", feature_fraction, "X", "features per tree");
     list.add("min-rows-per-leaf", min_rows_per_leaf, "N", "least rows in a leaf").at_least(1);
+    list.add("forests", forests, "N", "forests whose scores are averaged: better picks, slower")
+        .at_least(1);
     list.add("portfolio-size", portfolio_size, "N", "configs in the fallback portfolio")
         .at_least(1);
     list.add("batch-size", batch_size, "N", "for neural models; boosted trees take no notice")
@@ -118,6 +121,7 @@ Result<TrainOptions> options_of(const TrainArguments& arguments, const GlobalOpt
   options.choose_target = arguments.target == "auto";
   options.folds = static_cast<std::uint32_t>(arguments.folds);
   options.seed = static_cast<std::uint64_t>(global.seed);
+  options.forests = static_cast<std::uint32_t>(arguments.forests);
   options.portfolio_size = static_cast<std::uint32_t>(arguments.portfolio_size);
   options.gbdt.trees = static_cast<std::uint32_t>(arguments.trees);
   options.gbdt.leaves = static_cast<std::uint32_t>(arguments.leaves);

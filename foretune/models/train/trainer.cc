@@ -30,6 +30,7 @@ namespace {
 // Candidates that a model carries at most; above, only the measured ones.
 constexpr std::size_t kMaxPool = 16384;
 constexpr std::uint32_t kTreesWithoutFolds = 300;
+constexpr std::uint32_t kMaxForests = 64;
 // With all data a little more trees than with a fold less.
 constexpr double kFinalTreesFactor = 1.1;
 
@@ -197,6 +198,19 @@ Rows split_rows(const TrainingSet& set, std::span<const std::uint32_t> fold_of_p
   return rows;
 }
 
+// The booster learns what is left after the offset; the model carries it in its first tree.
+void add_offset(Forest& forest, double offset) {
+  if (forest.trees.empty()) {
+    forest.trees.push_back({.first_node = 0, .node_count = 0, .first_leaf = 0, .leaf_count = 1});
+    forest.leaf_value.push_back(offset);
+    return;
+  }
+  const Forest::Tree& first = forest.trees.front();
+  for (std::uint32_t leaf = 0; leaf < first.leaf_count; ++leaf) {
+    forest.leaf_value[first.first_leaf + leaf] += offset;
+  }
+}
+
 struct CrossValidated {
   std::vector<double> scores;  // per example
   std::uint32_t trees = 0;     // for the final model
@@ -229,11 +243,17 @@ class Trainer {
     out.scores.assign(set_.size(), std::numeric_limits<double>::quiet_NaN());
     for (std::uint32_t fold = 0; fold < folds_; ++fold) {
       const Rows rows = split_rows(set_, fold_of_problem_, fold);
-      FORETUNE_TRY(const Boosted boosted,
-                   boost(run(target, concat("fold ", fold + 1, " of ", folds_)), rows,
-                         trees.at(fold == 0 ? 1 : 0), false));
-      for (std::size_t i = 0; i < rows.valid.size(); ++i) {
-        out.scores[rows.valid[i]] = boosted.valid_scores[i];
+      std::vector<double> sums(rows.valid.size(), 0.0);
+      for (std::uint32_t forest = 0; forest < options_.forests; ++forest) {
+        FORETUNE_TRY(const Boosted boosted,
+                     boost(run(target, concat("fold ", fold + 1, " of ", folds_), forest), rows,
+                           trees.at(fold == 0 ? 1 : 0), false));
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+          sums[i] += boosted.valid_scores[i];
+        }
+      }
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        out.scores[rows.valid[i]] = sums[i] / options_.forests;
       }
     }
     out.trees = static_cast<std::uint32_t>(
@@ -242,19 +262,26 @@ class Trainer {
     return out;
   }
 
-  Result<Boosted> final_model(Target target, std::uint32_t trees) const {
+  Result<std::vector<Forest>> final_forests(Target target, std::uint32_t trees) const {
     Rows rows;
     rows.train.resize(set_.size());
     std::iota(rows.train.begin(), rows.train.end(), 0U);
-    return boost(run(target, "final model"), rows, trees, false);
+    std::vector<Forest> forests;
+    for (std::uint32_t i = 0; i < options_.forests; ++i) {
+      FORETUNE_TRY(const Boosted boosted, boost(run(target, "final model", i), rows, trees, false));
+      FORETUNE_TRY(Forest forest, boosted.booster->forest(0));
+      add_offset(forest, boosted.offset);
+      forests.push_back(std::move(forest));
+    }
+    return forests;
   }
 
  private:
-  [[nodiscard]] Run run(Target target, std::string stage) const {
+  [[nodiscard]] Run run(Target target, std::string stage, std::uint32_t forest = 0) const {
     return {.set = set_,
             .target = set_.target(target),
             .gbdt = options_.gbdt,
-            .parameters = lightgbm_parameters(options_.gbdt, options_.seed),
+            .parameters = lightgbm_parameters(options_.gbdt, options_.seed + forest),
             .stage = std::move(stage),
             .progress = progress_};
   }
@@ -344,19 +371,6 @@ std::vector<std::pair<double, double>> problem_ranges(const TrainingSet& set,
   return ranges;
 }
 
-// The booster learns what is left after the offset; the model carries it in its first tree.
-void add_offset(Forest& forest, double offset) {
-  if (forest.trees.empty()) {
-    forest.trees.push_back({.first_node = 0, .node_count = 0, .first_leaf = 0, .leaf_count = 1});
-    forest.leaf_value.push_back(offset);
-    return;
-  }
-  const Forest::Tree& first = forest.trees.front();
-  for (std::uint32_t leaf = 0; leaf < first.leaf_count; ++leaf) {
-    forest.leaf_value[first.first_leaf + leaf] += offset;
-  }
-}
-
 std::uint32_t usable_folds(const Dataset& dataset, const TrainingSet& set, std::uint32_t wanted) {
   std::unordered_set<std::uint64_t> groups;
   for (const std::uint32_t problem : set.problem) {
@@ -398,6 +412,10 @@ Result<Model> make_model(const Dataset& dataset, const FeatureTable& table, cons
 
 Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& options,
                                const ProgressHook& progress) {
+  if (options.forests < 1 || options.forests > kMaxForests) {
+    return fail(ErrorCode::kInvalidArgument, "a model of ", options.forests, " forests; 1 to ",
+                kMaxForests, " make sense");
+  }
   FORETUNE_TRY(const FeatureTable* const table, table_for(dataset, options.feature_table));
   FORETUNE_TRY(const TrainingSet set,
                train_internal::make_training_set(dataset, *table, options.weight_decay));
@@ -434,18 +452,16 @@ Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& optio
     }
     facts.residual_std = chosen.metrics.rmse_log;
   }
-  FORETUNE_TRY(Boosted final_model, trainer.final_model(target, trees));
-  FORETUNE_TRY(Forest forest, final_model.booster->forest(0));
-  add_offset(forest, final_model.offset);
+  FORETUNE_TRY(std::vector<Forest> forests, trainer.final_forests(target, trees));
 
   FORETUNE_TRY(result.model, make_model(dataset, *table, set, options));
   facts.target = target;
-  facts.trees = static_cast<std::uint32_t>(forest.trees.size());
+  facts.trees = static_cast<std::uint32_t>(forests[0].trees.size());
   facts.metrics = result.metrics;
   result.model.residual_std = facts.residual_std;
   result.model.target = target == Target::kLog ? "log" : "relative-log";
-  result.model.card_json = train_internal::model_card(dataset, *table, forest, facts);
-  result.model.forests.push_back(std::move(forest));
+  result.model.card_json = train_internal::model_card(dataset, *table, forests[0], facts);
+  result.model.forests = std::move(forests);
   return result;
 }
 

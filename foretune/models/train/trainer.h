@@ -44,6 +44,9 @@ struct TrainOptions {
   Target target = Target::kRelativeLog;
   bool choose_target = false;  // cross-validate both targets and keep the one that ranks better
   std::uint32_t folds = 5;     // held-out scores; 0: none
+  // Forests that differ in their draws of rows and features; scores are averaged. More pick a
+  // little better, the more so the noisier the times, and take that much longer to ask.
+  std::uint32_t forests = 1;
   GbdtOptions gbdt;
   std::uint32_t portfolio_size = 16;
   std::uint64_t seed = 42;

@@ -1,0 +1,40 @@
+// CSV tables, with a schema that is known and with one that the columns make.
+#include <string_view>
+
+#include "foretune/dataset/exchange.h"
+#include "fuzz/dataset_fuzz.h"
+
+namespace {
+
+using foretune::fuzz::require;
+
+void try_table(std::string_view text, const foretune::DatasetHeader& header) {
+  foretune::ImportReport report;
+  const auto dataset = foretune::import_csv_text(text, header, &report);
+  if (foretune::fuzz::refused(dataset)) {
+    return;
+  }
+  require(report.rows_kept <= report.rows_read);
+  foretune::fuzz::require_storable(*dataset);
+  const auto written = foretune::export_csv_text(*dataset);
+  if (foretune::fuzz::refused(written)) {
+    return;
+  }
+  const auto again = foretune::import_csv_text(*written, dataset->header());
+  require(again.has_value());
+  require(again->size() == dataset->size());
+  require(again->fingerprint() == dataset->fingerprint());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  foretune::DatasetHeader header;
+  header.family = "fuzz";
+  try_table(text, header);
+  header.config_schema.name = "fuzz";
+  header.config_schema.parameters = {{"block_m", {}}, {"pack", {"no", "yes"}}};
+  try_table(text, header);
+  return 0;
+}
