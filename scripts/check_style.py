@@ -26,6 +26,9 @@ def text_files():
             yield path
     for folder in TEXT_FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
+            # Inputs of fuzzers are anything but text.
+            if "corpus" in path.parts:
+                continue
             if path.is_file() and (path.suffix in TEXT_SUFFIXES or folder == ".ci"):
                 yield path
 

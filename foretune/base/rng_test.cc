@@ -91,7 +91,7 @@ TEST(Rng, BelowHasNoBiasForHugeBounds) {
     ASSERT_LT(drawn, kBound);
     low_half += drawn < kBound / 2 ? 1 : 0;
   }
-  EXPECT_NEAR(low_half, kDraws / 2, 6 * std::sqrt(kDraws / 4.0));
+  EXPECT_NEAR(low_half, kDraws / 2.0, 6 * std::sqrt(kDraws / 4.0));
 }
 
 TEST(Rng, BetweenIncludesBothEnds) {

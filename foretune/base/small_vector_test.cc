@@ -48,7 +48,8 @@ TEST(SmallVector, AMovedFromVectorIsEmptyAndUsable) {
     Small source(size, 7);
     Small target(std::move(source));
     EXPECT_TRUE(same(target, std::vector<std::int32_t>(size, 7)));
-    EXPECT_TRUE(source.empty());  // NOLINT(bugprone-use-after-move): what is tested
+    // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move): what is tested
+    EXPECT_TRUE(source.empty());
     for (std::int32_t i = 0; i < 9; ++i) {
       source.push_back(i);
     }

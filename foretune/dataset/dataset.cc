@@ -59,7 +59,7 @@ std::uint32_t Dataset::intern_context(const Context& context) {
   if (const std::optional<std::uint32_t> known = find_context(context)) {
     return *known;
   }
-  FORETUNE_CHECK(contexts_.size() < std::numeric_limits<std::uint16_t>::max());
+  FORETUNE_CHECK(contexts_.size() + 1 < std::numeric_limits<std::uint16_t>::max());
   contexts_.push_back(context);
   return static_cast<std::uint32_t>(contexts_.size() - 1);
 }

@@ -61,7 +61,7 @@ class Dataset {
   // see deduplicate(). Median and spread are rounded as files hold them (quantise.h), so that what
   // is read back equals what was added.
   void add(const Measurement& measurement);
-  // The same by ids of the interned values: what bulk readers use. At most 65,535 contexts; a
+  // The same by ids of the interned values: what bulk readers use. At most 65,534 contexts; a
   // reason is cut at kMaxReasonBytes.
   std::uint32_t intern_problem(const Problem& problem);
   std::uint32_t intern_config(const Config& config);

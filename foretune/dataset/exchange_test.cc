@@ -194,7 +194,7 @@ TEST(Exchange, DamagedMessagePackIsRefusedOrRead) {
 }
 
 TEST(Exchange, MessagePackThatClaimsTooMuchIsRefused) {
-  const auto refuse = [](std::vector<unsigned> values) {
+  const auto refuse = [](const std::vector<unsigned>& values) {
     std::vector<std::byte> bytes;
     for (const unsigned value : values) {
       bytes.push_back(static_cast<std::byte>(value));

@@ -183,6 +183,10 @@ Status check_dataset(const Dataset& dataset) {
   for (const Context& context : dataset.contexts()) {
     FORETUNE_TRY_STATUS(check_context(context));
   }
+  if (dataset.contexts().size() > kMaxContexts) {
+    return fail(ErrorCode::kUnsupported, "a data set of ", dataset.contexts().size(),
+                " contexts cannot be stored; at most ", kMaxContexts, " can");
+  }
   if (dataset.size() > kMaxRows) {
     return fail(ErrorCode::kUnsupported, "a data set of ", dataset.size(),
                 " rows cannot be stored; at most ", kMaxRows, " can");

@@ -19,7 +19,6 @@ namespace foretune {
 namespace {
 
 using testing::Contains;
-using testing::Each;
 using testing::HasSubstr;
 using testing::Not;
 

@@ -125,8 +125,10 @@ std::vector<Tick> efficiency_ticks(const Range& range) {
     step = (range.high - range.low) / step > 6.5 ? wider : step;
   }
   std::vector<Tick> out;
-  for (double value = std::ceil(range.low / step - 1e-9) * step; value <= range.high + 1e-9;
-       value += step) {
+  const auto first = static_cast<int>(std::ceil(range.low / step - 1e-9));
+  const auto last = static_cast<int>(std::floor(range.high / step + 1e-9));
+  for (int i = first; i <= last; ++i) {
+    const double value = i * step;
     out.push_back({value, concat(fixed(100 * value, 0), " %")});
   }
   return out;

@@ -26,7 +26,6 @@ using evaluate_internal::interval_text;
 using evaluate_internal::percent_text;
 using evaluate_internal::time_text;
 using testing::HasSubstr;
-using testing::Not;
 
 constexpr std::string_view kHostile = "<script src=\"//x\">alert('&')</script>\x1b[31m";
 
@@ -111,7 +110,7 @@ std::string html_defect(const std::string& html) {
       continue;
     }
     const std::string name = tag.substr(0, tag.find_first_of(" /"));
-    for (std::size_t at = tag.find('='); at != std::string::npos; at = tag.find("=", at + 1)) {
+    for (std::size_t at = tag.find('='); at != std::string::npos; at = tag.find('=', at + 1)) {
       const bool in_quotes = std::count(tag.begin(), tag.begin() + static_cast<long>(at), '"') % 2;
       if (!in_quotes && tag[at + 1] != '"') {
         return "an attribute without quotes in <" + tag + ">";

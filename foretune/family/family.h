@@ -81,6 +81,10 @@ class Family {
   // Whether the family knows this problem at all.
   virtual Support supports(const Problem& problem) const = 0;
   virtual Result<std::unique_ptr<Space>> space(const Problem& problem) const = 0;
+  // What one would run who does not tune: a fixed choice by the textbook, legal for the problem,
+  // best first. Measured before all others, so that slow configs are stopped early from the first
+  // on, and what a model has to beat. May be empty.
+  virtual std::vector<Config> default_configs(const Problem& /*problem*/) const { return {}; }
   // Configs with the same key share one prepared artifact.
   virtual std::string artifact_key(const Problem& problem, const Config& config) const = 0;
   virtual Result<std::unique_ptr<Artifact>> prepare(const Problem& problem,

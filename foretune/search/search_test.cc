@@ -384,7 +384,7 @@ TEST(Coverage, LazyPicksEqualEagerOnes) {
       const auto best = std::max_element(
           left.begin(), left.end(),
           [&](const Config& a, const Config& b) { return eager.gain(a) < eager.gain(b); });
-      Config expected = *best;  // outlives the erased one
+      const Config expected = std::move(*best);  // outlives the erased one
       left.erase(best);
       eager.count(expected);
       ASSERT_FALSE(lazy.empty());

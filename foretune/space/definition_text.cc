@@ -164,7 +164,9 @@ Result<SpaceDefinition> SpaceDefinition::parse(std::string_view text) {
     if (trim(line).empty()) {
       continue;
     }
-    if ((++statements == 1) != (line.rfind("space ", 0) == 0) || statements > kMaxStatements) {
+    ++statements;
+    const bool is_first = line.rfind("space ", 0) == 0;
+    if (is_first != (statements == 1) || statements > kMaxStatements) {
       return fail(ErrorCode::kCorrupt, "a space begins with one 'space' line and has at most ",
                   kMaxStatements, " statements");
     }

@@ -55,6 +55,11 @@ Result<std::vector<Config>> select_configs(const Family& family, const Problem& 
       }
     }
   }
+  for (const Config& config : family.default_configs(problem)) {
+    if (space->why_not(config)) {
+      add(space->canonical(config));
+    }
+  }
   if (options.search_space.exhaustive || options.search_space.sample_size > 0) {
     FORETUNE_TRY_STATUS(add_sample(family, problem, *space, options, add));
   }

@@ -36,15 +36,19 @@ struct ConvertArguments {
   }
 };
 
-void print_report(const ImportReport& report) {
-  print(concat(count_text(report.rows_read), " rows read, ", count_text(report.rows_kept),
-               " kept\n"));
+void print_losses(const ImportReport& report) {
   for (const auto& [reason, count] : report.dropped) {
     print(concat("  dropped ", count_text(count), ": ", reason, "\n"));
   }
   for (const auto& [note, count] : report.notes) {
     print(concat("  kept ", count_text(count), ": ", note, "\n"));
   }
+}
+
+void print_report(const ImportReport& report) {
+  print(concat(count_text(report.rows_read), " rows read, ", count_text(report.rows_kept),
+               " kept\n"));
+  print_losses(report);
 }
 
 Result<ExchangeFormat> output_format(const ConvertArguments& arguments) {
@@ -64,6 +68,10 @@ Result<ExchangeFormat> output_format(const ConvertArguments& arguments) {
               " from its name; say --to foretune, csv, json, msgpack, diode-json or diode-msgpack");
 }
 
+DatasetRole role_of(const ConvertArguments& arguments) {
+  return arguments.role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining;
+}
+
 Result<Dataset> read_input(const ConvertArguments& arguments, ImportReport& report) {
   std::optional<ExchangeFormat> format;
   if (!arguments.from.empty()) {
@@ -72,21 +80,25 @@ Result<Dataset> read_input(const ConvertArguments& arguments, ImportReport& repo
     FORETUNE_TRY(format, detect_format(arguments.input));
   }
   if (format != ExchangeFormat::kCsv) {
-    return import_dataset(arguments.input, format, &report);
+    FORETUNE_TRY(Dataset dataset, import_dataset(arguments.input, format, &report));
+    if (format == ExchangeFormat::kDiodeJson || format == ExchangeFormat::kDiodeMsgpack) {
+      dataset.mutable_header().family = arguments.family;
+      dataset.mutable_header().role = role_of(arguments);
+    }
+    return dataset;
   }
   return import_csv_file(
       arguments.input,
-      {.family = arguments.family,
-       .role = arguments.role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining,
-       .device = arguments.device},
+      {.family = arguments.family, .role = role_of(arguments), .device = arguments.device},
       &report);
 }
 
-Status write_output(const Dataset& dataset, const std::string& path, ExchangeFormat format) {
+Status write_output(const Dataset& dataset, const std::string& path, ExchangeFormat format,
+                    ImportReport& report) {
   if (format == ExchangeFormat::kForetune) {
     return write_dataset(dataset, path);
   }
-  return export_dataset(dataset, path, format);
+  return export_dataset(dataset, path, format, &report);
 }
 
 Status refuse_existing(const std::string& path, bool overwrite) {
@@ -104,8 +116,10 @@ Result<int> convert(const ConvertArguments& arguments) {
   if (dataset.header().created_by.empty()) {
     dataset.mutable_header().created_by = concat("foretune convert ", arguments.input);
   }
-  FORETUNE_TRY_STATUS(write_output(dataset, arguments.output, format));
+  ImportReport written;
+  FORETUNE_TRY_STATUS(write_output(dataset, arguments.output, format, written));
   print_report(report);
+  print_losses(written);
   print(concat("wrote ", arguments.output, " (", to_string(format), ")\n"));
   return kExitOk;
 }

@@ -104,6 +104,18 @@ RankedConfigs ranking_of(const Selector& selector, std::size_t top) {
   };
 }
 
+// The circumstances of most ordinary measurements: what is added must be like them.
+Context usual_context(const Dataset& dataset, const Context& otherwise) {
+  std::vector<std::size_t> counts(dataset.contexts().size(), 0);
+  for (const Dataset::Row& row : dataset.rows()) {
+    counts[row.context] += (row.flags & kFlagReference) == 0 ? 1U : 0U;
+  }
+  const auto most = std::max_element(counts.begin(), counts.end());
+  return most == counts.end() || *most == 0
+             ? otherwise
+             : dataset.contexts()[static_cast<std::size_t>(most - counts.begin())];
+}
+
 // Measures what the evaluation needs and the data set lacks. Returns whether rows were added.
 Result<bool> complete(const ValidateArguments& arguments, const Invocation& invocation,
                       const Model& model, const Dataset& dataset,
@@ -126,7 +138,7 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
       ranking_of(*selector, static_cast<std::size_t>(arguments.measure_top));
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   const Protocol protocol = arguments.measuring.protocol(seed);
-  const Context context = arguments.measuring.context(info);
+  const Context context = usual_context(dataset, arguments.measuring.context(info));
   FORETUNE_TRY(auto measurer, open_measurer(*live, protocol, context, invocation));
   FORETUNE_TRY(auto journal, JournalWriter::open(journal_path, dataset.header()));
 
@@ -187,6 +199,14 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
   options.top_n_worst = static_cast<std::size_t>(arguments.top_n_worst);
   options.seed = static_cast<std::uint64_t>(invocation.global->seed);
   options.training = training ? &*training : nullptr;
+  FamilyArguments family_arguments = arguments.family;
+  family_arguments.family = model.family;
+  const Result<LiveFamily> live = open_family(family_arguments, &dataset.header().fingerprint);
+  if (live) {
+    options.default_configs = [&live](const Problem& problem) {
+      return live->family->default_configs(problem);
+    };
+  }
   FORETUNE_TRY(const std::vector<RankedProblem> ranked, rank_with_model(model, dataset));
   FORETUNE_TRY(Evaluation evaluation, evaluate(dataset, ranked, &model, options));
   if (dataset.header().role == DatasetRole::kTraining) {

@@ -121,6 +121,39 @@ class CpuGemmFamily final : public Family {
     return Support::yes();
   }
 
+  // Goto and van de Geijn's blocking with the largest register block, both operands packed, all
+  // threads along the longer side. Where a value is not legal the next one that is.
+  std::vector<Config> default_configs(const Problem& problem) const override {
+    const Result<GemmProblem> gemm = GemmProblem::from(problem);
+    if (!gemm || !supports(problem)) {
+      return {};
+    }
+    const Hardware& hardware = info_.fingerprint.hardware;
+    const double vector_bytes = hardware.get(HardwareValue::kVectorBytes);
+    const bool is_wide = vector_bytes >= 64;
+    const std::int32_t isa = is_wide ? 2 : vector_bytes >= 32 ? 1 : 0;
+    const std::int32_t mr = is_wide ? 14 : 6;
+    const std::int32_t nr = is_wide ? 32 : isa == 1 ? 16 : 8;
+    const std::int32_t longer = gemm->n() > gemm->m() ? 1 : 0;
+    for (const std::int32_t threads : {2, 1}) {
+      for (const std::int32_t split : {gemm->batch() > 1 ? 2 : longer, longer, 1 - longer, 0}) {
+        for (const std::int32_t mc : {512, 64}) {
+          for (const std::int32_t nc : {4096, 1024, 256}) {
+            for (const std::int32_t kc : {256, 1024, 64, 16}) {
+              Config config{
+                  .schema = info_.config_schema.id(),
+                  .words = {isa, mr, nr, 1, 1, mc, nc, kc, 0, threads, threads == 1 ? 0 : split}};
+              if (info_.space->is_legal(config.words.view(), problem.fields(), hardware)) {
+                return {info_.space->canonical(std::move(config), problem, hardware)};
+              }
+            }
+          }
+        }
+      }
+    }
+    return {};
+  }
+
   Result<std::unique_ptr<Space>> space(const Problem& problem) const override {
     if (const Support support = supports(problem); !support) {
       return fail(ErrorCode::kUnsupported, support.reason());

@@ -94,6 +94,28 @@ TEST(CpuGemmTest, LegalConfigsOfAGridOfShapesAreRight) {
   EXPECT_GT(verified, 500);
 }
 
+TEST(CpuGemmTest, EveryProblemHasALegalCanonicalDefault) {
+  for (const int cores : {1, 2}) {
+    const auto family = make_family(cores);
+    for (const std::int64_t m : {1, 7, 64, 5000}) {
+      for (const std::int64_t n : {1, 16, 100, 5000}) {
+        for (const std::int64_t k : {1, 100, 5000}) {
+          for (const std::int64_t batch : {1, 3}) {
+            GemmSizes sizes{.m = m, .n = n, .k = k, .batch = batch};
+            sizes.operation = batch > 1 ? GemmOperation::kBmm : GemmOperation::kMm;
+            const Problem problem = GemmProblem::create(sizes).value().to_problem();
+            const std::vector<Config> configs = family->default_configs(problem);
+            ASSERT_EQ(configs.size(), 1U) << problem.text();
+            const auto space = family->space(problem).value();
+            EXPECT_TRUE(space->why_not(configs[0])) << describe(*family, problem, configs[0]);
+            EXPECT_EQ(space->canonical(configs[0]), configs[0]);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(CpuGemmTest, OddPrimeSkinnyAndBatchedShapesAreRight) {
   constexpr std::uint64_t kSeed = 32;
   SCOPED_TRACE(concat("seed ", kSeed));

@@ -31,7 +31,8 @@ inline double sample_threshold(const ForestShape& shape, Rng& rng) {
   }
   const auto level = static_cast<double>(rng.below(shape.levels));
   // Both sides of zero, and zero itself.
-  return (level - static_cast<double>(shape.levels / 2)) / 4.0;
+  const std::size_t middle = shape.levels / 2;
+  return (level - static_cast<double>(middle)) / 4.0;
 }
 
 // Grown as LightGBM grows trees: a leaf is split, its right half becomes the newest leaf.

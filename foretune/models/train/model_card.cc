@@ -46,6 +46,7 @@ std::string model_card(const Dataset& dataset, const FeatureTable& table, const 
                   {"measurements", dataset.size()},
                   {"examples", facts.examples},
                   {"failed", facts.failed_rows}};
+  card["forests"] = facts.options.forests;
   card["trees"] = facts.trees;
   card["splits"] = forest.feature.size();
   card["options"] = {{"leaves", gbdt.leaves},

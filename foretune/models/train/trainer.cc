@@ -256,8 +256,9 @@ class Trainer {
         out.scores[rows.valid[i]] = sums[i] / options_.forests;
       }
     }
-    out.trees = static_cast<std::uint32_t>(
-        std::lround(kFinalTreesFactor * 0.5 * static_cast<double>(trees[0] + trees[1])));
+    out.trees = std::min(options_.gbdt.trees,
+                         static_cast<std::uint32_t>(std::lround(
+                             kFinalTreesFactor * 0.5 * static_cast<double>(trees[0] + trees[1]))));
     out.metrics = train_internal::held_out_metrics(set_, out.scores, target);
     return out;
   }
@@ -424,7 +425,18 @@ Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& optio
   TrainResult result;
   result.fold_of_problem.assign(dataset.problems().size(), 0);
   if (folds > 0) {
-    result.fold_of_problem = group_folds(dataset.problems(), folds, rng);
+    // Only problems with something to learn are dealt: a fold without any would say nothing.
+    std::vector<std::uint32_t> used(set.problem);
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
+    std::vector<Problem> problems;
+    for (const std::uint32_t problem : used) {
+      problems.push_back(dataset.problems()[problem]);
+    }
+    const std::vector<std::uint32_t> dealt = group_folds(problems, folds, rng);
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      result.fold_of_problem[used[i]] = dealt[i];
+    }
   }
   const Trainer trainer(dataset, set, options, folds, result.fold_of_problem, progress);
 
