@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <string>
 
@@ -40,7 +40,8 @@ TEST(Concat, NumbersReadBackToTheSameBits) {
     }
     const auto back = parse_double(concat(value));
     ASSERT_TRUE(back) << concat(value);
-    ASSERT_EQ(std::memcmp(&*back, &value, sizeof(value)), 0) << concat(value);
+    ASSERT_EQ(std::bit_cast<std::uint64_t>(*back), std::bit_cast<std::uint64_t>(value))
+        << concat(value);
     ASSERT_EQ(parse_uint(concat(bits)), bits);
     ASSERT_EQ(parse_int(concat(static_cast<std::int64_t>(bits))), static_cast<std::int64_t>(bits));
   }

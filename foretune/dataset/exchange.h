@@ -30,8 +30,8 @@ enum class ExchangeFormat : std::uint8_t {
 // "foretune", "csv", "json", "msgpack", "diode-json", "diode-msgpack".
 Result<ExchangeFormat> parse_exchange_format(std::string_view name);
 std::string_view to_string(ExchangeFormat format);
-// By content first (magic, first bytes), by name second. Never trusts the extension alone:
-// torch-diode writes JSON text into files named .msgpack.
+// By content (magic, first bytes), never by the name: torch-diode writes JSON text into files named
+// .msgpack.
 Result<ExchangeFormat> detect_format(const std::filesystem::path& path);
 
 // What an import or export did with every row: nothing is dropped silently.
@@ -68,7 +68,8 @@ Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeForm
 Result<Dataset> import_dataset(const std::filesystem::path& path,
                                std::optional<ExchangeFormat> format,
                                ImportReport* report = nullptr);
-// `report` counts what torch-diode's format cannot hold (bounds); all others hold everything.
+// JSON and MessagePack hold everything; CSV all but header and samples; torch-diode's format only
+// problems, configs and times: `report` counts the rows that cannot be in it.
 Status export_dataset(const Dataset& dataset, const std::filesystem::path& path,
                       ExchangeFormat format, ImportReport* report = nullptr);
 // The same in memory.

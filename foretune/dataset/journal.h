@@ -1,7 +1,7 @@
 // The data set file (.ftd): magic, version, header, then checksummed blocks. A journal is appended
 // row by row while measuring; seal() rewrites it by columns, in segments of a million rows
-// (interned problems, configs and contexts, at most 16 bytes a row). A sealed file can be appended
-// to again. The format is described byte by byte in docs/file-formats.md.
+// (interned problems, configs and contexts, usually 6 to 16 bytes a row). A sealed file can be
+// appended to again. The format is described byte by byte in docs/file-formats.md.
 //
 //   FORETUNE_TRY(auto journal, JournalWriter::open("h200.ftd", header));
 //   if (!journal->contains(problem, config, context)) {

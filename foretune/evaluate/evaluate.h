@@ -1,6 +1,7 @@
 // How good are the picks? Metrics over problems that the model never saw, with bootstrap intervals,
 // slices, the worst cases, and the baselines side by side. Efficiency = oracle time / time of the
-// pick; a pick that failed, or was not measured and could not be, counts as 0.
+// pick. A pick that failed counts as 0; for one that was not measured the best-ranked measured
+// config stands in, which is counted and said.
 // docs/evaluation.md says what each number means.
 //
 //   FORETUNE_TRY(const auto ranked, rank_with_model(model, validation));
@@ -164,7 +165,7 @@ Result<Evaluation> evaluate(const Dataset& dataset, const std::vector<RankedProb
 // measured_times.h has the rule.
 std::vector<double> oracle_times_ns(const Dataset& dataset);
 
-// Reports. All numbers appear in all three.
+// Reports of the same evaluation; JSON alone has the figures of every problem.
 // At most 100 columns; ANSI colours when `color`.
 std::string report_text(const Evaluation& evaluation, bool color);
 // {"name", "metrics": {...}, "machine": {...}, "command"} plus "baselines", "slices", "worst",

@@ -8,8 +8,8 @@
 //
 // The rule: a config and the problem's best are compared by the times that were re-measured
 // interleaved (kFlagReference) when the config and the fastest ordinary time's config both have
-// them, else by the ordinary times of both. So nothing is ever compared across two sessions, and an
-// efficiency is never above 1.
+// them, else by the ordinary times of both. So an interleaved time is never compared with one that
+// was taken alone, and an efficiency is never above 1.
 //
 // Rows of another config schema than the header's are not candidates and are left out.
 //
