@@ -33,8 +33,7 @@ TEST(Concat, NumbersReadBackToTheSameBits) {
   Rng rng(kSeed);
   for (int i = 0; i < 20000; ++i) {
     const std::uint64_t bits = rng.next();
-    double value = 0;
-    std::memcpy(&value, &bits, sizeof(value));
+    const auto value = std::bit_cast<double>(bits);
     if (!std::isfinite(value)) {
       continue;
     }

@@ -99,8 +99,8 @@ svg text.note { fill: var(--faint); font-size: 11.5px; }
 .scroll { overflow-x: auto; margin: 0 -6px; padding: 0 6px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { font-weight: 500; color: var(--soft); font-size: 13px; text-align: right;
-  padding: 4px 8px 6px; white-space: nowrap; border-bottom: 1px solid var(--border); }
-td { text-align: right; padding: 6px 8px; white-space: nowrap; }
+  padding: 4px 6px 6px; white-space: nowrap; border-bottom: 1px solid var(--border); }
+td { text-align: right; padding: 6px 6px; white-space: nowrap; }
 tbody tr + tr td { border-top: 1px solid var(--grid); }
 tbody tr.plain td { border-top: 0; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
@@ -108,8 +108,8 @@ th:last-child, td:last-child { padding-right: 0; }
 td .soft, .soft { color: var(--faint); font-size: 13px; }
 tr.model td { font-weight: 620; }
 tr.model td .soft { font-weight: 400; }
-.plot { min-width: 190px; width: 34%; }
-.bars { min-width: 130px; width: 36%; }
+.plot { min-width: 150px; width: 24%; }
+.bars { min-width: 48px; width: 20%; }
 .track { position: relative; height: 18px; }
 .track::before { content: ""; position: absolute; left: 0; right: 0; top: 8px; height: 2px;
   background: var(--track); border-radius: 1px; }
