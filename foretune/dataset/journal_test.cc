@@ -14,25 +14,13 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
+#include "foretune/dataset/test_datasets.h"
 #include "foretune/problem/gemm.h"
 
 namespace foretune {
 namespace {
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "foretune-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
+using testing_support::TemporaryFolder;
 
 DatasetHeader make_header(SchemaKind kind = SchemaKind::kParametric) {
   DatasetHeader header;

@@ -32,6 +32,10 @@ struct GemmView {
   double l2_bytes = 0;
   double peak_flops_per_ns = 0;  // one core, or the whole GPU's matrix units
   double bytes_per_ns = 0;       // memory
+  // Of a GPU's multiprocessor; 0 where unknown.
+  double shared_bytes = 0;  // with the L1 cache, which is the same memory
+  double threads_per_core = 0;
+  double register_file_bytes = 0;
 
   static GemmView of(const Problem& problem, const Hardware& hardware);
   [[nodiscard]] double flops() const { return 2 * m * n * k * batch; }
@@ -63,9 +67,33 @@ class ColumnWriter {
   std::size_t next_ = 0;
 };
 
-// Refuses configs whose parameters have other names or another order.
-Support same_parameters(std::string_view table, const ConfigSchema& schema,
-                        std::span<const std::string_view> names);
+// A table of one kind of GEMM config: the columns every GEMM table begins with, then its own.
+class GemmTable : public FeatureTable {
+ public:
+  std::string_view name() const final { return name_; }
+  std::span<const FeatureInfo> columns() const final { return columns_; }
+  // Refuses configs whose parameters have other names or another order.
+  Support supports(ProblemType type, const ConfigSchema& schema) const final;
+  void problem_row(const Problem& problem, const Hardware& hardware,
+                   std::span<double> out) const final;
+  void interaction_columns(const Problem& problem, const Hardware& hardware,
+                           std::span<const std::int32_t> words, std::size_t width,
+                           std::span<double> out, std::size_t stride) const final;
+
+ protected:
+  GemmTable(std::string_view name, std::span<const std::string_view> parameters,
+            std::span<const FeatureInfo> config_columns,
+            std::span<const FeatureInfo> interaction_columns);
+
+ private:
+  // The interaction columns of one candidate, in order.
+  virtual void candidate(const GemmView& view, std::span<const std::int32_t> words,
+                         ColumnWriter& writer) const = 0;
+
+  std::string_view name_;
+  std::span<const std::string_view> parameters_;
+  std::vector<FeatureInfo> columns_;
+};
 
 const FeatureTable& gemm_cpu_table();
 const FeatureTable& gemm_triton_table();

@@ -85,6 +85,9 @@ GemmView GemmView::of(const Problem& problem, const Hardware& hardware) {
   view.l2_bytes = known(HardwareValue::kL2Bytes, 1024.0 * 1024);
   const double tensor = hardware.get(HardwareValue::kTensorPeakGflops);
   view.peak_flops_per_ns = tensor > 0 ? tensor : known(HardwareValue::kFmaPeakGflops, 50);
+  view.shared_bytes = hardware.get(HardwareValue::kL1Bytes);
+  view.threads_per_core = hardware.get(HardwareValue::kThreadsPerCore);
+  view.register_file_bytes = hardware.get(HardwareValue::kRegisterFileBytes);
   view.bytes_per_ns = known(HardwareValue::kBandwidthGbs, 10);
   return view;
 }
@@ -136,22 +139,51 @@ void gemm_problem_row(const GemmView& view, std::span<double> out) {
   put(view.cores);
 }
 
-Support same_parameters(std::string_view table, const ConfigSchema& schema,
-                        std::span<const std::string_view> names) {
+GemmTable::GemmTable(std::string_view name, std::span<const std::string_view> parameters,
+                     std::span<const FeatureInfo> config_columns,
+                     std::span<const FeatureInfo> interaction_columns)
+    : name_(name), parameters_(parameters) {
+  for (const std::span<const FeatureInfo> part :
+       {gemm_problem_columns(), config_columns, interaction_columns}) {
+    columns_.insert(columns_.end(), part.begin(), part.end());
+  }
+}
+
+Support GemmTable::supports(ProblemType type, const ConfigSchema& schema) const {
+  if (type != ProblemType::kGemm) {
+    return Support::no(name_, " describes gemm problems only");
+  }
   const bool same =
       schema.kind == SchemaKind::kParametric &&
-      std::equal(
-          names.begin(), names.end(), schema.parameters.begin(), schema.parameters.end(),
-          [](std::string_view name, const Parameter& parameter) { return parameter.name == name; });
+      std::equal(parameters_.begin(), parameters_.end(), schema.parameters.begin(),
+                 schema.parameters.end(), [](std::string_view name, const Parameter& parameter) {
+                   return parameter.name == name;
+                 });
   if (same) {
     return Support::yes();
   }
   std::string expected;
-  for (const std::string_view name : names) {
+  for (const std::string_view name : parameters_) {
     expected += concat(expected.empty() ? "" : " ", name);
   }
-  return Support::no(table, " describes configs of the parameters ", expected, ", not those of ",
+  return Support::no(name_, " describes configs of the parameters ", expected, ", not those of ",
                      schema.name);
+}
+
+void GemmTable::problem_row(const Problem& problem, const Hardware& hardware,
+                            std::span<double> out) const {
+  gemm_problem_row(GemmView::of(problem, hardware), out);
+}
+
+void GemmTable::interaction_columns(const Problem& problem, const Hardware& hardware,
+                                    std::span<const std::int32_t> words, std::size_t width,
+                                    std::span<double> out, std::size_t stride) const {
+  const GemmView view = GemmView::of(problem, hardware);
+  ColumnWriter writer(out, stride);
+  for (std::size_t i = 0; i * width < words.size(); ++i) {
+    writer.start(i);
+    candidate(view, words.subspan(i * width, width), writer);
+  }
 }
 
 }  // namespace features_internal

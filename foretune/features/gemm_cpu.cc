@@ -90,25 +90,10 @@ double fma_rate(double mr, double vectors) {
   return std::min({2.0, fmas / 4, 2 * fmas / loads});
 }
 
-class GemmCpuTable final : public FeatureTable {
+class GemmCpuTable final : public GemmTable {
  public:
-  GemmCpuTable() {
-    for (const std::span<const FeatureInfo> part :
-         {gemm_problem_columns(), std::span<const FeatureInfo>(kConfigColumns),
-          std::span<const FeatureInfo>(kInteractionColumns)}) {
-      columns_.insert(columns_.end(), part.begin(), part.end());
-    }
-  }
-  std::string_view name() const override { return "gemm-cpu"; }
-  std::span<const FeatureInfo> columns() const override { return columns_; }
-  Support supports(ProblemType type, const ConfigSchema& schema) const override {
-    return type == ProblemType::kGemm ? same_parameters(name(), schema, kParameters)
-                                      : Support::no(name(), " describes gemm problems only");
-  }
-  void problem_row(const Problem& problem, const Hardware& hardware,
-                   std::span<double> out) const override {
-    gemm_problem_row(GemmView::of(problem, hardware), out);
-  }
+  GemmCpuTable() : GemmTable("gemm-cpu", kParameters, kConfigColumns, kInteractionColumns) {}
+
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     const double mr = words[kMr];
     const double vectors = words[kNr] / lanes_of(words[kIsa]);
@@ -123,16 +108,6 @@ class GemmCpuTable final : public FeatureTable {
     out[i++] = mr * vectors;
     out[i++] = (mr + vectors) / (mr * vectors);
     out[i++] = fma_rate(mr, vectors);
-  }
-  void interaction_columns(const Problem& problem, const Hardware& hardware,
-                           std::span<const std::int32_t> words, std::size_t width,
-                           std::span<double> out, std::size_t stride) const override {
-    const GemmView view = GemmView::of(problem, hardware);
-    ColumnWriter writer(out, stride);
-    for (std::size_t i = 0; i * width < words.size(); ++i) {
-      writer.start(i);
-      candidate(view, words.subspan(i * width, width), writer);
-    }
   }
 
  private:
@@ -157,8 +132,8 @@ class GemmCpuTable final : public FeatureTable {
     return share;
   }
 
-  static void candidate(const GemmView& view, std::span<const std::int32_t> words,
-                        ColumnWriter& writer) {
+  void candidate(const GemmView& view, std::span<const std::int32_t> words,
+                 ColumnWriter& writer) const override {
     constexpr double kFloat = 4;
     const double lanes = lanes_of(words[kIsa]);
     const double mr = words[kMr];
@@ -226,8 +201,6 @@ class GemmCpuTable final : public FeatureTable {
     writer.put(std::log2(traffic_ns));
     writer.put(std::log2((compute_ns + pack_ns + wake_ns + 20) / roofline_ns));
   }
-
-  std::vector<FeatureInfo> columns_;
 };
 
 }  // namespace

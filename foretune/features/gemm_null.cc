@@ -22,48 +22,25 @@ constexpr std::array kInteractionColumns{
     FeatureInfo{"log2_k_over_block", FeatureKind::kInteraction, "log2 of k / block_k"},
 };
 
-class GemmNullTable final : public FeatureTable {
+class GemmNullTable final : public GemmTable {
  public:
-  GemmNullTable() {
-    for (const std::span<const FeatureInfo> part :
-         {gemm_problem_columns(), std::span<const FeatureInfo>(kConfigColumns),
-          std::span<const FeatureInfo>(kInteractionColumns)}) {
-      columns_.insert(columns_.end(), part.begin(), part.end());
-    }
-  }
-  std::string_view name() const override { return "gemm-null"; }
-  std::span<const FeatureInfo> columns() const override { return columns_; }
-  Support supports(ProblemType type, const ConfigSchema& schema) const override {
-    return type == ProblemType::kGemm ? same_parameters(name(), schema, kParameters)
-                                      : Support::no(name(), " describes gemm problems only");
-  }
-  void problem_row(const Problem& problem, const Hardware& hardware,
-                   std::span<double> out) const override {
-    gemm_problem_row(GemmView::of(problem, hardware), out);
-  }
+  GemmNullTable() : GemmTable("gemm-null", kParameters, kConfigColumns, kInteractionColumns) {}
+
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     for (std::size_t i = 0; i < kParameters.size(); ++i) {
       out[i] = std::log2(static_cast<double>(words[i]));
     }
   }
-  void interaction_columns(const Problem& problem, const Hardware& hardware,
-                           std::span<const std::int32_t> words, std::size_t width,
-                           std::span<double> out, std::size_t stride) const override {
-    const GemmView view = GemmView::of(problem, hardware);
-    ColumnWriter writer(out, stride);
-    for (std::size_t i = 0; i * width < words.size(); ++i) {
-      const std::span<const std::int32_t> config = words.subspan(i * width, width);
-      writer.start(i);
-      writer.put(edge_use(view.m, config[0]));
-      writer.put(edge_use(view.n, config[1]));
-      writer.put(std::log2(view.m / config[0]));
-      writer.put(std::log2(view.n / config[1]));
-      writer.put(std::log2(view.k / config[2]));
-    }
-  }
 
  private:
-  std::vector<FeatureInfo> columns_;
+  void candidate(const GemmView& view, std::span<const std::int32_t> words,
+                 ColumnWriter& writer) const override {
+    writer.put(edge_use(view.m, words[0]));
+    writer.put(edge_use(view.n, words[1]));
+    writer.put(std::log2(view.m / words[0]));
+    writer.put(std::log2(view.n / words[1]));
+    writer.put(std::log2(view.k / words[2]));
+  }
 };
 
 }  // namespace

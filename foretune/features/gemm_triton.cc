@@ -55,27 +55,9 @@ constexpr std::array kInteractionColumns{
     FeatureInfo{"group_use", FeatureKind::kInteraction, "useful share of the groups of tile rows"},
 };
 
-class GemmTritonTable final : public FeatureTable {
+class GemmTritonTable final : public GemmTable {
  public:
-  GemmTritonTable() {
-    const auto append = [this](std::span<const FeatureInfo> columns) {
-      columns_.insert(columns_.end(), columns.begin(), columns.end());
-    };
-    append(gemm_problem_columns());
-    append(kConfigColumns);
-    append(kInteractionColumns);
-  }
-  std::string_view name() const override { return "gemm-triton"; }
-  std::span<const FeatureInfo> columns() const override { return columns_; }
-  Support supports(ProblemType type, const ConfigSchema& schema) const override {
-    return type == ProblemType::kGemm ? same_parameters(name(), schema, kParameters)
-                                      : Support::no(name(), " describes gemm problems only");
-  }
-
-  void problem_row(const Problem& problem, const Hardware& hardware,
-                   std::span<double> out) const override {
-    gemm_problem_row(GemmView::of(problem, hardware), out);
-  }
+  GemmTritonTable() : GemmTable("gemm-triton", kParameters, kConfigColumns, kInteractionColumns) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     const double block_m = words[0];
@@ -95,31 +77,17 @@ class GemmTritonTable final : public FeatureTable {
     out[i++] = block_m * block_n / (block_m + block_n);
   }
 
-  void interaction_columns(const Problem& problem, const Hardware& hardware,
-                           std::span<const std::int32_t> words, std::size_t width,
-                           std::span<double> out, std::size_t stride) const override {
-    const GemmView view = GemmView::of(problem, hardware);
-    const Limits limits = Limits::of(hardware);
-    ColumnWriter writer(out, stride);
-    for (std::size_t i = 0; i * width < words.size(); ++i) {
-      writer.start(i);
-      candidate(view, limits, words.subspan(i * width, width), writer);
-    }
-  }
-
  private:
   struct Limits {
     double shared_bytes = 0;
     double threads = 0;
     double registers = 0;
-    static Limits of(const Hardware& hardware) {
-      const auto known = [&](HardwareValue value, double fallback) {
-        const double number = hardware.get(value);
+    static Limits of(const GemmView& view) {
+      const auto known = [](double number, double fallback) {
         return number > 0 ? number : fallback;
       };
-      return {known(HardwareValue::kL1Bytes, 164.0 * 1024),
-              known(HardwareValue::kThreadsPerCore, 2048),
-              known(HardwareValue::kRegisterFileBytes, 256.0 * 1024) / 4};
+      return {known(view.shared_bytes, 164.0 * 1024), known(view.threads_per_core, 2048),
+              known(view.register_file_bytes, 256.0 * 1024) / 4};
     }
   };
 
@@ -135,8 +103,9 @@ class GemmTritonTable final : public FeatureTable {
     return std::max(1.0, blocks);
   }
 
-  static void candidate(const GemmView& view, const Limits& limits,
-                        std::span<const std::int32_t> words, ColumnWriter& writer) {
+  void candidate(const GemmView& view, std::span<const std::int32_t> words,
+                 ColumnWriter& writer) const override {
+    const Limits limits = Limits::of(view);
     const double block_m = words[0];
     const double block_n = words[1];
     const double block_k = words[2];
@@ -182,8 +151,6 @@ class GemmTritonTable final : public FeatureTable {
     writer.put(std::min(64.0, view.n / block_n));
     writer.put(edge_use(tiles_m, group_m));
   }
-
-  std::vector<FeatureInfo> columns_;
 };
 
 }  // namespace
