@@ -1,6 +1,7 @@
 // What the targets of the data set readers share.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
+#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 
 namespace foretune::fuzz {
@@ -26,15 +28,54 @@ bool refused(const Result<T>& result) {
   return !result.has_value();
 }
 
+// Every record that was read was either kept or dropped for a reason that can be printed.
+inline void require_accounted(const ImportReport& report) {
+  std::uint64_t dropped = 0;
+  for (const auto& [reason, count] : report.dropped) {
+    require(!reason.empty() && count > 0);
+    dropped += count;
+  }
+  require(report.rows_kept + dropped == report.rows_read);
+}
+
+// The same measurements and baselines in the same order, whatever numbers their values have.
+inline void require_same_content(const Dataset& left, const Dataset& right) {
+  require(left.size() == right.size());
+  require(left.fingerprint() == right.fingerprint());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const auto row = static_cast<RowIndex>(i);
+    require(left.measurement(row) == right.measurement(row));
+  }
+  require(std::ranges::equal(left.baselines(), right.baselines(),
+                             [&](const Dataset::Baseline& a, const Dataset::Baseline& b) {
+                               return a.name == b.name && a.time_ns == b.time_ns &&
+                                      left.problems()[a.problem] == right.problems()[b.problem];
+                             }));
+}
+
+// Equal in everything, the numbers of interned values too. The fingerprint of a data set leaves out
+// most of a row (median, reason, samples), so it cannot stand for this.
+inline void require_identical(const Dataset& left, const Dataset& right) {
+  require(left.header() == right.header());
+  require(std::ranges::equal(left.problems(), right.problems()));
+  require(std::ranges::equal(left.configs(), right.configs()));
+  require(std::ranges::equal(left.contexts(), right.contexts()));
+  require(std::ranges::equal(left.reasons(), right.reasons()));
+  require(std::ranges::equal(left.rows(), right.rows()));
+  require(std::ranges::equal(left.extras(), right.extras()));
+  require(std::ranges::equal(left.samples(), right.samples()));
+  require(std::ranges::equal(left.baselines(), right.baselines()));
+}
+
 // Whatever was read can be stored, and comes back the same.
 inline void require_storable(const Dataset& dataset) {
   const Result<std::vector<std::byte>> written = dataset_bytes(dataset);
   require(written.has_value());
-  const Result<Dataset> again = read_dataset_bytes(*written);
+  ReadReport report;
+  const Result<Dataset> again = read_dataset_bytes(*written, &report);
   require(again.has_value());
-  require(again->size() == dataset.size());
-  require(again->fingerprint() == dataset.fingerprint());
-  require(again->header() == dataset.header());
+  require(report.rows == dataset.size() && report.torn_bytes == 0);
+  require_identical(*again, dataset);
 }
 
 }  // namespace foretune::fuzz

@@ -49,6 +49,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try_dataset(bytes);
   std::vector<std::byte> repaired(bytes.begin(), bytes.end());
   repair_checksums(repaired);
-  try_dataset(repaired);
+  // Where every checksum was right already, there is nothing new to read.
+  if (!std::ranges::equal(repaired, bytes)) {
+    try_dataset(repaired);
+  }
   return 0;
 }

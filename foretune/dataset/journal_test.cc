@@ -278,5 +278,32 @@ TEST(Journal, ARowTakesAtMostSixteenBytesWhenSealed) {
   EXPECT_LT((bytes - definitions) / 200000, 16.0) << bytes;
 }
 
+// Written by the first version that had the format. They must be read for ever, and say the same.
+TEST(Journal, GoldenFilesOfVersion1AreReadAndWrittenTheSame) {
+  const std::string folder = FORETUNE_SOURCE_DIR "/foretune/dataset/testdata/";
+  for (const SchemaKind kind : {SchemaKind::kParametric, SchemaKind::kSequence}) {
+    const std::string name = kind == SchemaKind::kParametric ? "parametric" : "sequence";
+    const Dataset expected = testing_support::golden_dataset(kind);
+    for (const char* form : {"sealed_", "journal_"}) {
+      const std::string path = concat(folder, form, name, "_v1.ftd");
+      const Result<Dataset> dataset = read_dataset(path);
+      ASSERT_TRUE(dataset) << dataset.error().message;
+      testing_support::expect_same(expected, *dataset, path);
+    }
+    const auto sealed = read_file(concat(folder, "sealed_", name, "_v1.ftd"));
+    ASSERT_TRUE(sealed) << sealed.error().message;
+    EXPECT_EQ(dataset_bytes(expected).value(), *sealed);
+    const TemporaryFolder temporary;
+    auto writer = JournalWriter::open(temporary / "j.ftd", expected.header());
+    ASSERT_TRUE(writer) << writer.error().message;
+    for (const Measurement& measurement : testing_support::golden_measurements(expected.header())) {
+      ASSERT_TRUE((*writer)->append(measurement));
+    }
+    writer->reset();
+    EXPECT_EQ(read_file(temporary / "j.ftd").value(),
+              read_file(concat(folder, "journal_", name, "_v1.ftd")).value());
+  }
+}
+
 }  // namespace
 }  // namespace foretune
