@@ -47,6 +47,21 @@ expect 0 "$foretune" merge data/seed_50_train_dataset.ftd data/seed_50_train_dat
 expect 0 "$foretune" collect --output dry.ftd --num-shapes 3 --max-size 64 --dry-run
 test ! -e dry.ftd
 
+# Measurements from elsewhere: searched, trained on and judged like a live family.
+expect 0 "$foretune" convert "$source_dir/tests/triton_times.csv" --output elsewhere.ftd --device h200
+expect 0 "$foretune" collect --family recorded --family-data elsewhere.ftd --num-shapes 4 \
+  --search-space EXHAUSTIVE --output elsewhere/train.ftd
+expect 0 "$foretune" create-validation --family recorded --family-data elsewhere.ftd \
+  --num-shapes 0 --search-space EXHAUSTIVE --training-data elsewhere --output elsewhere/rest.ftd
+expect 0 "$foretune" train --data-dir elsewhere --model elsewhere.ftm --folds 2
+expect 0 "$foretune" validate-model --model elsewhere.ftm --dataset elsewhere/rest.ftd \
+  --family-data elsewhere.ftd
+expect 2 "$foretune" collect --family recorded --family-data elsewhere.ftd --log-normal \
+  --output no.ftd
+one_sentence
+expect 3 "$foretune" convert "$source_dir/tests/triton_times.csv" --output no.ftd --device h2000
+one_sentence
+
 # Bad input: one sentence, a non-zero exit, nothing lost.
 expect 3 "$foretune" inspect missing.ftd
 one_sentence
