@@ -48,11 +48,12 @@ TEST(SmallVector, AMovedFromVectorIsEmptyAndUsable) {
     Small source(size, 7);
     Small target(std::move(source));
     EXPECT_TRUE(same(target, std::vector<std::int32_t>(size, 7)));
-    // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move): what is tested
+    // NOLINTBEGIN(bugprone-use-after-move,clang-analyzer-cplusplus.Move): what is tested
     EXPECT_TRUE(source.empty());
     for (std::int32_t i = 0; i < 9; ++i) {
       source.push_back(i);
     }
+    // NOLINTEND(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
     EXPECT_TRUE(same(source, {0, 1, 2, 3, 4, 5, 6, 7, 8}));
     EXPECT_TRUE(same(target, std::vector<std::int32_t>(size, 7)));
   }

@@ -60,6 +60,7 @@ std::uint32_t Dataset::intern_context(const Context& context) {
     return *known;
   }
   FORETUNE_CHECK(contexts_.size() + 1 < std::numeric_limits<std::uint16_t>::max());
+  context_ids_.emplace(context.hash(), static_cast<std::uint32_t>(contexts_.size()));
   contexts_.push_back(context);
   return static_cast<std::uint32_t>(contexts_.size() - 1);
 }
@@ -75,11 +76,14 @@ std::optional<std::uint32_t> Dataset::find_config(const Config& config) const {
 }
 
 std::optional<std::uint32_t> Dataset::find_context(const Context& context) const {
-  // A data set has a handful of contexts: a search beats a table.
-  const auto found = std::find(contexts_.begin(), contexts_.end(), context);
-  return found == contexts_.end()
-             ? std::nullopt
-             : std::optional(static_cast<std::uint32_t>(found - contexts_.begin()));
+  // Nearly always the first; a file of nonsense may have thousands.
+  if (!contexts_.empty() && contexts_.front() == context) {
+    return 0;
+  }
+  const auto [first, last] = context_ids_.equal_range(context.hash());
+  const auto found = std::find_if(
+      first, last, [&](const auto& entry) { return contexts_[entry.second] == context; });
+  return found == last ? std::nullopt : std::optional(found->second);
 }
 
 std::uint32_t Dataset::intern_reason(const std::string& reason) {

@@ -166,6 +166,7 @@ class Dataset {
   std::unordered_map<Problem, std::uint32_t> problem_ids_;
   std::unordered_map<Config, std::uint32_t> config_ids_;
   std::unordered_map<std::string, std::uint32_t> reason_ids_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> context_ids_;  // by Context::hash()
   std::vector<Row> rows_;
   std::vector<ExtraMetric> extras_;
   std::vector<Samples> samples_;

@@ -12,12 +12,20 @@
 
 namespace foretune::dataset_internal {
 
+// Reasons name values; a file of nonsense has as many as rows, and nobody reads them all.
+constexpr std::size_t kMaxReasons = 100;
+
 void ImportCounter::count(Counts& counts, std::vector<std::string>& places, const std::string& what,
                           const std::string& place) {
   const auto found = std::find_if(counts.begin(), counts.end(),
                                   [&](const auto& entry) { return entry.first == what; });
   if (found != counts.end()) {
     ++found->second;
+  } else if (counts.size() > kMaxReasons) {
+    ++counts.back().second;
+  } else if (counts.size() == kMaxReasons) {
+    counts.emplace_back("for further reasons", 1);
+    places.push_back(place);
   } else {
     counts.emplace_back(what, 1);
     places.push_back(place);

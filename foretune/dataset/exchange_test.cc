@@ -244,5 +244,26 @@ TEST(FloatText, IsShortAndExact) {
   }
 }
 
+// Reasons name values, so a file of nonsense has as many as rows.
+TEST(Exchange, ManyReasonsAreCountedTogether) {
+  constexpr std::int64_t kRows = 5000;
+  std::string text = "m,n,k,block_m,time_ns\n8,8,8,16,1.5\n";
+  for (std::int64_t i = 1; i <= kRows; ++i) {
+    text += concat(-i, ",8,8,16,1.5\n");
+  }
+  ImportReport report;
+  DatasetHeader header;
+  header.family = "test";
+  const auto kept = import_csv_text(text, header, &report);
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_EQ(report.rows_kept, 1U);
+  EXPECT_LE(report.dropped.size(), 101U);
+  std::uint64_t sum = 0;
+  for (const auto& [reason, count] : report.dropped) {
+    sum += count;
+  }
+  EXPECT_EQ(sum, static_cast<std::uint64_t>(kRows));
+}
+
 }  // namespace
 }  // namespace foretune

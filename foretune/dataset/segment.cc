@@ -2,6 +2,7 @@
 // is kept once per segment as a state; a row names its state.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -154,7 +155,7 @@ bool read_piece(SegmentColumns& columns, std::size_t first, const std::vector<Ro
     const bool fits = problem[i] < problems && config[i] < configs &&
                       (shared.outcome <= Outcome::kCensored
                            ? row.time_ns > 0 && row.time_ns <= kLongestNs && beside < 0x10000U
-                           : row.time_ns == 0 && beside == 0);
+                           : std::bit_cast<std::uint32_t>(row.time_ns) == 0 && beside == 0);
     good = good && fits;
   }
   return good;
