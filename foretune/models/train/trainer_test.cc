@@ -100,6 +100,8 @@ TrainOptions quick_options() {
   options.gbdt.leaves = 31;
   options.gbdt.learning_rate = 0.1;
   options.gbdt.early_stopping_rounds = 20;
+  // OpenMP's threads wait by spinning: beside other tests they would wait for each other.
+  options.gbdt.threads = 1;
   return options;
 }
 
