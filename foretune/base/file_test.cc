@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "foretune/base/hash.h"
+#include "foretune/base/temporary_folder.h"
 
 namespace foretune {
 namespace {
@@ -24,19 +25,12 @@ using ::testing::HasSubstr;
 
 class FileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "foretune_file_test_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::size_t files_in_folder() const {
     return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+        std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()));
   }
 
-  fs::path folder_;
+  testing_support::TemporaryFolder folder_;
 };
 
 TEST_F(FileTest, ReadsBackWhatWasWritten) {
@@ -85,8 +79,8 @@ TEST_F(FileTest, MissingFilesAndFoldersAreErrorsWithTheirName) {
     EXPECT_THAT(error.message, HasSubstr((folder_ / "none").string()));
     EXPECT_THAT(error.message, HasSubstr("No such file"));
   }
-  EXPECT_EQ(read_file(folder_).error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(MappedFile::open(folder_).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(read_file(folder_.path()).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(MappedFile::open(folder_.path()).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(MappedFile::open("/dev/null").error().code, ErrorCode::kInvalidArgument);
 }
 
@@ -114,9 +108,9 @@ TEST_F(FileTest, AFolderWithoutPermissionIsAnError) {
   if (::geteuid() == 0) {
     GTEST_SKIP() << "root may write everywhere";
   }
-  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+  fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
   const Status written = write_text_file_atomically(folder_ / "a", "x");
-  fs::permissions(folder_, fs::perms::owner_all);
+  fs::permissions(folder_.path(), fs::perms::owner_all);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, ErrorCode::kIo);
 }

@@ -9,6 +9,7 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/hash.h"
+#include "foretune/base/temporary_folder.h"
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/dataset/test_datasets.h"

@@ -13,6 +13,7 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
+#include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/test_datasets.h"
 #include "foretune/problem/gemm.h"

@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "foretune/base/temporary_folder.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/load_recorded.h"
 #include "foretune/families/recorded/triton_space.h"
@@ -203,11 +204,10 @@ TEST(LoadRecorded, ReadsOurOwnDataSetsAndPrefersRemeasuredRows) {
   add(1, 150, 0, Outcome::kOk);
   add(2, 300, 0, Outcome::kCensored);
   add(3, 0, 0, Outcome::kCrashed);
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / "foretune_load_recorded.ftd";
+  const testing_support::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "measurements.ftd";
   ASSERT_TRUE(write_dataset(dataset, path));
   auto family = create_family("recorded", {.data_path = path.string()});
-  std::filesystem::remove(path);
   ASSERT_TRUE(family) << family.error().message;
   EXPECT_EQ((*family)->info().feature_table, "gemm-null");
   EXPECT_EQ((*family)->info().fingerprint, header.fingerprint);

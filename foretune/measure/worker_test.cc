@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "foretune/base/temporary_folder.h"
 #include "foretune/families/null/null.h"
 #include "foretune/measure/child_process.h"
 #include "foretune/measure/measure.h"
@@ -57,11 +58,6 @@ Protocol quick_protocol() {
   Protocol protocol;
   protocol.time_limit_s = 0.4;  // a busy machine must not look like a hang
   return protocol;
-}
-
-std::filesystem::path scratch_file(const std::string& name) {
-  return std::filesystem::path(testing::TempDir()) /
-         ("foretune_worker_test_" + std::to_string(::getpid()) + "_" + name);
 }
 
 TEST(Worker, HundredFaultsCompleteWithNothingLost) {
@@ -260,7 +256,8 @@ bool ends_soon(pid_t pid) {
 }
 
 TEST(Worker, LivesInItsOwnProcessGroupAndEndsWithItsMeasurer) {
-  const std::filesystem::path file = scratch_file("group");
+  const testing_support::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "pids";
   auto measurer =
       make_worker_measurer(setup_with({}, {"pid-file", file.string()}), quick_protocol(), {});
   ASSERT_TRUE(measurer);
@@ -272,11 +269,11 @@ TEST(Worker, LivesInItsOwnProcessGroupAndEndsWithItsMeasurer) {
   EXPECT_TRUE(is_running(pid));
   measurer->reset();
   EXPECT_FALSE(is_running(pid));
-  std::filesystem::remove(file);
 }
 
 TEST(Worker, KilledWhileIdleIsReplacedWithoutAWord) {
-  const std::filesystem::path file = scratch_file("idle");
+  const testing_support::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "pids";
   const WorkerSetup setup = setup_with({}, {"pid-file", file.string()});
   auto measurer = make_worker_measurer(setup, quick_protocol(), {});
   ASSERT_TRUE(measurer);
@@ -289,11 +286,11 @@ TEST(Worker, KilledWhileIdleIsReplacedWithoutAWord) {
         (*measurer)->measure({.problem = some_problem(), .config = config});
     EXPECT_EQ(measurement.outcome, Outcome::kOk) << measurement.reason;
   }
-  std::filesystem::remove(file);
 }
 
 TEST(Worker, DiesWithTheMeasuringProcess) {
-  const std::filesystem::path file = scratch_file("orphan");
+  const testing_support::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "pids";
   auto parent = ChildProcess::start({kWorker, "parent", file.string()});
   ASSERT_TRUE(parent);
   const auto [pid, group] = read_pids(file);
@@ -302,7 +299,6 @@ TEST(Worker, DiesWithTheMeasuringProcess) {
   ASSERT_TRUE(is_running(pid));
   (*parent)->kill();
   EXPECT_TRUE(ends_soon(pid));
-  std::filesystem::remove(file);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "foretune/base/temporary_folder.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/select/foretune.h"
 #include "foretune/select/select.h"
@@ -20,7 +21,6 @@ class CApiTest : public testing::Test {
   void SetUp() override {
     Rng rng(41);
     model_ = sample_model({.candidates = 200}, rng);
-    path_ = std::filesystem::path(testing::TempDir()) / "c_api_test.ftm";
     ASSERT_TRUE(write_model(model_, path_));
     char message[200] = "unchanged";
     ASSERT_EQ(foretune_selector_open(path_.c_str(), &selector_, message, sizeof(message)),
@@ -28,17 +28,15 @@ class CApiTest : public testing::Test {
         << message;
     EXPECT_STREQ(message, "");
   }
-  void TearDown() override {
-    foretune_selector_close(selector_);
-    std::filesystem::remove(path_);
-  }
+  void TearDown() override { foretune_selector_close(selector_); }
 
   static foretune_gemm gemm() {
     return {.m = 100, .n = 256, .k = 512, .batch = 1, .op = FORETUNE_MM, .dtype = 2, .layout = 1};
   }
 
   Model model_;
-  std::filesystem::path path_;
+  testing_support::TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_ / "model.ftm";
   foretune_selector* selector_ = nullptr;
 };
 
@@ -135,7 +133,7 @@ TEST_F(CApiTest, FilesThatAreNoModelsAreErrorsWithAMessage) {
             FORETUNE_NOT_FOUND);
   EXPECT_EQ(other, nullptr);
   EXPECT_NE(std::strstr(message, "no/such/file.ftm"), nullptr);
-  const std::string text = path_.string() + ".txt";
+  const std::string text = (folder_ / "text.ftm").string();
   std::ofstream(text) << "not a model";
   EXPECT_EQ(foretune_selector_open(text.c_str(), &other, message, sizeof(message)),
             FORETUNE_CORRUPT);
@@ -143,7 +141,6 @@ TEST_F(CApiTest, FilesThatAreNoModelsAreErrorsWithAMessage) {
   EXPECT_EQ(foretune_selector_open(text.c_str(), &other, short_message, sizeof(short_message)),
             FORETUNE_CORRUPT);
   EXPECT_EQ(std::strlen(short_message), 7U);
-  std::filesystem::remove(text);
 }
 
 TEST_F(CApiTest, ConfigTextBehavesAsSnprintf) {

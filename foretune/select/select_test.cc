@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "foretune/base/temporary_folder.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/select/allocation_count.h"
 #include "foretune/select/foretune.h"
@@ -176,8 +177,8 @@ TEST_F(SelectTest, AnswersWithoutAllocating) {
 
 TEST_F(SelectTest, TheCInterfaceAnswersWithoutAllocating) {
   const Model model = sample_model({.candidates = 100}, rng_);
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / "select_test_allocations.ftm";
+  const testing_support::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "model.ftm";
   ASSERT_TRUE(write_model(model, path));
   foretune_selector* selector = nullptr;
   ASSERT_EQ(foretune_selector_open(path.c_str(), &selector, nullptr, 0), FORETUNE_OK);
@@ -190,7 +191,6 @@ TEST_F(SelectTest, TheCInterfaceAnswersWithoutAllocating) {
   }
   EXPECT_EQ(allocation_count(), before);
   foretune_selector_close(selector);
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
+#include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/measure/child_process.h"
@@ -77,46 +78,30 @@ std::map<std::uint64_t, Outcome> rows_of(const std::string& path) {
   return rows;
 }
 
-class ScratchFile {
- public:
-  explicit ScratchFile(const std::string& name)
-      : path_((std::filesystem::path(testing::TempDir()) /
-               concat("foretune_kill_", ::getpid(), "_", name, ".ftd"))
-                  .string()) {
-    std::filesystem::remove(path_);
-  }
-  ~ScratchFile() { std::filesystem::remove(path_); }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 TEST(CollectKill, FiftyKillsLoseNothingRepeatNothingAndReachTheSameSet) {
   constexpr std::uint64_t kSeed = 20250131;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Rng rng(kSeed);
-  const ScratchFile undisturbed("reference");
+  const testing_support::TemporaryFolder folder;
+  const std::string undisturbed = folder / "undisturbed.ftd";
   const auto begin = std::chrono::steady_clock::now();
-  const DriverRun whole = run_driver(undisturbed.path(), std::chrono::seconds(60));
+  const DriverRun whole = run_driver(undisturbed, std::chrono::seconds(60));
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::steady_clock::now() - begin);
   ASSERT_TRUE(whole.done) << whole.obituary;
-  const std::map<std::uint64_t, Outcome> reference = rows_of(undisturbed.path());
+  const std::map<std::uint64_t, Outcome> reference = rows_of(undisturbed);
   ASSERT_GT(reference.size(), 150U);
   ASSERT_EQ(whole.kept.size(), reference.size());
 
   int kills = 0;
   for (int file = 0; kills < kKills; ++file) {
-    const ScratchFile scratch(concat("run", file));
+    const std::string interrupted = folder / concat("interrupted", file, ".ftd");
     std::set<std::uint64_t> kept;
     for (bool done = false; !done;) {
       // Also the very first moments: before the file exists, while its header is written.
       const auto most = static_cast<std::uint64_t>(took.count() / (kills % 3 == 0 ? 12 : 3));
       const std::chrono::microseconds life(kills < kKills ? rng.below(most) : 60'000'000);
-      const DriverRun run = run_driver(scratch.path(), life);
+      const DriverRun run = run_driver(interrupted, life);
       done = run.done;
       kills += done ? 0 : 1;
       for (const std::uint64_t key : run.kept) {
@@ -125,7 +110,7 @@ TEST(CollectKill, FiftyKillsLoseNothingRepeatNothingAndReachTheSameSet) {
       if (kept.empty() && !done) {
         continue;  // perhaps there is no file yet
       }
-      const std::map<std::uint64_t, Outcome> rows = rows_of(scratch.path());
+      const std::map<std::uint64_t, Outcome> rows = rows_of(interrupted);
       for (const std::uint64_t key : kept) {
         EXPECT_TRUE(rows.contains(key)) << "a kept record is lost";
       }
@@ -135,7 +120,7 @@ TEST(CollectKill, FiftyKillsLoseNothingRepeatNothingAndReachTheSameSet) {
       }
       ASSERT_FALSE(testing::Test::HasFailure());
     }
-    EXPECT_EQ(rows_of(scratch.path()), reference);
+    EXPECT_EQ(rows_of(interrupted), reference);
   }
   EXPECT_GE(kills, kKills);
 }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/families/null/null.h"
 #include "foretune/problem/gemm.h"
@@ -99,13 +100,7 @@ class WatchedMeasurer final : public Measurer {
 
 class CollectTest : public testing::Test {
  protected:
-  CollectTest()
-      : path(std::filesystem::path(testing::TempDir()) /
-             concat("foretune_collect_", ::getpid(), "_", counter++, ".ftd")) {
-    std::filesystem::remove(path);
-    make({});
-  }
-  void TearDown() override { std::filesystem::remove(path); }
+  CollectTest() { make({}); }
 
   void make(std::vector<std::pair<std::string, std::string>> parameters,
             const Protocol& protocol = {}) {
@@ -150,8 +145,8 @@ class CollectTest : public testing::Test {
     return found;
   }
 
-  static inline int counter = 0;
-  std::filesystem::path path;
+  testing_support::TemporaryFolder folder;
+  std::filesystem::path path = folder / "collected.ftd";
   Context context;
   std::shared_ptr<const Family> family;
   std::unique_ptr<WatchedMeasurer> measurer;

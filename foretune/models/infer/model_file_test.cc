@@ -8,6 +8,7 @@
 
 #include "foretune/base/byte_io.h"
 #include "foretune/base/file.h"
+#include "foretune/base/temporary_folder.h"
 #include "foretune/models/infer/model_samples.h"
 
 namespace foretune {
@@ -63,7 +64,8 @@ TEST(ModelFile, ReturnsTheSameModel) {
 
 TEST(ModelFile, ReturnsTheSameModelFromDisk) {
   const Model model = small_model();
-  const std::filesystem::path path = testing::TempDir() + "/model_file_test.ftm";
+  const testing_support::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "model.ftm";
   ASSERT_TRUE(write_model(model, path));
   const auto read = read_model(path);
   ASSERT_TRUE(read.has_value()) << read.error().message;
@@ -77,7 +79,8 @@ TEST(ModelFile, ReturnsTheSameModelFromDisk) {
 TEST(ModelFile, IsNotWrittenWhenItCouldNotBeUsed) {
   Model model = small_model();
   model.pool.clear();
-  const std::filesystem::path path = testing::TempDir() + "/model_file_test_bad.ftm";
+  const testing_support::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "model.ftm";
   EXPECT_FALSE(write_model(model, path));
   EXPECT_FALSE(std::filesystem::exists(path));
 }
