@@ -57,10 +57,11 @@ double kernel_gflops() {
   const int rows = std::min(12, max_kernel_rows(kernels.isa, kVectors));
   const std::ptrdiff_t columns = kVectors * kernels.lanes;
   const MicroKernel kernel =
-      kernels.find({.rows = rows, .vectors = kVectors, .packed_a = true, .tail = false});
+      kernels.find({.rows = rows, .vectors = kVectors, .a_by_columns = true, .tail = false});
   std::vector<float> values(static_cast<std::size_t>((rows + columns) * kDepth + rows * columns),
                             0.5F);
   const MicroKernelCall call{.a = values.data(),
+                             .a_stride = rows,
                              .b = values.data() + rows * kDepth,
                              .b_stride = columns,
                              .c = values.data() + (rows + columns) * kDepth,

@@ -32,9 +32,10 @@ struct Sampled {
 
 std::vector<Sampled> sampled_tables() {
   return {{"gemm-cpu",
-           schema_of({"isa", "mr", "nr", "pack_a", "pack_b", "mc", "nc", "kc", "order", "threads",
-                      "split"}),
+           schema_of({"isa", "kernel", "mr", "nr", "pack_a", "pack_b", "mc", "nc", "kc", "order",
+                      "unroll", "prefetch", "threads", "split"}),
            {{2},
+            {0, 1},
             {1, 4, 14},
             {16, 32, 64},
             {0, 1},
@@ -43,8 +44,10 @@ std::vector<Sampled> sampled_tables() {
             {64, 512, 8192},
             {64, 256, 4096},
             {0, 1},
+            {1, 4},
+            {0, 4, 16},
             {1, 2, 4},
-            {0, 1, 2}}},
+            {0, 1, 2, 3, 4}}},
           {"gemm-triton",
            schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
            {{16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}}};
@@ -214,7 +217,7 @@ TEST(GemmCpu, ValuesByHand) {
   const Problem problem = GemmProblem::create({.m = 100, .n = 100, .k = 300}).value().to_problem();
   // AVX-512, 14 x 32, both packed, blocks of 56 x 64 x 128, rows outermost, two threads share rows.
   const Config config{.schema = sampled.schema.id(),
-                      .words = {2, 14, 32, 1, 1, 56, 64, 128, 1, 2, 0}};
+                      .words = {2, 0, 14, 32, 1, 1, 56, 64, 128, 1, 1, 0, 2, 0}};
   auto row = named_row(table, problem, some_cpu(), config);
   EXPECT_DOUBLE_EQ(row["vectors"], 2);
   EXPECT_DOUBLE_EQ(row["accumulators"], 28);
@@ -230,6 +233,25 @@ TEST(GemmCpu, ValuesByHand) {
   EXPECT_DOUBLE_EQ(row["k_passes"], 3);
   EXPECT_DOUBLE_EQ(row["k_block"], 100);
   EXPECT_DOUBLE_EQ(row["row_stride_pages"], 0);
+
+  // Dot kernels of 4 x 4, two threads that share the depth.
+  const Config dot{.schema = sampled.schema.id(),
+                   .words = {2, 1, 4, 4, 0, 0, 64, 256, 512, 0, 1, 0, 2, 4}};
+  row = named_row(table, problem, some_cpu(), dot);
+  EXPECT_DOUBLE_EQ(row["vectors"], 4);
+  EXPECT_DOUBLE_EQ(row["accumulators"], 16);
+  EXPECT_DOUBLE_EQ(row["use_lanes"], 152.0 / 160);  // 150 rounded up to 8
+  EXPECT_DOUBLE_EQ(row["balance"], 150.0 / 152);
+  EXPECT_DOUBLE_EQ(row["k_passes"], 1);
+  EXPECT_DOUBLE_EQ(row["k_block"], 152);
+
+  // Four threads in a grid of two by two.
+  const Config grid{.schema = sampled.schema.id(),
+                    .words = {2, 0, 14, 32, 1, 1, 56, 64, 512, 1, 1, 0, 4, 3}};
+  row = named_row(table, problem, some_cpu(), grid);
+  EXPECT_DOUBLE_EQ(row["log2_blocks_m"], 2);
+  EXPECT_DOUBLE_EQ(row["log2_blocks_n"], 1);
+  EXPECT_DOUBLE_EQ(row["balance"], 2500.0 / (56 * 64));
 }
 
 // Models refuse a table whose id differs. A column that changes its meaning must change its name.
@@ -238,7 +260,7 @@ TEST(FeatureTables, IdsAreGolden) {
   for (const FeatureTable* table : feature_tables()) {
     ids.emplace(table->name(), feature_table_id(*table));
   }
-  EXPECT_EQ(ids["gemm-cpu"], 18214781530707344424U);
+  EXPECT_EQ(ids["gemm-cpu"], 12985155668695928768U);
   EXPECT_EQ(ids["gemm-triton"], 5464519619889270585U);
 }
 

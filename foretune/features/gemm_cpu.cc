@@ -7,10 +7,14 @@
 namespace foretune::features_internal {
 namespace {
 
-constexpr std::array<std::string_view, 11> kParameters{
-    "isa", "mr", "nr", "pack_a", "pack_b", "mc", "nc", "kc", "order", "threads", "split"};
+constexpr std::array<std::string_view, 14> kParameters{
+    "isa", "kernel", "mr",    "nr",     "pack_a",   "pack_b",  "mc",
+    "nc",  "kc",     "order", "unroll", "prefetch", "threads", "split"};
+// Values of the word `split`.
+enum Split : std::uint8_t { kSplitM, kSplitN, kSplitBatch, kSplitGrid, kSplitK };
 enum Word : std::uint8_t {
   kIsa,
+  kKernel,
   kMr,
   kNr,
   kPackA,
@@ -19,12 +23,15 @@ enum Word : std::uint8_t {
   kNc,
   kKc,
   kOrder,
+  kUnroll,
+  kPrefetch,
   kThreads,
   kSplit,
 };
 
 constexpr std::array kConfigColumns{
     FeatureInfo{"isa", FeatureKind::kConfig, "instruction set: 0 generic, 1 AVX2, 2 AVX-512"},
+    FeatureInfo{"kernel", FeatureKind::kConfig, "0 vectors along columns of C, 1 along the depth"},
     FeatureInfo{"mr", FeatureKind::kConfig, "rows of a register block"},
     FeatureInfo{"nr", FeatureKind::kConfig, "columns of a register block"},
     FeatureInfo{"pack_a", FeatureKind::kConfig, "1 when blocks of A are copied"},
@@ -33,8 +40,11 @@ constexpr std::array kConfigColumns{
     FeatureInfo{"log2_nc", FeatureKind::kConfig, "log2 of the columns of a cache block"},
     FeatureInfo{"log2_kc", FeatureKind::kConfig, "log2 of the depth of a cache block"},
     FeatureInfo{"order", FeatureKind::kConfig, "0 columns outermost, 1 rows outermost"},
+    FeatureInfo{"unroll", FeatureKind::kConfig, "steps of depth in a round of the inner loop"},
+    FeatureInfo{"prefetch", FeatureKind::kConfig, "rows of B fetched ahead; 0 for none"},
     FeatureInfo{"threads", FeatureKind::kConfig, "threads"},
-    FeatureInfo{"split", FeatureKind::kConfig, "what threads share: 0 rows, 1 columns, 2 batch"},
+    FeatureInfo{"split", FeatureKind::kConfig,
+                "what threads share: 0 rows, 1 columns, 2 batch, 3 rows and columns, 4 depth"},
     FeatureInfo{"vectors", FeatureKind::kConfig, "vectors in a row of a register block"},
     FeatureInfo{"accumulators", FeatureKind::kConfig, "vector registers that hold sums"},
     FeatureInfo{"loads_per_fma", FeatureKind::kConfig,
@@ -45,7 +55,7 @@ constexpr std::array kConfigColumns{
 
 constexpr std::array kInteractionColumns{
     FeatureInfo{"use_m", FeatureKind::kInteraction, "useful share of the register blocks' rows"},
-    FeatureInfo{"use_lanes", FeatureKind::kInteraction, "useful share of the lanes along a row"},
+    FeatureInfo{"use_lanes", FeatureKind::kInteraction, "useful share of the lanes of vectors"},
     FeatureInfo{"use_n", FeatureKind::kInteraction, "useful share of the register blocks' columns"},
     FeatureInfo{"balance", FeatureKind::kInteraction,
                 "even share of the work over that of the busiest thread"},
@@ -90,13 +100,18 @@ double fma_rate(double mr, double vectors) {
   return std::min({2.0, fmas / 4, 2 * fmas / loads});
 }
 
+// Vector registers of sums in a row of a register block.
+double vectors_of(std::span<const std::int32_t> words) {
+  return words[kKernel] != 0 ? words[kNr] : words[kNr] / lanes_of(words[kIsa]);
+}
+
 class GemmCpuTable final : public GemmTable {
  public:
   GemmCpuTable() : GemmTable("gemm-cpu", kParameters, kConfigColumns, kInteractionColumns) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     const double mr = words[kMr];
-    const double vectors = words[kNr] / lanes_of(words[kIsa]);
+    const double vectors = vectors_of(words);
     for (std::size_t i = 0; i < kParameters.size(); ++i) {
       out[i] = words[i];
     }
@@ -115,19 +130,40 @@ class GemmCpuTable final : public GemmTable {
   struct Share {
     double m = 1;
     double n = 1;
+    double k = 1;
     double batch = 1;
   };
   static Share share_of(const GemmView& view, std::span<const std::int32_t> words) {
     const double threads = words[kThreads];
-    Share share{view.m, view.n, view.batch};
-    if (threads > 1) {
-      if (words[kSplit] == 0) {
-        share.m = std::min(view.m, ceil_div(ceil_div(view.m, threads), words[kMr]) * words[kMr]);
-      } else if (words[kSplit] == 1) {
-        share.n = std::min(view.n, ceil_div(ceil_div(view.n, threads), words[kNr]) * words[kNr]);
-      } else {
+    Share share{view.m, view.n, view.k, view.batch};
+    if (threads <= 1) {
+      return share;
+    }
+    const auto part = [](double size, double parts, double unit) {
+      return std::min(size, ceil_div(ceil_div(size, parts), unit) * unit);
+    };
+    switch (words[kSplit]) {
+      case kSplitM:
+        share.m = part(view.m, threads, words[kMr]);
+        break;
+      case kSplitN:
+        share.n = part(view.n, threads, words[kNr]);
+        break;
+      case kSplitBatch:
         share.batch = ceil_div(view.batch, threads);
+        break;
+      case kSplitGrid: {
+        const double side = std::exp2(std::floor(std::log2(threads) / 2));
+        const double rows = view.m > view.n ? threads / side : side;
+        share.m = part(view.m, rows, words[kMr]);
+        share.n = part(view.n, threads / rows, words[kNr]);
+        break;
       }
+      case kSplitK:
+        share.k = part(view.k, threads, 8);
+        break;
+      default:
+        break;
     }
     return share;
   }
@@ -138,14 +174,16 @@ class GemmCpuTable final : public GemmTable {
     const double lanes = lanes_of(words[kIsa]);
     const double mr = words[kMr];
     const double nr = words[kNr];
-    const double vectors = nr / lanes;
+    const bool is_dot = words[kKernel] != 0;
+    const double vectors = vectors_of(words);
     const double threads = words[kThreads];
     const Share share = share_of(view, words);
     const double blocks_m = ceil_div(share.m, mr);
     const double blocks_n = ceil_div(share.n, nr);
-    const double vectors_n = ceil_div(share.n, lanes);
-    const double passes = ceil_div(view.k, words[kKc]);
-    const double k_block = view.k / passes;
+    const double vectored = is_dot ? share.k : share.n;  // the dimension that vectors lie along
+    const double padded_vectored = ceil_div(vectored, lanes) * lanes;
+    const double passes = ceil_div(share.k, words[kKc]);
+    const double k_block = share.k / passes;
     const double cuts_m = ceil_div(share.m, words[kMc]);
     const double cuts_n = ceil_div(share.n, words[kNc]);
     const double a_block = share.m / cuts_m * k_block * kFloat;
@@ -155,22 +193,25 @@ class GemmCpuTable final : public GemmTable {
     const double a_reads = blocks_n;
     const double b_reads = blocks_m;
     const double packed_a =
-        words[kPackA] != 0 ? share.m * view.k * (rows_outermost ? 1 : cuts_n) : 0;
+        words[kPackA] != 0 ? share.m * share.k * (rows_outermost ? 1 : cuts_n) : 0;
     const double packed_b =
-        words[kPackB] != 0 ? share.n * view.k * (rows_outermost ? cuts_m : 1) : 0;
-    const double fmas = share.m * share.n * view.k * share.batch;
+        words[kPackB] != 0 ? share.n * share.k * (rows_outermost ? cuts_m : 1) : 0;
+    const double fmas = share.m * share.n * share.k * share.batch;
     const double copied = (packed_a + packed_b) * share.batch;
     const double rate = fma_rate(mr, vectors) * lanes;
     // The peak is two vector multiply-adds a cycle of the widest vectors.
     const double cycles_per_ns =
         view.peak_flops_per_ns / (4 * std::max(4.0, view.vector_bytes / 4));
-    const double padded = share.m * vectors_n * lanes * view.k * share.batch;
-    const double compute_ns = padded / rate / cycles_per_ns;
+    const double padded = fmas * padded_vectored / vectored;
+    // A dot kernel sums each vector up across its lanes, at about a cycle a lane.
+    const double sums = is_dot ? share.m * share.n * passes * share.batch * lanes : 0;
+    const double compute_ns = (padded / rate + sums) / cycles_per_ns;
     const double pack_ns = copied * 2 * kFloat / (4 * view.bytes_per_ns);
     const double a_passes = rows_outermost ? 1 : cuts_n;
     const double b_passes = rows_outermost ? cuts_m : 1;
-    const double traffic = (share.m * view.k * a_passes + share.n * view.k * b_passes +
-                            share.m * share.n * (2 * passes - 1)) *
+    const double partials = words[kSplit] == kSplitK && threads > 1 ? 2 * threads : 0;
+    const double traffic = (share.m * share.k * a_passes + share.n * share.k * b_passes +
+                            share.m * share.n * (2 * passes - 1 + partials)) *
                            share.batch * kFloat;
     const double traffic_ns = traffic / view.bytes_per_ns;
     const double wake_ns = threads > 1 ? 3000 : 0;
@@ -179,9 +220,9 @@ class GemmCpuTable final : public GemmTable {
     const double edge_m = share.m - (blocks_m - 1) * mr;
     const double edge_n = share.n - (blocks_n - 1) * nr;
     writer.put(edge_use(share.m, mr));
-    writer.put(share.n / (vectors_n * lanes));
+    writer.put(vectored / padded_vectored);
     writer.put(edge_use(share.n, nr));
-    writer.put(view.m * view.n * view.batch / (threads * share.m * share.n * share.batch));
+    writer.put(view.m * view.n * view.k * view.batch / (threads * fmas));
     writer.put(std::log2(blocks_m));
     writer.put(std::log2(blocks_n));
     writer.put(passes);

@@ -35,9 +35,18 @@ struct Avx2 {
   FORETUNE_KERNEL_INLINE static Vector broadcast(const float* from) {
     return _mm256_broadcast_ss(from);
   }
+  // A NaN is the second operand, which the instruction returns.
+  FORETUNE_KERNEL_INLINE static Vector at_least(Vector floor, Vector value) {
+    return _mm256_max_ps(floor, value);
+  }
   FORETUNE_KERNEL_INLINE static Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
   FORETUNE_KERNEL_INLINE static Vector fma(Vector a, Vector b, Vector c) {
     return _mm256_fmadd_ps(a, b, c);
+  }
+  FORETUNE_KERNEL_INLINE static float sum(Vector value) {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
   }
 };
 

@@ -31,9 +31,22 @@ struct Avx512 {
   FORETUNE_KERNEL_INLINE static Vector broadcast(const float* from) {
     return _mm512_set1_ps(*from);
   }
+  // A NaN is the second operand, which the instruction returns. All lanes are asked for: the plain
+  // intrinsic passes an undefined vector along, of which GCC 12 warns.
+  FORETUNE_KERNEL_INLINE static Vector at_least(Vector floor, Vector value) {
+    return _mm512_mask_max_ps(value, 0xffff, floor, value);
+  }
   FORETUNE_KERNEL_INLINE static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
   FORETUNE_KERNEL_INLINE static Vector fma(Vector a, Vector b, Vector c) {
     return _mm512_fmadd_ps(a, b, c);
+  }
+  FORETUNE_KERNEL_INLINE static float sum(Vector value) {
+    const __m256 eight = __builtin_shufflevector(value, value, 0, 1, 2, 3, 4, 5, 6, 7) +
+                         __builtin_shufflevector(value, value, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m128 four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) +
+                        __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
   }
 };
 

@@ -34,9 +34,16 @@ struct Generic {
   FORETUNE_KERNEL_INLINE static Vector broadcast(const float* from) {
     return Vector{*from, *from, *from, *from};
   }
+  // A NaN is not below the floor, so it stays.
+  FORETUNE_KERNEL_INLINE static Vector at_least(Vector floor, Vector value) {
+    return value < floor ? floor : value;
+  }
   FORETUNE_KERNEL_INLINE static Vector multiply(Vector a, Vector b) { return a * b; }
   // Contracted to one instruction where the target has it.
   FORETUNE_KERNEL_INLINE static Vector fma(Vector a, Vector b, Vector c) { return a * b + c; }
+  FORETUNE_KERNEL_INLINE static float sum(Vector value) {
+    return (value[0] + value[2]) + (value[1] + value[3]);
+  }
 };
 
 constexpr KernelSet kKernels = make_kernel_set<Generic>();

@@ -1,22 +1,25 @@
 // Micro-kernels: one register block of C at a time, shared by everything that ends in a matrix
 // product. A block is `rows` x `vectors` vector registers of one instruction set and computes
 //
-//   C = alpha * A * B + beta * C_in        A: rows x k, B: k x columns, C and C_in: rows x columns
+//   C = max(floor, alpha * A * B + beta * C_in)
+//
+//   A: rows x k, B: k x columns, C and C_in: rows x columns
 //
 // C_in may be C itself, another matrix, or a bias: one row with c_in_stride 0. With beta = 0 it is
-// never read, so it may be null and its NaNs do not spread. No kernel reads or writes a byte
-// outside of the given rows and columns, tails included.
+// never read, so it may be null and its NaNs do not spread. The floor is minus infinity, or 0 for a
+// ReLU; a NaN stays a NaN. No kernel reads or writes a byte outside of the given rows and columns,
+// tails included.
 //
 //   const KernelSet* kernels = kernel_set(best_cpu_isa());
 //   const MicroKernel kernel = kernels->find({.rows = 8, .vectors = 2});
-//   kernel({.a = a, .a_row_stride = lda, .b = b, .b_stride = ldb, .c = c, .c_stride = ldc, .k =
-//   k});
+//   kernel({.a = a, .a_stride = lda, .b = b, .b_stride = ldb, .c = c, .c_stride = ldc, .k = k});
 //
 // Thread safety: free functions on constant tables. Cost: a look-up is one array access.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "foretune/base/result.h"
@@ -24,13 +27,14 @@
 
 namespace foretune {
 
-// Strides are in elements, between rows.
+// Strides are in elements, between rows unless said otherwise.
 struct MicroKernelCall {
-  // Packed: element (i, p) at a[p * rows + i], where rows is that of the kernel; else at
-  // a[i * a_row_stride + p].
+  // By rows: element (i, p) at a[i * a_stride + p]. By columns, which a packed panel is too:
+  // at a[p * a_stride + i].
   const float* a = nullptr;
-  std::ptrdiff_t a_row_stride = 0;
-  const float* b = nullptr;  // element (p, j) at b[p * b_stride + j], packed or not
+  std::ptrdiff_t a_stride = 0;
+  // Element (p, j) at b[p * b_stride + j], packed or not; dot kernels: at b[j * b_stride + p].
+  const float* b = nullptr;
   std::ptrdiff_t b_stride = 0;
   const float* c_in = nullptr;
   std::ptrdiff_t c_in_stride = 0;
@@ -39,17 +43,31 @@ struct MicroKernelCall {
   std::ptrdiff_t k = 0;  // 0 is allowed: A * B is then zero
   float alpha = 1;
   float beta = 0;
+  float floor = -std::numeric_limits<float>::infinity();
+  // Only kernels that prefetch: how many rows of B ahead.
+  std::ptrdiff_t rows_ahead = 0;
+  // Whether the rows of C are fetched into the cache while the products are summed.
+  bool prefetch_c = false;
   // Columns of the last vector that exist, 1 to lanes; only kernels with a tail look at it.
   int last_columns = 0;
 };
 
 using MicroKernel = void (*)(const MicroKernelCall& call);
 
+// The loop over k.
+enum class KernelLoop : std::uint8_t {
+  kPlain = 0,
+  kUnrolled = 1,    // four steps at a time: for blocks of so few sums that counting shows
+  kPrefetching = 2  // plain, and each step fetches a later row of B into the cache
+};
+inline constexpr int kKernelLoops = 3;
+
 struct MicroKernelShape {
   int rows = 1;
   int vectors = 1;
-  bool packed_a = false;
+  bool a_by_columns = false;
   bool tail = false;  // the last vector is not full
+  KernelLoop loop = KernelLoop::kPlain;
 };
 
 // What an instruction set allows, known without its kernels being there.
@@ -67,6 +85,19 @@ constexpr KernelLimits kernel_limits(CpuIsa isa) {
       break;
   }
   return {.lanes = 4, .registers = 16};
+}
+
+// Dot kernels: blocks of rows x columns for A stored by rows and B by columns, both unpacked. Their
+// vectors lie along k, so a block is summed up across its lanes at the end: for few rows, where
+// packing B would cost more than the product.
+inline constexpr int kMaxDotRows = 6;
+inline constexpr int kMaxDotColumns = 8;
+
+// The most rows of a dot kernel of so many columns: its sums, its columns of B and one vector of A
+// are held in registers. One row needs none for B, whose vectors are used once.
+constexpr int max_dot_rows(CpuIsa isa, int columns) {
+  const int rows = (kernel_limits(isa).registers - columns - 1) / columns;
+  return rows < 1 ? 1 : rows < kMaxDotRows ? rows : kMaxDotRows;
 }
 
 inline constexpr int kMaxKernelRows = 16;
@@ -94,16 +125,27 @@ constexpr int max_kernel_rows(CpuIsa isa, int vectors) {
 struct KernelSet {
   CpuIsa isa = CpuIsa::kGeneric;
   int lanes = 1;  // floats of a vector
-  // [packed_a][tail][vectors - 1][rows - 1]
-  MicroKernel table[2][2][kMaxKernelVectors][kMaxKernelRows] = {};  // NOLINT(*-avoid-c-arrays)
+  // [loop][a_by_columns][tail][vectors - 1][rows - 1]
+  MicroKernel table[kKernelLoops][2][2][kMaxKernelVectors][kMaxKernelRows] =
+      {};  // NOLINT(*-avoid-c-arrays)
+
+  // [columns - 1][rows - 1]
+  MicroKernel dot_table[kMaxDotColumns][kMaxDotRows] = {};  // NOLINT(*-avoid-c-arrays)
 
   // nullptr when there is no such block.
+  [[nodiscard]] MicroKernel find_dot(int rows, int columns) const {
+    if (rows < 1 || rows > kMaxDotRows || columns < 1 || columns > kMaxDotColumns) {
+      return nullptr;
+    }
+    return dot_table[columns - 1][rows - 1];
+  }
   [[nodiscard]] MicroKernel find(const MicroKernelShape& shape) const {
     if (shape.rows < 1 || shape.rows > kMaxKernelRows || shape.vectors < 1 ||
         shape.vectors > kMaxKernelVectors) {
       return nullptr;
     }
-    return table[shape.packed_a ? 1 : 0][shape.tail ? 1 : 0][shape.vectors - 1][shape.rows - 1];
+    return table[static_cast<int>(shape.loop)][shape.a_by_columns ? 1 : 0][shape.tail ? 1 : 0]
+                [shape.vectors - 1][shape.rows - 1];
   }
 };
 

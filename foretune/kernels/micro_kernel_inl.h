@@ -14,118 +14,249 @@
 namespace foretune {
 namespace {
 
-template <int kValue>
-struct Index {
-  static constexpr int value = kValue;
-};
+// Loops over registers must be unrolled whole, since an array indexed by a variable lives in
+// memory.
+#define FORETUNE_UNROLL _Pragma("GCC unroll 16")
 
-// body(Index<0>), ..., body(Index<kCount - 1>): loops over registers must be unrolled in the
-// source, since an array indexed by a variable lives in memory.
-template <int kCount, int kFirst = 0, class Body>
-FORETUNE_KERNEL_INLINE inline void repeat(const Body& body) {
-  if constexpr (kFirst < kCount) {
-    body(Index<kFirst>{});
-    repeat<kCount, kFirst + 1>(body);
-  }
-}
-
-template <class Isa, int kRows, int kVectors, bool kPackedA, bool kTail>
+template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail, KernelLoop kLoop>
 struct Block {
   using Vector = typename Isa::Vector;
   using Mask = typename Isa::Mask;
+  using Sums =
+      Vector[std::size_t{kRows}][std::size_t{kVectors}];  // NOLINT(modernize-avoid-c-arrays)
 
-  Vector sums[std::size_t{kRows}][std::size_t{kVectors}];  // NOLINT(modernize-avoid-c-arrays)
+  FORETUNE_KERNEL_INLINE static Vector load(const float* row, int vector, Mask mask) {
+    return kTail && vector == kVectors - 1 ? Isa::load_part(row + vector * Isa::kLanes, mask)
+                                           : Isa::load(row + vector * Isa::kLanes);
+  }
 
-  template <int kVector>
-  FORETUNE_KERNEL_INLINE static Vector load(const float* row, Mask mask) {
-    if constexpr (kTail && kVector == kVectors - 1) {
-      return Isa::load_part(row + kVector * Isa::kLanes, mask);
+  FORETUNE_KERNEL_INLINE static void store(float* row, int vector, Mask mask, Vector value) {
+    if (kTail && vector == kVectors - 1) {
+      Isa::store_part(row + vector * Isa::kLanes, mask, value);
     } else {
-      return Isa::load(row + kVector * Isa::kLanes);
+      Isa::store(row + vector * Isa::kLanes, value);
     }
   }
 
-  template <int kVector>
-  FORETUNE_KERNEL_INLINE static void store(float* row, Mask mask, Vector value) {
-    if constexpr (kTail && kVector == kVectors - 1) {
-      Isa::store_part(row + kVector * Isa::kLanes, mask, value);
+  // One column of A times one row of B.
+  FORETUNE_KERNEL_INLINE static void step(const float* a, std::ptrdiff_t a_stride, const float* b,
+                                          Mask mask, Sums& sums) {
+    const std::ptrdiff_t row_stride = kByColumns ? 1 : a_stride;
+    if constexpr (kVectors <= kRows) {
+      Vector row[std::size_t{kVectors}];  // NOLINT(modernize-avoid-c-arrays)
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        row[j] = load(b, j, mask);
+      }
+      FORETUNE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        const Vector factor = Isa::broadcast(a + i * row_stride);
+        FORETUNE_UNROLL
+        for (int j = 0; j < kVectors; ++j) {
+          sums[i][j] = Isa::fma(factor, row[j], sums[i][j]);
+        }
+      }
     } else {
-      Isa::store(row + kVector * Isa::kLanes, value);
+      Vector factors[std::size_t{kRows}];  // NOLINT(modernize-avoid-c-arrays)
+      FORETUNE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        factors[i] = Isa::broadcast(a + i * row_stride);
+      }
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        const Vector row = load(b, j, mask);
+        FORETUNE_UNROLL
+        for (int i = 0; i < kRows; ++i) {
+          sums[i][j] = Isa::fma(factors[i], row, sums[i][j]);
+        }
+      }
     }
   }
 
-  FORETUNE_KERNEL_INLINE void multiply(const MicroKernelCall& call, Mask mask) {
-    repeat<kRows>([&](auto i) FORETUNE_KERNEL_INLINE {
-      repeat<kVectors>([&](auto j)
-                           FORETUNE_KERNEL_INLINE { sums[i.value][j.value] = Isa::zero(); });
-    });
+  FORETUNE_KERNEL_INLINE static void multiply(const MicroKernelCall& call, Mask mask, Sums& sums) {
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        sums[i][j] = Isa::zero();
+      }
+    }
     const float* a = call.a;
     const float* b = call.b;
-    const std::ptrdiff_t b_stride = call.b_stride;
-    const std::ptrdiff_t a_stride = kPackedA ? 1 : call.a_row_stride;
-    for (std::ptrdiff_t p = call.k; p > 0; --p) {
-      if constexpr (kVectors <= kRows) {
-        Vector row[std::size_t{kVectors}];  // NOLINT(modernize-avoid-c-arrays)
-        repeat<kVectors>([&](auto j)
-                             FORETUNE_KERNEL_INLINE { row[j.value] = load<j.value>(b, mask); });
-        repeat<kRows>([&](auto i) FORETUNE_KERNEL_INLINE {
-          const Vector factor = Isa::broadcast(a + i.value * a_stride);
-          repeat<kVectors>([&](auto j) FORETUNE_KERNEL_INLINE {
-            sums[i.value][j.value] = Isa::fma(factor, row[j.value], sums[i.value][j.value]);
-          });
-        });
-      } else {
-        Vector factors[std::size_t{kRows}];  // NOLINT(modernize-avoid-c-arrays)
-        repeat<kRows>([&](auto i) FORETUNE_KERNEL_INLINE {
-          factors[i.value] = Isa::broadcast(a + i.value * a_stride);
-        });
-        repeat<kVectors>([&](auto j) FORETUNE_KERNEL_INLINE {
-          const Vector row = load<j.value>(b, mask);
-          repeat<kRows>([&](auto i) FORETUNE_KERNEL_INLINE {
-            sums[i.value][j.value] = Isa::fma(factors[i.value], row, sums[i.value][j.value]);
-          });
-        });
+    const std::ptrdiff_t a_step = kByColumns ? call.a_stride : 1;
+    std::ptrdiff_t steps = call.k;
+    if constexpr (kLoop == KernelLoop::kUnrolled) {
+      for (; steps >= 4; steps -= 4) {
+        FORETUNE_UNROLL
+        for (int u = 0; u < 4; ++u) {
+          step(a, call.a_stride, b, mask, sums);
+          a += a_step;
+          b += call.b_stride;
+        }
       }
-      a += kPackedA ? kRows : 1;
-      b += b_stride;
+    }
+    const std::ptrdiff_t ahead = call.rows_ahead * call.b_stride;
+    for (; steps > 0; --steps) {
+      if constexpr (kLoop == KernelLoop::kPrefetching) {
+        // A hint never faults, so the rows behind the last one need no exception.
+        FORETUNE_UNROLL
+        for (int j = 0; j < kVectors; ++j) {
+          __builtin_prefetch(b + ahead + j * Isa::kLanes, 0, 3);
+        }
+      }
+      step(a, call.a_stride, b, mask, sums);
+      a += a_step;
+      b += call.b_stride;
     }
   }
 
-  FORETUNE_KERNEL_INLINE void finish(const MicroKernelCall& call, Mask mask) {
-    const Vector alpha = Isa::broadcast(&call.alpha);
-    const bool reads_c = call.beta != 0.0F;
-    const Vector beta = Isa::broadcast(&call.beta);
-    repeat<kRows>([&](auto i) FORETUNE_KERNEL_INLINE {
-      float* out = call.c + i.value * call.c_stride;
-      if (reads_c) {
-        const float* in = call.c_in + i.value * call.c_in_stride;
-        repeat<kVectors>([&](auto j) FORETUNE_KERNEL_INLINE {
-          const Vector scaled = Isa::multiply(alpha, sums[i.value][j.value]);
-          store<j.value>(out, mask, Isa::fma(beta, load<j.value>(in, mask), scaled));
-        });
-      } else {
-        repeat<kVectors>([&](auto j) FORETUNE_KERNEL_INLINE {
-          store<j.value>(out, mask, Isa::multiply(alpha, sums[i.value][j.value]));
-        });
+  FORETUNE_KERNEL_INLINE static void prefetch_c(const MicroKernelCall& call) {
+    constexpr int kLineFloats = 16;
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const float* row = call.c + i * call.c_stride;
+      FORETUNE_UNROLL
+      for (int at = 0; at < kVectors * Isa::kLanes; at += kLineFloats) {
+        __builtin_prefetch(row + at, 1, 3);
       }
-    });
+    }
+  }
+
+  FORETUNE_KERNEL_INLINE static void finish(const MicroKernelCall& call, Mask mask,
+                                            const Sums& sums) {
+    const Vector alpha = Isa::broadcast(&call.alpha);
+    const Vector floor = Isa::broadcast(&call.floor);
+    if (call.beta == 0.0F) {
+      FORETUNE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        FORETUNE_UNROLL
+        for (int j = 0; j < kVectors; ++j) {
+          store(call.c + i * call.c_stride, j, mask,
+                Isa::at_least(floor, Isa::multiply(alpha, sums[i][j])));
+        }
+      }
+      return;
+    }
+    const Vector beta = Isa::broadcast(&call.beta);
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const float* in = call.c_in + i * call.c_in_stride;
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        const Vector scaled = Isa::multiply(alpha, sums[i][j]);
+        store(call.c + i * call.c_stride, j, mask,
+              Isa::at_least(floor, Isa::fma(beta, load(in, j, mask), scaled)));
+      }
+    }
   }
 };
 
-template <class Isa, int kRows, int kVectors, bool kPackedA, bool kTail>
+template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail, KernelLoop kLoop>
 void micro_kernel(const MicroKernelCall& call) {
+  using Registers = Block<Isa, kRows, kVectors, kByColumns, kTail, kLoop>;
   const typename Isa::Mask mask = Isa::mask(kTail ? call.last_columns : Isa::kLanes);
-  Block<Isa, kRows, kVectors, kPackedA, kTail> block;
-  block.multiply(call, mask);
-  block.finish(call, mask);
+  if (call.prefetch_c) {
+    Registers::prefetch_c(call);
+  }
+  typename Registers::Sums sums;
+  Registers::multiply(call, mask, sums);
+  Registers::finish(call, mask, sums);
+}
+
+template <class Isa, int kRows, int kColumns>
+struct DotBlock {
+  using Vector = typename Isa::Vector;
+  using Mask = typename Isa::Mask;
+  using Sums =
+      Vector[std::size_t{kRows}][std::size_t{kColumns}];  // NOLINT(modernize-avoid-c-arrays)
+
+  template <bool kPart>
+  FORETUNE_KERNEL_INLINE static void step(const MicroKernelCall& call, std::ptrdiff_t p, Mask mask,
+                                          Sums& sums) {
+    Vector columns[std::size_t{kColumns}];  // NOLINT(modernize-avoid-c-arrays)
+    FORETUNE_UNROLL
+    for (int j = 0; j < kColumns; ++j) {
+      const float* from = call.b + j * call.b_stride + p;
+      columns[j] = kPart ? Isa::load_part(from, mask) : Isa::load(from);
+    }
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const float* from = call.a + i * call.a_stride + p;
+      const Vector row = kPart ? Isa::load_part(from, mask) : Isa::load(from);
+      FORETUNE_UNROLL
+      for (int j = 0; j < kColumns; ++j) {
+        sums[i][j] = Isa::fma(row, columns[j], sums[i][j]);
+      }
+    }
+  }
+
+  FORETUNE_KERNEL_INLINE static void finish(const MicroKernelCall& call, const Sums& sums) {
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      FORETUNE_UNROLL
+      for (int j = 0; j < kColumns; ++j) {
+        float value = call.alpha * Isa::sum(sums[i][j]);
+        if (call.beta != 0.0F) {
+          value += call.beta * call.c_in[i * call.c_in_stride + j];
+        }
+        call.c[i * call.c_stride + j] = value < call.floor ? call.floor : value;
+      }
+    }
+  }
+};
+
+template <class Isa, int kRows, int kColumns>
+void dot_kernel(const MicroKernelCall& call) {
+  using Registers = DotBlock<Isa, kRows, kColumns>;
+  typename Registers::Sums sums;
+  FORETUNE_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    FORETUNE_UNROLL
+    for (int j = 0; j < kColumns; ++j) {
+      sums[i][j] = Isa::zero();
+    }
+  }
+  const auto all = Isa::mask(Isa::kLanes);
+  std::ptrdiff_t p = 0;
+  for (; p + Isa::kLanes <= call.k; p += Isa::kLanes) {
+    Registers::template step<false>(call, p, all, sums);
+  }
+  if (p < call.k) {
+    Registers::template step<true>(call, p, Isa::mask(static_cast<int>(call.k - p)), sums);
+  }
+  Registers::finish(call, sums);
+}
+
+template <class Isa, int kColumns, int kRows>
+constexpr void add_dot_rows(KernelSet& set) {
+  if constexpr (kRows > 0) {
+    set.dot_table[kColumns - 1][kRows - 1] = &dot_kernel<Isa, kRows, kColumns>;
+    add_dot_rows<Isa, kColumns, kRows - 1>(set);
+  }
+}
+
+template <class Isa, int kColumns = 1>
+constexpr void add_dot_kernels(KernelSet& set) {
+  if constexpr (kColumns <= kMaxDotColumns) {
+    add_dot_rows<Isa, kColumns, max_dot_rows(Isa::kIsa, kColumns)>(set);
+    add_dot_kernels<Isa, kColumns + 1>(set);
+  }
+}
+
+template <class Isa, int kRows, int kVectors, KernelLoop kLoop>
+constexpr void add_loop(KernelSet& set) {
+  auto& of_loop = set.table[static_cast<int>(kLoop)];
+  of_loop[0][0][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, false, false, kLoop>;
+  of_loop[1][0][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, true, false, kLoop>;
+  of_loop[0][1][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, false, true, kLoop>;
+  of_loop[1][1][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, true, true, kLoop>;
 }
 
 template <class Isa, int kRows, int kVectors>
 constexpr void add_shape(KernelSet& set) {
-  set.table[0][0][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, false, false>;
-  set.table[1][0][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, true, false>;
-  set.table[0][1][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, false, true>;
-  set.table[1][1][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, true, true>;
+  add_loop<Isa, kRows, kVectors, KernelLoop::kPlain>(set);
+  add_loop<Isa, kRows, kVectors, KernelLoop::kUnrolled>(set);
+  add_loop<Isa, kRows, kVectors, KernelLoop::kPrefetching>(set);
 }
 
 template <class Isa, int kVectors, int kRows>
@@ -151,6 +282,7 @@ constexpr KernelSet make_kernel_set() {
   static_assert(Isa::kLanes == kernel_limits(Isa::kIsa).lanes);
   set.lanes = Isa::kLanes;
   add_vectors<Isa>(set);
+  add_dot_kernels<Isa>(set);
   return set;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kSentinel = 12345.0F;
+constexpr std::array kLoops{KernelLoop::kPlain, KernelLoop::kUnrolled, KernelLoop::kPrefetching};
 
 float random_value(Rng& rng) { return static_cast<float>(2 * rng.uniform() - 1); }
 
@@ -27,14 +29,18 @@ struct Case {
   std::ptrdiff_t gap = 0;  // elements between the end of a row and the next one
   float alpha = 1;
   float beta = 0;
+  bool relu = false;
+  bool prefetch = false;
   enum class Input { kOutput, kOther, kBias } input = Input::kOutput;
   GuardSide side = GuardSide::kEnd;
 };
 
 std::string describe(const KernelSet& set, const MicroKernelShape& shape, const Case& c) {
   return concat(to_string(set.isa), " ", shape.rows, "x", shape.vectors, " vectors, columns ",
-                c.columns, " packed_a ", shape.packed_a, " tail ", shape.tail, " k ", c.k, " gap ",
-                c.gap, " alpha ", c.alpha, " beta ", c.beta, " input ", static_cast<int>(c.input));
+                c.columns, " a_by_columns ", shape.a_by_columns, " loop ",
+                static_cast<int>(shape.loop), " tail ", shape.tail, " k ", c.k, " gap ", c.gap,
+                " alpha ", c.alpha, " beta ", c.beta, " relu ", c.relu, " input ",
+                static_cast<int>(c.input));
 }
 
 std::size_t span_of(std::ptrdiff_t rows, std::ptrdiff_t stride, std::ptrdiff_t columns) {
@@ -50,22 +56,26 @@ void fill_matrix(std::span<float> values, std::ptrdiff_t stride, std::ptrdiff_t 
   }
 }
 
-// Runs one kernel between guard pages and compares every element with the definition.
-void check_kernel(const KernelSet& set, const MicroKernelShape& shape, const Case& c, Rng& rng) {
-  const MicroKernel kernel = set.find(shape);
+// Runs one kernel between guard pages and compares every element with the definition. Dot kernels
+// take B by columns.
+void check_kernel(const KernelSet& set, const MicroKernelShape& shape, const Case& c, Rng& rng,
+                  bool is_dot = false) {
+  const MicroKernel kernel = is_dot ? set.find_dot(c.rows, c.columns) : set.find(shape);
   ASSERT_NE(kernel, nullptr);
-  const std::ptrdiff_t a_stride = shape.packed_a ? 1 : c.k + c.gap + 1;
-  const std::ptrdiff_t b_stride = c.columns + c.gap;
+  const std::ptrdiff_t a_length = shape.a_by_columns ? c.rows : c.k;
+  const std::ptrdiff_t a_count = shape.a_by_columns ? c.k : c.rows;
+  const std::ptrdiff_t a_stride = a_length + c.gap + (shape.a_by_columns ? 0 : 1);
+  const std::ptrdiff_t b_length = is_dot ? c.k : c.columns;
+  const std::ptrdiff_t b_count = is_dot ? c.columns : c.k;
+  const std::ptrdiff_t b_stride = b_length + c.gap + (is_dot ? 1 : 0);
   const std::ptrdiff_t c_stride = c.columns + 2 * c.gap;
-  GuardedBuffer a(shape.packed_a ? static_cast<std::size_t>(c.rows * c.k)
-                                 : span_of(c.k == 0 ? 0 : c.rows, a_stride, c.k),
-                  c.side);
-  GuardedBuffer b(span_of(c.k, b_stride, c.columns), c.side);
+  GuardedBuffer a(span_of(c.k == 0 ? 0 : a_count, a_stride, a_length), c.side);
+  GuardedBuffer b(span_of(c.k == 0 ? 0 : b_count, b_stride, b_length), c.side);
   GuardedBuffer out(span_of(c.rows, c_stride, c.columns), c.side);
   GuardedBuffer bias(static_cast<std::size_t>(c.columns), c.side);
   GuardedBuffer other(span_of(c.rows, c_stride, c.columns), c.side);
-  fill_matrix(a.view(), shape.packed_a ? 1 : a_stride, shape.packed_a ? 1 : c.k, kNan, rng);
-  fill_matrix(b.view(), b_stride, c.columns, kNan, rng);
+  fill_matrix(a.view(), a_stride, a_length, kNan, rng);
+  fill_matrix(b.view(), b_stride, b_length, kNan, rng);
   fill_matrix(out.view(), c_stride, c.columns, kSentinel, rng);
   fill_matrix(bias.view(), c.columns, c.columns, kNan, rng);
   fill_matrix(other.view(), c_stride, c.columns, kNan, rng);
@@ -87,14 +97,16 @@ void check_kernel(const KernelSet& set, const MicroKernelShape& shape, const Cas
       double sum = 0;
       double magnitude = 0;
       for (std::ptrdiff_t p = 0; p < c.k; ++p) {
-        const float left = shape.packed_a ? a.data()[p * c.rows + i] : a.data()[i * a_stride + p];
+        const float left = a.data()[shape.a_by_columns ? p * a_stride + i : i * a_stride + p];
         const double product =
-            static_cast<double>(left) * static_cast<double>(b.data()[p * b_stride + j]);
+            static_cast<double>(left) *
+            static_cast<double>(b.data()[is_dot ? j * b_stride + p : p * b_stride + j]);
         sum += product;
         magnitude += std::fabs(product);
       }
       const double input = beta == 0 ? 0.0 : static_cast<double>(c_in[i * c_in_stride + j]);
-      expected.push_back(alpha * sum + beta * input);
+      const double value = alpha * sum + beta * input;
+      expected.push_back(c.relu ? std::max(0.0, value) : value);
       magnitude = std::fabs(alpha) * magnitude + std::fabs(beta * input);
       allowed.push_back(0x1p-24 * static_cast<double>(c.k + 3) * magnitude);
     }
@@ -108,7 +120,7 @@ void check_kernel(const KernelSet& set, const MicroKernelShape& shape, const Cas
   }
   const int last = c.columns - (shape.vectors - 1) * set.lanes;
   kernel({.a = a.data(),
-          .a_row_stride = a_stride,
+          .a_stride = a_stride,
           .b = b.data(),
           .b_stride = b_stride,
           .c_in = c_in,
@@ -118,6 +130,9 @@ void check_kernel(const KernelSet& set, const MicroKernelShape& shape, const Cas
           .k = c.k,
           .alpha = c.alpha,
           .beta = c.beta,
+          .floor = c.relu ? 0.0F : -std::numeric_limits<float>::infinity(),
+          .rows_ahead = 3,
+          .prefetch_c = c.prefetch,
           .last_columns = last});
   std::size_t at = 0;
   for (std::ptrdiff_t i = 0; i < c.rows; ++i) {
@@ -138,7 +153,7 @@ void check_kernel(const KernelSet& set, const MicroKernelShape& shape, const Cas
 
 class MicroKernelTest : public testing::TestWithParam<CpuIsa> {};
 
-// Every kernel, every tail, all combinations of packing, several depths, strides and scalars.
+// Every kernel, every tail, both orders of A, several depths, strides and scalars.
 TEST_P(MicroKernelTest, AgreesWithTheDefinitionBetweenGuardPages) {
   const KernelSet* set = kernel_set(GetParam());
   if (set == nullptr) {
@@ -152,7 +167,7 @@ TEST_P(MicroKernelTest, AgreesWithTheDefinitionBetweenGuardPages) {
   int cases = 0;
   for (int vectors = 1; vectors <= kMaxKernelVectors; ++vectors) {
     for (int rows = 1; rows <= max_kernel_rows(set->isa, vectors); ++rows) {
-      for (const bool packed_a : {false, true}) {
+      for (const bool by_columns : {false, true}) {
         for (int last = 1; last <= set->lanes; ++last) {
           // A kernel for tails must also take a full last vector.
           for (const bool tail : {true, false}) {
@@ -169,19 +184,66 @@ TEST_P(MicroKernelTest, AgreesWithTheDefinitionBetweenGuardPages) {
               c.beta = scalars[t % scalars.size()];
               c.input = static_cast<Case::Input>(rng.below(3));
               c.side = rng.below(2) == 0 ? GuardSide::kEnd : GuardSide::kStart;
-              check_kernel(*set,
-                           {.rows = rows, .vectors = vectors, .packed_a = packed_a, .tail = tail},
-                           c, rng);
-              if (HasFatalFailure()) {
-                return;
+              c.relu = rng.below(2) == 0;
+              c.prefetch = rng.below(2) == 0;
+              for (const KernelLoop loop : kLoops) {
+                check_kernel(*set,
+                             {.rows = rows,
+                              .vectors = vectors,
+                              .a_by_columns = by_columns,
+                              .tail = tail,
+                              .loop = loop},
+                             c, rng);
+                if (HasFatalFailure()) {
+                  return;
+                }
+                ++cases;
               }
-              ++cases;
             }
           }
         }
       }
     }
   }
+  EXPECT_GT(cases, 500);
+}
+
+TEST_P(MicroKernelTest, DotKernelsAgreeWithTheDefinitionBetweenGuardPages) {
+  const KernelSet* set = kernel_set(GetParam());
+  if (set == nullptr) {
+    GTEST_SKIP() << kernel_set_support(GetParam()).reason();
+  }
+  constexpr std::uint64_t kSeed = 7;
+  RecordProperty("seed", static_cast<int>(kSeed));
+  Rng rng(kSeed);
+  int cases = 0;
+  for (int columns = 1; columns <= kMaxDotColumns; ++columns) {
+    ASSERT_GE(max_dot_rows(set->isa, columns), 1);
+    for (int rows = 1; rows <= max_dot_rows(set->isa, columns); ++rows) {
+      for (std::ptrdiff_t k = 0; k <= 3 * set->lanes + 1; ++k) {
+        for (const float beta : {0.0F, 1.0F, -0.75F}) {
+          Case c;
+          c.rows = rows;
+          c.columns = columns;
+          c.k = k;
+          c.gap = static_cast<std::ptrdiff_t>(rng.below(3)) * 3;
+          c.alpha = rng.below(2) == 0 ? 1.0F : -0.5F;
+          c.beta = beta;
+          c.relu = rng.below(2) == 0;
+          c.input = static_cast<Case::Input>(rng.below(3));
+          c.side = rng.below(2) == 0 ? GuardSide::kEnd : GuardSide::kStart;
+          check_kernel(*set, {}, c, rng, true);
+          if (HasFatalFailure()) {
+            return;
+          }
+          ++cases;
+        }
+      }
+    }
+    EXPECT_EQ(set->find_dot(max_dot_rows(set->isa, columns) + 1, columns), nullptr);
+  }
+  EXPECT_EQ(set->find_dot(0, 1), nullptr);
+  EXPECT_EQ(set->find_dot(1, kMaxDotColumns + 1), nullptr);
   EXPECT_GT(cases, 500);
 }
 
@@ -200,9 +262,12 @@ TEST_P(MicroKernelTest, TablesAreCompleteUpToTheRegisterBudget) {
           << "the edge of a block must have kernels wherever the block has";
     }
     for (int rows = 1; rows <= kMaxKernelRows; ++rows) {
-      for (const bool packed_a : {false, true}) {
+      for (const bool by_columns : {false, true}) {
         for (const bool tail : {false, true}) {
-          EXPECT_EQ(set->find({rows, vectors, packed_a, tail}) != nullptr, rows <= max_rows);
+          for (const KernelLoop loop : kLoops) {
+            EXPECT_EQ(set->find({rows, vectors, by_columns, tail, loop}) != nullptr,
+                      rows <= max_rows);
+          }
         }
       }
     }
@@ -210,6 +275,27 @@ TEST_P(MicroKernelTest, TablesAreCompleteUpToTheRegisterBudget) {
   EXPECT_EQ(set->find({.rows = 0}), nullptr);
   EXPECT_EQ(set->find({.rows = 1, .vectors = 9}), nullptr);
   EXPECT_EQ(set->find({.rows = -1, .vectors = -1}), nullptr);
+}
+
+TEST_P(MicroKernelTest, ANanStaysOneBelowAFloor) {
+  const KernelSet* set = kernel_set(GetParam());
+  if (set == nullptr) {
+    GTEST_SKIP() << kernel_set_support(GetParam()).reason();
+  }
+  const std::vector<float> b(static_cast<std::size_t>(set->lanes), 1.0F);
+  std::vector<float> c(static_cast<std::size_t>(2 * set->lanes), 7.0F);
+  const std::array<float, 2> a{kNan, -1.0F};
+  set->find({.rows = 2})({.a = a.data(),
+                          .a_stride = 1,
+                          .b = b.data(),
+                          .c = c.data(),
+                          .c_stride = set->lanes,
+                          .k = 1,
+                          .floor = 0});
+  for (int j = 0; j < set->lanes; ++j) {
+    EXPECT_TRUE(std::isnan(c[static_cast<std::size_t>(j)]));
+    EXPECT_EQ(c[static_cast<std::size_t>(set->lanes + j)], 0.0F);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, MicroKernelTest,

@@ -18,6 +18,12 @@ std::ptrdiff_t draw(Rng& rng, std::int64_t low, std::int64_t high) {
   return static_cast<std::ptrdiff_t>(rng.between(low, high));
 }
 
+std::size_t size_of(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t stride,
+                    bool by_columns) {
+  return static_cast<std::size_t>(by_columns ? (columns - 1) * stride + rows
+                                             : (rows - 1) * stride + columns);
+}
+
 // Every source element has its own value, so that a misplaced one is seen.
 void number(std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -31,19 +37,21 @@ TEST(PackingTest, PanelsOfAHoldEachElementInItsPlace) {
     const std::ptrdiff_t rows = draw(rng, 1, 40);
     const std::ptrdiff_t k = draw(rng, 1, 40);
     const std::ptrdiff_t panel = draw(rng, 1, 16);
-    const std::ptrdiff_t stride = k + draw(rng, 0, 5);
+    const bool by_columns = rng.below(2) == 0;
+    const std::ptrdiff_t stride = (by_columns ? rows : k) + draw(rng, 0, 5);
     const GuardSide side = trial % 2 == 0 ? GuardSide::kEnd : GuardSide::kStart;
-    GuardedBuffer a(static_cast<std::size_t>((rows - 1) * stride + k), side);
+    GuardedBuffer a(size_of(rows, k, stride, by_columns), side);
     GuardedBuffer packed(static_cast<std::size_t>(rows * k), side);
     number(a.view());
-    pack_a_panels(a.data(), stride, rows, k, panel, packed.data());
+    pack_a_panels({a.data(), stride, by_columns}, rows, k, panel, packed.data());
     for (std::ptrdiff_t i = 0; i < rows; ++i) {
       const std::ptrdiff_t first = i / panel * panel;
       const std::ptrdiff_t here = std::min(panel, rows - first);
       for (std::ptrdiff_t p = 0; p < k; ++p) {
-        ASSERT_EQ(packed.data()[first * k + p * here + (i - first)], a.data()[i * stride + p])
+        ASSERT_EQ(packed.data()[first * k + p * here + (i - first)],
+                  a.data()[by_columns ? p * stride + i : i * stride + p])
             << "seed " << kSeed << " trial " << trial << " rows " << rows << " k " << k << " panel "
-            << panel << " at (" << i << ", " << p << ")";
+            << panel << " by columns " << by_columns << " at (" << i << ", " << p << ")";
       }
     }
   }
@@ -56,19 +64,22 @@ TEST(PackingTest, PanelsOfBHoldEachElementInItsPlaceAndZerosBehindTheLast) {
     const std::ptrdiff_t panel = lanes * draw(rng, 1, 8);
     const std::ptrdiff_t columns = draw(rng, 1, 200);
     const std::ptrdiff_t k = draw(rng, 1, 20);
-    const std::ptrdiff_t stride = columns + draw(rng, 0, 5);
+    const bool by_columns = rng.below(2) == 0;
+    const std::ptrdiff_t stride = (by_columns ? k : columns) + draw(rng, 0, 5);
     const GuardSide side = trial % 2 == 0 ? GuardSide::kEnd : GuardSide::kStart;
-    GuardedBuffer b(static_cast<std::size_t>((k - 1) * stride + columns), side);
+    GuardedBuffer b(size_of(k, columns, stride, by_columns), side);
     GuardedBuffer packed(static_cast<std::size_t>(packed_b_size(k, columns, lanes)), side);
     number(b.view());
     std::fill_n(packed.data(), packed.view().size(), std::numeric_limits<float>::quiet_NaN());
-    pack_b_panels(b.data(), stride, k, columns, panel, lanes, packed.data());
+    pack_b_panels({b.data(), stride, by_columns}, k, columns, panel, lanes, packed.data());
     for (std::ptrdiff_t first = 0; first < columns; first += panel) {
       const std::ptrdiff_t here = std::min(panel, columns - first);
       const std::ptrdiff_t width = (here + lanes - 1) / lanes * lanes;
       for (std::ptrdiff_t p = 0; p < k; ++p) {
         for (std::ptrdiff_t j = 0; j < width; ++j) {
-          const float expected = j < here ? b.data()[p * stride + first + j] : 0.0F;
+          const std::ptrdiff_t column = first + j;
+          const float expected =
+              j < here ? b.data()[by_columns ? column * stride + p : p * stride + column] : 0.0F;
           ASSERT_EQ(packed.data()[first * k + p * width + j], expected)
               << "seed " << kSeed << " trial " << trial << " columns " << columns << " k " << k
               << " panel " << panel << " lanes " << lanes;

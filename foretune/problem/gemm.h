@@ -38,6 +38,14 @@ enum class DataType : std::uint8_t {
 // Storage order of A, B and C: r is row-major, c is column-major. Stored in files.
 enum class GemmLayout : std::uint8_t { kRcr = 0, kRrr = 1, kCrr = 2, kCcr = 3 };
 
+// Whether A or B is stored by columns.
+constexpr bool a_by_columns(GemmLayout layout) {
+  return layout == GemmLayout::kCrr || layout == GemmLayout::kCcr;
+}
+constexpr bool b_by_columns(GemmLayout layout) {
+  return layout == GemmLayout::kRcr || layout == GemmLayout::kCcr;
+}
+
 std::string_view to_string(GemmOperation operation);
 std::string_view to_string(DataType type);
 std::string_view to_string(GemmLayout layout);

@@ -9,6 +9,13 @@ namespace {
 
 // Depth blocks start at multiples of this, so that rows of A are cut at even places.
 constexpr std::ptrdiff_t kDepthUnit = 8;
+// Products of fewer steps are over before a line of C could come.
+constexpr std::ptrdiff_t kPrefetchDepth = 32;
+
+const float* at(const float* values, std::ptrdiff_t stride, bool by_columns, std::ptrdiff_t row,
+                std::ptrdiff_t column) {
+  return by_columns ? values + column * stride + row : values + row * stride + column;
+}
 
 Status check(const BlockedGemmSizes& sizes, const CpuGemmConfig& config, const ThreadPool* pool) {
   if (sizes.m < 1 || sizes.n < 1 || sizes.k < 1 || sizes.batch < 1) {
@@ -18,10 +25,25 @@ Status check(const BlockedGemmSizes& sizes, const CpuGemmConfig& config, const T
     return fail(ErrorCode::kUnsupported, support.reason());
   }
   const KernelSet& kernels = *kernel_set(config.isa);
-  if (config.nr % kernels.lanes != 0 ||
-      kernels.find({.rows = config.mr, .vectors = config.nr / kernels.lanes}) == nullptr) {
+  const bool is_dot = config.kernel == GemmKernel::kDot;
+  const bool has_kernel =
+      is_dot
+          ? kernels.find_dot(config.mr, config.nr) != nullptr
+          : config.nr % kernels.lanes == 0 &&
+                kernels.find({.rows = config.mr, .vectors = config.nr / kernels.lanes}) != nullptr;
+  if (!has_kernel) {
     return fail(ErrorCode::kInvalidArgument, "there is no ", to_string(config.isa),
-                " kernel for blocks of ", config.mr, " x ", config.nr);
+                is_dot ? " dot" : "", " kernel for blocks of ", config.mr, " x ", config.nr);
+  }
+  if (is_dot && (sizes.a_by_columns || !sizes.b_by_columns || config.pack_a || config.pack_b)) {
+    return fail(ErrorCode::kInvalidArgument,
+                "dot kernels take A stored by rows and B by columns, both unpacked");
+  }
+  if (!is_dot && sizes.b_by_columns && !config.pack_b) {
+    return fail(ErrorCode::kInvalidArgument, "B stored by columns must be packed");
+  }
+  if (config.threads > 1 && config.split == GemmSplit::kK && sizes.batch > 1) {
+    return fail(ErrorCode::kInvalidArgument, "threads cannot share the depth of a batch");
   }
   if (config.mc < 1 || config.nc < 1 || config.kc < 1 || config.threads < 1) {
     return fail(ErrorCode::kInvalidArgument, "blocks and threads must be at least 1");
@@ -43,42 +65,62 @@ Result<BlockedGemm> BlockedGemm::create(const BlockedGemmSizes& sizes, const Cpu
   gemm.sizes_ = sizes;
   gemm.config_ = config;
   gemm.kernels_ = kernel_set(config.isa);
-  gemm.block_k_ = std::min(sizes.k, balanced_block(sizes.k, config.kc, kDepthUnit));
   gemm.pool_ = pool;
 
-  const Range batch{0, sizes.batch};
-  const Range m{0, sizes.m};
-  const Range n{0, sizes.n};
-  const auto cut = [&](const Range& range, std::ptrdiff_t unit) {
-    const std::ptrdiff_t step =
-        balanced_block(range.end, (range.end + config.threads - 1) / config.threads, unit);
-    std::vector<Range> ranges;
-    for (std::ptrdiff_t begin = 0; begin < range.end; begin += step) {
-      ranges.push_back({begin, std::min(begin + step, range.end)});
-    }
-    return ranges;
-  };
+  const std::vector<Range> batch{{0, sizes.batch}};
+  const std::vector<Range> m{{0, sizes.m}};
+  const std::vector<Range> n{{0, sizes.n}};
+  const std::vector<Range> k{{0, sizes.k}};
+  const std::ptrdiff_t threads = config.threads;
   switch (config.split) {
     case GemmSplit::kM:
-      for (const Range& range : cut(m, config.mr)) {
-        FORETUNE_TRY_STATUS(gemm.add_part(batch, range, n));
-      }
+      FORETUNE_TRY_STATUS(gemm.add_parts(batch, cut(sizes.m, threads, config.mr), n, k));
       break;
     case GemmSplit::kN:
-      for (const Range& range : cut(n, config.nr)) {
-        FORETUNE_TRY_STATUS(gemm.add_part(batch, m, range));
-      }
+      FORETUNE_TRY_STATUS(gemm.add_parts(batch, m, cut(sizes.n, threads, config.nr), k));
       break;
     case GemmSplit::kBatch:
-      for (const Range& range : cut(batch, 1)) {
-        FORETUNE_TRY_STATUS(gemm.add_part(range, m, n));
-      }
+      FORETUNE_TRY_STATUS(gemm.add_parts(cut(sizes.batch, threads, 1), m, n, k));
+      break;
+    case GemmSplit::kGrid: {
+      const std::ptrdiff_t rows = gemm_grid_rows(sizes.m, sizes.n, threads);
+      FORETUNE_TRY_STATUS(gemm.add_parts(batch, cut(sizes.m, rows, config.mr),
+                                         cut(sizes.n, threads / rows, config.nr), k));
+      break;
+    }
+    case GemmSplit::kK:
+      FORETUNE_TRY_STATUS(gemm.add_parts(batch, m, n, cut(sizes.k, threads, kDepthUnit)));
       break;
   }
   return gemm;
 }
 
-Status BlockedGemm::add_part(const Range& batch, const Range& m, const Range& n) {
+// At most `parts` ranges of nearly equal length, multiples of `unit` but for the last.
+std::vector<BlockedGemm::Range> BlockedGemm::cut(std::ptrdiff_t length, std::ptrdiff_t parts,
+                                                 std::ptrdiff_t unit) {
+  const std::ptrdiff_t step = balanced_block(length, (length + parts - 1) / parts, unit);
+  std::vector<Range> ranges;
+  for (std::ptrdiff_t begin = 0; begin < length; begin += step) {
+    ranges.push_back({begin, std::min(begin + step, length)});
+  }
+  return ranges;
+}
+
+Status BlockedGemm::add_parts(const std::vector<Range>& batch, const std::vector<Range>& m,
+                              const std::vector<Range>& n, const std::vector<Range>& k) {
+  for (const Range& batch_range : batch) {
+    for (const Range& m_range : m) {
+      for (const Range& n_range : n) {
+        for (const Range& k_range : k) {
+          FORETUNE_TRY_STATUS(add_part(batch_range, m_range, n_range, k_range));
+        }
+      }
+    }
+  }
+  return {};
+}
+
+Status BlockedGemm::add_part(const Range& batch, const Range& m, const Range& n, const Range& k) {
   const std::ptrdiff_t mr = config_.mr;
   const std::ptrdiff_t nr = config_.nr;
   const int lanes = kernels_->lanes;
@@ -86,35 +128,49 @@ Status BlockedGemm::add_part(const Range& batch, const Range& m, const Range& n)
   part.batch = batch;
   part.m = m;
   part.n = n;
+  part.k = k;
   part.block_m = std::min(m.length(), balanced_block(m.length(), config_.mc, mr));
   part.block_n = std::min(n.length(), balanced_block(n.length(), config_.nc, nr));
-  const auto edge_rows = static_cast<int>(m.length() % mr);
-  const auto edge_columns = static_cast<int>(n.length() % nr);
-  const int edge_vectors = (edge_columns + lanes - 1) / lanes;
-  part.edge_last_columns = edge_columns - (edge_vectors - 1) * lanes;
+  part.block_k = std::min(k.length(), balanced_block(k.length(), config_.kc, kDepthUnit));
+  part.edge_last_columns = static_cast<int>((n.length() % nr - 1) % lanes) + 1;
   for (const bool lower : {false, true}) {
     for (const bool right : {false, true}) {
-      const int rows = lower ? edge_rows : config_.mr;
-      const int vectors = right ? edge_vectors : config_.nr / lanes;
-      if (rows > 0 && vectors > 0) {
+      const std::ptrdiff_t rows = lower ? m.length() % mr : mr;
+      const std::ptrdiff_t columns = right ? n.length() % nr : nr;
+      if (rows > 0 && columns > 0) {
         part.kernels[lower ? 1 : 0][right ? 1 : 0] =
-            kernels_->find({.rows = rows,
-                            .vectors = vectors,
-                            .packed_a = config_.pack_a,
-                            .tail = right && part.edge_last_columns < lanes});
+            find_kernel(static_cast<int>(rows), static_cast<int>(columns));
       }
     }
   }
   if (config_.pack_a) {
     FORETUNE_TRY(part.packed_a,
-                 AlignedBuffer::create(static_cast<std::size_t>(part.block_m * block_k_)));
+                 AlignedBuffer::create(static_cast<std::size_t>(part.block_m * part.block_k)));
   }
   if (config_.pack_b) {
     FORETUNE_TRY(part.packed_b, AlignedBuffer::create(static_cast<std::size_t>(
-                                    packed_b_size(block_k_, part.block_n, lanes))));
+                                    packed_b_size(part.block_k, part.block_n, lanes))));
+  }
+  if (k.begin > 0) {
+    FORETUNE_TRY(part.partial,
+                 AlignedBuffer::create(static_cast<std::size_t>(sizes_.m * sizes_.n)));
   }
   parts_.push_back(std::move(part));
   return {};
+}
+
+MicroKernel BlockedGemm::find_kernel(int rows, int columns) const {
+  if (config_.kernel == GemmKernel::kDot) {
+    return kernels_->find_dot(rows, columns);
+  }
+  const int lanes = kernels_->lanes;
+  return kernels_->find({.rows = rows,
+                         .vectors = (columns + lanes - 1) / lanes,
+                         .a_by_columns = config_.pack_a || sizes_.a_by_columns,
+                         .tail = columns % lanes != 0,
+                         .loop = config_.prefetch > 0 ? KernelLoop::kPrefetching
+                                 : config_.unroll > 1 ? KernelLoop::kUnrolled
+                                                      : KernelLoop::kPlain});
 }
 
 void BlockedGemm::run(const GemmOperands& operands) {
@@ -124,10 +180,40 @@ void BlockedGemm::run(const GemmOperands& operands) {
   }
   // Two pointers: small enough for std::function to hold without allocating.
   pool_->run(parts_.size(), [this, &operands](std::size_t i) { run_part(parts_[i], operands); });
+  if (parts_.back().k.begin > 0) {
+    pool_->run(parts_.size(), [this, &operands](std::size_t i) { add_partials(i, operands); });
+  }
+}
+
+// Adds a part's share of the rows up.
+void BlockedGemm::add_partials(std::size_t part, const GemmOperands& operands) const {
+  const auto parts = static_cast<std::ptrdiff_t>(parts_.size());
+  const auto index = static_cast<std::ptrdiff_t>(part);
+  for (std::ptrdiff_t i = sizes_.m * index / parts; i < sizes_.m * (index + 1) / parts; ++i) {
+    float* const row = operands.c + i * operands.c_stride;
+    for (std::size_t other = 1; other < parts_.size(); ++other) {
+      const float* const partial = parts_[other].partial.data() + i * sizes_.n;
+      for (std::ptrdiff_t j = 0; j < sizes_.n; ++j) {
+        row[j] += partial[j];
+      }
+    }
+    for (std::ptrdiff_t j = 0; j < sizes_.n; ++j) {
+      row[j] = row[j] < operands.floor ? operands.floor : row[j];
+    }
+  }
 }
 
 void BlockedGemm::run_part(Part& part, const GemmOperands& operands) const {
   GemmOperands here = operands;
+  if (parts_.back().k.begin > 0) {  // the sum is not complete before all parts are
+    here.floor = -std::numeric_limits<float>::infinity();
+  }
+  if (part.k.begin > 0) {
+    here.c = part.partial.data();
+    here.c_stride = sizes_.n;
+    here.beta = 0;
+    here.c_in = nullptr;
+  }
   here.a += part.batch.begin * operands.a_batch_stride;
   here.b += part.batch.begin * operands.b_batch_stride;
   here.c += part.batch.begin * operands.c_batch_stride;
@@ -152,27 +238,33 @@ void BlockedGemm::run_part(Part& part, const GemmOperands& operands) const {
 void BlockedGemm::pack_a(Part& part, const GemmOperands& operands, const Range& m,
                          const Range& k) const {
   if (config_.pack_a) {
-    pack_a_panels(operands.a + m.begin * operands.a_stride + k.begin, operands.a_stride, m.length(),
-                  k.length(), config_.mr, part.packed_a.data());
+    pack_a_panels(
+        {.values = at(operands.a, operands.a_stride, sizes_.a_by_columns, m.begin, k.begin),
+         .stride = operands.a_stride,
+         .by_columns = sizes_.a_by_columns},
+        m.length(), k.length(), config_.mr, part.packed_a.data());
   }
 }
 
 void BlockedGemm::pack_b(Part& part, const GemmOperands& operands, const Range& n,
                          const Range& k) const {
   if (config_.pack_b) {
-    pack_b_panels(operands.b + k.begin * operands.b_stride + n.begin, operands.b_stride, k.length(),
-                  n.length(), config_.nr, kernels_->lanes, part.packed_b.data());
+    pack_b_panels(
+        {.values = at(operands.b, operands.b_stride, sizes_.b_by_columns, k.begin, n.begin),
+         .stride = operands.b_stride,
+         .by_columns = sizes_.b_by_columns},
+        k.length(), n.length(), config_.nr, kernels_->lanes, part.packed_b.data());
   }
 }
 
 void BlockedGemm::run_nkm(Part& part, const GemmOperands& operands) const {
   Block block;
   // With one block of depth and of rows, the packed block of A stays what it is.
-  const bool keeps_a = block_k_ >= sizes_.k && part.block_m >= part.m.length();
+  const bool keeps_a = part.block_k >= part.k.length() && part.block_m >= part.m.length();
   for (std::ptrdiff_t j = part.n.begin; j < part.n.end; j += part.block_n) {
     block.n = {j, std::min(j + part.block_n, part.n.end)};
-    for (std::ptrdiff_t p = 0; p < sizes_.k; p += block_k_) {
-      block.k = {p, std::min(p + block_k_, sizes_.k)};
+    for (std::ptrdiff_t p = part.k.begin; p < part.k.end; p += part.block_k) {
+      block.k = {p, std::min(p + part.block_k, part.k.end)};
       pack_b(part, operands, block.n, block.k);
       for (std::ptrdiff_t i = part.m.begin; i < part.m.end; i += part.block_m) {
         block.m = {i, std::min(i + part.block_m, part.m.end)};
@@ -187,11 +279,11 @@ void BlockedGemm::run_nkm(Part& part, const GemmOperands& operands) const {
 
 void BlockedGemm::run_mkn(Part& part, const GemmOperands& operands) const {
   Block block;
-  const bool keeps_b = block_k_ >= sizes_.k && part.block_n >= part.n.length();
+  const bool keeps_b = part.block_k >= part.k.length() && part.block_n >= part.n.length();
   for (std::ptrdiff_t i = part.m.begin; i < part.m.end; i += part.block_m) {
     block.m = {i, std::min(i + part.block_m, part.m.end)};
-    for (std::ptrdiff_t p = 0; p < sizes_.k; p += block_k_) {
-      block.k = {p, std::min(p + block_k_, sizes_.k)};
+    for (std::ptrdiff_t p = part.k.begin; p < part.k.end; p += part.block_k) {
+      block.k = {p, std::min(p + part.block_k, part.k.end)};
       pack_a(part, operands, block.m, block.k);
       for (std::ptrdiff_t j = part.n.begin; j < part.n.end; j += part.block_n) {
         block.n = {j, std::min(j + part.block_n, part.n.end)};
@@ -213,13 +305,19 @@ void BlockedGemm::multiply_block(const Part& part, const GemmOperands& operands,
   const std::ptrdiff_t rows = block.m.length();
   const std::ptrdiff_t columns = block.n.length();
   const std::ptrdiff_t depth = block.k.length();
-  const bool is_first = block.k.begin == 0;
+  const bool is_first = block.k.begin == part.k.begin;
+  const bool is_last = block.k.end == part.k.end;
 
   const float* a = config_.pack_a ? part.packed_a.data()
-                                  : operands.a + block.m.begin * operands.a_stride + block.k.begin;
+                                  : at(operands.a, operands.a_stride, sizes_.a_by_columns,
+                                       block.m.begin, block.k.begin);
   const float* b = config_.pack_b ? part.packed_b.data()
-                                  : operands.b + block.k.begin * operands.b_stride + block.n.begin;
-  const std::ptrdiff_t a_step = config_.pack_a ? depth : operands.a_stride;
+                                  : at(operands.b, operands.b_stride, sizes_.b_by_columns,
+                                       block.k.begin, block.n.begin);
+  const std::ptrdiff_t b_step = sizes_.b_by_columns ? operands.b_stride : 1;  // unpacked
+  const std::ptrdiff_t a_step = config_.pack_a        ? depth
+                                : sizes_.a_by_columns ? 1
+                                                      : operands.a_stride;
   float* c = operands.c + block.m.begin * operands.c_stride + block.n.begin;
   // Later blocks of depth add to what the first one wrote.
   const bool reads_operand = is_first && operands.beta != 0.0F;
@@ -227,24 +325,32 @@ void BlockedGemm::multiply_block(const Part& part, const GemmOperands& operands,
       reads_operand ? operands.c_in + block.m.begin * operands.c_in_stride + block.n.begin : c;
 
   MicroKernelCall call;
-  call.a_row_stride = operands.a_stride;
+  call.a_stride = operands.a_stride;
   call.c_in_stride = reads_operand ? operands.c_in_stride : operands.c_stride;
   call.c_stride = operands.c_stride;
   call.k = depth;
   call.alpha = operands.alpha;
   call.beta = is_first ? operands.beta : 1.0F;
+  if (is_last) {
+    call.floor = operands.floor;
+  }
   call.last_columns = part.edge_last_columns;
+  call.rows_ahead = config_.prefetch;
+  call.prefetch_c = depth >= kPrefetchDepth;
 
   const auto multiply_tile = [&](std::ptrdiff_t i, std::ptrdiff_t j) {
     const bool lower = rows - i < mr;
     const bool right = columns - j < nr;
     call.a = a + i * a_step;
+    if (config_.pack_a) {
+      call.a_stride = lower ? rows - i : mr;
+    }
     if (config_.pack_b) {
       const std::ptrdiff_t width = right ? (columns - j + lanes - 1) / lanes * lanes : nr;
       call.b = b + j * depth;
       call.b_stride = width;
     } else {
-      call.b = b + j;
+      call.b = b + j * b_step;
       call.b_stride = operands.b_stride;
     }
     call.c = c + i * call.c_stride + j;

@@ -47,12 +47,21 @@ CpuGemmConfig random_config(Rng& rng) {
   config.nr = vectors * kernel_limits(config.isa).lanes;
   config.pack_a = rng.below(2) == 0;
   config.pack_b = rng.below(2) == 0;
+  if (rng.below(5) == 0) {
+    config.kernel = GemmKernel::kDot;
+    config.nr = static_cast<int>(rng.between(1, kMaxDotColumns));
+    config.mr = static_cast<int>(rng.between(1, max_dot_rows(config.isa, config.nr)));
+    config.pack_a = config.pack_b = false;
+  }
   config.mc = pick(rng, {1, 7, 20, 64, 512});
   config.nc = pick(rng, {1, 9, 40, 256});
   config.kc = pick(rng, {1, 8, 16, 50, 1024});
   config.order = pick(rng, {GemmLoopOrder::kNkm, GemmLoopOrder::kMkn});
-  config.threads = pick(rng, {1, 1, 2, 3});
-  config.split = pick(rng, {GemmSplit::kM, GemmSplit::kN, GemmSplit::kBatch});
+  config.unroll = pick(rng, {1, 4});
+  config.prefetch = pick(rng, {0, 8});
+  config.threads = pick(rng, {1, 1, 2, 4});
+  config.split =
+      pick(rng, {GemmSplit::kM, GemmSplit::kN, GemmSplit::kBatch, GemmSplit::kGrid, GemmSplit::kK});
   return config;
 }
 
@@ -62,27 +71,34 @@ struct Trial {
   float alpha = 1;
   float beta = 0;
   bool bias = false;
+  bool relu = false;
 };
 
 std::string describe(const Trial& trial) {
   return concat("m ", trial.sizes.m, " n ", trial.sizes.n, " k ", trial.sizes.k, " batch ",
                 trial.sizes.batch, " alpha ", trial.alpha, " beta ", trial.beta, " bias ",
-                trial.bias, " ", to_text(cpu_gemm_schema(), trial.config.to_config()));
+                trial.bias, " relu ", trial.relu, " a by columns ", trial.sizes.a_by_columns,
+                " b by columns ", trial.sizes.b_by_columns, " ",
+                to_text(cpu_gemm_schema(), trial.config.to_config()));
 }
 
 // Computes one product between guard pages and compares it with the textbook's triple loop.
 void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
-  const auto [m, n, k, batch] = trial.sizes;
-  const std::ptrdiff_t a_stride = k + static_cast<std::ptrdiff_t>(rng.below(4));
-  const std::ptrdiff_t b_stride = n + static_cast<std::ptrdiff_t>(rng.below(4));
+  const auto [m, n, k, batch, a_by_columns, b_by_columns] = trial.sizes;
+  const std::ptrdiff_t a_lines = a_by_columns ? k : m;  // contiguous pieces of a product of a batch
+  const std::ptrdiff_t b_lines = b_by_columns ? n : k;
+  const std::ptrdiff_t a_stride =
+      (a_by_columns ? m : k) + static_cast<std::ptrdiff_t>(rng.below(4));
+  const std::ptrdiff_t b_stride =
+      (b_by_columns ? k : n) + static_cast<std::ptrdiff_t>(rng.below(4));
   const std::ptrdiff_t c_stride = n + static_cast<std::ptrdiff_t>(rng.below(4));
   const GuardSide side = rng.below(2) == 0 ? GuardSide::kEnd : GuardSide::kStart;
   const auto size = [batch = batch](std::ptrdiff_t rows, std::ptrdiff_t stride,
                                     std::ptrdiff_t columns) {
     return static_cast<std::size_t>((batch * rows - 1) * stride + columns);
   };
-  GuardedBuffer a(size(m, a_stride, k), side);
-  GuardedBuffer b(size(k, b_stride, n), side);
+  GuardedBuffer a(size(a_lines, a_stride, a_by_columns ? m : k), side);
+  GuardedBuffer b(size(b_lines, b_stride, b_by_columns ? k : n), side);
   GuardedBuffer c(size(m, c_stride, n), side);
   GuardedBuffer bias(static_cast<std::size_t>(n), side);
   for (const std::span<float> values : {a.view(), b.view(), c.view(), bias.view()}) {
@@ -97,14 +113,19 @@ void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
       double sum = 0;
       double magnitude = 0;
       for (std::ptrdiff_t p = 0; p < k; ++p) {
-        const double product = static_cast<double>(a.data()[row * a_stride + p]) *
-                               static_cast<double>(b.data()[(row / m * k + p) * b_stride + j]);
+        const std::ptrdiff_t i = row % m;
+        const float* a_here = a.data() + row / m * a_lines * a_stride;
+        const float* b_here = b.data() + row / m * b_lines * b_stride;
+        const double product =
+            static_cast<double>(a_here[a_by_columns ? p * a_stride + i : i * a_stride + p]) *
+            static_cast<double>(b_here[b_by_columns ? j * b_stride + p : p * b_stride + j]);
         sum += product;
         magnitude += std::fabs(product);
       }
       const auto input =
           static_cast<double>(trial.bias ? bias.data()[j] : c.data()[row * c_stride + j]);
-      expected.push_back(alpha * sum + beta * input);
+      const double value = alpha * sum + beta * input;
+      expected.push_back(trial.relu ? std::max(0.0, value) : value);
       // Each block of depth adds a rounding for alpha and one for the sum.
       allowed.push_back(0x1p-24 * static_cast<double>(3 * k + 4) *
                         (std::fabs(alpha) * magnitude + std::fabs(beta * input)));
@@ -117,10 +138,10 @@ void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
   ASSERT_TRUE(gemm) << describe(trial) << ": " << gemm.error().message;
   gemm->run({.a = a.data(),
              .a_stride = a_stride,
-             .a_batch_stride = m * a_stride,
+             .a_batch_stride = a_lines * a_stride,
              .b = b.data(),
              .b_stride = b_stride,
-             .b_batch_stride = k * b_stride,
+             .b_batch_stride = b_lines * b_stride,
              .c_in = trial.beta == 0.0F ? nullptr : (trial.bias ? bias.data() : c.data()),
              .c_in_stride = trial.bias ? 0 : c_stride,
              .c_in_batch_stride = trial.bias ? 0 : m * c_stride,
@@ -128,7 +149,8 @@ void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
              .c_stride = c_stride,
              .c_batch_stride = m * c_stride,
              .alpha = trial.alpha,
-             .beta = trial.beta});
+             .beta = trial.beta,
+             .floor = trial.relu ? 0.0F : -std::numeric_limits<float>::infinity()});
   std::size_t at = 0;
   for (std::ptrdiff_t row = 0; row < batch * m; ++row) {
     for (std::ptrdiff_t j = 0; j < n; ++j, ++at) {
@@ -144,14 +166,21 @@ TEST(BlockedGemmTest, RandomProblemsWithRandomConfigsAgreeWithTheTripleLoop) {
   constexpr std::uint64_t kSeed = 99;
   SCOPED_TRACE(concat("seed ", kSeed));
   Rng rng(kSeed);
-  ThreadPool pool(3);
-  for (int i = 0; i < 3000; ++i) {
+  ThreadPool pool(4);
+  for (int i = 0; i < 6000; ++i) {
     Trial trial;
     trial.sizes = {.m = random_size(rng), .n = random_size(rng), .k = random_size(rng), .batch = 1};
     if (rng.below(4) == 0) {
       trial.sizes.batch = static_cast<std::ptrdiff_t>(rng.between(2, 5));
     }
     trial.config = random_config(rng);
+    if (trial.sizes.batch > 1 && trial.config.split == GemmSplit::kK) {
+      trial.config.split = GemmSplit::kGrid;
+    }
+    const bool is_dot = trial.config.kernel == GemmKernel::kDot;
+    trial.sizes.a_by_columns = !is_dot && rng.below(2) == 0;
+    trial.sizes.b_by_columns = is_dot || (trial.config.pack_b && rng.below(2) == 0);
+    trial.relu = rng.below(4) == 0;
     trial.alpha = pick(rng, {1.0F, 1.0F, 0.5F, -2.0F});
     trial.beta = pick(rng, {0.0F, 0.0F, 1.0F, 0.25F});
     trial.bias = rng.below(2) == 0;
@@ -212,6 +241,29 @@ TEST(BlockedGemmTest, RefusesWhatItCannotDoWithAReason) {
   EXPECT_EQ(refusal([](CpuGemmConfig& c) { c.threads = 3; }),
             "the config wants 3 threads, the pool has 2");
   EXPECT_FALSE(BlockedGemm::create({.m = 0}, good, &pool));
+  const auto unpacked =
+      BlockedGemm::create({.m = 8, .n = 8, .k = 8, .b_by_columns = true}, good, &pool);
+  ASSERT_FALSE(unpacked);
+  EXPECT_EQ(unpacked.error().message, "B stored by columns must be packed");
+  CpuGemmConfig dot = good;
+  dot.kernel = GemmKernel::kDot;
+  EXPECT_TRUE(BlockedGemm::create(
+      {.m = 8, .n = 8, .k = 8, .b_by_columns = true},
+      {.isa = CpuIsa::kGeneric, .kernel = GemmKernel::kDot, .mr = 1, .nr = 8}, &pool));
+  EXPECT_FALSE(BlockedGemm::create(sizes, dot, &pool));
+  CpuGemmConfig deep = good;
+  deep.threads = 2;
+  deep.split = GemmSplit::kK;
+  EXPECT_TRUE(BlockedGemm::create(sizes, deep, &pool));
+  EXPECT_FALSE(BlockedGemm::create({.m = 8, .n = 8, .k = 8, .batch = 2}, deep, &pool));
+}
+
+TEST(GemmGridTest, IsNearlySquareAndHasMoreAlongTheLongerSide) {
+  EXPECT_EQ(gemm_grid_rows(100, 100, 4), 2);
+  EXPECT_EQ(gemm_grid_rows(10, 100, 8), 2);
+  EXPECT_EQ(gemm_grid_rows(100, 10, 8), 4);
+  EXPECT_EQ(gemm_grid_rows(100, 10, 7), 7);
+  EXPECT_EQ(gemm_grid_rows(10, 100, 1), 1);
 }
 
 TEST(BalancedBlockTest, CutsIntoAsFewNearlyEqualPartsAsTheBoundAllows) {

@@ -1,6 +1,7 @@
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,7 +18,7 @@
 namespace foretune {
 namespace {
 
-constexpr int kMaxThreads = 2;
+constexpr int kMaxThreads = 64;
 
 // One pool for all runs, made when the first one needs it. A pool runs one loop at a time, so runs
 // of several threads take turns; a single one never waits.
@@ -78,10 +79,14 @@ class CpuGemmArtifact final : public Artifact {
                  CpuGemmConfig::from(space_->canonical(config_, problem, hardware_)));
     const GemmProblem& gemm = gemm_data->problem();
     const bool is_parallel = config.threads > 1;
-    FORETUNE_TRY(
-        BlockedGemm blocked,
-        BlockedGemm::create({.m = gemm.m(), .n = gemm.n(), .k = gemm.k(), .batch = gemm.batch()},
-                            config, is_parallel ? &pool_->pool() : nullptr));
+    FORETUNE_TRY(BlockedGemm blocked,
+                 BlockedGemm::create({.m = gemm.m(),
+                                      .n = gemm.n(),
+                                      .k = gemm.k(),
+                                      .batch = gemm.batch(),
+                                      .a_by_columns = a_by_columns(gemm.layout()),
+                                      .b_by_columns = b_by_columns(gemm.layout())},
+                                     config, is_parallel ? &pool_->pool() : nullptr));
     gemm_data->set_register_block(config.mr, config.nr);
     return std::make_unique<CpuGemmRun>(std::move(blocked), gemm_data->operands(),
                                         is_parallel ? pool_ : nullptr);
@@ -109,10 +114,6 @@ class CpuGemmFamily final : public Family {
     if (gemm->dtype() != DataType::kF32) {
       return Support::no("cpu-gemm computes in f32 only, not in ", to_string(gemm->dtype()));
     }
-    if (gemm->layout() != GemmLayout::kRrr) {
-      return Support::no("cpu-gemm takes row-major operands only (layout rrr, not ",
-                         to_string(gemm->layout()), ")");
-    }
     const double memory = info_.fingerprint.hardware.get(HardwareValue::kMemoryBytes);
     if (memory > 0 && gemm->bytes() > 0.8 * memory) {
       return Support::no("the operands take ", fixed(gemm->bytes() / 1e9, 1), " GB of the ",
@@ -135,14 +136,16 @@ class CpuGemmFamily final : public Family {
     const std::int32_t mr = is_wide ? 14 : 6;
     const std::int32_t nr = is_wide ? 32 : isa == 1 ? 16 : 8;
     const std::int32_t longer = gemm->n() > gemm->m() ? 1 : 0;
-    for (const std::int32_t threads : {2, 1}) {
+    for (auto threads =
+             static_cast<std::int32_t>(std::bit_floor(static_cast<unsigned>(info_.max_threads)));
+         threads >= 1; threads /= 2) {
       for (const std::int32_t split : {gemm->batch() > 1 ? 2 : longer, longer, 1 - longer, 0}) {
         for (const std::int32_t mc : {512, 64}) {
           for (const std::int32_t nc : {4096, 1024, 256}) {
             for (const std::int32_t kc : {256, 1024, 64, 16}) {
-              Config config{
-                  .schema = info_.config_schema.id(),
-                  .words = {isa, mr, nr, 1, 1, mc, nc, kc, 0, threads, threads == 1 ? 0 : split}};
+              Config config{.schema = info_.config_schema.id(),
+                            .words = {isa, 0, mr, nr, 1, 1, mc, nc, kc, 0, 1, 0, threads,
+                                      threads == 1 ? 0 : split}};
               if (info_.space->is_legal(config.words.view(), problem.fields(), hardware)) {
                 return {info_.space->canonical(std::move(config), problem, hardware)};
               }

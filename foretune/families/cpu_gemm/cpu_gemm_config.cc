@@ -21,9 +21,10 @@ std::uint64_t schema_id() {
 
 const ConfigSchema& cpu_gemm_schema() {
   static const ConfigSchema kSchema{.name = "cpu-gemm",
-                                    .version = 1,
+                                    .version = 2,
                                     .kind = SchemaKind::kParametric,
                                     .parameters = {{"isa", {"generic", "avx2", "avx512"}},
+                                                   {"kernel", {"outer", "dot"}},
                                                    {"mr", {}},
                                                    {"nr", {}},
                                                    {"pack_a", {"no", "yes"}},
@@ -32,8 +33,10 @@ const ConfigSchema& cpu_gemm_schema() {
                                                    {"nc", {}},
                                                    {"kc", {}},
                                                    {"order", {"nkm", "mkn"}},
+                                                   {"unroll", {}},
+                                                   {"prefetch", {}},
                                                    {"threads", {}},
-                                                   {"split", {"m", "n", "batch"}}}};
+                                                   {"split", {"m", "n", "batch", "grid", "k"}}}};
   return kSchema;
 }
 
@@ -48,6 +51,7 @@ Result<CpuGemmConfig> CpuGemmConfig::from(const Config& config) {
   };
   constexpr std::int32_t kMaxBlock = 1 << 24;
   static constexpr std::array<Range, kCpuGemmWords> kRanges{{{CpuGemmField::kIsa, 0, 2},
+                                                             {CpuGemmField::kKernel, 0, 1},
                                                              {CpuGemmField::kMr, 1, 64},
                                                              {CpuGemmField::kNr, 1, 1024},
                                                              {CpuGemmField::kPackA, 0, 1},
@@ -56,8 +60,10 @@ Result<CpuGemmConfig> CpuGemmConfig::from(const Config& config) {
                                                              {CpuGemmField::kNc, 1, kMaxBlock},
                                                              {CpuGemmField::kKc, 1, kMaxBlock},
                                                              {CpuGemmField::kOrder, 0, 1},
+                                                             {CpuGemmField::kUnroll, 1, 4},
+                                                             {CpuGemmField::kPrefetch, 0, 1024},
                                                              {CpuGemmField::kThreads, 1, 1024},
-                                                             {CpuGemmField::kSplit, 0, 2}}};
+                                                             {CpuGemmField::kSplit, 0, 4}}};
   for (const Range& range : kRanges) {
     const std::int32_t value = word(config, range.field);
     if (value < range.low || value > range.high) {
@@ -67,6 +73,7 @@ Result<CpuGemmConfig> CpuGemmConfig::from(const Config& config) {
     }
   }
   return CpuGemmConfig{.isa = static_cast<CpuIsa>(word(config, CpuGemmField::kIsa)),
+                       .kernel = static_cast<GemmKernel>(word(config, CpuGemmField::kKernel)),
                        .mr = word(config, CpuGemmField::kMr),
                        .nr = word(config, CpuGemmField::kNr),
                        .pack_a = word(config, CpuGemmField::kPackA) != 0,
@@ -75,6 +82,8 @@ Result<CpuGemmConfig> CpuGemmConfig::from(const Config& config) {
                        .nc = word(config, CpuGemmField::kNc),
                        .kc = word(config, CpuGemmField::kKc),
                        .order = static_cast<GemmLoopOrder>(word(config, CpuGemmField::kOrder)),
+                       .unroll = word(config, CpuGemmField::kUnroll),
+                       .prefetch = word(config, CpuGemmField::kPrefetch),
                        .threads = word(config, CpuGemmField::kThreads),
                        .split = static_cast<GemmSplit>(word(config, CpuGemmField::kSplit))};
 }
@@ -82,8 +91,9 @@ Result<CpuGemmConfig> CpuGemmConfig::from(const Config& config) {
 Config CpuGemmConfig::to_config() const {
   return Config{
       .schema = schema_id(),
-      .words = {static_cast<std::int32_t>(isa), mr, nr, pack_a ? 1 : 0, pack_b ? 1 : 0, mc, nc, kc,
-                static_cast<std::int32_t>(order), threads, static_cast<std::int32_t>(split)}};
+      .words = {static_cast<std::int32_t>(isa), static_cast<std::int32_t>(kernel), mr, nr,
+                pack_a ? 1 : 0, pack_b ? 1 : 0, mc, nc, kc, static_cast<std::int32_t>(order),
+                unroll, prefetch, threads, static_cast<std::int32_t>(split)}};
 }
 
 }  // namespace foretune

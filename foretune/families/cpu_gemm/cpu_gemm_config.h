@@ -2,8 +2,11 @@
 // words stand in this order:
 //
 //   isa      generic, avx2, avx512: which micro-kernels
+//   kernel   outer: vectors lie along the columns of C, each step of depth adds an outer product
+//            dot: vectors lie along the depth, for A stored by rows and B by columns, unpacked
 //   mr, nr   rows and columns of a register block of C, in elements; nr is a multiple of the lanes
-//            (4, 8 or 16). Blocks at the lower and right edge are smaller, nothing is padded
+//            (4, 8 or 16) unless the kernel is dot. Blocks at the lower and right edge are smaller,
+//            nothing is padded
 //   pack_a   no, yes: whether a block of A is copied into panels of mr rows first
 //   pack_b   no, yes: the same for B and panels of nr columns
 //   mc       rows of a cache block, nc columns, kc depth: upper bounds. A dimension is cut into
@@ -13,8 +16,14 @@
 //            inside a block the rows run fastest
 //            mkn: for each block of rows, of depth, of columns; A is the outer panel, and inside a
 //            block the columns run fastest
-//   threads  1 or 2
-//   split    m, n, batch: which dimension the threads share; m when there is one thread
+//   unroll   1, 4: steps of depth in one round of the innermost loop; outer kernels only
+//   prefetch 0: nothing; else how many rows of B ahead the innermost loop fetches into the cache,
+//            not unrolled then; outer kernels only. The block of C is always fetched while its
+//            products are summed
+//   threads  how many share the work
+//   split    m, n, batch: which dimension they share; grid: m and n, in the grid that reads least;
+//            k: each sums a part of the depth into a matrix of its own, and then they add these up.
+//            m when there is one thread
 //
 // Thread safety: plain values.
 #pragma once
@@ -29,12 +38,14 @@
 namespace foretune {
 
 // Words of configs: never renumber.
+enum class GemmKernel : std::uint8_t { kOuter = 0, kDot = 1 };
 enum class GemmLoopOrder : std::uint8_t { kNkm = 0, kMkn = 1 };
-enum class GemmSplit : std::uint8_t { kM = 0, kN = 1, kBatch = 2 };
+enum class GemmSplit : std::uint8_t { kM = 0, kN = 1, kBatch = 2, kGrid = 3, kK = 4 };
 
 // Positions of the words.
 enum class CpuGemmField : std::uint8_t {
   kIsa = 0,
+  kKernel,
   kMr,
   kNr,
   kPackA,
@@ -43,6 +54,8 @@ enum class CpuGemmField : std::uint8_t {
   kNc,
   kKc,
   kOrder,
+  kUnroll,
+  kPrefetch,
   kThreads,
   kSplit,
   kCount,
@@ -51,6 +64,7 @@ inline constexpr std::size_t kCpuGemmWords = static_cast<std::size_t>(CpuGemmFie
 
 struct CpuGemmConfig {
   CpuIsa isa = CpuIsa::kGeneric;
+  GemmKernel kernel = GemmKernel::kOuter;
   int mr = 1;
   int nr = 4;
   bool pack_a = false;
@@ -59,6 +73,8 @@ struct CpuGemmConfig {
   int nc = 64;
   int kc = 64;
   GemmLoopOrder order = GemmLoopOrder::kNkm;
+  int unroll = 1;
+  int prefetch = 0;
   int threads = 1;
   GemmSplit split = GemmSplit::kM;
 

@@ -14,18 +14,34 @@ namespace {
 // number of blocks unless both cover it, which the canonical rules take care of.
 const std::vector<std::int32_t> kMcValues{64, 512};
 const std::vector<std::int32_t> kNcValues{256, 1024, 4096};
-const std::vector<std::int32_t> kKcValues{16, 64, 256, 512, 1024};
+const std::vector<std::int32_t> kKcValues{16, 64, 256, 512, 1024, 4096};
+
+// One value each: how little unrolling and prefetching change on most problems is not worth the
+// candidates yet that all combinations would add to what a model has to learn.
+const std::vector<std::int32_t> kUnrollValues{1};
+const std::vector<std::int32_t> kPrefetchValues{0};
 
 constexpr std::string_view kLanes = "select(isa == isa.avx512, 16, select(isa == isa.avx2, 8, 4))";
 constexpr std::string_view kBestIsa =
     "select(hw.vector_bytes >= 64, isa.avx512, select(hw.vector_bytes >= 32, isa.avx2, "
     "isa.generic))";
 constexpr std::string_view kRegisters = "select(isa == isa.avx512, 32, 16)";
+// Among how many threads the rows and the columns are shared; a grid is as in gemm_grid_rows().
+constexpr std::string_view kRowShares =
+    "select(threads > 1 && split == split.m, threads, select(split == split.grid, "
+    "select(threads == 4, 2, select(threads == 8, select(m > n, 4, 2), select(threads == 16, 4, "
+    "select(threads == 32, select(m > n, 8, 4), 8)))), 1))";
+constexpr std::string_view kColumnShares =
+    "select(threads > 1 && split == split.n, threads, select(split == split.grid, "
+    "select(threads == 4, 2, select(threads == 8, select(m > n, 2, 4), select(threads == 16, 4, "
+    "select(threads == 32, select(m > n, 4, 8), 8)))), 1))";
 // What one thread gets, in whole register blocks.
-constexpr std::string_view kRowsEach =
-    "select(threads > 1 && split == split.m, min(m, round_up(ceil_div(m, threads), mr)), m)";
-constexpr std::string_view kColumnsEach =
-    "select(threads > 1 && split == split.n, min(n, round_up(ceil_div(n, threads), nr)), n)";
+const std::string kRowsEach = concat("min(m, round_up(ceil_div(m, ", kRowShares, "), mr))");
+const std::string kColumnsEach = concat("min(n, round_up(ceil_div(n, ", kColumnShares, "), nr))");
+constexpr std::string_view kDepthEach =
+    "select(threads > 1 && split == split.k, min(k, round_up(ceil_div(k, threads), 8)), k)";
+constexpr std::string_view kBByColumns = "(layout == layout.rcr || layout == layout.ccr)";
+constexpr std::string_view kIsDot = "kernel == kernel.dot";
 
 // Blocks worth trying where the matrix is larger than the block. Nearly all registers hold sums;
 // the shapes differ in what they leave over at the edges and in how often they load A and B.
@@ -35,6 +51,10 @@ constexpr std::string_view kFullBlock =
     "isa == isa.avx2 && (nr == 16 && (mr == 4 || mr == 6) || nr == 24 && mr == 4 || "
     "nr == 32 && mr == 3) || "
     "isa == isa.generic && (nr == 8 && (mr == 4 || mr == 6) || nr == 16 && mr == 3))";
+// Blocks of dot kernels, which only a thin matrix gets.
+constexpr std::string_view kDotBlock =
+    "(nr == 4 && mr <= select(isa == isa.avx512, 6, 2) && (mr <= 2 || mr % 2 == 0 || mr == m) || "
+    "nr == 8 && mr <= select(isa == isa.avx512, 2, 1))";
 // The heights above: what a full block becomes on a matrix narrower than it. On a matrix of one
 // vector, a higher block than any full one is possible.
 constexpr std::string_view kFullHeight =
@@ -46,53 +66,80 @@ std::vector<std::vector<std::int32_t>> domains() {
   for (std::int32_t rows = 1; rows <= 16; ++rows) {
     mr.push_back(rows);
   }
-  return {{0, 1, 2}, mr,        {4, 8, 16, 24, 32, 48, 64, 128},
-          {0, 1},    {0, 1},    kMcValues,
-          kNcValues, kKcValues, {0, 1},
-          {1, 2},    {0, 1, 2}};
+  return {{0, 1, 2},
+          {0, 1},
+          mr,
+          {4, 8, 16, 24, 32, 48, 64, 128},
+          {0, 1},
+          {0, 1},
+          kMcValues,
+          kNcValues,
+          kKcValues,
+          {0, 1},
+          kUnrollValues,
+          kPrefetchValues,
+          {1, 2, 4, 8, 16, 32, 64},
+          {0, 1, 2, 3, 4}};
 }
 
-// Rules about the register block and the instruction set.
+// Rules about the instruction set, the kernel and its register block.
 void add_block_rules(std::vector<Constraint>& out) {
   out.push_back({concat("isa <= ", kBestIsa), "the CPU does not have these instructions"});
+  out.push_back({concat(kIsDot, " || nr % ", kLanes, " == 0"), "columns must be whole vectors"});
+  out.push_back({concat(kIsDot, " || mr * (nr / ", kLanes, ") + min(mr, nr / ", kLanes,
+                        ") + 1 <= ", kRegisters),
+                 "the register block needs more vector registers than there are"});
+  out.push_back(
+      {concat(kIsDot, " || nr / ", kLanes, " <= 8"), "no kernel is wider than eight vectors"});
   // With 512-bit vectors, 256-bit kernels reach 54 to 94 % of the best; a few stay, since CPUs
   // exist that lower their clock for the wide ones. The portable kernels are for CPUs with nothing
   // better.
   out.push_back({concat("isa == ", kBestIsa,
-                        " || isa == isa.avx2 && nr <= 16 && mr <= 6 && "
+                        " || kernel == kernel.outer && isa == isa.avx2 && nr <= 16 && mr <= 6 && "
                         "pack_a == pack_a.no && nc == ",
                         kNcValues.front(), " && order == order.nkm"),
                  "of a narrower instruction set only its best blocks are kept"});
-  out.push_back({concat("nr % ", kLanes, " == 0"), "columns must be whole vectors"});
-  out.push_back(
-      {concat("mr * (nr / ", kLanes, ") + min(mr, nr / ", kLanes, ") + 1 <= ", kRegisters),
-       "the register block needs more vector registers than there are"});
-  out.push_back({concat("nr / ", kLanes, " <= 8"), "no kernel is wider than eight vectors"});
-  out.push_back({concat("nr > ", kLanes, " || n <= 2 * ", kLanes),
+  out.push_back({concat(kIsDot, " || nr > ", kLanes, " || n <= 2 * ", kLanes),
                  "a block one vector wide loads an element of A for each multiply-add"});
-  out.push_back({concat(kFullBlock, " || mr == m || n <= nr && ", kFullHeight),
+  out.push_back({concat(kIsDot, " || ", kFullBlock, " || mr == m || n <= nr && ", kFullHeight),
                  "a block of this shape is only useful on a matrix of its height or width"});
   // What the canonical rules make of these parameters for such matrices, said without the problem:
   // it keeps the list of candidates short.
   out.push_back(
-      {concat(kFullBlock, " || pack_a == pack_a.no && (nc == ", kNcValues.front(),
-              " || pack_b == pack_b.no && mc == ", kMcValues.front(),
-              " && order == order.nkm && (threads == 1 || split != split.m))"),
+      {concat(kIsDot, " || ", kFullBlock, " || pack_a == pack_a.no && (nc == ", kNcValues.front(),
+              " || (pack_b == pack_b.no || ", kBByColumns, ") && mc == ", kMcValues.front(),
+              " && order == order.nkm && (threads == 1 || split != split.m && split != "
+              "split.grid))"),
        "a block of this shape is only useful on a matrix of its height or width, where this "
        "blocking means nothing"});
+}
+
+void add_dot_rules(std::vector<Constraint>& out) {
+  out.push_back({"kernel == kernel.outer || layout == layout.rcr",
+                 "dot kernels take A stored by rows and B by columns"});
+  out.push_back(
+      {concat("kernel == kernel.outer || ", kDotBlock), "there is no dot kernel for such a block"});
+  out.push_back({"kernel == kernel.outer || pack_a == pack_a.no && pack_b == pack_b.no",
+                 "dot kernels read A and B where they are"});
+  out.push_back({"kernel == kernel.outer || m <= 64",
+                 "with so many rows, packing B costs less than summing across lanes"});
+  out.push_back({concat("kernel == kernel.outer || kc >= 512 || k <= kc"),
+                 "a dot product cut into short pieces is summed up across lanes too often"});
+  out.push_back({concat(kIsDot, " || pack_b == pack_b.yes || !", kBByColumns),
+                 "B is stored by columns, and only dot kernels read it like that"});
 }
 
 void add_blocking_rules(std::vector<Constraint>& out) {
   out.push_back({"pack_a == pack_a.no || pack_b == pack_b.yes",
                  "packing A without packing B copies the operand that is read in order anyway"});
-  out.push_back({"hw.l1_bytes == 0 || (mr + nr) * kc * 4 <= 8 * hw.l1_bytes",
+  out.push_back({concat(kIsDot, " || hw.l1_bytes == 0 || (mr + nr) * kc * 4 <= 8 * hw.l1_bytes"),
                  "a panel of A and one of B are far larger than the L1 cache"});
   out.push_back({"order == order.mkn || hw.l2_bytes == 0 || mc * kc * 4 <= hw.l2_bytes",
                  "the block of A that is read again for each panel of B exceeds the L2 cache"});
   out.push_back(
       {"order == order.nkm || hw.l2_bytes == 0 || nc * kc * 4 <= 2 * hw.l2_bytes",
        "the block of B that is read again for each panel of A exceeds the L2 cache twice"});
-  out.push_back({concat("kc * 8 >= k || m <= 48 || kc == ", kKcValues.back()),
+  out.push_back({"kc * 8 >= k || m <= 48 || kc >= 1024",
                  "so many passes over C cost more than the depth blocks gain"});
   out.push_back({concat("kc > ", kKcValues.front(), " || m <= 48 || k <= ", kKcValues.front()),
                  "blocks this thin only pay where B is streamed past a few rows"});
@@ -107,7 +154,7 @@ void add_thread_rules(std::vector<Constraint>& out) {
                  "waking a thread takes longer than this little work"});
   out.push_back(
       {"threads > 1 || hw.cores <= 1 || m * n * k * batch <= 33554432 || "
-       "m <= mr && n <= nr && batch == 1",
+       "m <= mr && n <= nr && k < 512 && batch == 1",
        "so much work is not left to one core when there are more"});
   out.push_back({"threads == 1 || split != split.m || m > mr",
                  "there is only one row of register blocks, which threads cannot share"});
@@ -115,6 +162,12 @@ void add_thread_rules(std::vector<Constraint>& out) {
                  "there is only one column of register blocks, which threads cannot share"});
   out.push_back({"threads == 1 || split != split.batch || batch >= threads",
                  "there are fewer products in the batch than threads"});
+  out.push_back({"threads == 1 || split != split.grid || threads >= 4 && m > mr && n > nr",
+                 "a grid takes four threads, and more than one block in both directions"});
+  out.push_back({"threads == 1 || split != split.k || batch == 1",
+                 "threads cannot share the depth of a batch"});
+  out.push_back({"threads == 1 || split != split.k || k >= 256 * threads && m * n <= 1048576",
+                 "adding the threads' sums up would take longer than sharing the depth gains"});
   out.push_back({"threads == 1 || split == split.batch || batch < 16",
                  "with so many products in the batch, threads share the batch"});
 }
@@ -122,28 +175,31 @@ void add_thread_rules(std::vector<Constraint>& out) {
 // Applied in order until nothing changes; a value becomes the next higher one of the domain, so a
 // bound becomes the smallest that covers the matrix.
 std::vector<std::pair<std::string, std::string>> canonical_rules() {
-  const std::string rows(kRowsEach);
-  const std::string columns(kColumnsEach);
+  const std::string& rows = kRowsEach;
+  const std::string& columns = kColumnsEach;
+  const std::string depth(kDepthEach);
   return {
       {"split", "select(threads == 1, split.m, split)"},
       {"mr", "min(mr, m)"},
-      {"nr", concat("min(nr, round_up(n, ", kLanes, "))")},
-      {"kc", "min(kc, k)"},
+      {"nr",
+       concat("select(", kIsDot, ", min(nr, max(n, 4)), min(nr, round_up(n, ", kLanes, ")))")},
+      {"kc", concat("min(kc, ", depth, ")")},
       {"mc", concat("min(mc, ", rows, ")")},
       {"nc", concat("min(nc, ", columns, ")")},
-      // Each packed panel would be used once.
-      {"pack_b", concat("select(", rows, " <= mr, pack_b.no, pack_b)")},
-      {"pack_a", concat("select(pack_b == pack_b.no || ", columns, " <= nr, pack_a.no, pack_a)")},
+      // Each packed panel would be used once; a single panel of A is small enough as it is.
+      {"pack_b", concat("select(", rows, " <= mr && !", kBByColumns, ", pack_b.no, pack_b)")},
+      {"pack_a", concat("select(pack_b == pack_b.no || ", rows, " <= mr || ", columns,
+                        " <= nr, pack_a.no, pack_a)")},
       // One row of register blocks: both orders visit them alike. One column: likewise, unless
       // blocks of rows and of depth are nested.
-      {"order", concat("select(", rows, " <= mr || ", columns, " <= nr && (k <= kc || ", rows,
-                       " <= mc), order.nkm, order)")},
+      {"order", concat("select(", rows, " <= mr || ", columns, " <= nr && (", depth, " <= kc || ",
+                       rows, " <= mc), order.nkm, order)")},
       // Without blocks of depth and without packing, cutting the fastest loop changes nothing.
-      {"mc", concat("select(pack_a == pack_a.no && k <= kc && (", columns,
+      {"mc", concat("select(pack_a == pack_a.no && ", depth, " <= kc && (", columns,
                     " <= nr || order == order.mkn && ", columns, " <= nc), ", kMcValues.front(),
                     ", mc)")},
       {"nc",
-       concat("select(pack_b == pack_b.no && k <= kc && (", rows,
+       concat("select(pack_b == pack_b.no && ", depth, " <= kc && (", rows,
               " <= mr || order == order.nkm && ", rows, " <= mc), ", kNcValues.front(), ", nc)")},
   };
 }
@@ -157,6 +213,7 @@ SpaceDefinition cpu_gemm_space_definition() {
                              .constraints = {},
                              .canonical = canonical_rules()};
   add_block_rules(definition.constraints);
+  add_dot_rules(definition.constraints);
   add_blocking_rules(definition.constraints);
   add_thread_rules(definition.constraints);
   return definition;

@@ -57,8 +57,8 @@ std::vector<std::ptrdiff_t> edges(std::ptrdiff_t size, std::ptrdiff_t block) {
 
 Result<std::unique_ptr<GemmData>> GemmData::create(const GemmProblem& problem, std::uint64_t seed,
                                                    const Limits& limits) {
-  if (problem.dtype() != DataType::kF32 || problem.layout() != GemmLayout::kRrr) {
-    return fail(ErrorCode::kUnsupported, "only f32 in layout rrr has data here");
+  if (problem.dtype() != DataType::kF32) {
+    return fail(ErrorCode::kUnsupported, "only f32 has data here");
   }
   // Also keeps the products of sizes below within 64 bits.
   if (problem.bytes() > kMaxBytes) {
@@ -98,10 +98,10 @@ GemmOperands GemmData::operands() {
   const std::ptrdiff_t n = problem_.n();
   const std::ptrdiff_t k = problem_.k();
   GemmOperands operands{.a = a_.data(),
-                        .a_stride = k,
+                        .a_stride = a_by_columns(problem_.layout()) ? m : k,
                         .a_batch_stride = m * k,
                         .b = b_.data(),
-                        .b_stride = n,
+                        .b_stride = b_by_columns(problem_.layout()) ? k : n,
                         .b_batch_stride = k * n,
                         .c = c_.data(),
                         .c_stride = n,
@@ -118,6 +118,39 @@ void GemmData::set_register_block(int rows, int columns) {
   block_columns_ = std::max(1, columns);
 }
 
+void GemmData::make_row_major() {
+  // From `columns` x `rows` to `rows` x `columns`, in squares that stay in the cache.
+  const auto transpose = [](const float* from, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                            float* to) {
+    constexpr std::ptrdiff_t kSide = 16;
+    for (std::ptrdiff_t i = 0; i < rows; i += kSide) {
+      for (std::ptrdiff_t j = 0; j < columns; j += kSide) {
+        for (std::ptrdiff_t r = i; r < std::min(i + kSide, rows); ++r) {
+          for (std::ptrdiff_t c = j; c < std::min(j + kSide, columns); ++c) {
+            to[r * columns + c] = from[c * rows + r];
+          }
+        }
+      }
+    }
+  };
+  const auto row_major = [&](const AlignedBuffer& values, bool by_columns, std::ptrdiff_t rows,
+                             std::ptrdiff_t columns, std::vector<float>& copy) {
+    if (!by_columns) {
+      return values.data();
+    }
+    if (copy.empty()) {
+      copy.resize(values.size());
+      for (std::ptrdiff_t batch = 0; batch < problem_.batch(); ++batch) {
+        const std::ptrdiff_t first = batch * rows * columns;
+        transpose(values.data() + first, rows, columns, copy.data() + first);
+      }
+    }
+    return static_cast<const float*>(copy.data());
+  };
+  a_rows_ = row_major(a_, a_by_columns(problem_.layout()), problem_.m(), problem_.k(), a_copy_);
+  b_rows_ = row_major(b_, b_by_columns(problem_.layout()), problem_.k(), problem_.n(), b_copy_);
+}
+
 void GemmData::compute_norms() {
   if (!a_norms_.empty()) {
     return;
@@ -131,7 +164,7 @@ void GemmData::compute_norms() {
   for (std::ptrdiff_t i = 0; i < batches * m; ++i) {
     double sum = 0;
     for (std::ptrdiff_t p = 0; p < k; ++p) {
-      const auto value = static_cast<double>(a_.data()[i * k + p]);
+      const auto value = static_cast<double>(a_rows_[i * k + p]);
       sum += value * value;
     }
     a_norms_[index(i)] = std::sqrt(sum);
@@ -139,7 +172,7 @@ void GemmData::compute_norms() {
   for (std::ptrdiff_t batch = 0; batch < batches; ++batch) {
     const std::span<double> norms = std::span(b_norms_).subspan(index(batch * n), index(n));
     for (std::ptrdiff_t p = 0; p < k; ++p) {
-      const float* row = b_.data() + (batch * k + p) * n;
+      const float* row = b_rows_ + (batch * k + p) * n;
       for (std::ptrdiff_t j = 0; j < n; ++j) {
         const auto value = static_cast<double>(row[j]);
         norms[index(j)] += value * value;
@@ -186,6 +219,7 @@ Support GemmData::compare(const Position& position, double expected) {
 }
 
 Support GemmData::verify() {
+  make_row_major();
   compute_norms();
   worst_ = 0;
   if (problem_.flops() <= limits_.full_check_flops) {
@@ -201,7 +235,7 @@ void GemmData::reference_rows(std::ptrdiff_t batch, std::ptrdiff_t first, std::p
                               double* out) const {
   const std::ptrdiff_t n = problem_.n();
   const std::ptrdiff_t k = problem_.k();
-  reference_product(a_.data() + (batch * problem_.m() + first) * k, k, b_.data() + batch * k * n, n,
+  reference_product(a_rows_ + (batch * problem_.m() + first) * k, k, b_rows_ + batch * k * n, n,
                     rows, n, k, out);
 }
 
@@ -269,7 +303,7 @@ std::vector<GemmData::Position> GemmData::sampled_positions() {
 
 double GemmData::exact(const Position& position, std::span<const double> column) const {
   const std::ptrdiff_t k = problem_.k();
-  const float* row = a_.data() + (position.batch * problem_.m() + position.row) * k;
+  const float* row = a_rows_ + (position.batch * problem_.m() + position.row) * k;
   double sum = 0;
   for (std::ptrdiff_t p = 0; p < k; ++p) {
     sum += static_cast<double>(row[p]) * column[index(p)];
@@ -284,7 +318,7 @@ Support GemmData::verify_sampled() {
   Position gathered{-1, -1, -1};
   for (const Position& position : sampled_positions()) {
     if (position.batch != gathered.batch || position.column != gathered.column) {
-      const float* from = b_.data() + position.batch * k * n + position.column;
+      const float* from = b_rows_ + position.batch * k * n + position.column;
       for (std::ptrdiff_t p = 0; p < k; ++p) {
         column[index(p)] = static_cast<double>(from[p * n]);
       }
@@ -319,7 +353,7 @@ void GemmData::compute_signs() {
   for (std::ptrdiff_t batch = 0; batch < problem_.batch(); ++batch) {
     std::fill(b_times_x.begin(), b_times_x.end(), 0.0);
     for (std::ptrdiff_t p = 0; p < k; ++p) {
-      const float* row = b_.data() + (batch * k + p) * n;
+      const float* row = b_rows_ + (batch * k + p) * n;
       for (std::ptrdiff_t j = 0; j < n; ++j) {
         for (std::size_t v = 0; v < kSignVectors; ++v) {
           b_times_x[index(p) * kSignVectors + v] +=
@@ -332,7 +366,7 @@ void GemmData::compute_signs() {
       for (std::ptrdiff_t p = 0; p < k; ++p) {
         for (std::size_t v = 0; v < kSignVectors; ++v) {
           sum[v] +=
-              static_cast<double>(a_.data()[i * k + p]) * b_times_x[index(p) * kSignVectors + v];
+              static_cast<double>(a_rows_[i * k + p]) * b_times_x[index(p) * kSignVectors + v];
         }
       }
       std::copy(sum.begin(), sum.end(), sign_sums_.begin() + i * static_cast<int>(kSignVectors));

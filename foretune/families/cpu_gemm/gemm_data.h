@@ -1,5 +1,5 @@
-// Inputs, output and reference of one f32 row-major GEMM problem, and the judgement whether an
-// output is right.
+// Inputs, output and reference of one f32 GEMM problem, and the judgement whether an output is
+// right.
 //
 // Inputs are independent and uniform in [-1, 1). A computed element may differ from the exact one
 // by
@@ -23,7 +23,8 @@
 // one vector escape four with probability 1/16. Rounding errors e_j with independent signs x_j add
 // up to less than the Euclidean norm of their bounds unless 39 standard deviations are exceeded
 // (Hoeffding 1963), which is the bound used. Thread safety: belongs to one thread. Cost: the
-// reference is computed at the first verify().
+// reference is computed at the first verify(), which also keeps row-major copies of operands that
+// are stored by columns.
 #pragma once
 
 #include <cstddef>
@@ -83,6 +84,7 @@ class GemmData final : public ProblemData {
 
   GemmData(const GemmProblem& problem, const Limits& limits) : problem_(problem), limits_(limits) {}
   void fill(std::uint64_t seed);
+  void make_row_major();
   void compute_norms();
   [[nodiscard]] double bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t column) const;
   [[nodiscard]] Support compare(const Position& position, double expected);
@@ -101,6 +103,10 @@ class GemmData final : public ProblemData {
   AlignedBuffer b_;
   AlignedBuffer c_;
   std::vector<float> bias_;        // n values for addmm, else empty
+  const float* a_rows_ = nullptr;  // A and B row-major: themselves or the copies below
+  const float* b_rows_ = nullptr;
+  std::vector<float> a_copy_;
+  std::vector<float> b_copy_;
   std::vector<double> a_norms_;    // [batch * m]
   std::vector<double> b_norms_;    // [batch * n]
   std::vector<double> bias_abs_;   // [n]

@@ -31,8 +31,14 @@ std::unique_ptr<GemmData> data_of(const GemmSizes& sizes, const GemmData::Limits
 void compute(GemmData& data) {
   const GemmProblem& problem = data.problem();
   auto gemm = BlockedGemm::create(
-      {.m = problem.m(), .n = problem.n(), .k = problem.k(), .batch = problem.batch()},
-      {.isa = CpuIsa::kGeneric, .mr = 4, .nr = 8, .mc = 64, .nc = 64, .kc = 64}, nullptr);
+      {.m = problem.m(),
+       .n = problem.n(),
+       .k = problem.k(),
+       .batch = problem.batch(),
+       .a_by_columns = a_by_columns(problem.layout()),
+       .b_by_columns = b_by_columns(problem.layout())},
+      {.isa = CpuIsa::kGeneric, .mr = 4, .nr = 8, .pack_b = true, .mc = 64, .nc = 64, .kc = 64},
+      nullptr);
   ASSERT_TRUE(gemm);
   gemm->run(data.operands());
   data.set_register_block(4, 8);
@@ -104,7 +110,15 @@ std::vector<Check> checks() {
       {.m = 40, .n = 24, .k = 1},
       {.m = 20, .n = 30, .k = 5000},
       {.m = 33, .n = 17, .k = 40, .operation = GemmOperation::kAddmm},
-      {.m = 12, .n = 19, .k = 23, .batch = 5, .operation = GemmOperation::kBmm}};
+      {.m = 12, .n = 19, .k = 23, .batch = 5, .operation = GemmOperation::kBmm},
+      {.m = 35, .n = 47, .k = 29, .layout = GemmLayout::kRcr},
+      {.m = 35, .n = 47, .k = 29, .operation = GemmOperation::kAddmm, .layout = GemmLayout::kCrr},
+      {.m = 14,
+       .n = 19,
+       .k = 23,
+       .batch = 3,
+       .operation = GemmOperation::kBmm,
+       .layout = GemmLayout::kCcr}};
   std::vector<Check> out;
   for (const GemmSizes& sizes : shapes) {
     out.push_back({sizes, {}});
@@ -207,10 +221,8 @@ TEST(GemmDataTest, AMissingBiasIsFound) {
   }
 }
 
-TEST(GemmDataTest, RefusesOtherTypesAndLayouts) {
+TEST(GemmDataTest, RefusesOtherTypes) {
   EXPECT_FALSE(GemmData::create(problem_of({.m = 4, .n = 4, .k = 4, .dtype = DataType::kBf16}), 1));
-  EXPECT_FALSE(
-      GemmData::create(problem_of({.m = 4, .n = 4, .k = 4, .layout = GemmLayout::kRcr}), 1));
   constexpr std::int64_t kHuge = 2147483647;
   EXPECT_FALSE(GemmData::create(problem_of({.m = kHuge, .n = kHuge, .k = kHuge}), 1));
 }
