@@ -41,6 +41,18 @@ grep -q "^0 measurements" out.txt
 
 expect 0 "$foretune" inspect data/matmul_model.ftm
 expect 0 "$foretune" predict --model data/matmul_model.ftm gemm m=24 n=24 k=24
+expect 0 "$foretune" tune --m 24 --n 24 --k 24 --budget 30 --rounds 2 --json tune.json
+grep -q "^best: isa=" out.txt
+grep -q '"best_ns"' tune.json
+expect 0 "$foretune" tune --m 24 --n 24 --k 24 --layout rcr --budget 12 --rounds 2 \
+  --model data/matmul_model.ftm
+expect 0 "$foretune" tune --shapeset "$source_dir/tests/small_shapes.csv" --budget 8 --rounds 2 \
+  --output tuned.ftd
+expect 0 "$foretune" tune --shapeset "$source_dir/tests/small_shapes.csv" --budget 8 \
+  --output tuned.ftd
+grep -q "were tuned already" err.txt
+expect 2 "$foretune" tune --budget 8
+expect 2 "$foretune" tune --m 24 --n 24 --k 24 --strategy model --budget 8
 expect 0 "$foretune" convert data/seed_50_train_dataset.msgpack --output again.csv
 expect 0 "$foretune" merge data/seed_50_train_dataset.ftd data/seed_50_train_dataset.msgpack \
   --output merged.ftd

@@ -7,7 +7,6 @@
 
 #include "foretune/base/figures.h"
 #include "foretune/base/text.h"
-#include "foretune/problem/gemm.h"
 #include "foretune/select/select.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
@@ -18,57 +17,17 @@ namespace {
 
 struct PredictArguments {
   std::string model;
-  std::vector<std::string> problem;
-  std::optional<std::int64_t> m;
-  std::optional<std::int64_t> n;
-  std::optional<std::int64_t> k;
-  std::int64_t batch = 1;
-  std::string operation;
-  std::string dtype;
-  std::string layout;
+  OneProblemArguments problem;
   std::int64_t top = 5;
   std::string json;
 
   void visit(OptionList& list) {
     list.add("model", model, "FILE", "model file").require();
-    list.add_positional("problem", problem, "in text form: gemm m=128 n=1536 k=7168");
-    list.add("m", m, "N", "rows of A and C").at_least(1);
-    list.add("n", n, "N", "columns of B and C").at_least(1);
-    list.add("k", k, "N", "columns of A, rows of B").at_least(1);
-    list.add("batch", batch, "N", "independent products").at_least(1);
-    list.add("op", operation, "OP", "mm, addmm or bmm (default: mm, bmm with a batch)");
-    list.add("dtype", dtype, "TYPE", "data type (default: f32)");
-    list.add("layout", layout, "LAYOUT", "rcr, rrr, crr or ccr (default: rrr)");
+    problem.visit(list);
     list.add("top", top, "N", "configs to list").at_least(1);
     list.add("json", json, "FILE", "write the figures as JSON");
   }
 };
-
-Result<Problem> problem_of(const PredictArguments& arguments) {
-  if (!arguments.problem.empty()) {
-    if (arguments.m || arguments.n || arguments.k) {
-      return fail(ErrorCode::kInvalidArgument,
-                  "give the problem as text or by --m, --n and --k, not both");
-    }
-    return Problem::parse(join(arguments.problem, " "));
-  }
-  if (!arguments.m || !arguments.n || !arguments.k) {
-    return fail(ErrorCode::kInvalidArgument, "--m, --n and --k are all needed");
-  }
-  std::string text = concat("gemm m=", *arguments.m, " n=", *arguments.n, " k=", *arguments.k,
-                            " batch=", arguments.batch);
-  const std::string operation = !arguments.operation.empty() ? arguments.operation
-                                : arguments.batch > 1        ? "bmm"
-                                                             : "mm";
-  text += concat(" op=", operation);
-  if (!arguments.dtype.empty()) {
-    text += concat(" dtype=", arguments.dtype);
-  }
-  if (!arguments.layout.empty()) {
-    text += concat(" layout=", arguments.layout);
-  }
-  return Problem::parse(text);
-}
 
 void print_ranking(const Selector& selector, const std::vector<RankedCandidate>& ranked,
                    std::size_t top) {
@@ -84,7 +43,7 @@ void print_ranking(const Selector& selector, const std::vector<RankedCandidate>&
 }
 
 Result<int> predict(const PredictArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(const Problem problem, problem_of(arguments));
+  FORETUNE_TRY(const Problem problem, arguments.problem.parse());
   FORETUNE_TRY(const std::unique_ptr<Selector> selector, Selector::open(arguments.model));
   if (problem.type() != selector->model().problem_type) {
     return fail(ErrorCode::kMismatch, arguments.model, " is not a model for such problems");

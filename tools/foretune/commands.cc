@@ -31,6 +31,12 @@ std::span<const Subcommand> subcommands() {
           "best, when the family runs here.",
           "foretune validate-model --model gemm.ftm --dataset v.ftd --html report.html", false,
           &prepare_validate_model},
+      Subcommand{
+          "tune", "search the best config of a problem by measuring",
+          "Lets a strategy propose configs of one problem, or of each in a list, measures them "
+          "within the budget, and times the best against each other and against the family's "
+          "default.",
+          "foretune tune --m 128 --n 1536 --k 7168 --budget 60s", false, &prepare_tune},
       Subcommand{"predict", "the best configs for one problem", "",
                  "foretune predict --model gemm.ftm --m 128 --n 1536 --k 7168", false,
                  &prepare_predict},

@@ -220,6 +220,39 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
   return sample_uniform(count, sizes, sampling, rng);
 }
 
+void OneProblemArguments::visit(OptionList& list) {
+  list.add_positional("problem", text, "in text form: gemm m=128 n=1536 k=7168");
+  list.add("m", m, "N", "rows of A and C").at_least(1);
+  list.add("n", n, "N", "columns of B and C").at_least(1);
+  list.add("k", k, "N", "columns of A, rows of B").at_least(1);
+  list.add("batch", batch, "N", "independent products").at_least(1);
+  list.add("op", operation, "OP", "mm, addmm or bmm (default: mm, bmm with a batch)");
+  list.add("dtype", dtype, "TYPE", "data type (default: f32)");
+  list.add("layout", layout, "LAYOUT", "rcr, rrr, crr or ccr (default: rrr)");
+}
+
+Result<Problem> OneProblemArguments::parse() const {
+  if (!text.empty()) {
+    if (m || n || k) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "give the problem as text or by --m, --n and --k, not both");
+    }
+    return Problem::parse(join(text, " "));
+  }
+  if (!m || !n || !k) {
+    return fail(ErrorCode::kInvalidArgument, "--m, --n and --k are all needed");
+  }
+  std::string all = concat("gemm m=", *m, " n=", *n, " k=", *k, " batch=", batch);
+  all += concat(" op=", !operation.empty() ? operation : batch > 1 ? "bmm" : "mm");
+  if (!dtype.empty()) {
+    all += concat(" dtype=", dtype);
+  }
+  if (!layout.empty()) {
+    all += concat(" layout=", layout);
+  }
+  return Problem::parse(all);
+}
+
 Result<OutputPaths> output_paths(const std::string& output, const GlobalOptions& global) {
   if (output.empty()) {
     return fail(ErrorCode::kInvalidArgument, "--output is empty");

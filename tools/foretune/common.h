@@ -73,6 +73,21 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
                                       std::uint64_t seed,
                                       std::unordered_set<std::uint64_t> excluded_groups = {});
 
+// One problem, as text or by its sizes.
+struct OneProblemArguments {
+  std::vector<std::string> text;
+  std::optional<std::int64_t> m;
+  std::optional<std::int64_t> n;
+  std::optional<std::int64_t> k;
+  std::int64_t batch = 1;
+  std::string operation;
+  std::string dtype;
+  std::string layout;
+  void visit(OptionList& list);
+  [[nodiscard]] bool given() const { return !text.empty() || m || n || k; }
+  [[nodiscard]] Result<Problem> parse() const;
+};
+
 // Where a data set is kept, and where its export goes: `--output x.msgpack` keeps x.ftd and writes
 // x.msgpack beside it.
 struct OutputPaths {

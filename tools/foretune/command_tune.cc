@@ -1,0 +1,284 @@
+// foretune tune: the best config of a problem, found by measuring.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <unordered_set>
+#include <utility>
+
+#include "foretune/base/statistics.h"
+#include "foretune/base/text.h"
+#include "foretune/dataset/exchange.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_file.h"
+#include "foretune/problem/gemm.h"
+#include "foretune/tune/tune_problem.h"
+#include "tools/foretune/commands.h"
+#include "tools/foretune/common.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::cli {
+namespace {
+
+struct TuneArguments {
+  OneProblemArguments problem;
+  std::string shapeset;
+  std::string budget = "60s";
+  std::string strategy;
+  std::string model;
+  std::string output;
+  std::int64_t finalists = 8;
+  std::int64_t rounds = 15;
+  std::string json;
+  FamilyArguments family;
+  MeasureArguments measuring;
+
+  void visit(OptionList& list) {
+    problem.visit(list);
+    list.add("shapeset", shapeset, "FILE",
+             "tune every problem of an operation shape set or a CSV file");
+    list.add("budget", budget, "60s|500", "time (s, m, h) or number of measurements of a problem");
+    list.add("strategy", strategy, "NAME", "how to search (default: local; model with --model)")
+        .choose(strategy_names());
+    list.add("model", model, "FILE", "measure what this model ranks best first");
+    list.add("output", output, "FILE",
+             "keep every measurement in this data set (.ftd); problems tuned there are skipped");
+    list.add("finalists", finalists, "N", "how many of the best to time once more").at_least(1);
+    list.add("rounds", rounds, "N", "of timing them against each other").at_least(1);
+    list.add("json", json, "FILE", "write the figures as JSON");
+    family.visit(list);
+    measuring.visit(list);
+  }
+
+  static std::vector<std::string> strategy_names() {
+    std::vector<std::string> names;
+    for (const StrategyEntry& entry : strategies()) {
+      names.emplace_back(entry.name);
+    }
+    return names;
+  }
+};
+
+Result<std::vector<Problem>> problems_of(const TuneArguments& arguments) {
+  if (arguments.shapeset.empty()) {
+    FORETUNE_TRY(const Problem problem, arguments.problem.parse());
+    return std::vector{problem};
+  }
+  if (arguments.problem.given()) {
+    return fail(ErrorCode::kInvalidArgument, "give a problem or --shapeset, not both");
+  }
+  return read_shape_set(arguments.shapeset);
+}
+
+// The problems whose finalists a data set holds already.
+Result<std::unordered_set<Problem>> tuned_problems(const std::filesystem::path& journal,
+                                                   Context context) {
+  std::unordered_set<Problem> tuned;
+  if (!std::filesystem::exists(journal)) {
+    return tuned;
+  }
+  FORETUNE_TRY(const Dataset dataset, read_dataset(journal));
+  context.fidelity = kReferenceFidelity;
+  for (RowIndex i = 0; i < dataset.size(); ++i) {
+    const Measurement row = dataset.measurement(i);
+    if ((row.flags & kFlagReference) != 0 && row.context == context) {
+      tuned.insert(row.problem);
+    }
+  }
+  return tuned;
+}
+
+std::string rate_text(const Problem& problem, double time_ns) {
+  const Result<GemmProblem> gemm = GemmProblem::from(problem);
+  return gemm ? concat("  ", fixed(gemm->flops() / time_ns, 1), " GFLOP/s") : std::string();
+}
+
+void print_result(const TuneResult& result, const Problem& problem, const ConfigSchema& schema) {
+  const TunedConfig& best = result.finalists.front();
+  const CollectProgress& progress = result.progress;
+  print(concat(problem.text(), "\n"));
+  print(concat("measured ", count_text(progress.measured),
+               result.legal_configs
+                   ? concat(" times; ", count_text(*result.legal_configs), " legal configs")
+                   : std::string(" times"),
+               result.exhausted ? ", all of them tried" : "", ", ",
+               duration_text(progress.elapsed_s), "\n"));
+  print(concat("best: ", to_text(schema, best.config), "\n"));
+  print(concat("      ", time_text(best.time_ns), rate_text(problem, best.time_ns),
+               result.by_default ? concat("  ", fixed(result.by_default->time_ns / best.time_ns, 2),
+                                          " times as fast as the default config")
+                                 : std::string(),
+               "\n"));
+  print("  rank      time  spread  slower  config\n");
+  const auto column = [](std::string text, std::size_t width) {
+    text.insert(0, width - std::min(width, text.size()), ' ');
+    return text;
+  };
+  for (std::size_t i = 0; i < result.finalists.size(); ++i) {
+    const TunedConfig& tuned = result.finalists[i];
+    print(concat(column(concat(i + 1), 6), column(time_text(tuned.time_ns), 10),
+                 column(concat(fixed(100 * tuned.spread, 1), " %"), 8),
+                 column(i == 0 ? std::string("-")
+                               : concat(fixed(100 * (tuned.time_ns / best.time_ns - 1), 1), " %"),
+                        8),
+                 "  ", to_text(schema, tuned.config), "\n"));
+  }
+}
+
+std::string progress_text(const CollectProgress& progress, std::size_t index, std::size_t count) {
+  std::string out = count > 1 ? concat("problem ", index + 1, "/", count, "  ") : std::string();
+  out += concat(count_text(progress.measured), " measured, ", duration_text(progress.elapsed_s));
+  if (progress.best_ns > 0) {
+    out += concat("  best ", time_text(progress.best_ns), "  ", progress.best_config);
+  }
+  return out;
+}
+
+struct Ready {
+  LiveFamily live;
+  Context context;
+  std::unique_ptr<Measurer> measurer;
+  std::unique_ptr<JournalWriter> journal;  // may be null
+  std::unordered_set<Problem> tuned;       // what the journal holds already
+  std::unique_ptr<Scorer> scorer;          // may be null
+  TuneOptions options;
+};
+
+Result<std::unique_ptr<Scorer>> open_scorer(const std::string& path, const FamilyInfo& info) {
+  FORETUNE_TRY(const Model model, read_model(path));
+  if (model.family != info.name || model.config_schema != info.config_schema) {
+    return fail(ErrorCode::kMismatch, path, " is a model for family '", model.family,
+                "', not for this version of '", info.name, "'");
+  }
+  return make_scorer(model);
+}
+
+Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invocation) {
+  Ready ready;
+  OutputPaths paths;
+  Fingerprint known;
+  bool exists = false;
+  if (!arguments.output.empty()) {
+    FORETUNE_TRY(paths, output_paths(arguments.output, *invocation.global));
+    exists = std::filesystem::exists(paths.journal);
+  }
+  if (exists) {
+    FORETUNE_TRY(const DatasetHeader header, read_dataset_header(paths.journal));
+    known = header.fingerprint;
+  }
+  FORETUNE_TRY(ready.live, open_family(arguments.family, exists ? &known : nullptr));
+  const FamilyInfo& info = ready.live.family->info();
+  const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
+  const Protocol protocol = arguments.measuring.protocol(seed);
+  ready.context = arguments.measuring.context(info);
+  if (!arguments.model.empty()) {
+    FORETUNE_TRY(ready.scorer, open_scorer(arguments.model, info));
+  }
+  ready.options.strategy = !arguments.strategy.empty() ? arguments.strategy
+                           : ready.scorer != nullptr   ? "model"
+                                                       : "local";
+  ready.options.scorer = ready.scorer.get();
+  FORETUNE_TRY(ready.options.budget, parse_budget(arguments.budget));
+  ready.options.seed = seed;
+  ready.options.finalists = static_cast<int>(arguments.finalists);
+  ready.options.rounds = static_cast<int>(arguments.rounds);
+  if (!arguments.output.empty()) {
+    FORETUNE_TRY(ready.tuned, tuned_problems(paths.journal, ready.context));
+    DatasetHeader header;
+    header.family = info.name;
+    header.problem_type = info.problem_type;
+    header.config_schema = info.config_schema;
+    if (info.space != nullptr) {
+      header.space_text = info.space->definition().text();
+    }
+    header.fingerprint = info.fingerprint;
+    header.seed = seed;
+    header.created_by = invocation.command_line;
+    FORETUNE_TRY(ready.journal, JournalWriter::open(paths.journal, header));
+  }
+  FORETUNE_TRY(ready.measurer, open_measurer(ready.live, protocol, ready.context, invocation));
+  return ready;
+}
+
+Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
+  FORETUNE_TRY(const std::vector<Problem> problems, problems_of(arguments));
+  FORETUNE_TRY(const Ready ready, get_ready(arguments, invocation));
+  const FamilyInfo& info = ready.live.family->info();
+  if (!info.simulated) {
+    for (const std::string& warning : load_warnings()) {
+      warn(warning);
+    }
+  }
+  Figures figures{.name = "tune",
+                  .metrics = {},
+                  .machine = machine_facts(info.fingerprint),
+                  .command = invocation.command_line};
+  ProgressLine line;
+  std::size_t index = 0;
+  CollectHooks hooks;
+  hooks.now_s = &monotonic_s;
+  hooks.stop = &stop_flag();
+  hooks.on_progress = [&](const CollectProgress& progress) {
+    if (line.due()) {
+      line.show(progress_text(progress, index, problems.size()));
+    }
+  };
+  double measured = 0;
+  std::size_t skipped = 0;
+  std::vector<double> gains;
+  for (; index < problems.size() && !stop_flag().load(); ++index) {
+    const Problem& problem = problems[index];
+    if (ready.tuned.contains(problem)) {
+      ++skipped;
+      continue;
+    }
+    const Result<TuneResult> result = tune_problem(
+        *ready.live.family, *ready.measurer, ready.journal.get(), problem, ready.options, hooks);
+    line.clear();
+    if (!result) {
+      if (problems.size() == 1) {
+        return fail(result.error().code, result.error().message);
+      }
+      warn(concat(problem.text(), ": ", result.error().message));
+      continue;
+    }
+    print_result(*result, problem, info.config_schema);
+    measured += static_cast<double>(result->progress.measured);
+    const TunedConfig& best = result->finalists.front();
+    if (result->by_default) {
+      gains.push_back(result->by_default->time_ns / best.time_ns);
+    }
+    if (problems.size() == 1) {
+      figures.add("best_ns", best.time_ns);
+      figures.add("spread", best.spread);
+    }
+  }
+  if (ready.journal != nullptr) {
+    FORETUNE_TRY_STATUS(ready.journal->sync());
+  }
+  if (skipped > 0) {
+    remark(concat(skipped, " problems were tuned already"));
+  }
+  if (!arguments.json.empty()) {
+    figures.add("problems", static_cast<double>(problems.size() - skipped));
+    figures.add("measurements", measured);
+    if (!gains.empty()) {
+      figures.add("geomean_speedup_over_default", geometric_mean(gains));
+    }
+    FORETUNE_TRY_STATUS(figures.write(arguments.json));
+  }
+  return stop_flag().load() ? kExitInterrupted : kExitOk;
+}
+
+int run_tune(const TuneArguments& arguments, const Invocation& invocation) {
+  const Result<int> result = tune(arguments, invocation);
+  return result ? *result : report_error(result.error());
+}
+
+}  // namespace
+
+std::function<int(const Invocation&)> prepare_tune(OptionList& list) {
+  return prepare_with<TuneArguments, run_tune>(list);
+}
+
+}  // namespace foretune::cli
