@@ -67,30 +67,37 @@ Result<BlockedGemm> BlockedGemm::create(const BlockedGemmSizes& sizes, const Cpu
   gemm.kernels_ = kernel_set(config.isa);
   gemm.pool_ = pool;
 
-  const std::vector<Range> batch{{0, sizes.batch}};
-  const std::vector<Range> m{{0, sizes.m}};
-  const std::vector<Range> n{{0, sizes.n}};
-  const std::vector<Range> k{{0, sizes.k}};
-  const std::ptrdiff_t threads = config.threads;
+  // Among how many threads each dimension is shared.
+  std::ptrdiff_t batch_parts = 1;
+  std::ptrdiff_t m_parts = 1;
+  std::ptrdiff_t n_parts = 1;
+  std::ptrdiff_t k_parts = 1;
   switch (config.split) {
     case GemmSplit::kM:
-      FORETUNE_TRY_STATUS(gemm.add_parts(batch, cut(sizes.m, threads, config.mr), n, k));
+      m_parts = config.threads;
       break;
     case GemmSplit::kN:
-      FORETUNE_TRY_STATUS(gemm.add_parts(batch, m, cut(sizes.n, threads, config.nr), k));
+      n_parts = config.threads;
       break;
     case GemmSplit::kBatch:
-      FORETUNE_TRY_STATUS(gemm.add_parts(cut(sizes.batch, threads, 1), m, n, k));
+      batch_parts = config.threads;
       break;
-    case GemmSplit::kGrid: {
-      const std::ptrdiff_t rows = gemm_grid_rows(sizes.m, sizes.n, threads);
-      FORETUNE_TRY_STATUS(gemm.add_parts(batch, cut(sizes.m, rows, config.mr),
-                                         cut(sizes.n, threads / rows, config.nr), k));
+    case GemmSplit::kGrid:
+      m_parts = gemm_grid_rows(sizes.m, sizes.n, config.threads);
+      n_parts = config.threads / m_parts;
       break;
-    }
     case GemmSplit::kK:
-      FORETUNE_TRY_STATUS(gemm.add_parts(batch, m, n, cut(sizes.k, threads, kDepthUnit)));
+      k_parts = config.threads;
       break;
+  }
+  for (const Range& batch : cut(sizes.batch, batch_parts, 1)) {
+    for (const Range& m : cut(sizes.m, m_parts, config.mr)) {
+      for (const Range& n : cut(sizes.n, n_parts, config.nr)) {
+        for (const Range& k : cut(sizes.k, k_parts, kDepthUnit)) {
+          FORETUNE_TRY_STATUS(gemm.add_part(batch, m, n, k));
+        }
+      }
+    }
   }
   return gemm;
 }
@@ -104,20 +111,6 @@ std::vector<BlockedGemm::Range> BlockedGemm::cut(std::ptrdiff_t length, std::ptr
     ranges.push_back({begin, std::min(begin + step, length)});
   }
   return ranges;
-}
-
-Status BlockedGemm::add_parts(const std::vector<Range>& batch, const std::vector<Range>& m,
-                              const std::vector<Range>& n, const std::vector<Range>& k) {
-  for (const Range& batch_range : batch) {
-    for (const Range& m_range : m) {
-      for (const Range& n_range : n) {
-        for (const Range& k_range : k) {
-          FORETUNE_TRY_STATUS(add_part(batch_range, m_range, n_range, k_range));
-        }
-      }
-    }
-  }
-  return {};
 }
 
 Status BlockedGemm::add_part(const Range& batch, const Range& m, const Range& n, const Range& k) {
@@ -180,7 +173,7 @@ void BlockedGemm::run(const GemmOperands& operands) {
   }
   // Two pointers: small enough for std::function to hold without allocating.
   pool_->run(parts_.size(), [this, &operands](std::size_t i) { run_part(parts_[i], operands); });
-  if (parts_.back().k.begin > 0) {
+  if (shares_depth()) {
     pool_->run(parts_.size(), [this, &operands](std::size_t i) { add_partials(i, operands); });
   }
 }
@@ -205,7 +198,7 @@ void BlockedGemm::add_partials(std::size_t part, const GemmOperands& operands) c
 
 void BlockedGemm::run_part(Part& part, const GemmOperands& operands) const {
   GemmOperands here = operands;
-  if (parts_.back().k.begin > 0) {  // the sum is not complete before all parts are
+  if (shares_depth()) {  // the sum is not complete before all parts are
     here.floor = -std::numeric_limits<float>::infinity();
   }
   if (part.k.begin > 0) {

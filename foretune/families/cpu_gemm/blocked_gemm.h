@@ -122,11 +122,11 @@ class BlockedGemm {
   };
 
   BlockedGemm() = default;
-  Status add_parts(const std::vector<Range>& batch, const std::vector<Range>& m,
-                   const std::vector<Range>& n, const std::vector<Range>& k);
   Status add_part(const Range& batch, const Range& m, const Range& n, const Range& k);
   [[nodiscard]] MicroKernel find_kernel(int rows, int columns) const;
   static std::vector<Range> cut(std::ptrdiff_t length, std::ptrdiff_t parts, std::ptrdiff_t unit);
+  // Whether each thread sums a part of the depth only.
+  [[nodiscard]] bool shares_depth() const { return parts_.back().k.begin > 0; }
   void run_part(Part& part, const GemmOperands& operands) const;
   void add_partials(std::size_t part, const GemmOperands& operands) const;
   void run_nkm(Part& part, const GemmOperands& operands) const;

@@ -123,7 +123,7 @@ void add_dot_rules(std::vector<Constraint>& out) {
                  "dot kernels read A and B where they are"});
   out.push_back({"kernel == kernel.outer || m <= 64",
                  "with so many rows, packing B costs less than summing across lanes"});
-  out.push_back({concat("kernel == kernel.outer || kc >= 512 || k <= kc"),
+  out.push_back({"kernel == kernel.outer || kc >= 512 || k <= kc",
                  "a dot product cut into short pieces is summed up across lanes too often"});
   out.push_back({concat(kIsDot, " || pack_b == pack_b.yes || !", kBByColumns),
                  "B is stored by columns, and only dot kernels read it like that"});
