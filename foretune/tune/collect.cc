@@ -57,6 +57,29 @@ class PreviousTimes {
   std::vector<bool> same_context_;
 };
 
+}  // namespace
+
+Status CollectProgress::keep(const Measurement& measurement, JournalWriter* journal) {
+  if (measurement.outcome == Outcome::kCrashed && measurement.stage == Stage::kNone) {
+    return fail(ErrorCode::kIo, measurement.reason);
+  }
+  if (journal != nullptr) {
+    FORETUNE_TRY_STATUS(journal->append(measurement));
+  }
+  ++measured;
+  ++by_outcome[static_cast<std::size_t>(measurement.outcome)];
+  return {};
+}
+
+void CollectProgress::learn(double time_ns, const Config& config, const ConfigSchema& schema) {
+  if (best_ns < 0 || time_ns < best_ns) {
+    best_ns = time_ns;
+    best_config = to_text(schema, config);
+  }
+}
+
+namespace {
+
 class Collection {
  public:
   Collection(const Family& family, Measurer& measurer, JournalWriter& journal,
@@ -101,7 +124,7 @@ class Collection {
 };
 
 bool Collection::may_go_on() {
-  if (hooks_.stop != nullptr && hooks_.stop->load(std::memory_order_relaxed)) {
+  if (hooks_.wants_stop()) {
     result_.stopped_by_request = true;
     return false;
   }
@@ -116,11 +139,7 @@ bool Collection::may_go_on() {
 
 void Collection::learn(double time_ns, const Config& config) {
   known_.push_back({time_ns, config});
-  CollectProgress& progress = result_.progress;
-  if (progress.best_ns < 0 || time_ns < progress.best_ns) {
-    progress.best_ns = time_ns;
-    progress.best_config = to_text(family_.info().config_schema, config);
-  }
+  result_.progress.learn(time_ns, config, family_.info().config_schema);
 }
 
 // Measurements in all: what was selected so far, and as much for each problem to come.
@@ -157,15 +176,10 @@ void Collection::report() {
 }
 
 Status Collection::record(Measurement measurement, bool reference) {
-  if (measurement.outcome == Outcome::kCrashed && measurement.stage == Stage::kNone) {
-    return fail(ErrorCode::kIo, measurement.reason);
-  }
   if (reference) {
     measurement.context = reference_context_;
   }
-  FORETUNE_TRY_STATUS(journal_.append(measurement));
-  ++result_.progress.measured;
-  ++result_.progress.by_outcome[static_cast<std::size_t>(measurement.outcome)];
+  FORETUNE_TRY_STATUS(result_.progress.keep(measurement, &journal_));
   const MetricValue* const time = measurement.find(MetricId::kTimeNs);
   if (!reference && measurement.outcome == Outcome::kOk && time != nullptr) {
     learn(time->value, measurement.config);

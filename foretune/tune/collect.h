@@ -77,6 +77,12 @@ struct CollectProgress {
   std::string problem;  // the current one
   double best_ns = -1;  // of the current problem
   std::string best_config;
+
+  // Counts a measurement, after it was appended to `journal` where there is one. Errors: what the
+  // journal refuses; kIo when no worker could be started: no config causes that.
+  Status keep(const Measurement& measurement, JournalWriter* journal);
+  // A good time of the current problem.
+  void learn(double time_ns, const Config& config, const ConfigSchema& schema);
 };
 
 struct CollectResult {
@@ -92,6 +98,10 @@ struct CollectHooks {
   std::function<void(std::uint64_t problems_done)> on_problem_done;
   std::function<double()> now_s;  // monotonic seconds; needed for a time budget and the ETA
   const std::atomic<bool>* stop = nullptr;
+
+  [[nodiscard]] bool wants_stop() const {
+    return stop != nullptr && stop->load(std::memory_order_relaxed);
+  }
 };
 
 // The counts and estimated duration of a collection, without measuring (--dry-run).

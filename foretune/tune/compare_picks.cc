@@ -73,7 +73,7 @@ Result<std::uint64_t> compare_picks(const Dataset& dataset, Measurer& measurer,
   progress.problems_total = missing.size();
   const double start_s = hooks.now_s ? hooks.now_s() : 0;
   for (const Comparison& comparison : missing) {
-    if (hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed)) {
+    if (hooks.wants_stop()) {
       break;
     }
     const std::vector<Config> contestants{comparison.pick, comparison.best};

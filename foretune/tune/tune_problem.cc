@@ -8,8 +8,6 @@
 namespace foretune {
 namespace {
 
-// Asked for at a time: a strategy that learns should learn soon.
-constexpr std::size_t kBatch = 1;
 // Share of a time budget that the search may use; the rest is for the final comparison.
 constexpr double kSearchShare = 0.85;
 
@@ -48,7 +46,7 @@ class Tuning {
 };
 
 bool Tuning::may_go_on() {
-  if (hooks_.stop != nullptr && hooks_.stop->load(std::memory_order_relaxed)) {
+  if (hooks_.wants_stop()) {
     result_.stopped_by_request = true;
     return false;
   }
@@ -58,15 +56,8 @@ bool Tuning::may_go_on() {
 }
 
 Status Tuning::record(const Measurement& measurement) {
-  if (measurement.outcome == Outcome::kCrashed && measurement.stage == Stage::kNone) {
-    return fail(ErrorCode::kIo, measurement.reason);
-  }
-  if (journal_ != nullptr) {
-    FORETUNE_TRY_STATUS(journal_->append(measurement));
-  }
   CollectProgress& progress = result_.progress;
-  ++progress.measured;
-  ++progress.by_outcome[static_cast<std::size_t>(measurement.outcome)];
+  FORETUNE_TRY_STATUS(progress.keep(measurement, journal_));
   if (hooks_.now_s) {
     progress.elapsed_s = hooks_.now_s() - start_s_;
   }
@@ -88,10 +79,7 @@ Status Tuning::measure(const Config& config, Strategy& strategy) {
   if (time != nullptr && measurement.outcome == Outcome::kOk) {
     trial.value = time->value;
     known_.emplace_back(time->value, config);
-    if (progress.best_ns < 0 || time->value < progress.best_ns) {
-      progress.best_ns = time->value;
-      progress.best_config = to_text(family_.info().config_schema, config);
-    }
+    progress.learn(time->value, config, family_.info().config_schema);
   } else if (time != nullptr && measurement.outcome == Outcome::kCensored) {
     trial.value = time->value;
     trial.censored = true;
@@ -104,14 +92,13 @@ Status Tuning::measure(const Config& config, Strategy& strategy) {
 
 Status Tuning::search(Strategy& strategy, Rng& rng) {
   while (may_go_on()) {
-    const std::vector<Config> batch = strategy.ask(kBatch, rng);
-    if (batch.empty()) {
+    // One at a time: a strategy that learns should learn soon.
+    const std::vector<Config> next = strategy.ask(1, rng);
+    if (next.empty()) {
       result_.exhausted = true;
       return {};
     }
-    for (const Config& config : batch) {
-      FORETUNE_TRY_STATUS(measure(config, strategy));
-    }
+    FORETUNE_TRY_STATUS(measure(next.front(), strategy));
   }
   return {};
 }
