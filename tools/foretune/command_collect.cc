@@ -102,28 +102,8 @@ Result<std::unordered_set<std::uint64_t>> training_groups(const std::string& pat
 
 Result<std::unique_ptr<Selector>> open_selector(const std::string& path, const FamilyInfo& info) {
   FORETUNE_TRY(std::unique_ptr<Selector> selector, Selector::open(path));
-  if (selector->model().family != info.name ||
-      selector->model().config_schema != info.config_schema) {
-    return fail(ErrorCode::kMismatch, path, " is a model for family '", selector->model().family,
-                "', not for this version of '", info.name, "'");
-  }
+  FORETUNE_TRY_STATUS(check_model_fits(selector->model(), info, path));
   return selector;
-}
-
-DatasetHeader header_of(const CollectArguments& arguments, const Invocation& invocation,
-                        const FamilyInfo& info) {
-  DatasetHeader header;
-  header.family = info.name;
-  header.problem_type = info.problem_type;
-  header.config_schema = info.config_schema;
-  if (info.space != nullptr) {
-    header.space_text = info.space->definition().text();
-  }
-  header.fingerprint = info.fingerprint;
-  header.role = arguments.role;
-  header.seed = static_cast<std::uint64_t>(invocation.global->seed);
-  header.created_by = invocation.command_line;
-  return header;
 }
 
 std::string progress_text(const CollectProgress& progress) {
@@ -189,17 +169,11 @@ Result<Prepared> prepare_collection(const CollectArguments& arguments,
   FORETUNE_TRY(prepared.paths, output_paths(arguments.output, *invocation.global));
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   const bool validation = arguments.role == DatasetRole::kValidation;
-  const bool exists = std::filesystem::exists(prepared.paths.journal);
-  if (exists && arguments.no_resume) {
+  if (arguments.no_resume && std::filesystem::exists(prepared.paths.journal)) {
     return fail(ErrorCode::kInvalidArgument, prepared.paths.journal.string(),
                 " exists and --no-resume was given");
   }
-  Fingerprint known;
-  if (exists) {
-    FORETUNE_TRY(const DatasetHeader header, read_dataset_header(prepared.paths.journal));
-    known = header.fingerprint;
-  }
-  FORETUNE_TRY(prepared.live, open_family(arguments.family, exists ? &known : nullptr));
+  FORETUNE_TRY(prepared.live, open_family_for(arguments.family, prepared.paths.journal));
   FORETUNE_TRY(std::unordered_set<std::uint64_t> excluded,
                training_groups(arguments.training_data));
   FORETUNE_TRY(SampledProblems sampled,
@@ -265,7 +239,8 @@ Result<int> dry_run(const Prepared& prepared, const DatasetHeader& header) {
 
 Result<int> collect_into(const CollectArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(Prepared prepared, prepare_collection(arguments, invocation));
-  const DatasetHeader header = header_of(arguments, invocation, prepared.live.family->info());
+  const DatasetHeader header =
+      dataset_header(prepared.live.family->info(), arguments.role, invocation);
   if (arguments.dry_run) {
     return dry_run(prepared, header);
   }
@@ -274,15 +249,7 @@ Result<int> collect_into(const CollectArguments& arguments, const Invocation& in
       warn(warning);
     }
   }
-  if (prepared.paths.journal.has_parent_path()) {
-    std::error_code ignored;
-    std::filesystem::create_directories(prepared.paths.journal.parent_path(), ignored);
-  }
-  FORETUNE_TRY(auto journal, JournalWriter::open(prepared.paths.journal, header));
-  if (journal->recovered_bytes() > 0) {
-    warn(concat(prepared.paths.journal.string(), " ended in a torn record of ",
-                journal->recovered_bytes(), " bytes, which was cut off"));
-  }
+  FORETUNE_TRY(auto journal, open_journal(prepared.paths.journal, header));
   FORETUNE_TRY(auto measurer,
                open_measurer(prepared.live, prepared.protocol, prepared.context, invocation));
   ProgressLine line;

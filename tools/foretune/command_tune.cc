@@ -8,9 +8,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
-#include "foretune/dataset/journal.h"
 #include "foretune/models/infer/forest_scorer.h"
-#include "foretune/models/infer/model_file.h"
 #include "foretune/problem/gemm.h"
 #include "foretune/tune/tune_problem.h"
 #include "tools/foretune/commands.h"
@@ -79,10 +77,9 @@ Result<std::unordered_set<Problem>> tuned_problems(const std::filesystem::path& 
   }
   FORETUNE_TRY(const Dataset dataset, read_dataset(journal));
   context.fidelity = kReferenceFidelity;
-  for (RowIndex i = 0; i < dataset.size(); ++i) {
-    const Measurement row = dataset.measurement(i);
-    if ((row.flags & kFlagReference) != 0 && row.context == context) {
-      tuned.insert(row.problem);
+  for (const Dataset::Row& row : dataset.rows()) {
+    if ((row.flags & kFlagReference) != 0 && dataset.contexts()[row.context] == context) {
+      tuned.insert(dataset.problems()[row.problem]);
     }
   }
   return tuned;
@@ -146,27 +143,17 @@ struct Ready {
 
 Result<std::unique_ptr<Scorer>> open_scorer(const std::string& path, const FamilyInfo& info) {
   FORETUNE_TRY(const Model model, read_model(path));
-  if (model.family != info.name || model.config_schema != info.config_schema) {
-    return fail(ErrorCode::kMismatch, path, " is a model for family '", model.family,
-                "', not for this version of '", info.name, "'");
-  }
+  FORETUNE_TRY_STATUS(check_model_fits(model, info, path));
   return make_scorer(model);
 }
 
 Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invocation) {
   Ready ready;
   OutputPaths paths;
-  Fingerprint known;
-  bool exists = false;
   if (!arguments.output.empty()) {
     FORETUNE_TRY(paths, output_paths(arguments.output, *invocation.global));
-    exists = std::filesystem::exists(paths.journal);
   }
-  if (exists) {
-    FORETUNE_TRY(const DatasetHeader header, read_dataset_header(paths.journal));
-    known = header.fingerprint;
-  }
-  FORETUNE_TRY(ready.live, open_family(arguments.family, exists ? &known : nullptr));
+  FORETUNE_TRY(ready.live, open_family_for(arguments.family, paths.journal));
   const FamilyInfo& info = ready.live.family->info();
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   const Protocol protocol = arguments.measuring.protocol(seed);
@@ -184,17 +171,9 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
   ready.options.rounds = static_cast<int>(arguments.rounds);
   if (!arguments.output.empty()) {
     FORETUNE_TRY(ready.tuned, tuned_problems(paths.journal, ready.context));
-    DatasetHeader header;
-    header.family = info.name;
-    header.problem_type = info.problem_type;
-    header.config_schema = info.config_schema;
-    if (info.space != nullptr) {
-      header.space_text = info.space->definition().text();
-    }
-    header.fingerprint = info.fingerprint;
-    header.seed = seed;
-    header.created_by = invocation.command_line;
-    FORETUNE_TRY(ready.journal, JournalWriter::open(paths.journal, header));
+    FORETUNE_TRY(
+        ready.journal,
+        open_journal(paths.journal, dataset_header(info, DatasetRole::kTraining, invocation)));
   }
   FORETUNE_TRY(ready.measurer, open_measurer(ready.live, protocol, ready.context, invocation));
   return ready;

@@ -58,6 +58,23 @@ Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerpri
   return live;
 }
 
+Result<LiveFamily> open_family_for(const FamilyArguments& arguments,
+                                   const std::filesystem::path& journal) {
+  if (!std::filesystem::exists(journal)) {
+    return open_family(arguments, nullptr);
+  }
+  FORETUNE_TRY(const DatasetHeader header, read_dataset_header(journal));
+  return open_family(arguments, &header.fingerprint);
+}
+
+Status check_model_fits(const Model& model, const FamilyInfo& info, const std::string& path) {
+  if (model.family == info.name && model.config_schema == info.config_schema) {
+    return {};
+  }
+  return fail(ErrorCode::kMismatch, path, " is a model for family '", model.family,
+              "', not for this version of '", info.name, "'");
+}
+
 void MeasureArguments::visit(OptionList& list) {
   list.section("Measuring");
   list.add("threads", threads, "N", "threads a kernel may use; 0 is all cores").at_least(0);
@@ -274,6 +291,36 @@ Result<OutputPaths> output_paths(const std::string& output, const GlobalOptions&
     paths.exported->replace_extension(concat(".", to_string(paths.format)));
   }
   return paths;
+}
+
+DatasetHeader dataset_header(const FamilyInfo& info, DatasetRole role,
+                             const Invocation& invocation) {
+  DatasetHeader header;
+  header.family = info.name;
+  header.problem_type = info.problem_type;
+  header.config_schema = info.config_schema;
+  if (info.space != nullptr) {
+    header.space_text = info.space->definition().text();
+  }
+  header.fingerprint = info.fingerprint;
+  header.role = role;
+  header.seed = static_cast<std::uint64_t>(invocation.global->seed);
+  header.created_by = invocation.command_line;
+  return header;
+}
+
+Result<std::unique_ptr<JournalWriter>> open_journal(const std::filesystem::path& path,
+                                                    const DatasetHeader& header) {
+  if (path.has_parent_path()) {
+    std::error_code ignored;
+    std::filesystem::create_directories(path.parent_path(), ignored);
+  }
+  FORETUNE_TRY(auto journal, JournalWriter::open(path, header));
+  if (journal->recovered_bytes() > 0) {
+    warn(concat(path.string(), " ended in a torn record of ", journal->recovered_bytes(),
+                " bytes, which was cut off"));
+  }
+  return journal;
 }
 
 std::vector<std::pair<std::string, std::string>> machine_facts(const Fingerprint& fingerprint) {

@@ -13,8 +13,10 @@
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/dataset/exchange.h"
+#include "foretune/dataset/journal.h"
 #include "foretune/family/family.h"
 #include "foretune/measure/measure.h"
+#include "foretune/models/infer/model_file.h"
 #include "foretune/problem/sampler.h"
 #include "tools/foretune/options.h"
 
@@ -35,6 +37,11 @@ struct LiveFamily {
 // Reads the machine's facts and creates the family. Peaks are taken from `known` when it describes
 // this machine, so that a resumed data set keeps one set of hardware values; else measured.
 Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerprint* known);
+// The same for a data set that may exist already.
+Result<LiveFamily> open_family_for(const FamilyArguments& arguments,
+                                   const std::filesystem::path& journal);
+// Whether a model of `path` ranks the configs of this family. Errors: kMismatch.
+Status check_model_fits(const Model& model, const FamilyInfo& info, const std::string& path);
 
 // How to measure.
 struct MeasureArguments {
@@ -96,6 +103,13 @@ struct OutputPaths {
   ExchangeFormat format = ExchangeFormat::kForetune;
 };
 Result<OutputPaths> output_paths(const std::string& output, const GlobalOptions& global);
+
+// What a data set says of itself that this invocation creates.
+DatasetHeader dataset_header(const FamilyInfo& info, DatasetRole role,
+                             const Invocation& invocation);
+// Creates the folder when it is missing, and warns of a torn end.
+Result<std::unique_ptr<JournalWriter>> open_journal(const std::filesystem::path& path,
+                                                    const DatasetHeader& header);
 
 // Machine facts for the JSON envelope.
 std::vector<std::pair<std::string, std::string>> machine_facts(const Fingerprint& fingerprint);
