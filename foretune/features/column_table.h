@@ -25,6 +25,8 @@ struct GemmView {
   double bytes_per_element = 4;
   double is_addmm = 0;
   double is_bmm = 0;
+  bool a_by_columns = false;
+  bool b_by_columns = false;
   // Of the device.
   double cores = 1;
   double vector_bytes = 0;

@@ -72,8 +72,12 @@ GemmView GemmView::of(const Problem& problem, const Hardware& hardware) {
   view.batch = field(GemmField::kBatch);
   view.bytes_per_element = foretune::bytes_per_element(
       static_cast<DataType>(problem.field(static_cast<std::size_t>(GemmField::kDtype))));
-  view.is_addmm = operation == GemmOperation::kAddmm ? 1 : 0;
+  view.is_addmm = has_bias(operation) ? 1 : 0;
   view.is_bmm = operation == GemmOperation::kBmm ? 1 : 0;
+  const auto layout =
+      static_cast<GemmLayout>(problem.field(static_cast<std::size_t>(GemmField::kLayout)));
+  view.a_by_columns = foretune::a_by_columns(layout);
+  view.b_by_columns = foretune::b_by_columns(layout);
   // Unknown values become harmless ones: a ratio to 1 instead of a division by zero.
   const auto known = [&](HardwareValue value, double fallback) {
     const double number = hardware.get(value);

@@ -8,7 +8,7 @@
 namespace foretune {
 namespace {
 
-constexpr std::array<std::string_view, 3> kOperations{"mm", "addmm", "bmm"};
+constexpr std::array<std::string_view, 4> kOperations{"mm", "addmm", "bmm", "addmm_relu"};
 constexpr std::array<std::string_view, 8> kDataTypes{"f32",  "f16",    "bf16",   "f64",
                                                      "tf32", "f8e4m3", "f8e5m2", "i8"};
 constexpr std::array<std::string_view, 4> kLayouts{"rcr", "rrr", "crr", "ccr"};

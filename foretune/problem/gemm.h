@@ -18,9 +18,10 @@ namespace foretune {
 
 // Stored in files: never renumber.
 enum class GemmOperation : std::uint8_t {
-  kMm = 0,     // C = A * B
-  kAddmm = 1,  // C = A * B + bias, bias of length n added to every row
-  kBmm = 2,    // batch independent products
+  kMm = 0,         // C = A * B
+  kAddmm = 1,      // C = A * B + bias, bias of length n added to every row
+  kBmm = 2,        // batch independent products
+  kAddmmRelu = 3,  // C = max(0, A * B + bias)
 };
 
 // Stored in files: never renumber.
@@ -44,6 +45,11 @@ constexpr bool a_by_columns(GemmLayout layout) {
 }
 constexpr bool b_by_columns(GemmLayout layout) {
   return layout == GemmLayout::kRcr || layout == GemmLayout::kCcr;
+}
+
+// Whether the operation adds a bias.
+constexpr bool has_bias(GemmOperation operation) {
+  return operation == GemmOperation::kAddmm || operation == GemmOperation::kAddmmRelu;
 }
 
 std::string_view to_string(GemmOperation operation);

@@ -14,9 +14,10 @@ constexpr std::int64_t kMaxSize = 0x7fffffff;
 
 std::span<const ProblemField> gemm_fields() {
   const auto label_field = [](std::string_view name, std::span<const std::string_view> labels,
-                              std::int64_t default_value) {
+                              std::int64_t default_value, std::size_t labels_in_id) {
     return ProblemField{.name = name,
                         .labels = labels,
+                        .labels_in_id = labels_in_id,
                         .minimum = 0,
                         .maximum = static_cast<std::int64_t>(labels.size()) - 1,
                         .default_value = default_value,
@@ -25,19 +26,20 @@ std::span<const ProblemField> gemm_fields() {
   const auto size_field = [](std::string_view name, std::optional<std::int64_t> default_value) {
     return ProblemField{.name = name,
                         .labels = {},
+                        .labels_in_id = 0,
                         .minimum = 1,
                         .maximum = kMaxSize,
                         .default_value = default_value,
                         .in_group = true};
   };
   // Function-local, because the label tables live in another translation unit.
-  static const std::array fields{label_field("op", gemm_operation_labels(), 0),
+  static const std::array fields{label_field("op", gemm_operation_labels(), 0, 3),
                                  size_field("m", std::nullopt),
                                  size_field("n", std::nullopt),
                                  size_field("k", std::nullopt),
                                  size_field("batch", 1),
-                                 label_field("dtype", data_type_labels(), 0),
-                                 label_field("layout", gemm_layout_labels(), 1)};
+                                 label_field("dtype", data_type_labels(), 0, 8),
+                                 label_field("layout", gemm_layout_labels(), 1, 4)};
   return fields;
 }
 
@@ -106,7 +108,7 @@ std::uint64_t ProblemSchema::id() const {
   std::uint64_t hash = hash64(name, version);
   for (const ProblemField& field : fields) {
     hash = hash64(field.name, hash);
-    for (const std::string_view label : field.labels) {
+    for (const std::string_view label : field.labels.first(field.labels_in_id)) {
       hash = hash64(label, hash);
     }
   }

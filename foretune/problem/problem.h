@@ -35,6 +35,9 @@ struct ProblemField {
   std::string_view name;
   // Labels of an enumerated field, in stored order; empty for an integer.
   std::span<const std::string_view> labels;
+  // How many of them the schema's id covers: a label appended since changes nothing in what was
+  // stored before, so files from then stay readable.
+  std::size_t labels_in_id = 0;
   std::int64_t minimum = 0;
   std::int64_t maximum = 0;
   // Taken when the text form leaves the field out; nothing means that it must be given.

@@ -78,7 +78,7 @@ TEST(Problem, CreateChecksCountRangeAndPayload) {
   EXPECT_TRUE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 0}));
   EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0}));
   EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 4}));
-  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {3, 1, 2, 3, 1, 0, 0}));
+  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {4, 1, 2, 3, 1, 0, 0}));
   EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 0}, Digest{1, 2}));
   EXPECT_EQ(Problem::create(static_cast<ProblemType>(77), {}).error().code,
             ErrorCode::kUnsupported);
