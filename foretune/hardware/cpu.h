@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@ namespace foretune {
 // Ordered: a higher one includes the lower. Stored in configs: never renumber.
 enum class CpuIsa : std::uint8_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };
 std::string_view to_string(CpuIsa isa);
+std::optional<CpuIsa> parse_cpu_isa(std::string_view text);
 
 // The best instruction set that this CPU and operating system can run.
 CpuIsa best_cpu_isa();

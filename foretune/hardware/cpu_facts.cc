@@ -215,6 +215,15 @@ std::string_view to_string(CpuIsa isa) {
   return "generic";
 }
 
+std::optional<CpuIsa> parse_cpu_isa(std::string_view text) {
+  for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    if (text == to_string(isa)) {
+      return isa;
+    }
+  }
+  return std::nullopt;
+}
+
 CpuIsa best_cpu_isa() {
   static const CpuIsa isa = [] {
     const std::vector<std::string> features = read_features();

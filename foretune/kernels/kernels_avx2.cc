@@ -17,6 +17,7 @@ struct Avx2 {
   using Vector = __m256;
   using Mask = __m256i;
   static constexpr CpuIsa kIsa = CpuIsa::kAvx2;
+  static constexpr KernelMath kMath = KernelMath::kF32;
   static constexpr int kLanes = 8;
 
   FORETUNE_KERNEL_INLINE static Mask mask(int columns) {
@@ -39,9 +40,15 @@ struct Avx2 {
   FORETUNE_KERNEL_INLINE static Vector at_least(Vector floor, Vector value) {
     return _mm256_max_ps(floor, value);
   }
+  FORETUNE_KERNEL_INLINE static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
   FORETUNE_KERNEL_INLINE static Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
   FORETUNE_KERNEL_INLINE static Vector fma(Vector a, Vector b, Vector c) {
     return _mm256_fmadd_ps(a, b, c);
+  }
+  // The form of the instruction that keeps the sum where it is. GCC 12 left to itself also takes
+  // those that overwrite a factor, and a loop of several steps then spills sums to the stack.
+  FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
+    asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   }
   FORETUNE_KERNEL_INLINE static float sum(Vector value) {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
@@ -50,11 +57,28 @@ struct Avx2 {
   }
 };
 
+struct Avx2Pairs : Avx2 {
+  static constexpr KernelMath kMath = KernelMath::kI16Pairs;
+  FORETUNE_KERNEL_INLINE static Vector add(Vector a, Vector b) {
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+  }
+  FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
+    sum =
+        add(sum,
+            _mm256_castsi256_ps(_mm256_madd_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b))));
+  }
+};
+
 constexpr KernelSet kKernels = make_kernel_set<Avx2>();
+constexpr KernelSet kPairKernels = make_kernel_set<Avx2Pairs>();
 
 }  // namespace
 
-const KernelSet* avx2_kernel_set() { return &kKernels; }
+const KernelSet* avx2_kernel_set(KernelMath math) {
+  return math == KernelMath::kF32        ? &kKernels
+         : math == KernelMath::kI16Pairs ? &kPairKernels
+                                         : nullptr;
+}
 
 }  // namespace foretune
 
@@ -62,7 +86,7 @@ const KernelSet* avx2_kernel_set() { return &kKernels; }
 
 namespace foretune {
 
-const KernelSet* avx2_kernel_set() { return nullptr; }
+const KernelSet* avx2_kernel_set(KernelMath /*math*/) { return nullptr; }
 
 }  // namespace foretune
 

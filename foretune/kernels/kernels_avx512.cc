@@ -1,6 +1,6 @@
 #include "foretune/kernels/kernels_isa.h"
 
-#if defined(__AVX512F__) && defined(__AVX512VL__)
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
 
 #include <immintrin.h>
 
@@ -13,6 +13,7 @@ struct Avx512 {
   using Vector = __m512;
   using Mask = __mmask16;
   static constexpr CpuIsa kIsa = CpuIsa::kAvx512;
+  static constexpr KernelMath kMath = KernelMath::kF32;
   static constexpr int kLanes = 16;
 
   FORETUNE_KERNEL_INLINE static Mask mask(int columns) {
@@ -36,9 +37,15 @@ struct Avx512 {
   FORETUNE_KERNEL_INLINE static Vector at_least(Vector floor, Vector value) {
     return _mm512_mask_max_ps(value, 0xffff, floor, value);
   }
+  FORETUNE_KERNEL_INLINE static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
   FORETUNE_KERNEL_INLINE static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
   FORETUNE_KERNEL_INLINE static Vector fma(Vector a, Vector b, Vector c) {
     return _mm512_fmadd_ps(a, b, c);
+  }
+  // The form of the instruction that keeps the sum where it is. GCC 12 left to itself also takes
+  // those that overwrite a factor, and a loop of several steps then spills sums to the stack.
+  FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
+    asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   }
   FORETUNE_KERNEL_INLINE static float sum(Vector value) {
     const __m256 eight = __builtin_shufflevector(value, value, 0, 1, 2, 3, 4, 5, 6, 7) +
@@ -50,11 +57,58 @@ struct Avx512 {
   }
 };
 
+// Two products of bf16 at a time. Written as assembler text, these need no flag that would let the
+// compiler use such instructions elsewhere in this file.
+struct Avx512Bf16 : Avx512 {
+  static constexpr KernelMath kMath = KernelMath::kBf16Pairs;
+  FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  }
+};
+
+struct Avx512Integers : Avx512 {
+  FORETUNE_KERNEL_INLINE static Vector add(Vector a, Vector b) {
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+  }
+};
+
+// Four products of an unsigned and a signed byte.
+struct Avx512Vnni : Avx512Integers {
+  static constexpr KernelMath kMath = KernelMath::kI8Quads;
+  FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  }
+};
+
+struct Avx512Pairs : Avx512Integers {
+  static constexpr KernelMath kMath = KernelMath::kI16Pairs;
+  FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
+    sum =
+        add(sum,
+            _mm512_castsi512_ps(_mm512_madd_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b))));
+  }
+};
+
 constexpr KernelSet kKernels = make_kernel_set<Avx512>();
+constexpr KernelSet kBf16Kernels = make_kernel_set<Avx512Bf16>();
+constexpr KernelSet kVnniKernels = make_kernel_set<Avx512Vnni>();
+constexpr KernelSet kPairKernels = make_kernel_set<Avx512Pairs>();
 
 }  // namespace
 
-const KernelSet* avx512_kernel_set() { return &kKernels; }
+const KernelSet* avx512_kernel_set(KernelMath math) {
+  switch (math) {
+    case KernelMath::kF32:
+      return &kKernels;
+    case KernelMath::kBf16Pairs:
+      return &kBf16Kernels;
+    case KernelMath::kI8Quads:
+      return &kVnniKernels;
+    case KernelMath::kI16Pairs:
+      return &kPairKernels;
+  }
+  return nullptr;
+}
 
 }  // namespace foretune
 
@@ -62,7 +116,7 @@ const KernelSet* avx512_kernel_set() { return &kKernels; }
 
 namespace foretune {
 
-const KernelSet* avx512_kernel_set() { return nullptr; }
+const KernelSet* avx512_kernel_set(KernelMath /*math*/) { return nullptr; }
 
 }  // namespace foretune
 

@@ -10,6 +10,7 @@ struct Generic {
   using Vector = float __attribute__((vector_size(16)));
   using Mask = int;  // columns that exist
   static constexpr CpuIsa kIsa = CpuIsa::kGeneric;
+  static constexpr KernelMath kMath = KernelMath::kF32;
   static constexpr int kLanes = 4;
 
   FORETUNE_KERNEL_INLINE static Mask mask(int columns) { return columns; }
@@ -38,18 +39,47 @@ struct Generic {
   FORETUNE_KERNEL_INLINE static Vector at_least(Vector floor, Vector value) {
     return value < floor ? floor : value;
   }
+  FORETUNE_KERNEL_INLINE static Vector add(Vector a, Vector b) { return a + b; }
   FORETUNE_KERNEL_INLINE static Vector multiply(Vector a, Vector b) { return a * b; }
   // Contracted to one instruction where the target has it.
   FORETUNE_KERNEL_INLINE static Vector fma(Vector a, Vector b, Vector c) { return a * b + c; }
+  FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
+    sum = fma(a, b, sum);
+  }
   FORETUNE_KERNEL_INLINE static float sum(Vector value) {
     return (value[0] + value[2]) + (value[1] + value[3]);
   }
 };
 
+struct GenericPairs : Generic {
+  static constexpr KernelMath kMath = KernelMath::kI16Pairs;
+  using Integers = int __attribute__((vector_size(16)));
+  using Bits = unsigned __attribute__((vector_size(16)));
+  // Sums wrap, as they do in the instructions of other sets.
+  FORETUNE_KERNEL_INLINE static Vector add(Vector a, Vector b) {
+    return reinterpret_cast<Vector>(reinterpret_cast<Bits>(a) + reinterpret_cast<Bits>(b));
+  }
+  FORETUNE_KERNEL_INLINE static Integers low(Vector value) {
+    return reinterpret_cast<Integers>(reinterpret_cast<Bits>(value) << 16) >> 16;
+  }
+  FORETUNE_KERNEL_INLINE static Integers high(Vector value) {
+    return reinterpret_cast<Integers>(value) >> 16;
+  }
+  FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
+    sum = add(sum, add(reinterpret_cast<Vector>(low(a) * low(b)),
+                       reinterpret_cast<Vector>(high(a) * high(b))));
+  }
+};
+
 constexpr KernelSet kKernels = make_kernel_set<Generic>();
+constexpr KernelSet kPairKernels = make_kernel_set<GenericPairs>();
 
 }  // namespace
 
-const KernelSet* generic_kernel_set() { return &kKernels; }
+const KernelSet* generic_kernel_set(KernelMath math) {
+  return math == KernelMath::kF32        ? &kKernels
+         : math == KernelMath::kI16Pairs ? &kPairKernels
+                                         : nullptr;
+}
 
 }  // namespace foretune

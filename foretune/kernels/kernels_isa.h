@@ -7,8 +7,9 @@
 
 namespace foretune {
 
-const KernelSet* generic_kernel_set();
-const KernelSet* avx2_kernel_set();
-const KernelSet* avx512_kernel_set();
+// nullptr also for words that the instruction set cannot multiply at once.
+const KernelSet* generic_kernel_set(KernelMath math);
+const KernelSet* avx2_kernel_set(KernelMath math);
+const KernelSet* avx512_kernel_set(KernelMath math);
 
 }  // namespace foretune

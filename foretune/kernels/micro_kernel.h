@@ -7,8 +7,8 @@
 //
 // C_in may be C itself, another matrix, or a bias: one row with c_in_stride 0. With beta = 0 it is
 // never read, so it may be null and its NaNs do not spread. The floor is minus infinity, or 0 for a
-// ReLU; a NaN stays a NaN. No kernel reads or writes a byte outside of the given rows and columns,
-// tails included.
+// ReLU; a NaN stays a NaN. Kernels with C in i32 take an alpha of 1, a beta of 0 or 1 and no floor.
+// No kernel reads or writes a byte outside of the given rows and columns, tails included.
 //
 //   const KernelSet* kernels = kernel_set(best_cpu_isa());
 //   const MicroKernel kernel = kernels->find({.rows = 8, .vectors = 2});
@@ -26,6 +26,19 @@
 #include "foretune/hardware/cpu.h"
 
 namespace foretune {
+
+// What the words of A and B hold and how two are multiplied. Other kernels than those for f32 take
+// packed panels only; theirs are 32-bit words, passed as floats whose bits nothing looks at, and k
+// and the strides count words.
+enum class KernelMath : std::uint8_t {
+  kF32 = 0,
+  kBf16Pairs = 1,  // a0 * b0 + a1 * b1 in f32, C in f32 (AVX512_BF16)
+  // Unsigned bytes of A times signed ones of B, four at a time, C in i32 (AVX512_VNNI). The row of
+  // B before the first is what the sums start with.
+  kI8Quads = 2,
+  kI16Pairs = 3,  // two products of 16-bit integers, C in i32
+};
+inline constexpr int kKernelMaths = 4;
 
 // Strides are in elements, between rows unless said otherwise.
 struct MicroKernelCall {
@@ -121,9 +134,10 @@ constexpr int max_kernel_rows(CpuIsa isa, int vectors) {
   return rows;
 }
 
-// All micro-kernels of one instruction set.
+// All micro-kernels of one instruction set and kind of words.
 struct KernelSet {
   CpuIsa isa = CpuIsa::kGeneric;
+  KernelMath math = KernelMath::kF32;
   int lanes = 1;  // floats of a vector
   // [loop][a_by_columns][tail][vectors - 1][rows - 1]
   MicroKernel table[kKernelLoops][2][2][kMaxKernelVectors][kMaxKernelRows] =
@@ -149,8 +163,9 @@ struct KernelSet {
   }
 };
 
-// The kernels for `isa`, or nullptr when this build has none or this CPU cannot run them.
-const KernelSet* kernel_set(CpuIsa isa);
+// The kernels for `isa`, or nullptr when this build has none or this CPU cannot run them. Of other
+// words than f32 there are only plain ones, of A by columns.
+const KernelSet* kernel_set(CpuIsa isa, KernelMath math = KernelMath::kF32);
 // The same question with the reason for a refusal.
 Support kernel_set_support(CpuIsa isa);
 

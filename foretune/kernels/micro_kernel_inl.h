@@ -53,7 +53,7 @@ struct Block {
         const Vector factor = Isa::broadcast(a + i * row_stride);
         FORETUNE_UNROLL
         for (int j = 0; j < kVectors; ++j) {
-          sums[i][j] = Isa::fma(factor, row[j], sums[i][j]);
+          Isa::accumulate(sums[i][j], factor, row[j]);
         }
       }
     } else {
@@ -67,7 +67,7 @@ struct Block {
         const Vector row = load(b, j, mask);
         FORETUNE_UNROLL
         for (int i = 0; i < kRows; ++i) {
-          sums[i][j] = Isa::fma(factors[i], row, sums[i][j]);
+          Isa::accumulate(sums[i][j], factors[i], row);
         }
       }
     }
@@ -78,11 +78,18 @@ struct Block {
     for (int i = 0; i < kRows; ++i) {
       FORETUNE_UNROLL
       for (int j = 0; j < kVectors; ++j) {
-        sums[i][j] = Isa::zero();
+        if constexpr (Isa::kMath == KernelMath::kI8Quads) {
+          sums[i][j] = load(call.b, j, mask);
+        } else {
+          sums[i][j] = Isa::zero();
+        }
       }
     }
     const float* a = call.a;
     const float* b = call.b;
+    if constexpr (Isa::kMath == KernelMath::kI8Quads) {
+      b += call.b_stride;
+    }
     const std::ptrdiff_t a_step = kByColumns ? call.a_stride : 1;
     std::ptrdiff_t steps = call.k;
     if constexpr (kLoop == KernelLoop::kUnrolled) {
@@ -122,30 +129,55 @@ struct Block {
     }
   }
 
-  FORETUNE_KERNEL_INLINE static void finish(const MicroKernelCall& call, Mask mask,
-                                            const Sums& sums) {
+  template <bool kScaled, bool kAdds>
+  FORETUNE_KERNEL_INLINE static void store_sums(const MicroKernelCall& call, Mask mask,
+                                                const Sums& sums) {
     const Vector alpha = Isa::broadcast(&call.alpha);
-    const Vector floor = Isa::broadcast(&call.floor);
-    if (call.beta == 0.0F) {
-      FORETUNE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        FORETUNE_UNROLL
-        for (int j = 0; j < kVectors; ++j) {
-          store(call.c + i * call.c_stride, j, mask,
-                Isa::at_least(floor, Isa::multiply(alpha, sums[i][j])));
-        }
-      }
-      return;
-    }
     const Vector beta = Isa::broadcast(&call.beta);
+    const Vector floor = Isa::broadcast(&call.floor);
     FORETUNE_UNROLL
     for (int i = 0; i < kRows; ++i) {
-      const float* in = call.c_in + i * call.c_in_stride;
+      const float* in = kAdds ? call.c_in + i * call.c_in_stride : nullptr;
       FORETUNE_UNROLL
       for (int j = 0; j < kVectors; ++j) {
-        const Vector scaled = Isa::multiply(alpha, sums[i][j]);
-        store(call.c + i * call.c_stride, j, mask,
-              Isa::at_least(floor, Isa::fma(beta, load(in, j, mask), scaled)));
+        Vector value = sums[i][j];
+        if constexpr (kScaled) {
+          value = Isa::multiply(alpha, value);
+        }
+        if constexpr (kAdds) {
+          value = kScaled ? Isa::fma(beta, load(in, j, mask), value)
+                          : Isa::add(load(in, j, mask), value);
+        }
+        if constexpr (kScaled) {
+          value = Isa::at_least(floor, value);
+        }
+        store(call.c + i * call.c_stride, j, mask, value);
+      }
+    }
+  }
+
+  FORETUNE_KERNEL_INLINE static void finish(const MicroKernelCall& call, Mask mask,
+                                            const Sums& sums) {
+    if constexpr (Isa::kMath == KernelMath::kI8Quads || Isa::kMath == KernelMath::kI16Pairs) {
+      if (call.beta == 0.0F) {
+        store_sums<false, false>(call, mask, sums);
+      } else {
+        store_sums<false, true>(call, mask, sums);
+      }
+    } else {
+      // Scaling and the floor occupy the units of the multiply-adds: left out where they change
+      // nothing, which shows in products of little depth.
+      const bool is_plain = call.alpha == 1.0F && call.floor == -__builtin_inff();
+      if (call.beta == 0.0F) {
+        if (is_plain) {
+          store_sums<false, false>(call, mask, sums);
+        } else {
+          store_sums<true, false>(call, mask, sums);
+        }
+      } else if (is_plain && call.beta == 1.0F) {
+        store_sums<false, true>(call, mask, sums);
+      } else {
+        store_sums<true, true>(call, mask, sums);
       }
     }
   }
@@ -254,9 +286,17 @@ constexpr void add_loop(KernelSet& set) {
 
 template <class Isa, int kRows, int kVectors>
 constexpr void add_shape(KernelSet& set) {
-  add_loop<Isa, kRows, kVectors, KernelLoop::kPlain>(set);
-  add_loop<Isa, kRows, kVectors, KernelLoop::kUnrolled>(set);
-  add_loop<Isa, kRows, kVectors, KernelLoop::kPrefetching>(set);
+  if constexpr (Isa::kMath != KernelMath::kF32) {
+    auto& panels = set.table[static_cast<int>(KernelLoop::kPlain)][1];
+    panels[0][kVectors - 1][kRows - 1] =
+        &micro_kernel<Isa, kRows, kVectors, true, false, KernelLoop::kPlain>;
+    panels[1][kVectors - 1][kRows - 1] =
+        &micro_kernel<Isa, kRows, kVectors, true, true, KernelLoop::kPlain>;
+  } else {
+    add_loop<Isa, kRows, kVectors, KernelLoop::kPlain>(set);
+    add_loop<Isa, kRows, kVectors, KernelLoop::kUnrolled>(set);
+    add_loop<Isa, kRows, kVectors, KernelLoop::kPrefetching>(set);
+  }
 }
 
 template <class Isa, int kVectors, int kRows>
@@ -279,10 +319,13 @@ template <class Isa>
 constexpr KernelSet make_kernel_set() {
   KernelSet set;
   set.isa = Isa::kIsa;
+  set.math = Isa::kMath;
   static_assert(Isa::kLanes == kernel_limits(Isa::kIsa).lanes);
   set.lanes = Isa::kLanes;
   add_vectors<Isa>(set);
-  add_dot_kernels<Isa>(set);
+  if constexpr (Isa::kMath == KernelMath::kF32) {
+    add_dot_kernels<Isa>(set);
+  }
   return set;
 }
 

@@ -107,32 +107,151 @@ void copy_panel(const float* from, std::ptrdiff_t from_stride, std::ptrdiff_t co
   }
 }
 
-}  // namespace
+// How a word is made of the elements that follow each other along the depth. Positions are below
+// kElements. NOLINTBEGIN(clang-analyzer-core.BitwiseShift)
+struct Bf16ToF32 {
+  using Element = std::uint16_t;
+  static constexpr std::ptrdiff_t kElements = 1;
+  static std::uint32_t add(std::uint32_t word, Element element, std::ptrdiff_t /*position*/) {
+    return word | static_cast<std::uint32_t>(element) << 16U;
+  }
+};
+struct Bf16ToPairs {
+  using Element = std::uint16_t;
+  static constexpr std::ptrdiff_t kElements = 2;
+  static std::uint32_t add(std::uint32_t word, Element element, std::ptrdiff_t position) {
+    return word | static_cast<std::uint32_t>(element) << (16 * position);
+  }
+};
+struct I8ToI16Pairs {
+  using Element = std::int8_t;
+  static constexpr std::ptrdiff_t kElements = 2;
+  static std::uint32_t add(std::uint32_t word, Element element, std::ptrdiff_t position) {
+    return word | (static_cast<std::uint32_t>(static_cast<std::int32_t>(element)) & 0xffffU)
+                      << (16 * position);
+  }
+};
+struct I8ToQuads {
+  using Element = std::int8_t;
+  static constexpr std::ptrdiff_t kElements = 4;
+  static std::uint32_t add(std::uint32_t word, Element element, std::ptrdiff_t position) {
+    return word | static_cast<std::uint32_t>(static_cast<std::uint8_t>(element)) << (8 * position);
+  }
+};
+struct I8ToBiasedQuads : I8ToQuads {
+  static std::uint32_t add(std::uint32_t word, Element element, std::ptrdiff_t position) {
+    return I8ToQuads::add(word, element, position) ^ (0x80U << (8 * position));
+  }
+};
 
-void pack_a_panels(const PackingSource& a, std::ptrdiff_t rows, std::ptrdiff_t k,
-                   std::ptrdiff_t panel_rows, float* packed) {
-  for (std::ptrdiff_t i = 0; i < rows; i += panel_rows) {
-    const std::ptrdiff_t here = std::min(panel_rows, rows - i);
-    if (a.by_columns) {
-      copy_panel(a.values + i, a.stride, here, k, here, packed);
-    } else {
-      transpose_panel(a.values + i * a.stride, a.stride, here, k, here, packed);
+// NOLINTEND(clang-analyzer-core.BitwiseShift)
+
+// A panel of words: element (i, p) of the source, i below `count` and p below `k`, is at
+// values[i * along + p * deep]. One of the two strides is 1, and the loops are ordered for it.
+template <class Format>
+void pack_words(const typename Format::Element* values, std::ptrdiff_t along, std::ptrdiff_t deep,
+                std::ptrdiff_t count, std::ptrdiff_t k, std::ptrdiff_t width, float* packed) {
+  const auto store = [&](std::ptrdiff_t word, std::ptrdiff_t i, std::uint32_t value) {
+    std::memcpy(packed + word * width + i, &value, sizeof value);
+  };
+  const std::ptrdiff_t whole = k / Format::kElements;
+  const auto gather = [&](std::ptrdiff_t word, std::ptrdiff_t i, std::ptrdiff_t elements) {
+    const typename Format::Element* from = values + i * along + word * Format::kElements * deep;
+    std::uint32_t value = 0;
+    for (std::ptrdiff_t q = 0; q < elements; ++q) {
+      value = Format::add(value, from[q * deep], q);
     }
-    packed += here * k;
+    return value;
+  };
+  for (std::ptrdiff_t word = 0; word < whole; ++word) {
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+      store(word, i, gather(word, i, Format::kElements));
+    }
+  }
+  const std::ptrdiff_t rest = k - whole * Format::kElements;
+  for (std::ptrdiff_t i = 0; rest > 0 && i < count; ++i) {
+    store(whole, i, gather(whole, i, rest));
+  }
+  const std::ptrdiff_t words = whole + (rest > 0 ? 1 : 0);
+  for (std::ptrdiff_t word = 0; word < words && count < width; ++word) {
+    std::fill_n(packed + word * width + count, width - count, 0.0F);
   }
 }
 
-void pack_b_panels(const PackingSource& b, std::ptrdiff_t k, std::ptrdiff_t columns,
-                   std::ptrdiff_t panel_columns, std::ptrdiff_t lanes, float* packed) {
+template <class Format>
+void pack_words(const PackingSource& source, bool depth_is_contiguous, std::ptrdiff_t first,
+                std::ptrdiff_t count, std::ptrdiff_t k, std::ptrdiff_t width, float* packed) {
+  const auto* const values = reinterpret_cast<const typename Format::Element*>(source.values);
+  if (depth_is_contiguous) {
+    pack_words<Format>(values + first * source.stride, source.stride, 1, count, k, width, packed);
+  } else {
+    pack_words<Format>(values + first, 1, source.stride, count, k, width, packed);
+  }
+}
+
+// What the kernel starts with: -128 times the sum of each column, because 128 was added to A.
+void write_compensation(const float* panel, std::ptrdiff_t words, std::ptrdiff_t width,
+                        float* row) {
+  for (std::ptrdiff_t j = 0; j < width; ++j) {
+    std::int32_t sum = 0;
+    for (std::ptrdiff_t word = 0; word < words; ++word) {
+      std::int8_t four[4];  // NOLINT(*-avoid-c-arrays)
+      std::memcpy(four, panel + word * width + j, sizeof four);
+      sum += four[0] + four[1] + four[2] + four[3];
+    }
+    const std::int32_t start = -128 * sum;
+    std::memcpy(row + j, &start, sizeof start);
+  }
+}
+
+// `count` lines of the source from `first` on, each `k` elements deep.
+void pack_panel(PackedWords words, bool is_a, const PackingSource& source, std::ptrdiff_t first,
+                std::ptrdiff_t count, std::ptrdiff_t k, std::ptrdiff_t width, float* packed) {
+  const bool depth_is_contiguous = source.by_columns != is_a;
+  switch (words) {
+    case PackedWords::kF32:
+      if (depth_is_contiguous) {
+        transpose_panel(source.values + first * source.stride, source.stride, count, k, width,
+                        packed);
+      } else {
+        copy_panel(source.values + first, source.stride, count, k, width, packed);
+      }
+      return;
+    case PackedWords::kBf16AsF32:
+      return pack_words<Bf16ToF32>(source, depth_is_contiguous, first, count, k, width, packed);
+    case PackedWords::kBf16Pairs:
+      return pack_words<Bf16ToPairs>(source, depth_is_contiguous, first, count, k, width, packed);
+    case PackedWords::kI8AsI16Pairs:
+      return pack_words<I8ToI16Pairs>(source, depth_is_contiguous, first, count, k, width, packed);
+    case PackedWords::kI8Quads:
+      if (is_a) {
+        return pack_words<I8ToBiasedQuads>(source, depth_is_contiguous, first, count, k, width,
+                                           packed);
+      }
+      pack_words<I8ToQuads>(source, depth_is_contiguous, first, count, k, width, packed + width);
+      return write_compensation(packed + width, packed_depth(words, k), width, packed);
+  }
+}
+
+}  // namespace
+
+void pack_a_panels(PackedWords words, const PackingSource& a, std::ptrdiff_t rows, std::ptrdiff_t k,
+                   std::ptrdiff_t panel_rows, float* packed) {
+  for (std::ptrdiff_t i = 0; i < rows; i += panel_rows) {
+    const std::ptrdiff_t here = std::min(panel_rows, rows - i);
+    pack_panel(words, true, a, i, here, k, here, packed);
+    packed += packed_a_size(words, here, k);
+  }
+}
+
+void pack_b_panels(PackedWords words, const PackingSource& b, std::ptrdiff_t k,
+                   std::ptrdiff_t columns, std::ptrdiff_t panel_columns, std::ptrdiff_t lanes,
+                   float* packed) {
   for (std::ptrdiff_t j = 0; j < columns; j += panel_columns) {
     const std::ptrdiff_t here = std::min(panel_columns, columns - j);
     const std::ptrdiff_t width = (here + lanes - 1) / lanes * lanes;
-    if (b.by_columns) {
-      transpose_panel(b.values + j * b.stride, b.stride, here, k, width, packed);
-    } else {
-      copy_panel(b.values + j, b.stride, here, k, width, packed);
-    }
-    packed += width * k;
+    pack_panel(words, false, b, j, here, k, width, packed);
+    packed += packed_b_size(words, k, here, lanes);
   }
 }
 

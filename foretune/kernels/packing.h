@@ -1,36 +1,85 @@
 // Packing: copies of a block of A or B in the order in which a micro-kernel reads them, so that it
-// walks through memory once, without strides that collide in the caches.
+// walks through memory once, without strides that collide in the caches. Elements of other types
+// than f32 become the 32-bit words that the kernels multiply.
 // Thread safety: free functions. Cost: memory-bound; no allocation.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace foretune {
 
+// The upper half of a float: 8 bits of exponent, 7 of fraction.
+struct Bf16 {
+  std::uint16_t bits = 0;
+};
+
+// What a word of a packed panel holds, and from which elements it is made. Where a word holds
+// several elements, they follow each other along the depth, the first in the lowest bits; what is
+// missing at the end is zero.
+enum class PackedWords : std::uint8_t {
+  kF32,           // one float
+  kBf16AsF32,     // one float, from bf16
+  kBf16Pairs,     // two bf16
+  kI8AsI16Pairs,  // two 16-bit integers, from i8
+  // Four bytes: of A plus 128, without sign, since the instruction multiplies unsigned by signed
+  // ones. Panels of B have a row more in front, -128 times the sums of their columns, with which
+  // the kernel starts.
+  kI8Quads,
+};
+
+// Elements of a word.
+constexpr std::ptrdiff_t elements_per_word(PackedWords words) {
+  switch (words) {
+    case PackedWords::kBf16Pairs:
+    case PackedWords::kI8AsI16Pairs:
+      return 2;
+    case PackedWords::kI8Quads:
+      return 4;
+    case PackedWords::kF32:
+    case PackedWords::kBf16AsF32:
+      break;
+  }
+  return 1;
+}
+// Words along a depth of k elements.
+constexpr std::ptrdiff_t packed_depth(PackedWords words, std::ptrdiff_t k) {
+  return (k + elements_per_word(words) - 1) / elements_per_word(words);
+}
+// Rows in front of a panel of B.
+constexpr std::ptrdiff_t extra_rows(PackedWords words) {
+  return words == PackedWords::kI8Quads ? 1 : 0;
+}
+
 // A block of a matrix: row-major, element (i, j) at values[i * stride + j], or by columns, at
 // values[j * stride + i].
+// Elements of other types are passed as if they were floats; strides count elements.
 struct PackingSource {
   const float* values = nullptr;
   std::ptrdiff_t stride = 0;
   bool by_columns = false;
 };
 
-// A block of `rows` x `k` of A as panels of `panel_rows` rows; element (i, p) of a panel with r
-// rows lies at p * r + i. The last panel has the rows that remain, and no padding: the whole takes
-// exactly rows * k floats.
-void pack_a_panels(const PackingSource& a, std::ptrdiff_t rows, std::ptrdiff_t k,
+// A block of `rows` x `k` of A as panels of `panel_rows` rows; word (i, p) of a panel with r rows
+// lies at p * r + i. The last panel has the rows that remain, and no padding: the whole takes
+// packed_a_size() words. `a` points to elements of the type that `words` says.
+void pack_a_panels(PackedWords words, const PackingSource& a, std::ptrdiff_t rows, std::ptrdiff_t k,
                    std::ptrdiff_t panel_rows, float* packed);
 
-// A block of `k` x `columns` of B as panels of `panel_columns` (a multiple of `lanes`); element
-// (p, j) of a panel lies at p * width + j. The width of the last panel is rounded up to whole
-// vectors of `lanes` floats and filled with zeros.
-void pack_b_panels(const PackingSource& b, std::ptrdiff_t k, std::ptrdiff_t columns,
-                   std::ptrdiff_t panel_columns, std::ptrdiff_t lanes, float* packed);
+// A block of `k` x `columns` of B as panels of `panel_columns` (a multiple of `lanes`); word (p, j)
+// of a panel lies at p * width + j. The width of the last panel is rounded up to whole vectors of
+// `lanes` words and filled with zeros.
+void pack_b_panels(PackedWords words, const PackingSource& b, std::ptrdiff_t k,
+                   std::ptrdiff_t columns, std::ptrdiff_t panel_columns, std::ptrdiff_t lanes,
+                   float* packed);
 
-// Floats that pack_b_panels writes.
-constexpr std::ptrdiff_t packed_b_size(std::ptrdiff_t k, std::ptrdiff_t columns,
+// Words that the two write.
+constexpr std::ptrdiff_t packed_a_size(PackedWords words, std::ptrdiff_t rows, std::ptrdiff_t k) {
+  return rows * packed_depth(words, k);
+}
+constexpr std::ptrdiff_t packed_b_size(PackedWords words, std::ptrdiff_t k, std::ptrdiff_t columns,
                                        std::ptrdiff_t lanes) {
-  return k * ((columns + lanes - 1) / lanes * lanes);
+  return (packed_depth(words, k) + extra_rows(words)) * ((columns + lanes - 1) / lanes * lanes);
 }
 
 }  // namespace foretune

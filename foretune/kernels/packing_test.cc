@@ -43,7 +43,7 @@ TEST(PackingTest, PanelsOfAHoldEachElementInItsPlace) {
     GuardedBuffer a(size_of(rows, k, stride, by_columns), side);
     GuardedBuffer packed(static_cast<std::size_t>(rows * k), side);
     number(a.view());
-    pack_a_panels({a.data(), stride, by_columns}, rows, k, panel, packed.data());
+    pack_a_panels(PackedWords::kF32, {a.data(), stride, by_columns}, rows, k, panel, packed.data());
     for (std::ptrdiff_t i = 0; i < rows; ++i) {
       const std::ptrdiff_t first = i / panel * panel;
       const std::ptrdiff_t here = std::min(panel, rows - first);
@@ -68,10 +68,12 @@ TEST(PackingTest, PanelsOfBHoldEachElementInItsPlaceAndZerosBehindTheLast) {
     const std::ptrdiff_t stride = (by_columns ? k : columns) + draw(rng, 0, 5);
     const GuardSide side = trial % 2 == 0 ? GuardSide::kEnd : GuardSide::kStart;
     GuardedBuffer b(size_of(k, columns, stride, by_columns), side);
-    GuardedBuffer packed(static_cast<std::size_t>(packed_b_size(k, columns, lanes)), side);
+    GuardedBuffer packed(
+        static_cast<std::size_t>(packed_b_size(PackedWords::kF32, k, columns, lanes)), side);
     number(b.view());
     std::fill_n(packed.data(), packed.view().size(), std::numeric_limits<float>::quiet_NaN());
-    pack_b_panels({b.data(), stride, by_columns}, k, columns, panel, lanes, packed.data());
+    pack_b_panels(PackedWords::kF32, {b.data(), stride, by_columns}, k, columns, panel, lanes,
+                  packed.data());
     for (std::ptrdiff_t first = 0; first < columns; first += panel) {
       const std::ptrdiff_t here = std::min(panel, columns - first);
       const std::ptrdiff_t width = (here + lanes - 1) / lanes * lanes;

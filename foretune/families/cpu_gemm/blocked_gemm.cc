@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "foretune/base/check.h"
 #include "foretune/kernels/packing.h"
 
 namespace foretune {
@@ -12,9 +13,32 @@ constexpr std::ptrdiff_t kDepthUnit = 8;
 // Products of fewer steps are over before a line of C could come.
 constexpr std::ptrdiff_t kPrefetchDepth = 32;
 
-const float* at(const float* values, std::ptrdiff_t stride, bool by_columns, std::ptrdiff_t row,
-                std::ptrdiff_t column) {
-  return by_columns ? values + column * stride + row : values + row * stride + column;
+// What the kernels of an instruction set multiply for a data type.
+KernelMath math_of(DataType dtype, CpuIsa isa) {
+  switch (dtype) {
+    case DataType::kBf16:
+      return kernel_set(isa, KernelMath::kBf16Pairs) != nullptr ? KernelMath::kBf16Pairs
+                                                                : KernelMath::kF32;
+    case DataType::kI8:
+      return kernel_set(isa, KernelMath::kI8Quads) != nullptr ? KernelMath::kI8Quads
+                                                              : KernelMath::kI16Pairs;
+    default:
+      return KernelMath::kF32;
+  }
+}
+
+PackedWords words_of(DataType dtype, KernelMath math) {
+  switch (math) {
+    case KernelMath::kBf16Pairs:
+      return PackedWords::kBf16Pairs;
+    case KernelMath::kI8Quads:
+      return PackedWords::kI8Quads;
+    case KernelMath::kI16Pairs:
+      return PackedWords::kI8AsI16Pairs;
+    case KernelMath::kF32:
+      break;
+  }
+  return dtype == DataType::kBf16 ? PackedWords::kBf16AsF32 : PackedWords::kF32;
 }
 
 Status check(const BlockedGemmSizes& sizes, const CpuGemmConfig& config, const ThreadPool* pool) {
@@ -23,6 +47,10 @@ Status check(const BlockedGemmSizes& sizes, const CpuGemmConfig& config, const T
   }
   if (const Support support = kernel_set_support(config.isa); !support) {
     return fail(ErrorCode::kUnsupported, support.reason());
+  }
+  if (sizes.dtype != DataType::kF32 && sizes.dtype != DataType::kBf16 &&
+      sizes.dtype != DataType::kI8) {
+    return fail(ErrorCode::kUnsupported, "there are no kernels for ", to_string(sizes.dtype));
   }
   const KernelSet& kernels = *kernel_set(config.isa);
   const bool is_dot = config.kernel == GemmKernel::kDot;
@@ -38,6 +66,12 @@ Status check(const BlockedGemmSizes& sizes, const CpuGemmConfig& config, const T
   if (is_dot && (sizes.a_by_columns || !sizes.b_by_columns || config.pack_a || config.pack_b)) {
     return fail(ErrorCode::kInvalidArgument,
                 "dot kernels take A stored by rows and B by columns, both unpacked");
+  }
+  if (sizes.dtype != DataType::kF32 && !(config.pack_a && config.pack_b)) {
+    return fail(ErrorCode::kInvalidArgument, "operands that are not f32 must be packed");
+  }
+  if (config.threads > 1 && config.split == GemmSplit::kK && sizes.dtype == DataType::kI8) {
+    return fail(ErrorCode::kInvalidArgument, "threads cannot share the depth of integers");
   }
   if (!is_dot && sizes.b_by_columns && !config.pack_b) {
     return fail(ErrorCode::kInvalidArgument, "B stored by columns must be packed");
@@ -64,7 +98,10 @@ Result<BlockedGemm> BlockedGemm::create(const BlockedGemmSizes& sizes, const Cpu
   BlockedGemm gemm;
   gemm.sizes_ = sizes;
   gemm.config_ = config;
-  gemm.kernels_ = kernel_set(config.isa);
+  const KernelMath math = math_of(sizes.dtype, config.isa);
+  gemm.kernels_ = kernel_set(config.isa, math);
+  gemm.words_ = words_of(sizes.dtype, math);
+  gemm.element_bytes_ = static_cast<std::ptrdiff_t>(bytes_per_element(sizes.dtype));
   gemm.pool_ = pool;
 
   // Among how many threads each dimension is shared.
@@ -94,7 +131,7 @@ Result<BlockedGemm> BlockedGemm::create(const BlockedGemmSizes& sizes, const Cpu
     for (const Range& m : cut(sizes.m, m_parts, config.mr)) {
       for (const Range& n : cut(sizes.n, n_parts, config.nr)) {
         for (const Range& k : cut(sizes.k, k_parts, kDepthUnit)) {
-          FORETUNE_TRY_STATUS(gemm.add_part(batch, m, n, k));
+          gemm.add_part(batch, m, n, k);
         }
       }
     }
@@ -113,7 +150,16 @@ std::vector<BlockedGemm::Range> BlockedGemm::cut(std::ptrdiff_t length, std::ptr
   return ranges;
 }
 
-Status BlockedGemm::add_part(const Range& batch, const Range& m, const Range& n, const Range& k) {
+// Begins at a cache line, and pages of their own keep two buffers from competing for a set.
+std::size_t BlockedGemm::reserve(std::ptrdiff_t floats) {
+  constexpr std::size_t kPageFloats = 1024;
+  const std::size_t begin = workspace_size_;
+  workspace_size_ +=
+      (static_cast<std::size_t>(floats) + kPageFloats - 1) / kPageFloats * kPageFloats;
+  return begin;
+}
+
+void BlockedGemm::add_part(const Range& batch, const Range& m, const Range& n, const Range& k) {
   const std::ptrdiff_t mr = config_.mr;
   const std::ptrdiff_t nr = config_.nr;
   const int lanes = kernels_->lanes;
@@ -137,19 +183,15 @@ Status BlockedGemm::add_part(const Range& batch, const Range& m, const Range& n,
     }
   }
   if (config_.pack_a) {
-    FORETUNE_TRY(part.packed_a,
-                 AlignedBuffer::create(static_cast<std::size_t>(part.block_m * part.block_k)));
+    part.packed_a = reserve(packed_a_size(words_, part.block_m, part.block_k));
   }
   if (config_.pack_b) {
-    FORETUNE_TRY(part.packed_b, AlignedBuffer::create(static_cast<std::size_t>(
-                                    packed_b_size(part.block_k, part.block_n, lanes))));
+    part.packed_b = reserve(packed_b_size(words_, part.block_k, part.block_n, lanes));
   }
   if (k.begin > 0) {
-    FORETUNE_TRY(part.partial,
-                 AlignedBuffer::create(static_cast<std::size_t>(sizes_.m * sizes_.n)));
+    part.partial = reserve(sizes_.m * sizes_.n);
   }
-  parts_.push_back(std::move(part));
-  return {};
+  parts_.push_back(part);
 }
 
 MicroKernel BlockedGemm::find_kernel(int rows, int columns) const {
@@ -161,31 +203,73 @@ MicroKernel BlockedGemm::find_kernel(int rows, int columns) const {
                          .vectors = (columns + lanes - 1) / lanes,
                          .a_by_columns = config_.pack_a || sizes_.a_by_columns,
                          .tail = columns % lanes != 0,
-                         .loop = config_.prefetch > 0 ? KernelLoop::kPrefetching
-                                 : config_.unroll > 1 ? KernelLoop::kUnrolled
-                                                      : KernelLoop::kPlain});
+                         .loop = kernels_->math != KernelMath::kF32 ? KernelLoop::kPlain
+                                 : config_.prefetch > 0             ? KernelLoop::kPrefetching
+                                 : config_.unroll > 1               ? KernelLoop::kUnrolled
+                                                                    : KernelLoop::kPlain});
 }
 
-void BlockedGemm::run(const GemmOperands& operands) {
+namespace {
+
+// Pointers of other types as words, which only packing looks into.
+template <class Element, class Sum>
+GemmOperands as_words(const BasicGemmOperands<Element, Sum>& operands) {
+  return {.a = reinterpret_cast<const float*>(operands.a),
+          .a_stride = operands.a_stride,
+          .a_batch_stride = operands.a_batch_stride,
+          .b = reinterpret_cast<const float*>(operands.b),
+          .b_stride = operands.b_stride,
+          .b_batch_stride = operands.b_batch_stride,
+          .c_in = reinterpret_cast<const float*>(operands.c_in),
+          .c_in_stride = operands.c_in_stride,
+          .c_in_batch_stride = operands.c_in_batch_stride,
+          .c = reinterpret_cast<float*>(operands.c),
+          .c_stride = operands.c_stride,
+          .c_batch_stride = operands.c_batch_stride,
+          .alpha = operands.alpha,
+          .beta = operands.beta,
+          .floor = operands.floor};
+}
+
+}  // namespace
+
+void BlockedGemm::run(const GemmOperands& operands, std::span<float> workspace) const {
+  FORETUNE_CHECK(sizes_.dtype == DataType::kF32 && workspace.size() >= workspace_size_);
+  run(Call{*this, operands, workspace.data()});
+}
+
+void BlockedGemm::run(const Bf16GemmOperands& operands, std::span<float> workspace) const {
+  FORETUNE_CHECK(sizes_.dtype == DataType::kBf16 && workspace.size() >= workspace_size_);
+  run(Call{*this, as_words(operands), workspace.data()});
+}
+
+void BlockedGemm::run(const I8GemmOperands& operands, std::span<float> workspace) const {
+  FORETUNE_CHECK(sizes_.dtype == DataType::kI8 && workspace.size() >= workspace_size_);
+  run(Call{*this, as_words(operands), workspace.data()});
+}
+
+void BlockedGemm::run(const Call& call) const {
   if (parts_.size() == 1) {
-    run_part(parts_.front(), operands);
+    run_part(parts_.front(), call);
     return;
   }
-  // Two pointers: small enough for std::function to hold without allocating.
-  pool_->run(parts_.size(), [this, &operands](std::size_t i) { run_part(parts_[i], operands); });
+  // One pointer: small enough for std::function to hold without allocating.
+  pool_->run(parts_.size(),
+             [&call](std::size_t i) { call.gemm.run_part(call.gemm.parts_[i], call); });
   if (shares_depth()) {
-    pool_->run(parts_.size(), [this, &operands](std::size_t i) { add_partials(i, operands); });
+    pool_->run(parts_.size(), [&call](std::size_t i) { call.gemm.add_partials(i, call); });
   }
 }
 
 // Adds a part's share of the rows up.
-void BlockedGemm::add_partials(std::size_t part, const GemmOperands& operands) const {
+void BlockedGemm::add_partials(std::size_t part, const Call& call) const {
+  const GemmOperands& operands = call.operands;
   const auto parts = static_cast<std::ptrdiff_t>(parts_.size());
   const auto index = static_cast<std::ptrdiff_t>(part);
   for (std::ptrdiff_t i = sizes_.m * index / parts; i < sizes_.m * (index + 1) / parts; ++i) {
     float* const row = operands.c + i * operands.c_stride;
     for (std::size_t other = 1; other < parts_.size(); ++other) {
-      const float* const partial = parts_[other].partial.data() + i * sizes_.n;
+      const float* const partial = call.workspace + parts_[other].partial + i * sizes_.n;
       for (std::ptrdiff_t j = 0; j < sizes_.n; ++j) {
         row[j] += partial[j];
       }
@@ -196,61 +280,63 @@ void BlockedGemm::add_partials(std::size_t part, const GemmOperands& operands) c
   }
 }
 
-void BlockedGemm::run_part(Part& part, const GemmOperands& operands) const {
-  GemmOperands here = operands;
+void BlockedGemm::run_part(const Part& part, const Call& call) const {
+  Call mine = call;
+  GemmOperands& here = mine.operands;
+  const GemmOperands& operands = call.operands;
   if (shares_depth()) {  // the sum is not complete before all parts are
     here.floor = -std::numeric_limits<float>::infinity();
   }
   if (part.k.begin > 0) {
-    here.c = part.partial.data();
+    here.c = call.workspace + part.partial;
     here.c_stride = sizes_.n;
     here.beta = 0;
     here.c_in = nullptr;
   }
-  here.a += part.batch.begin * operands.a_batch_stride;
-  here.b += part.batch.begin * operands.b_batch_stride;
-  here.c += part.batch.begin * operands.c_batch_stride;
-  if (here.c_in != nullptr) {
-    here.c_in += part.batch.begin * operands.c_in_batch_stride;
-  }
+  const auto advance = [&](std::ptrdiff_t products) {
+    here.a = offset(here.a, products * operands.a_batch_stride);
+    here.b = offset(here.b, products * operands.b_batch_stride);
+    here.c += products * operands.c_batch_stride;
+    if (here.c_in != nullptr) {
+      here.c_in += products * operands.c_in_batch_stride;
+    }
+  };
+  advance(part.batch.begin);
   for (std::ptrdiff_t i = part.batch.begin; i < part.batch.end; ++i) {
     if (config_.order == GemmLoopOrder::kNkm) {
-      run_nkm(part, here);
+      run_nkm(part, mine);
     } else {
-      run_mkn(part, here);
+      run_mkn(part, mine);
     }
-    here.a += operands.a_batch_stride;
-    here.b += operands.b_batch_stride;
-    here.c += operands.c_batch_stride;
-    if (here.c_in != nullptr) {
-      here.c_in += operands.c_in_batch_stride;
-    }
+    advance(1);
   }
 }
 
-void BlockedGemm::pack_a(Part& part, const GemmOperands& operands, const Range& m,
-                         const Range& k) const {
+void BlockedGemm::pack_a(const Part& part, const Call& call, const Range& m, const Range& k) const {
+  const GemmOperands& operands = call.operands;
   if (config_.pack_a) {
     pack_a_panels(
+        words_,
         {.values = at(operands.a, operands.a_stride, sizes_.a_by_columns, m.begin, k.begin),
          .stride = operands.a_stride,
          .by_columns = sizes_.a_by_columns},
-        m.length(), k.length(), config_.mr, part.packed_a.data());
+        m.length(), k.length(), config_.mr, call.workspace + part.packed_a);
   }
 }
 
-void BlockedGemm::pack_b(Part& part, const GemmOperands& operands, const Range& n,
-                         const Range& k) const {
+void BlockedGemm::pack_b(const Part& part, const Call& call, const Range& n, const Range& k) const {
+  const GemmOperands& operands = call.operands;
   if (config_.pack_b) {
     pack_b_panels(
+        words_,
         {.values = at(operands.b, operands.b_stride, sizes_.b_by_columns, k.begin, n.begin),
          .stride = operands.b_stride,
          .by_columns = sizes_.b_by_columns},
-        k.length(), n.length(), config_.nr, kernels_->lanes, part.packed_b.data());
+        k.length(), n.length(), config_.nr, kernels_->lanes, call.workspace + part.packed_b);
   }
 }
 
-void BlockedGemm::run_nkm(Part& part, const GemmOperands& operands) const {
+void BlockedGemm::run_nkm(const Part& part, const Call& call) const {
   Block block;
   // With one block of depth and of rows, the packed block of A stays what it is.
   const bool keeps_a = part.block_k >= part.k.length() && part.block_m >= part.m.length();
@@ -258,53 +344,55 @@ void BlockedGemm::run_nkm(Part& part, const GemmOperands& operands) const {
     block.n = {j, std::min(j + part.block_n, part.n.end)};
     for (std::ptrdiff_t p = part.k.begin; p < part.k.end; p += part.block_k) {
       block.k = {p, std::min(p + part.block_k, part.k.end)};
-      pack_b(part, operands, block.n, block.k);
+      pack_b(part, call, block.n, block.k);
       for (std::ptrdiff_t i = part.m.begin; i < part.m.end; i += part.block_m) {
         block.m = {i, std::min(i + part.block_m, part.m.end)};
         if (!keeps_a || j == part.n.begin) {
-          pack_a(part, operands, block.m, block.k);
+          pack_a(part, call, block.m, block.k);
         }
-        multiply_block<true>(part, operands, block);
+        multiply_block<true>(part, call, block);
       }
     }
   }
 }
 
-void BlockedGemm::run_mkn(Part& part, const GemmOperands& operands) const {
+void BlockedGemm::run_mkn(const Part& part, const Call& call) const {
   Block block;
   const bool keeps_b = part.block_k >= part.k.length() && part.block_n >= part.n.length();
   for (std::ptrdiff_t i = part.m.begin; i < part.m.end; i += part.block_m) {
     block.m = {i, std::min(i + part.block_m, part.m.end)};
     for (std::ptrdiff_t p = part.k.begin; p < part.k.end; p += part.block_k) {
       block.k = {p, std::min(p + part.block_k, part.k.end)};
-      pack_a(part, operands, block.m, block.k);
+      pack_a(part, call, block.m, block.k);
       for (std::ptrdiff_t j = part.n.begin; j < part.n.end; j += part.block_n) {
         block.n = {j, std::min(j + part.block_n, part.n.end)};
         if (!keeps_b || i == part.m.begin) {
-          pack_b(part, operands, block.n, block.k);
+          pack_b(part, call, block.n, block.k);
         }
-        multiply_block<false>(part, operands, block);
+        multiply_block<false>(part, call, block);
       }
     }
   }
 }
 
 template <bool kRowsFastest>
-void BlockedGemm::multiply_block(const Part& part, const GemmOperands& operands,
-                                 const Block& block) const {
+void BlockedGemm::multiply_block(const Part& part, const Call& of_run, const Block& block) const {
+  const GemmOperands& operands = of_run.operands;
   const std::ptrdiff_t mr = config_.mr;
   const std::ptrdiff_t nr = config_.nr;
   const std::ptrdiff_t lanes = kernels_->lanes;
   const std::ptrdiff_t rows = block.m.length();
   const std::ptrdiff_t columns = block.n.length();
-  const std::ptrdiff_t depth = block.k.length();
+  // In words, and of a packed panel of B with what comes before it.
+  const std::ptrdiff_t depth = packed_depth(words_, block.k.length());
+  const std::ptrdiff_t b_depth = depth + extra_rows(words_);
   const bool is_first = block.k.begin == part.k.begin;
   const bool is_last = block.k.end == part.k.end;
 
-  const float* a = config_.pack_a ? part.packed_a.data()
+  const float* a = config_.pack_a ? of_run.workspace + part.packed_a
                                   : at(operands.a, operands.a_stride, sizes_.a_by_columns,
                                        block.m.begin, block.k.begin);
-  const float* b = config_.pack_b ? part.packed_b.data()
+  const float* b = config_.pack_b ? of_run.workspace + part.packed_b
                                   : at(operands.b, operands.b_stride, sizes_.b_by_columns,
                                        block.k.begin, block.n.begin);
   const std::ptrdiff_t b_step = sizes_.b_by_columns ? operands.b_stride : 1;  // unpacked
@@ -340,7 +428,7 @@ void BlockedGemm::multiply_block(const Part& part, const GemmOperands& operands,
     }
     if (config_.pack_b) {
       const std::ptrdiff_t width = right ? (columns - j + lanes - 1) / lanes * lanes : nr;
-      call.b = b + j * depth;
+      call.b = b + j * b_depth;
       call.b_stride = width;
     } else {
       call.b = b + j * b_step;

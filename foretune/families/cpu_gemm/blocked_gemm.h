@@ -2,11 +2,15 @@
 // config asks for it, a micro-kernel per register block. The structure is that of Goto and van de
 // Geijn (2008) and BLIS (Van Zee and van de Geijn 2015), with packing and loop order left open.
 //
-//   FORETUNE_TRY(BlockedGemm gemm, BlockedGemm::create({.m = 64, .n = 64, .k = 64}, config, pool));
-//   gemm.run({.a = a, .a_stride = 64, .b = b, .b_stride = 64, .c = c, .c_stride = 64});
+//   FORETUNE_TRY(const BlockedGemm gemm, BlockedGemm::create({.m = 64, .n = 64, .k = 64}, config,
+//                                                            pool));
+//   FORETUNE_TRY(AlignedBuffer workspace, gemm.make_workspace());
+//   gemm.run({.a = a, .a_stride = 64, .b = b, .b_stride = 64, .c = c, .c_stride = 64},
+//            workspace.view());
 //
-// Thread safety: run() may be called by one thread at a time and uses the pool meanwhile.
-// Cost: create() allocates the packing buffers; run() neither allocates nor locks.
+// Thread safety: several threads may call run() at once, each with a workspace of its own; a gemm
+// of several threads uses the pool meanwhile, which serves one call at a time. Cost: run() neither
+// allocates nor locks.
 #pragma once
 
 #include <array>
@@ -15,6 +19,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -22,6 +27,8 @@
 #include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/kernels/aligned_buffer.h"
 #include "foretune/kernels/micro_kernel.h"
+#include "foretune/kernels/packing.h"
+#include "foretune/problem/gemm.h"
 
 namespace foretune {
 
@@ -33,28 +40,36 @@ struct BlockedGemmSizes {
   // How A and B are stored: row-major, or by columns. C is row-major.
   bool a_by_columns = false;
   bool b_by_columns = false;
+  // Of A and B: kF32, kBf16 (C is f32) or kI8 (C is i32).
+  DataType dtype = DataType::kF32;
 };
 
 // C = max(floor, alpha * A * B + beta * C_in) for each of the batch; strides in elements, between
 // rows or, of an operand stored by columns, between columns. C_in is not read when beta is 0. For
 // C += set c_in = c; for a bias set c_in_stride = 0 and beta = 1; for a ReLU set floor = 0.
-struct GemmOperands {
-  const float* a = nullptr;
+// Products of integers are exact modulo 2^32; their alpha must be 1, beta 0 or 1, and the floor is
+// not applied.
+template <class Element, class Sum>
+struct BasicGemmOperands {
+  const Element* a = nullptr;
   std::ptrdiff_t a_stride = 0;
   std::ptrdiff_t a_batch_stride = 0;
-  const float* b = nullptr;
+  const Element* b = nullptr;
   std::ptrdiff_t b_stride = 0;
   std::ptrdiff_t b_batch_stride = 0;
-  const float* c_in = nullptr;
+  const Sum* c_in = nullptr;
   std::ptrdiff_t c_in_stride = 0;
   std::ptrdiff_t c_in_batch_stride = 0;
-  float* c = nullptr;
+  Sum* c = nullptr;
   std::ptrdiff_t c_stride = 0;
   std::ptrdiff_t c_batch_stride = 0;
   float alpha = 1;
   float beta = 0;
   float floor = -std::numeric_limits<float>::infinity();
 };
+using GemmOperands = BasicGemmOperands<float, float>;
+using Bf16GemmOperands = BasicGemmOperands<Bf16, float>;
+using I8GemmOperands = BasicGemmOperands<std::int8_t, std::int32_t>;
 
 // `length` cut into ceil(length / bound) parts of nearly equal size, a multiple of `unit`, the last
 // one smaller: the size of a part.
@@ -84,12 +99,23 @@ constexpr std::ptrdiff_t gemm_grid_rows(std::ptrdiff_t m, std::ptrdiff_t n,
 class BlockedGemm {
  public:
   // `pool` may be null for one thread; else it must have at least config.threads threads and
-  // outlive this object. Errors: kUnsupported when the kernels cannot run here or memory is short,
-  // kInvalidArgument when there is no such register block, the pool is too small, B is stored by
-  // columns and not packed, or threads are to share the depth of a batch.
+  // outlive this object. Errors: kUnsupported when the kernels cannot run here or the data type is
+  // none of the three, kInvalidArgument when there is no such register block, the pool is too
+  // small, B is stored by columns and not packed, another type than f32 is not packed, or threads
+  // are to share the depth of a batch or of integers.
   static Result<BlockedGemm> create(const BlockedGemmSizes& sizes, const CpuGemmConfig& config,
                                     ThreadPool* pool);
-  void run(const GemmOperands& operands);
+  // What run() needs beside the operands, in floats, aligned to AlignedBuffer::kAlignment.
+  [[nodiscard]] std::size_t workspace_size() const { return workspace_size_; }
+  // Errors: kUnsupported when memory is short.
+  [[nodiscard]] Result<AlignedBuffer> make_workspace() const {
+    return AlignedBuffer::create(workspace_size_);
+  }
+  // The operands' types must be those of `sizes.dtype`.
+  void run(const GemmOperands& operands, std::span<float> workspace) const;
+  void run(const Bf16GemmOperands& operands, std::span<float> workspace) const;
+  void run(const I8GemmOperands& operands, std::span<float> workspace) const;
+  [[nodiscard]] int threads() const { return static_cast<int>(parts_.size()); }
 
  private:
   struct Range {
@@ -103,10 +129,11 @@ class BlockedGemm {
     Range m;
     Range n;
     Range k;
-    AlignedBuffer packed_a;
-    AlignedBuffer packed_b;
+    // Where in the workspace.
+    std::size_t packed_a = 0;
+    std::size_t packed_b = 0;
     // Threads that share the depth: what all but the first sum, m * n values.
-    AlignedBuffer partial;
+    std::size_t partial = 0;
     // [lower edge][right edge]
     std::array<std::array<MicroKernel, 2>, 2> kernels{};
     int edge_last_columns = 0;  // of the last vector of a block at the right edge
@@ -120,25 +147,46 @@ class BlockedGemm {
     Range n;
     Range k;
   };
+  // One call of run(). The operands of other types are there as words: pointers to A and B are
+  // moved by offset() only, and C has 32 bits in every type.
+  struct Call {
+    const BlockedGemm& gemm;
+    GemmOperands operands;
+    float* workspace;
+  };
 
   BlockedGemm() = default;
-  Status add_part(const Range& batch, const Range& m, const Range& n, const Range& k);
+  void add_part(const Range& batch, const Range& m, const Range& n, const Range& k);
+  std::size_t reserve(std::ptrdiff_t floats);
+  void run(const Call& call) const;
+  // Element (row, column) of A or B, or of the product `count` strides further.
+  [[nodiscard]] const float* offset(const float* values, std::ptrdiff_t elements) const {
+    return reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(values) +
+                                          elements * element_bytes_);
+  }
+  [[nodiscard]] const float* at(const float* values, std::ptrdiff_t stride, bool by_columns,
+                                std::ptrdiff_t row, std::ptrdiff_t column) const {
+    return offset(values, by_columns ? column * stride + row : row * stride + column);
+  }
   [[nodiscard]] MicroKernel find_kernel(int rows, int columns) const;
   static std::vector<Range> cut(std::ptrdiff_t length, std::ptrdiff_t parts, std::ptrdiff_t unit);
   // Whether each thread sums a part of the depth only.
   [[nodiscard]] bool shares_depth() const { return parts_.back().k.begin > 0; }
-  void run_part(Part& part, const GemmOperands& operands) const;
-  void add_partials(std::size_t part, const GemmOperands& operands) const;
-  void run_nkm(Part& part, const GemmOperands& operands) const;
-  void run_mkn(Part& part, const GemmOperands& operands) const;
-  void pack_a(Part& part, const GemmOperands& operands, const Range& m, const Range& k) const;
-  void pack_b(Part& part, const GemmOperands& operands, const Range& n, const Range& k) const;
+  void run_part(const Part& part, const Call& call) const;
+  void add_partials(std::size_t part, const Call& call) const;
+  void run_nkm(const Part& part, const Call& call) const;
+  void run_mkn(const Part& part, const Call& call) const;
+  void pack_a(const Part& part, const Call& call, const Range& m, const Range& k) const;
+  void pack_b(const Part& part, const Call& call, const Range& n, const Range& k) const;
   template <bool kRowsFastest>
-  void multiply_block(const Part& part, const GemmOperands& operands, const Block& block) const;
+  void multiply_block(const Part& part, const Call& call, const Block& block) const;
 
   BlockedGemmSizes sizes_;
   CpuGemmConfig config_;
   const KernelSet* kernels_ = nullptr;
+  PackedWords words_ = PackedWords::kF32;
+  std::ptrdiff_t element_bytes_ = 4;
+  std::size_t workspace_size_ = 0;
   std::vector<Part> parts_;
   ThreadPool* pool_ = nullptr;
 };

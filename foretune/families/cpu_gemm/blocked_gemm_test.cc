@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -84,7 +87,8 @@ std::string describe(const Trial& trial) {
 
 // Computes one product between guard pages and compares it with the textbook's triple loop.
 void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
-  const auto [m, n, k, batch, a_by_columns, b_by_columns] = trial.sizes;
+  const auto [m, n, k, batch, a_by_columns, b_by_columns, dtype] = trial.sizes;
+  ASSERT_EQ(dtype, DataType::kF32);
   const std::ptrdiff_t a_lines = a_by_columns ? k : m;  // contiguous pieces of a product of a batch
   const std::ptrdiff_t b_lines = b_by_columns ? n : k;
   const std::ptrdiff_t a_stride =
@@ -136,6 +140,8 @@ void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
   }
   auto gemm = BlockedGemm::create(trial.sizes, trial.config, &pool);
   ASSERT_TRUE(gemm) << describe(trial) << ": " << gemm.error().message;
+  auto workspace = gemm->make_workspace();
+  ASSERT_TRUE(workspace);
   gemm->run({.a = a.data(),
              .a_stride = a_stride,
              .a_batch_stride = a_lines * a_stride,
@@ -150,7 +156,8 @@ void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
              .c_batch_stride = m * c_stride,
              .alpha = trial.alpha,
              .beta = trial.beta,
-             .floor = trial.relu ? 0.0F : -std::numeric_limits<float>::infinity()});
+             .floor = trial.relu ? 0.0F : -std::numeric_limits<float>::infinity()},
+            workspace->view());
   std::size_t at = 0;
   for (std::ptrdiff_t row = 0; row < batch * m; ++row) {
     for (std::ptrdiff_t j = 0; j < n; ++j, ++at) {
@@ -210,6 +217,8 @@ TEST(BlockedGemmTest, RunsAgainWithTheSameResultAndOtherOperands) {
   Rng rng(3);
   std::generate(a.begin(), a.end(), [&] { return random_value(rng); });
   std::generate(b.begin(), b.end(), [&] { return random_value(rng); });
+  auto workspace = gemm->make_workspace();
+  ASSERT_TRUE(workspace);
   std::vector<float> first(800, kNan);
   std::vector<float> second(800, kNan);
   for (std::vector<float>* c : {&first, &second}) {
@@ -218,7 +227,8 @@ TEST(BlockedGemmTest, RunsAgainWithTheSameResultAndOtherOperands) {
                .b = b.data(),
                .b_stride = 40,
                .c = c->data(),
-               .c_stride = 40});
+               .c_stride = 40},
+              workspace->view());
   }
   EXPECT_EQ(first, second);
 }
@@ -256,6 +266,137 @@ TEST(BlockedGemmTest, RefusesWhatItCannotDoWithAReason) {
   deep.split = GemmSplit::kK;
   EXPECT_TRUE(BlockedGemm::create(sizes, deep, &pool));
   EXPECT_FALSE(BlockedGemm::create({.m = 8, .n = 8, .k = 8, .batch = 2}, deep, &pool));
+  const auto bf16 =
+      BlockedGemm::create({.m = 8, .n = 8, .k = 8, .dtype = DataType::kBf16}, good, &pool);
+  ASSERT_FALSE(bf16);
+  EXPECT_EQ(bf16.error().message, "operands that are not f32 must be packed");
+  deep.pack_a = deep.pack_b = true;
+  EXPECT_TRUE(BlockedGemm::create({.m = 8, .n = 8, .k = 8, .dtype = DataType::kBf16}, deep, &pool));
+  EXPECT_FALSE(BlockedGemm::create({.m = 8, .n = 8, .k = 8, .dtype = DataType::kI8}, deep, &pool));
+  EXPECT_FALSE(BlockedGemm::create({.m = 8, .n = 8, .k = 8, .dtype = DataType::kF64}, good, &pool));
+}
+
+float to_float(Bf16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16U);
+}
+
+// An operand of a product of another type: elements of odd sizes between guard pages, so that no
+// packing may read whole words of what is not there.
+template <class Element>
+class Operand {
+ public:
+  Operand(std::ptrdiff_t lines, std::ptrdiff_t length, std::ptrdiff_t stride, Rng& rng)
+      : count_(static_cast<std::size_t>((lines - 1) * stride + length)),
+        words_((count_ * sizeof(Element) + 3) / 4),
+        buffer_(words_, GuardSide::kEnd) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if constexpr (sizeof(Element) == 1) {
+        data()[i] = static_cast<Element>(rng.between(-128, 127));
+      } else {
+        data()[i].bits = static_cast<std::uint16_t>(
+            std::bit_cast<std::uint32_t>(static_cast<float>(rng.between(-100, 100)) / 64) >> 16U);
+      }
+    }
+  }
+  // The last element is the last byte before the guard page.
+  Element* data() { return reinterpret_cast<Element*>(buffer_.data() + words_) - count_; }
+
+ private:
+  std::size_t count_;
+  std::size_t words_;
+  GuardedBuffer buffer_;
+};
+
+template <class Element, class Sum>
+void check_words(const Trial& trial, ThreadPool& pool, Rng& rng) {
+  const BlockedGemmSizes& sizes = trial.sizes;
+  const auto [m, n, k] = std::array{sizes.m, sizes.n, sizes.k};
+  const std::ptrdiff_t a_lines = sizes.a_by_columns ? k : m;
+  const std::ptrdiff_t b_lines = sizes.b_by_columns ? n : k;
+  const std::ptrdiff_t a_length = sizes.a_by_columns ? m : k;
+  const std::ptrdiff_t b_length = sizes.b_by_columns ? k : n;
+  const std::ptrdiff_t a_stride = a_length + static_cast<std::ptrdiff_t>(rng.below(4));
+  const std::ptrdiff_t b_stride = b_length + static_cast<std::ptrdiff_t>(rng.below(4));
+  Operand<Element> a(sizes.batch * a_lines, a_length, a_stride, rng);
+  Operand<Element> b(sizes.batch * b_lines, b_length, b_stride, rng);
+  std::vector<Sum> c(static_cast<std::size_t>(sizes.batch * m * n));
+  std::generate(c.begin(), c.end(), [&] { return static_cast<Sum>(rng.between(-1000, 1000)); });
+  std::vector<double> expected;
+  for (std::ptrdiff_t row = 0; row < sizes.batch * m; ++row) {
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+      const std::ptrdiff_t i = row % m;
+      const Element* a_here = a.data() + row / m * a_lines * a_stride;
+      const Element* b_here = b.data() + row / m * b_lines * b_stride;
+      double sum = 0;
+      for (std::ptrdiff_t p = 0; p < k; ++p) {
+        const Element left = a_here[sizes.a_by_columns ? p * a_stride + i : i * a_stride + p];
+        const Element right = b_here[sizes.b_by_columns ? j * b_stride + p : p * b_stride + j];
+        if constexpr (sizeof(Element) == 1) {
+          sum += left * right;
+        } else {
+          sum += static_cast<double>(to_float(left)) * static_cast<double>(to_float(right));
+        }
+      }
+      const auto input = static_cast<double>(c[static_cast<std::size_t>(row * n + j)]);
+      expected.push_back(static_cast<double>(trial.alpha) * sum +
+                         static_cast<double>(trial.beta) * input);
+    }
+  }
+  const auto gemm = BlockedGemm::create(sizes, trial.config, &pool);
+  ASSERT_TRUE(gemm) << describe(trial) << ": " << gemm.error().message;
+  auto workspace = gemm->make_workspace();
+  ASSERT_TRUE(workspace);
+  BasicGemmOperands<Element, Sum> operands;
+  operands.a = a.data();
+  operands.a_stride = a_stride;
+  operands.a_batch_stride = a_lines * a_stride;
+  operands.b = b.data();
+  operands.b_stride = b_stride;
+  operands.b_batch_stride = b_lines * b_stride;
+  operands.c = c.data();
+  operands.c_stride = n;
+  operands.c_batch_stride = m * n;
+  operands.c_in = trial.beta == 0.0F ? nullptr : c.data();
+  operands.c_in_stride = n;
+  operands.c_in_batch_stride = m * n;
+  operands.alpha = trial.alpha;
+  operands.beta = trial.beta;
+  gemm->run(operands, workspace->view());
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    // The products and sums of the chosen values are exact in f32 but for the scaling.
+    ASSERT_EQ(static_cast<double>(c[i]), expected[i]) << describe(trial) << " at " << i;
+  }
+}
+
+TEST(BlockedGemmTest, Bf16AndIntegersAgreeWithTheTripleLoop) {
+  constexpr std::uint64_t kSeed = 101;
+  SCOPED_TRACE(concat("seed ", kSeed));
+  Rng rng(kSeed);
+  ThreadPool pool(4);
+  for (int i = 0; i < 4000; ++i) {
+    Trial trial;
+    trial.sizes = {.m = random_size(rng), .n = random_size(rng), .k = random_size(rng), .batch = 1};
+    if (rng.below(4) == 0) {
+      trial.sizes.batch = static_cast<std::ptrdiff_t>(rng.between(2, 5));
+    }
+    trial.sizes.dtype = pick(rng, {DataType::kBf16, DataType::kI8});
+    do {
+      trial.config = random_config(rng);
+    } while (trial.config.kernel == GemmKernel::kDot || trial.config.split == GemmSplit::kK);
+    trial.config.pack_a = trial.config.pack_b = true;
+    trial.sizes.a_by_columns = rng.below(2) == 0;
+    trial.sizes.b_by_columns = rng.below(2) == 0;
+    trial.beta = pick(rng, {0.0F, 1.0F});
+    if (trial.sizes.dtype == DataType::kI8) {
+      check_words<std::int8_t, std::int32_t>(trial, pool, rng);
+    } else {
+      trial.alpha = pick(rng, {1.0F, 0.5F});
+      check_words<Bf16, float>(trial, pool, rng);
+    }
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
 }
 
 TEST(GemmGridTest, IsNearlySquareAndHasMoreAlongTheLongerSide) {

@@ -4,8 +4,11 @@
 #include <bit>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "foretune/base/thread_pool.h"
 #include "foretune/families/cpu_gemm/blocked_gemm.h"
@@ -41,43 +44,45 @@ class SharedPool {
   std::unique_ptr<ThreadPool> pool_;
 };
 
-class CpuGemmRun final : public Run {
+// Packing buffers that kernels borrow for a call: as many as were ever needed at once, each as
+// large as the largest call needed.
+class Workspaces {
  public:
-  CpuGemmRun(BlockedGemm gemm, const GemmOperands& operands, std::shared_ptr<SharedPool> pool)
-      : gemm_(std::move(gemm)), operands_(operands), pool_(std::move(pool)) {}
-
-  void run() override {
-    if (pool_ == nullptr) {
-      gemm_.run(operands_);
-      return;
+  Result<AlignedBuffer> borrow(std::size_t size) {
+    AlignedBuffer buffer;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        buffer = std::move(free_.back());
+        free_.pop_back();
+      }
     }
-    const std::lock_guard lock(pool_->turn());
-    gemm_.run(operands_);
+    if (buffer.size() >= size) {
+      return buffer;
+    }
+    return AlignedBuffer::create(size);
+  }
+  void give_back(AlignedBuffer buffer) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(buffer));
   }
 
  private:
-  BlockedGemm gemm_;
-  GemmOperands operands_;
-  std::shared_ptr<SharedPool> pool_;  // null with one thread
+  std::mutex mutex_;
+  std::vector<AlignedBuffer> free_;
 };
 
-class CpuGemmArtifact final : public Artifact {
- public:
-  CpuGemmArtifact(const Config& config, const Hardware& hardware,
-                  std::shared_ptr<const CompiledSpace> space, std::shared_ptr<SharedPool> pool)
-      : config_(config), hardware_(hardware), space_(std::move(space)), pool_(std::move(pool)) {}
+// What the kernels and runs of one family share.
+struct Shared {
+  explicit Shared(std::size_t threads) : pool(threads) {}
+  SharedPool pool;
+  Workspaces workspaces;
+};
 
-  Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
-    auto* const gemm_data = dynamic_cast<GemmData*>(&data);
-    if (gemm_data == nullptr || gemm_data->problem().to_problem() != problem) {
-      return fail(ErrorCode::kMismatch, "the data are not those of '", problem.text(), "'");
-    }
-    if (const Support legal = space_->why_not(config_, problem, hardware_); !legal) {
-      return fail(ErrorCode::kUnsupported, legal.reason());
-    }
-    FORETUNE_TRY(const CpuGemmConfig config,
-                 CpuGemmConfig::from(space_->canonical(config_, problem, hardware_)));
-    const GemmProblem& gemm = gemm_data->problem();
+// A product as planned, with the lock that several threads need.
+class Plan {
+ public:
+  static Result<Plan> create(const GemmProblem& gemm, const CpuGemmConfig& config, Shared& shared) {
     const bool is_parallel = config.threads > 1;
     FORETUNE_TRY(BlockedGemm blocked,
                  BlockedGemm::create({.m = gemm.m(),
@@ -85,24 +90,135 @@ class CpuGemmArtifact final : public Artifact {
                                       .k = gemm.k(),
                                       .batch = gemm.batch(),
                                       .a_by_columns = a_by_columns(gemm.layout()),
-                                      .b_by_columns = b_by_columns(gemm.layout())},
-                                     config, is_parallel ? &pool_->pool() : nullptr));
+                                      .b_by_columns = b_by_columns(gemm.layout()),
+                                      .dtype = gemm.dtype()},
+                                     config, is_parallel ? &shared.pool.pool() : nullptr));
+    return Plan(std::move(blocked), is_parallel ? &shared.pool.turn() : nullptr);
+  }
+  [[nodiscard]] const BlockedGemm& gemm() const { return gemm_; }
+  template <class Operands>
+  void run(const Operands& operands, std::span<float> workspace) const {
+    if (turn_ == nullptr) {
+      gemm_.run(operands, workspace);
+      return;
+    }
+    const std::lock_guard lock(*turn_);
+    gemm_.run(operands, workspace);
+  }
+
+ private:
+  Plan(BlockedGemm gemm, std::mutex* turn) : gemm_(std::move(gemm)), turn_(turn) {}
+  BlockedGemm gemm_;
+  std::mutex* turn_;  // null with one thread
+};
+
+class CpuGemmRun final : public Run {
+ public:
+  CpuGemmRun(Plan plan, AlignedBuffer workspace, GemmData& data, std::shared_ptr<Shared> shared)
+      : plan_(std::move(plan)),
+        workspace_(std::move(workspace)),
+        data_(data),
+        dtype_(data.problem().dtype()),
+        shared_(std::move(shared)) {}
+
+  void run() override {
+    switch (dtype_) {
+      case DataType::kBf16:
+        return plan_.run(data_.bf16_operands(), workspace_.view());
+      case DataType::kI8:
+        return plan_.run(data_.i8_operands(), workspace_.view());
+      default:
+        return plan_.run(data_.operands(), workspace_.view());
+    }
+  }
+
+ private:
+  Plan plan_;
+  AlignedBuffer workspace_;
+  GemmData& data_;
+  DataType dtype_;
+  std::shared_ptr<Shared> shared_;
+};
+
+class PlannedKernel final : public CpuGemmKernel {
+ public:
+  PlannedKernel(Plan plan, DataType dtype, std::shared_ptr<Shared> shared)
+      : plan_(std::move(plan)), dtype_(dtype), shared_(std::move(shared)) {}
+
+  Status run(const GemmOperands& operands) const override {
+    return run_as(DataType::kF32, operands);
+  }
+  Status run(const Bf16GemmOperands& operands) const override {
+    return run_as(DataType::kBf16, operands);
+  }
+  Status run(const I8GemmOperands& operands) const override {
+    return run_as(DataType::kI8, operands);
+  }
+
+ private:
+  template <class Operands>
+  Status run_as(DataType dtype, const Operands& operands) const {
+    if (dtype != dtype_) {
+      return fail(ErrorCode::kInvalidArgument, "the kernel multiplies ", to_string(dtype_),
+                  ", the operands are ", to_string(dtype));
+    }
+    const std::size_t size = plan_.gemm().workspace_size();
+    if (size == 0) {
+      plan_.run(operands, {});
+      return {};
+    }
+    FORETUNE_TRY(AlignedBuffer workspace, shared_->workspaces.borrow(size));
+    plan_.run(operands, workspace.view());
+    shared_->workspaces.give_back(std::move(workspace));
+    return {};
+  }
+
+  Plan plan_;
+  DataType dtype_;
+  std::shared_ptr<Shared> shared_;
+};
+
+// What a problem makes of a config that need not be in canonical form.
+Result<CpuGemmConfig> config_for(const CompiledSpace& space, const Config& config,
+                                 const Problem& problem, const Hardware& hardware) {
+  if (const Support legal = space.why_not(config, problem, hardware); !legal) {
+    return fail(ErrorCode::kUnsupported, legal.reason());
+  }
+  return CpuGemmConfig::from(space.canonical(config, problem, hardware));
+}
+
+class CpuGemmArtifact final : public Artifact {
+ public:
+  CpuGemmArtifact(const Config& config, const Hardware& hardware,
+                  std::shared_ptr<const CompiledSpace> space, std::shared_ptr<Shared> shared)
+      : config_(config),
+        hardware_(hardware),
+        space_(std::move(space)),
+        shared_(std::move(shared)) {}
+
+  Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
+    auto* const gemm_data = dynamic_cast<GemmData*>(&data);
+    if (gemm_data == nullptr || gemm_data->problem().to_problem() != problem) {
+      return fail(ErrorCode::kMismatch, "the data are not those of '", problem.text(), "'");
+    }
+    FORETUNE_TRY(const CpuGemmConfig config, config_for(*space_, config_, problem, hardware_));
+    FORETUNE_TRY(Plan plan, Plan::create(gemm_data->problem(), config, *shared_));
+    FORETUNE_TRY(AlignedBuffer workspace, plan.gemm().make_workspace());
     gemm_data->set_register_block(config.mr, config.nr);
-    return std::make_unique<CpuGemmRun>(std::move(blocked), gemm_data->operands(),
-                                        is_parallel ? pool_ : nullptr);
+    return std::make_unique<CpuGemmRun>(std::move(plan), std::move(workspace), *gemm_data, shared_);
   }
 
  private:
   Config config_;
   Hardware hardware_;
   std::shared_ptr<const CompiledSpace> space_;
-  std::shared_ptr<SharedPool> pool_;
+  std::shared_ptr<Shared> shared_;
 };
 
-class CpuGemmFamily final : public Family {
+class CpuGemmFamily final : public CpuGemm {
  public:
-  CpuGemmFamily(FamilyInfo info, std::shared_ptr<SharedPool> pool)
-      : info_(std::move(info)), pool_(std::move(pool)) {}
+  CpuGemmFamily(FamilyInfo info, std::shared_ptr<Shared> shared)
+      : info_(std::move(info)), shared_(std::move(shared)) {}
 
   const FamilyInfo& info() const override { return info_; }
 
@@ -111,8 +227,12 @@ class CpuGemmFamily final : public Family {
     if (!gemm) {
       return Support::no(gemm.error().message);
     }
-    if (gemm->dtype() != DataType::kF32) {
-      return Support::no("cpu-gemm computes in f32 only, not in ", to_string(gemm->dtype()));
+    if (gemm->dtype() != DataType::kF32 && gemm->dtype() != DataType::kBf16 &&
+        gemm->dtype() != DataType::kI8) {
+      return Support::no("cpu-gemm multiplies f32, bf16 and i8, not ", to_string(gemm->dtype()));
+    }
+    if (gemm->dtype() == DataType::kI8 && gemm->operation() == GemmOperation::kAddmmRelu) {
+      return Support::no("cpu-gemm has no ReLU for sums of integers");
     }
     const double memory = info_.fingerprint.hardware.get(HardwareValue::kMemoryBytes);
     if (memory > 0 && gemm->bytes() > 0.8 * memory) {
@@ -180,7 +300,19 @@ class CpuGemmFamily final : public Family {
     if (const Support legal = info_.space->why_not(config, problem, hardware); !legal) {
       return fail(ErrorCode::kUnsupported, legal.reason());
     }
-    return std::make_unique<CpuGemmArtifact>(config, hardware, info_.space, pool_);
+    return std::make_unique<CpuGemmArtifact>(config, hardware, info_.space, shared_);
+  }
+
+  Result<std::shared_ptr<const CpuGemmKernel>> kernel(const Problem& problem,
+                                                      const Config& config) const override {
+    if (const Support support = supports(problem); !support) {
+      return fail(ErrorCode::kUnsupported, support.reason());
+    }
+    FORETUNE_TRY(const GemmProblem gemm, GemmProblem::from(problem));
+    FORETUNE_TRY(const CpuGemmConfig checked,
+                 config_for(*info_.space, config, problem, info_.fingerprint.hardware));
+    FORETUNE_TRY(Plan plan, Plan::create(gemm, checked, *shared_));
+    return std::make_shared<const PlannedKernel>(std::move(plan), gemm.dtype(), shared_);
   }
 
   Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
@@ -195,8 +327,44 @@ class CpuGemmFamily final : public Family {
 
  private:
   FamilyInfo info_;
-  std::shared_ptr<SharedPool> pool_;
+  std::shared_ptr<Shared> shared_;
 };
+
+// threads=N: as on a machine of N cores. isa=NAME: as on one with no wider instructions.
+Status apply_parameters(const std::vector<std::pair<std::string, std::string>>& parameters,
+                        Hardware& hardware) {
+  for (const auto& [name, value] : parameters) {
+    if (name == "isa") {
+      const std::optional<CpuIsa> isa = parse_cpu_isa(value);
+      const double vector_bytes = isa ? 4.0 * kernel_limits(*isa).lanes : 0;
+      if (!isa || vector_bytes > hardware.get(HardwareValue::kVectorBytes)) {
+        return fail(ErrorCode::kInvalidArgument,
+                    "isa is one that this CPU has (generic, avx2, "
+                    "avx512), not '",
+                    value, "'");
+      }
+      // The peak of narrower multiply-adds is not probed again; it is in proportion but for the
+      // clock.
+      const double share = vector_bytes / hardware.get(HardwareValue::kVectorBytes);
+      hardware.set(HardwareValue::kFmaPeakGflops,
+                   share * hardware.get(HardwareValue::kFmaPeakGflops));
+      hardware.set(HardwareValue::kVectorBytes, vector_bytes);
+      hardware.set(HardwareValue::kVectorRegisters, kernel_limits(*isa).registers);
+      continue;
+    }
+    if (name != "threads") {
+      return fail(ErrorCode::kInvalidArgument, "cpu-gemm has no option '", name, "'");
+    }
+    const auto threads = parse_int(value);
+    const double cores = hardware.get(HardwareValue::kCores);
+    if (!threads || *threads < 1 || (cores >= 1 && static_cast<double>(*threads) > cores)) {
+      return fail(ErrorCode::kInvalidArgument, "threads is a number from 1 to ", cores, ", not '",
+                  value, "'");
+    }
+    hardware.set(HardwareValue::kCores, static_cast<double>(*threads));
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -204,23 +372,26 @@ Support cpu_gemm_available(const FamilyOptions& /*options*/) {
   return kernel_set_support(CpuIsa::kGeneric);
 }
 
-Result<std::unique_ptr<Family>> make_cpu_gemm(const FamilyOptions& options) {
-  if (!options.parameters.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "cpu-gemm has no option '",
-                options.parameters.front().first, "'");
-  }
+Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
   FamilyInfo info;
+  info.fingerprint = options.fingerprint;
+  FORETUNE_TRY_STATUS(apply_parameters(options.parameters, info.fingerprint.hardware));
   info.name = "cpu-gemm";
-  info.description = "f32 matrix products on this CPU, blocked and packed in many ways";
+  info.description =
+      "f32, bf16 and i8 matrix products on this CPU, blocked and packed in many ways";
   info.problem_type = ProblemType::kGemm;
   info.config_schema = cpu_gemm_schema();
   FORETUNE_TRY(info.space, cpu_gemm_space());
-  info.fingerprint = options.fingerprint;
   info.feature_table = "gemm-cpu";
   const double cores = info.fingerprint.hardware.get(HardwareValue::kCores);
   info.max_threads = std::clamp(static_cast<int>(cores), 1, kMaxThreads);
-  auto pool = std::make_shared<SharedPool>(static_cast<std::size_t>(info.max_threads));
-  return std::make_unique<CpuGemmFamily>(std::move(info), std::move(pool));
+  auto shared = std::make_shared<Shared>(static_cast<std::size_t>(info.max_threads));
+  return std::make_unique<CpuGemmFamily>(std::move(info), std::move(shared));
+}
+
+Result<std::unique_ptr<Family>> make_cpu_gemm(const FamilyOptions& options) {
+  FORETUNE_TRY(std::unique_ptr<Family> family, create_cpu_gemm(options));
+  return family;
 }
 
 }  // namespace foretune

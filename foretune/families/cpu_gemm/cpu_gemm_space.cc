@@ -28,11 +28,11 @@ constexpr std::string_view kBestIsa =
 constexpr std::string_view kRegisters = "select(isa == isa.avx512, 32, 16)";
 // Among how many threads the rows and the columns are shared; a grid is as in gemm_grid_rows().
 constexpr std::string_view kRowShares =
-    "select(threads > 1 && split == split.m, threads, select(split == split.grid, "
+    "select(threads > 1 && split == split.m, threads, select(threads > 1 && split == split.grid, "
     "select(threads == 4, 2, select(threads == 8, select(m > n, 4, 2), select(threads == 16, 4, "
     "select(threads == 32, select(m > n, 8, 4), 8)))), 1))";
 constexpr std::string_view kColumnShares =
-    "select(threads > 1 && split == split.n, threads, select(split == split.grid, "
+    "select(threads > 1 && split == split.n, threads, select(threads > 1 && split == split.grid, "
     "select(threads == 4, 2, select(threads == 8, select(m > n, 2, 4), select(threads == 16, 4, "
     "select(threads == 32, select(m > n, 4, 8), 8)))), 1))";
 // What one thread gets, in whole register blocks.
@@ -42,6 +42,8 @@ constexpr std::string_view kDepthEach =
     "select(threads > 1 && split == split.k, min(k, round_up(ceil_div(k, threads), 8)), k)";
 constexpr std::string_view kBByColumns = "(layout == layout.rcr || layout == layout.ccr)";
 constexpr std::string_view kIsDot = "kernel == kernel.dot";
+// Elements of other types are converted when they are packed, for kernels with one plain loop.
+constexpr std::string_view kIsF32 = "dtype == dtype.f32";
 
 // Blocks worth trying where the matrix is larger than the block. Nearly all registers hold sums;
 // the shapes differ in what they leave over at the edges and in how often they load A and B.
@@ -106,7 +108,8 @@ void add_block_rules(std::vector<Constraint>& out) {
   // What the canonical rules make of these parameters for such matrices, said without the problem:
   // it keeps the list of candidates short.
   out.push_back(
-      {concat(kIsDot, " || ", kFullBlock, " || pack_a == pack_a.no && (nc == ", kNcValues.front(),
+      {concat(kIsDot, " || ", kFullBlock, " || !(", kIsF32,
+              ") || pack_a == pack_a.no && (nc == ", kNcValues.front(),
               " || (pack_b == pack_b.no || ", kBByColumns, ") && mc == ", kMcValues.front(),
               " && order == order.nkm && (threads == 1 || split != split.m && split != "
               "split.grid))"),
@@ -115,6 +118,7 @@ void add_block_rules(std::vector<Constraint>& out) {
 }
 
 void add_dot_rules(std::vector<Constraint>& out) {
+  out.push_back({concat("kernel == kernel.outer || ", kIsF32), "dot kernels compute in f32 only"});
   out.push_back({"kernel == kernel.outer || layout == layout.rcr",
                  "dot kernels take A stored by rows and B by columns"});
   out.push_back(
@@ -130,6 +134,8 @@ void add_dot_rules(std::vector<Constraint>& out) {
 }
 
 void add_blocking_rules(std::vector<Constraint>& out) {
+  out.push_back({concat(kIsF32, " || pack_a == pack_a.yes && pack_b == pack_b.yes"),
+                 "operands that are not f32 are converted when they are packed"});
   out.push_back({"pack_a == pack_a.no || pack_b == pack_b.yes",
                  "packing A without packing B copies the operand that is read in order anyway"});
   out.push_back({concat(kIsDot, " || hw.l1_bytes == 0 || (mr + nr) * kc * 4 <= 8 * hw.l1_bytes"),
@@ -168,6 +174,8 @@ void add_thread_rules(std::vector<Constraint>& out) {
                  "threads cannot share the depth of a batch"});
   out.push_back({"threads == 1 || split != split.k || k >= 256 * threads && m * n <= 1048576",
                  "adding the threads' sums up would take longer than sharing the depth gains"});
+  out.push_back({"threads == 1 || split != split.k || dtype != dtype.i8",
+                 "threads cannot share the depth of a product of integers"});
   out.push_back({"threads == 1 || split == split.batch || batch < 16",
                  "with so many products in the batch, threads share the batch"});
 }
@@ -187,9 +195,10 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
       {"mc", concat("min(mc, ", rows, ")")},
       {"nc", concat("min(nc, ", columns, ")")},
       // Each packed panel would be used once; a single panel of A is small enough as it is.
-      {"pack_b", concat("select(", rows, " <= mr && !", kBByColumns, ", pack_b.no, pack_b)")},
-      {"pack_a", concat("select(pack_b == pack_b.no || ", rows, " <= mr || ", columns,
-                        " <= nr, pack_a.no, pack_a)")},
+      {"pack_b",
+       concat("select(", kIsF32, " && ", rows, " <= mr && !", kBByColumns, ", pack_b.no, pack_b)")},
+      {"pack_a", concat("select(", kIsF32, " && (pack_b == pack_b.no || ", rows, " <= mr || ",
+                        columns, " <= nr), pack_a.no, pack_a)")},
       // One row of register blocks: both orders visit them alike. One column: likewise, unless
       // blocks of rows and of depth are nested.
       {"order", concat("select(", rows, " <= mr || ", columns, " <= nr && (", depth, " <= kc || ",

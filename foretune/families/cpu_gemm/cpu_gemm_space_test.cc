@@ -45,13 +45,14 @@ std::shared_ptr<const CompiledSpace> compiled() {
 }
 
 Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1,
-             GemmLayout layout = GemmLayout::kRrr) {
+             GemmLayout layout = GemmLayout::kRrr, DataType dtype = DataType::kF32) {
   const auto problem =
       GemmProblem::create({.m = m,
                            .n = n,
                            .k = k,
                            .batch = batch,
                            .operation = batch > 1 ? GemmOperation::kBmm : GemmOperation::kMm,
+                           .dtype = dtype,
                            .layout = layout});
   EXPECT_TRUE(problem);
   return problem->to_problem();
@@ -207,7 +208,8 @@ TEST(CpuGemmSpaceTest, TheRulesLeaveEveryListedConfigAsItIs) {
   Rng rng(kSeed + 1);
   for (int trial = 0; trial < 30; ++trial) {
     const Problem problem =
-        gemm(random_size(rng), random_size(rng), random_size(rng), 1, random_layout(rng));
+        gemm(random_size(rng), random_size(rng), random_size(rng), 1, random_layout(rng),
+             std::array{DataType::kF32, DataType::kF32, DataType::kBf16, DataType::kI8}[trial % 4]);
     const auto machine_list = machines();
     const Hardware& hardware = machine_list[rng.below(machine_list.size())];
     const auto space = bound(problem, hardware);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -96,6 +97,50 @@ TEST(CpuGemmTest, LegalConfigsOfAGridOfShapesAreRight) {
     }
   }
   EXPECT_GT(verified, 500);
+}
+
+TEST(CpuGemmTest, OtherTypesAndOperationsAreRight) {
+  Rng rng(36);
+  const auto family = make_family();
+  int verified = 0;
+  for (const DataType dtype : {DataType::kF32, DataType::kBf16, DataType::kI8}) {
+    for (const GemmOperation operation :
+         {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kAddmmRelu}) {
+      if (dtype == DataType::kI8 && operation == GemmOperation::kAddmmRelu) {
+        continue;
+      }
+      for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
+               {1, 40, 33}, {13, 70, 101}, {90, 50, 30}, {150, 200, 90}}) {
+        verify_sampled_configs(*family,
+                               problem_of({.m = m,
+                                           .n = n,
+                                           .k = k,
+                                           .operation = operation,
+                                           .dtype = dtype,
+                                           .layout = random_layout(rng)}),
+                               12, rng, verified);
+        ASSERT_FALSE(HasFatalFailure());
+      }
+    }
+  }
+  EXPECT_GT(verified, 300);
+}
+
+TEST(CpuGemmTest, KernelsRunACallersOperandsOfTheirTypeOnly) {
+  FamilyOptions options = options_for();
+  const auto family = create_cpu_gemm(options);
+  ASSERT_TRUE(family);
+  const Problem problem = problem_of({.m = 30, .n = 40, .k = 50, .dtype = DataType::kI8});
+  const auto kernel = (*family)->kernel(problem, (*family)->default_configs(problem).at(0));
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  const auto data = (*family)->make_data(problem, 1);
+  ASSERT_TRUE(data);
+  auto& gemm_data = dynamic_cast<GemmData&>(**data);
+  EXPECT_TRUE((*kernel)->run(gemm_data.i8_operands()));
+  EXPECT_TRUE((*data)->verify()) << (*data)->verify().reason();
+  const Status refused = (*kernel)->run(GemmOperands{});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "the kernel multiplies i8, the operands are f32");
 }
 
 TEST(CpuGemmTest, EveryProblemHasALegalCanonicalDefault) {
@@ -253,14 +298,33 @@ TEST(CpuGemmTest, SaysWhatItIsAndWhatItDoesNotDo) {
     EXPECT_FALSE(family->make_data(problem, 1));
     return family->supports(problem).reason();
   };
-  EXPECT_EQ(refusal({.m = 4, .n = 4, .k = 4, .dtype = DataType::kBf16}),
-            "cpu-gemm computes in f32 only, not in bf16");
+  EXPECT_EQ(refusal({.m = 4, .n = 4, .k = 4, .dtype = DataType::kF64}),
+            "cpu-gemm multiplies f32, bf16 and i8, not f64");
+  EXPECT_EQ(
+      refusal(
+          {.m = 4, .n = 4, .k = 4, .operation = GemmOperation::kAddmmRelu, .dtype = DataType::kI8}),
+      "cpu-gemm has no ReLU for sums of integers");
 
   FamilyOptions options = options_for();
   options.parameters = {{"speed", "max"}};
   const auto refused = make_cpu_gemm(options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "cpu-gemm has no option 'speed'");
+  options.parameters = {{"threads", "1"}};
+  const auto single = make_cpu_gemm(options);
+  ASSERT_TRUE(single);
+  EXPECT_EQ((*single)->info().max_threads, 1);
+  EXPECT_EQ((*single)->info().fingerprint.hardware.get(HardwareValue::kCores), 1);
+  options.parameters = {{"isa", "generic"}};
+  const auto narrow = make_cpu_gemm(options);
+  ASSERT_TRUE(narrow);
+  EXPECT_EQ((*narrow)->info().fingerprint.hardware.get(HardwareValue::kVectorBytes), 16);
+  options.parameters = {{"isa", "sse9"}};
+  EXPECT_FALSE(make_cpu_gemm(options));
+  for (const char* wrong : {"0", "x", "1000"}) {
+    options.parameters = {{"threads", wrong}};
+    EXPECT_FALSE(make_cpu_gemm(options)) << wrong;
+  }
 }
 
 TEST(CpuGemmTest, RefusesProblemsBeyondTheMemory) {

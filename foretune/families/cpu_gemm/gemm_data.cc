@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <tuple>
 
@@ -57,8 +58,10 @@ std::vector<std::ptrdiff_t> edges(std::ptrdiff_t size, std::ptrdiff_t block) {
 
 Result<std::unique_ptr<GemmData>> GemmData::create(const GemmProblem& problem, std::uint64_t seed,
                                                    const Limits& limits) {
-  if (problem.dtype() != DataType::kF32) {
-    return fail(ErrorCode::kUnsupported, "only f32 has data here");
+  if (problem.dtype() != DataType::kF32 && problem.dtype() != DataType::kBf16 &&
+      problem.dtype() != DataType::kI8) {
+    return fail(ErrorCode::kUnsupported, "there are no data of ", to_string(problem.dtype()),
+                " here, only of f32, bf16 and i8");
   }
   // Also keeps the products of sizes below within 64 bits.
   if (problem.bytes() > kMaxBytes) {
@@ -69,10 +72,19 @@ Result<std::unique_ptr<GemmData>> GemmData::create(const GemmProblem& problem, s
   FORETUNE_TRY(data->a_, AlignedBuffer::create(index(batch * problem.m() * problem.k())));
   FORETUNE_TRY(data->b_, AlignedBuffer::create(index(batch * problem.k() * problem.n())));
   FORETUNE_TRY(data->c_, AlignedBuffer::create(index(batch * problem.m() * problem.n())));
-  if (problem.operation() == GemmOperation::kAddmm) {
+  if (has_bias(problem.operation())) {
     data->bias_.resize(index(problem.n()));
   }
   data->fill(seed);
+  if (problem.dtype() != DataType::kF32) {
+    const auto words = [&](const AlignedBuffer& values) {
+      return index(static_cast<std::ptrdiff_t>(
+          std::ceil(static_cast<double>(values.size()) * bytes_per_element(problem.dtype()) / 4)));
+    };
+    FORETUNE_TRY(data->encoded_a_, AlignedBuffer::create(words(data->a_)));
+    FORETUNE_TRY(data->encoded_b_, AlignedBuffer::create(words(data->b_)));
+    data->encode();
+  }
   data->poison();
   return data;
 }
@@ -84,6 +96,47 @@ void GemmData::fill(std::uint64_t seed) {
   fill_uniform(a_.view(), inputs);
   fill_uniform(b_.view(), inputs);
   fill_uniform(bias_, inputs);
+  if (problem_.dtype() == DataType::kF32) {
+    return;
+  }
+  // 256 values: integers, or odd multiples of 2^-8, which bf16 holds.
+  const bool integer = is_integer();
+  const auto coarse = [integer](float value) {
+    const float whole = std::floor(128 * value);
+    return integer ? whole : (2 * whole + 1) / 256;
+  };
+  for (const std::span<float> values : {a_.view(), b_.view()}) {
+    std::transform(values.begin(), values.end(), values.begin(), coarse);
+  }
+  if (integer) {
+    std::transform(bias_.begin(), bias_.end(), bias_.begin(),
+                   [](float value) { return std::floor(1e6F * value); });
+    integer_bias_.assign(bias_.begin(), bias_.end());
+  }
+}
+
+void GemmData::encode() {
+  const auto convert = [this](std::span<const float> values, AlignedBuffer& encoded) {
+    auto* const bytes = reinterpret_cast<std::byte*>(encoded.data());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (is_integer()) {
+        const auto element = static_cast<std::int8_t>(values[i]);
+        std::memcpy(bytes + i, &element, sizeof element);
+      } else {
+        const auto element =
+            static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(values[i]) >> 16U);
+        std::memcpy(bytes + i * sizeof element, &element, sizeof element);
+      }
+    }
+  };
+  convert(a_.view(), encoded_a_);
+  convert(b_.view(), encoded_b_);
+}
+
+double GemmData::value_at(std::ptrdiff_t position) const {
+  const float value = c_.data()[position];
+  return is_integer() ? static_cast<double>(std::bit_cast<std::int32_t>(value))
+                      : static_cast<double>(value);
 }
 
 void GemmData::poison() { std::fill_n(c_.data(), c_.size(), std::bit_cast<float>(kPoison)); }
@@ -93,23 +146,49 @@ std::int64_t GemmData::bytes() const {
                                    sizeof(float));
 }
 
-GemmOperands GemmData::operands() {
+template <class Operands>
+Operands GemmData::strides() const {
   const std::ptrdiff_t m = problem_.m();
   const std::ptrdiff_t n = problem_.n();
   const std::ptrdiff_t k = problem_.k();
-  GemmOperands operands{.a = a_.data(),
-                        .a_stride = a_by_columns(problem_.layout()) ? m : k,
-                        .a_batch_stride = m * k,
-                        .b = b_.data(),
-                        .b_stride = b_by_columns(problem_.layout()) ? k : n,
-                        .b_batch_stride = k * n,
-                        .c = c_.data(),
-                        .c_stride = n,
-                        .c_batch_stride = m * n};
-  if (!bias_.empty()) {
-    operands.c_in = bias_.data();
-    operands.beta = 1;
+  Operands operands;
+  operands.a_stride = a_by_columns(problem_.layout()) ? m : k;
+  operands.a_batch_stride = m * k;
+  operands.b_stride = b_by_columns(problem_.layout()) ? k : n;
+  operands.b_batch_stride = k * n;
+  operands.c_stride = n;
+  operands.c_batch_stride = m * n;
+  operands.beta = bias_.empty() ? 0.0F : 1.0F;
+  if (has_relu()) {
+    operands.floor = 0;
   }
+  return operands;
+}
+
+GemmOperands GemmData::operands() {
+  auto operands = strides<GemmOperands>();
+  operands.a = a_.data();
+  operands.b = b_.data();
+  operands.c = c_.data();
+  operands.c_in = bias_.empty() ? nullptr : bias_.data();
+  return operands;
+}
+
+Bf16GemmOperands GemmData::bf16_operands() {
+  auto operands = strides<Bf16GemmOperands>();
+  operands.a = reinterpret_cast<const Bf16*>(encoded_a_.data());
+  operands.b = reinterpret_cast<const Bf16*>(encoded_b_.data());
+  operands.c = c_.data();
+  operands.c_in = bias_.empty() ? nullptr : bias_.data();
+  return operands;
+}
+
+I8GemmOperands GemmData::i8_operands() {
+  auto operands = strides<I8GemmOperands>();
+  operands.a = reinterpret_cast<const std::int8_t*>(encoded_a_.data());
+  operands.b = reinterpret_cast<const std::int8_t*>(encoded_b_.data());
+  operands.c = reinterpret_cast<std::int32_t*>(c_.data());
+  operands.c_in = integer_bias_.empty() ? nullptr : integer_bias_.data();
   return operands;
 }
 
@@ -189,6 +268,9 @@ void GemmData::compute_norms() {
 }
 
 double GemmData::bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t column) const {
+  if (is_integer()) {
+    return 0;
+  }
   const double factor = static_cast<double>(std::min<std::int64_t>(problem_.k(), 16) + 2);
   return kUnitRoundoff * factor *
          (a_norms_[index(batch * problem_.m() + row)] *
@@ -198,10 +280,12 @@ double GemmData::bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t 
 
 Support GemmData::compare(const Position& position, double expected) {
   const auto [batch, row, column] = position;
-  const double value =
-      static_cast<double>(c_.data()[(batch * problem_.m() + row) * problem_.n() + column]);
+  const double value = value_at((batch * problem_.m() + row) * problem_.n() + column);
   if (!bias_.empty()) {
     expected += static_cast<double>(bias_[index(column)]);
+  }
+  if (has_relu()) {
+    expected = std::max(expected, 0.0);
   }
   const double allowed = bound(batch, row, column);
   const double error = std::fabs(value - expected);
@@ -225,7 +309,7 @@ Support GemmData::verify() {
   if (problem_.flops() <= limits_.full_check_flops) {
     return verify_all();
   }
-  if (Support sampled = verify_sampled(); !sampled) {
+  if (Support sampled = verify_sampled(); !sampled || has_relu()) {
     return sampled;
   }
   return verify_by_signs();
@@ -281,7 +365,8 @@ std::vector<GemmData::Position> GemmData::sampled_positions() {
   for (std::ptrdiff_t& column : random_columns) {
     column = static_cast<std::ptrdiff_t>(rng_.below(static_cast<std::uint64_t>(n)));
   }
-  const std::size_t count = std::max({limits_.sampled_outputs, rows.size(), columns.size()});
+  const std::size_t sampled = limits_.sampled_outputs * (has_relu() ? 4 : 1);
+  const std::size_t count = std::max({sampled, rows.size(), columns.size()});
   std::vector<Position> positions;
   positions.reserve(count);
   for (std::size_t t = 0; t < count; ++t) {
@@ -390,14 +475,15 @@ Support GemmData::verify_by_signs() {
     const double factor = static_cast<double>(std::min<std::int64_t>(problem_.k(), 16) + 2);
     for (std::ptrdiff_t i = 0; i < m; ++i) {
       std::array<double, kSignVectors> sum{};
-      const float* row = c_.data() + (batch * m + i) * n;
+      const std::ptrdiff_t row = (batch * m + i) * n;
       for (std::ptrdiff_t j = 0; j < n; ++j) {
+        const double value = value_at(row + j);
         for (std::size_t v = 0; v < kSignVectors; ++v) {
-          sum[v] += static_cast<double>(row[j]) * signs_[index(j) * kSignVectors + v];
+          sum[v] += value * signs_[index(j) * kSignVectors + v];
         }
       }
       const double allowed =
-          kUnitRoundoff * factor *
+          (is_integer() ? 0 : kUnitRoundoff) * factor *
           (a_norms_[index(batch * m + i)] * std::sqrt(b_square) + std::sqrt(bias_square));
       for (std::size_t v = 0; v < kSignVectors; ++v) {
         const double expected = sign_sums_[index(batch * m + i) * kSignVectors + v];
@@ -409,7 +495,7 @@ Support GemmData::verify_by_signs() {
                              " fails the check with a random sign vector: ", sum[v], ", expected ",
                              expected, " within ", allowed);
         }
-        worst_ = std::max(worst_, error / allowed);
+        worst_ = error > 0 ? std::max(worst_, error / allowed) : worst_;
       }
     }
   }

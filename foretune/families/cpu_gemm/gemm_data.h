@@ -1,8 +1,9 @@
-// Inputs, output and reference of one f32 GEMM problem, and the judgement whether an output is
-// right.
+// Inputs, output and reference of one GEMM problem in f32, bf16 or i8, and the judgement whether an
+// output is right.
 //
-// Inputs are independent and uniform in [-1, 1). A computed element may differ from the exact one
-// by
+// Inputs are independent and uniform: f32 in [-1, 1), bf16 odd multiples of 2^-8 there, i8 from
+// -128 to 127. Products of integers must be exact. Of the others, a computed element may differ
+// from the exact one by
 //
 //   u * (min(k, 16) + 2) * (|a_i| * |b_j| + |bias_j|)      u = 2^-24, |x|: Euclidean norm
 //
@@ -22,7 +23,8 @@
 // one element changes the product by +-e, so no single wrong element escapes; errors that cancel in
 // one vector escape four with probability 1/16. Rounding errors e_j with independent signs x_j add
 // up to less than the Euclidean norm of their bounds unless 39 standard deviations are exceeded
-// (Hoeffding 1963), which is the bound used. Thread safety: belongs to one thread. Cost: the
+// (Hoeffding 1963), which is the bound used. A ReLU is no linear map, so of its outputs only the
+// sample is checked, and it is four times as large. Thread safety: belongs to one thread. Cost: the
 // reference is computed at the first verify(), which also keeps row-major copies of operands that
 // are stored by columns.
 #pragma once
@@ -64,10 +66,13 @@ class GemmData final : public ProblemData {
   std::int64_t bytes() const override;
 
   [[nodiscard]] const GemmProblem& problem() const { return problem_; }
+  // Of the type that the problem has: the others are not there.
   [[nodiscard]] GemmOperands operands();
+  [[nodiscard]] Bf16GemmOperands bf16_operands();
+  [[nodiscard]] I8GemmOperands i8_operands();
   // The register block of the run that fills the output: where its edges are.
   void set_register_block(int rows, int columns);
-  // The output, batch after batch, row-major and dense: m * n * batch values.
+  // The output, batch after batch, row-major and dense: m * n * batch values; of i8 their bits.
   [[nodiscard]] std::span<float> output() { return c_.view(); }
   // Largest error seen by the last verify() relative to its bound: a wrong result is above 1.
   [[nodiscard]] double worst_relative_error() const { return worst_; }
@@ -83,7 +88,13 @@ class GemmData final : public ProblemData {
   };
 
   GemmData(const GemmProblem& problem, const Limits& limits) : problem_(problem), limits_(limits) {}
+  [[nodiscard]] bool has_relu() const { return problem_.operation() == GemmOperation::kAddmmRelu; }
+  [[nodiscard]] bool is_integer() const { return problem_.dtype() == DataType::kI8; }
+  [[nodiscard]] double value_at(std::ptrdiff_t position) const;
+  template <class Operands>
+  [[nodiscard]] Operands strides() const;
   void fill(std::uint64_t seed);
+  void encode();
   void make_row_major();
   void compute_norms();
   [[nodiscard]] double bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t column) const;
@@ -99,11 +110,14 @@ class GemmData final : public ProblemData {
 
   GemmProblem problem_;
   Limits limits_;
-  AlignedBuffer a_;
+  AlignedBuffer a_;  // values of every type as floats, which hold them exactly
   AlignedBuffer b_;
-  AlignedBuffer c_;
-  std::vector<float> bias_;        // n values for addmm, else empty
-  const float* a_rows_ = nullptr;  // A and B row-major: themselves or the copies below
+  AlignedBuffer c_;          // 32 bits per element in every type
+  AlignedBuffer encoded_a_;  // A and B in their own type when that is not f32
+  AlignedBuffer encoded_b_;
+  std::vector<float> bias_;                 // n values for addmm, else empty
+  std::vector<std::int32_t> integer_bias_;  // the same for i8
+  const float* a_rows_ = nullptr;           // A and B row-major: themselves or the copies below
   const float* b_rows_ = nullptr;
   std::vector<float> a_copy_;
   std::vector<float> b_copy_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -40,7 +41,9 @@ void compute(GemmData& data) {
       {.isa = CpuIsa::kGeneric, .mr = 4, .nr = 8, .pack_b = true, .mc = 64, .nc = 64, .kc = 64},
       nullptr);
   ASSERT_TRUE(gemm);
-  gemm->run(data.operands());
+  auto workspace = gemm->make_workspace();
+  ASSERT_TRUE(workspace);
+  gemm->run(data.operands(), workspace->view());
   data.set_register_block(4, 8);
 }
 
@@ -216,13 +219,63 @@ TEST(GemmDataTest, AMissingBiasIsFound) {
     auto gemm = BlockedGemm::create({.m = 20, .n = 30, .k = 40},
                                     {.isa = CpuIsa::kGeneric, .mr = 4, .nr = 8}, nullptr);
     ASSERT_TRUE(gemm);
-    gemm->run(operands);
+    gemm->run(operands, {});
+    EXPECT_FALSE(data->verify());
+  }
+}
+
+// What a plain loop over the operands of each type gives is right, and a change by one unit of an
+// integer, or of 2^-8 in f32, is not.
+TEST(GemmDataTest, JudgesOtherTypes) {
+  for (const GemmData::Limits& limits : {GemmData::Limits(), kSampled}) {
+    for (const GemmOperation operation :
+         {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kAddmmRelu}) {
+      const GemmSizes sizes{.m = 13, .n = 21, .k = 34, .operation = operation};
+      GemmSizes bf16 = sizes;
+      bf16.dtype = DataType::kBf16;
+      const auto data = data_of(bf16, limits);
+      const Bf16GemmOperands operands = data->bf16_operands();
+      const auto value = [](Bf16 element) {
+        return std::bit_cast<float>(static_cast<std::uint32_t>(element.bits) << 16U);
+      };
+      for (std::ptrdiff_t i = 0; i < 13; ++i) {
+        for (std::ptrdiff_t j = 0; j < 21; ++j) {
+          float sum = operation == GemmOperation::kMm ? 0.0F : operands.c_in[j];
+          for (std::ptrdiff_t p = 0; p < 34; ++p) {
+            sum += value(operands.a[i * 34 + p]) * value(operands.b[p * 21 + j]);
+          }
+          operands.c[i * 21 + j] = std::max(sum, operands.floor);
+        }
+      }
+      EXPECT_TRUE(data->verify()) << data->verify().reason();
+      data->output()[150] += 0x1p-8F;
+      EXPECT_FALSE(data->verify());
+    }
+    const auto data = data_of({.m = 13,
+                               .n = 21,
+                               .k = 34,
+                               .operation = GemmOperation::kAddmm,
+                               .dtype = DataType::kI8,
+                               .layout = GemmLayout::kRcr},
+                              limits);
+    const I8GemmOperands operands = data->i8_operands();
+    for (std::ptrdiff_t i = 0; i < 13; ++i) {
+      for (std::ptrdiff_t j = 0; j < 21; ++j) {
+        std::int32_t sum = operands.c_in[j];
+        for (std::ptrdiff_t p = 0; p < 34; ++p) {
+          sum += operands.a[i * 34 + p] * operands.b[j * 34 + p];
+        }
+        operands.c[i * 21 + j] = sum;
+      }
+    }
+    EXPECT_TRUE(data->verify()) << data->verify().reason();
+    ++operands.c[150];
     EXPECT_FALSE(data->verify());
   }
 }
 
 TEST(GemmDataTest, RefusesOtherTypes) {
-  EXPECT_FALSE(GemmData::create(problem_of({.m = 4, .n = 4, .k = 4, .dtype = DataType::kBf16}), 1));
+  EXPECT_FALSE(GemmData::create(problem_of({.m = 4, .n = 4, .k = 4, .dtype = DataType::kF64}), 1));
   constexpr std::int64_t kHuge = 2147483647;
   EXPECT_FALSE(GemmData::create(problem_of({.m = kHuge, .n = kHuge, .k = kHuge}), 1));
 }
