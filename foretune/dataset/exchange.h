@@ -78,8 +78,9 @@ Result<std::vector<std::byte>> export_bytes(const Dataset& dataset, ExchangeForm
 
 // torch-diode's operation_shapeset.json: {"operations": {op: {"shapes": [...]}}}; also accepts
 // lines of m,n,k[,batch[,op]], with a line of column names when they come in another order or have
-// more (b, op or name, dtype), and problems in text form. A repeated shape is dropped and counted;
-// one whose result is stored transposed is kept as if it were not, and noted.
+// more (b, op or name, dtype, layout, regime, which is skipped), and problems in text form. A
+// repeated shape is dropped and counted; one whose result is stored transposed is kept as if it
+// were not, and noted.
 Result<std::vector<Problem>> read_shape_set(const std::filesystem::path& path,
                                             ImportReport* report = nullptr);
 Result<std::vector<Problem>> parse_shape_set(std::string_view text, ImportReport* report = nullptr);

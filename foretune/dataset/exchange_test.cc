@@ -266,5 +266,17 @@ TEST(Exchange, ManyReasonsAreCountedTogether) {
   EXPECT_EQ(sum, static_cast<std::uint64_t>(kRows));
 }
 
+TEST(ShapeSet, ColumnsMayComeInAnyOrderAndSayLayoutAndRegime) {
+  const auto problems =
+      parse_shape_set("regime,m,n,k,layout\nllm,1,4096,1024,rcr\nsquare,64,64,64,rrr\n");
+  ASSERT_TRUE(problems) << problems.error().message;
+  ASSERT_EQ(problems->size(), 2U);
+  EXPECT_EQ((*problems)[0], *Problem::parse("gemm m=1 n=4096 k=1024 layout=rcr"));
+  EXPECT_EQ((*problems)[1], *Problem::parse("gemm m=64 n=64 k=64"));
+  const auto wrong = parse_shape_set("m,n,k,layout\n4,4,4,rrr\n1,2,3,xyz\n");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("line 3"), std::string::npos) << wrong.error().message;
+}
+
 }  // namespace
 }  // namespace foretune

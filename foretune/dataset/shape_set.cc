@@ -71,7 +71,17 @@ Result<std::vector<Problem>> shapes_of_document(const Json& document, ImportRepo
 }
 
 // A table's columns in the order of its lines.
-enum class ShapeColumn : std::uint8_t { kM, kN, kK, kBatch, kOperation, kDtype, kTransposed };
+enum class ShapeColumn : std::uint8_t {
+  kM,
+  kN,
+  kK,
+  kBatch,
+  kOperation,
+  kDtype,
+  kLayout,
+  kTransposed,
+  kRegime
+};
 
 std::optional<ShapeColumn> shape_column(std::string_view name) {
   const std::string lower = to_lower(trim(name));
@@ -85,6 +95,8 @@ std::optional<ShapeColumn> shape_column(std::string_view name) {
       {"name", ShapeColumn::kOperation},
       {"operation", ShapeColumn::kOperation},
       {"dtype", ShapeColumn::kDtype},
+      {"layout", ShapeColumn::kLayout},
+      {"regime", ShapeColumn::kRegime},
       {"transposed", ShapeColumn::kTransposed}};
   for (const auto& [known, column] : kNames) {
     if (known == lower) {
@@ -133,6 +145,11 @@ Result<Problem> problem_of_line(std::string_view line, const std::vector<ShapeCo
         break;
       case ShapeColumn::kDtype:
         text += concat(" dtype=", value);
+        break;
+      case ShapeColumn::kLayout:
+        text += concat(" layout=", value);
+        break;
+      case ShapeColumn::kRegime:  // for whoever groups the shapes
         break;
       case ShapeColumn::kBatch:
         batch = value;
