@@ -53,6 +53,8 @@ struct ValidateArguments {
     list.section("Family");
     list.add("family-data", family.family_data, "FILE",
              "measurements that the recorded family replays");
+    list.add("family-option", family.family_options, "KEY=VALUE",
+             "parameter of the family that the data set was measured with");
   }
 };
 

@@ -47,13 +47,16 @@ Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerpri
   LiveFamily live;
   const CpuFacts facts = read_cpu_facts();
   live.options.fingerprint = cpu_fingerprint(facts, CpuPeaks{});
-  if (known != nullptr && known->digest() == live.options.fingerprint.digest()) {
-    live.options.fingerprint = *known;
-  } else if (arguments.family == "cpu-gemm") {
-    live.options.fingerprint = cpu_fingerprint(facts, measure_cpu_peaks());
-  }
   live.options.data_path = arguments.family_data;
   FORETUNE_TRY(live.options.parameters, parse_parameters(arguments.family_options));
+  if (arguments.family == "cpu-gemm") {
+    // What the options take from the machine counts too.
+    FORETUNE_TRY(const auto family, create_family(arguments.family, live.options));
+    live.options.fingerprint =
+        known != nullptr && known->digest() == family->info().fingerprint.digest()
+            ? *known
+            : cpu_fingerprint(facts, measure_cpu_peaks());
+  }
   FORETUNE_TRY(live.family, create_family(arguments.family, live.options));
   return live;
 }
@@ -143,6 +146,7 @@ void ProblemArguments::visit(OptionList& list) {
   list.add("shapeset", shapeset, "FILE", "take problems from an operation shape set or a CSV file");
   list.add("operations", operations, "OP", "operations to use (default: mm)");
   list.add("dtypes", dtypes, "TYPE", "data types to use (default: what the family runs)");
+  list.add("layouts", layouts, "LAYOUT", "layouts to draw from: rcr, rrr, crr, ccr (default: rrr)");
   list.add("max-flops", max_flops, "X", "leave out problems of more floating-point operations")
       .at_least(1);
   list.add("max-bytes", max_bytes, "X", "leave out problems that touch more memory").at_least(1);
@@ -167,7 +171,19 @@ Result<GemmSampling> sampling_of(const ProblemArguments& arguments) {
       sampling.dtypes.push_back(dtype);
     }
   }
+  if (!arguments.layouts.empty()) {
+    sampling.layouts.clear();
+    for (const std::string& text : arguments.layouts) {
+      FORETUNE_TRY(const GemmLayout layout, parse_gemm_layout(text));
+      sampling.layouts.push_back(layout);
+    }
+  }
   return sampling;
+}
+
+std::vector<GemmOperation> all_operations() {
+  return {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm,
+          GemmOperation::kAddmmRelu};
 }
 
 // Shape sets carry the data type of the GPU they come from; the sizes are what is wanted.
@@ -211,7 +227,7 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
   }
   if (!known.empty() && arguments.shapeset.empty()) {
     if (arguments.operations.empty()) {
-      sampling.operations = {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm};
+      sampling.operations = all_operations();
     }
     return sample_shape_set({known.begin(), known.end()}, count, sampling, rng);
   }
@@ -221,7 +237,7 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
       FORETUNE_TRY(shapes, shapes_with_types(shapes, sampling.dtypes));
     }
     if (arguments.operations.empty()) {
-      sampling.operations = {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm};
+      sampling.operations = all_operations();
     }
     return sample_shape_set(shapes, count, sampling, rng);
   }
@@ -243,7 +259,7 @@ void OneProblemArguments::visit(OptionList& list) {
   list.add("n", n, "N", "columns of B and C").at_least(1);
   list.add("k", k, "N", "columns of A, rows of B").at_least(1);
   list.add("batch", batch, "N", "independent products").at_least(1);
-  list.add("op", operation, "OP", "mm, addmm or bmm (default: mm, bmm with a batch)");
+  list.add("op", operation, "OP", "mm, addmm, bmm or addmm_relu (default: mm, bmm with a batch)");
   list.add("dtype", dtype, "TYPE", "data type (default: f32)");
   list.add("layout", layout, "LAYOUT", "rcr, rrr, crr or ccr (default: rrr)");
 }

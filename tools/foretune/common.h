@@ -70,6 +70,7 @@ struct ProblemArguments {
   std::string shapeset;
   std::vector<std::string> operations;
   std::vector<std::string> dtypes;
+  std::vector<std::string> layouts;
   std::optional<double> max_flops;
   std::optional<double> max_bytes;
   void visit(OptionList& list);
