@@ -27,7 +27,7 @@ test:
 	ctest --preset dev
 
 bench:
-	scripts/install_dependencies.sh
+	scripts/install_dependencies.sh --bench
 	cmake --preset bench
 	cmake --build --preset bench --parallel $(JOBS)
 

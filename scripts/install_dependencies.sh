@@ -4,6 +4,7 @@
 #
 #   scripts/install_dependencies.sh          what `make demo` and `make test` need
 #   scripts/install_dependencies.sh --ci     also what .ci/run needs (clang 19, valgrind)
+#   scripts/install_dependencies.sh --bench  also the libraries that bench/ measures beside ours
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,8 +16,9 @@ packages=(
 case "${1:-}" in
   "") ;;
   --ci) packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind) ;;
+  --bench) packages+=(libopenblas0-pthread libblis4-pthread libdnnl2 libxsmm-dev) ;;
   *)
-    echo "unknown argument: $1 (known: --ci)" >&2
+    echo "unknown argument: $1 (known: --ci, --bench)" >&2
     exit 2
     ;;
 esac
