@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -188,15 +189,25 @@ std::size_t Dataset::deduplicate() {
   const auto key = [this](RowIndex i) {
     return std::tuple(rows_[i].problem, rows_[i].config, rows_[i].context);
   };
-  std::vector<RowIndex> order(rows_.size());
-  for (RowIndex i = 0; i < order.size(); ++i) {
-    order[i] = i;
+  std::vector<bool> keep(rows_.size(), false);
+  std::vector<RowIndex> order;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, Outcome, float, float>> compared;
+  for (RowIndex i = 0; i < rows_.size(); ++i) {
+    // Rows that were timed in turn belong together; only what is the same row is a repetition.
+    const Row& row = rows_[i];
+    if ((row.flags & kFlagReference) == 0) {
+      order.push_back(i);
+    } else if (compared
+                   .emplace(row.problem, row.config, row.context, row.outcome, row.time_ns,
+                            row.spread)
+                   .second) {
+      keep[i] = true;
+    }
   }
   std::sort(order.begin(), order.end(), [&](RowIndex a, RowIndex b) {
     return std::tuple(key(a), rank_of(rows_[a].outcome), a) <
            std::tuple(key(b), rank_of(rows_[b].outcome), b);
   });
-  std::vector<bool> keep(rows_.size(), false);
   for (std::size_t begin = 0; begin < order.size();) {
     std::size_t end = begin + 1;
     while (end < order.size() && key(order[end]) == key(order[begin])) {

@@ -143,8 +143,10 @@ class Dataset {
   // Row indices of every problem, in row order.
   [[nodiscard]] std::vector<std::vector<RowIndex>> rows_by_problem() const;
   // Merges rows of the same (problem, config, context): ok beats censored beats failed; among
-  // several ok, the median of their times; of several bounds the highest. Baselines of the same
-  // problem and name are merged by their median. Returns how many rows went away.
+  // several ok, the median of their times; of several bounds the highest. Rows of comparisons
+  // (kFlagReference) stay apart, but for copies of one row: what they say is how their times
+  // relate. Baselines of the same problem and name are merged by their median. Returns how many
+  // rows went away.
   std::size_t deduplicate();
   // Independent of row order: names what a model was trained on.
   [[nodiscard]] Digest fingerprint() const;

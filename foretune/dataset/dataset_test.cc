@@ -53,6 +53,25 @@ TEST(Dataset, DeduplicateTakesTheMedianAndPrefersOkOverCensoredOverFailed) {
   EXPECT_EQ(dataset.rows()[2].time_ns, 60.0F);
 }
 
+TEST(Dataset, DeduplicateLeavesComparisonsAsTheyAre) {
+  Dataset dataset(header());
+  for (const double speed : {1.0, 0.5, 0.5}) {
+    for (const std::int32_t tile : {4, 8}) {
+      Measurement row = timed(gemm(1, 1), tile, 100 * tile / speed);
+      row.flags = kFlagReference;
+      dataset.add(row);
+    }
+  }
+  dataset.add(timed(gemm(1, 1), 4, 390));
+  dataset.add(timed(gemm(1, 1), 4, 410));
+  EXPECT_EQ(dataset.deduplicate(), 3U);  // the copy of the second comparison and an ordinary row
+  ASSERT_EQ(dataset.size(), 5U);
+  const std::vector<float> expected{400, 800, 800, 1600, 400};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(dataset.rows()[i].time_ns, expected[i]) << i;
+  }
+}
+
 TEST(Dataset, FingerprintIgnoresOrderAndNothingElse) {
   Dataset forwards(header());
   Dataset backwards(header());

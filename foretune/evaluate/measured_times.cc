@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "foretune/base/statistics.h"
 
@@ -33,16 +35,59 @@ struct Times {
   std::vector<double> values_ns;
   double spread = 0;
 
-  void add(const Dataset::Row& row) {
-    values_ns.push_back(static_cast<double>(row.time_ns));
+  void add(const Dataset::Row& row, double scale) {
+    values_ns.push_back(scale * static_cast<double>(row.time_ns));
     if (std::isfinite(row.spread)) {
       spread = std::max(spread, static_cast<double>(row.spread));
     }
   }
 };
 
-// `rows` are all of one problem and config.
-MeasuredCandidate merge(const Dataset& dataset, std::span<const RowIndex> rows) {
+// What the times of a comparison are multiplied by, so that those of the configs it shares with
+// earlier ones of the problem agree in the median with what is known of them.
+double scale_to(const std::unordered_map<std::uint32_t, std::vector<double>>& known_ns,
+                std::span<const Dataset::Row> comparison) {
+  std::vector<double> factors;
+  for (const Dataset::Row& row : comparison) {
+    const auto found = known_ns.find(row.config);
+    if (found != known_ns.end() && state_of(row) == MeasuredState::kOk) {
+      factors.push_back(median(found->second) / static_cast<double>(row.time_ns));
+    }
+  }
+  return factors.empty() || comparison.size() < 2 ? 1 : median(factors);
+}
+
+// Times of different comparisons lie minutes or days apart, and what else a machine does slows it
+// down as a whole: their ratios hold, their nanoseconds do not. Rows that were re-measured and
+// follow each other are one comparison until a config comes again.
+std::vector<double> scales_of(const Dataset& dataset) {
+  const std::span<const Dataset::Row> rows = dataset.rows();
+  std::vector<double> scales(rows.size(), 1);
+  std::vector<std::unordered_map<std::uint32_t, std::vector<double>>> known_ns(
+      dataset.problems().size());
+  for (std::size_t begin = 0; begin < rows.size();) {
+    std::unordered_set<std::uint32_t> seen;
+    std::size_t end = begin;
+    while (end < rows.size() && (rows[end].flags & kFlagReference) != 0 &&
+           rows[end].problem == rows[begin].problem && seen.insert(rows[end].config).second) {
+      ++end;
+    }
+    auto& known = known_ns[rows[begin].problem];
+    const double scale = scale_to(known, rows.subspan(begin, end - begin));
+    for (std::size_t i = begin; i < end; ++i) {
+      scales[i] = scale;
+      if (state_of(rows[i]) == MeasuredState::kOk) {
+        known[rows[i].config].push_back(scale * static_cast<double>(rows[i].time_ns));
+      }
+    }
+    begin = std::max(end, begin + 1);
+  }
+  return scales;
+}
+
+// `rows` are all of one problem and config, `scales` of all rows.
+MeasuredCandidate merge(const Dataset& dataset, std::span<const double> scales,
+                        std::span<const RowIndex> rows) {
   MeasuredCandidate out;
   out.config = dataset.rows()[rows[0]].config;
   out.state = MeasuredState::kRefused;
@@ -58,7 +103,7 @@ MeasuredCandidate merge(const Dataset& dataset, std::span<const RowIndex> rows) 
       out.outcome = row.outcome;
     }
     if (state == MeasuredState::kOk) {
-      ((row.flags & kFlagReference) != 0 ? reference : ordinary).add(row);
+      ((row.flags & kFlagReference) != 0 ? reference : ordinary).add(row, scales[index]);
     } else if (state == MeasuredState::kBound) {
       bound_ns = std::max(bound_ns, static_cast<double>(row.time_ns));
     }
@@ -92,6 +137,7 @@ MeasuredTimes::MeasuredTimes(const Dataset& dataset) : oracles_(dataset.problems
     }
   }
   const auto key = [&](RowIndex i) { return std::tuple(rows[i].problem, rows[i].config); };
+  const std::vector<double> scales = scales_of(dataset);
   std::sort(order.begin(), order.end(),
             [&](RowIndex a, RowIndex b) { return std::tuple(key(a), a) < std::tuple(key(b), b); });
   begins_.assign(oracles_.size() + 1, 0);
@@ -100,7 +146,7 @@ MeasuredTimes::MeasuredTimes(const Dataset& dataset) : oracles_(dataset.problems
     while (end < order.size() && key(order[end]) == key(order[begin])) {
       ++end;
     }
-    candidates_.push_back(merge(dataset, std::span(order).subspan(begin, end - begin)));
+    candidates_.push_back(merge(dataset, scales, std::span(order).subspan(begin, end - begin)));
     ++begins_[rows[order[begin]].problem + 1];
     begin = end;
   }

@@ -34,7 +34,8 @@ enum class MeasuredState : std::uint8_t {
 };
 
 // All rows of one (problem, config): ok beats bounds beats failures; several times give their
-// median, several bounds the highest.
+// median, several bounds the highest. Times of later comparisons of a problem are first brought to
+// the scale of the earlier ones by the configs that they share.
 struct MeasuredCandidate {
   std::uint32_t config = 0;
   MeasuredState state = MeasuredState::kOk;

@@ -48,6 +48,55 @@ TEST(MeasuredTimes, ComparesByReferenceTimesOnlyWhenPickAndBestHaveThem) {
   EXPECT_EQ(times.compare(0, *times.find(0, 2)).best_config, 0U);
 }
 
+TEST(MeasuredTimes, RelatesComparisonsOfDifferentHoursByWhatTheyShare) {
+  Dataset dataset(sample_header());
+  const Problem problem = sample_problem(1);
+  const SampleRow reference{.flags = kFlagReference};
+  add_sample(dataset, problem, sample_config(0), 100);
+  add_sample(dataset, problem, sample_config(1), 105);
+  add_sample(dataset, problem, sample_config(0), 100, reference);
+  add_sample(dataset, problem, sample_config(1), 110, reference);
+  // The machine became half as fast, and the new config is the fastest.
+  add_sample(dataset, problem, sample_config(2), 190);
+  add_sample(dataset, problem, sample_config(0), 200, reference);
+  add_sample(dataset, problem, sample_config(2), 180, reference);
+  const MeasuredTimes times(dataset);
+  EXPECT_EQ(times.oracle_config(0), 2U);
+  EXPECT_DOUBLE_EQ(times.oracle_ns(0), 90);
+  EXPECT_DOUBLE_EQ(times.compare(0, *times.find(0, 0)).efficiency, 0.9);
+  EXPECT_DOUBLE_EQ(times.compare(0, *times.find(0, 1)).efficiency, 90.0 / 110);
+}
+
+TEST(MeasuredTimes, ConfigsTimedAgainAtOnceBeginAnotherComparison) {
+  Dataset dataset(sample_header());
+  const Problem problem = sample_problem(1);
+  const SampleRow reference{.flags = kFlagReference};
+  add_sample(dataset, problem, sample_config(0), 100);
+  for (const double speed : {1.0, 0.5, 0.8}) {
+    add_sample(dataset, problem, sample_config(0), 100 / speed, reference);
+    add_sample(dataset, problem, sample_config(1), 120 / speed, reference);
+  }
+  const MeasuredTimes times(dataset);
+  EXPECT_NEAR(times.find(0, 0)->reference_ns, 100, 1e-4);
+  EXPECT_NEAR(times.find(0, 1)->reference_ns, 120, 1e-4);
+}
+
+TEST(MeasuredTimes, AConfigThatFailsDoesNotCutAComparison) {
+  Dataset dataset(sample_header());
+  const Problem problem = sample_problem(1);
+  const SampleRow reference{.flags = kFlagReference};
+  const SampleRow crashed{.outcome = Outcome::kCrashed, .flags = kFlagReference};
+  add_sample(dataset, problem, sample_config(0), 100);
+  add_sample(dataset, problem, sample_config(0), 100, reference);
+  add_sample(dataset, problem, sample_config(1), 110, reference);
+  add_sample(dataset, problem, sample_config(0), 200, reference);
+  add_sample(dataset, problem, sample_config(2), 0, crashed);
+  add_sample(dataset, problem, sample_config(3), 180, reference);
+  const MeasuredTimes times(dataset);
+  EXPECT_EQ(times.oracle_config(0), 3U);
+  EXPECT_DOUBLE_EQ(times.oracle_ns(0), 90);
+}
+
 TEST(MeasuredTimes, IgnoresReferenceTimesThatDoNotIncludeTheBest) {
   Dataset dataset(sample_header());
   const Problem problem = sample_problem(1);

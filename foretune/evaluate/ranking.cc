@@ -181,13 +181,22 @@ class ModelRanking {
     return out;
   }
 
-  // The measured configs that the selector may pick. Those in the pool that mean the same on this
-  // problem are represented by the canonical one; where that is not in the pool, by the best.
+  // Whether the selector has a candidate in canonical form: then it looks at no other.
+  [[nodiscard]] bool has_canonical(const Problem& problem) const {
+    return space_ && std::any_of(model_.pool.begin(), model_.pool.end(), [&](const Config& config) {
+             return space_->is_legal(config.words.view(), problem.fields(), hardware_) &&
+                    space_->is_canonical(config.words.view(), problem.fields(), hardware_);
+           });
+  }
+
+  // The measured configs that the selector may pick. Without one in canonical form, those in the
+  // pool that mean the same on this problem are represented by the best.
   std::vector<Scored> rank_pool(std::uint32_t id, const std::vector<double>& scores,
                                 RankedProblem& out) const {
     const Problem& problem = dataset_.problems()[id];
     std::unordered_map<std::uint32_t, Scored> best;
     std::optional<std::pair<double, std::size_t>> best_unmeasured;
+    const bool canonical_only = has_canonical(problem);
     for (std::size_t i = 0; i < model_.pool.size(); ++i) {
       std::optional<std::uint32_t> config = id_of(model_.pool[i]);
       if (space_) {
@@ -195,8 +204,8 @@ class ModelRanking {
           continue;
         }
         const Config same = space_->canonical(model_.pool[i], problem, hardware_);
-        if (same != model_.pool[i] && in_pool_.contains(same)) {
-          continue;  // the selector scores and picks that one
+        if (same != model_.pool[i] && (canonical_only || in_pool_.contains(same))) {
+          continue;
         }
         if (!config || times_.find(id, *config) == nullptr) {
           config = id_of(same);

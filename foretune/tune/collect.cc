@@ -206,23 +206,23 @@ Status Collection::confirm(const Problem& problem, const Config* pick) {
     done.push_back(journal_.contains(problem, best.back(), reference_context_));
   }
   const auto already = static_cast<std::size_t>(std::count(done.begin(), done.end(), true));
-  result_.progress.resumed += already;
   if (best.size() < 2 || already == best.size() || !may_go_on()) {
+    result_.progress.resumed += already;
     return {};
   }
   // A comparison is made whole or not at all. A budget that is too small for any is overshot once,
   // or run after run would end here.
   const CollectProgress& progress = result_.progress;
   if (options_.budget.measurements && progress.measured > 0 &&
-      *options_.budget.measurements - progress.measured < best.size() - already) {
+      *options_.budget.measurements - progress.measured < best.size()) {
     result_.stopped_by_budget = true;
     return {};
   }
   std::vector<Measurement> measurements = measurer_.compare(problem, best, options_.confirm_rounds);
-  for (std::size_t i = 0; i < measurements.size(); ++i) {
-    if (!done[i]) {
-      FORETUNE_TRY_STATUS(record(std::move(measurements[i]), true));
-    }
+  // Also of those that an earlier comparison has: they say how fast the machine is now and was
+  // then.
+  for (Measurement& measurement : measurements) {
+    FORETUNE_TRY_STATUS(record(std::move(measurement), true));
   }
   return {};
 }

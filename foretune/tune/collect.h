@@ -43,6 +43,9 @@ struct SearchSpaceChoice {
 };
 Result<SearchSpaceChoice> parse_search_space(std::string_view text);
 
+// Rounds of a comparison: enough that each config is timed undisturbed at least once.
+inline constexpr int kCompareRounds = 30;
+
 struct CollectOptions {
   SearchSpaceChoice search_space;
   Budget budget;
@@ -55,7 +58,7 @@ struct CollectOptions {
   // them the first of `first`, unless it was slow enough to be stopped early. 0: off.
   // The rows carry kFlagReference and a context whose fidelity is kReferenceFidelity.
   int confirm_top = 0;
-  int confirm_rounds = 10;
+  int confirm_rounds = kCompareRounds;
   // What the journal holds already, when it was read: gives the incumbents (and the candidates to
   // confirm) of problems that an earlier run began. Not owned.
   const Dataset* previous = nullptr;

@@ -398,6 +398,24 @@ TEST_F(CollectTest, TheBestAreConfirmedInterleavedInTheirOwnContext) {
   EXPECT_EQ(measurer->compared.size(), 2U);
 }
 
+// Times of then and now can only be related by configs that both comparisons have.
+TEST_F(CollectTest, ALargerComparisonIsRecordedWhole) {
+  options.search_space.sample_size = 30;
+  options.confirm_top = 3;
+  run({problem(700)});
+  const Dataset previous = *read_dataset(path);
+  options.previous = &previous;
+  options.confirm_top = 4;
+  const CollectResult again = run({problem(700)});
+  EXPECT_EQ(again.progress.measured, 4U);
+  const Dataset all = *read_dataset(path);
+  EXPECT_EQ(
+      std::count_if(all.rows().begin(), all.rows().end(),
+                    [](const Dataset::Row& row) { return (row.flags & kFlagReference) != 0; }),
+      3 + 4);
+  EXPECT_EQ(all.size(), 30U + 3U + 4U);
+}
+
 TEST_F(CollectTest, WithoutAWorkerNothingIsRecordedAndTheRunEnds) {
   measurer->no_worker = true;
   const auto journal = open();

@@ -9,16 +9,15 @@ namespace {
 
 struct Comparison {
   Problem problem;
-  Config pick;
-  Config best;
+  std::vector<Config> configs;
 };
 
-// The fastest ordinary ok row of every problem id; no value where there is none.
-std::vector<std::optional<std::uint32_t>> best_configs(const Dataset& dataset) {
+// The fastest ok row of every problem id, ordinary or re-measured; no value where there is none.
+std::vector<std::optional<std::uint32_t>> best_configs(const Dataset& dataset, bool re_measured) {
   std::vector<std::optional<std::uint32_t>> best(dataset.problems().size());
   std::vector<float> time_ns(dataset.problems().size(), 0);
   for (const Dataset::Row& row : dataset.rows()) {
-    if (row.outcome != Outcome::kOk || (row.flags & kFlagReference) != 0) {
+    if (row.outcome != Outcome::kOk || ((row.flags & kFlagReference) != 0) != re_measured) {
       continue;
     }
     if (!best[row.problem] || row.time_ns < time_ns[row.problem]) {
@@ -40,7 +39,8 @@ std::vector<Comparison> find_missing(const Dataset& dataset, const RankedConfigs
                                  dataset.contexts()[row.context]));
     }
   }
-  const std::vector<std::optional<std::uint32_t>> best = best_configs(dataset);
+  const std::vector<std::optional<std::uint32_t>> best = best_configs(dataset, false);
+  const std::vector<std::optional<std::uint32_t>> best_before = best_configs(dataset, true);
   std::vector<Comparison> out;
   for (std::uint32_t id = 0; id < dataset.problems().size(); ++id) {
     const Problem& problem = dataset.problems()[id];
@@ -52,7 +52,15 @@ std::vector<Comparison> find_missing(const Dataset& dataset, const RankedConfigs
     const bool both = compared.contains(resume_key(problem, configs[0], reference)) &&
                       compared.contains(resume_key(problem, winner, reference));
     if (configs[0] != winner && !both) {
-      out.push_back({problem, configs[0], winner});
+      // The best of earlier comparisons takes part, so that times of then and now can be related.
+      Comparison comparison{problem, {winner}};
+      if (best_before[id] && *best_before[id] != *best[id]) {
+        comparison.configs.push_back(dataset.configs()[*best_before[id]]);
+      }
+      if (comparison.configs.back() != configs[0]) {
+        comparison.configs.push_back(configs[0]);
+      }
+      out.push_back(std::move(comparison));
     }
   }
   return out;
@@ -76,8 +84,8 @@ Result<std::uint64_t> compare_picks(const Dataset& dataset, Measurer& measurer,
     if (hooks.wants_stop()) {
       break;
     }
-    const std::vector<Config> contestants{comparison.pick, comparison.best};
-    for (Measurement& measurement : measurer.compare(comparison.problem, contestants, rounds)) {
+    for (Measurement& measurement :
+         measurer.compare(comparison.problem, comparison.configs, rounds)) {
       measurement.flags |= kFlagReference;
       measurement.context = measurer.context();
       measurement.context.fidelity = kReferenceFidelity;

@@ -24,7 +24,8 @@ using RankedConfigs = std::function<std::vector<Config>(const Problem&)>;
 std::uint64_t missing_comparisons(const Dataset& dataset, const RankedConfigs& ranked,
                                   const Context& context);
 
-// Appends two rows (pick and best, kFlagReference, kReferenceFidelity) for every such problem.
+// Appends rows (the best, that of earlier comparisons if it is another, and the pick;
+// kFlagReference, kReferenceFidelity) for every such problem.
 // Returns how many problems were compared. Errors: what the journal refuses.
 Result<std::uint64_t> compare_picks(const Dataset& dataset, Measurer& measurer,
                                     JournalWriter& journal, const RankedConfigs& ranked, int rounds,

@@ -166,8 +166,9 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
     FORETUNE_TRY(extended, read_dataset(journal_path));
   }
   what = "comparing picks with the best";
-  FORETUNE_TRY(const std::uint64_t compared, compare_picks(extended ? *extended : dataset,
-                                                           *measurer, *journal, ranked, 10, hooks));
+  FORETUNE_TRY(const std::uint64_t compared,
+               compare_picks(extended ? *extended : dataset, *measurer, *journal, ranked,
+                             kCompareRounds, hooks));
   line.clear();
   if (stop_flag().load()) {
     return fail(ErrorCode::kCancelled, "interrupted; everything measured is kept");
@@ -195,7 +196,6 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
       FORETUNE_TRY(dataset, read_dataset(path));
     }
   }
-  dataset.deduplicate();
   FORETUNE_TRY(const std::optional<Dataset> training, read_training(arguments.training_data));
   EvaluateOptions options;
   options.top_n_worst = static_cast<std::size_t>(arguments.top_n_worst);
