@@ -1,4 +1,4 @@
-// An array of floats between two pages that may not be touched: a test's proof that nothing outside
+// An array between two pages that may not be touched: a test's proof that nothing outside
 // is read or written. It touches the page after it, or with kStart the page before it.
 // Thread safety: plain values. For tests only.
 #pragma once
@@ -16,33 +16,36 @@ namespace foretune {
 
 enum class GuardSide : std::uint8_t { kEnd, kStart };
 
-class GuardedBuffer {
+template <class Value>
+class GuardedArray {
  public:
-  GuardedBuffer(std::size_t count, GuardSide side) : count_(count) {
+  GuardedArray(std::size_t count, GuardSide side) : count_(count) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t inside = (count * sizeof(float) + page - 1) / page * page + page;
+    const std::size_t inside = (count * sizeof(Value) + page - 1) / page * page + page;
     bytes_ = inside + 2 * page;
     void* const start = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     FORETUNE_CHECK(start != MAP_FAILED);
     start_ = static_cast<std::byte*>(start);
     FORETUNE_CHECK(mprotect(start_ + page, inside, PROT_READ | PROT_WRITE) == 0);
     std::byte* const first =
-        side == GuardSide::kStart ? start_ + page : start_ + page + inside - count * sizeof(float);
+        side == GuardSide::kStart ? start_ + page : start_ + page + inside - count * sizeof(Value);
     // Pages are aligned, and so is their end.
-    values_ = reinterpret_cast<float*>(first);
+    values_ = reinterpret_cast<Value*>(first);
   }
-  GuardedBuffer(const GuardedBuffer&) = delete;
-  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
-  ~GuardedBuffer() { munmap(start_, bytes_); }
+  GuardedArray(const GuardedArray&) = delete;
+  GuardedArray& operator=(const GuardedArray&) = delete;
+  ~GuardedArray() { munmap(start_, bytes_); }
 
-  [[nodiscard]] float* data() { return values_; }
-  [[nodiscard]] std::span<float> view() { return {values_, count_}; }
+  [[nodiscard]] Value* data() { return values_; }
+  [[nodiscard]] const Value* data() const { return values_; }
+  [[nodiscard]] std::span<Value> view() { return {values_, count_}; }
 
  private:
   std::byte* start_ = nullptr;
   std::size_t bytes_ = 0;
-  float* values_ = nullptr;
+  Value* values_ = nullptr;
   std::size_t count_ = 0;
 };
+using GuardedBuffer = GuardedArray<float>;
 
 }  // namespace foretune

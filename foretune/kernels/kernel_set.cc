@@ -23,24 +23,14 @@ const KernelSet* built_kernel_set(CpuIsa isa, KernelMath math) {
 
 // Instructions that not every CPU with AVX-512 has.
 bool cpu_multiplies(KernelMath math) {
-  static const std::vector<std::string> kFeatures = read_cpu_facts().features;
   const auto has = [](std::string_view name) {
-    return std::find(kFeatures.begin(), kFeatures.end(), name) != kFeatures.end();
+    const std::vector<std::string> features = read_cpu_facts().features;
+    return std::find(features.begin(), features.end(), name) != features.end();
   };
-  switch (math) {
-    case KernelMath::kBf16Pairs: {
-      static const bool kHas = has("avx512_bf16");
-      return kHas;
-    }
-    case KernelMath::kI8Quads: {
-      static const bool kHas = has("avx512_vnni");
-      return kHas;
-    }
-    case KernelMath::kF32:
-    case KernelMath::kI16Pairs:
-      break;
-  }
-  return true;
+  // Asked once: the answer reads files.
+  static const bool kHasBf16 = has("avx512_bf16");
+  static const bool kHasVnni = has("avx512_vnni");
+  return math == KernelMath::kBf16Pairs ? kHasBf16 : math != KernelMath::kI8Quads || kHasVnni;
 }
 
 bool cpu_runs(CpuIsa isa) {

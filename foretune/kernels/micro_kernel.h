@@ -38,7 +38,6 @@ enum class KernelMath : std::uint8_t {
   kI8Quads = 2,
   kI16Pairs = 3,  // two products of 16-bit integers, C in i32
 };
-inline constexpr int kKernelMaths = 4;
 
 // Strides are in elements, between rows unless said otherwise.
 struct MicroKernelCall {

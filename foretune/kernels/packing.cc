@@ -147,7 +147,7 @@ struct I8ToBiasedQuads : I8ToQuads {
 // NOLINTEND(clang-analyzer-core.BitwiseShift)
 
 // A panel of words: element (i, p) of the source, i below `count` and p below `k`, is at
-// values[i * along + p * deep]. One of the two strides is 1, and the loops are ordered for it.
+// values[i * along + p * deep]. One of the two strides is 1.
 template <class Format>
 void pack_words(const typename Format::Element* values, std::ptrdiff_t along, std::ptrdiff_t deep,
                 std::ptrdiff_t count, std::ptrdiff_t k, std::ptrdiff_t width, float* packed) {

@@ -29,25 +29,22 @@ std::size_t element_bytes(PackedWords words) {
 class Elements {
  public:
   Elements(std::size_t count, std::size_t bytes, Rng& rng)
-      : bytes_(bytes), words_((count * bytes + 3) / 4), buffer_(words_, GuardSide::kEnd) {
-    start_ = reinterpret_cast<std::byte*>(buffer_.data() + words_) - count * bytes;
-    for (std::size_t i = 0; i < count * bytes; ++i) {
-      start_[i] = static_cast<std::byte>(rng.next());
+      : bytes_(bytes), buffer_(count * bytes, GuardSide::kEnd) {
+    for (std::byte& byte : buffer_.view()) {
+      byte = static_cast<std::byte>(rng.next());
     }
   }
-  [[nodiscard]] const float* data() const { return reinterpret_cast<const float*>(start_); }
+  [[nodiscard]] const float* data() const { return reinterpret_cast<const float*>(buffer_.data()); }
   // The element's bits.
   [[nodiscard]] std::uint32_t bits(std::ptrdiff_t index) const {
     std::uint32_t value = 0;
-    std::memcpy(&value, start_ + static_cast<std::size_t>(index) * bytes_, bytes_);
+    std::memcpy(&value, buffer_.data() + static_cast<std::size_t>(index) * bytes_, bytes_);
     return value;
   }
 
  private:
   std::size_t bytes_;
-  std::size_t words_;
-  GuardedBuffer buffer_;
-  std::byte* start_ = nullptr;
+  GuardedArray<std::byte> buffer_;
 };
 
 // The word at depth `word` of a line whose elements are `bits(p)`.
