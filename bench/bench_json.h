@@ -1,6 +1,8 @@
-// What the programs in bench/ share: the command line `--json FILE` and the envelope it writes.
+// What the programs in bench/ share: a clock, the command line `--json FILE` and the envelope
+// it writes.
 #pragma once
 
+#include <chrono>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -12,6 +14,10 @@
 #include "foretune/hardware/cpu.h"
 
 namespace foretune::bench {
+
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // The value after `--name`, or `fallback`.
 inline std::string argument(int argc, char** argv, std::string_view name,

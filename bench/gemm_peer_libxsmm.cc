@@ -1,8 +1,6 @@
 // LIBXSMM as a peer: compiles a kernel for one size of small matrices. It is a static library, so
 // it is found when the benchmarks are built, not when they run.
-#include <array>
 #include <memory>
-#include <utility>
 
 #include "bench/gemm_peers.h"
 #include "foretune/base/text.h"

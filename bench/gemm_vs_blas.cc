@@ -11,7 +11,6 @@
 // Every contender's first result is checked against the reference; a wrong one ends the program.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -27,11 +26,11 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
+#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
 #include "foretune/hardware/cpu.h"
-#include "foretune/hardware/peak_probes.h"
 #include "foretune/problem/gemm.h"
 #include "foretune/select/select.h"
 
@@ -42,39 +41,37 @@ constexpr double kWindowSeconds = 5e-3;
 constexpr double kProbeSeconds = 5e-3;
 // Squares at least this large are held against the peak.
 constexpr std::int64_t kLargeSquare = 1024;
+// Libraries' threads wait for more work by spinning, OpenBLAS's for 2^26 cycles; whoever comes next
+// would share the cores with them. After such a rest it takes some milliseconds before the threads
+// of a contender are spread over the cores again.
+constexpr auto kRest = std::chrono::milliseconds(40);
+constexpr double kWarmUpSeconds = 10e-3;
 // No result may lie above this share of the peak.
 constexpr double kMostShare = 1.02;
 constexpr std::size_t kResamples = 4000;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 struct Shape {
   std::string regime;
   GemmProblem problem;
 };
 
-// regime,m,n,k,layout
+// A shape set whose first column names the regime.
 Result<std::vector<Shape>> read_shapes(const std::string& path) {
   FORETUNE_TRY(const std::string text, read_text_file(path));
-  std::vector<Shape> shapes;
-  bool is_header = true;
+  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
+  std::vector<std::string> regimes;
   for (const std::string_view line : split(text, '\n')) {
-    if (std::exchange(is_header, false) || line.empty()) {
-      continue;
+    if (!line.empty() && line.front() != '#') {
+      regimes.emplace_back(line.substr(0, line.find(',')));
     }
-    const auto fields = split(line, ',');
-    if (fields.size() != 5 || !parse_int(fields[1]) || !parse_int(fields[2]) ||
-        !parse_int(fields[3])) {
-      return fail(ErrorCode::kInvalidArgument, path, ": '", line, "' is not regime,m,n,k,layout");
-    }
-    FORETUNE_TRY(const GemmLayout layout, parse_gemm_layout(fields[4]));
-    FORETUNE_TRY(const GemmProblem problem, GemmProblem::create({.m = *parse_int(fields[1]),
-                                                                 .n = *parse_int(fields[2]),
-                                                                 .k = *parse_int(fields[3]),
-                                                                 .layout = layout}));
-    shapes.push_back({std::string(fields[0]), problem});
+  }
+  if (regimes.size() != problems.size() + 1 || regimes.front() != "regime") {
+    return fail(ErrorCode::kInvalidArgument, path, ": the first column must be 'regime'");
+  }
+  std::vector<Shape> shapes;
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    FORETUNE_TRY(const GemmProblem problem, GemmProblem::from(problems[i]));
+    shapes.push_back({regimes[i + 1], problem});
   }
   return shapes;
 }
@@ -106,31 +103,6 @@ Result<std::unordered_map<Problem, Config>> read_winners(const std::string& path
   return winners;
 }
 
-// GFLOP/s of multiply-adds in registers, one core.
-double probe_gflops() {
-  struct Probe {
-    double (*run)(std::size_t rounds);
-    int flops_per_round;
-  };
-  using namespace hardware_internal;  // NOLINT(google-build-using-namespace): its constants
-  const CpuIsa isa = best_cpu_isa();
-  const Probe probe =
-      isa == CpuIsa::kAvx512 ? Probe{&fma_probe_avx512, 2 * kAvx512Lanes * kAvx512Accumulators}
-      : isa == CpuIsa::kAvx2 ? Probe{&fma_probe_avx2, 2 * kAvx2Lanes * kAvx2Accumulators}
-                             : Probe{&fma_probe_generic, 2 * kGenericLanes * kGenericAccumulators};
-  constexpr std::size_t kRounds = 20'000;
-  static volatile double sink = 0;
-  double rounds = 0;
-  const double start = seconds_now();
-  double elapsed = 0;
-  do {
-    sink = sink + probe.run(kRounds);
-    rounds += kRounds;
-    elapsed = seconds_now() - start;
-  } while (elapsed < kProbeSeconds);
-  return rounds * probe.flops_per_round / elapsed / 1e9;
-}
-
 struct Contender {
   std::string name;
   std::function<void()> run;
@@ -138,18 +110,18 @@ struct Contender {
 };
 
 double timed(const std::function<void()>& run) {
-  double start = seconds_now();
+  double start = bench::seconds_now();
   run();
-  const double once = seconds_now() - start;
+  const double once = bench::seconds_now() - start;
   if (once >= kWindowSeconds) {
     return once;
   }
   const int repeats = std::max(1, static_cast<int>(kWindowSeconds / once));
-  start = seconds_now();
+  start = bench::seconds_now();
   for (int i = 0; i < repeats; ++i) {
     run();
   }
-  return (seconds_now() - start) / repeats;
+  return (bench::seconds_now() - start) / repeats;
 }
 
 struct ShapeResult {
@@ -167,8 +139,8 @@ struct ShapeResult {
 
 class Comparison {
  public:
-  Comparison(const Family& family, Peers& peers, const Selector* selector, int rounds)
-      : family_(family), peers_(peers), selector_(selector), rounds_(rounds) {}
+  Comparison(const Family& family, Peers& peers, const Selector* selector, int threads, int rounds)
+      : family_(family), peers_(peers), selector_(selector), threads_(threads), rounds_(rounds) {}
 
   Result<ShapeResult> measure(const Shape& shape, const Config& winner) {
     const Problem problem = shape.problem.to_problem();
@@ -211,10 +183,17 @@ class Comparison {
     }
     double peak_gflops = 0;
     for (int round = 0; round < rounds_; ++round) {
-      peak_gflops = std::max(peak_gflops, probe_gflops());
+      peak_gflops = std::max(peak_gflops, measure_fma_gflops(kProbeSeconds));
       for (std::size_t i = 0; i < contenders.size(); ++i) {
         Contender& contender =
             contenders[(i + static_cast<std::size_t>(round)) % contenders.size()];
+        if (threads_ > 1) {
+          std::this_thread::sleep_for(kRest);
+          const double start = bench::seconds_now();
+          do {
+            contender.run();
+          } while (bench::seconds_now() - start < kWarmUpSeconds);
+        }
         contender.seconds.push_back(timed(contender.run));
       }
     }
@@ -243,6 +222,7 @@ class Comparison {
   const Family& family_;
   Peers& peers_;
   const Selector* selector_;
+  int threads_;
   int rounds_;
 };
 
@@ -289,7 +269,8 @@ Status run(int argc, char** argv, Figures& figures) {
   if (const std::string model = bench::argument(argc, argv, "model"); !model.empty()) {
     FORETUNE_TRY(selector, Selector::open(model));
   }
-  Comparison comparison(*family, peers, selector.get(), static_cast<int>(*rounds));
+  Comparison comparison(*family, peers, selector.get(), static_cast<int>(*threads),
+                        static_cast<int>(*rounds));
   std::vector<ShapeResult> results;
   std::printf("%-8s %-22s %9s %9s %7s %9s  best library\n", "regime", "m x n x k", "GFLOP/s",
               "best lib", "ratio", "selected");

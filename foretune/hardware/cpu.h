@@ -77,6 +77,9 @@ class CpuLoadMeter {
   Times last_;
 };
 
+// Multiply-adds of whole vectors in registers, on the core this runs on, over at least `seconds`.
+double measure_fma_gflops(double seconds);
+
 // Of the core this runs on, from a chain of dependent additions of about 50 us.
 double measure_clock_mhz();
 

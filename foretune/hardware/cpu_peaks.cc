@@ -39,14 +39,6 @@ FmaProbe fma_probe_of(CpuIsa isa) {
           2 * hardware_internal::kGenericLanes * hardware_internal::kGenericAccumulators};
 }
 
-double fma_gflops_once(const FmaProbe& probe) {
-  constexpr std::size_t kRounds = 100000;
-  const double start_s = now_s();
-  keep(probe.run(kRounds));
-  const double elapsed_s = now_s() - start_s;
-  return static_cast<double>(kRounds) * probe.flops_per_round / elapsed_s * 1e-9;
-}
-
 // A chain of dependent additions: one per cycle on every core of the last decades. The addend is in
 // a register, because recent cores fold additions of small constants into the next instruction.
 double clock_mhz_once(std::uint64_t steps) {
@@ -104,17 +96,31 @@ double measure_clock_mhz() {
   return highest;
 }
 
+double measure_fma_gflops(double seconds) {
+  constexpr std::size_t kRounds = 20'000;
+  const FmaProbe probe = fma_probe_of(best_cpu_isa());
+  double rounds = 0;
+  double elapsed_s = 0;
+  const double start_s = now_s();
+  do {
+    keep(probe.run(kRounds));
+    rounds += kRounds;
+    elapsed_s = now_s() - start_s;
+  } while (elapsed_s < seconds);
+  return rounds * probe.flops_per_round / elapsed_s * 1e-9;
+}
+
 CpuPeaks measure_cpu_peaks(double seconds) {
+  constexpr double kProbeSeconds = 5e-4;
   const CpuFacts facts = read_cpu_facts();
-  const FmaProbe probe = fma_probe_of(facts.isa);
   const std::vector<float> buffer(probe_floats(facts), 1.0F);
   CpuPeaks peaks;
   const double end_s = now_s() + seconds;
   do {
-    // Half a millisecond each: short enough that some run without being interrupted.
+    // Short enough that some run without being interrupted.
     for (int repeat = 0; repeat < 8; ++repeat) {
       peaks.clock_mhz = std::max(peaks.clock_mhz, clock_mhz_once(2000000));
-      peaks.fma_gflops = std::max(peaks.fma_gflops, fma_gflops_once(probe));
+      peaks.fma_gflops = std::max(peaks.fma_gflops, measure_fma_gflops(kProbeSeconds));
     }
     peaks.bandwidth_gbs =
         std::max(peaks.bandwidth_gbs, read_gbs_once(buffer.data(), buffer.size()));
