@@ -154,30 +154,27 @@ void ProblemArguments::visit(OptionList& list) {
 
 namespace {
 
+// The values that the command line names instead of the usual ones.
+template <class Value, class Parse>
+Status take_named(const std::vector<std::string>& texts, const Parse& parse,
+                  std::vector<Value>& values) {
+  if (texts.empty()) {
+    return {};
+  }
+  values.clear();
+  for (const std::string& text : texts) {
+    FORETUNE_TRY(const Value value, parse(text));
+    values.push_back(value);
+  }
+  return {};
+}
+
 Result<GemmSampling> sampling_of(const ProblemArguments& arguments) {
   GemmSampling sampling;
   sampling.limits = {arguments.max_flops, arguments.max_bytes};
-  if (!arguments.operations.empty()) {
-    sampling.operations.clear();
-    for (const std::string& text : arguments.operations) {
-      FORETUNE_TRY(const GemmOperation operation, parse_gemm_operation(text));
-      sampling.operations.push_back(operation);
-    }
-  }
-  if (!arguments.dtypes.empty()) {
-    sampling.dtypes.clear();
-    for (const std::string& text : arguments.dtypes) {
-      FORETUNE_TRY(const DataType dtype, parse_data_type(text));
-      sampling.dtypes.push_back(dtype);
-    }
-  }
-  if (!arguments.layouts.empty()) {
-    sampling.layouts.clear();
-    for (const std::string& text : arguments.layouts) {
-      FORETUNE_TRY(const GemmLayout layout, parse_gemm_layout(text));
-      sampling.layouts.push_back(layout);
-    }
-  }
+  FORETUNE_TRY_STATUS(take_named(arguments.operations, &parse_gemm_operation, sampling.operations));
+  FORETUNE_TRY_STATUS(take_named(arguments.dtypes, &parse_data_type, sampling.dtypes));
+  FORETUNE_TRY_STATUS(take_named(arguments.layouts, &parse_gemm_layout, sampling.layouts));
   return sampling;
 }
 
