@@ -79,6 +79,12 @@ constexpr std::array kInteractionColumns{
                 "elements copied over multiply-adds, in parts per thousand"},
     FeatureInfo{"row_stride_pages", FeatureKind::kInteraction,
                 "4 KiB pages that one unpacked panel of B touches, at most 1024; 0 when packed"},
+    FeatureInfo{"a_by_columns", FeatureKind::kInteraction, "1 when A is stored by columns"},
+    FeatureInfo{"b_by_columns", FeatureKind::kInteraction, "1 when B is stored by columns"},
+    FeatureInfo{"a_stride_pages", FeatureKind::kInteraction,
+                "4 KiB pages that one unpacked panel of A touches, at most 1024; 0 when packed"},
+    FeatureInfo{"a_line_use", FeatureKind::kInteraction,
+                "useful share of the cache lines that one step of depth loads of A"},
     FeatureInfo{"edge_rows", FeatureKind::kInteraction, "rows of the last, smaller register block"},
     FeatureInfo{"edge_columns", FeatureKind::kInteraction,
                 "columns of the last, smaller register block"},
@@ -233,9 +239,20 @@ class GemmCpuTable final : public GemmTable {
     writer.put(std::log2(a_reads));
     writer.put(std::log2(b_reads));
     writer.put(1000 * copied / fmas);
-    writer.put(words[kPackB] != 0
-                   ? 0.0
-                   : std::min(1024.0, k_block * std::min(1.0, view.n * kFloat / 4096)));
+    // Of an unpacked panel: each of its lines is a row or column of the matrix, of so many floats.
+    const auto pages = [](double lines, double length, double stride) {
+      const double page = 4096 / kFloat;
+      return std::min(1024.0, lines * std::max(std::min(1.0, stride / page), length / page));
+    };
+    writer.put(words[kPackB] != 0  ? 0.0
+               : view.b_by_columns ? pages(nr, k_block, view.k)
+                                   : pages(k_block, nr, view.n));
+    writer.put(view.a_by_columns ? 1 : 0);
+    writer.put(view.b_by_columns ? 1 : 0);
+    writer.put(words[kPackA] != 0  ? 0.0
+               : view.a_by_columns ? pages(k_block, mr, view.m)
+                                   : pages(mr, k_block, view.k));
+    writer.put(words[kPackA] != 0 || !view.a_by_columns ? 1.0 : std::min(1.0, mr * kFloat / 64));
     writer.put(edge_m);
     writer.put(edge_n);
     writer.put(std::log2(compute_ns));
