@@ -15,8 +15,13 @@ int main(int argc, char** argv) {
     fprintf(stderr, "%s\n", message);
     return 1;
   }
-  const foretune_gemm gemm = {
-      .m = atoll(argv[2]), .n = atoll(argv[3]), .k = atoll(argv[4]), .batch = 1, .op = FORETUNE_MM};
+  const foretune_gemm gemm = {.m = atoll(argv[2]),
+                              .n = atoll(argv[3]),
+                              .k = atoll(argv[4]),
+                              .batch = 1,
+                              .op = FORETUNE_MM,
+                              .dtype = FORETUNE_F32,
+                              .layout = FORETUNE_RRR};
   foretune_choice choice;
   const int code = foretune_select_gemm(selector, &gemm, &choice);
   if (code != FORETUNE_OK) {

@@ -30,6 +30,15 @@ static_assert(static_cast<int>(AbstainReason::kNoLegalConfig) == FORETUNE_REASON
 static_assert(static_cast<int>(GemmOperation::kMm) == FORETUNE_MM);
 static_assert(static_cast<int>(GemmOperation::kAddmm) == FORETUNE_ADDMM);
 static_assert(static_cast<int>(GemmOperation::kBmm) == FORETUNE_BMM);
+static_assert(static_cast<int>(GemmOperation::kAddmmRelu) == FORETUNE_ADDMM_RELU);
+static_assert(static_cast<int>(DataType::kF32) == FORETUNE_F32);
+static_assert(static_cast<int>(DataType::kF16) == FORETUNE_F16);
+static_assert(static_cast<int>(DataType::kBf16) == FORETUNE_BF16);
+static_assert(static_cast<int>(DataType::kI8) == FORETUNE_I8);
+static_assert(static_cast<int>(GemmLayout::kRcr) == FORETUNE_RCR);
+static_assert(static_cast<int>(GemmLayout::kRrr) == FORETUNE_RRR);
+static_assert(static_cast<int>(GemmLayout::kCrr) == FORETUNE_CRR);
+static_assert(static_cast<int>(GemmLayout::kCcr) == FORETUNE_CCR);
 
 // As much of `text` as fits, with its end; returns the length needed.
 std::size_t copy_text(std::string_view text, char* out, std::size_t size) {

@@ -51,8 +51,11 @@ enum {
   FORETUNE_REASON_NO_LEGAL_CONFIG = 3   /* no candidate is legal for this problem */
 };
 
-/* foretune_gemm.op, .dtype, .layout: the numbers of GemmOperation, DataType, GemmLayout. */
-enum { FORETUNE_MM = 0, FORETUNE_ADDMM = 1, FORETUNE_BMM = 2 };
+/* foretune_gemm.op; .dtype, the numbers of DataType, of which these are named; .layout: how A, B
+ * and C are stored, r by rows and c by columns. */
+enum { FORETUNE_MM = 0, FORETUNE_ADDMM = 1, FORETUNE_BMM = 2, FORETUNE_ADDMM_RELU = 3 };
+enum { FORETUNE_F32 = 0, FORETUNE_F16 = 1, FORETUNE_BF16 = 2, FORETUNE_I8 = 7 };
+enum { FORETUNE_RCR = 0, FORETUNE_RRR = 1, FORETUNE_CRR = 2, FORETUNE_CCR = 3 };
 
 typedef struct foretune_gemm {
   int64_t m, n, k, batch; /* elements; batch is 1 unless op is FORETUNE_BMM */
@@ -66,8 +69,9 @@ typedef struct foretune_choice {
   int32_t reason;     /* FORETUNE_REASON_... */
   uint32_t candidate; /* position in the model's pool */
   uint32_t word_count;
-  const int32_t* words; /* the config; lives as long as the selector. On abstention the first
-                           legal config of the portfolio, or NULL when nothing is legal */
+  const int32_t* words; /* the config; lives as long as the selector. On abstention the
+                           best-ranked legal config of the portfolio or else of all, or NULL
+                           when nothing is legal */
   double score;         /* predicted natural log of time, up to a constant per problem */
   double margin;        /* score of the runner-up minus this score */
 } foretune_choice;

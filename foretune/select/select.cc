@@ -86,20 +86,32 @@ std::string_view to_string(AbstainReason reason) {
 }
 
 struct Selector::State {
+  enum class Form : std::uint8_t {
+    kCanonical,
+    kRepresented,  // another candidate is its canonical form
+    kAlone,        // its canonical form is no candidate
+  };
   explicit State(Model given) : model(std::move(given)) {}
 
   // Decides without the cache. The scores of all candidates are left in the workspace.
   Choice decide(const Problem& problem, std::span<std::byte> workspace) const noexcept;
   [[nodiscard]] bool inside_training(const Problem& problem,
                                      std::span<std::byte> workspace) const noexcept;
-  void choose(const Problem& problem, std::span<const double> scores, Choice& choice) const;
-  [[nodiscard]] Choice fall_back(const Problem& problem, AbstainReason reason) const;
+  // Among those in canonical form only, or among all others that no candidate stands for.
+  void choose(const Problem& problem, std::span<const double> scores, Form form,
+              Choice& choice) const;
+  // Outside of what it was trained on, the model chooses among few configs that are good in many
+  // places instead of among all.
+  [[nodiscard]] Choice choose_of_portfolio(const Problem& problem,
+                                           std::span<const double> scores) const;
   [[nodiscard]] bool is_legal(std::uint32_t candidate, const Problem& problem) const {
     return space->is_legal_for_problem(words_of(candidate), problem.fields(), hardware());
   }
-  // Whether another candidate means the same on this problem and is the form that is measured and
-  // learned from: the one to score and pick.
-  [[nodiscard]] bool is_represented(std::uint32_t candidate, const Problem& problem) const;
+  // In which form a candidate stands on this problem, and the candidate that is its canonical one,
+  // if there is one. Measured and learned from are canonical forms alone: how the model scores
+  // another one says little.
+  [[nodiscard]] std::pair<Form, std::uint32_t> form_of(std::uint32_t candidate,
+                                                       const Problem& problem) const;
   [[nodiscard]] std::span<const std::int32_t> words_of(std::uint32_t candidate) const {
     return model.pool[candidate].words.view();
   }
@@ -175,31 +187,34 @@ bool Selector::State::inside_training(const Problem& problem,
   return true;
 }
 
-bool Selector::State::is_represented(std::uint32_t candidate, const Problem& problem) const {
+std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(
+    std::uint32_t candidate, const Problem& problem) const {
   std::array<std::int32_t, CompiledSpace::kMaxParameters> buffer{};
   const std::span<const std::int32_t> words = words_of(candidate);
   std::copy(words.begin(), words.end(), buffer.begin());
   const std::span<std::int32_t> same(buffer.data(), words.size());
   if (!space->canonicalise(same, problem.fields(), hardware())) {
-    return false;
+    return {Form::kCanonical, candidate};
   }
   const auto found = std::lower_bound(
       by_words.begin(), by_words.end(), same, [this](std::uint32_t other, const auto& wanted) {
         const std::span<const std::int32_t> have = words_of(other);
         return std::lexicographical_compare(have.begin(), have.end(), wanted.begin(), wanted.end());
       });
-  return found != by_words.end() && std::equal(same.begin(), same.end(), words_of(*found).begin());
+  const bool is_found =
+      found != by_words.end() && std::equal(same.begin(), same.end(), words_of(*found).begin());
+  return is_found ? std::pair(Form::kRepresented, *found) : std::pair(Form::kAlone, candidate);
 }
 
 // The best and the second best legal candidate. Legality is asked only of candidates that would
 // be one of them: of a few dozen out of thousands.
-void Selector::State::choose(const Problem& problem, std::span<const double> scores,
+void Selector::State::choose(const Problem& problem, std::span<const double> scores, Form form,
                              Choice& choice) const {
   double best = std::numeric_limits<double>::infinity();
   double second = best;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (!(scores[i] < second) || !is_legal(scored[i], problem) ||
-        is_represented(scored[i], problem)) {
+        form_of(scored[i], problem).first != form) {
       continue;
     }
     if (scores[i] < best) {
@@ -216,13 +231,21 @@ void Selector::State::choose(const Problem& problem, std::span<const double> sco
   choice.margin = choice.has_candidate ? second - best : 0;
 }
 
-Choice Selector::State::fall_back(const Problem& problem, AbstainReason reason) const {
-  Choice choice{.reason = reason};
+Choice Selector::State::choose_of_portfolio(const Problem& problem,
+                                            std::span<const double> scores) const {
+  Choice choice{.reason = AbstainReason::kOutsideTraining};
+  double best = std::numeric_limits<double>::infinity();
   for (const std::uint32_t candidate : portfolio) {
-    if (is_legal(candidate, problem)) {
+    if (!is_legal(candidate, problem)) {
+      continue;
+    }
+    const std::uint32_t same = form_of(candidate, problem).second;
+    const double score = scores[static_cast<std::size_t>(
+        std::lower_bound(scored.begin(), scored.end(), same) - scored.begin())];
+    if (score < best) {
+      best = score;
       choice.has_candidate = true;
       choice.candidate = candidate;
-      break;
     }
   }
   return choice;
@@ -233,14 +256,24 @@ Choice Selector::State::decide(const Problem& problem,
   if (problem.type() != model.problem_type) {
     return {.reason = AbstainReason::kInvalidProblem};
   }
-  if (!inside_training(problem, workspace)) {
-    return fall_back(problem, AbstainReason::kOutsideTraining);
-  }
+  const bool is_inside = inside_training(problem, workspace);
   const std::span scores(reinterpret_cast<double*>(workspace.data() + scores_offset),
                          scored.size());
   pool->score(problem, workspace.subspan(pool_offset), scores, {});
   Choice choice;
-  choose(problem, scores, choice);
+  if (!is_inside) {
+    choice = choose_of_portfolio(problem, scores);
+    if (choice.has_candidate) {
+      return choice;
+    }
+  }
+  choose(problem, scores, Form::kCanonical, choice);
+  if (!choice.has_candidate) {
+    choose(problem, scores, Form::kAlone, choice);
+  }
+  if (!is_inside) {
+    choice.reason = AbstainReason::kOutsideTraining;
+  }
   return choice;
 }
 
@@ -307,16 +340,20 @@ std::vector<RankedCandidate> Selector::rank(const Problem& problem) const {
   const WorkspacePool::Lease workspace = state_->workspaces->borrow();
   std::vector<double> scores(state_->scored.size());
   state_->pool->score(problem, workspace.bytes().subspan(state_->pool_offset), scores, {});
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    const std::uint32_t candidate = state_->scored[i];
-    if (state_->is_legal(candidate, problem) && !state_->is_represented(candidate, problem)) {
-      out.push_back({.candidate = candidate, .score = scores[i]});
+  // As in select(): all canonical ones before the rest, and of equal scores the earlier candidate.
+  for (const State::Form form : {State::Form::kCanonical, State::Form::kAlone}) {
+    const auto first = static_cast<std::ptrdiff_t>(out.size());
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      const std::uint32_t candidate = state_->scored[i];
+      if (state_->is_legal(candidate, problem) &&
+          state_->form_of(candidate, problem).first == form) {
+        out.push_back({.candidate = candidate, .score = scores[i]});
+      }
     }
+    std::stable_sort(
+        out.begin() + first, out.end(),
+        [](const RankedCandidate& a, const RankedCandidate& b) { return a.score < b.score; });
   }
-  // Stable: of equal scores the earlier candidate is the better one, as in select().
-  std::stable_sort(out.begin(), out.end(), [](const RankedCandidate& a, const RankedCandidate& b) {
-    return a.score < b.score;
-  });
   return out;
 }
 

@@ -5,6 +5,9 @@
 //   const Choice choice = selector->select(problem);
 //   if (choice.picked()) run(selector->words(choice.candidate));
 //
+// Of candidates that mean the same on a problem only the one in canonical form is picked: that is
+// what was measured and learned from. Others take part where none is legal.
+//
 // Thread safety: select() may be called from any number of threads at once; it takes no lock and
 // does not allocate. (Workspaces are lent: one is made with the selector, others when that many
 // threads are inside for the first time; over 64 at once wait for one another.) Cost: a repeated
@@ -38,7 +41,9 @@ std::string_view to_string(AbstainReason reason);
 
 struct Choice {
   AbstainReason reason = AbstainReason::kNone;
-  bool has_candidate = false;   // also on abstention outside training: the portfolio's first legal
+  // Also on abstention outside training: of the portfolio's legal configs the best-ranked, without
+  // one of all.
+  bool has_candidate = false;
   std::uint32_t candidate = 0;  // position in the model's pool
   double score = 0;
   double margin = 0;  // of the runner-up over this score; infinite when nothing else is legal
@@ -66,7 +71,7 @@ class Selector {
                               std::span<const std::int64_t> fields) const noexcept;
   // Without looking into or filling the cache.
   [[nodiscard]] Choice select_uncached(const Problem& problem) const noexcept;
-  // All legal candidates, best first (allocates; for tools).
+  // All legal candidates, best first, those in canonical form before others (allocates; for tools).
   [[nodiscard]] std::vector<RankedCandidate> rank(const Problem& problem) const;
 
   [[nodiscard]] const Model& model() const;

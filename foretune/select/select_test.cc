@@ -23,12 +23,14 @@ class SelectTest : public testing::Test {
     EXPECT_TRUE(selector.has_value()) << selector.error().message;
     return std::move(*selector);
   }
-  // Legal candidates with their scores, from the slow evaluation; best first, ties by position.
+  // Legal candidates with their scores, from the slow evaluation: those in canonical form, then
+  // those whose form is no candidate; best first, ties by position.
   static std::vector<RankedCandidate> slow_rank(const Model& model, const Problem& problem) {
     const FeatureTable* table = *find_feature_table(model.feature_table);
     const auto space = CompiledSpace::create(*SpaceDefinition::parse(model.space_text));
     std::vector<double> row(table->columns().size());
-    std::vector<RankedCandidate> out;
+    std::vector<RankedCandidate> canonical;
+    std::vector<RankedCandidate> others;
     for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
       const Config& config = model.pool[i];
       const Config same = (*space)->canonical(config, problem, model.fingerprint.hardware);
@@ -37,12 +39,16 @@ class SelectTest : public testing::Test {
       if (!represented &&
           (*space)->is_legal(config.words.view(), problem.fields(), model.fingerprint.hardware)) {
         feature_row(*table, problem, model.fingerprint.hardware, config, row);
-        out.push_back({.candidate = i, .score = predict_reference(model.forests[0], row)});
+        (same == config ? canonical : others)
+            .push_back({.candidate = i, .score = predict_reference(model.forests[0], row)});
       }
     }
-    std::stable_sort(out.begin(), out.end(),
-                     [](const auto& a, const auto& b) { return a.score < b.score; });
-    return out;
+    for (auto* ranked : {&canonical, &others}) {
+      std::stable_sort(ranked->begin(), ranked->end(),
+                       [](const auto& a, const auto& b) { return a.score < b.score; });
+    }
+    canonical.insert(canonical.end(), others.begin(), others.end());
+    return canonical;
   }
   static bool inside(const Model& model, const Problem& problem) {
     const FeatureTable* table = *find_feature_table(model.feature_table);
@@ -92,7 +98,7 @@ TEST_F(SelectTest, PicksTheBestLegalCandidate) {
   EXPECT_GT(picked, 30);
 }
 
-TEST_F(SelectTest, AbstainsOutsideOfTrainingWithTheFirstLegalConfigOfThePortfolio) {
+TEST_F(SelectTest, AbstainsOutsideOfTrainingWithTheBestLegalConfigOfThePortfolio) {
   Model model = sample_model({.candidates = 50}, rng_);
   // A tall tile, which a flat problem forbids, before one that is always legal.
   const auto place = [&](std::uint32_t position, std::int32_t block) {
@@ -105,14 +111,30 @@ TEST_F(SelectTest, AbstainsOutsideOfTrainingWithTheFirstLegalConfigOfThePortfoli
   };
   place(7, 128);
   place(9, 16);
-  model.portfolio = {7, 9};
-  const auto selector = make(model);
   const Problem far = *Problem::parse("gemm m=8 n=1000000 k=1000000 dtype=bf16");
-  const Choice choice = selector->select(far);
-  EXPECT_EQ(choice.reason, AbstainReason::kOutsideTraining);
-  EXPECT_FALSE(choice.picked());
-  ASSERT_TRUE(choice.has_candidate);
-  EXPECT_EQ(choice.candidate, 9U);
+  const std::vector<RankedCandidate> ranked = slow_rank(model, far);
+  const auto [least, most] = std::minmax_element(
+      ranked.begin(), ranked.end(),
+      [](const RankedCandidate& a, const RankedCandidate& b) { return a.score < b.score; });
+  ASSERT_NE(least, ranked.end());
+  ASSERT_LT(least->score, most->score);
+  const std::uint32_t better = least->candidate;
+  const std::uint32_t worse = most->candidate;
+  const std::uint32_t first = ranked.front().candidate;
+  for (const auto& [portfolio, expected] :
+       std::vector<std::pair<std::vector<std::uint32_t>, std::uint32_t>>{
+           {{7, 9}, 9},
+           {{7, worse, better}, better},
+           {{better, worse}, better},
+           {{7}, first},
+           {{}, first}}) {
+    model.portfolio = portfolio;
+    const Choice choice = make(model)->select(far);
+    EXPECT_EQ(choice.reason, AbstainReason::kOutsideTraining);
+    EXPECT_FALSE(choice.picked());
+    ASSERT_TRUE(choice.has_candidate);
+    EXPECT_EQ(choice.candidate, expected);
+  }
 }
 
 TEST_F(SelectTest, SaysWhenNothingIsLegal) {

@@ -329,6 +329,28 @@ std::vector<Config> legal_configs(const CompiledSpace& space, const Hardware& ha
   }
 }
 
+// What the configs of the pool become on the problems of the data set: on a new problem the
+// selector scores canonical forms, so those that a problem like it needs must be candidates too.
+void add_canonical_forms(const CompiledSpace& space, const Dataset& dataset,
+                         std::unordered_set<Config>& seen, std::vector<Config>& pool) {
+  constexpr std::size_t kMostProblems = 128;
+  const Hardware& hardware = dataset.header().fingerprint.hardware;
+  const std::size_t count = dataset.problems().size();
+  const std::size_t step = (count + kMostProblems - 1) / kMostProblems;
+  const std::size_t given = pool.size();
+  for (std::size_t p = 0; p < count && !space.definition().canonical.empty(); p += step) {
+    const Problem& problem = dataset.problems()[p];
+    for (std::size_t i = 0; i < given && pool.size() < kMaxPool; ++i) {
+      if (space.is_legal(pool[i].words.view(), problem.fields(), hardware)) {
+        Config form = space.canonical(pool[i], problem, hardware);
+        if (seen.insert(form).second) {
+          pool.push_back(std::move(form));
+        }
+      }
+    }
+  }
+}
+
 Result<std::vector<Config>> make_pool(const Dataset& dataset) {
   std::vector<bool> measured_ok(dataset.configs().size(), false);
   for (const Dataset::Row& row : dataset.rows()) {
@@ -346,7 +368,11 @@ Result<std::vector<Config>> make_pool(const Dataset& dataset) {
   if (!dataset.header().space_text.empty()) {
     FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(dataset.header().space_text));
     FORETUNE_TRY(const auto space, CompiledSpace::create(std::move(definition)));
-    for (Config& config : legal_configs(*space, dataset.header().fingerprint.hardware)) {
+    std::vector<Config> all = legal_configs(*space, dataset.header().fingerprint.hardware);
+    if (all.empty()) {
+      add_canonical_forms(*space, dataset, seen, pool);
+    }
+    for (Config& config : all) {
       if (seen.insert(config).second) {
         pool.push_back(std::move(config));
       }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "foretune/models/infer/forest.h"
 #include "foretune/models/train/training_set.h"
 #include "foretune/problem/gemm.h"
+#include "foretune/space/parametric_space.h"
 
 namespace foretune {
 namespace {
@@ -217,6 +219,35 @@ TEST(TrainGbdt, FailedConfigsAreNoCandidatesAndNoTimes) {
   EXPECT_EQ(std::count(result->model.pool.begin(), result->model.pool.end(), broken), 0);
   EXPECT_TRUE(std::isnan(result->held_out_scores.back()));
   EXPECT_EQ(result->model.pool.size(), tiles().size());
+}
+
+TEST(TrainGbdt, ThePoolHoldsWhatItsConfigsBecomeOnTheProblems) {
+  std::vector<std::int32_t> many(21);
+  std::iota(many.begin(), many.end(), 1);
+  many.back() = 32;  // block_k
+  // Too many combinations for the pool to hold all that are legal.
+  const SpaceDefinition space{
+      .schema = tile_schema(),
+      .problem_type = ProblemType::kGemm,
+      .domains = {{16, 32, 64, 128, 256}, {16, 32, 64, 128, 256}, many, many, many, many},
+      .constraints = {},
+      .canonical = {{"num_warps", "select(m <= 64, 2, num_warps)"}}};
+  for (const std::int64_t m : {64, 65}) {
+    DatasetHeader header = tile_header();
+    header.space_text = space.text();
+    Dataset dataset(header);
+    for (std::int64_t k = 1; k <= 12; ++k) {
+      const Problem problem = shape(m, 128, 64 * k);
+      for (const Config& config : tiles()) {
+        add(dataset, problem, config, formula_ns(problem, config));
+      }
+    }
+    const auto result = train_gbdt(dataset, quick_options());
+    ASSERT_TRUE(result) << result.error().message;
+    const std::vector<Config>& pool = result->model.pool;
+    EXPECT_EQ(pool.size(), (m <= 64 ? 2 : 1) * tiles().size());
+    EXPECT_EQ(std::count(pool.begin(), pool.end(), tile(32, 64, 2)), m <= 64 ? 1 : 0);
+  }
 }
 
 TEST(TrainGbdt, AModelStandsForItself) {
