@@ -32,8 +32,9 @@ fi
 # Half a GFLOP keeps one run of a slow config under a quarter of a second.
 limit=5e8
 say "1. Measure kernels on problems drawn as workloads have them" \
-  "$foretune" --seed 50 collect --output "$out/train.ftd" --num-shapes 210 --log-normal \
-  --operations mm addmm bmm --max-flops $limit --search-space SAMPLE:96 --budget 220s
+  "$foretune" --seed 50 collect --output "$out/train.ftd" --num-shapes 240 --log-normal \
+  --operations mm addmm bmm --max-flops $limit --search-space SAMPLE:128 \
+  --search-mode fast --budget 300s
 say "2. Learn which is fastest" \
   "$foretune" --seed 50 train --dataset "$out/train.ftd" --model "$out/gemm.ftm"
 say "3. Measure problems it has never seen, densely" \

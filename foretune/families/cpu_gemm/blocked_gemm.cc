@@ -48,8 +48,7 @@ Status check(const BlockedGemmSizes& sizes, const CpuGemmConfig& config, const T
   if (const Support support = kernel_set_support(config.isa); !support) {
     return fail(ErrorCode::kUnsupported, support.reason());
   }
-  if (sizes.dtype != DataType::kF32 && sizes.dtype != DataType::kBf16 &&
-      sizes.dtype != DataType::kI8) {
+  if (!BlockedGemm::multiplies(sizes.dtype)) {
     return fail(ErrorCode::kUnsupported, "there are no kernels for ", to_string(sizes.dtype));
   }
   const KernelSet& kernels = *kernel_set(config.isa);
@@ -63,9 +62,11 @@ Status check(const BlockedGemmSizes& sizes, const CpuGemmConfig& config, const T
     return fail(ErrorCode::kInvalidArgument, "there is no ", to_string(config.isa),
                 is_dot ? " dot" : "", " kernel for blocks of ", config.mr, " x ", config.nr);
   }
-  if (is_dot && (sizes.a_by_columns || !sizes.b_by_columns || config.pack_a || config.pack_b)) {
+  if (is_dot && (sizes.a_by_columns || !(sizes.b_by_columns || sizes.n == 1) || config.pack_a ||
+                 config.pack_b)) {
     return fail(ErrorCode::kInvalidArgument,
-                "dot kernels take A stored by rows and B by columns, both unpacked");
+                "dot kernels take A stored by rows and B by columns or with a single one, both "
+                "unpacked");
   }
   if (sizes.dtype != DataType::kF32 && !(config.pack_a && config.pack_b)) {
     return fail(ErrorCode::kInvalidArgument, "operands that are not f32 must be packed");
@@ -188,6 +189,9 @@ void BlockedGemm::add_part(const Range& batch, const Range& m, const Range& n, c
   if (config_.pack_b) {
     part.packed_b = reserve(packed_b_size(words_, part.block_k, part.block_n, lanes));
   }
+  if (gathers_column()) {
+    part.column = reserve(sizes_.k);
+  }
   if (k.begin > 0) {
     part.partial = reserve(sizes_.m * sizes_.n);
   }
@@ -303,12 +307,32 @@ void BlockedGemm::run_part(const Part& part, const Call& call) const {
   };
   advance(part.batch.begin);
   for (std::ptrdiff_t i = part.batch.begin; i < part.batch.end; ++i) {
-    if (config_.order == GemmLoopOrder::kNkm) {
-      run_nkm(part, mine);
+    if (gathers_column() && operands.b_stride != 1) {
+      Call gathered = mine;
+      gather_column(part, gathered);
+      run_loops(part, gathered);
     } else {
-      run_mkn(part, mine);
+      run_loops(part, mine);
     }
     advance(1);
+  }
+}
+
+// Dot kernels read along B's only column, which a caller may keep in a wider matrix.
+void BlockedGemm::gather_column(const Part& part, Call& call) const {
+  float* const column = call.workspace + part.column;
+  for (std::ptrdiff_t p = part.k.begin; p < part.k.end; ++p) {
+    column[p] = call.operands.b[p * call.operands.b_stride];
+  }
+  call.operands.b = column;
+  call.operands.b_stride = 1;
+}
+
+void BlockedGemm::run_loops(const Part& part, const Call& call) const {
+  if (config_.order == GemmLoopOrder::kNkm) {
+    run_nkm(part, call);
+  } else {
+    run_mkn(part, call);
   }
 }
 

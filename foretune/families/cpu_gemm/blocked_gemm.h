@@ -98,6 +98,10 @@ constexpr std::ptrdiff_t gemm_grid_rows(std::ptrdiff_t m, std::ptrdiff_t n,
 
 class BlockedGemm {
  public:
+  // Whether there are products of such elements at all.
+  static constexpr bool multiplies(DataType dtype) {
+    return dtype == DataType::kF32 || dtype == DataType::kBf16 || dtype == DataType::kI8;
+  }
   // `pool` may be null for one thread; else it must have at least config.threads threads and
   // outlive this object. Errors: kUnsupported when the kernels cannot run here or the data type is
   // none of the three, kInvalidArgument when there is no such register block, the pool is too
@@ -115,7 +119,6 @@ class BlockedGemm {
   void run(const GemmOperands& operands, std::span<float> workspace) const;
   void run(const Bf16GemmOperands& operands, std::span<float> workspace) const;
   void run(const I8GemmOperands& operands, std::span<float> workspace) const;
-  [[nodiscard]] int threads() const { return static_cast<int>(parts_.size()); }
 
  private:
   struct Range {
@@ -134,6 +137,7 @@ class BlockedGemm {
     std::size_t packed_b = 0;
     // Threads that share the depth: what all but the first sum, m * n values.
     std::size_t partial = 0;
+    std::size_t column = 0;  // the gathered one
     // [lower edge][right edge]
     std::array<std::array<MicroKernel, 2>, 2> kernels{};
     int edge_last_columns = 0;  // of the last vector of a block at the right edge
@@ -159,11 +163,12 @@ class BlockedGemm {
   void add_part(const Range& batch, const Range& m, const Range& n, const Range& k);
   std::size_t reserve(std::ptrdiff_t floats);
   void run(const Call& call) const;
-  // Element (row, column) of A or B, or of the product `count` strides further.
+  // So many elements of A or B further.
   [[nodiscard]] const float* offset(const float* values, std::ptrdiff_t elements) const {
     return reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(values) +
                                           elements * element_bytes_);
   }
+  // Element (row, column) of A or B.
   [[nodiscard]] const float* at(const float* values, std::ptrdiff_t stride, bool by_columns,
                                 std::ptrdiff_t row, std::ptrdiff_t column) const {
     return offset(values, by_columns ? column * stride + row : row * stride + column);
@@ -173,7 +178,13 @@ class BlockedGemm {
   // Whether each thread sums a part of the depth only.
   [[nodiscard]] bool shares_depth() const { return parts_.back().k.begin > 0; }
   void run_part(const Part& part, const Call& call) const;
+  // Whether B's single column may have to be copied for dot kernels.
+  [[nodiscard]] bool gathers_column() const {
+    return config_.kernel == GemmKernel::kDot && !sizes_.b_by_columns;
+  }
   void add_partials(std::size_t part, const Call& call) const;
+  void gather_column(const Part& part, Call& call) const;
+  void run_loops(const Part& part, const Call& call) const;
   void run_nkm(const Part& part, const Call& call) const;
   void run_mkn(const Part& part, const Call& call) const;
   void pack_a(const Part& part, const Call& call, const Range& m, const Range& k) const;

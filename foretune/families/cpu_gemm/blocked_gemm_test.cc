@@ -186,7 +186,11 @@ TEST(BlockedGemmTest, RandomProblemsWithRandomConfigsAgreeWithTheTripleLoop) {
     }
     const bool is_dot = trial.config.kernel == GemmKernel::kDot;
     trial.sizes.a_by_columns = !is_dot && rng.below(2) == 0;
-    trial.sizes.b_by_columns = is_dot || (trial.config.pack_b && rng.below(2) == 0);
+    if (is_dot && rng.below(4) == 0) {
+      trial.sizes.n = 1;
+    }
+    trial.sizes.b_by_columns =
+        is_dot ? trial.sizes.n > 1 || rng.below(2) == 0 : trial.config.pack_b && rng.below(2) == 0;
     trial.relu = rng.below(4) == 0;
     trial.alpha = pick(rng, {1.0F, 1.0F, 0.5F, -2.0F});
     trial.beta = pick(rng, {0.0F, 0.0F, 1.0F, 0.25F});
@@ -261,6 +265,12 @@ TEST(BlockedGemmTest, RefusesWhatItCannotDoWithAReason) {
       {.m = 8, .n = 8, .k = 8, .b_by_columns = true},
       {.isa = CpuIsa::kGeneric, .kernel = GemmKernel::kDot, .mr = 1, .nr = 8}, &pool));
   EXPECT_FALSE(BlockedGemm::create(sizes, dot, &pool));
+  const CpuGemmConfig one_row{
+      .isa = CpuIsa::kGeneric, .kernel = GemmKernel::kDot, .mr = 1, .nr = 8};
+  const auto by_rows = BlockedGemm::create({.m = 8, .n = 8, .k = 8}, one_row, &pool);
+  ASSERT_FALSE(by_rows);
+  EXPECT_NE(by_rows.error().message.find("B by columns"), std::string::npos);
+  EXPECT_TRUE(BlockedGemm::create({.m = 8, .n = 1, .k = 8}, one_row, &pool));
   CpuGemmConfig deep = good;
   deep.threads = 2;
   deep.split = GemmSplit::kK;
@@ -280,32 +290,17 @@ float to_float(Bf16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16U);
 }
 
-// An operand of a product of another type: elements of odd sizes between guard pages, so that no
-// packing may read whole words of what is not there.
-template <class Element>
-class Operand {
- public:
-  Operand(std::ptrdiff_t lines, std::ptrdiff_t length, std::ptrdiff_t stride, Rng& rng)
-      : count_(static_cast<std::size_t>((lines - 1) * stride + length)),
-        words_((count_ * sizeof(Element) + 3) / 4),
-        buffer_(words_, GuardSide::kEnd) {
-    for (std::size_t i = 0; i < count_; ++i) {
-      if constexpr (sizeof(Element) == 1) {
-        data()[i] = static_cast<Element>(rng.between(-128, 127));
-      } else {
-        data()[i].bits = static_cast<std::uint16_t>(
-            std::bit_cast<std::uint32_t>(static_cast<float>(rng.between(-100, 100)) / 64) >> 16U);
-      }
-    }
+void fill(std::span<Bf16> values, Rng& rng) {
+  for (Bf16& value : values) {
+    value.bits = static_cast<std::uint16_t>(
+        std::bit_cast<std::uint32_t>(static_cast<float>(rng.between(-100, 100)) / 64) >> 16U);
   }
-  // The last element is the last byte before the guard page.
-  Element* data() { return reinterpret_cast<Element*>(buffer_.data() + words_) - count_; }
-
- private:
-  std::size_t count_;
-  std::size_t words_;
-  GuardedBuffer buffer_;
-};
+}
+void fill(std::span<std::int8_t> values, Rng& rng) {
+  for (std::int8_t& value : values) {
+    value = static_cast<std::int8_t>(rng.between(-128, 127));
+  }
+}
 
 template <class Element, class Sum>
 void check_words(const Trial& trial, ThreadPool& pool, Rng& rng) {
@@ -317,8 +312,14 @@ void check_words(const Trial& trial, ThreadPool& pool, Rng& rng) {
   const std::ptrdiff_t b_length = sizes.b_by_columns ? k : n;
   const std::ptrdiff_t a_stride = a_length + static_cast<std::ptrdiff_t>(rng.below(4));
   const std::ptrdiff_t b_stride = b_length + static_cast<std::ptrdiff_t>(rng.below(4));
-  Operand<Element> a(sizes.batch * a_lines, a_length, a_stride, rng);
-  Operand<Element> b(sizes.batch * b_lines, b_length, b_stride, rng);
+  // No packing may read whole words of what is not there.
+  const auto size = [&](std::ptrdiff_t lines, std::ptrdiff_t stride, std::ptrdiff_t length) {
+    return static_cast<std::size_t>((sizes.batch * lines - 1) * stride + length);
+  };
+  GuardedArray<Element> a(size(a_lines, a_stride, a_length), GuardSide::kEnd);
+  GuardedArray<Element> b(size(b_lines, b_stride, b_length), GuardSide::kEnd);
+  fill(a.view(), rng);
+  fill(b.view(), rng);
   std::vector<Sum> c(static_cast<std::size_t>(sizes.batch * m * n));
   std::generate(c.begin(), c.end(), [&] { return static_cast<Sum>(rng.between(-1000, 1000)); });
   std::vector<double> expected;

@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -112,31 +114,22 @@ class Plan {
   std::mutex* turn_;  // null with one thread
 };
 
+template <class Operands>
 class CpuGemmRun final : public Run {
  public:
-  CpuGemmRun(Plan plan, AlignedBuffer workspace, GemmData& data, std::shared_ptr<Shared> shared)
+  CpuGemmRun(Plan plan, AlignedBuffer workspace, const Operands& operands,
+             std::shared_ptr<Shared> shared)
       : plan_(std::move(plan)),
         workspace_(std::move(workspace)),
-        data_(data),
-        dtype_(data.problem().dtype()),
+        operands_(operands),
         shared_(std::move(shared)) {}
 
-  void run() override {
-    switch (dtype_) {
-      case DataType::kBf16:
-        return plan_.run(data_.bf16_operands(), workspace_.view());
-      case DataType::kI8:
-        return plan_.run(data_.i8_operands(), workspace_.view());
-      default:
-        return plan_.run(data_.operands(), workspace_.view());
-    }
-  }
+  void run() override { plan_.run(operands_, workspace_.view()); }
 
  private:
   Plan plan_;
   AlignedBuffer workspace_;
-  GemmData& data_;
-  DataType dtype_;
+  Operands operands_;
   std::shared_ptr<Shared> shared_;
 };
 
@@ -205,7 +198,19 @@ class CpuGemmArtifact final : public Artifact {
     FORETUNE_TRY(Plan plan, Plan::create(gemm_data->problem(), config, *shared_));
     FORETUNE_TRY(AlignedBuffer workspace, plan.gemm().make_workspace());
     gemm_data->set_register_block(config.mr, config.nr);
-    return std::make_unique<CpuGemmRun>(std::move(plan), std::move(workspace), *gemm_data, shared_);
+    const auto run_of = [&](const auto& operands) -> std::unique_ptr<Run> {
+      using Operands = std::remove_cvref_t<decltype(operands)>;
+      return std::make_unique<CpuGemmRun<Operands>>(std::move(plan), std::move(workspace), operands,
+                                                    shared_);
+    };
+    switch (gemm_data->problem().dtype()) {
+      case DataType::kBf16:
+        return run_of(gemm_data->bf16_operands());
+      case DataType::kI8:
+        return run_of(gemm_data->i8_operands());
+      default:
+        return run_of(gemm_data->operands());
+    }
   }
 
  private:
@@ -227,8 +232,7 @@ class CpuGemmFamily final : public CpuGemm {
     if (!gemm) {
       return Support::no(gemm.error().message);
     }
-    if (gemm->dtype() != DataType::kF32 && gemm->dtype() != DataType::kBf16 &&
-        gemm->dtype() != DataType::kI8) {
+    if (!BlockedGemm::multiplies(gemm->dtype())) {
       return Support::no("cpu-gemm multiplies f32, bf16 and i8, not ", to_string(gemm->dtype()));
     }
     if (gemm->dtype() == DataType::kI8 && gemm->operation() == GemmOperation::kAddmmRelu) {
@@ -260,8 +264,8 @@ class CpuGemmFamily final : public CpuGemm {
              static_cast<std::int32_t>(std::bit_floor(static_cast<unsigned>(info_.max_threads)));
          threads >= 1; threads /= 2) {
       for (const std::int32_t split : {gemm->batch() > 1 ? 2 : longer, longer, 1 - longer, 0}) {
-        for (const std::int32_t mc : {512, 64}) {
-          for (const std::int32_t nc : {4096, 1024, 256}) {
+        for (const std::int32_t mc : {192, 64}) {
+          for (const std::int32_t nc : {4096, 1024, 256, 128}) {
             for (const std::int32_t kc : {256, 1024, 64, 16}) {
               Config config{.schema = info_.config_schema.id(),
                             .words = {isa, 0, mr, nr, 1, 1, mc, nc, kc, 0, 1, 0, threads,
@@ -330,38 +334,45 @@ class CpuGemmFamily final : public CpuGemm {
   std::shared_ptr<Shared> shared_;
 };
 
-// threads=N: as on a machine of N cores. isa=NAME: as on one with no wider instructions.
+// threads=N: as on a machine of N cores.
+Status take_threads(std::string_view value, Hardware& hardware) {
+  const auto threads = parse_int(value);
+  const double cores = hardware.get(HardwareValue::kCores);
+  if (!threads || *threads < 1 || (cores >= 1 && static_cast<double>(*threads) > cores)) {
+    return fail(ErrorCode::kInvalidArgument, "threads is a number from 1 to ", cores, ", not '",
+                value, "'");
+  }
+  hardware.set(HardwareValue::kCores, static_cast<double>(*threads));
+  return {};
+}
+
+// isa=NAME: as on a machine with no wider instructions.
+Status take_isa(std::string_view value, Hardware& hardware) {
+  const std::optional<CpuIsa> isa = parse_cpu_isa(value);
+  const double best_bytes = hardware.get(HardwareValue::kVectorBytes);
+  const double vector_bytes = isa ? 4.0 * kernel_limits(*isa).lanes : 0;
+  if (!isa || vector_bytes > best_bytes) {
+    return fail(ErrorCode::kInvalidArgument,
+                "isa is one that this CPU has (generic, avx2, avx512), not '", value, "'");
+  }
+  // The peak of narrower multiply-adds is not probed again; it is in proportion but for the clock.
+  hardware.set(HardwareValue::kFmaPeakGflops,
+               vector_bytes / best_bytes * hardware.get(HardwareValue::kFmaPeakGflops));
+  hardware.set(HardwareValue::kVectorBytes, vector_bytes);
+  hardware.set(HardwareValue::kVectorRegisters, kernel_limits(*isa).registers);
+  return {};
+}
+
 Status apply_parameters(const std::vector<std::pair<std::string, std::string>>& parameters,
                         Hardware& hardware) {
   for (const auto& [name, value] : parameters) {
-    if (name == "isa") {
-      const std::optional<CpuIsa> isa = parse_cpu_isa(value);
-      const double vector_bytes = isa ? 4.0 * kernel_limits(*isa).lanes : 0;
-      if (!isa || vector_bytes > hardware.get(HardwareValue::kVectorBytes)) {
-        return fail(ErrorCode::kInvalidArgument,
-                    "isa is one that this CPU has (generic, avx2, "
-                    "avx512), not '",
-                    value, "'");
-      }
-      // The peak of narrower multiply-adds is not probed again; it is in proportion but for the
-      // clock.
-      const double share = vector_bytes / hardware.get(HardwareValue::kVectorBytes);
-      hardware.set(HardwareValue::kFmaPeakGflops,
-                   share * hardware.get(HardwareValue::kFmaPeakGflops));
-      hardware.set(HardwareValue::kVectorBytes, vector_bytes);
-      hardware.set(HardwareValue::kVectorRegisters, kernel_limits(*isa).registers);
-      continue;
-    }
-    if (name != "threads") {
+    if (name == "threads") {
+      FORETUNE_TRY_STATUS(take_threads(value, hardware));
+    } else if (name == "isa") {
+      FORETUNE_TRY_STATUS(take_isa(value, hardware));
+    } else {
       return fail(ErrorCode::kInvalidArgument, "cpu-gemm has no option '", name, "'");
     }
-    const auto threads = parse_int(value);
-    const double cores = hardware.get(HardwareValue::kCores);
-    if (!threads || *threads < 1 || (cores >= 1 && static_cast<double>(*threads) > cores)) {
-      return fail(ErrorCode::kInvalidArgument, "threads is a number from 1 to ", cores, ", not '",
-                  value, "'");
-    }
-    hardware.set(HardwareValue::kCores, static_cast<double>(*threads));
   }
   return {};
 }

@@ -4,10 +4,11 @@
 // vector width and cores. Parameters: threads=N, isa=avx512|avx2|generic take less than the machine
 // has.
 //
-//   FORETUNE_TRY(const auto family, create_cpu_gemm({.fingerprint = cpu_fingerprint(facts,
-//   peaks)})); FORETUNE_TRY(const auto kernel, family->kernel(problem, config));
-//   FORETUNE_TRY_STATUS(kernel->run({.a = a, .a_stride = k, .b = b, .b_stride = n, .c = c,
-//                                    .c_stride = n}));
+//   const Fingerprint machine = cpu_fingerprint(read_cpu_facts(), measure_cpu_peaks());
+//   FORETUNE_TRY(const auto family, create_cpu_gemm({.fingerprint = machine}));
+//   FORETUNE_TRY(const auto kernel, family->kernel(problem, config));
+//   FORETUNE_TRY_STATUS(kernel->run({.a = a, .a_stride = k, .b = b, .b_stride = n,
+//                                    .c = c, .c_stride = n}));
 //
 // Thread safety: as Family. Kernels may be run by any number of threads at once; those of several
 // threads take turns.

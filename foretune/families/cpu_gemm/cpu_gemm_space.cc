@@ -12,14 +12,12 @@ namespace {
 
 // Each value is at least twice the one before: then no two bounds cut a dimension into the same
 // number of blocks unless both cover it, which the canonical rules take care of.
-const std::vector<std::int32_t> kMcValues{64, 512};
-const std::vector<std::int32_t> kNcValues{256, 1024, 4096};
-const std::vector<std::int32_t> kKcValues{16, 64, 256, 512, 1024, 4096};
+const std::vector<std::int32_t> kMcValues{64, 192, 4096};
+const std::vector<std::int32_t> kNcValues{128, 256, 1024, 4096};
+const std::vector<std::int32_t> kKcValues{16, 64, 256, 512, 1024, 2048, 4096};
 
-// One value each: how little unrolling and prefetching change on most problems is not worth the
-// candidates yet that all combinations would add to what a model has to learn.
-const std::vector<std::int32_t> kUnrollValues{1};
-const std::vector<std::int32_t> kPrefetchValues{0};
+const std::vector<std::int32_t> kUnrollValues{1, 4};
+const std::vector<std::int32_t> kPrefetchValues{0, 8};
 
 constexpr std::string_view kLanes = "select(isa == isa.avx512, 16, select(isa == isa.avx2, 8, 4))";
 constexpr std::string_view kBestIsa =
@@ -49,7 +47,7 @@ constexpr std::string_view kIsF32 = "dtype == dtype.f32";
 // the shapes differ in what they leave over at the edges and in how often they load A and B.
 constexpr std::string_view kFullBlock =
     "(isa == isa.avx512 && (nr == 32 && mr >= 8 && mr <= 14 && mr % 2 == 0 || "
-    "nr == 48 && (mr == 8 || mr == 9) || nr == 64 && (mr == 4 || mr == 6)) || "
+    "nr == 48 && (mr == 8 || mr == 9) || nr == 64 && mr == 6) || "
     "isa == isa.avx2 && (nr == 16 && (mr == 4 || mr == 6) || nr == 24 && mr == 4 || "
     "nr == 32 && mr == 3) || "
     "isa == isa.generic && (nr == 8 && (mr == 4 || mr == 6) || nr == 16 && mr == 3))";
@@ -96,11 +94,12 @@ void add_block_rules(std::vector<Constraint>& out) {
   // With 512-bit vectors, 256-bit kernels reach 54 to 94 % of the best; a few stay, since CPUs
   // exist that lower their clock for the wide ones. The portable kernels are for CPUs with nothing
   // better.
-  out.push_back({concat("isa == ", kBestIsa,
-                        " || kernel == kernel.outer && isa == isa.avx2 && nr <= 16 && mr <= 6 && "
-                        "pack_a == pack_a.no && nc == ",
-                        kNcValues.front(), " && order == order.nkm"),
-                 "of a narrower instruction set only its best blocks are kept"});
+  out.push_back(
+      {concat("isa == ", kBestIsa,
+              " || kernel == kernel.outer && isa == isa.avx2 && nr <= 16 && mr <= 6 && "
+              "pack_a == pack_a.no && nc == ",
+              kNcValues.front(), " && order == order.nkm && unroll == 1 && prefetch == 0"),
+       "of a narrower instruction set only its best blocks are kept"});
   out.push_back({concat(kIsDot, " || nr > ", kLanes, " || n <= 2 * ", kLanes),
                  "a block one vector wide loads an element of A for each multiply-add"});
   out.push_back({concat(kIsDot, " || ", kFullBlock, " || mr == m || n <= nr && ", kFullHeight),
@@ -119,13 +118,13 @@ void add_block_rules(std::vector<Constraint>& out) {
 
 void add_dot_rules(std::vector<Constraint>& out) {
   out.push_back({concat("kernel == kernel.outer || ", kIsF32), "dot kernels compute in f32 only"});
-  out.push_back({"kernel == kernel.outer || layout == layout.rcr",
-                 "dot kernels take A stored by rows and B by columns"});
+  out.push_back({"kernel == kernel.outer || layout == layout.rcr || layout == layout.rrr && n == 1",
+                 "dot kernels take A stored by rows and B by columns, or B with a single column"});
   out.push_back(
       {concat("kernel == kernel.outer || ", kDotBlock), "there is no dot kernel for such a block"});
   out.push_back({"kernel == kernel.outer || pack_a == pack_a.no && pack_b == pack_b.no",
                  "dot kernels read A and B where they are"});
-  out.push_back({"kernel == kernel.outer || m <= 64",
+  out.push_back({"kernel == kernel.outer || m <= 64 || n <= 8",
                  "with so many rows, packing B costs less than summing across lanes"});
   out.push_back({"kernel == kernel.outer || kc >= 512 || k <= kc",
                  "a dot product cut into short pieces is summed up across lanes too often"});
@@ -152,6 +151,30 @@ void add_blocking_rules(std::vector<Constraint>& out) {
   out.push_back(
       {concat("kc > ", kKcValues.front(), " || pack_b == pack_b.no || k <= ", kKcValues.front()),
        "packing B in blocks this thin defeats its purpose"});
+}
+
+// Blocks that only repeat what others do: each order has one dimension whose blocks matter.
+void add_order_rules(std::vector<Constraint>& out) {
+  out.push_back(
+      {concat("order == order.mkn || pack_b == pack_b.no || nc >= min(1024, ", kColumnsEach,
+              ") || ", kRowsEach, " <= mr"),
+       "with the rows running fastest, a narrow block of columns only repeats packing A"});
+  out.push_back({concat("order == order.nkm || mc >= min(4096, ", kRowsEach, ") || ", kDepthEach,
+                        " <= kc && ", kColumnsEach, " <= nc"),
+                 "with the columns running fastest, a low block of rows only repeats packing B"});
+}
+
+void add_loop_rules(std::vector<Constraint>& out) {
+  // The end of a loop of few rounds is predicted; of blocks four vectors wide enough registers are
+  // free to load for the next step.
+  out.push_back({concat("unroll == 1 || !(", kIsDot, ") && (mr * nr <= 8 * ", kLanes,
+                        " || nr == 4 * ", kLanes, " || k <= 256)"),
+                 "steps of so many multiply-adds hide the counting without being unrolled"});
+  out.push_back({concat("prefetch == 0 || !(", kIsDot, ")"),
+                 "dot kernels read along the rows, which the CPU fetches ahead itself"});
+  out.push_back({"prefetch == 0 || unroll == 1", "an unrolled loop does not prefetch"});
+  out.push_back(
+      {"prefetch == 0 || kc >= 64", "so few rows of B are over before fetching ahead pays"});
 }
 
 void add_thread_rules(std::vector<Constraint>& out) {
@@ -199,10 +222,15 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
        concat("select(", kIsF32, " && ", rows, " <= mr && !", kBByColumns, ", pack_b.no, pack_b)")},
       {"pack_a", concat("select(", kIsF32, " && (pack_b == pack_b.no || ", rows, " <= mr || ",
                         columns, " <= nr), pack_a.no, pack_a)")},
+      // Few steps are over before unrolling them or fetching ahead pays.
+      {"unroll", concat("select(!(", kIsF32, ") || k < 16 || mr * nr > 8 * ", kLanes,
+                        " && nr != 4 * ", kLanes, " && k > 256, 1, unroll)")},
+      {"prefetch", concat("select(!(", kIsF32, ") || kc < 64, 0, prefetch)")},
       // One row of register blocks: both orders visit them alike. One column: likewise, unless
       // blocks of rows and of depth are nested.
       {"order", concat("select(", rows, " <= mr || ", columns, " <= nr && (", depth, " <= kc || ",
-                       rows, " <= mc), order.nkm, order)")},
+                       rows, " <= mc) && (hw.l2_bytes == 0 || mc * kc * 4 <= hw.l2_bytes), ",
+                       "order.nkm, order)")},
       // Without blocks of depth and without packing, cutting the fastest loop changes nothing.
       {"mc", concat("select(pack_a == pack_a.no && ", depth, " <= kc && (", columns,
                     " <= nr || order == order.mkn && ", columns, " <= nc), ", kMcValues.front(),
@@ -224,6 +252,8 @@ SpaceDefinition cpu_gemm_space_definition() {
   add_block_rules(definition.constraints);
   add_dot_rules(definition.constraints);
   add_blocking_rules(definition.constraints);
+  add_order_rules(definition.constraints);
+  add_loop_rules(definition.constraints);
   add_thread_rules(definition.constraints);
   return definition;
 }

@@ -93,8 +93,9 @@ TEST(CpuGemmSpaceTest, OffersHundredsOfConfigsForMidSizesAndSomeForEverything) {
   for (const std::int64_t size : {96, 128, 256, 500, 512, 1000, 2000}) {
     const std::uint64_t count = bound(gemm(size, size, size), hardware)->count();
     EXPECT_GE(count, 300U) << size;
-    EXPECT_LE(count, 1700U) << size;
+    EXPECT_LE(count, 6000U) << size;
   }
+  EXPECT_GE(bound(gemm(512, 512, 512), hardware)->count(), 2000U);
   EXPECT_GE(bound(gemm(1, 4096, 4096), hardware)->count(), 50U);
   EXPECT_GE(bound(gemm(8, 8, 8), hardware)->count(), 3U);
   EXPECT_GE(bound(gemm(1, 1, 1), hardware)->count(), 1U);
@@ -105,7 +106,7 @@ TEST(CpuGemmSpaceTest, OffersHundredsOfConfigsForMidSizesAndSomeForEverything) {
           gemm(kHuge, kHuge, kHuge), gemm(1, 1, 1, kHuge), gemm(17, 1, 1), gemm(5000, 3, 40000)}) {
       const std::uint64_t count = bound(problem, machine)->count();
       EXPECT_GE(count, 1U) << problem.text() << " on " << machine.text();
-      EXPECT_LE(count, 3000U) << problem.text() << " on " << machine.text();
+      EXPECT_LE(count, 8000U) << problem.text() << " on " << machine.text();
     }
   }
 }
@@ -118,7 +119,7 @@ TEST(CpuGemmSpaceTest, EveryProblemHasConfigsOnEveryMachine) {
     for (const Hardware& hardware : machines()) {
       const auto space = bound(problem, hardware);
       ASSERT_GE(space->count(), 1U) << problem.text() << " on " << hardware.text();
-      ASSERT_LE(space->count(), 12000U) << problem.text() << " on " << hardware.text();
+      ASSERT_LE(space->count(), 24000U) << problem.text() << " on " << hardware.text();
     }
   }
 }
@@ -163,7 +164,7 @@ TEST(CpuGemmSpaceTest, CanonicalFormsAreLegalListedAndFinal) {
           << to_text(cpu_gemm_schema(), canonical);
     }
   }
-  EXPECT_GT(legal, 5000);
+  EXPECT_GT(legal, 4000);
 }
 
 TEST(CpuGemmSpaceTest, ListedConfigsHaveKernelsAndNoTwoMeanTheSame) {
@@ -294,7 +295,7 @@ TEST(CpuGemmSpaceTest, RefusalsNameTheirReason) {
                            .pack_a = true,
                            .pack_b = true,
                            .mc = 64,
-                           .nc = 256,
+                           .nc = 1024,
                            .kc = 256,
                            .threads = 2,
                            .split = GemmSplit::kN};
@@ -315,7 +316,7 @@ TEST(CpuGemmSpaceTest, RefusalsNameTheirReason) {
   expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.nr = 24; }), "whole vectors");
   expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.mr = 7; }), "only useful on a matrix");
   expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.pack_b = false; }), "packing A without");
-  expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.mc = 512, c.kc = 1024; }), "L2");
+  expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.mc = 4096, c.kc = 1024; }), "L2");
   expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.mc = 100; }), "mc=100 is not");
   expect(reason(mid, hardware_of(64, 1), unchanged), "fewer cores");
   expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.threads = 1, c.split = GemmSplit::kM; }),
@@ -334,7 +335,12 @@ TEST(CpuGemmSpaceTest, RefusalsNameTheirReason) {
   };
   expect(reason(mid, hardware, as_dot), "B by columns");
   expect(reason(by_columns, hardware, as_dot), "so many rows");
-  expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.prefetch = 8; }), "prefetch=8 is not");
+  expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.prefetch = 4; }), "prefetch=4 is not");
+  expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.unroll = 4; }), "hide the counting");
+  expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.unroll = 4, c.nr = 64, c.mr = 6; }), "");
+  expect(reason(mid, hardware,
+                [](CpuGemmConfig& c) { c.unroll = 4, c.nr = 64, c.mr = 6, c.prefetch = 8; }),
+         "does not prefetch");
   expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.split = GemmSplit::kGrid; }),
          "a grid takes four threads");
   expect(reason(mid, hardware, [](CpuGemmConfig& c) { c.split = GemmSplit::kK; }),

@@ -58,8 +58,7 @@ std::vector<std::ptrdiff_t> edges(std::ptrdiff_t size, std::ptrdiff_t block) {
 
 Result<std::unique_ptr<GemmData>> GemmData::create(const GemmProblem& problem, std::uint64_t seed,
                                                    const Limits& limits) {
-  if (problem.dtype() != DataType::kF32 && problem.dtype() != DataType::kBf16 &&
-      problem.dtype() != DataType::kI8) {
+  if (!BlockedGemm::multiplies(problem.dtype())) {
     return fail(ErrorCode::kUnsupported, "there are no data of ", to_string(problem.dtype()),
                 " here, only of f32, bf16 and i8");
   }
@@ -77,9 +76,9 @@ Result<std::unique_ptr<GemmData>> GemmData::create(const GemmProblem& problem, s
   }
   data->fill(seed);
   if (problem.dtype() != DataType::kF32) {
+    const std::size_t element_bytes = data->is_integer() ? 1 : 2;
     const auto words = [&](const AlignedBuffer& values) {
-      return index(static_cast<std::ptrdiff_t>(
-          std::ceil(static_cast<double>(values.size()) * bytes_per_element(problem.dtype()) / 4)));
+      return (values.size() * element_bytes + sizeof(float) - 1) / sizeof(float);
     };
     FORETUNE_TRY(data->encoded_a_, AlignedBuffer::create(words(data->a_)));
     FORETUNE_TRY(data->encoded_b_, AlignedBuffer::create(words(data->b_)));
@@ -142,54 +141,40 @@ double GemmData::value_at(std::ptrdiff_t position) const {
 void GemmData::poison() { std::fill_n(c_.data(), c_.size(), std::bit_cast<float>(kPoison)); }
 
 std::int64_t GemmData::bytes() const {
-  return static_cast<std::int64_t>((a_.size() + b_.size() + c_.size() + bias_.size()) *
-                                   sizeof(float));
+  return static_cast<std::int64_t>(
+      (a_.size() + b_.size() + c_.size() + bias_.size() + encoded_a_.size() + encoded_b_.size()) *
+      sizeof(float));
 }
 
-template <class Operands>
-Operands GemmData::strides() const {
+template <class Element, class Sum>
+BasicGemmOperands<Element, Sum> GemmData::operands_as(const AlignedBuffer& a,
+                                                      const AlignedBuffer& b,
+                                                      const std::vector<Sum>& bias) {
   const std::ptrdiff_t m = problem_.m();
   const std::ptrdiff_t n = problem_.n();
   const std::ptrdiff_t k = problem_.k();
-  Operands operands;
-  operands.a_stride = a_by_columns(problem_.layout()) ? m : k;
-  operands.a_batch_stride = m * k;
-  operands.b_stride = b_by_columns(problem_.layout()) ? k : n;
-  operands.b_batch_stride = k * n;
-  operands.c_stride = n;
-  operands.c_batch_stride = m * n;
-  operands.beta = bias_.empty() ? 0.0F : 1.0F;
-  if (has_relu()) {
-    operands.floor = 0;
-  }
-  return operands;
+  return {.a = reinterpret_cast<const Element*>(a.data()),
+          .a_stride = a_by_columns(problem_.layout()) ? m : k,
+          .a_batch_stride = m * k,
+          .b = reinterpret_cast<const Element*>(b.data()),
+          .b_stride = b_by_columns(problem_.layout()) ? k : n,
+          .b_batch_stride = k * n,
+          .c_in = bias.empty() ? nullptr : bias.data(),
+          .c = reinterpret_cast<Sum*>(c_.data()),
+          .c_stride = n,
+          .c_batch_stride = m * n,
+          .beta = bias.empty() ? 0.0F : 1.0F,
+          .floor = has_relu() ? 0 : -std::numeric_limits<float>::infinity()};
 }
 
-GemmOperands GemmData::operands() {
-  auto operands = strides<GemmOperands>();
-  operands.a = a_.data();
-  operands.b = b_.data();
-  operands.c = c_.data();
-  operands.c_in = bias_.empty() ? nullptr : bias_.data();
-  return operands;
-}
+GemmOperands GemmData::operands() { return operands_as<float>(a_, b_, bias_); }
 
 Bf16GemmOperands GemmData::bf16_operands() {
-  auto operands = strides<Bf16GemmOperands>();
-  operands.a = reinterpret_cast<const Bf16*>(encoded_a_.data());
-  operands.b = reinterpret_cast<const Bf16*>(encoded_b_.data());
-  operands.c = c_.data();
-  operands.c_in = bias_.empty() ? nullptr : bias_.data();
-  return operands;
+  return operands_as<Bf16>(encoded_a_, encoded_b_, bias_);
 }
 
 I8GemmOperands GemmData::i8_operands() {
-  auto operands = strides<I8GemmOperands>();
-  operands.a = reinterpret_cast<const std::int8_t*>(encoded_a_.data());
-  operands.b = reinterpret_cast<const std::int8_t*>(encoded_b_.data());
-  operands.c = reinterpret_cast<std::int32_t*>(c_.data());
-  operands.c_in = integer_bias_.empty() ? nullptr : integer_bias_.data();
-  return operands;
+  return operands_as<std::int8_t>(encoded_a_, encoded_b_, integer_bias_);
 }
 
 void GemmData::set_register_block(int rows, int columns) {
@@ -267,15 +252,16 @@ void GemmData::compute_norms() {
   }
 }
 
+double GemmData::rounding() const {
+  return is_integer()
+             ? 0
+             : kUnitRoundoff * static_cast<double>(std::min<std::int64_t>(problem_.k(), 16) + 2);
+}
+
 double GemmData::bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t column) const {
-  if (is_integer()) {
-    return 0;
-  }
-  const double factor = static_cast<double>(std::min<std::int64_t>(problem_.k(), 16) + 2);
-  return kUnitRoundoff * factor *
-         (a_norms_[index(batch * problem_.m() + row)] *
-              b_norms_[index(batch * problem_.n() + column)] +
-          bias_abs_[index(column)]);
+  return rounding() * (a_norms_[index(batch * problem_.m() + row)] *
+                           b_norms_[index(batch * problem_.n() + column)] +
+                       bias_abs_[index(column)]);
 }
 
 Support GemmData::compare(const Position& position, double expected) {
@@ -464,15 +450,14 @@ Support GemmData::verify_by_signs() {
   const std::ptrdiff_t m = problem_.m();
   const std::ptrdiff_t n = problem_.n();
   for (std::ptrdiff_t batch = 0; batch < problem_.batch(); ++batch) {
-    // |bounds of a row| = u * factor * norm over j of (|a_i||b_j| + |bias_j|), which is at most
-    // u * factor * (|a_i| * |B|_F + |bias|).
+    // |bounds of a row| = rounding * norm over j of (|a_i||b_j| + |bias_j|), which is at most
+    // rounding * (|a_i| * |B|_F + |bias|).
     double b_square = 0;
     double bias_square = 0;
     for (std::ptrdiff_t j = 0; j < n; ++j) {
       b_square += b_norms_[index(batch * n + j)] * b_norms_[index(batch * n + j)];
       bias_square += bias_abs_[index(j)] * bias_abs_[index(j)];
     }
-    const double factor = static_cast<double>(std::min<std::int64_t>(problem_.k(), 16) + 2);
     for (std::ptrdiff_t i = 0; i < m; ++i) {
       std::array<double, kSignVectors> sum{};
       const std::ptrdiff_t row = (batch * m + i) * n;
@@ -482,9 +467,8 @@ Support GemmData::verify_by_signs() {
           sum[v] += value * signs_[index(j) * kSignVectors + v];
         }
       }
-      const double allowed =
-          (is_integer() ? 0 : kUnitRoundoff) * factor *
-          (a_norms_[index(batch * m + i)] * std::sqrt(b_square) + std::sqrt(bias_square));
+      const double allowed = rounding() * (a_norms_[index(batch * m + i)] * std::sqrt(b_square) +
+                                           std::sqrt(bias_square));
       for (std::size_t v = 0; v < kSignVectors; ++v) {
         const double expected = sign_sums_[index(batch * m + i) * kSignVectors + v];
         const double error = std::fabs(sum[v] - expected);

@@ -91,12 +91,16 @@ class GemmData final : public ProblemData {
   [[nodiscard]] bool has_relu() const { return problem_.operation() == GemmOperation::kAddmmRelu; }
   [[nodiscard]] bool is_integer() const { return problem_.dtype() == DataType::kI8; }
   [[nodiscard]] double value_at(std::ptrdiff_t position) const;
-  template <class Operands>
-  [[nodiscard]] Operands strides() const;
+  template <class Element, class Sum>
+  [[nodiscard]] BasicGemmOperands<Element, Sum> operands_as(const AlignedBuffer& a,
+                                                            const AlignedBuffer& b,
+                                                            const std::vector<Sum>& bias);
   void fill(std::uint64_t seed);
   void encode();
   void make_row_major();
   void compute_norms();
+  // What a rounding may add up to, relative to the norms.
+  [[nodiscard]] double rounding() const;
   [[nodiscard]] double bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t column) const;
   [[nodiscard]] Support compare(const Position& position, double expected);
   void reference_rows(std::ptrdiff_t batch, std::ptrdiff_t first, std::ptrdiff_t rows,
