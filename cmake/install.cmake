@@ -1,10 +1,11 @@
-# What a product gets: the command line, and the selector with what it needs. Trainers, search,
-# measuring and all third-party libraries stay behind; CMake refuses the export should a module of
-# the list come to need one that is not in it.
+# What a product gets: the command line, the selector and the dispatcher with what they need.
+# Trainers, search, measuring and all third-party libraries stay behind; CMake refuses the export
+# should a module of the list come to need one that is not in it.
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretune)
-set(public_modules base hardware problem space features models_infer select)
+set(public_modules base hardware problem space features models_infer select kernels family
+                   families_cpu_gemm dispatch)
 
 # tl::expected appears in our headers and is one header in the public domain, so it travels along:
 # users of the package install nothing else.

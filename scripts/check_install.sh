@@ -40,12 +40,25 @@ cmake -S "$work/consumer" -B "$work/consumer/build" -G Ninja -DCMAKE_PREFIX_PATH
 }
 pick_cpp="$work/consumer/build/pick_cpp"
 pick_c="$work/consumer/build/pick_c"
-for program in "$pick_cpp" "$pick_c"; do
+multiply_c="$work/consumer/build/multiply_c"
+for program in "$pick_cpp" "$pick_c" "$multiply_c" "$prefix"/lib/libforetune_dispatch.so; do
   libraries="$(ldd "$program" | awk '{ print $1 }')"
   if grep -vE '^(linux-vdso|libstdc\+\+|libm|libgcc_s|libc|libpthread|/lib.*/ld-linux)' \
     <<<"$libraries"; then
     fail "$(basename "$program") links more than the C++ run time"
   fi
+done
+# The same program on the shared library, which exports its two functions and nothing else.
+cc -o "$work/multiply_shared" "$work/consumer/multiply.c" -I"$prefix/include" -L"$prefix/lib" \
+  -lforetune_dispatch -Wl,-rpath,"$prefix/lib" || fail "libforetune_dispatch.so does not link"
+for program in "$multiply_c" "$work/multiply_shared"; do
+  product="$("$program")"
+  [[ "$product" == "0: 4 5 10 11" ]] || fail "$(basename "$program") computes '$product'"
+done
+exported="$(nm -D --defined-only "$prefix/lib/libforetune_dispatch.so" | awk '{ print $3 }' | sort)"
+[[ "$exported" == $'foretune_set_num_threads\nforetune_sgemm' ]] ||
+  fail "libforetune_dispatch.so exports $exported"
+for program in "$pick_cpp" "$pick_c"; do
   # A model that is not there is one sentence and a non-zero exit.
   if "$program" "$work/absent.ftm" 128 256 512 2>"$work/message"; then
     fail "$(basename "$program") accepted a model that is not there"

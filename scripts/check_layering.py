@@ -33,6 +33,7 @@ ALLOWED = {
     "tune": DESCRIBE | {"family", "dataset", "measure", "search", "models_infer"},
     "evaluate": DESCRIBE | {"dataset", "features", "models_infer", "search", "tune"},
     "select": DESCRIBE | {"features", "models_infer"},
+    "dispatch": DESCRIBE | {"select", "models_infer", "family", "families_cpu_gemm"},
 }
 # What every family may use; never another family, never dataset.
 FAMILY = DESCRIBE | {"family", "kernels"}

@@ -1,0 +1,29 @@
+// The models that this build ships, trained by scripts/default_model.sh on the machine that each
+// names in its fingerprint. They rank configs of cpu-gemm.
+// Thread safety: free functions on constant data.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "foretune/hardware/cpu.h"
+#include "foretune/models/infer/model_file.h"
+
+namespace foretune {
+
+struct DefaultModel {
+  std::string_view name;  // "cpu-gemm-avx512-1"
+  CpuIsa isa = CpuIsa::kGeneric;
+  int threads = 1;  // that its configs use at most
+  std::span<const std::byte> bytes;
+};
+
+std::span<const DefaultModel> default_models();
+
+// The one for so many threads, of the widest instruction set up to `isa`. Nothing when there is
+// none: what is fastest on two cores says little about sixteen.
+std::optional<Model> default_gemm_model(CpuIsa isa, int threads);
+
+}  // namespace foretune

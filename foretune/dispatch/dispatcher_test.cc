@@ -1,0 +1,368 @@
+#include "foretune/dispatch/dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "foretune/base/file.h"
+#include "foretune/base/temporary_folder.h"
+#include "foretune/base/text.h"
+#include "foretune/dispatch/default_models.h"
+#include "foretune/families/cpu_gemm/cpu_gemm.h"
+#include "foretune/hardware/cpu.h"
+#include "foretune/kernels/micro_kernel.h"
+
+namespace foretune {
+namespace {
+
+Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, DataType dtype = DataType::kF32) {
+  const auto problem = GemmProblem::create({.m = m, .n = n, .k = k, .dtype = dtype});
+  EXPECT_TRUE(problem);
+  return problem->to_problem();
+}
+
+// A machine that every model knows, whatever this one is.
+Fingerprint machine(double vector_bytes = 64, int cores = 1) {
+  Fingerprint fingerprint = cpu_fingerprint(read_cpu_facts(), CpuPeaks{});
+  fingerprint.hardware.set(HardwareValue::kVectorBytes, vector_bytes);
+  fingerprint.hardware.set(HardwareValue::kCores, cores);
+  fingerprint.hardware.set(HardwareValue::kMemoryBytes, 0);
+  return fingerprint;
+}
+
+// Kernels are the texts of their configs; those that are refused cannot be made.
+class TextProvider final : public KernelProvider {
+ public:
+  explicit TextProvider(const Fingerprint& fingerprint) {
+    FamilyOptions options;
+    options.fingerprint = fingerprint;
+    auto made = create_cpu_gemm(options);
+    EXPECT_TRUE(made);
+    family_ = std::move(*made);
+  }
+  const Family& family() const override { return *family_; }
+  Result<std::shared_ptr<const void>> make_kernel(const Problem& problem,
+                                                  const Config& config) const override {
+    const FamilyInfo& info = family_->info();
+    if (const Support legal = info.space->why_not(config, problem, info.fingerprint.hardware);
+        !legal) {
+      return fail(ErrorCode::kUnsupported, legal.reason());
+    }
+    const std::string text = to_text(info.config_schema, config);
+    if (refused.contains(text)) {
+      return fail(ErrorCode::kUnsupported, "refused");
+    }
+    return std::shared_ptr<const void>(std::make_shared<const std::string>(text));
+  }
+  std::set<std::string> refused;
+
+ private:
+  std::unique_ptr<CpuGemm> family_;
+};
+
+std::string text_of(const Dispatcher::Turn& turn) {
+  return *static_cast<const std::string*>(turn.kernel());
+}
+
+Model shipped() {
+  auto model = default_gemm_model(CpuIsa::kAvx512, 1);
+  EXPECT_TRUE(model);
+  return *model;
+}
+
+TEST(DispatcherTest, FollowsTheModelThenThePortfolioThenTheDefault) {
+  const auto provider = std::make_shared<TextProvider>(machine());
+  Dispatcher dispatcher({});
+  ASSERT_TRUE(dispatcher.add(provider, shipped()));
+  const auto picked = dispatcher.decision(gemm(200, 300, 100));
+  ASSERT_TRUE(picked) << picked.error().message;
+  EXPECT_EQ(picked->source, ChoiceSource::kModel);
+  EXPECT_EQ(picked->note, "");
+  EXPECT_EQ(picked->family, "cpu-gemm");
+  EXPECT_LT(picked->measured_ns, 0);
+  const auto turn = dispatcher.next(gemm(200, 300, 100));
+  ASSERT_TRUE(turn);
+  EXPECT_FALSE(turn->is_trial());
+  EXPECT_EQ(parse_config(provider->family().info().config_schema, text_of(*turn)).value(),
+            picked->config);
+
+  const auto outside = dispatcher.decision(gemm(200, 300000, 100));
+  ASSERT_TRUE(outside);
+  EXPECT_EQ(outside->source, ChoiceSource::kPortfolio);
+  EXPECT_NE(outside->note.find("outside"), std::string::npos) << outside->note;
+
+  Dispatcher without({});
+  ASSERT_TRUE(without.add(provider, std::nullopt));
+  const auto textbook = without.decision(gemm(200, 300, 100));
+  ASSERT_TRUE(textbook);
+  EXPECT_EQ(textbook->source, ChoiceSource::kDefault);
+
+  // Nothing that anybody proposes can be made: any other.
+  for (const Config& config : provider->family().default_configs(gemm(200, 300, 100))) {
+    provider->refused.insert(to_text(provider->family().info().config_schema, config));
+  }
+  Dispatcher left_alone({});
+  ASSERT_TRUE(left_alone.add(provider, std::nullopt));
+  const auto any = left_alone.decision(gemm(200, 300, 100));
+  ASSERT_TRUE(any) << any.error().message;
+  EXPECT_EQ(any->source, ChoiceSource::kFirstLegal);
+}
+
+TEST(DispatcherTest, EveryShippedModelDecidesOnAMachineOfItsClass) {
+  for (const DefaultModel& model : default_models()) {
+    const auto provider =
+        std::make_shared<TextProvider>(machine(4 * kernel_limits(model.isa).lanes, model.threads));
+    Dispatcher dispatcher({});
+    ASSERT_TRUE(dispatcher.add(provider, default_gemm_model(model.isa, model.threads)));
+    for (const Problem& problem : {gemm(200, 300, 100), gemm(1, 1000, 1000), gemm(64, 64, 64)}) {
+      const auto decision = dispatcher.decision(problem);
+      ASSERT_TRUE(decision) << decision.error().message;
+      EXPECT_EQ(decision->source, ChoiceSource::kModel) << model.name << " " << problem.text();
+      EXPECT_EQ(decision->note, "");
+    }
+  }
+}
+
+TEST(DispatcherTest, AModelOfAnotherMachineStillGivesWhatThisOneCanRun) {
+  for (const double vector_bytes : {16.0, 32.0}) {
+    const auto provider = std::make_shared<TextProvider>(machine(vector_bytes));
+    Dispatcher dispatcher({});
+    ASSERT_TRUE(dispatcher.add(provider, shipped()));
+    const auto decision = dispatcher.decision(gemm(200, 300, 100));
+    ASSERT_TRUE(decision) << decision.error().message;
+    EXPECT_TRUE(provider->make_kernel(gemm(200, 300, 100), decision->config));
+  }
+}
+
+TEST(DispatcherTest, SaysWhyNothingRuns) {
+  Dispatcher empty({});
+  EXPECT_FALSE(empty.next(gemm(4, 4, 4)));
+  Dispatcher dispatcher({});
+  ASSERT_TRUE(dispatcher.add(std::make_shared<TextProvider>(machine()), shipped()));
+  const auto refused = dispatcher.next(gemm(4, 4, 4, DataType::kF64));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(refused.error().message.find("cpu-gemm multiplies f32, bf16 and i8, not f64"),
+            std::string::npos)
+      << refused.error().message;
+  Model foreign = shipped();
+  foreign.family = "gpu-gemm";
+  const Status mismatch = dispatcher.add(std::make_shared<TextProvider>(machine()), foreign);
+  ASSERT_FALSE(mismatch);
+  EXPECT_EQ(mismatch.error().code, ErrorCode::kMismatch);
+}
+
+// Times by config; the trials must find the fastest of what they tried.
+TEST(DispatcherTest, TrialsFindTheFastestAndEnd) {
+  const auto provider = std::make_shared<TextProvider>(machine());
+  Dispatcher dispatcher({.measure_top = 5, .measure_rounds = 3, .measure_seconds = 1});
+  ASSERT_TRUE(dispatcher.add(provider, shipped()));
+  const Problem problem = gemm(200, 300, 100);
+  std::map<std::string, int> calls;
+  std::vector<std::string> order;
+  int trials = 0;
+  for (int call = 0; call < 40; ++call) {
+    const auto turn = dispatcher.next(problem);
+    ASSERT_TRUE(turn);
+    const std::string text = text_of(*turn);
+    if (!turn->is_trial()) {
+      EXPECT_EQ(text, order[3]);
+      continue;
+    }
+    ++trials;
+    if (calls[text]++ == 0) {
+      order.push_back(text);
+    }
+    // The second is hopeless, the fourth the best.
+    const double ns = text == order[0]                       ? 100
+                      : order.size() > 1 && text == order[1] ? 1000
+                      : order.size() > 3 && text == order[3] ? 80
+                                                             : 90;
+    dispatcher.report(*turn, ns + call);
+  }
+  ASSERT_EQ(order.size(), 5U);
+  EXPECT_EQ(calls[order[1]], 1);
+  EXPECT_EQ(trials, 4 * 3 + 1);
+  const auto decision = dispatcher.decision(problem);
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->source, ChoiceSource::kMeasured);
+  EXPECT_TRUE(decision->is_settled);
+  EXPECT_EQ(decision->config_text, order[3]);
+  EXPECT_GE(decision->measured_ns, 80);
+}
+
+TEST(DispatcherTest, WhatIsNoTrialOrFailsDoesNotKeepTrialsFromEnding) {
+  const auto provider = std::make_shared<TextProvider>(machine());
+  const Problem problem = gemm(200, 300, 100);
+  for (const int rounds : {0, 2}) {
+    Dispatcher dispatcher({.measure_top = 2, .measure_rounds = rounds});
+    ASSERT_TRUE(dispatcher.add(provider, shipped()));
+    const auto kept = dispatcher.best(problem);
+    ASSERT_TRUE(kept);
+    EXPECT_FALSE(kept->is_trial());
+    const auto failed = dispatcher.next(problem);
+    ASSERT_TRUE(failed);
+    EXPECT_TRUE(failed->is_trial());
+    EXPECT_EQ(text_of(*failed), text_of(*kept)) << "the model's pick comes first";
+    dispatcher.abandon(*failed);
+    std::map<std::string, int> calls;
+    for (int call = 0; call < 2 * std::max(1, rounds); ++call) {
+      const auto turn = dispatcher.next(problem);
+      ASSERT_TRUE(turn);
+      ASSERT_TRUE(turn->is_trial());
+      ++calls[text_of(*turn)];
+      dispatcher.report(*turn, 100);
+    }
+    EXPECT_EQ(calls.size(), 2U);
+    EXPECT_EQ(calls[text_of(*kept)], std::max(1, rounds));
+    EXPECT_TRUE(dispatcher.decision(problem)->is_settled);
+  }
+}
+
+TEST(DispatcherTest, TrialsEndWhenTheirTimeIsUp) {
+  Dispatcher dispatcher({.measure_top = 8, .measure_rounds = 100, .measure_seconds = 1e-3});
+  ASSERT_TRUE(dispatcher.add(std::make_shared<TextProvider>(machine()), shipped()));
+  int trials = 0;
+  for (int call = 0; call < 100; ++call) {
+    const auto turn = dispatcher.next(gemm(64, 64, 64));
+    ASSERT_TRUE(turn);
+    trials += turn->is_trial() ? 1 : 0;
+    dispatcher.report(*turn, 2e5);
+  }
+  EXPECT_EQ(trials, 6);
+}
+
+TEST(DispatcherTest, RemembersAcrossProcessesOnTheSameMachineOnly) {
+  const testing_support::TemporaryFolder folder;
+  const auto path = folder / "choices.txt";
+  const auto provider = std::make_shared<TextProvider>(machine());
+  const Problem problem = gemm(200, 300, 100);
+  Dispatcher first({.measure_top = 3, .measure_rounds = 1});
+  ASSERT_TRUE(first.add(provider, shipped()));
+  for (int call = 0; call < 3; ++call) {
+    const auto turn = first.next(problem);
+    ASSERT_TRUE(turn);
+    first.report(*turn, 300.5 - 100 * call);
+  }
+  const auto measured = first.decision(problem);
+  ASSERT_TRUE(measured);
+  ASSERT_EQ(measured->source, ChoiceSource::kMeasured);
+  ASSERT_TRUE(first.save_choices(path));
+
+  Dispatcher second({});
+  ASSERT_TRUE(second.add(provider, shipped()));
+  // Decided by the model before, by memory after.
+  EXPECT_EQ(second.decision(problem)->source, ChoiceSource::kModel);
+  const auto loaded = second.load_choices(path);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(*loaded, 1U);
+  const auto known = second.decision(problem);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->source, ChoiceSource::kRemembered);
+  EXPECT_EQ(known->config, measured->config);
+  EXPECT_EQ(known->measured_ns, 100.5);
+  // What was remembered is saved again, to the same bytes.
+  const auto again = folder / "again.txt";
+  ASSERT_TRUE(second.save_choices(again));
+  EXPECT_EQ(read_text_file(path).value(), read_text_file(again).value());
+
+  Dispatcher elsewhere({});
+  ASSERT_TRUE(elsewhere.add(std::make_shared<TextProvider>(machine(32)), shipped()));
+  const auto refused = elsewhere.load_choices(path);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kMismatch);
+}
+
+TEST(DispatcherTest, BadFilesOfChoicesAreRefusedWhole) {
+  const testing_support::TemporaryFolder folder;
+  const auto path = folder / "choices.txt";
+  Dispatcher dispatcher({});
+  ASSERT_TRUE(dispatcher.add(std::make_shared<TextProvider>(machine()), shipped()));
+  ASSERT_TRUE(dispatcher.save_choices(path));
+  const std::string head = read_text_file(path).value();
+  const auto load = [&](const std::string& text) {
+    EXPECT_TRUE(write_text_file_atomically(path, text));
+    const auto loaded = dispatcher.load_choices(path);
+    return loaded ? std::string("loaded") : loaded.error().message;
+  };
+  EXPECT_EQ(load(head), "loaded");
+  EXPECT_NE(load("").find("not a file of choices"), std::string::npos);
+  EXPECT_NE(load("hello\nworld\n").find("not a file of choices"), std::string::npos);
+  EXPECT_NE(load(head + "cpu-gemm\tgemm m=1\n").find("line 3"), std::string::npos);
+  EXPECT_NE(load(head + "cpu-gemm\tgemm m=1 n=1 k=1\tisa=none\t5\n").find("line 3"),
+            std::string::npos);
+  EXPECT_NE(load(head + "cpu-gemm\tnonsense\tisa=none\t-5\n").find("line 3"), std::string::npos);
+  EXPECT_EQ(load(head + "other\tnonsense\tnonsense\t5\n"), "loaded");
+  EXPECT_FALSE(dispatcher.load_choices(folder / "missing"));
+}
+
+TEST(DispatcherTest, ForgetsTheOldestProblemsBeyondTheLimit) {
+  const auto provider = std::make_shared<TextProvider>(machine());
+  Dispatcher dispatcher({.max_problems = 3});
+  ASSERT_TRUE(dispatcher.add(provider, std::nullopt));
+  const auto first = dispatcher.next(gemm(8, 8, 8));
+  ASSERT_TRUE(first);
+  const std::weak_ptr<const void> kept = first->shared_kernel();
+  for (int size = 9; size < 20; ++size) {
+    ASSERT_TRUE(dispatcher.next(gemm(size, 8, 8)));
+  }
+  // The turn still holds it, the dispatcher does not.
+  EXPECT_EQ(kept.use_count(), 1);
+}
+
+TEST(DispatcherTest, WhatWasMeasuredOutlivesTheLimitAndNewFamilies) {
+  const auto provider = std::make_shared<TextProvider>(machine());
+  Dispatcher dispatcher({.measure_top = 2, .measure_rounds = 1, .max_problems = 2});
+  ASSERT_TRUE(dispatcher.add(provider, shipped()));
+  const auto measure = [&](const Problem& problem) {
+    for (int call = 0; call < 2; ++call) {
+      const auto turn = dispatcher.next(problem);
+      ASSERT_TRUE(turn);
+      dispatcher.report(*turn, 200 - 100 * call);
+    }
+  };
+  const Problem problem = gemm(200, 300, 100);
+  measure(problem);
+  const Config config = dispatcher.decision(problem)->config;
+  for (int size = 100; size < 104; ++size) {
+    measure(gemm(size, size, size));
+  }
+  for (int i = 0; i < 2; ++i) {
+    const auto again = dispatcher.decision(problem);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->source, ChoiceSource::kRemembered);
+    EXPECT_EQ(again->config, config);
+    ASSERT_TRUE(dispatcher.add(provider, std::nullopt));
+  }
+  EXPECT_EQ(std::ranges::count(dispatcher.choices_text(), '\n'), 2 + 5);
+}
+
+TEST(DispatcherTest, ManyThreadsAgreeOnOneDecision) {
+  const auto provider = std::make_shared<TextProvider>(machine());
+  Dispatcher dispatcher({.measure_top = 4, .measure_rounds = 2});
+  ASSERT_TRUE(dispatcher.add(provider, shipped()));
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&] {
+        for (int call = 0; call < 300; ++call) {
+          const auto turn = dispatcher.next(gemm(64 + 8 * (call % 20), 128, 96));
+          ASSERT_TRUE(turn);
+          dispatcher.report(*turn, static_cast<double>(text_of(*turn).size()));
+        }
+      });
+    }
+  }
+  for (int size = 0; size < 20; ++size) {
+    EXPECT_TRUE(dispatcher.decision(gemm(64 + 8 * size, 128, 96))->is_settled);
+  }
+}
+
+}  // namespace
+}  // namespace foretune

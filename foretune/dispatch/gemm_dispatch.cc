@@ -1,0 +1,77 @@
+#include "foretune/dispatch/gemm_dispatch.h"
+
+#include <chrono>
+#include <utility>
+
+#include "foretune/base/text.h"
+#include "foretune/dispatch/default_models.h"
+#include "foretune/hardware/cpu.h"
+
+namespace foretune {
+namespace {
+
+class CpuGemmProvider final : public KernelProvider {
+ public:
+  explicit CpuGemmProvider(std::shared_ptr<const CpuGemm> family) : family_(std::move(family)) {}
+  const Family& family() const override { return *family_; }
+  Result<std::shared_ptr<const void>> make_kernel(const Problem& problem,
+                                                  const Config& config) const override {
+    FORETUNE_TRY(const std::shared_ptr<const CpuGemmKernel> kernel,
+                 family_->kernel(problem, config));
+    return std::shared_ptr<const void>(kernel);
+  }
+
+ private:
+  std::shared_ptr<const CpuGemm> family_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<GemmDispatcher>> GemmDispatcher::for_this_cpu(CpuDispatchOptions options) {
+  const CpuFacts facts = read_cpu_facts();
+  FamilyOptions family_options;
+  // What kernels are legal depends on the facts alone; peaks would have to be measured.
+  family_options.fingerprint = cpu_fingerprint(facts, CpuPeaks{});
+  if (options.threads > 0) {
+    family_options.parameters = {{"threads", concat(options.threads)}};
+  }
+  FORETUNE_TRY(std::shared_ptr<const CpuGemm> family, create_cpu_gemm(family_options));
+  if (!options.model) {
+    options.model = default_gemm_model(facts.isa, family->info().max_threads);
+  }
+  auto dispatcher = std::make_unique<GemmDispatcher>(options.dispatch);
+  FORETUNE_TRY_STATUS(dispatcher->add(std::move(family), std::move(options.model)));
+  return dispatcher;
+}
+
+Status GemmDispatcher::add(std::shared_ptr<const CpuGemm> family, std::optional<Model> model) {
+  return dispatcher_.add(std::make_shared<CpuGemmProvider>(std::move(family)), std::move(model));
+}
+
+template <class Operands>
+Status GemmDispatcher::run_any(const GemmProblem& problem, const Operands& operands) {
+  FORETUNE_TRY(const Dispatcher::Turn turn, dispatcher_.next(problem.to_problem()));
+  const auto& kernel = *static_cast<const CpuGemmKernel*>(turn.kernel());
+  if (!turn.is_trial()) {
+    return kernel.run(operands);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  if (Status status = kernel.run(operands); !status) {
+    dispatcher_.abandon(turn);
+    return status;
+  }
+  const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
+  dispatcher_.report(turn, elapsed.count());
+  return {};
+}
+
+template Status GemmDispatcher::run_any(const GemmProblem&, const GemmOperands&);
+template Status GemmDispatcher::run_any(const GemmProblem&, const Bf16GemmOperands&);
+template Status GemmDispatcher::run_any(const GemmProblem&, const I8GemmOperands&);
+
+Result<std::shared_ptr<const CpuGemmKernel>> GemmDispatcher::kernel(const GemmProblem& problem) {
+  FORETUNE_TRY(const Dispatcher::Turn turn, dispatcher_.best(problem.to_problem()));
+  return std::static_pointer_cast<const CpuGemmKernel>(turn.shared_kernel());
+}
+
+}  // namespace foretune
