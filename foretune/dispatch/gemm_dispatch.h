@@ -27,7 +27,7 @@ struct CpuDispatchOptions {
 class GemmDispatcher {
  public:
   explicit GemmDispatcher(const DispatchOptions& options) : dispatcher_(options) {}
-  // cpu-gemm of this machine. Takes as long as reading a model (a few milliseconds); nothing is
+  // cpu-gemm of this machine. Takes as long as reading a model (about 20 ms); nothing is
   // measured. Errors: kMismatch for a model of something else, kInvalidArgument for more threads
   // than cores.
   static Result<std::unique_ptr<GemmDispatcher>> for_this_cpu(CpuDispatchOptions options);
