@@ -90,6 +90,26 @@ function(foretune_module name)
              "${name}|${folder}|${deps_text}|${private_text}|${sources_text},${headers_text}")
 endfunction()
 
+# A module as one shared library, libforetune_NAME, that exports the C interface of `source` and
+# nothing else: what the module's exports.map names.
+function(foretune_c_library name source)
+  set(target foretune_${name}_shared)
+  set(exports ${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
+  add_library(${target} SHARED ${source})
+  foretune_common_settings(${target})
+  set_target_properties(
+    ${target}
+    PROPERTIES OUTPUT_NAME foretune_${name}
+               VERSION ${PROJECT_VERSION}
+               SOVERSION ${PROJECT_VERSION_MAJOR}
+               CXX_VISIBILITY_PRESET hidden
+               VISIBILITY_INLINES_HIDDEN ON
+               LINK_DEPENDS ${exports})
+  target_link_libraries(${target} PRIVATE foretune_${name})
+  target_link_options(${target} PRIVATE -Wl,--version-script=${exports})
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
 # Writes what was declared, for scripts/check_layering.py.
 function(foretune_write_modules)
   get_property(modules GLOBAL PROPERTY FORETUNE_MODULES)
