@@ -3,7 +3,6 @@
 //
 //   build/bench/bench/dataset_load [--rows 10000000] [--csv-rows 200000] [--json FILE]
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -23,10 +22,6 @@ namespace {
 
 constexpr std::size_t kConfigs = 4096;
 constexpr std::size_t kConfigsPerProblem = 500;
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 DatasetHeader make_header() {
   DatasetHeader header;
@@ -99,9 +94,9 @@ Result<Timing> time_reads(const std::filesystem::path& path, std::size_t rows, i
                           const Read& read) {
   std::vector<double> seconds;
   for (int i = 0; i < repeats; ++i) {
-    const double start_s = now_s();
+    const double start_s = bench::seconds_now();
     FORETUNE_TRY(const Dataset dataset, read(path));
-    seconds.push_back(now_s() - start_s);
+    seconds.push_back(bench::seconds_now() - start_s);
     if (dataset.size() != rows) {
       return fail(ErrorCode::kInternal, "read ", dataset.size(), " rows instead of ", rows);
     }
@@ -111,7 +106,7 @@ Result<Timing> time_reads(const std::filesystem::path& path, std::size_t rows, i
 
 Status run(std::size_t rows, std::size_t csv_rows, Figures& figures) {
   const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / concat("foretune-bench-", now_s());
+      std::filesystem::temp_directory_path() / concat("foretune-bench-", bench::seconds_now());
   std::filesystem::create_directories(folder);
   const auto measure = [&]() -> Status {
     FORETUNE_TRY_STATUS(write_dataset(make_dataset(rows), folder / "rows.ftd"));

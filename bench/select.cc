@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -39,10 +38,9 @@ constexpr std::size_t kRandomRows = 100'000;
 
 template <class Work>
 double milliseconds(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start_s = bench::seconds_now();
   work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
+  return 1e3 * (bench::seconds_now() - start_s);
 }
 
 class ScoredPool {
