@@ -4,36 +4,30 @@
 
 #include "foretune/base/check.h"
 
-// The files as they are, between two symbols each.
-#define FORETUNE_EMBED(symbol, file)                                    \
-  asm(".pushsection .rodata\n"                                          \
-      ".balign 64\n"                                                    \
-      ".globl foretune_model_" symbol "_begin, foretune_model_" symbol  \
-      "_end\n"                                                          \
-      ".hidden foretune_model_" symbol "_begin, foretune_model_" symbol \
-      "_end\n"                                                          \
-      "foretune_model_" symbol                                          \
-      "_begin:\n"                                                       \
-      ".incbin \"" FORETUNE_MODELS_DIR "/" file                         \
-      "\"\n"                                                            \
-      "foretune_model_" symbol                                          \
-      "_end:\n"                                                         \
-      ".byte 0\n"                                                       \
-      ".popsection\n")
+// The file as it is, between two symbols that are seen in this library only: name and name##End.
+// NOLINTBEGIN(*-avoid-c-arrays, *-identifier-naming, bugprone-macro-parentheses)
+#define FORETUNE_EMBED(name, file)                              \
+  asm(".pushsection .rodata\n"                                  \
+      ".balign 64\n"                                            \
+      ".globl foretune_model_" #name ", foretune_model_" #name  \
+      "_end\n"                                                  \
+      ".hidden foretune_model_" #name ", foretune_model_" #name \
+      "_end\n"                                                  \
+      "foretune_model_" #name                                   \
+      ":\n"                                                     \
+      ".incbin \"" FORETUNE_MODELS_DIR "/" file                 \
+      "\"\n"                                                    \
+      "foretune_model_" #name                                   \
+      "_end:\n"                                                 \
+      ".byte 0\n"                                               \
+      ".popsection\n");                                         \
+  extern const std::byte name[] asm("foretune_model_" #name);   \
+  extern const std::byte name##End[] asm("foretune_model_" #name "_end")
 
-FORETUNE_EMBED("avx512_1", "cpu-gemm-avx512-1.ftm");
-FORETUNE_EMBED("avx512_2", "cpu-gemm-avx512-2.ftm");
-FORETUNE_EMBED("avx2_1", "cpu-gemm-avx2-1.ftm");
-
-// Assembler names, which exist in this file only.
-// NOLINTBEGIN(*-avoid-c-arrays, *-identifier-naming)
-extern const std::byte kAvx512One[] asm("foretune_model_avx512_1_begin");
-extern const std::byte kAvx512OneEnd[] asm("foretune_model_avx512_1_end");
-extern const std::byte kAvx512Two[] asm("foretune_model_avx512_2_begin");
-extern const std::byte kAvx512TwoEnd[] asm("foretune_model_avx512_2_end");
-extern const std::byte kAvx2One[] asm("foretune_model_avx2_1_begin");
-extern const std::byte kAvx2OneEnd[] asm("foretune_model_avx2_1_end");
-// NOLINTEND(*-avoid-c-arrays, *-identifier-naming)
+FORETUNE_EMBED(kAvx512One, "cpu-gemm-avx512-1.ftm");
+FORETUNE_EMBED(kAvx512Two, "cpu-gemm-avx512-2.ftm");
+FORETUNE_EMBED(kAvx2One, "cpu-gemm-avx2-1.ftm");
+// NOLINTEND(*-avoid-c-arrays, *-identifier-naming, bugprone-macro-parentheses)
 
 namespace foretune {
 

@@ -81,6 +81,7 @@ struct Dispatcher::State {
   };
 
   explicit State(const DispatchOptions& given) : options(given) {
+    options.measure_top = std::max(1, options.measure_top);
     options.measure_rounds = std::max(1, options.measure_rounds);
   }
 
@@ -93,6 +94,11 @@ struct Dispatcher::State {
   static void settle(Entry& entry);
   // The trial of the best time so far; before any time the first.
   static std::size_t best_trial(const Entry& entry);
+  // What was chosen, or while trials go on the best of them: unless settled under entry.mutex.
+  static const Option& best_option(const Entry& entry);
+  static bool is_measured(const Entry& entry);
+  // Of all families' machines, which are one: what a file of choices is for.
+  [[nodiscard]] std::string machine_line() const;
   // Keeps what was measured when the entry goes.
   void remember(const Problem& problem, const Entry& entry);
   void forget_all();
@@ -124,7 +130,7 @@ std::vector<Candidate> Dispatcher::State::candidates(const Source& source, const
   };
   // A few more than are tried: some may turn out to mean the same here.
   constexpr std::size_t kSpare = 16;
-  const auto wanted = static_cast<std::size_t>(std::max(1, options.measure_top));
+  const auto wanted = static_cast<std::size_t>(options.measure_top);
   if (source.selector != nullptr) {
     const Choice choice = source.selector->select(problem);
     if (choice.picked()) {
@@ -159,7 +165,7 @@ std::vector<Candidate> Dispatcher::State::candidates(const Source& source, const
 // Makes kernels of the first candidates that can be made; false when there is none.
 bool Dispatcher::State::start_trials(Entry& entry, const std::vector<Candidate>& candidates,
                                      const Problem& problem) const {
-  const auto wanted = static_cast<std::size_t>(std::max(1, options.measure_top));
+  const auto wanted = static_cast<std::size_t>(options.measure_top);
   const CompiledSpace* space = entry.provider->family().info().space.get();
   for (const Candidate& candidate : candidates) {
     if (entry.trials.size() >= wanted) {
@@ -190,9 +196,18 @@ std::size_t Dispatcher::State::best_trial(const Entry& entry) {
   return static_cast<std::size_t>(best - entry.trials.begin());
 }
 
+const Option& Dispatcher::State::best_option(const Entry& entry) {
+  return entry.settled.load(std::memory_order_acquire) ? entry.chosen
+                                                       : entry.trials[best_trial(entry)];
+}
+
+bool Dispatcher::State::is_measured(const Entry& entry) {
+  return entry.settled.load(std::memory_order_acquire) &&
+         entry.chosen.candidate.source == ChoiceSource::kMeasured;
+}
+
 void Dispatcher::State::remember(const Problem& problem, const Entry& entry) {
-  if (entry.settled.load(std::memory_order_acquire) &&
-      entry.chosen.candidate.source == ChoiceSource::kMeasured) {
+  if (is_measured(entry)) {
     remembered.insert_or_assign(problem, Remembered{.family = entry.provider->family().info().name,
                                                     .config = entry.chosen.candidate.config,
                                                     .nanoseconds = entry.chosen.best_ns});
@@ -363,9 +378,7 @@ Result<Dispatcher::Turn> Dispatcher::best(const Problem& problem) {
     return turn;
   }
   const std::lock_guard lock(entry->mutex);
-  turn.kernel_ = entry->settled.load(std::memory_order_acquire)
-                     ? entry->chosen.kernel
-                     : entry->trials[State::best_trial(*entry)].kernel;
+  turn.kernel_ = State::best_option(*entry).kernel;
   return turn;
 }
 
@@ -393,10 +406,7 @@ void Dispatcher::report(const Turn& turn, double nanoseconds) {
   ++option.finished;
   option.best_ns = std::min(option.best_ns, nanoseconds);
   entry.spent_ns += nanoseconds;
-  double best = std::numeric_limits<double>::infinity();
-  for (const Option& other : entry.trials) {
-    best = std::min(best, other.best_ns);
-  }
+  const double best = entry.trials[State::best_trial(entry)].best_ns;
   bool is_complete = true;
   for (Option& other : entry.trials) {
     other.is_hopeless = other.finished > 0 && other.best_ns > kHopeless * best;
@@ -411,8 +421,7 @@ void Dispatcher::report(const Turn& turn, double nanoseconds) {
 Result<Decision> Dispatcher::decision(const Problem& problem) {
   FORETUNE_TRY(const std::shared_ptr<State::Entry> entry, state_->find(problem));
   const std::lock_guard lock(entry->mutex);
-  const bool is_settled = entry->settled.load(std::memory_order_acquire);
-  const Option& option = is_settled ? entry->chosen : entry->trials[State::best_trial(*entry)];
+  const Option& option = State::best_option(*entry);
   const FamilyInfo& info = entry->provider->family().info();
   const bool is_timed = option.best_ns < std::numeric_limits<double>::infinity();
   return Decision{.family = info.name,
@@ -421,21 +430,16 @@ Result<Decision> Dispatcher::decision(const Problem& problem) {
                   .source = option.candidate.source,
                   .note = entry->note,
                   .measured_ns = is_timed ? option.best_ns : -1,
-                  .is_settled = is_settled};
+                  .is_settled = entry->settled.load(std::memory_order_acquire)};
 }
 
-namespace {
-
-// Of all families' machines, which are one: what a file of choices is for.
-std::string machine_line(const std::vector<std::uint64_t>& digests) {
+std::string Dispatcher::State::machine_line() const {
   std::string text = "machine";
-  for (const std::uint64_t digest : digests) {
-    text += concat(" ", digest);
+  for (const Source& source : sources) {
+    text += concat(" ", source.provider->family().info().fingerprint.digest());
   }
   return text;
 }
-
-}  // namespace
 
 Status Dispatcher::save_choices(const std::filesystem::path& path) const {
   return write_text_file_atomically(path, choices_text());
@@ -444,10 +448,6 @@ Status Dispatcher::save_choices(const std::filesystem::path& path) const {
 std::string Dispatcher::choices_text() const {
   std::vector<std::string> lines;
   const std::shared_lock lock(state_->mutex);
-  std::vector<std::uint64_t> digests;
-  for (const State::Source& source : state_->sources) {
-    digests.push_back(source.provider->family().info().fingerprint.digest());
-  }
   const auto line = [](const FamilyInfo& info, const Problem& problem, const Config& config,
                        double nanoseconds) {
     return concat(info.name, "\t", problem.text(), "\t", to_text(info.config_schema, config), "\t",
@@ -455,27 +455,26 @@ std::string Dispatcher::choices_text() const {
   };
   for (const auto& [problem, known] : state_->remembered) {
     const auto entry = state_->entries.find(problem);
-    const bool is_measured_anew = entry != state_->entries.end() &&
-                                  entry->second->settled.load(std::memory_order_acquire) &&
-                                  entry->second->chosen.candidate.source == ChoiceSource::kMeasured;
+    if (entry != state_->entries.end() && State::is_measured(*entry->second)) {
+      continue;  // anew: below
+    }
     for (const State::Source& source : state_->sources) {
       const FamilyInfo& info = source.provider->family().info();
-      if (!is_measured_anew && info.name == known.family) {
+      if (info.name == known.family) {
         lines.push_back(line(info, problem, known.config, known.nanoseconds));
         break;
       }
     }
   }
   for (const auto& [problem, entry] : state_->entries) {
-    if (entry->settled.load(std::memory_order_acquire) &&
-        entry->chosen.candidate.source == ChoiceSource::kMeasured) {
+    if (State::is_measured(*entry)) {
       lines.push_back(line(entry->provider->family().info(), problem,
                            entry->chosen.candidate.config, entry->chosen.best_ns));
     }
   }
   // The same choices, the same bytes.
   std::sort(lines.begin(), lines.end());
-  std::string text = concat(kFileHead, "\n", machine_line(digests), "\n");
+  std::string text = concat(kFileHead, "\n", state_->machine_line(), "\n");
   for (const std::string& each : lines) {
     text += concat(each, "\n");
   }
@@ -493,10 +492,6 @@ Result<std::size_t> Dispatcher::load_choices(const std::filesystem::path& path) 
 
 Result<std::size_t> Dispatcher::take_choices(std::string_view text) {
   const std::unique_lock lock(state_->mutex);
-  std::vector<std::uint64_t> digests;
-  for (const State::Source& source : state_->sources) {
-    digests.push_back(source.provider->family().info().fingerprint.digest());
-  }
   std::unordered_map<Problem, State::Remembered> loaded;
   std::size_t number = 0;
   for (const std::string_view line : split(text, '\n')) {
@@ -504,7 +499,7 @@ Result<std::size_t> Dispatcher::take_choices(std::string_view text) {
     if (number == 1 && line != kFileHead) {
       return fail(ErrorCode::kCorrupt, "this is not a file of choices");
     }
-    if (number == 2 && line != machine_line(digests)) {
+    if (number == 2 && line != state_->machine_line()) {
       return fail(ErrorCode::kMismatch, "these are choices of another machine");
     }
     if (number <= 2 || line.empty()) {

@@ -67,21 +67,22 @@ std::atomic<int>& allowed_threads() {
   return threads;
 }
 
+constexpr int kMostThreads = 64;
+
 // Of the process, whatever the calling thread is bound to.
 int all_cores() {
   static const int kCores = [] {
-    constexpr int kMost = 64;
     cpu_set_t cores;
     CPU_ZERO(&cores);
     const bool is_known = ::sched_getaffinity(::getpid(), sizeof cores, &cores) == 0;
-    return std::clamp(is_known ? CPU_COUNT(&cores) : 1, 1, kMost);
+    return std::clamp(is_known ? CPU_COUNT(&cores) : 1, 1, kMostThreads);
   }();
   return kCores;
 }
 
 // One dispatcher for each number of threads, made when it is first needed and kept.
 GemmDispatcher* dispatcher_of(int threads) {
-  static std::array<std::atomic<GemmDispatcher*>, 65> known{};
+  static std::array<std::atomic<GemmDispatcher*>, kMostThreads + 1> known{};
   static std::mutex mutex;
   threads = threads == 0 ? all_cores() : std::clamp(threads, 1, all_cores());
   std::atomic<GemmDispatcher*>& place = known[static_cast<std::size_t>(threads)];

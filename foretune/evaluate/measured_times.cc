@@ -66,6 +66,10 @@ std::vector<double> scales_of(const Dataset& dataset) {
   std::vector<std::unordered_map<std::uint32_t, std::vector<double>>> known_ns(
       dataset.problems().size());
   for (std::size_t begin = 0; begin < rows.size();) {
+    if ((rows[begin].flags & kFlagReference) == 0) {
+      ++begin;
+      continue;
+    }
     std::unordered_set<std::uint32_t> seen;
     std::size_t end = begin;
     while (end < rows.size() && (rows[end].flags & kFlagReference) != 0 &&
@@ -80,7 +84,7 @@ std::vector<double> scales_of(const Dataset& dataset) {
         known[rows[i].config].push_back(scale * static_cast<double>(rows[i].time_ns));
       }
     }
-    begin = std::max(end, begin + 1);
+    begin = end;
   }
   return scales;
 }

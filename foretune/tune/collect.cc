@@ -197,15 +197,14 @@ Status Collection::confirm(const Problem& problem, const Config* pick) {
   const std::size_t top =
       std::min(known_.size(), static_cast<std::size_t>(std::max(0, options_.confirm_top)));
   std::vector<Config> best;
-  std::vector<bool> done;
+  std::size_t already = 0;
   for (std::size_t i = 0; i < known_.size(); ++i) {
     if (i >= top && (pick == nullptr || known_[i].config != *pick)) {
       continue;
     }
     best.push_back(known_[i].config);
-    done.push_back(journal_.contains(problem, best.back(), reference_context_));
+    already += journal_.contains(problem, best.back(), reference_context_) ? 1U : 0U;
   }
-  const auto already = static_cast<std::size_t>(std::count(done.begin(), done.end(), true));
   if (best.size() < 2 || already == best.size() || !may_go_on()) {
     result_.progress.resumed += already;
     return {};
