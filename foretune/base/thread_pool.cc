@@ -1,28 +1,81 @@
 #include "foretune/base/thread_pool.h"
 
+#include <sched.h>
+
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "foretune/base/check.h"
 
 namespace foretune {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+
+}  // namespace
 
 // One loop at a time: `round` says which, `pending` how many threads still work on it. Workers spin
 // on `round` for a while, because loops often follow each other within microseconds.
+//
+// A kernel likes to wake a worker on the core of the thread that woke it, and since both give way
+// to each other while they wait, it may leave them there for many milliseconds, at half the speed.
+// So a worker that finds itself on the core of another thread of the pool moves to a core without
+// one, and stays off the others' cores from then on.
 struct ThreadPool::State {
-  std::atomic<std::uint64_t> round{0};
-  std::atomic<std::size_t> pending{0};
+  // Written by different threads: a cache line each.
+  alignas(kCacheLine) std::atomic<std::uint32_t> round{0};
+  alignas(kCacheLine) std::atomic<std::size_t> pending{0};
   std::atomic<bool> stopping{false};
   std::size_t count = 0;
   const std::function<void(std::size_t)>* body = nullptr;
-  std::mutex mutex;
-  std::condition_variable wake;
   std::size_t threads = 1;
+  // The cores that the pool's creator could use, and where each thread ran last.
+  cpu_set_t usable{};
+  std::unique_ptr<std::atomic<int>[]> cores;  // NOLINT(*-avoid-c-arrays)
   std::vector<std::jthread> workers;
+
+  explicit State(std::size_t size)
+      : threads(size), cores(std::make_unique<std::atomic<int>[]>(size)) {  // NOLINT
+    CPU_ZERO(&usable);
+    if (::sched_getaffinity(0, sizeof usable, &usable) != 0) {
+      CPU_ZERO(&usable);  // nobody moves
+    }
+    for (std::size_t thread = 0; thread < threads; ++thread) {
+      cores[thread].store(-1, std::memory_order_relaxed);
+    }
+  }
+
+  // Written only when it changes: the threads share the cache line.
+  int note_core(std::size_t thread) {
+    const int core = ::sched_getcpu();
+    if (cores[thread].load(std::memory_order_relaxed) != core) {
+      cores[thread].store(core, std::memory_order_relaxed);
+    }
+    return core;
+  }
+
+  void leave_shared_core(std::size_t thread) {
+    const int own = note_core(thread);
+    bool is_shared = false;
+    for (std::size_t other = 0; other < thread; ++other) {
+      is_shared = is_shared || cores[other].load(std::memory_order_relaxed) == own;
+    }
+    if (!is_shared) {
+      return;
+    }
+    cpu_set_t free = usable;
+    for (std::size_t other = 0; other < threads; ++other) {
+      const int core = cores[other].load(std::memory_order_relaxed);
+      if (core >= 0 && core < CPU_SETSIZE) {
+        CPU_CLR(static_cast<unsigned>(core), &free);
+      }
+    }
+    if (CPU_COUNT(&free) > 0 && ::sched_setaffinity(0, sizeof free, &free) == 0) {
+      note_core(thread);
+    }
+  }
 
   void work(std::size_t thread) {
     for (std::size_t index = thread; index < count; index += threads) {
@@ -30,10 +83,10 @@ struct ThreadPool::State {
     }
   }
 
-  std::uint64_t wait_for_round(std::uint64_t seen) {
+  std::uint32_t wait_for_round(std::uint32_t seen) {
     constexpr int kSpins = 4000;
     for (int spin = 0; spin < kSpins; ++spin) {
-      const std::uint64_t now = round.load(std::memory_order_acquire);
+      const std::uint32_t now = round.load(std::memory_order_acquire);
       if (now != seen) {
         return now;
       }
@@ -41,36 +94,31 @@ struct ThreadPool::State {
         std::this_thread::yield();
       }
     }
-    std::unique_lock lock(mutex);
-    wake.wait(lock, [&] { return round.load(std::memory_order_acquire) != seen; });
+    round.wait(seen, std::memory_order_acquire);
     return round.load(std::memory_order_acquire);
   }
 
   void loop(std::size_t thread) {
-    std::uint64_t seen = 0;
+    std::uint32_t seen = 0;
     while (true) {
       seen = wait_for_round(seen);
       if (stopping.load(std::memory_order_acquire)) {
         return;
       }
+      leave_shared_core(thread);
       work(thread);
       pending.fetch_sub(1, std::memory_order_acq_rel);
     }
   }
 
   void announce() {
-    {
-      // Under the lock, so that no worker misses it between its test and its sleep.
-      const std::scoped_lock lock(mutex);
-      round.fetch_add(1, std::memory_order_acq_rel);
-    }
-    wake.notify_all();
+    round.fetch_add(1, std::memory_order_acq_rel);
+    round.notify_all();
   }
 };
 
-ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>()) {
+ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>(threads)) {
   FORETUNE_CHECK(threads >= 1);
-  state_->threads = threads;
   for (std::size_t thread = 1; thread < threads; ++thread) {
     state_->workers.emplace_back([state = state_.get(), thread] { state->loop(thread); });
   }
@@ -93,6 +141,7 @@ void ThreadPool::run(std::size_t count, const std::function<void(std::size_t)>& 
     }
     return;
   }
+  state.note_core(0);
   state.pending.store(state.threads - 1, std::memory_order_release);
   state.announce();
   state.work(0);

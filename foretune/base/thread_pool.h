@@ -1,6 +1,8 @@
 // A fixed set of threads that run one indexed loop at a time; passed in where work may be shared.
 // Thread safety: run() may be called by one thread at a time. Cost: waking the threads takes a few
-// microseconds; workers spin briefly before they sleep, so back-to-back loops are cheap.
+// microseconds; workers spin briefly before they sleep, so back-to-back loops are cheap. A worker
+// that wakes on the core of another thread of the pool moves, within the cores that the creating
+// thread may use.
 #pragma once
 
 #include <cstddef>

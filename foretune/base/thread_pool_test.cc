@@ -1,7 +1,9 @@
 #include "foretune/base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -115,6 +117,47 @@ TEST(ThreadPool, DifferentThreadsMayUseItOneAfterTheOther) {
     user.join();
   }
   EXPECT_EQ(calls.load(), 3 * 50 * 4);
+}
+
+// Whatever core the kernel wakes it on, a worker ends on another core than the caller.
+TEST(ThreadPool, AWorkerLeavesTheCoreOfTheCaller) {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof usable, &usable), 0);
+  if (CPU_COUNT(&usable) < 2) {
+    GTEST_SKIP() << "needs two cores";
+  }
+  // In a thread of its own: the caller is bound to one core after another.
+  std::thread([&] {
+    ThreadPool pool(2);
+    std::array<int, 2> core{};
+    const auto where = [&](std::size_t index) { core.at(index) = ::sched_getcpu(); };
+    for (int move = 0; move < 20; ++move) {
+      pool.run(2, where);
+      // To the core where the worker just was.
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(static_cast<unsigned>(core[1]), &one);
+      ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+      pool.run(2, where);
+      EXPECT_NE(core[0], core[1]) << move;
+      ASSERT_EQ(::sched_setaffinity(0, sizeof usable, &usable), 0);
+    }
+  }).join();
+}
+
+TEST(ThreadPool, AWorkerStaysWhereThereIsNoOtherCore) {
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(::sched_getcpu()), &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    ThreadPool pool(3);
+    std::array<int, 3> core{};
+    pool.run(3, [&](std::size_t index) { core.at(index) = ::sched_getcpu(); });
+    EXPECT_EQ(core[1], core[0]);
+    EXPECT_EQ(core[2], core[0]);
+  }).join();
 }
 
 }  // namespace
