@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -44,8 +45,16 @@ struct GemmView {
   [[nodiscard]] double bytes() const { return (m * k + k * n + m * n) * batch * bytes_per_element; }
 };
 
+// std::floor and std::ceil from 0 to 2^62: without SSE 4.1 those are calls.
+inline double floor_of(double value) {
+  return static_cast<double>(static_cast<std::int64_t>(value));
+}
+inline double ceil_of(double value) {
+  const double below = floor_of(value);
+  return below + (value > below ? 1 : 0);
+}
 // ceil(a / b) of whole numbers held in doubles.
-inline double ceil_div(double a, double b) { return std::ceil(a / b); }
+inline double ceil_div(double a, double b) { return ceil_of(a / b); }
 // The share of whole blocks of `block` that `size` fills.
 inline double edge_use(double size, double block) { return size / (ceil_div(size, block) * block); }
 
@@ -53,20 +62,51 @@ inline double edge_use(double size, double block) { return size / (ceil_div(size
 std::span<const FeatureInfo> gemm_problem_columns();
 void gemm_problem_row(const GemmView& view, std::span<double> out);
 
-// One output place per interaction column of candidate i.
+// One output place per interaction column of candidate i. A logarithm costs as much as ten other
+// columns, and candidates next to each other often have the same argument: each column of
+// logarithms keeps its last one.
 class ColumnWriter {
  public:
   ColumnWriter(std::span<double> out, std::size_t stride) : out_(out), stride_(stride) {}
-  void start(std::size_t candidate) { next_ = candidate; }
+  void start(std::size_t candidate) {
+    next_ = candidate;
+    logarithm_ = 0;
+  }
   void put(double value) {
     out_[next_] = value;
     next_ += stride_;
   }
+  // The next column of `count` candidates from the one started with: one value for all, or places.
+  void fill(std::size_t count, double value) {
+    const auto places = take(count);
+    std::fill(places.begin(), places.end(), value);
+  }
+  void fill_log2(std::size_t count, double value) { fill(count, std::log2(value)); }
+  std::span<double> take(std::size_t count) {
+    const auto places = out_.subspan(next_, count);
+    next_ += stride_;
+    return places;
+  }
+  void put_log2(double value) {
+    Logarithm& last = last_[logarithm_++ % kMostLogarithms];
+    if (value != last.of) {
+      last = {value, std::log2(value)};
+    }
+    put(last.value);
+  }
 
  private:
+  struct Logarithm {
+    double of = 1;
+    double value = 0;
+  };
+  static constexpr std::size_t kMostLogarithms = 16;
+
   std::span<double> out_;
   std::size_t stride_;
   std::size_t next_ = 0;
+  std::size_t logarithm_ = 0;
+  std::array<Logarithm, kMostLogarithms> last_{};
 };
 
 // A table of one kind of GEMM config: the columns every GEMM table begins with, then its own.
@@ -88,9 +128,9 @@ class GemmTable : public FeatureTable {
             std::span<const FeatureInfo> interaction_columns);
 
  private:
-  // The interaction columns of one candidate, in order.
-  virtual void candidate(const GemmView& view, std::span<const std::int32_t> words,
-                         ColumnWriter& writer) const = 0;
+  // The interaction columns of all candidates, each in order; `words` has `width` for each.
+  virtual void candidates(const GemmView& view, std::span<const std::int32_t> words,
+                          std::size_t width, ColumnWriter& writer) const = 0;
 
   std::string_view name_;
   std::span<const std::string_view> parameters_;

@@ -184,10 +184,7 @@ void GemmTable::interaction_columns(const Problem& problem, const Hardware& hard
                                     std::span<double> out, std::size_t stride) const {
   const GemmView view = GemmView::of(problem, hardware);
   ColumnWriter writer(out, stride);
-  for (std::size_t i = 0; i * width < words.size(); ++i) {
-    writer.start(i);
-    candidate(view, words.subspan(i * width, width), writer);
-  }
+  candidates(view, words, width, writer);
 }
 
 }  // namespace features_internal

@@ -174,8 +174,16 @@ class GemmCpuTable final : public GemmTable {
     return share;
   }
 
-  void candidate(const GemmView& view, std::span<const std::int32_t> words,
-                 ColumnWriter& writer) const override {
+  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
+                  ColumnWriter& writer) const override {
+    for (std::size_t i = 0; i * width < words.size(); ++i) {
+      writer.start(i);
+      candidate(view, words.subspan(i * width, width), writer);
+    }
+  }
+
+  static void candidate(const GemmView& view, std::span<const std::int32_t> words,
+                        ColumnWriter& writer) {
     constexpr double kFloat = 4;
     const double lanes = lanes_of(words[kIsa]);
     const double mr = words[kMr];
@@ -229,15 +237,15 @@ class GemmCpuTable final : public GemmTable {
     writer.put(vectored / padded_vectored);
     writer.put(edge_use(share.n, nr));
     writer.put(view.m * view.n * view.k * view.batch / (threads * fmas));
-    writer.put(std::log2(blocks_m));
-    writer.put(std::log2(blocks_n));
+    writer.put_log2(blocks_m);
+    writer.put_log2(blocks_n);
     writer.put(passes);
     writer.put(k_block);
-    writer.put(std::log2(a_block / view.l2_bytes));
-    writer.put(std::log2(b_block / view.l2_bytes));
+    writer.put_log2(a_block / view.l2_bytes);
+    writer.put_log2(b_block / view.l2_bytes);
     writer.put(std::min(16.0, (mr + nr) * k_block * kFloat / view.l1_bytes));
-    writer.put(std::log2(a_reads));
-    writer.put(std::log2(b_reads));
+    writer.put_log2(a_reads);
+    writer.put_log2(b_reads);
     writer.put(1000 * copied / fmas);
     // Of an unpacked panel: each of its lines is a row or column of the matrix, of so many floats.
     const auto pages = [](double lines, double length, double stride) {
@@ -255,9 +263,9 @@ class GemmCpuTable final : public GemmTable {
     writer.put(words[kPackA] != 0 || !view.a_by_columns ? 1.0 : std::min(1.0, mr * kFloat / 64));
     writer.put(edge_m);
     writer.put(edge_n);
-    writer.put(std::log2(compute_ns));
-    writer.put(std::log2(traffic_ns));
-    writer.put(std::log2((compute_ns + pack_ns + wake_ns + 20) / roofline_ns));
+    writer.put_log2(compute_ns);
+    writer.put_log2(traffic_ns);
+    writer.put_log2((compute_ns + pack_ns + wake_ns + 20) / roofline_ns);
   }
 };
 

@@ -33,13 +33,21 @@ class GemmNullTable final : public GemmTable {
   }
 
  private:
-  void candidate(const GemmView& view, std::span<const std::int32_t> words,
-                 ColumnWriter& writer) const override {
+  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
+                  ColumnWriter& writer) const override {
+    for (std::size_t i = 0; i * width < words.size(); ++i) {
+      writer.start(i);
+      candidate(view, words.subspan(i * width, width), writer);
+    }
+  }
+
+  static void candidate(const GemmView& view, std::span<const std::int32_t> words,
+                        ColumnWriter& writer) {
     writer.put(edge_use(view.m, words[0]));
     writer.put(edge_use(view.n, words[1]));
-    writer.put(std::log2(view.m / words[0]));
-    writer.put(std::log2(view.n / words[1]));
-    writer.put(std::log2(view.k / words[2]));
+    writer.put_log2(view.m / words[0]);
+    writer.put_log2(view.n / words[1]);
+    writer.put_log2(view.k / words[2]);
   }
 };
 

@@ -1,5 +1,6 @@
 // Features of tiled GPU kernels: what a tile costs in registers and shared memory, how the tiles
 // fill the device in waves, how much of them is useful.
+#include <algorithm>
 #include <array>
 
 #include "foretune/features/column_table.h"
@@ -91,65 +92,123 @@ class GemmTritonTable final : public GemmTable {
     }
   };
 
-  static double resident_blocks(const GemmView& view, const Limits& limits, double block_m,
-                                double block_n, double block_k, double stages, double warps) {
+  // What depends on the tile alone, and is the same for all its stages, warps and groups.
+  struct Tile {
+    double block_m = 0;
+    double block_n = 0;
+    double block_k = 0;
+    double tiles_m = 0;
+    double tiles = 0;
+    double trips = 0;
+    double waves = 0;
+    double use_m = 0;
+    double use_n = 0;
+    double use_k = 0;
+    double wave_use = 0;
+    double work = 0;  // of the busiest multiprocessor, over an even share
+    double traffic = 0;
+    double load_ns = 0;
+    double compute_ns = 0;
+
+    static Tile of(const GemmView& view, std::span<const std::int32_t> words) {
+      Tile tile;
+      tile.block_m = words[0];
+      tile.block_n = words[1];
+      tile.block_k = words[2];
+      tile.tiles_m = ceil_div(view.m, tile.block_m);
+      const double tiles_n = ceil_div(view.n, tile.block_n);
+      tile.tiles = tile.tiles_m * tiles_n * view.batch;
+      tile.trips = ceil_div(view.k, tile.block_k);
+      tile.waves = ceil_div(tile.tiles, view.cores);
+      tile.use_m = view.m / (tile.tiles_m * tile.block_m);
+      tile.use_n = view.n / (tiles_n * tile.block_n);
+      tile.use_k = view.k / (tile.trips * tile.block_k);
+      tile.wave_use = tile.tiles / (tile.waves * view.cores);
+      const double critical = tile.waves * tile.block_m * tile.block_n * tile.trips * tile.block_k;
+      const double even = view.m * view.n * view.k * view.batch / view.cores;
+      const double loaded = tile.tiles * (tile.block_m + tile.block_n) * tile.trips * tile.block_k *
+                            view.bytes_per_element;
+      const double operands =
+          (view.m * view.k + view.k * view.n) * view.batch * view.bytes_per_element;
+      tile.work = critical / even;
+      tile.traffic = loaded / operands;
+      tile.load_ns = loaded / view.bytes_per_ns;
+      tile.compute_ns = 2 * critical * view.cores / view.peak_flops_per_ns;
+      return tile;
+    }
+  };
+
+  static double resident_blocks(const GemmView& view, const Limits& limits, const Tile& tile,
+                                double stages, double warps) {
     // A kilobyte of shared memory is kept by the system for every block; 32 registers a thread
     // cover addresses and operands beside the accumulators.
-    const double shared = stages * block_k * (block_m + block_n) * view.bytes_per_element + 1024;
-    const double registers = block_m * block_n + 32 * 32 * warps;
-    const double blocks = std::min({std::floor(limits.shared_bytes / shared),
-                                    std::floor(limits.threads / (32 * warps)),
-                                    std::floor(limits.registers / registers), 32.0});
+    const double shared =
+        stages * tile.block_k * (tile.block_m + tile.block_n) * view.bytes_per_element + 1024;
+    const double registers = tile.block_m * tile.block_n + 32 * 32 * warps;
+    const double blocks =
+        std::min({floor_of(limits.shared_bytes / shared), floor_of(limits.threads / (32 * warps)),
+                  floor_of(limits.registers / registers), 32.0});
     return std::max(1.0, blocks);
   }
 
-  void candidate(const GemmView& view, std::span<const std::int32_t> words,
-                 ColumnWriter& writer) const override {
+  // Pools list the configs of a tile one after another.
+  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
+                  ColumnWriter& writer) const override {
     const Limits limits = Limits::of(view);
-    const double block_m = words[0];
-    const double block_n = words[1];
-    const double block_k = words[2];
-    const double group_m = words[3];
-    const double stages = words[4];
-    const double warps = words[5];
-    const double tiles_m = ceil_div(view.m, block_m);
-    const double tiles_n = ceil_div(view.n, block_n);
-    const double tiles = tiles_m * tiles_n * view.batch;
-    const double trips = ceil_div(view.k, block_k);
-    const double waves = ceil_div(tiles, view.cores);
-    const double resident = resident_blocks(view, limits, block_m, block_n, block_k, stages, warps);
-    const double resident_waves = ceil_div(tiles, view.cores * resident);
-    const double use_m = view.m / (tiles_m * block_m);
-    const double use_n = view.n / (tiles_n * block_n);
-    const double use_k = view.k / (trips * block_k);
-    const double critical = waves * block_m * block_n * trips * block_k;
-    const double even = view.m * view.n * view.k * view.batch / view.cores;
-    const double loaded = tiles * (block_m + block_n) * trips * block_k * view.bytes_per_element;
-    const double operands =
-        (view.m * view.k + view.k * view.n) * view.batch * view.bytes_per_element;
-    const double load_ns = loaded / view.bytes_per_ns;
-    const double compute_ns = 2 * critical * view.cores / view.peak_flops_per_ns;
-    // L2 serves most of the repeated loads: about a quarter of them reach memory.
-    const double fill_ns = 500 + 100 * stages;
-    writer.put(use_m);
-    writer.put(use_n);
-    writer.put(use_k);
-    writer.put(use_m * use_n * use_k);
-    writer.put(std::log2(tiles));
-    writer.put(waves);
-    writer.put(tiles / (waves * view.cores));
-    writer.put(resident);
-    writer.put(resident_waves);
-    writer.put(tiles / (resident_waves * view.cores * resident));
-    writer.put(trips);
-    writer.put(trips / stages);
-    writer.put(std::log2(critical / even));
-    writer.put(std::log2(loaded / operands));
-    writer.put(std::log2(load_ns));
-    writer.put(std::log2(std::max(compute_ns, 0.25 * load_ns) + fill_ns));
-    writer.put(std::min(64.0, view.m / block_m));
-    writer.put(std::min(64.0, view.n / block_n));
-    writer.put(edge_use(tiles_m, group_m));
+    std::size_t count = 0;
+    for (std::size_t first = 0; first * width < words.size(); first += count) {
+      const auto rest = words.subspan(first * width);
+      count = 1;
+      while (count * width < rest.size() &&
+             std::equal(rest.begin(), rest.begin() + 3, rest.subspan(count * width).begin())) {
+        ++count;
+      }
+      writer.start(first);
+      same_tile(view, limits, rest.first(count * width), width, writer);
+    }
+  }
+
+  static void same_tile(const GemmView& view, const Limits& limits,
+                        std::span<const std::int32_t> words, std::size_t width,
+                        ColumnWriter& writer) {
+    const Tile tile = Tile::of(view, words);
+    const std::size_t count = words.size() / width;
+    writer.fill(count, tile.use_m);
+    writer.fill(count, tile.use_n);
+    writer.fill(count, tile.use_k);
+    writer.fill(count, tile.use_m * tile.use_n * tile.use_k);
+    writer.fill_log2(count, tile.tiles);
+    writer.fill(count, tile.waves);
+    writer.fill(count, tile.wave_use);
+    const auto resident = writer.take(count);
+    const auto resident_waves = writer.take(count);
+    const auto resident_wave_use = writer.take(count);
+    writer.fill(count, tile.trips);
+    const auto trips_per_stage = writer.take(count);
+    writer.fill_log2(count, tile.work);
+    writer.fill_log2(count, tile.traffic);
+    writer.fill_log2(count, tile.load_ns);
+    const auto estimate = writer.take(count);
+    writer.fill(count, std::min(64.0, view.m / tile.block_m));
+    writer.fill(count, std::min(64.0, view.n / tile.block_n));
+    const auto group_use = writer.take(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto config = words.subspan(i * width, width);
+      const double stages = config[4];
+      // Most of them differ from the one before in their warps only.
+      const bool same_stages = i > 0 && config[4] == words[(i - 1) * width + 4];
+      const bool same_group = i > 0 && config[3] == words[(i - 1) * width + 3];
+      resident[i] = resident_blocks(view, limits, tile, stages, config[5]);
+      resident_waves[i] = ceil_div(tile.tiles, view.cores * resident[i]);
+      resident_wave_use[i] = tile.tiles / (resident_waves[i] * view.cores * resident[i]);
+      trips_per_stage[i] = tile.trips / stages;
+      // L2 serves most of the repeated loads: about a quarter of them reach memory.
+      estimate[i] =
+          same_stages
+              ? estimate[i - 1]
+              : std::log2(std::max(tile.compute_ns, 0.25 * tile.load_ns) + (500 + 100 * stages));
+      group_use[i] = same_group ? group_use[i - 1] : edge_use(tile.tiles_m, config[3]);
+    }
   }
 };
 

@@ -237,11 +237,12 @@ void ForestEngine::build_config_bitsets(std::span<const double> config_columns) 
       predicates += groups_[g].count;
     }
   }
-  bit_storage_.assign((2 + predicates) * words, 0);
-  std::fill_n(bit_storage_.begin() + static_cast<std::ptrdiff_t>(words), words, ~std::uint64_t{0});
-  zeros_ = bit_storage_.data();
+  bit_storage_.assign((2 + predicates) * blocks_, {});
+  std::uint64_t* next = bit_storage_.front().words.data();
+  zeros_ = next;
   ones_ = zeros_ + words;
-  std::uint64_t* next = bit_storage_.data() + 2 * words;
+  std::fill_n(next + words, words, ~std::uint64_t{0});
+  next += 2 * words;
   for (const std::uint32_t g : config_groups) {
     const Group& group = groups_[g];
     const Feature& feature = features_[group.feature];

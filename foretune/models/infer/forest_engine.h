@@ -15,6 +15,7 @@
 // Cost: no allocation and no lock after create().
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -86,6 +87,10 @@ class ForestEngine {
     Forest::Missing missing = Forest::Missing::kNone;
     bool default_left = false;
   };
+  // One block of a bitset, on a cache line of its own: a vector across two costs two loads.
+  struct alignas(64) Block {
+    std::array<std::uint64_t, kEngineBlockWords> words{};
+  };
   // What a query keeps about an interaction column.
   struct Seen {
     std::uint32_t low = 0;
@@ -119,7 +124,7 @@ class ForestEngine {
   std::vector<const std::uint64_t*> config_bitsets_;  // of the predicates on config features
   std::uint32_t first_config_predicate_ = 0;
   std::uint32_t interaction_predicates_ = 0;
-  std::vector<std::uint64_t> bit_storage_;  // zeros, ones, config bitsets
+  std::vector<Block> bit_storage_;  // zeros, ones, config bitsets
   const std::uint64_t* zeros_ = nullptr;
   const std::uint64_t* ones_ = nullptr;
   std::uint32_t value_stack_ = 1;
