@@ -48,6 +48,10 @@ inline Problem random_problem(const ProblemSchema& schema, Rng& rng) {
   while (true) {
     Problem::Fields fields;
     for (const ProblemField& field : schema.fields) {
+      if (field.default_value && rng.below(2) == 0) {
+        fields.push_back(*field.default_value);
+        continue;
+      }
       const std::int64_t high =
           rng.below(4) == 0 ? field.maximum : std::min<std::int64_t>(field.maximum, 9);
       fields.push_back(rng.between(field.minimum, std::max(field.minimum, high)));
@@ -56,7 +60,8 @@ inline Problem random_problem(const ProblemSchema& schema, Rng& rng) {
     if (schema.has_payload) {
       payload = {rng.next(), rng.next()};
     }
-    // Rules beyond the ranges (a batch needs a batched operation) refuse some.
+    // Rules beyond the ranges (a batch needs a batched operation) refuse some; defaults, which
+    // half of the others are, keep that rare.
     if (auto problem = Problem::create(schema.type, std::move(fields), payload)) {
       return *std::move(problem);
     }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/problem/labels.h"
 
 namespace foretune {
 namespace {
@@ -12,20 +13,6 @@ constexpr std::array<std::string_view, 4> kOperations{"mm", "addmm", "bmm", "add
 constexpr std::array<std::string_view, 8> kDataTypes{"f32",  "f16",    "bf16",   "f64",
                                                      "tf32", "f8e4m3", "f8e5m2", "i8"};
 constexpr std::array<std::string_view, 4> kLayouts{"rcr", "rrr", "crr", "ccr"};
-
-template <class Enum>
-Result<Enum> parse_label(std::string_view what, std::span<const std::string_view> labels,
-                         std::string_view text) {
-  std::string known;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] == text) {
-      return static_cast<Enum>(i);
-    }
-    known += concat(i == 0 ? "" : ", ", labels[i]);
-  }
-  return fail(ErrorCode::kInvalidArgument, "'", text.substr(0, 40), "' is not ", what, " (", known,
-              ")");
-}
 
 }  // namespace
 
@@ -40,13 +27,13 @@ std::string_view to_string(DataType type) { return kDataTypes[static_cast<std::s
 std::string_view to_string(GemmLayout layout) { return kLayouts[static_cast<std::size_t>(layout)]; }
 
 Result<GemmOperation> parse_gemm_operation(std::string_view text) {
-  return parse_label<GemmOperation>("a GEMM operation", kOperations, text);
+  return problem_internal::parse_label<GemmOperation>("a GEMM operation", kOperations, text);
 }
 Result<DataType> parse_data_type(std::string_view text) {
-  return parse_label<DataType>("a data type", kDataTypes, text);
+  return problem_internal::parse_label<DataType>("a data type", kDataTypes, text);
 }
 Result<GemmLayout> parse_gemm_layout(std::string_view text) {
-  return parse_label<GemmLayout>("a GEMM layout", kLayouts, text);
+  return problem_internal::parse_label<GemmLayout>("a GEMM layout", kLayouts, text);
 }
 
 double bytes_per_element(DataType type) {
@@ -65,6 +52,16 @@ double bytes_per_element(DataType type) {
       return 1;
   }
   return 4;
+}
+
+Status check_gemm(std::span<const std::int64_t> fields) {
+  const std::int64_t batch = fields[static_cast<std::size_t>(GemmField::kBatch)];
+  const std::int64_t operation = fields[static_cast<std::size_t>(GemmField::kOperation)];
+  if (batch > 1 && operation != static_cast<std::int64_t>(GemmOperation::kBmm)) {
+    return fail(ErrorCode::kInvalidArgument, "gemm: batch is ", batch,
+                ", which only op=bmm can have");
+  }
+  return {};
 }
 
 Result<GemmProblem> GemmProblem::create(const GemmSizes& sizes) {

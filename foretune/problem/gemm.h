@@ -116,4 +116,7 @@ class GemmProblem {
   GemmSizes sizes_;
 };
 
+// The rules of a gemm problem beyond the ranges of its fields; `fields` as in GemmField.
+Status check_gemm(std::span<const std::int64_t> fields);
+
 }  // namespace foretune

@@ -5,41 +5,82 @@
 #include <vector>
 
 #include "foretune/base/check.h"
+#include "foretune/problem/conv.h"
 #include "foretune/problem/gemm.h"
 
 namespace foretune {
 namespace {
 
 constexpr std::int64_t kMaxSize = 0x7fffffff;
+constexpr std::int64_t kMaxStep = 0xffff;
 
+ProblemField label_field(std::string_view name, std::span<const std::string_view> labels,
+                         std::int64_t default_value, std::size_t labels_in_id) {
+  return {.name = name,
+          .labels = labels,
+          .labels_in_id = labels_in_id,
+          .minimum = 0,
+          .maximum = static_cast<std::int64_t>(labels.size()) - 1,
+          .default_value = default_value,
+          .in_group = false};
+}
+
+ProblemField size_field(std::string_view name, std::optional<std::int64_t> default_value = {}) {
+  return {.name = name,
+          .labels = {},
+          .labels_in_id = 0,
+          .minimum = 1,
+          .maximum = kMaxSize,
+          .default_value = default_value,
+          .in_group = true};
+}
+
+// A stride, pad or dilation, which is its smallest value unless said otherwise.
+ProblemField step_field(std::string_view name, std::int64_t minimum) {
+  return {.name = name,
+          .labels = {},
+          .labels_in_id = 0,
+          .minimum = minimum,
+          .maximum = kMaxStep,
+          .default_value = minimum,
+          .in_group = true};
+}
+
+// The lists are function-local, because the label tables live in other translation units.
 std::span<const ProblemField> gemm_fields() {
-  const auto label_field = [](std::string_view name, std::span<const std::string_view> labels,
-                              std::int64_t default_value, std::size_t labels_in_id) {
-    return ProblemField{.name = name,
-                        .labels = labels,
-                        .labels_in_id = labels_in_id,
-                        .minimum = 0,
-                        .maximum = static_cast<std::int64_t>(labels.size()) - 1,
-                        .default_value = default_value,
-                        .in_group = false};
-  };
-  const auto size_field = [](std::string_view name, std::optional<std::int64_t> default_value) {
-    return ProblemField{.name = name,
-                        .labels = {},
-                        .labels_in_id = 0,
-                        .minimum = 1,
-                        .maximum = kMaxSize,
-                        .default_value = default_value,
-                        .in_group = true};
-  };
-  // Function-local, because the label tables live in another translation unit.
   static const std::array fields{label_field("op", gemm_operation_labels(), 0, 3),
-                                 size_field("m", std::nullopt),
-                                 size_field("n", std::nullopt),
-                                 size_field("k", std::nullopt),
+                                 size_field("m"),
+                                 size_field("n"),
+                                 size_field("k"),
                                  size_field("batch", 1),
                                  label_field("dtype", data_type_labels(), 0, 8),
                                  label_field("layout", gemm_layout_labels(), 1, 4)};
+  return fields;
+}
+
+std::span<const ProblemField> conv_fields() {
+  static const std::array fields{label_field("op", conv_operation_labels(), 0, 3),
+                                 size_field("n"),
+                                 size_field("c"),
+                                 size_field("k"),
+                                 size_field("g", 1),
+                                 size_field("di", 1),
+                                 size_field("hi"),
+                                 size_field("wi"),
+                                 size_field("z", 1),
+                                 size_field("y"),
+                                 size_field("x"),
+                                 step_field("stride_d", 1),
+                                 step_field("stride_h", 1),
+                                 step_field("stride_w", 1),
+                                 step_field("pad_d", 0),
+                                 step_field("pad_h", 0),
+                                 step_field("pad_w", 0),
+                                 step_field("dilation_d", 1),
+                                 step_field("dilation_h", 1),
+                                 step_field("dilation_w", 1),
+                                 label_field("dtype", data_type_labels(), 0, 8),
+                                 label_field("layout", conv_layout_labels(), 0, 2)};
   return fields;
 }
 
@@ -73,7 +114,14 @@ std::span<const ProblemSchema> problem_schemas() {
                                                 .name = "gemm",
                                                 .version = 1,
                                                 .fields = gemm_fields(),
-                                                .has_payload = false}};
+                                                .has_payload = false,
+                                                .check = check_gemm},
+                                  ProblemSchema{.type = ProblemType::kConv,
+                                                .name = "conv",
+                                                .version = 1,
+                                                .fields = conv_fields(),
+                                                .has_payload = false,
+                                                .check = check_conv}};
   return schemas;
 }
 
@@ -135,13 +183,8 @@ Result<Problem> Problem::create(ProblemType type, Fields fields, Digest payload)
   if (!schema->has_payload && !payload.is_zero()) {
     return fail(ErrorCode::kInvalidArgument, "a ", schema->name, " problem has no payload");
   }
-  if (type == ProblemType::kGemm) {
-    const std::int64_t batch = fields[static_cast<std::size_t>(GemmField::kBatch)];
-    const std::int64_t operation = fields[static_cast<std::size_t>(GemmField::kOperation)];
-    if (batch > 1 && operation != static_cast<std::int64_t>(GemmOperation::kBmm)) {
-      return fail(ErrorCode::kInvalidArgument, "gemm: batch is ", batch,
-                  ", which only op=bmm can have");
-    }
+  if (schema->check != nullptr) {
+    FORETUNE_TRY_STATUS(schema->check(fields.view()));
   }
   return Problem(type, std::move(fields), payload);
 }

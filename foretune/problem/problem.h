@@ -52,6 +52,8 @@ struct ProblemSchema {
   std::uint32_t version;
   std::span<const ProblemField> fields;
   bool has_payload = false;
+  // What the fields must obey beyond their ranges; nothing when that is all.
+  Status (*check)(std::span<const std::int64_t> fields) = nullptr;
 
   [[nodiscard]] std::optional<std::size_t> find(std::string_view field) const;
   // Identifies the field list in files: changes when a field, label or the version does.
@@ -67,7 +69,7 @@ class Problem {
  public:
   using Fields = SmallVector<std::int64_t, 8>;
 
-  // Checks the number of fields and every range.
+  // Checks the number of fields, every range and the type's own rules.
   static Result<Problem> create(ProblemType type, Fields fields, Digest payload = {});
   // Parses the text form. Fields may come in any order; those with a default may be absent.
   static Result<Problem> parse(std::string_view text);

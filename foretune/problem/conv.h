@@ -1,0 +1,150 @@
+// The typed view of a convolution: one to three spatial dimensions, in groups, and its gradients.
+//
+//   FORETUNE_TRY(const ConvProblem conv,
+//                ConvProblem::create({.n = 16, .c = 64, .k = 128, .hi = 28, .wi = 28, .y = 3,
+//                                     .x = 3, .pad_h = 1, .pad_w = 1}));
+//   conv.ho();  // 28
+//
+// Sizes carry the names that are usual for convolutions: n images of c channels and di x hi x wi
+// points, k filters of (c / g) x z x y x x weights, g groups. A convolution of two dimensions has
+// di = z = 1. Both gradients are described by the sizes of the forward pass they belong to.
+// Thread safety: plain values. Cost: no allocation, but for the way to and from a Problem.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "foretune/base/result.h"
+#include "foretune/problem/gemm.h"
+#include "foretune/problem/problem.h"
+
+namespace foretune {
+
+// Stored in files: never renumber.
+enum class ConvOperation : std::uint8_t {
+  kForward = 0,         // output from input and weights
+  kBackwardData = 1,    // gradient of the input from that of the output and the weights
+  kBackwardWeight = 2,  // gradient of the weights from that of the output and the input
+};
+
+// Stored in files: never renumber.
+enum class ConvLayout : std::uint8_t {
+  kChannelsLast = 0,   // n, points, g, c: "nhwgc" with weights g, k, points, c
+  kChannelsFirst = 1,  // n, g, c, points: "ngchw" with weights g, k, c, points
+};
+
+std::string_view to_string(ConvOperation operation);
+std::string_view to_string(ConvLayout layout);
+Result<ConvOperation> parse_conv_operation(std::string_view text);
+Result<ConvLayout> parse_conv_layout(std::string_view text);
+std::span<const std::string_view> conv_operation_labels();
+std::span<const std::string_view> conv_layout_labels();
+
+struct ConvSizes {
+  ConvOperation operation = ConvOperation::kForward;
+  std::int64_t n = 1;
+  std::int64_t c = 1;  // of all groups
+  std::int64_t k = 1;  // of all groups
+  std::int64_t g = 1;
+  std::int64_t di = 1;
+  std::int64_t hi = 1;
+  std::int64_t wi = 1;
+  std::int64_t z = 1;
+  std::int64_t y = 1;
+  std::int64_t x = 1;
+  std::int64_t stride_d = 1;
+  std::int64_t stride_h = 1;
+  std::int64_t stride_w = 1;
+  std::int64_t pad_d = 0;  // on either side
+  std::int64_t pad_h = 0;
+  std::int64_t pad_w = 0;
+  std::int64_t dilation_d = 1;
+  std::int64_t dilation_h = 1;
+  std::int64_t dilation_w = 1;
+  DataType dtype = DataType::kF32;
+  ConvLayout layout = ConvLayout::kChannelsLast;
+  auto operator<=>(const ConvSizes&) const = default;
+};
+
+// Positions of the fields in a conv Problem.
+enum class ConvField : std::uint8_t {
+  kOperation,
+  kN,
+  kC,
+  kK,
+  kG,
+  kDi,
+  kHi,
+  kWi,
+  kZ,
+  kY,
+  kX,
+  kStrideD,
+  kStrideH,
+  kStrideW,
+  kPadD,
+  kPadH,
+  kPadW,
+  kDilationD,
+  kDilationH,
+  kDilationW,
+  kDtype,
+  kLayout,
+};
+
+// The matrix product that a convolution is, once per group.
+struct ImplicitGemm {
+  std::int64_t m = 1;
+  std::int64_t n = 1;
+  std::int64_t k = 1;
+  std::int64_t groups = 1;
+  auto operator<=>(const ImplicitGemm&) const = default;
+};
+
+class ConvProblem {
+ public:
+  // Refuses sizes out of range, c or k that g does not divide, a filter that does not fit the
+  // padded input, and tensors of more than 2^53 elements.
+  static Result<ConvProblem> create(const ConvSizes& sizes);
+  // Refuses problems of another type.
+  static Result<ConvProblem> from(const Problem& problem);
+  [[nodiscard]] Problem to_problem() const;
+
+  [[nodiscard]] const ConvSizes& sizes() const { return sizes_; }
+  [[nodiscard]] ConvOperation operation() const { return sizes_.operation; }
+  [[nodiscard]] DataType dtype() const { return sizes_.dtype; }
+  [[nodiscard]] ConvLayout layout() const { return sizes_.layout; }
+  [[nodiscard]] bool is_3d() const { return sizes_.di > 1 || sizes_.z > 1; }
+
+  // Of the output.
+  [[nodiscard]] std::int64_t depth_out() const;
+  [[nodiscard]] std::int64_t ho() const;
+  [[nodiscard]] std::int64_t wo() const;
+
+  [[nodiscard]] std::int64_t input_elements() const;
+  [[nodiscard]] std::int64_t weight_elements() const;
+  [[nodiscard]] std::int64_t output_elements() const;
+
+  // Forward: output points x filters, summed over a filter's weights. The input's gradient: input
+  // points x channels, summed over filters and their points (with a stride above 1 only part of
+  // those products is not 0). The weights' gradient: filters x weights, summed over output points.
+  [[nodiscard]] ImplicitGemm implicit_gemm() const;
+
+  // Of the multiply-adds that the sizes ask for, which is the same for all three operations.
+  [[nodiscard]] double flops() const;
+  // Input, weights and output once each.
+  [[nodiscard]] double bytes() const;
+
+  auto operator<=>(const ConvProblem&) const = default;
+
+ private:
+  explicit ConvProblem(const ConvSizes& sizes) : sizes_(sizes) {}
+  ConvSizes sizes_;
+};
+
+// The rules of a conv problem beyond the ranges of its fields; `fields` as in ConvField.
+Status check_conv(std::span<const std::int64_t> fields);
+
+}  // namespace foretune
