@@ -7,6 +7,7 @@
 #   foretune_bench(select SOURCES select.cc DEPS select)
 #   foretune_example(pick SOURCES pick.cc DEPS select)
 #   foretune_isa_source(avx512 kernel_avx512.cc ...)             flags for these files only
+#   foretune_embed_texts(hardware device_profile_texts profiles)  files as constants of a module
 #
 # A module without SOURCES is header-only. The folder models/infer is the module models_infer. A
 # test called like a module links it without saying so. DEPS are modules; the layering check reads
@@ -88,6 +89,47 @@ function(foretune_module name)
     GLOBAL APPEND
     PROPERTY FORETUNE_MODULES
              "${name}|${folder}|${deps_text}|${private_text}|${sources_text},${headers_text}")
+endfunction()
+
+# Defines `std::span<const EmbeddedText> foretune::${function}()` in the module: all .txt files of a
+# folder beside its CMakeLists.txt, ordered by name. Nothing reads them at run time.
+function(foretune_embed_texts module function folder)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.txt)
+  list(SORT files)
+  set_property(
+    DIRECTORY
+    APPEND
+    PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+  set(entries "")
+  foreach(file IN LISTS files)
+    cmake_path(GET file STEM stem)
+    file(READ ${file} text)
+    string(APPEND entries "      EmbeddedText{\"${stem}\", R\"__(${text})__\"},\n")
+  endforeach()
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/${function}.cc)
+  # Written only when it changes.
+  file(
+    GENERATE
+    OUTPUT ${generated}
+    CONTENT
+      "// Generated from the files of ${folder}.
+#include <array>
+
+#include \"foretune/base/embedded_text.h\"
+
+namespace foretune {
+
+std::span<const EmbeddedText> ${function}();
+
+std::span<const EmbeddedText> ${function}() {
+  static constexpr std::array kTexts{
+${entries}  };
+  return kTexts;
+}
+
+}  // namespace foretune
+")
+  target_sources(foretune_${module} PRIVATE ${generated})
 endfunction()
 
 # A module as one shared library, libforetune_NAME, that exports the C interface of `source` and

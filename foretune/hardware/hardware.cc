@@ -25,6 +25,10 @@ constexpr std::array<std::string_view, kHardwareValueCount> kNames{
     "warp_size",
     "tensor_peak_gflops",
     "shared_bytes_per_block",
+    "vector_cache_bytes",
+    "simds_per_core",
+    "shader_engines",
+    "dies",
 };
 
 constexpr double kLargest = 1e18;
@@ -112,37 +116,6 @@ Result<Fingerprint> Fingerprint::parse(std::string_view text) {
       FORETUNE_TRY(fingerprint.hardware, Hardware::parse(value));
     }
   }
-  return fingerprint;
-}
-
-Result<Fingerprint> known_device(std::string_view name) {
-  const std::string wanted = to_lower(name);
-  if (wanted == "h200" || wanted == "nvidia h200") {
-    return h200_fingerprint();
-  }
-  return fail(ErrorCode::kNotFound, "nothing is known of the device ", quoted(name, 40),
-              "; built in is: h200");
-}
-
-Fingerprint h200_fingerprint() {
-  // NVIDIA H200 SXM data sheet and the CUDA programming guide's table for compute capability 9.0.
-  Fingerprint fingerprint;
-  fingerprint.device = "NVIDIA H200";
-  fingerprint.isa = "sm_90";
-  Hardware& hardware = fingerprint.hardware;
-  hardware.set(HardwareValue::kCores, 132);
-  hardware.set(HardwareValue::kL1Bytes, 228.0 * 1024);
-  hardware.set(HardwareValue::kSharedBytesPerBlock, 227.0 * 1024);
-  hardware.set(HardwareValue::kL2Bytes, 50.0 * 1024 * 1024);
-  hardware.set(HardwareValue::kBandwidthGbs, 4800);
-  hardware.set(HardwareValue::kBandwidthAllGbs, 4800);
-  hardware.set(HardwareValue::kClockMhz, 1980);
-  hardware.set(HardwareValue::kMemoryBytes, 141e9);
-  hardware.set(HardwareValue::kRegisterFileBytes, 65536.0 * 4);
-  hardware.set(HardwareValue::kThreadsPerCore, 2048);
-  hardware.set(HardwareValue::kWarpSize, 32);
-  hardware.set(HardwareValue::kTensorPeakGflops, 989e3);
-  hardware.set(HardwareValue::kFmaPeakGflops, 67e3);
   return fingerprint;
 }
 

@@ -38,6 +38,10 @@ enum class HardwareValue : std::uint8_t {
   kWarpSize,
   kTensorPeakGflops,     // GPU: dense bf16 matrix units, in GFLOP/s
   kSharedBytesPerBlock,  // GPU: largest opt-in shared memory of a block
+  kVectorCacheBytes,     // GPU: cache per multiprocessor beside the shared memory, not of it
+  kSimdsPerCore,         // GPU: vector units of a multiprocessor
+  kShaderEngines,        // GPU: groups of multiprocessors that share a front end
+  kDies,                 // GPU: compute dies, each with an L2 cache of its own
   kCount,
 };
 
@@ -81,10 +85,10 @@ struct Fingerprint {
   bool operator==(const Fingerprint&) const = default;
 };
 
-// An NVIDIA H200, from its public specifications.
-Fingerprint h200_fingerprint();
-// A device whose facts are built in, by its name in any case, with or without its maker: "h200".
-// Errors: kNotFound with the names there are.
+// A device whose facts are built in (device_profile.h), by one of its names in any case: "h200",
+// "NVIDIA H200", "gfx950". Errors: kNotFound with the names there are.
 Result<Fingerprint> known_device(std::string_view name);
+// An NVIDIA H200: known_device("h200").
+Fingerprint h200_fingerprint();
 
 }  // namespace foretune

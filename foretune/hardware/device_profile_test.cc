@@ -1,0 +1,116 @@
+#include "foretune/hardware/device_profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "foretune/base/file.h"
+#include "foretune/base/temporary_folder.h"
+
+namespace foretune {
+namespace {
+
+using ::testing::HasSubstr;
+
+double fact(std::string_view device, HardwareValue value) {
+  return known_device(device).value().hardware.get(value);
+}
+
+TEST(DeviceProfiles, EveryFileParsesAndIsFoundByEachOfItsNames) {
+  std::set<std::string> names;
+  ASSERT_EQ(device_profiles().size(), device_profile_texts().size());
+  for (std::size_t i = 0; i < device_profiles().size(); ++i) {
+    const EmbeddedText& file = device_profile_texts()[i];
+    SCOPED_TRACE(std::string(file.name));
+    const auto parsed = DeviceProfile::parse(file.text);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    ASSERT_FALSE(parsed->names.empty());
+    EXPECT_EQ(parsed->names[0], file.name);
+    for (const std::string& name : parsed->names) {
+      EXPECT_TRUE(names.insert(name).second) << name;
+      EXPECT_EQ(known_device(name).value(), parsed->fingerprint);
+    }
+    EXPECT_EQ(known_device(parsed->fingerprint.device).value(), parsed->fingerprint);
+    EXPECT_FALSE(parsed->fingerprint.isa.empty());
+    // What every table of features for GPUs asks for.
+    for (const HardwareValue value :
+         {HardwareValue::kCores, HardwareValue::kWarpSize, HardwareValue::kSharedBytesPerBlock,
+          HardwareValue::kThreadsPerCore, HardwareValue::kL2Bytes, HardwareValue::kClockMhz}) {
+      EXPECT_GT(parsed->fingerprint.hardware.get(value), 0) << to_string(value);
+    }
+  }
+  for (const char* wanted : {"gfx950", "gfx942", "mi300a", "gfx90a", "h200", "a100", "ck-gfx950",
+                             "ck-gfx942", "ck-gfx90a"}) {
+    EXPECT_TRUE(names.count(wanted)) << wanted;
+  }
+}
+
+TEST(DeviceProfiles, HoldThePublishedFacts) {
+  EXPECT_EQ(fact("gfx950", HardwareValue::kCores), 256);
+  EXPECT_EQ(fact("gfx950", HardwareValue::kSharedBytesPerBlock), 160 * 1024);
+  EXPECT_EQ(fact("MI355X", HardwareValue::kDies), 8);
+  EXPECT_EQ(fact("gfx942", HardwareValue::kCores), 304);
+  EXPECT_EQ(fact("mi300a", HardwareValue::kCores), 228);
+  EXPECT_EQ(fact("gfx90a", HardwareValue::kCores), 110);
+  EXPECT_EQ(fact("gfx90a", HardwareValue::kL3Bytes), 0);
+  EXPECT_EQ(fact("a100", HardwareValue::kCores), 108);
+  EXPECT_EQ(fact("nvidia h200", HardwareValue::kCores), 132);
+}
+
+// The numbers that models from there were trained with, wrong ones included.
+TEST(DeviceProfiles, OfComposableKernelKeepItsNumbers) {
+  EXPECT_EQ(fact("ck-gfx950", HardwareValue::kCores), 256);
+  EXPECT_EQ(fact("ck-gfx950", HardwareValue::kSharedBytesPerBlock), 65536);
+  EXPECT_EQ(fact("ck-gfx950", HardwareValue::kL2Bytes), 4096.0 * 1024);
+  EXPECT_EQ(fact("ck-gfx950", HardwareValue::kL3Bytes), 262144.0 * 1024);
+  EXPECT_EQ(fact("ck-gfx942", HardwareValue::kCores), 228);
+  EXPECT_EQ(fact("ck-gfx942", HardwareValue::kShaderEngines), 28);
+  EXPECT_EQ(fact("ck-gfx90a", HardwareValue::kL3Bytes), 131072.0 * 1024);
+  EXPECT_EQ(fact("ck-gfx90a", HardwareValue::kVectorCacheBytes), 16.0 * 1024);
+}
+
+TEST(DeviceProfiles, UnknownDevicesAreToldWhichAreKnown) {
+  const auto unknown = known_device("gfx1");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(unknown.error().message, HasSubstr("gfx942, mi300x"));
+}
+
+TEST(DeviceProfile, IsReadFromAFile) {
+  const testing_support::TemporaryFolder folder;
+  const auto path = folder / "device.txt";
+  ASSERT_TRUE(write_text_file_atomically(path,
+                                         "# Mine\n\n device: Box 1  # of two\nnames: BOX1 b\n"
+                                         "isa: i\nsource: a page\nsource: and a guess\n"
+                                         "cores = 7\nl2_bytes=1e6\n"));
+  const auto profile = load_device_profile(path);
+  ASSERT_TRUE(profile) << profile.error().message;
+  EXPECT_EQ(profile->fingerprint.device, "Box 1");
+  EXPECT_EQ(profile->fingerprint.isa, "i");
+  EXPECT_EQ(profile->names, (std::vector<std::string>{"box1", "b"}));
+  EXPECT_EQ(profile->source, "a page and a guess");
+  EXPECT_EQ(profile->fingerprint.hardware.text(), "cores=7 l2_bytes=1e+06");
+}
+
+TEST(DeviceProfile, RefusesWhatItDoesNotKnow) {
+  const auto message = [](std::string_view lines) {
+    const auto parsed = DeviceProfile::parse("device: d\nsource: s\n" + std::string(lines) + "\n");
+    EXPECT_FALSE(parsed) << lines;
+    return parsed ? std::string() : parsed.error().message;
+  };
+  EXPECT_THAT(message("corse=4"), HasSubstr("'corse=4'"));
+  EXPECT_THAT(message("cores"), HasSubstr("'cores'"));
+  EXPECT_THAT(message("cores=0"), HasSubstr("above 0"));
+  EXPECT_THAT(message("cores=nan"), HasSubstr("above 0"));
+  EXPECT_THAT(message("cores=4\ncores=5"), HasSubstr("cores is given twice"));
+  EXPECT_THAT(message("maker: me"), HasSubstr("'maker' is no key"));
+  EXPECT_FALSE(DeviceProfile::parse("source: s\ncores=4"));
+  EXPECT_FALSE(DeviceProfile::parse("device: d\ncores=4"));
+  const testing_support::TemporaryFolder folder;
+  EXPECT_EQ(load_device_profile(folder / "none.txt").error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace foretune
