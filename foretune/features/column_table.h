@@ -140,5 +140,10 @@ class GemmTable : public FeatureTable {
 const FeatureTable& gemm_cpu_table();
 const FeatureTable& gemm_triton_table();
 const FeatureTable& gemm_null_table();
+const FeatureTable& gemm_ck_table();
+const FeatureTable& grouped_conv_table();
+const FeatureTable& gemm_ck_55_table();
+const FeatureTable& gemm_ck_72_table();
+const FeatureTable& grouped_conv_ck_83_table();
 
 }  // namespace foretune::features_internal

@@ -1,5 +1,6 @@
 #include "foretune/features/feature_table.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -38,10 +39,58 @@ void feature_row(const FeatureTable& table, const Problem& problem, const Hardwa
                             out.subspan(of_problem + of_config), 1);
 }
 
+std::vector<std::uint16_t> foreign_order(const FeatureTable& table) {
+  const std::span<const FeatureInfo> columns = table.columns();
+  if (columns.empty() || columns[0].foreign_position < 0) {
+    return {};
+  }
+  std::vector<std::uint16_t> order(columns.size());
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    order[static_cast<std::size_t>(columns[i].foreign_position)] = static_cast<std::uint16_t>(i);
+  }
+  return order;
+}
+
+Result<std::vector<std::uint16_t>> find_columns(const FeatureTable& table,
+                                                std::span<const std::string_view> names) {
+  const std::span<const FeatureInfo> columns = table.columns();
+  std::vector<std::uint16_t> out;
+  std::vector<std::string> unknown;
+  for (const std::string_view name : names) {
+    const auto found = std::find_if(columns.begin(), columns.end(),
+                                    [&](const FeatureInfo& info) { return info.name == name; });
+    if (found == columns.end()) {
+      unknown.push_back(quoted(name, 40));
+    } else {
+      out.push_back(static_cast<std::uint16_t>(found - columns.begin()));
+    }
+  }
+  if (!unknown.empty()) {
+    return fail(ErrorCode::kMismatch, "the feature table ", table.name(), " has no column ",
+                join(unknown, ", "));
+  }
+  return out;
+}
+
+void foreign_row(const FeatureTable& table, const Problem& problem, const Hardware& hardware,
+                 const Config& config, std::span<double> out) {
+  constexpr std::size_t kMaxColumns = 256;
+  const std::span<const FeatureInfo> columns = table.columns();
+  FORETUNE_CHECK(columns.size() <= kMaxColumns && out.size() == columns.size());
+  std::array<double, kMaxColumns> row{};
+  feature_row(table, problem, hardware, config, std::span(row).first(columns.size()));
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    FORETUNE_CHECK(columns[i].foreign_position >= 0);
+    out[static_cast<std::size_t>(columns[i].foreign_position)] = row[i];
+  }
+}
+
 std::span<const FeatureTable* const> feature_tables() {
-  static const std::array<const FeatureTable*, 3> tables{&features_internal::gemm_cpu_table(),
-                                                         &features_internal::gemm_triton_table(),
-                                                         &features_internal::gemm_null_table()};
+  static const std::array<const FeatureTable*, 8> tables{
+      &features_internal::gemm_cpu_table(),     &features_internal::gemm_triton_table(),
+      &features_internal::gemm_null_table(),    &features_internal::gemm_ck_table(),
+      &features_internal::grouped_conv_table(), &features_internal::gemm_ck_55_table(),
+      &features_internal::gemm_ck_72_table(),   &features_internal::grouped_conv_ck_83_table()};
   return tables;
 }
 

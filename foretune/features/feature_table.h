@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "foretune/base/result.h"
 #include "foretune/hardware/hardware.h"
@@ -28,6 +29,10 @@ struct FeatureInfo {
   std::string_view name;
   FeatureKind kind;
   std::string_view description;  // with the unit
+  bool is_categorical = false;   // a code whose order means nothing
+  // The place that the column has in a model trained elsewhere, for a table that reproduces the
+  // features of such models; -1 in tables of our own.
+  std::int16_t foreign_position = -1;
 };
 
 // Columns stand in the order problem, config, interaction.
@@ -55,6 +60,19 @@ std::size_t feature_count(const FeatureTable& table, FeatureKind kind);
 std::uint64_t feature_table_id(const FeatureTable& table);
 // One full row, for training and tests.
 void feature_row(const FeatureTable& table, const Problem& problem, const Hardware& hardware,
+                 const Config& config, std::span<double> out);
+
+// Models trained elsewhere list their features in an order of their own, mostly problem and config
+// mixed. A table that reproduces them holds the same columns in the order of kinds, so that a
+// scorer computes each only as often as needed, and says where each belongs: the position in
+// columns() of each of the foreign model's features, in its order. Empty for a table of our own.
+std::vector<std::uint16_t> foreign_order(const FeatureTable& table);
+// The same for a model that names its features: any of the table's columns in any order. Errors:
+// kMismatch with the names that the table does not have.
+Result<std::vector<std::uint16_t>> find_columns(const FeatureTable& table,
+                                                std::span<const std::string_view> names);
+// One full row in the foreign order, which the table must have: what the foreign model sees.
+void foreign_row(const FeatureTable& table, const Problem& problem, const Hardware& hardware,
                  const Config& config, std::span<double> out);
 
 // All tables of this build, and one by name (kNotFound with the nearest).

@@ -10,7 +10,9 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/problem/conv.h"
 #include "foretune/problem/gemm.h"
+#include "foretune/space/ck_kernels.h"
 
 namespace foretune {
 namespace {
@@ -28,29 +30,61 @@ struct Sampled {
   std::string table;
   ConfigSchema schema;
   std::vector<std::vector<std::int32_t>> domains;
+  ProblemType type = ProblemType::kGemm;
 };
 
+std::vector<Sampled> sampled_ck_tables() {
+  std::vector<Sampled> out;
+  for (const char* table : {"gemm-ck", "gemm-ck-55", "gemm-ck-72"}) {
+    out.push_back({table,
+                   ck_gemm_schema(),
+                   {{16, 128, 256}, {32, 64, 192},
+                    {32, 128},      {1, 2, 4},
+                    {1, 2, 4},      {1},
+                    {4, 16, 32},    {16, 32, 64},
+                    {8, 16, 128},   {0, 1, 2, 3, 4, 5, 6},
+                    {0, 1},         {0, 1},
+                    {0, 1},         {0, 1},
+                    {0, 1},         {0, 1},
+                    {1, 3, 8},      {0, 1, 8},
+                    {0, 4},         {0, 2}},
+                   ProblemType::kGemm});
+  }
+  for (const char* table : {"grouped-conv", "grouped-conv-ck-83"}) {
+    out.push_back(
+        {table,
+         ck_grouped_conv_schema(),
+         {{16, 64, 128}, {32, 64}, {64, 128}, {0, 1, 2, 3, 4, 5, 6}, {0, 1, 2}, {0, 1}, {0, 1}},
+         ProblemType::kConv});
+  }
+  return out;
+}
+
 std::vector<Sampled> sampled_tables() {
-  return {{"gemm-cpu",
-           schema_of({"isa", "kernel", "mr", "nr", "pack_a", "pack_b", "mc", "nc", "kc", "order",
-                      "unroll", "prefetch", "threads", "split"}),
-           {{2},
-            {0, 1},
-            {1, 4, 14},
-            {16, 32, 64},
-            {0, 1},
-            {0, 1},
-            {48, 192, 1024},
-            {64, 512, 8192},
-            {64, 256, 4096},
-            {0, 1},
-            {1, 4},
-            {0, 4, 16},
-            {1, 2, 4},
-            {0, 1, 2, 3, 4}}},
-          {"gemm-triton",
-           schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
-           {{16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}}};
+  std::vector<Sampled> out{
+      {"gemm-cpu",
+       schema_of({"isa", "kernel", "mr", "nr", "pack_a", "pack_b", "mc", "nc", "kc", "order",
+                  "unroll", "prefetch", "threads", "split"}),
+       {{2},
+        {0, 1},
+        {1, 4, 14},
+        {16, 32, 64},
+        {0, 1},
+        {0, 1},
+        {48, 192, 1024},
+        {64, 512, 8192},
+        {64, 256, 4096},
+        {0, 1},
+        {1, 4},
+        {0, 4, 16},
+        {1, 2, 4},
+        {0, 1, 2, 3, 4}}},
+      {"gemm-triton",
+       schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
+       {{16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}}};
+  const std::vector<Sampled> others = sampled_ck_tables();
+  out.insert(out.end(), others.begin(), others.end());
+  return out;
 }
 
 Config random_config(const Sampled& sampled, Rng& rng) {
@@ -61,11 +95,41 @@ Config random_config(const Sampled& sampled, Rng& rng) {
   return config;
 }
 
-Problem random_problem(Rng& rng) {
+Problem random_convolution(Rng& rng) {
+  const auto size = [&](double largest) {
+    return std::max<std::int64_t>(1, std::llround(std::exp(std::log(largest) * rng.uniform())));
+  };
+  while (true) {
+    ConvSizes sizes{.n = size(256), .g = size(64), .hi = size(200), .wi = size(200)};
+    sizes.operation = static_cast<ConvOperation>(rng.below(3));
+    sizes.dtype = static_cast<DataType>(rng.below(data_type_labels().size()));
+    sizes.c = sizes.g * size(512);
+    sizes.k = sizes.g * size(512);
+    sizes.y = rng.between(1, 7);
+    sizes.x = rng.between(1, 7);
+    sizes.stride_h = rng.between(1, 3);
+    sizes.dilation_w = rng.between(1, 3);
+    sizes.pad_h = rng.between(0, 3);
+    if (rng.below(4) == 0) {
+      sizes.di = size(16);
+      sizes.z = rng.between(1, 3);
+    }
+    if (const auto conv = ConvProblem::create(sizes)) {
+      return conv->to_problem();
+    }
+  }
+}
+
+Problem random_problem(ProblemType type, Rng& rng) {
+  if (type == ProblemType::kConv) {
+    return random_convolution(rng);
+  }
   const auto size = [&] {
     return std::max<std::int64_t>(1, std::llround(std::exp(12 * rng.uniform())));
   };
   GemmSizes sizes{.m = size(), .n = size(), .k = size()};
+  sizes.dtype = static_cast<DataType>(rng.below(data_type_labels().size()));
+  sizes.layout = static_cast<GemmLayout>(rng.below(gemm_layout_labels().size()));
   if (rng.below(3) == 0) {
     sizes.operation = GemmOperation::kBmm;
     sizes.batch = rng.between(1, 64);
@@ -122,14 +186,16 @@ TEST(FeatureTables, ColumnsAreDistinctDescribedAndInOrder) {
 TEST(FeatureTables, RefuseConfigsOfOtherParameters) {
   for (const Sampled& sampled : sampled_tables()) {
     const FeatureTable& table = **find_feature_table(sampled.table);
-    EXPECT_TRUE(table.supports(ProblemType::kGemm, sampled.schema));
-    EXPECT_FALSE(table.supports(ProblemType::kConv, sampled.schema));
+    const ProblemType other =
+        sampled.type == ProblemType::kGemm ? ProblemType::kConv : ProblemType::kGemm;
+    EXPECT_TRUE(table.supports(sampled.type, sampled.schema));
+    EXPECT_FALSE(table.supports(other, sampled.schema));
     ConfigSchema swapped = sampled.schema;
     std::swap(swapped.parameters[0], swapped.parameters[1]);
-    EXPECT_FALSE(table.supports(ProblemType::kGemm, swapped));
+    EXPECT_FALSE(table.supports(sampled.type, swapped));
     ConfigSchema shorter = sampled.schema;
     shorter.parameters.pop_back();
-    const Support support = table.supports(ProblemType::kGemm, shorter);
+    const Support support = table.supports(sampled.type, shorter);
     EXPECT_FALSE(support);
     EXPECT_FALSE(support.reason().empty());
   }
@@ -145,9 +211,10 @@ TEST(FeatureTables, PartsAgreeWithWholeRowsAndAreFinite) {
     const std::size_t config_columns = feature_count(table, FeatureKind::kConfig);
     const std::size_t columns = feature_count(table, FeatureKind::kInteraction);
     for (int round = 0; round < 200; ++round) {
-      const Problem problem = random_problem(rng);
+      const Problem problem = random_problem(sampled.type, rng);
       const Hardware hardware = round % 3 == 0   ? Hardware()
                                 : round % 3 == 1 ? some_cpu()
+                                : round % 2 == 0 ? known_device("ck-gfx950")->hardware
                                                  : h200_fingerprint().hardware;
       const std::size_t count = 1 + rng.below(7);
       const std::size_t stride = count + rng.below(3);
@@ -262,6 +329,11 @@ TEST(FeatureTables, IdsAreGolden) {
   }
   EXPECT_EQ(ids["gemm-cpu"], 4572547745254685475U);
   EXPECT_EQ(ids["gemm-triton"], 5464519619889270585U);
+  EXPECT_EQ(ids["gemm-ck"], 14050647595413995567U);
+  EXPECT_EQ(ids["grouped-conv"], 12767648221588833716U);
+  EXPECT_EQ(ids["gemm-ck-55"], 14656727082876628685U);
+  EXPECT_EQ(ids["gemm-ck-72"], 12070358566649545680U);
+  EXPECT_EQ(ids["grouped-conv-ck-83"], 3491618065044313682U);
 }
 
 }  // namespace

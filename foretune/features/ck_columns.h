@@ -1,0 +1,101 @@
+// What the tables for Composable Kernel's configs share. Internal to the module.
+//
+// The tables gemm-ck-55, gemm-ck-72 and grouped-conv-ck-83 reproduce the features that the models
+// of its heuristics (dispatcher/heuristics, 2026) were trained on, to the bit, so that such a model
+// can be run here. What is wrong there is therefore wrong here; the columns that are say so in
+// their description:
+//
+//   tile_eff_*, overall_tile_efficiency   how full the last tile is, not how much of all tiles is
+//                                         useful: 129 rows in tiles of 128 have 0.008, not 0.504
+//   lds_usage_ratio                       compv4 is held against 32 KiB on every device; compv6
+//                                         and preshufflev2, which have half of the memory, too, are
+//                                         held against all of it. The engines' own hardware numbers
+//                                         (known_device("ck-gfx950")) have 64 KiB on gfx950, not
+//                                         160
+//   pipeline                              compv6 has code 6, as in training; the C++ side of the
+//                                         original says 5, which is basic_v1
+//   lds_usage_estimate                    types that the engines do not know (f64, tf32) have 1
+//   byte
+//                                         in a GEMM and 2 in a convolution
+//   layout, hw_*                          in the engines, what is missing becomes a default; here
+//                                         problem and hardware are always complete
+//   block_size, gemm_*_per_block          the first, second and third size in a convolution
+//                                         kernel's name, which are rows, columns and depth of its
+//                                         tile: all that is derived from them (num_tiles_*,
+//                                         tile_eff_*, lds_*, num_warps, ratio_*) is about other
+//                                         dimensions than it says
+//   Ho, Wo                                without dilation; depth is left out, too
+//   gemm_*_output                         those of the forward pass, for the gradients, too, and
+//                                         with the filters of all groups
+//   hw_*                                  constant for a device, so no model can learn from them
+//
+// Thread safety: constant.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "foretune/features/column_table.h"
+#include "foretune/features/feature_table.h"
+#include "foretune/space/ck_kernels.h"
+
+namespace foretune::features_internal {
+
+constexpr FeatureInfo of_problem(std::string_view name, std::string_view description) {
+  return {name, FeatureKind::kProblem, description};
+}
+constexpr FeatureInfo of_config(std::string_view name, std::string_view description) {
+  return {name, FeatureKind::kConfig, description};
+}
+constexpr FeatureInfo of_both(std::string_view name, std::string_view description) {
+  return {name, FeatureKind::kInteraction, description};
+}
+constexpr FeatureInfo as_categorical(FeatureInfo info) {
+  info.is_categorical = true;
+  return info;
+}
+
+// The 12 columns on the device that all foreign tables end with, and their values.
+std::span<const FeatureInfo> ck_hardware_columns();
+void put_ck_hardware(const Hardware& hardware, ColumnWriter& writer);
+
+// The columns of a foreign model in its order: sorted by kind, each with its foreign position.
+std::vector<FeatureInfo> by_kind(std::span<const std::span<const FeatureInfo>> parts);
+
+// The engines' bytes of an element; `unknown` for the types that they do not know.
+double ck_element_bytes(DataType type, double unknown);
+
+// The nine columns from num_tiles_m to cu_utilization of a product in tiles, both rows, columns and
+// depth.
+void put_ck_tiles(const std::array<double, 3>& sizes, const std::array<double, 3>& tiles,
+                  const Hardware& hardware, ColumnWriter& writer);
+
+// Bytes of local memory that the engines hold a tile against.
+double ck_memory_cap(const Hardware& hardware, std::int32_t pipeline);
+
+// The columns of a table of our own: in order of kinds already.
+std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts);
+
+// What the tables have in common. The schema is kept by reference.
+class CkTable : public FeatureTable {
+ public:
+  std::string_view name() const final { return name_; }
+  std::span<const FeatureInfo> columns() const final { return columns_; }
+  Support supports(ProblemType type, const ConfigSchema& schema) const final;
+
+ protected:
+  CkTable(std::string_view name, ProblemType problem_type, const ConfigSchema& schema,
+          std::vector<FeatureInfo> columns)
+      : name_(name), problem_type_(problem_type), schema_(schema), columns_(std::move(columns)) {}
+
+ private:
+  std::string_view name_;
+  ProblemType problem_type_;
+  const ConfigSchema& schema_;
+  std::vector<FeatureInfo> columns_;
+};
+
+}  // namespace foretune::features_internal
