@@ -5,29 +5,21 @@
 // can be run here. What is wrong there is therefore wrong here; the columns that are say so in
 // their description:
 //
-//   tile_eff_*, overall_tile_efficiency   how full the last tile is, not how much of all tiles is
-//                                         useful: 129 rows in tiles of 128 have 0.008, not 0.504
-//   lds_usage_ratio                       compv4 is held against 32 KiB on every device; compv6
-//                                         and preshufflev2, which have half of the memory, too, are
-//                                         held against all of it. The engines' own hardware numbers
-//                                         (known_device("ck-gfx950")) have 64 KiB on gfx950, not
-//                                         160
-//   pipeline                              compv6 has code 6, as in training; the C++ side of the
-//                                         original says 5, which is basic_v1
-//   lds_usage_estimate                    types that the engines do not know (f64, tf32) have 1
-//   byte
-//                                         in a GEMM and 2 in a convolution
-//   layout, hw_*                          in the engines, what is missing becomes a default; here
-//                                         problem and hardware are always complete
-//   block_size, gemm_*_per_block          the first, second and third size in a convolution
-//                                         kernel's name, which are rows, columns and depth of its
-//                                         tile: all that is derived from them (num_tiles_*,
-//                                         tile_eff_*, lds_*, num_warps, ratio_*) is about other
-//                                         dimensions than it says
-//   Ho, Wo                                without dilation; depth is left out, too
-//   gemm_*_output                         those of the forward pass, for the gradients, too, and
-//                                         with the filters of all groups
-//   hw_*                                  constant for a device, so no model can learn from them
+// - tile_eff_*, overall_tile_efficiency: how full the last tile is, not how much of all tiles is
+//   useful. 129 rows in tiles of 128 have 0.008, not 0.504.
+// - lds_usage_ratio: compv4 is held against 32 KiB on every device; compv6 and preshufflev2, which
+//   have half of the memory, too, are held against all of it. The engines' own hardware numbers
+//   (known_device("ck-gfx950")) have 64 KiB on gfx950, not 160.
+// - lds_usage_estimate, arithmetic_intensity: types that the engines do not know (f64, tf32) have
+//   1 byte in a GEMM and 2 in a convolution.
+// - pipeline: compv6 has code 6, as in training; the C++ side of the original says 5, basic_v1.
+// - block_size, gemm_*_per_block: the first, second and third size in a convolution kernel's name,
+//   which are rows, columns and depth of its tile. All that is derived from them (num_tiles_*,
+//   tile_eff_*, lds_*, num_warps, ratio_*) is about other dimensions than it says.
+// - Ho, Wo: without dilation; depth is left out, too.
+// - gemm_*_output: those of the forward pass for the gradients, too, with the filters of all
+// groups.
+// - hw_*: constant for a device, so that no model of one device can learn from them.
 //
 // Thread safety: constant.
 #pragma once

@@ -206,8 +206,8 @@ ImplicitGemm ConvProblem::implicit_gemm() const {
 }
 
 double ConvProblem::flops() const {
-  return 2.0 * static_cast<double>(output_elements()) *
-         static_cast<double>(weight_elements() / sizes_.k);
+  const std::int64_t terms = weight_elements() / sizes_.k;  // of each output
+  return 2.0 * static_cast<double>(output_elements()) * static_cast<double>(terms);
 }
 
 double ConvProblem::bytes() const {
