@@ -7,6 +7,7 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/load_recorded.h"
+#include "foretune/hardware/device_profile.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
@@ -31,7 +32,9 @@ struct ConvertArguments {
     list.add("family", family, "NAME", "family name for formats that have none");
     list.add("role", role, "ROLE", "role for formats that have none")
         .choose({"training", "validation"});
-    list.add("device", device, "NAME", "where a CSV file without a device was measured: h200");
+    list.add(
+        "device", device, "NAME",
+        concat("where a CSV file without a device was measured: ", join(device_names(), ", ")));
     list.add_switch("overwrite", overwrite, "replace an existing output");
   }
 };

@@ -10,6 +10,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/families/families.h"
+#include "foretune/features/feature_table.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/measure/measure.h"
 #include "foretune/version.h"
@@ -109,6 +110,19 @@ void print_families(const FamilyOptions& options) {
   }
 }
 
+void print_feature_tables() {
+  print("Feature tables\n");
+  for (const FeatureTable* table : feature_tables()) {
+    const bool is_foreign = !foreign_order(*table).empty();
+    print(row(
+        table->name(),
+        concat(table->columns().size(), " columns: ", feature_count(*table, FeatureKind::kProblem),
+               " of the problem, ", feature_count(*table, FeatureKind::kConfig), " of the config, ",
+               feature_count(*table, FeatureKind::kInteraction), " of both",
+               is_foreign ? "; those of models trained elsewhere" : "")));
+  }
+}
+
 int run_doctor(const DoctorArguments& arguments, const Invocation& invocation) {
   print(concat("foretune ", kVersion, "\n"));
   const CpuFacts facts = read_cpu_facts();
@@ -127,6 +141,7 @@ int run_doctor(const DoctorArguments& arguments, const Invocation& invocation) {
   FamilyOptions options;
   options.fingerprint = cpu_fingerprint(facts, peaks);
   print_families(options);
+  print_feature_tables();
   if (arguments.json.empty()) {
     return kExitOk;
   }

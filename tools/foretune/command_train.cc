@@ -11,6 +11,7 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/features/feature_table.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/models/train/trainer.h"
 #include "tools/foretune/commands.h"
@@ -57,7 +58,12 @@ struct TrainArguments {
     list.section("Training");
     list.add("target", target, "TARGET", "what is learned; auto cross-validates both")
         .choose({"relative-log", "log", "auto"});
-    list.add("features", features, "TABLE", "feature table (default: the family's)");
+    std::vector<std::string> tables;
+    for (const FeatureTable* table : feature_tables()) {
+      tables.emplace_back(table->name());
+    }
+    list.add("features", features, "TABLE", "feature table (default: the family's)")
+        .choose(std::move(tables));
     list.add("folds", folds, "N", "group folds for the held-out figures; 0 for none").at_least(0);
     list.add("threads", threads, "N", "threads of the trainer; 0 is all cores").at_least(0);
     list.add("trees", trees, "N", "at most; early stopping decides").at_least(1);
