@@ -153,7 +153,7 @@ class NameReader {
   }
 
   [[nodiscard]] tl::unexpected<Error> broken(const std::string& why) const {
-    return fail(ErrorCode::kInvalidArgument, "kernel name ", quoted(name_, 120), ": ", why);
+    return fail(ErrorCode::kInvalidArgument, "a kernel's name: ", why);
   }
 
  private:

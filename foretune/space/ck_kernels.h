@@ -99,7 +99,8 @@ struct CkConvKernel {
 };
 
 // A leading "benchmark_" (the program that measures the kernel) is passed over. split_k is 1, and
-// the vector widths are 0 where the name has none.
+// the vector widths are 0 where the name has none. Errors say what is wrong but not with which
+// name, so that many of a kind can be counted together.
 Result<CkGemmKernel> parse_ck_gemm_name(std::string_view name);
 Result<CkConvKernel> parse_ck_conv_name(std::string_view name);
 
