@@ -1,0 +1,82 @@
+#include "foretune/problem/ck_shapes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "foretune/problem/conv.h"
+#include "foretune/problem/gemm.h"
+
+namespace foretune {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<Problem> shapes(std::string_view name) {
+  auto found = named_shape_set(name);
+  EXPECT_TRUE(found) << name;
+  return found.value_or(std::vector<Problem>());
+}
+
+bool has_gemm(const std::vector<Problem>& set, const std::string& sizes) {
+  const auto problem = Problem::parse("gemm dtype=f16 layout=rcr " + sizes);
+  EXPECT_TRUE(problem) << sizes;
+  return std::find(set.begin(), set.end(), *problem) != set.end();
+}
+
+TEST(CkShapes, SetsHaveTheirSizesWithoutRepeats) {
+  const std::set<std::pair<std::string_view, std::size_t>> expected{
+      {"ck-25", 25}, {"ck-wide", 706}, {"ck-edge", 546}, {"ck-conv", 190}};
+  std::set<std::pair<std::string_view, std::size_t>> found;
+  for (const NamedShapeSet& set : named_shape_sets()) {
+    EXPECT_TRUE(is_named_shape_set(set.name));
+    const std::vector<Problem> problems = set.make();
+    found.emplace(set.name, std::set<Problem>(problems.begin(), problems.end()).size());
+    EXPECT_EQ(problems, set.make()) << set.name;
+  }
+  EXPECT_EQ(found, expected);
+}
+
+TEST(CkShapes, WideCoverageHasEveryGroup) {
+  const std::vector<Problem> set = shapes("ck-wide");
+  for (const char* sizes :
+       {"m=1 n=28672 k=256", "m=2 n=1024 k=512", "m=48 n=8192 k=8192", "m=20480 n=8192 k=512",
+        "m=32 n=32 k=32", "m=8192 n=8192 k=8192", "m=16 n=28672 k=1024", "m=16384 n=32 k=512",
+        "m=16 n=64 k=32768", "m=256 n=512 k=16", "m=17 n=17 k=17", "m=4093 n=4093 k=4093",
+        "m=1024 n=4608 k=7168", "m=128 n=11008 k=4096", "m=512 n=12288 k=49152", "m=48 n=48 k=48",
+        "m=1280 n=5120 k=6144"}) {
+    EXPECT_TRUE(has_gemm(set, sizes)) << sizes;
+  }
+}
+
+TEST(CkShapes, EdgesAreThin) {
+  for (const Problem& problem : shapes("ck-edge")) {
+    const GemmProblem gemm = *GemmProblem::from(problem);
+    EXPECT_LE(std::min(gemm.n(), gemm.k()), 32) << problem.text();
+  }
+  EXPECT_TRUE(has_gemm(shapes("ck-edge"), "m=1 n=1 k=2"));
+  EXPECT_TRUE(has_gemm(shapes("ck-edge"), "m=8192 n=8192 k=1"));
+}
+
+TEST(CkShapes, ConvolutionsAreGroupedDepthwiseAndStrided) {
+  bool grouped = false;
+  bool depthwise = false;
+  bool halved = false;
+  for (const Problem& problem : shapes("ck-conv")) {
+    const ConvProblem conv = *ConvProblem::from(problem);
+    grouped = grouped || (conv.sizes().g > 1 && conv.sizes().g < conv.sizes().c);
+    depthwise = depthwise || conv.sizes().g == conv.sizes().c;
+    halved = halved || (conv.sizes().hi == 56 && conv.ho() == 28);
+  }
+  EXPECT_TRUE(grouped && depthwise && halved);
+}
+
+TEST(CkShapes, UnknownNamesAreAnsweredWithThoseThereAre) {
+  EXPECT_FALSE(is_named_shape_set("ck-26"));
+  EXPECT_THAT(named_shape_set("ck-26").error().message, HasSubstr("ck-25, ck-wide, ck-edge"));
+}
+
+}  // namespace
+}  // namespace foretune
