@@ -7,6 +7,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/hash.h"
 #include "foretune/base/text.h"
+#include "foretune/dataset/exchange_ck.h"
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/exchange_json.h"
 #include "foretune/dataset/journal.h"
@@ -19,8 +20,9 @@ using dataset_internal::Json;
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kFormats{"foretune", "csv",        "json",
-                                                   "msgpack",  "diode-json", "diode-msgpack"};
+constexpr std::array<std::string_view, 9> kFormats{"foretune", "csv",        "json",
+                                                   "msgpack",  "diode-json", "diode-msgpack",
+                                                   "ck-json",  "ck-log",     "ck-csv"};
 
 bool is_msgpack(ExchangeFormat format) {
   return format == ExchangeFormat::kMsgpack || format == ExchangeFormat::kDiodeMsgpack;
@@ -40,6 +42,9 @@ Result<ExchangeFormat> detect_bytes(std::span<const std::byte> bytes) {
   if ((first >= 0x80 && first <= 0x8f) || first == 0xde || first == 0xdf) {
     return ExchangeFormat::kMsgpack;
   }
+  if (const auto ck = dataset_internal::detect_ck(dataset_internal::text_of(bytes))) {
+    return *ck;
+  }
   const std::string_view head = trim(dataset_internal::text_of(bytes).substr(0, 4096));
   if (!head.empty() && head.front() == '{') {
     return ExchangeFormat::kJson;
@@ -48,7 +53,7 @@ Result<ExchangeFormat> detect_bytes(std::span<const std::byte> bytes) {
     return ExchangeFormat::kCsv;
   }
   return fail(ErrorCode::kCorrupt,
-              "this is none of the known formats (.ftd, CSV, JSON, MessagePack)");
+              "this is none of the known formats (.ftd, CSV, JSON, MessagePack, CK Tile's logs)");
 }
 
 }  // namespace
@@ -85,6 +90,10 @@ Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeForm
   if (dataset_internal::is_diode_document(document)) {
     return dataset_internal::import_diode_document(document, report);
   }
+  if (dataset_internal::is_ck_document(document)) {
+    return fail(ErrorCode::kUnsupported, "the document is of CK Tile: read it as ",
+                to_string(ExchangeFormat::kCkJson));
+  }
   return fail(ErrorCode::kCorrupt, "the document is neither a foretune nor a torch-diode data set");
 }
 
@@ -113,6 +122,10 @@ Result<Dataset> import_dataset(const std::filesystem::path& path,
         header.family = "recorded";
         return import_csv_text(dataset_internal::text_of(bytes), header, report);
       }
+      case ExchangeFormat::kCkJson:
+      case ExchangeFormat::kCkLog:
+      case ExchangeFormat::kCkCsv:
+        return import_ck_text(dataset_internal::text_of(bytes), *format, {}, report);
       default:
         return import_json_bytes(bytes, *format, report);
     }
@@ -124,7 +137,38 @@ Result<Dataset> import_dataset(const std::filesystem::path& path,
   return dataset;
 }
 
+Result<Dataset> import_ck_text(std::string_view text, ExchangeFormat format, const CkFacts& facts,
+                               ImportReport* report) {
+  switch (format) {
+    case ExchangeFormat::kCkJson: {
+      FORETUNE_TRY(const Json document, dataset_internal::parse_json(text));
+      return dataset_internal::import_ck_document(document, facts, report);
+    }
+    case ExchangeFormat::kCkLog:
+      return dataset_internal::import_ck_log(text, facts, report);
+    case ExchangeFormat::kCkCsv:
+      return dataset_internal::import_ck_csv(text, facts, report);
+    default:
+      return fail(ErrorCode::kInvalidArgument, to_string(format), " is not a format of CK Tile");
+  }
+}
+
+Result<Dataset> import_ck(const std::filesystem::path& path, ExchangeFormat format,
+                          const CkFacts& facts, ImportReport* report) {
+  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
+  auto dataset = import_ck_text(dataset_internal::text_of(bytes), format, facts, report);
+  if (!dataset) {
+    return fail_because(dataset.error(), path.string());
+  }
+  return dataset;
+}
+
 namespace {
+
+std::vector<std::byte> bytes_of_text(const std::string& text) {
+  const std::span<const std::byte> raw = bytes_of(text);
+  return {raw.begin(), raw.end()};
+}
 
 std::vector<std::byte> document_bytes(const Json& document, bool msgpack) {
   if (msgpack) {
@@ -133,9 +177,7 @@ std::vector<std::byte> document_bytes(const Json& document, bool msgpack) {
     return {raw.begin(), raw.end()};
   }
   // Bytes that are no UTF-8 (a compiler's message, cut off) become U+FFFD: JSON has no others.
-  const std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const std::span<const std::byte> raw = bytes_of(text);
-  return {raw.begin(), raw.end()};
+  return bytes_of_text(document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace
@@ -151,8 +193,7 @@ Result<std::vector<std::byte>> export_bytes(const Dataset& dataset, ExchangeForm
       return dataset_bytes(dataset);
     case ExchangeFormat::kCsv: {
       FORETUNE_TRY(const std::string text, export_csv_text(dataset));
-      const std::span<const std::byte> raw = bytes_of(text);
-      return std::vector<std::byte>(raw.begin(), raw.end());
+      return bytes_of_text(text);
     }
     case ExchangeFormat::kJson:
     case ExchangeFormat::kMsgpack: {
@@ -166,10 +207,15 @@ Result<std::vector<std::byte>> export_bytes(const Dataset& dataset, ExchangeForm
       if (is_msgpack(format)) {
         return document_bytes(document, true);
       }
-      const std::string text = dataset_internal::diode_text(document);
-      const std::span<const std::byte> raw = bytes_of(text);
-      return std::vector<std::byte>(raw.begin(), raw.end());
+      return bytes_of_text(dataset_internal::diode_text(document));
     }
+    case ExchangeFormat::kCkCsv: {
+      FORETUNE_TRY(const std::string text, dataset_internal::export_ck_csv_text(dataset, report));
+      return bytes_of_text(text);
+    }
+    case ExchangeFormat::kCkJson:
+    case ExchangeFormat::kCkLog:
+      return fail(ErrorCode::kUnsupported, "CK Tile's data is written as ck-csv only");
   }
   return fail(ErrorCode::kInvalidArgument, "unknown format");
 }

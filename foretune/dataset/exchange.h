@@ -1,6 +1,6 @@
 // Foreign formats in and out: CSV, JSON (ours and torch-diode's, both its schemas), MessagePack
-// (torch-diode's), operation shape sets. Everything read is untrusted: sizes, depth, numbers and
-// names are checked; errors name the file, the place and what was expected.
+// (torch-diode's), CK Tile's benchmarks, operation shape sets. Everything read is untrusted: sizes,
+// depth, numbers and names are checked; errors name the file, the place and what was expected.
 // Thread safety: free functions without state.
 #pragma once
 
@@ -25,9 +25,13 @@ enum class ExchangeFormat : std::uint8_t {
   kJson,
   kMsgpack,
   kDiodeJson,
-  kDiodeMsgpack
+  kDiodeMsgpack,
+  kCkJson,
+  kCkLog,
+  kCkCsv
 };
-// "foretune", "csv", "json", "msgpack", "diode-json", "diode-msgpack".
+// "foretune", "csv", "json", "msgpack", "diode-json", "diode-msgpack", "ck-json", "ck-log",
+// "ck-csv".
 Result<ExchangeFormat> parse_exchange_format(std::string_view name);
 std::string_view to_string(ExchangeFormat format);
 // By content (magic, first bytes), never by the name: torch-diode writes JSON text into files named
@@ -68,13 +72,37 @@ Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeForm
 Result<Dataset> import_dataset(const std::filesystem::path& path,
                                std::optional<ExchangeFormat> format,
                                ImportReport* report = nullptr);
-// JSON and MessagePack hold everything; CSV all but header and samples; torch-diode's format only
-// problems, configs and times: `report` counts the rows that cannot be in it.
+// JSON and MessagePack hold everything; CSV all but header and samples; torch-diode's format
+// and CK's CSV only problems, configs and times: `report` counts the rows that cannot be in it.
+// CK's JSON and logs are not written.
 Status export_dataset(const Dataset& dataset, const std::filesystem::path& path,
                       ExchangeFormat format, ImportReport* report = nullptr);
 // The same in memory.
 Result<std::vector<std::byte>> export_bytes(const Dataset& dataset, ExchangeFormat format,
                                             ImportReport* report = nullptr);
+
+// What the benchmarks of CK Tile (ROCm's composable_kernel) write: JSON of one run or of a batch,
+// logs of JSON between other output, CSV of GEMMs or grouped convolutions. Configs are of
+// ck_gemm_schema() or ck_grouped_conv_schema(), by the kernels' names. Times are restored from
+// rates where they were rounded away; failed runs are kept as outcomes; repeats of a problem and
+// kernel become one row (docs/file-formats.md). Lost and repaired rows are counted.
+constexpr bool is_ck_format(ExchangeFormat format) {
+  return format == ExchangeFormat::kCkJson || format == ExchangeFormat::kCkLog ||
+         format == ExchangeFormat::kCkCsv;
+}
+// What such files do not say of themselves.
+struct CkFacts {
+  std::string family = "recorded";
+  DatasetRole role = DatasetRole::kTraining;
+  // Where the runs were measured. Without a device that is what the file says, if it does.
+  Fingerprint fingerprint;
+};
+// Of "gfx950", "gfx942": what is built in about the device, or else nothing but its name.
+Result<Fingerprint> ck_fingerprint(std::string_view arch);
+Result<Dataset> import_ck(const std::filesystem::path& path, ExchangeFormat format,
+                          const CkFacts& facts, ImportReport* report = nullptr);
+Result<Dataset> import_ck_text(std::string_view text, ExchangeFormat format, const CkFacts& facts,
+                               ImportReport* report = nullptr);
 
 // torch-diode's operation_shapeset.json: {"operations": {op: {"shapes": [...]}}}; also accepts
 // lines of m,n,k[,batch[,op]], with a line of column names when they come in another order or have

@@ -1,7 +1,6 @@
 // CSV out.
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
@@ -13,14 +12,9 @@ namespace foretune {
 
 using dataset_internal::csv_quoted;
 using dataset_internal::float_text;
+using dataset_internal::hex_text;
 
 namespace {
-
-std::string hex_text(std::uint64_t value) {
-  std::array<char, 16> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, 16);
-  return std::string(buffer.data(), end.ptr);
-}
 
 class CsvExporter {
  public:

@@ -55,6 +55,9 @@ std::string float_text(float value);
 // The double nearest to it: prints short.
 double short_double(float value);
 
+// Without leading zeros.
+std::string hex_text(std::uint64_t value);
+
 inline std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
