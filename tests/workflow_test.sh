@@ -71,6 +71,26 @@ expect 0 "$foretune" validate-model --model elsewhere.ftm --dataset elsewhere/re
 expect 2 "$foretune" collect --family recorded --family-data elsewhere.ftd --log-normal \
   --output no.ftd
 one_sentence
+
+# CK Tile's files: in, out, and in again beside another.
+ck="$source_dir/foretune/dataset/testdata/ck"
+expect 0 "$foretune" convert "$ck/stream.log" --output ck.ftd --arch gfx950
+grep -q "^5 rows read, 3 kept" out.txt
+grep -q "dropped 1: .*'compv7' is not a pipeline" out.txt
+grep -q "kept 1: .*pad flags are set" out.txt
+expect 0 "$foretune" convert ck.ftd --output ck.csv --to ck-csv
+grep -q "^gemm_universal,fp8,rcr,gfx950,gemm_universal_fp8_rcr_mem_" ck.csv
+expect 0 "$foretune" convert ck.csv --output both.ftd --merge-with "$ck/stream.log" --arch gfx950
+grep -q "^merged 3 repeats" out.txt
+expect 0 "$foretune" convert "$ck/conv.csv" --output conv.ftd --hardware "$ck/rocminfo.txt"
+expect 0 "$foretune" inspect conv.ftd
+grep -q "Made-up Accelerator" out.txt
+expect 2 "$foretune" convert "$ck/conv.csv" --output no.ftd --arch "no name"
+expect 2 "$foretune" convert "$source_dir/tests/triton_times.csv" --output no.ftd --arch gfx950
+expect 3 "$foretune" convert "$ck/conv.csv" --output no.ftd --hardware "$ck/run.json"
+expect 0 "$foretune" collect --output dry.ftd --shapeset ck-25 --num-shapes 0 --dry-run
+test ! -e no.ftd -a ! -e dry.ftd
+
 expect 3 "$foretune" convert "$source_dir/tests/triton_times.csv" --output no.ftd --device h2000
 one_sentence
 

@@ -3,11 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/load_recorded.h"
 #include "foretune/hardware/device_profile.h"
+#include "foretune/hardware/rocminfo.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
@@ -23,6 +25,9 @@ struct ConvertArguments {
   std::string family = "recorded";
   std::string role = "training";
   std::string device;
+  std::string arch;
+  std::string hardware;
+  std::vector<std::string> merge_with;
   bool overwrite = false;
   void visit(OptionList& list) {
     list.add_positional("input", input, "file to read").require();
@@ -35,6 +40,10 @@ struct ConvertArguments {
     list.add(
         "device", device, "NAME",
         concat("where a CSV file without a device was measured: ", join(device_names(), ", ")));
+    list.add("arch", arch, "NAME", "where CK Tile's benchmarks ran: gfx950, gfx942, gfx90a");
+    list.add("hardware", hardware, "FILE", "what rocminfo printed there");
+    list.add("merge-with", merge_with, "FILE",
+             "further files of this kind or data sets of ours; repeats become their median");
     list.add_switch("overwrite", overwrite, "replace an existing output");
   }
 };
@@ -67,23 +76,49 @@ Result<ExchangeFormat> output_format(const ConvertArguments& arguments) {
       return format;
     }
   }
-  return fail(ErrorCode::kInvalidArgument, "cannot tell the format of ", arguments.output,
-              " from its name; say --to foretune, csv, json, msgpack, diode-json or diode-msgpack");
+  return fail(
+      ErrorCode::kInvalidArgument, "cannot tell the format of ", arguments.output,
+      " from its name; say --to foretune, csv, json, msgpack, diode-json, diode-msgpack or ck-csv");
 }
 
 DatasetRole role_of(const ConvertArguments& arguments) {
   return arguments.role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining;
 }
 
-Result<Dataset> read_input(const ConvertArguments& arguments, ImportReport& report) {
+// Where CK Tile's benchmarks ran, as far as the command line says.
+Result<CkFacts> ck_facts(const ConvertArguments& arguments) {
+  CkFacts facts{.family = arguments.family, .role = role_of(arguments), .fingerprint = {}};
+  if (!arguments.hardware.empty()) {
+    FORETUNE_TRY(const std::string text, read_text_file(arguments.hardware));
+    auto found = parse_rocminfo(text, arguments.arch);
+    if (!found) {
+      return fail_because(found.error(), arguments.hardware);
+    }
+    facts.fingerprint = *std::move(found);
+  } else if (!arguments.arch.empty()) {
+    FORETUNE_TRY(facts.fingerprint, ck_fingerprint(arguments.arch));
+  }
+  return facts;
+}
+
+Result<Dataset> read_input(const ConvertArguments& arguments, const std::string& input,
+                           ImportReport& report) {
   std::optional<ExchangeFormat> format;
   if (!arguments.from.empty()) {
     FORETUNE_TRY(format, parse_exchange_format(arguments.from));
   } else {
-    FORETUNE_TRY(format, detect_format(arguments.input));
+    FORETUNE_TRY(format, detect_format(input));
+  }
+  if (is_ck_format(*format)) {
+    FORETUNE_TRY(const CkFacts facts, ck_facts(arguments));
+    return import_ck(input, *format, facts, &report);
+  }
+  if (input == arguments.input && !(arguments.arch.empty() && arguments.hardware.empty())) {
+    return fail(ErrorCode::kInvalidArgument, "--arch and --hardware are for files of CK Tile; ",
+                input, " is ", to_string(*format));
   }
   if (format != ExchangeFormat::kCsv) {
-    FORETUNE_TRY(Dataset dataset, import_dataset(arguments.input, format, &report));
+    FORETUNE_TRY(Dataset dataset, import_dataset(input, format, &report));
     if (format == ExchangeFormat::kDiodeJson || format == ExchangeFormat::kDiodeMsgpack) {
       dataset.mutable_header().family = arguments.family;
       dataset.mutable_header().role = role_of(arguments);
@@ -91,9 +126,31 @@ Result<Dataset> read_input(const ConvertArguments& arguments, ImportReport& repo
     return dataset;
   }
   return import_csv_file(
-      arguments.input,
-      {.family = arguments.family, .role = role_of(arguments), .device = arguments.device},
+      input, {.family = arguments.family, .role = role_of(arguments), .device = arguments.device},
       &report);
+}
+
+// The formats of further files are found out, whatever --from says of the first.
+Status merge_others(const ConvertArguments& arguments, Dataset& dataset) {
+  ConvertArguments others = arguments;
+  others.from.clear();
+  for (const std::string& input : arguments.merge_with) {
+    ImportReport report;
+    FORETUNE_TRY(const Dataset other, read_input(others, input, report));
+    if (other.header().role != dataset.header().role) {
+      return fail(ErrorCode::kMismatch, input, " is a ", to_string(other.header().role),
+                  " set, the first is a ", to_string(dataset.header().role), " set");
+    }
+    if (const Status merged = dataset.merge(other); !merged) {
+      return fail_because(merged.error(), input);
+    }
+    print(concat(input, ": "));
+    print_report(report);
+  }
+  if (!arguments.merge_with.empty()) {
+    print(concat("merged ", count_text(dataset.deduplicate()), " repeats by their median\n"));
+  }
+  return {};
 }
 
 Status write_output(const Dataset& dataset, const std::string& path, ExchangeFormat format,
@@ -115,13 +172,14 @@ Result<int> convert(const ConvertArguments& arguments) {
   FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
   FORETUNE_TRY(const ExchangeFormat format, output_format(arguments));
   ImportReport report;
-  FORETUNE_TRY(Dataset dataset, read_input(arguments, report));
+  FORETUNE_TRY(Dataset dataset, read_input(arguments, arguments.input, report));
   if (dataset.header().created_by.empty()) {
     dataset.mutable_header().created_by = concat("foretune convert ", arguments.input);
   }
+  print_report(report);
+  FORETUNE_TRY_STATUS(merge_others(arguments, dataset));
   ImportReport written;
   FORETUNE_TRY_STATUS(write_output(dataset, arguments.output, format, written));
-  print_report(report);
   print_losses(written);
   print(concat("wrote ", arguments.output, " (", to_string(format), ")\n"));
   return kExitOk;

@@ -34,7 +34,8 @@ struct TuneArguments {
   void visit(OptionList& list) {
     problem.visit(list);
     list.add("shapeset", shapeset, "FILE",
-             "tune every problem of an operation shape set or a CSV file");
+             concat("tune every problem of an operation shape set or a CSV file, or of ",
+                    shape_set_names()));
     list.add("budget", budget, "60s|500", "time (s, m, h) or number of measurements of a problem");
     list.add("strategy", strategy, "NAME", "how to search (default: local; model with --model)")
         .choose(strategy_names());
@@ -65,7 +66,7 @@ Result<std::vector<Problem>> problems_of(const TuneArguments& arguments) {
   if (arguments.problem.given()) {
     return fail(ErrorCode::kInvalidArgument, "give a problem or --shapeset, not both");
   }
-  return read_shape_set(arguments.shapeset);
+  return read_shapes(arguments.shapeset);
 }
 
 // The problems whose finalists a data set holds already.

@@ -43,8 +43,9 @@ std::span<const Subcommand> subcommands() {
       Subcommand{"inspect", "what is in a data set or model file", "", "foretune inspect gemm.ftm",
                  false, &prepare_inspect},
       Subcommand{"convert", "between data set formats",
-                 "Reads .ftd, CSV (.gz too), JSON, MessagePack and torch-diode's files, and writes "
-                 "any of them. Every dropped row is counted and explained.",
+                 "Reads .ftd, CSV (.gz too), JSON, MessagePack, torch-diode's files and the "
+                 "benchmark results of CK Tile (JSON, logs, CSV), and writes any of them but CK's "
+                 "JSON and logs. Every dropped row is counted and explained.",
                  "foretune convert times.csv.gz --output times.ftd --family recorded", false,
                  &prepare_convert},
       Subcommand{"merge", "several data sets into one, duplicates reduced to their median", "",

@@ -10,6 +10,7 @@
 #include "foretune/base/text.h"
 #include "foretune/families/families.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/problem/ck_shapes.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -143,7 +144,9 @@ void ProblemArguments::visit(OptionList& list) {
   list.add_switch("power-of-two", uniform_sizes.power_of_two, "powers of two only");
   list.add_switch("no-rectangular", no_rectangular, "m = n = k");
   list.add_switch("no-odd-sizes", no_odd_sizes, "multiples of 8 only");
-  list.add("shapeset", shapeset, "FILE", "take problems from an operation shape set or a CSV file");
+  list.add(
+      "shapeset", shapeset, "FILE",
+      concat("take problems from an operation shape set or a CSV file, or ", shape_set_names()));
   list.add("operations", operations, "OP", "operations to use (default: mm)");
   list.add("dtypes", dtypes, "TYPE", "data types to use (default: what the family runs)");
   list.add("layouts", layouts, "LAYOUT", "layouts to draw from: rcr, rrr, crr, ccr (default: rrr)");
@@ -201,6 +204,18 @@ Result<std::vector<Problem>> shapes_with_types(const std::vector<Problem>& shape
 
 }  // namespace
 
+std::string shape_set_names() {
+  std::vector<std::string> names;
+  for (const NamedShapeSet& set : named_shape_sets()) {
+    names.emplace_back(set.name);
+  }
+  return concat("one that is built in: ", join(names, ", "));
+}
+
+Result<std::vector<Problem>> read_shapes(const std::string& set) {
+  return is_named_shape_set(set) ? named_shape_set(set) : read_shape_set(set);
+}
+
 Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
                                       std::uint64_t seed,
                                       std::unordered_set<std::uint64_t> excluded_groups) {
@@ -229,7 +244,7 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
     return sample_shape_set({known.begin(), known.end()}, count, sampling, rng);
   }
   if (!arguments.shapeset.empty()) {
-    FORETUNE_TRY(std::vector<Problem> shapes, read_shape_set(arguments.shapeset));
+    FORETUNE_TRY(std::vector<Problem> shapes, read_shapes(arguments.shapeset));
     if (family.info().name != "recorded") {
       FORETUNE_TRY(shapes, shapes_with_types(shapes, sampling.dtypes));
     }

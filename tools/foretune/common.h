@@ -75,6 +75,10 @@ struct ProblemArguments {
   std::optional<double> max_bytes;
   void visit(OptionList& list);
 };
+// A file, or the name of a set that is built in. The help of options that take one ends with the
+// names.
+Result<std::vector<Problem>> read_shapes(const std::string& set);
+std::string shape_set_names();
 // `excluded_groups`: Problem::group() of problems that must not be drawn. Of a family that knows
 // its problems, those are drawn.
 Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
