@@ -14,18 +14,15 @@
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/dataset/exchange.h"
+#include "foretune/documents/gzip.h"
 
 namespace foretune::dataset_internal {
 
-// A small file may inflate to a thousand times its size.
-inline constexpr std::size_t kMaxInflatedBytes = std::size_t{2} << 30U;
-
-// The file's bytes, inflated when it is gzip. Refuses more than kMaxInflatedBytes.
-Result<std::vector<std::byte>> read_maybe_gzip(const std::filesystem::path& path);
-bool is_gzip(std::span<const std::byte> bytes);
-Result<std::vector<std::byte>> inflate_gzip(std::span<const std::byte> bytes,
-                                            std::size_t max_bytes);
-std::vector<std::byte> deflate_gzip(std::span<const std::byte> bytes);
+using documents::deflate_gzip;
+using documents::inflate_gzip;
+using documents::is_gzip;
+using documents::kMaxInflatedBytes;
+using documents::read_maybe_gzip;
 
 // Counts rows and why some were dropped, in order of first appearance of the reason.
 class ImportCounter {

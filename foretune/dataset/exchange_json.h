@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,17 +12,20 @@
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/dataset/exchange.h"
+#include "foretune/documents/json.h"
 #include "foretune/problem/problem.h"
 
 namespace foretune::dataset_internal {
 
-using Json = nlohmann::json;
+using documents::integer_at;
+using documents::integer_of;
+using documents::Json;
+using documents::member;
+using documents::parse_json;
+using documents::text_at;
 
 // Refuses what is cut off, nested too deeply, or claims more than it holds.
 Status check_msgpack(std::span<const std::byte> bytes);
-// At most 64 levels deep; the words NaN, Infinity and -Infinity, which Python writes, become
-// strings.
-Result<Json> parse_json(std::string_view text);
 // Takes JSON for what it is, even where MessagePack was announced.
 Result<Json> parse_document(std::span<const std::byte> bytes, bool msgpack);
 
@@ -45,11 +47,5 @@ Result<Problem> diode_problem(const Json& shape, std::string_view operation);
 bool is_transposed(const Json& shape, const Problem& problem);
 inline constexpr const char* kTransposedNote =
     "its result is stored transposed, which no layout here says; taken as row-major";
-
-// Checked access: the value at `key` when `object` is one, has it, and it is of that type.
-const Json* member(const Json& object, const char* key);
-std::optional<std::string> text_at(const Json& object, const char* key);
-std::optional<std::int64_t> integer_of(const Json& value);
-std::optional<std::int64_t> integer_at(const Json& object, const char* key);
 
 }  // namespace foretune::dataset_internal
