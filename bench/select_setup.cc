@@ -12,6 +12,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
+#include "foretune/models/exchange/lightgbm_text.h"
 #include "foretune/problem/gemm.h"
 
 namespace foretune::bench {
@@ -248,7 +249,7 @@ Setup make_setup(int argc, char** argv, const SpaceDefinition& space) {
       stop(concat("cannot write ", kept));
     }
   }
-  setup.forest = must(parse_lightgbm_text(setup.text));
+  setup.forest = must(parse_lightgbm_text(setup.text)).forest;
   setup.pool = make_pool(space.schema);
   for (const Config& config : setup.pool) {
     setup.words.insert(setup.words.end(), config.words.begin(), config.words.end());

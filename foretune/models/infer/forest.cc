@@ -40,6 +40,37 @@ Status check_arrays(const Forest& forest) {
   return {};
 }
 
+Status check_categories(const Forest& forest) {
+  const CategorySets& sets = forest.categories;
+  std::uint32_t before = 0;
+  for (const std::uint32_t end : sets.end) {
+    if (end < before) {
+      return fail(ErrorCode::kCorrupt, "the sets of categories are not in order");
+    }
+    before = end;
+  }
+  if (before != sets.words.size()) {
+    return fail(ErrorCode::kCorrupt, "the sets of categories end at word ", before, " of ",
+                sets.words.size());
+  }
+  bool any = false;
+  for (std::size_t i = 0; i < forest.feature.size(); ++i) {
+    if (!forest.is_categorical(i)) {
+      continue;
+    }
+    any = true;
+    const double set = forest.threshold[i];
+    if (!(set >= 0 && set < static_cast<double>(sets.size()) && set == std::trunc(set))) {
+      return fail(ErrorCode::kCorrupt, "node ", i, " looks into set ", set, " of ", sets.size(),
+                  " sets of categories");
+    }
+  }
+  if (!any && sets.size() > 0) {
+    return fail(ErrorCode::kCorrupt, "the forest has sets of categories that no node looks into");
+  }
+  return {};
+}
+
 Status check_numbers(const Forest& forest) {
   for (std::size_t i = 0; i < forest.feature.size(); ++i) {
     if (forest.feature[i] >= forest.feature_count) {
@@ -50,7 +81,7 @@ Status check_numbers(const Forest& forest) {
     if (std::isnan(forest.threshold[i])) {
       return fail(ErrorCode::kCorrupt, "the threshold of node ", i, " is not a number");
     }
-    if (forest.default_left[i] > 1 || static_cast<std::uint8_t>(forest.missing[i]) > 2) {
+    if (forest.default_left[i] > 1 || static_cast<std::uint8_t>(forest.missing[i]) > 3) {
       return fail(ErrorCode::kCorrupt, "node ", i, " treats missing values in an unknown way");
     }
   }
@@ -100,6 +131,11 @@ Status check_tree(const Forest& forest, std::size_t index) {
 
 bool goes_left(const Forest& forest, std::size_t node, double value) {
   const Forest::Missing missing = forest.missing[node];
+  if (missing == Forest::Missing::kCategorical) {
+    return std::isnan(value) ? forest.default_left[node] != 0
+                             : forest.categories.contains(
+                                   static_cast<std::size_t>(forest.threshold[node]), value);
+  }
   if (std::isnan(value) && missing != Forest::Missing::kNan) {
     value = 0;
   }
@@ -115,6 +151,7 @@ bool goes_left(const Forest& forest, std::size_t node, double value) {
 Status Forest::validate() const {
   FORETUNE_TRY_STATUS(check_arrays(*this));
   FORETUNE_TRY_STATUS(check_numbers(*this));
+  FORETUNE_TRY_STATUS(check_categories(*this));
   for (std::size_t t = 0; t < trees.size(); ++t) {
     FORETUNE_TRY_STATUS(check_tree(*this, t));
   }

@@ -15,7 +15,7 @@ constexpr std::size_t kSplitBytes = 10;
 
 struct Split {
   std::uint32_t feature = 0;
-  std::uint8_t flags = 0;  // missing type, and 4 when missing values go left
+  std::uint8_t flags = 0;  // missing type (3: categorical), and 4 when missing values go left
   std::uint64_t threshold_bits = 0;
   auto operator<=>(const Split&) const = default;
 };
@@ -98,11 +98,37 @@ std::vector<Split> get_splits(ByteReader& reader) {
     split.feature = static_cast<std::uint32_t>(feature);
     split.flags = reader.get<std::uint8_t>();
     split.threshold_bits = reader.get<std::uint64_t>();
-    if ((split.flags & 3U) == 3 || split.flags > 7) {
+    if (split.flags > 7) {
       reader.fail();
     }
   }
   return splits;
+}
+
+bool is_categorical(const Split& split) {
+  return (split.flags & 3U) == static_cast<unsigned>(Forest::Missing::kCategorical);
+}
+
+// Present only where some split is categorical: older readers refuse those, and read the rest.
+void put_categories(ByteWriter& writer, const CategorySets& sets) {
+  writer.put_varint(sets.size());
+  for (std::size_t set = 0; set < sets.size(); ++set) {
+    writer.put_varint(sets.words_of(set).size());
+    for (const std::uint32_t word : sets.words_of(set)) {
+      writer.put(word);
+    }
+  }
+}
+
+void get_categories(ByteReader& reader, CategorySets& sets) {
+  const std::uint64_t count = reader.get_count(1);
+  for (std::uint64_t set = 0; set < count && reader.ok(); ++set) {
+    const std::uint64_t words = reader.get_count(sizeof(std::uint32_t));
+    for (std::uint64_t i = 0; i < words && reader.ok(); ++i) {
+      sets.words.push_back(reader.get<std::uint32_t>());
+    }
+    sets.end.push_back(static_cast<std::uint32_t>(sets.words.size()));
+  }
 }
 
 std::int32_t get_child(ByteReader& reader) {
@@ -179,6 +205,9 @@ void put_forest(ByteWriter& writer, const Forest& forest) {
     writer.put(split.flags);
     writer.put(split.threshold_bits);
   }
+  if (std::any_of(splits.begin(), splits.end(), is_categorical)) {
+    put_categories(writer, forest.categories);
+  }
   writer.put_varint(forest.trees.size());
   for (const Forest::Tree& tree : forest.trees) {
     put_tree(writer, forest, tree, splits);
@@ -196,6 +225,9 @@ Result<Forest> get_forest(ByteReader& reader) {
   }
   forest.feature_count = static_cast<std::uint32_t>(features);
   const std::vector<Split> splits = get_splits(reader);
+  if (std::any_of(splits.begin(), splits.end(), is_categorical)) {
+    get_categories(reader, forest.categories);
+  }
   // A tree takes two bytes, and at least one leaf value later on.
   const std::uint64_t trees = reader.get_count(2 + sizeof(double));
   std::uint64_t leaves = 0;

@@ -29,6 +29,30 @@ std::size_t count_below(const std::vector<double>& thresholds, std::size_t count
                                   thresholds.begin());
 }
 
+bool is_missing(Forest::Missing missing, double value) {
+  switch (missing) {
+    case Forest::Missing::kNone:
+      return false;
+    case Forest::Missing::kZero:
+      return is_zero_or_nan(value);
+    case Forest::Missing::kNan:
+    case Forest::Missing::kCategorical:
+      return std::isnan(value);
+  }
+  return false;
+}
+
+Status check_categorical_splits(const Forest& forest, std::span<const FeatureKind> kinds) {
+  for (std::size_t node = 0; node < forest.feature.size(); ++node) {
+    if (forest.is_categorical(node) && kinds[forest.feature[node]] == FeatureKind::kInteraction) {
+      return fail(ErrorCode::kUnsupported, "feature ", forest.feature[node],
+                  " depends on problem and config at once and is split by category; only problem "
+                  "features and config features may be");
+    }
+  }
+  return {};
+}
+
 template <class T>
 T* at(std::byte* bytes, std::size_t offset) {
   return std::launder(reinterpret_cast<T*>(bytes + offset));
@@ -80,6 +104,8 @@ Result<std::unique_ptr<ForestEngine>> ForestEngine::create(const Forest& forest,
   }
   FORETUNE_CHECK(config_columns.size() ==
                  candidates * columns[static_cast<std::size_t>(FeatureKind::kConfig)]);
+  FORETUNE_TRY_STATUS(check_categorical_splits(forest, kinds));
+  engine->categories_ = forest.categories;
   engine->collect_thresholds(forest);
   for (std::size_t f = 0; f < kinds.size(); ++f) {
     if (engine->features_[f].threshold_count > kMaxThresholds) {
@@ -251,10 +277,10 @@ void ForestEngine::build_config_bitsets(std::span<const double> config_columns) 
       std::size_t set = 0;
       for (std::size_t i = 0; i < candidates_; ++i) {
         const double value = values[i];
-        const bool is_missing = (group.missing == Forest::Missing::kNan && std::isnan(value)) ||
-                                (group.missing == Forest::Missing::kZero && is_zero_or_nan(value));
-        const bool left = is_missing ? group.default_left
-                                     : flushed(value) <= feature.thresholds[predicates_[p].rank];
+        const bool left = is_missing(group.missing, value) ? group.default_left
+                          : group.missing == Forest::Missing::kCategorical
+                              ? contains(feature, predicates_[p].rank, value)
+                              : flushed(value) <= feature.thresholds[predicates_[p].rank];
         next[i / 64] |= std::uint64_t{left} << (i % 64);
         set += left ? 1 : 0;
       }
@@ -363,11 +389,15 @@ void ForestEngine::add_chunk(std::byte* codes, std::size_t first, std::size_t co
 void ForestEngine::decide_problem_group(const Group& group, double value,
                                         const std::uint64_t** bitsets) const {
   const Feature& feature = features_[group.feature];
-  const bool is_missing = (group.missing == Forest::Missing::kNan && std::isnan(value)) ||
-                          (group.missing == Forest::Missing::kZero && is_zero_or_nan(value));
   const std::uint64_t** out = bitsets + group.first;
-  if (is_missing) {
+  if (is_missing(group.missing, value)) {
     std::fill_n(out, group.count, group.default_left ? ones_ : zeros_);
+    return;
+  }
+  if (group.missing == Forest::Missing::kCategorical) {
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      out[i] = contains(feature, predicates_[group.first + i].rank, value) ? ones_ : zeros_;
+    }
     return;
   }
   const std::size_t code = count_below(feature.thresholds, feature.threshold_count, flushed(value));

@@ -34,7 +34,7 @@ class ForestEngine {
  public:
   // `kinds` has the kind of every feature. `config_columns` has the columns of kind kConfig, in
   // feature order, `candidates` values each. Errors: kUnsupported for trees of more than 32,768
-  // leaves or features of more than 65,535 thresholds.
+  // leaves, features of more than 65,535 thresholds, or categorical splits on interaction features.
   static Result<std::unique_ptr<ForestEngine>> create(const Forest& forest,
                                                       std::span<const FeatureKind> kinds,
                                                       std::span<const double> config_columns,
@@ -79,7 +79,8 @@ class ForestEngine {
     std::size_t nan_offset = 0;
     std::size_t zero_offset = 0;
   };
-  // Predicates of one feature that treat missing values alike, by ascending rank.
+  // Predicates of one feature that treat missing values alike, by ascending rank: the position of
+  // the threshold, or of the number of the set, among the thresholds of the feature.
   struct Group {
     std::uint32_t feature = 0;
     std::uint32_t first = 0;
@@ -107,6 +108,9 @@ class ForestEngine {
   void lay_out_workspace();
   void mark_missing(std::byte* codes, const Feature& feature, Seen& seen, std::size_t first,
                     std::size_t count, const double* values) const;
+  [[nodiscard]] bool contains(const Feature& feature, std::uint32_t rank, double value) const {
+    return categories_.contains(static_cast<std::size_t>(feature.thresholds[rank]), value);
+  }
   void decide_problem_group(const Group& group, double value, const std::uint64_t** bitsets) const;
   void decide_interaction_group(const Group& group, const Seen& seen,
                                 const std::uint64_t** bitsets) const;
@@ -121,6 +125,7 @@ class ForestEngine {
   std::vector<double> leaf_values_;
   std::vector<EnginePredicate> predicates_;
   std::vector<Group> groups_;
+  CategorySets categories_;
   std::vector<const std::uint64_t*> config_bitsets_;  // of the predicates on config features
   std::uint32_t first_config_predicate_ = 0;
   std::uint32_t interaction_predicates_ = 0;

@@ -54,7 +54,7 @@ Pool random_pool(const ForestShape& shape, std::size_t candidates, Columns colum
   pool.candidates = candidates;
   pool.rows.assign(candidates, std::vector<double>(shape.features));
   for (std::uint32_t f = 0; f < shape.features; ++f) {
-    const FeatureKind kind = kKinds[rng.below(3)];
+    const FeatureKind kind = kKinds[rng.below(shape.interactions ? 3 : 2)];
     pool.kinds.push_back(kind);
     const std::array few{sample_value(shape, rng), sample_value(shape, rng)};
     for (std::size_t i = 0; i < candidates; ++i) {
@@ -149,6 +149,8 @@ INSTANTIATE_TEST_SUITE_P(
         EngineCase{"large_trees", {.trees = 3, .max_leaves = 700, .vary_leaves = false}, 700},
         EngineCase{
             "chains", {.trees = 4, .max_leaves = 300, .vary_leaves = false, .chains = true}, 300},
+        EngineCase{
+            "categories", {.trees = 30, .max_leaves = 60, .sets = 12, .interactions = false}, 600},
         EngineCase{"distinct_thresholds",
                    {.features = 3, .trees = 12, .max_leaves = 40, .levels = 0},
                    400},
@@ -177,6 +179,26 @@ TEST(ForestEngine, RefusesWhatItCannotHold) {
   const auto other = ForestEngine::create(forest, {}, {}, 10, CpuIsa::kGeneric);
   ASSERT_FALSE(other.has_value());
   EXPECT_EQ(other.error().code, ErrorCode::kMismatch);
+}
+
+TEST(ForestEngine, RefusesCategoriesOfAnInteractionFeature) {
+  Forest forest;
+  forest.feature_count = 2;
+  forest.trees = {{0, 1, 0, 2}};
+  forest.feature = {1};
+  forest.threshold = {0};
+  forest.left = {~0};
+  forest.right = {~1};
+  forest.default_left = {0};
+  forest.missing = {Forest::Missing::kCategorical};
+  forest.leaf_value = {1, 2};
+  forest.categories = {.end = {1}, .words = {5}};
+  const std::vector<FeatureKind> kinds{FeatureKind::kProblem, FeatureKind::kInteraction};
+  const auto engine = ForestEngine::create(forest, kinds, {}, 4, CpuIsa::kGeneric);
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(engine.error().message.find("split by category"), std::string::npos)
+      << engine.error().message;
 }
 
 TEST(ForestEngine, CountsSplitsByKind) {

@@ -20,6 +20,8 @@ struct ForestShape {
   bool chains = false;        // every split hangs below the one before
   bool any_missing = true;    // all missing types and directions, mixed within a feature
   std::uint32_t levels = 12;  // distinct thresholds per feature, 0: no two are alike
+  std::uint32_t sets = 0;     // of categories; when there are any, half of the splits look into one
+  bool interactions = true;   // for the engine's tests: whether columns may be of that kind
 };
 
 inline double sample_threshold(const ForestShape& shape, Rng& rng) {
@@ -51,13 +53,16 @@ inline void add_random_tree(const ForestShape& shape, Rng& rng, Forest& forest) 
       auto& side = parent[leaf].second ? forest.left : forest.right;
       side[parent[leaf].first] = static_cast<std::int32_t>(node);
     }
+    const bool categorical = shape.sets > 0 && rng.below(2) == 0;
     forest.feature.push_back(static_cast<std::uint32_t>(rng.below(forest.feature_count)));
-    forest.threshold.push_back(sample_threshold(shape, rng));
+    forest.threshold.push_back(categorical ? static_cast<double>(rng.below(shape.sets))
+                                           : sample_threshold(shape, rng));
     forest.left.push_back(~static_cast<std::int32_t>(leaf));
     forest.right.push_back(~static_cast<std::int32_t>(node + 1));
     forest.default_left.push_back(static_cast<std::uint8_t>(rng.below(2)));
-    forest.missing.push_back(shape.any_missing ? static_cast<Forest::Missing>(rng.below(3))
-                                               : Forest::Missing::kNone);
+    forest.missing.push_back(categorical         ? Forest::Missing::kCategorical
+                             : shape.any_missing ? static_cast<Forest::Missing>(rng.below(3))
+                                                 : Forest::Missing::kNone);
     parent[leaf] = {base + node, true};
     parent[node + 1] = {base + node, false};
   }
@@ -71,6 +76,12 @@ inline Forest random_forest(const ForestShape& shape, Rng& rng) {
   forest.feature_count = shape.features;
   for (std::uint32_t t = 0; t < shape.trees; ++t) {
     add_random_tree(shape, rng, forest);
+  }
+  for (std::uint32_t set = 0; set < shape.sets; ++set) {
+    for (std::uint64_t words = rng.below(3); words > 0; --words) {
+      forest.categories.words.push_back(static_cast<std::uint32_t>(rng.next()));
+    }
+    forest.categories.end.push_back(static_cast<std::uint32_t>(forest.categories.words.size()));
   }
   return forest;
 }
@@ -92,6 +103,9 @@ inline double sample_value(const ForestShape& shape, Rng& rng) {
                              -std::numeric_limits<double>::infinity(),
                              std::numeric_limits<double>::quiet_NaN()};
   const std::uint64_t draw = rng.below(8);
+  if (shape.sets > 0 && draw > 4) {
+    return static_cast<double>(rng.between(-3, 70)) + (draw == 5 ? rng.uniform() : 0.0);
+  }
   if (draw == 0) {
     return kHard[rng.below(kHard.size())];
   }

@@ -62,6 +62,23 @@ TEST(ForestReference, SendsZerosTheDefaultWayOnlyWhenZeroIsMissing) {
   EXPECT_EQ(at(stump(0.5, Forest::Missing::kZero, false), 2e-35), 1);
 }
 
+TEST(ForestReference, LooksCategoriesUpAsLightgbmDoes) {
+  Forest forest = stump(1, Forest::Missing::kCategorical, false);
+  forest.categories = {.end = {1, 3}, .words = {0xffffffff, 0b101, 1U << 31U}};
+  ASSERT_TRUE(forest.validate());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double inside : {0.0, -0.0, 0.99, -0.99, 1e-320, 2.0, 2.5, 63.0, 63.9}) {
+    EXPECT_EQ(at(forest, inside), 1) << inside;
+  }
+  for (const double outside : {1.0, 3.0, 62.0, 64.0, 1e6, 2147483647.0, 2147483648.0, 4294967296.0,
+                               1e300, kInfinity, -1.0, -2.0, -1e300, -kInfinity, kNan}) {
+    EXPECT_EQ(at(forest, outside), 2) << outside;
+  }
+  forest.default_left = {1};
+  EXPECT_EQ(at(forest, kNan), 1);
+  EXPECT_EQ(at(forest, -1), 2);
+}
+
 TEST(ForestReference, AddsTreesInOrder) {
   Forest forest;
   forest.feature_count = 0;
@@ -93,7 +110,7 @@ TEST(ForestValidate, RefusesEveryKindOfDamage) {
       Damage{"nan threshold", [](Forest& f) { f.threshold[0] = kNan; }},
       Damage{"infinite leaf",
              [](Forest& f) { f.leaf_value[0] = std::numeric_limits<double>::infinity(); }},
-      Damage{"missing type", [](Forest& f) { f.missing[0] = static_cast<Forest::Missing>(3); }},
+      Damage{"missing type", [](Forest& f) { f.missing[0] = static_cast<Forest::Missing>(4); }},
       Damage{"default", [](Forest& f) { f.default_left[0] = 2; }},
       Damage{"cycle", [](Forest& f) { f.left[0] = 0; }},
       Damage{"two parents", [](Forest& f) { f.left[0] = f.right[0]; }},
@@ -106,6 +123,27 @@ TEST(ForestValidate, RefusesEveryKindOfDamage) {
     const Status status = forest.validate();
     EXPECT_FALSE(status) << damage.what;
     EXPECT_FALSE(status || status.error().message.empty()) << damage.what;
+  }
+}
+
+TEST(ForestValidate, RefusesDamagedSetsOfCategories) {
+  Forest good = stump(1, Forest::Missing::kCategorical, false);
+  good.categories = {.end = {1, 3}, .words = {1, 2, 3}};
+  ASSERT_TRUE(good.validate());
+  const std::array damages{
+      Damage{"no such set", [](Forest& f) { f.threshold = {2}; }},
+      Damage{"set below zero", [](Forest& f) { f.threshold = {-1}; }},
+      Damage{"half a set", [](Forest& f) { f.threshold = {0.5}; }},
+      Damage{"infinite set",
+             [](Forest& f) { f.threshold = {std::numeric_limits<double>::infinity()}; }},
+      Damage{"descending ends", [](Forest& f) { f.categories.end = {3, 1}; }},
+      Damage{"end after the words", [](Forest& f) { f.categories.end = {1, 4}; }},
+      Damage{"words of no set", [](Forest& f) { f.categories.end = {1, 2}; }},
+      Damage{"sets of no node", [](Forest& f) { f.missing = {Forest::Missing::kNan}; }}};
+  for (const Damage& damage : damages) {
+    Forest forest = good;
+    damage.apply(forest);
+    EXPECT_FALSE(forest.validate()) << damage.what;
   }
 }
 
@@ -129,7 +167,7 @@ TEST(ForestCoding, ReturnsTheSameForest) {
   for (const ForestShape& shape :
        {ForestShape{}, ForestShape{.max_leaves = 1}, ForestShape{.trees = 0},
         ForestShape{.max_leaves = 200, .vary_leaves = false, .levels = 0},
-        ForestShape{.max_leaves = 60, .chains = true}}) {
+        ForestShape{.max_leaves = 60, .chains = true}, ForestShape{.sets = 9}}) {
     Forest forest = random_forest(shape, rng);
     if (!forest.threshold.empty()) {
       forest.threshold[0] = -0.0;
@@ -163,7 +201,8 @@ TEST(ForestCoding, KeepsTreesThatDidNotGrowLeafByLeaf) {
 
 TEST(ForestCoding, TruncatedBytesAreRefused) {
   Rng rng(13);
-  const Forest forest = random_forest({.trees = 2, .max_leaves = 6, .vary_leaves = false}, rng);
+  const Forest forest =
+      random_forest({.trees = 2, .max_leaves = 6, .vary_leaves = false, .sets = 3}, rng);
   ByteWriter writer;
   put_forest(writer, forest);
   for (std::size_t size = 0; size < writer.size(); ++size) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/models/exchange/lightgbm_text.h"
 
 namespace foretune::train_internal {
 namespace {
@@ -117,7 +118,8 @@ Result<std::string> Booster::text(std::size_t trees) {
 
 Result<Forest> Booster::forest(std::size_t trees) {
   FORETUNE_TRY(const std::string model, text(trees));
-  return parse_lightgbm_text(model);
+  FORETUNE_TRY(TreeModel read, parse_lightgbm_text(model));
+  return std::move(read.forest);
 }
 
 }  // namespace foretune::train_internal
