@@ -9,6 +9,7 @@
 #include "foretune/base/text.h"
 #include "foretune/documents/gzip.h"
 #include "foretune/models/exchange/lightgbm_text.h"
+#include "foretune/models/exchange/xgboost_json.h"
 
 namespace foretune {
 
@@ -44,8 +45,11 @@ Result<TreeModel> parse_tree_model(std::span<const std::byte> bytes) {
   if (text.substr(0, 4) == "tree") {
     return parse_lightgbm_text(text);
   }
-  return fail(ErrorCode::kUnsupported,
-              "this is not LightGBM's model text, which begins with 'tree'");
+  if (trim(text).substr(0, 1) == "{") {
+    return parse_xgboost_json(text);
+  }
+  return fail(ErrorCode::kUnsupported, "this is neither LightGBM's model text, which begins with ",
+              "'tree', nor XGBoost's JSON");
 }
 
 Result<TreeModel> read_tree_model(const std::filesystem::path& path) {
