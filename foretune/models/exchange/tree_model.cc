@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/documents/gzip.h"
 #include "foretune/models/exchange/lightgbm_text.h"
@@ -53,7 +54,7 @@ Result<TreeModel> parse_tree_model(std::span<const std::byte> bytes) {
 }
 
 Result<TreeModel> read_tree_model(const std::filesystem::path& path) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, documents::read_maybe_gzip(path));
+  FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
   auto model = parse_tree_model(bytes);
   return model ? std::move(model) : fail_because(model.error(), path.string());
 }
