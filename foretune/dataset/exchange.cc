@@ -140,10 +140,8 @@ Result<Dataset> import_dataset(const std::filesystem::path& path,
 Result<Dataset> import_ck_text(std::string_view text, ExchangeFormat format, const CkFacts& facts,
                                ImportReport* report) {
   switch (format) {
-    case ExchangeFormat::kCkJson: {
-      FORETUNE_TRY(const Json document, dataset_internal::parse_json(text));
-      return dataset_internal::import_ck_document(document, facts, report);
-    }
+    case ExchangeFormat::kCkJson:
+      return dataset_internal::import_ck_json(text, facts, report);
     case ExchangeFormat::kCkLog:
       return dataset_internal::import_ck_log(text, facts, report);
     case ExchangeFormat::kCkCsv:

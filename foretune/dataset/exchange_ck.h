@@ -9,7 +9,6 @@
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/dataset/exchange.h"
-#include "foretune/dataset/exchange_json.h"
 
 namespace foretune::dataset_internal {
 
@@ -17,9 +16,7 @@ namespace foretune::dataset_internal {
 std::optional<ExchangeFormat> detect_ck(std::string_view text);
 
 // One run, or a batch with its results.
-bool is_ck_document(const Json& document);
-Result<Dataset> import_ck_document(const Json& document, const CkFacts& facts,
-                                   ImportReport* report);
+Result<Dataset> import_ck_json(std::string_view text, const CkFacts& facts, ImportReport* report);
 
 // Whether a line announces the shape of the runs that follow: "Shape 3: M=16 N=32 K=64 ...".
 bool is_ck_shape_line(std::string_view line);

@@ -1,7 +1,6 @@
 // CSV of CK Tile's data sets: GEMMs by m, n and k, or grouped convolutions by their sizes.
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <utility>
 

@@ -1,5 +1,4 @@
 // Data sets out, in the columns of CK Tile's own.
-#include <array>
 #include <string>
 #include <utility>
 

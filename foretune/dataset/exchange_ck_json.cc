@@ -1,6 +1,5 @@
 // CK Tile's benchmark results as JSON: one run, a batch, or many runs between other output.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -8,6 +7,7 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/ck_rows.h"
 #include "foretune/dataset/exchange_ck.h"
+#include "foretune/dataset/exchange_json.h"
 
 namespace foretune::dataset_internal {
 namespace {
@@ -311,8 +311,8 @@ std::optional<ExchangeFormat> detect_ck(std::string_view text) {
 
 bool is_ck_document(const Json& document) { return is_batch(document) || is_run(document); }
 
-Result<Dataset> import_ck_document(const Json& document, const CkFacts& facts,
-                                   ImportReport* report) {
+Result<Dataset> import_ck_json(std::string_view text, const CkFacts& facts, ImportReport* report) {
+  FORETUNE_TRY(const Json document, parse_json(text));
   CkCollector collector(facts);
   if (is_batch(document)) {
     add_batch(document, collector);

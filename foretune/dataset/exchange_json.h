@@ -41,6 +41,9 @@ Result<Json> export_diode_document(const Dataset& dataset, ImportReport* report)
 // The document as Python writes it, with the bare word Infinity.
 std::string diode_text(const Json& document);
 
+// One run of CK Tile's benchmarks, or a batch of them; exchange_ck.h reads it.
+bool is_ck_document(const Json& document);
+
 // A shape of theirs as a problem.
 Result<Problem> diode_problem(const Json& shape, std::string_view operation);
 // Whether the result is stored by columns: its sizes are given as (B, N, M).
