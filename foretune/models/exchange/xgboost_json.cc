@@ -84,7 +84,9 @@ struct TreeArrays {
   std::vector<std::int64_t> feature;
   std::vector<std::int64_t> default_left;
   std::vector<std::int64_t> split_type;  // 1: by category
-  std::vector<float> condition;          // the value of a leaf
+  // Of a leaf its value. Nothing where the file has no finite float; version 2 writes NaN for
+  // categorical nodes.
+  std::vector<std::optional<float>> condition;
   std::vector<std::vector<std::uint32_t>> sets;
 };
 
@@ -171,11 +173,7 @@ Result<TreeArrays> read_arrays(const Json& tree, std::size_t& budget) {
   FORETUNE_TRY(out.default_left, integers_at(tree, "default_left", nodes));
   FORETUNE_TRY(const Json* const conditions, array_at(tree, "split_conditions", nodes));
   for (const Json& entry : *conditions) {
-    const auto value = float_of(entry);
-    if (!value) {
-      return fail(ErrorCode::kCorrupt, "'split_conditions' holds what is no finite float");
-    }
-    out.condition.push_back(*value);
+    out.condition.push_back(float_of(entry));
   }
   // Versions before 1.3 know no categories.
   out.split_type.assign(nodes, 0);
@@ -211,9 +209,14 @@ class TreeBuilder {
       if (std::exchange(seen_[source], std::uint8_t{1}) != 0) {
         return fail(ErrorCode::kCorrupt, "it is not a tree: node ", source, " has two parents");
       }
-      if (arrays_.left[source] == -1) {
+      const bool is_leaf = arrays_.left[source] == -1;
+      if (!arrays_.condition[source] && (is_leaf || arrays_.split_type[source] != 1)) {
+        return fail(ErrorCode::kCorrupt, "the split condition of node ", source,
+                    " is no finite float");
+      }
+      if (is_leaf) {
         attach(next, tree, ~static_cast<std::int32_t>(tree.leaf_count++));
-        forest_.leaf_value.push_back(static_cast<double>(arrays_.condition[source]));
+        forest_.leaf_value.push_back(static_cast<double>(arrays_.condition[source].value_or(0)));
         continue;
       }
       const auto node = static_cast<std::int32_t>(tree.node_count++);
@@ -262,8 +265,8 @@ class TreeBuilder {
       forest_.default_left.push_back(default_left ? 0 : 1);
       return {};
     }
-    const float before =
-        std::nextafter(arrays_.condition[source], -std::numeric_limits<float>::infinity());
+    const float before = std::nextafter(arrays_.condition[source].value_or(0),
+                                        -std::numeric_limits<float>::infinity());
     forest_.threshold.push_back(static_cast<double>(before));
     forest_.missing.push_back(Forest::Missing::kNan);
     forest_.default_left.push_back(default_left ? 1 : 0);

@@ -68,7 +68,7 @@ TEST_P(XgboostGolden, TakesTheLeavesThatXgboostTakes) {
 
 INSTANTIATE_TEST_SUITE_P(Objectives, XgboostGolden,
                          testing::Values("squared_error", "logistic", "logit_raw", "poisson",
-                                         "categories", "one_category"),
+                                         "categories", "one_category", "2_categories"),
                          [](const testing::TestParamInfo<const char*>& test) {
                            return std::string(test.param);
                          });
@@ -119,7 +119,9 @@ TEST(XgboostJson, SendsMissingValuesWhereTheSplitSays) {
 
 TEST(XgboostJson, SendsCategoriesOfTheSetRight) {
   for (const bool default_left : {false, true}) {
-    const auto model = parse_xgboost_json(stump("1e-45", default_left ? "1" : "0", "1", "[33]"));
+    // Version 2 writes NaN for the condition, version 3 a tiny number.
+    const auto model = parse_xgboost_json(
+        stump(default_left ? "NaN" : "1e-45", default_left ? "1" : "0", "1", "[33]"));
     ASSERT_TRUE(model.has_value()) << model.error().message;
     EXPECT_EQ(at(*model, 33), 2);
     EXPECT_EQ(at(*model, 33.5), 2);
@@ -168,6 +170,8 @@ TEST(XgboostJson, RefusesWithTheReason) {
       {replaced(stump("0.5"), "\"split_indices\":[0", "\"split_indices\":[1"), ErrorCode::kCorrupt,
        "feature 1 of 1"},
       {stump("Infinity"), ErrorCode::kCorrupt, "finite"},
+      {stump("NaN"), ErrorCode::kCorrupt, "finite"},
+      {replaced(stump("1"), ",1,2]", ",NaN,2]"), ErrorCode::kCorrupt, "node 1 is no finite"},
       {stump("1e39"), ErrorCode::kCorrupt, "finite"},
       {stump("\"1\""), ErrorCode::kCorrupt, "finite"},
       {stump("1", "0", "2"), ErrorCode::kUnsupported, "split type 2"},
