@@ -40,7 +40,11 @@ std::string invocation_of(const Option& option) {
 std::string details_of(const Option& option) {
   std::string out = option.help;
   if (!option.choices.empty()) {
-    out += concat(" [", join(option.choices, "|"), "]");
+    // One word up to here; what is longer wraps between the choices.
+    constexpr std::size_t kLongest = 60;
+    const std::string choices = join(option.choices, "|");
+    out += choices.size() <= kLongest ? concat(" [", choices, "]")
+                                      : concat(": ", join(option.choices, ", "));
   }
   if (option.required) {
     out += " (required)";
