@@ -67,7 +67,21 @@ expect 0 "$foretune" create-validation --family recorded --family-data elsewhere
   --num-shapes 0 --search-space EXHAUSTIVE --training-data elsewhere --output elsewhere/rest.ftd
 expect 0 "$foretune" train --data-dir elsewhere --model elsewhere.ftm --folds 2
 expect 0 "$foretune" validate-model --model elsewhere.ftm --dataset elsewhere/rest.ftd \
-  --family-data elsewhere.ftd
+  --family-data elsewhere.ftd --json elsewhere.json
+# Against itself, as model and as report; then a slower one against a faster one.
+expect 0 "$foretune" compare elsewhere.ftm elsewhere.json --dataset elsewhere/rest.ftd \
+  --json compared.json
+grep -q '"accepted": true' compared.json
+grep -q "0 improved, .* 0 degraded" out.txt
+sed 's/"efficiency": [01][.][0-9]*/"efficiency": 0.75/' elsewhere.json >faster.json
+sed 's/"efficiency": [01][.][0-9]*/"efficiency": 0.25/' elsewhere.json >slower.json
+expect 0 "$foretune" compare slower.json faster.json
+expect 5 "$foretune" compare faster.json slower.json
+grep -q "BROKEN any single problem: loses 66.7 %" out.txt
+expect 2 "$foretune" compare elsewhere.ftm elsewhere.json
+one_sentence
+expect 3 "$foretune" compare elsewhere.json "$source_dir/tests/triton_times.csv"
+one_sentence
 expect 2 "$foretune" collect --family recorded --family-data elsewhere.ftd --log-normal \
   --output no.ftd
 one_sentence

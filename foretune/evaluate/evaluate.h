@@ -109,6 +109,13 @@ struct ProblemPoint {  // one problem on the report's maps
   double efficiency = 0;
 };
 
+struct PickedProblem {
+  std::string problem;
+  std::string pick;  // config as text; empty: there was none
+  double best_ns = 0;
+  double efficiency = 0;
+};
+
 struct Evaluation {
   PickerResult model;
   std::vector<PickerResult> baselines;
@@ -121,6 +128,7 @@ struct Evaluation {
   std::vector<Slice> slices;
   std::vector<WorstCase> worst;
   std::vector<PredictionPoint> points;  // a sample
+  std::vector<PickedProblem> picks;     // of all evaluated problems
   std::vector<ProblemPoint> map;
   std::string map_x;                                       // "m"
   std::string map_y;                                       // "n"

@@ -168,6 +168,15 @@ void describe_problems(const DiagnosisInput& diagnosis, Evaluation& out) {
   for (std::size_t i = 0; i < std::min(order.size(), input.options.top_n_worst); ++i) {
     out.worst.push_back(worst_case(input, *diagnosis.ranked[order[i]]));
   }
+  for (std::size_t i = 0; i < out.model.problem_ids.size(); ++i) {
+    const std::uint32_t id = out.model.problem_ids[i];
+    const std::vector<std::uint32_t>& configs = diagnosis.ranked[i]->configs;
+    out.picks.push_back({input.dataset.problems()[id].text(),
+                         configs.empty() ? ""
+                                         : to_text(input.dataset.header().config_schema,
+                                                   input.dataset.configs()[configs.front()]),
+                         input.times.oracle_ns(id), out.model.efficiency[i]});
+  }
   const auto [x, y] = map_fields(input);
   const ProblemSchema* schema = find_problem_schema(input.dataset.header().problem_type);
   if (schema == nullptr || x == y) {

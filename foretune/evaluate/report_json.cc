@@ -153,10 +153,11 @@ std::string report_json(const Evaluation& evaluation, const std::string& name,
     out["worst"].push_back(worst_json(entry));
   }
   out["problems"] = Json::array();
-  for (const ProblemPoint& point : evaluation.map) {
-    out["problems"].push_back({{"problem", point.problem},
-                               {"best_ns", number(point.best_ns)},
-                               {"efficiency", number(point.efficiency)}});
+  for (const PickedProblem& picked : evaluation.picks) {
+    out["problems"].push_back({{"problem", picked.problem},
+                               {"pick", picked.pick},
+                               {"best_ns", number(picked.best_ns)},
+                               {"efficiency", number(picked.efficiency)}});
   }
   out["facts"] = Json::object();
   for (const auto& [fact, value] : evaluation.facts) {

@@ -31,6 +31,11 @@ std::span<const Subcommand> subcommands() {
           "best, when the family runs here.",
           "foretune validate-model --model gemm.ftm --dataset v.ftd --html report.html", false,
           &prepare_validate_model},
+      Subcommand{"compare", "whether a new model may replace an old one",
+                 "Puts the picks of two models beside each other on the problems of a data set, or "
+                 "those of two reports of validate-model, and exits with 5 when the new one loses "
+                 "more than the rules allow.",
+                 "foretune compare old.ftm new.ftm --dataset v.ftd", false, &prepare_compare},
       Subcommand{
           "tune", "search the best config of a problem by measuring",
           "Lets a strategy propose configs of one problem, or of each in a list, measures them "

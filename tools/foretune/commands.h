@@ -12,6 +12,7 @@ std::function<int(const Invocation&)> prepare_collect(OptionList& list);
 std::function<int(const Invocation&)> prepare_create_validation(OptionList& list);
 std::function<int(const Invocation&)> prepare_train(OptionList& list);
 std::function<int(const Invocation&)> prepare_validate_model(OptionList& list);
+std::function<int(const Invocation&)> prepare_compare(OptionList& list);
 std::function<int(const Invocation&)> prepare_tune(OptionList& list);
 std::function<int(const Invocation&)> prepare_predict(OptionList& list);
 std::function<int(const Invocation&)> prepare_inspect(OptionList& list);

@@ -90,6 +90,7 @@ constexpr std::string_view kExitCodes =
     "  2    the command line makes no sense\n"
     "  3    a file is missing, damaged, or does not fit (other family, schema, machine)\n"
     "  4    not possible on this machine\n"
+    "  5    compare: the new model breaks a rule\n"
     "  130  interrupted; everything measured is kept\n";
 
 std::string overview(const Style& style) {

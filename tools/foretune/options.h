@@ -161,6 +161,7 @@ inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitBadInput = 3;
 inline constexpr int kExitUnsupported = 4;
+inline constexpr int kExitRejected = 5;
 inline constexpr int kExitInterrupted = 130;
 int exit_code(const Error& error);
 

@@ -1,0 +1,261 @@
+#include "foretune/evaluate/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <utility>
+
+#include "foretune/base/rng.h"
+#include "foretune/base/statistics.h"
+#include "foretune/base/text.h"
+#include "foretune/documents/json.h"
+#include "foretune/evaluate/report.h"
+
+namespace foretune {
+
+using documents::Json;
+
+namespace {
+
+constexpr double kTie = 0.01;
+constexpr std::size_t kResamples = 2000;
+
+using Statistic = double (*)(std::span<const double>);
+
+double p10(std::span<const double> values) { return quantile(values, 0.1); }
+
+struct Efficiencies {
+  std::vector<double> before;
+  std::vector<double> after;
+};
+
+// Percentile bootstrap over problems; both sides are resampled alike.
+Interval change_of(const Efficiencies& all, Statistic statistic, std::uint64_t seed) {
+  const std::size_t count = all.before.size();
+  Rng rng(seed);
+  std::vector<double> changes;
+  Efficiencies drawn{std::vector<double>(count), std::vector<double>(count)};
+  for (std::size_t sample = 0; sample < kResamples; ++sample) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto from = static_cast<std::size_t>(rng.below(count));
+      drawn.before[i] = all.before[from];
+      drawn.after[i] = all.after[from];
+    }
+    changes.push_back(statistic(drawn.after) - statistic(drawn.before));
+  }
+  return {statistic(all.after) - statistic(all.before), quantile(changes, 0.025),
+          quantile(changes, 0.975)};
+}
+
+double loss_of(double before, double after) { return before > 0 ? 1 - after / before : 0; }
+
+std::vector<RuleVerdict> judge(const Comparison& comparison, const Efficiencies& all,
+                               const AcceptanceRules& rules) {
+  const auto verdict = [&](std::string name, Statistic statistic, double limit) {
+    return RuleVerdict{std::move(name), loss_of(statistic(all.before), statistic(all.after)), limit,
+                       ""};
+  };
+  std::vector<RuleVerdict> out{verdict("mean efficiency", &mean, rules.mean),
+                               verdict("median efficiency", &median, rules.median),
+                               verdict("P10 efficiency", &p10, rules.p10)};
+  RuleVerdict worst{"any single problem", -1, rules.problem, ""};
+  for (const ComparedProblem& problem : comparison.problems) {
+    const double loss = loss_of(problem.old_efficiency, problem.new_efficiency);
+    if (loss > worst.loss) {
+      worst.loss = loss;
+      worst.where = problem.problem;
+    }
+  }
+  out.push_back(std::move(worst));
+  return out;
+}
+
+Result<std::unordered_map<std::string_view, const PickedProblem*>> by_problem(
+    std::span<const PickedProblem> picks) {
+  std::unordered_map<std::string_view, const PickedProblem*> out;
+  for (const PickedProblem& pick : picks) {
+    if (!out.emplace(pick.problem, &pick).second) {
+      return fail(ErrorCode::kInvalidArgument, "two picks for ", pick.problem);
+    }
+  }
+  return out;
+}
+
+std::string change_text(const char* name, const Interval& change) {
+  return concat("  ", name, evaluate_internal::gain_text(change.value), " points (",
+                evaluate_internal::gain_text(change.low), " to ",
+                evaluate_internal::gain_text(change.high), ")\n");
+}
+
+std::string problem_text(const ComparedProblem& problem) {
+  using evaluate_internal::percent_text;
+  std::string out = concat("  ", percent_text(problem.old_efficiency), " -> ",
+                           percent_text(problem.new_efficiency), " %  ", problem.problem, "\n");
+  if (problem.old_pick != problem.new_pick) {
+    out += concat("      ", problem.old_pick, "\n   -> ", problem.new_pick, "\n");
+  }
+  return out;
+}
+
+Json interval_json(const Interval& interval) {
+  return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
+}
+
+}  // namespace
+
+bool Comparison::accepted() const {
+  return std::all_of(rules.begin(), rules.end(),
+                     [](const RuleVerdict& rule) { return rule.kept(); });
+}
+
+Result<Comparison> compare_models(std::span<const PickedProblem> before,
+                                  std::span<const PickedProblem> after,
+                                  const AcceptanceRules& rules, std::uint64_t seed) {
+  FORETUNE_TRY(const auto old_picks, by_problem(before));
+  FORETUNE_TRY(const auto new_picks, by_problem(after));
+  Comparison out;
+  for (const PickedProblem& pick : after) {
+    const auto found = old_picks.find(pick.problem);
+    if (found == old_picks.end()) {
+      ++out.only_new;
+      continue;
+    }
+    const PickedProblem& old = *found->second;
+    const double best_change = pick.best_ns / old.best_ns - 1;
+    out.other_best += std::fabs(best_change) > kTie ? 1U : 0U;
+    out.same_picks += old.pick == pick.pick && !pick.pick.empty() ? 1U : 0U;
+    out.problems.push_back({pick.problem, old.pick, pick.pick, old.efficiency, pick.efficiency});
+  }
+  out.only_old = before.size() - out.problems.size();
+  if (out.problems.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "the two have no problem in common");
+  }
+  std::stable_sort(
+      out.problems.begin(), out.problems.end(),
+      [](const ComparedProblem& a, const ComparedProblem& b) { return a.change() < b.change(); });
+  Efficiencies all;
+  for (const ComparedProblem& problem : out.problems) {
+    all.before.push_back(problem.old_efficiency);
+    all.after.push_back(problem.new_efficiency);
+    out.improved += problem.change() > kTie ? 1U : 0U;
+    out.degraded += problem.change() < -kTie ? 1U : 0U;
+  }
+  out.old_mean = mean(all.before);
+  out.new_mean = mean(all.after);
+  out.mean_change = change_of(all, &mean, seed);
+  out.median_change = change_of(all, &median, seed);
+  out.p10_change = change_of(all, &p10, seed);
+  out.rules = judge(out, all, rules);
+  return out;
+}
+
+Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json) {
+  FORETUNE_TRY(const Json report, documents::parse_json(report_json));
+  const Json* const problems = documents::member(report, "problems");
+  if (problems == nullptr || !problems->is_array()) {
+    return fail(ErrorCode::kCorrupt, "this is no report of validate-model: it has no 'problems'");
+  }
+  std::vector<PickedProblem> out;
+  for (const Json& entry : *problems) {
+    const auto problem = documents::text_at(entry, "problem");
+    const auto pick = documents::text_at(entry, "pick");
+    const Json* const best = documents::member(entry, "best_ns");
+    const Json* const efficiency = documents::member(entry, "efficiency");
+    if (!problem || !pick || best == nullptr || !best->is_number() || efficiency == nullptr ||
+        !efficiency->is_number()) {
+      return fail(ErrorCode::kCorrupt, "problem ", out.size() + 1,
+                  " of the report lacks one of problem, pick, best_ns and efficiency");
+    }
+    PickedProblem picked{*problem, *pick, best->get<double>(), efficiency->get<double>()};
+    if (!(picked.best_ns > 0 && picked.efficiency >= 0 && picked.efficiency <= 1)) {
+      return fail(ErrorCode::kCorrupt, "problem ", out.size() + 1,
+                  " of the report has an efficiency or a time that cannot be");
+    }
+    out.push_back(std::move(picked));
+  }
+  return out;
+}
+
+std::string comparison_text(const Comparison& comparison, std::size_t rows, bool color) {
+  using evaluate_internal::percent_text;
+  const auto painted = [&](const std::string& text, bool good) {
+    return color ? concat(good ? "\033[32m" : "\033[31m", text, "\033[0m") : text;
+  };
+  const std::size_t count = comparison.problems.size();
+  std::string out =
+      concat(count, " problems: mean efficiency ", percent_text(comparison.old_mean), " -> ",
+             percent_text(comparison.new_mean), " %, the same pick on ", comparison.same_picks,
+             "\n", change_text("mean     ", comparison.mean_change),
+             change_text("median   ", comparison.median_change),
+             change_text("P10      ", comparison.p10_change), "  ", comparison.improved,
+             " improved, ", count - comparison.improved - comparison.degraded, " within 1 point, ",
+             comparison.degraded, " degraded\n");
+  if (comparison.only_old + comparison.only_new > 0) {
+    out += concat("not compared: ", comparison.only_old, " problems of the old alone, ",
+                  comparison.only_new, " of the new alone\n");
+  }
+  if (comparison.other_best > 0) {
+    out += concat("the best known time of ", comparison.other_best,
+                  " problems differs by more than 1 % between the two\n");
+  }
+  const auto list = [&](const char* title, bool losses) {
+    std::string part;
+    for (std::size_t i = 0; i < std::min(rows, count); ++i) {
+      const ComparedProblem& problem = comparison.problems[losses ? i : count - 1 - i];
+      if (losses ? problem.change() < -kTie : problem.change() > kTie) {
+        part += problem_text(problem);
+      }
+    }
+    out += part.empty() ? "" : concat(title, "\n", part);
+  };
+  list("lost most", true);
+  list("won most", false);
+  out += "rules\n";
+  for (const RuleVerdict& rule : comparison.rules) {
+    out += concat("  ", painted(rule.kept() ? "kept  " : "BROKEN", rule.kept()), " ", rule.rule,
+                  rule.loss >= 0 ? concat(": loses ", percent_text(rule.loss), " %")
+                                 : concat(": wins ", percent_text(-rule.loss), " %"),
+                  ", may lose ", percent_text(rule.limit), " %",
+                  rule.kept() || rule.where.empty() ? "" : concat(" (", rule.where, ")"), "\n");
+  }
+  return out;
+}
+
+std::string comparison_json(const Comparison& comparison, const std::string& command) {
+  Json out = {{"name", "compare"},
+              {"command", command},
+              {"metrics",
+               {{"problems", comparison.problems.size()},
+                {"same_picks", comparison.same_picks},
+                {"improved", comparison.improved},
+                {"degraded", comparison.degraded},
+                {"old_mean_efficiency", comparison.old_mean},
+                {"new_mean_efficiency", comparison.new_mean},
+                {"mean_change", comparison.mean_change.value},
+                {"accepted", comparison.accepted()}}},
+              {"mean_change", interval_json(comparison.mean_change)},
+              {"median_change", interval_json(comparison.median_change)},
+              {"p10_change", interval_json(comparison.p10_change)},
+              {"only_old", comparison.only_old},
+              {"only_new", comparison.only_new},
+              {"other_best", comparison.other_best},
+              {"rules", Json::array()},
+              {"problems", Json::array()}};
+  for (const RuleVerdict& rule : comparison.rules) {
+    out["rules"].push_back({{"rule", rule.rule},
+                            {"loss", rule.loss},
+                            {"limit", rule.limit},
+                            {"problem", rule.where},
+                            {"kept", rule.kept()}});
+  }
+  for (const ComparedProblem& problem : comparison.problems) {
+    out["problems"].push_back({{"problem", problem.problem},
+                               {"old_pick", problem.old_pick},
+                               {"new_pick", problem.new_pick},
+                               {"old_efficiency", problem.old_efficiency},
+                               {"new_efficiency", problem.new_efficiency}});
+  }
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace foretune

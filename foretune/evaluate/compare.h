@@ -1,0 +1,79 @@
+// An old model against a new one on the same problems: how often they pick the same, what was won
+// and lost, and whether the new one may replace the old.
+//
+//   FORETUNE_TRY(const auto before, parse_picks(old_report));  // of validate-model --json
+//   FORETUNE_TRY(const Comparison comparison, compare_models(before, evaluation.picks, {}));
+//   print(comparison_text(comparison, 10, true));
+//
+// The rules are those that CK Tile's heuristics are held to (its README, "quality check").
+// Thread safety: free functions without state. Cost: a bootstrap over the problems.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/evaluate/evaluate.h"
+
+namespace foretune {
+
+// What the new model may lose at most: shares of the old value.
+struct AcceptanceRules {
+  double mean = 0.005;
+  double median = 0.005;
+  double p10 = 0.02;
+  double problem = 0.10;  // of any single problem's efficiency
+};
+
+struct RuleVerdict {
+  std::string rule;   // "mean efficiency"
+  double loss = 0;    // share of the old value; negative: won
+  double limit = 0;   // at most
+  std::string where;  // the problem, for the rule about single ones
+  [[nodiscard]] bool kept() const { return loss <= limit; }
+};
+
+struct ComparedProblem {
+  std::string problem;
+  std::string old_pick;
+  std::string new_pick;
+  double old_efficiency = 0;
+  double new_efficiency = 0;
+  [[nodiscard]] double change() const { return new_efficiency - old_efficiency; }
+};
+
+struct Comparison {
+  std::vector<ComparedProblem> problems;  // worst change first
+  std::size_t only_old = 0;               // problems that the other side lacks: not compared
+  std::size_t only_new = 0;
+  std::size_t other_best = 0;  // whose best known time differs by more than a tie
+  std::size_t same_picks = 0;
+  std::size_t improved = 0;  // by more than a tie
+  std::size_t degraded = 0;
+  // New minus old, with intervals of the paired bootstrap over problems.
+  Interval mean_change;
+  Interval median_change;
+  Interval p10_change;
+  double old_mean = 0;
+  double new_mean = 0;
+  std::vector<RuleVerdict> rules;
+  [[nodiscard]] bool accepted() const;
+};
+
+// Errors: kInvalidArgument when the two have no problem in common, or one names a problem twice.
+Result<Comparison> compare_models(std::span<const PickedProblem> before,
+                                  std::span<const PickedProblem> after,
+                                  const AcceptanceRules& rules, std::uint64_t seed = 42);
+
+// The picks in a report of validate-model --json. Errors: kCorrupt with what is missing.
+Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json);
+
+// `rows` problems that lost and as many that won.
+std::string comparison_text(const Comparison& comparison, std::size_t rows, bool color);
+std::string comparison_json(const Comparison& comparison, const std::string& command);
+
+}  // namespace foretune
