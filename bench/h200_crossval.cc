@@ -1,7 +1,9 @@
 // How well boosted trees pick Triton GEMM configs for problems they never saw: group k-fold over
 // the recorded H200 measurements, one forest per fold.
 //
-//   build/bench/bench/h200_crossval --data triton_mm_bf16.csv.gz [--folds 5] [--json FILE]
+//   build/bench/bench/h200_crossval --data triton_mm_bf16.csv.gz [--folds 5] [--leaves 63]
+//                                [--trees 1000] [--early-stopping 50] [--learning-rate 0.05]
+//                                [--weight-decay 0.5] [--forests 1] [--seed 42] [--json FILE]
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -58,12 +60,7 @@ Result<int> run(int argc, char** argv) {
   header.fingerprint = h200_fingerprint();
   FORETUNE_TRY(const Dataset dataset, import_csv(bench::argument(argc, argv, "data"), header));
   TrainOptions options;
-  options.folds =
-      static_cast<std::uint32_t>(parse_uint(bench::argument(argc, argv, "folds", "5")).value_or(5));
   options.choose_target = bench::argument(argc, argv, "target") == "auto";
-  options.gbdt.leaves = static_cast<std::uint32_t>(
-      parse_uint(bench::argument(argc, argv, "leaves", concat(options.gbdt.leaves)))
-          .value_or(options.gbdt.leaves));
   options.gbdt.learning_rate =
       parse_double(bench::argument(argc, argv, "learning-rate", concat(options.gbdt.learning_rate)))
           .value_or(options.gbdt.learning_rate);
@@ -71,6 +68,15 @@ Result<int> run(int argc, char** argv) {
       parse_double(bench::argument(argc, argv, "weight-decay", concat(options.weight_decay)))
           .value_or(options.weight_decay);
   options.seed = parse_uint(bench::argument(argc, argv, "seed", "42")).value_or(42);
+  const auto count = [&](std::string_view name, std::uint32_t otherwise) {
+    return static_cast<std::uint32_t>(
+        parse_uint(bench::argument(argc, argv, name, concat(otherwise))).value_or(otherwise));
+  };
+  options.folds = count("folds", options.folds);
+  options.gbdt.leaves = count("leaves", options.gbdt.leaves);
+  options.gbdt.trees = count("trees", options.gbdt.trees);
+  options.gbdt.early_stopping_rounds = count("early-stopping", options.gbdt.early_stopping_rounds);
+  options.forests = count("forests", options.forests);
   FORETUNE_TRY(const TrainResult result, train_gbdt(dataset, options));
   std::printf("%zu measurements, %zu problems, %u folds\n", dataset.size(),
               dataset.problems().size(), options.folds);

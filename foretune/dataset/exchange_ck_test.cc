@@ -49,7 +49,7 @@ struct Imported {
   ImportReport report;
 };
 
-Imported import_text(const std::string& text, ExchangeFormat format, CkFacts facts = {}) {
+Imported import_text(const std::string& text, ExchangeFormat format, const CkFacts& facts = {}) {
   ImportReport report;
   auto dataset = import_ck_text(text, format, facts, &report);
   EXPECT_TRUE(dataset) << dataset.error().message << "\n" << text.substr(0, 2000);

@@ -54,7 +54,7 @@ TEST(Compare, CountsWhatChangedByMoreThanATieAndListsTheWorstFirst) {
 // One rule at a time is broken: losses are shares of the old value.
 TEST(Compare, EachRuleIsJudgedByItself) {
   const std::vector<double> ones(100, 1.0);
-  const auto broken = [&](std::vector<double> after) {
+  const auto broken = [&](const std::vector<double>& after) {
     std::vector<std::string> names;
     const Comparison comparison = compared(picks(ones), picks(after));
     for (const RuleVerdict& rule : comparison.rules) {
