@@ -1,40 +1,13 @@
-// Extraction must not allocate: counted by replacing the global allocator.
+// Extraction must not allocate.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "foretune/base/allocation_count.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/space/ck_kernels.h"
-
-namespace {
-
-std::atomic<std::size_t> allocations{0};
-
-void* counted(std::size_t size) {
-  allocations.fetch_add(1);
-  void* memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) {
-    throw std::bad_alloc();
-  }
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  allocations.fetch_add(1);
-  return std::malloc(size == 0 ? 1 : size);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace foretune {
 namespace {
@@ -60,18 +33,18 @@ TEST(FeatureTables, ExtractionDoesNotAllocate) {
     const Problem& problem = is_gemm ? product : convolution;
     std::vector<double> row(table.columns().size());
     const bool is_foreign = !foreign_order(table).empty();
-    const std::size_t before = allocations.load();
+    const std::uint64_t before = allocation_count();
     feature_row(table, problem, hardware, config, row);
     if (is_foreign) {
       foreign_row(table, problem, hardware, config, row);
     }
-    EXPECT_EQ(allocations.load(), before) << name;
+    EXPECT_EQ(allocation_count(), before) << name;
     EXPECT_GT(row[0], 0) << name;
   }
   // The counter counts.
-  const std::size_t before = allocations.load();
+  const std::uint64_t before = allocation_count();
   const std::vector<double> some(100);
-  EXPECT_GT(allocations.load(), before);
+  EXPECT_GT(allocation_count(), before);
   EXPECT_NE(some.data(), nullptr);
 }
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <filesystem>
 
+#include "foretune/base/allocation_count.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/models/infer/model_samples.h"
-#include "foretune/select/allocation_count.h"
 #include "foretune/select/foretune.h"
 
 namespace foretune {

@@ -1,4 +1,4 @@
-#include "foretune/select/allocation_count.h"
+#include "foretune/base/allocation_count.h"
 
 #include <algorithm>
 #include <atomic>
