@@ -86,14 +86,6 @@ double ck_memory_cap(const Hardware& hardware, std::int32_t pipeline) {
              : std::max(1.0, hardware.get(HardwareValue::kSharedBytesPerBlock));
 }
 
-std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts) {
-  std::vector<FeatureInfo> out;
-  for (const std::span<const FeatureInfo> part : parts) {
-    out.insert(out.end(), part.begin(), part.end());
-  }
-  return out;
-}
-
 // Labels must agree, too: their numbers are the codes that models know.
 Support CkTable::supports(ProblemType type, const ConfigSchema& schema) const {
   if (type != problem_type_) {

@@ -50,6 +50,12 @@ constexpr FeatureInfo as_categorical(FeatureInfo info) {
   return info;
 }
 
+// The word of a CkGemmParameter or CkConvParameter.
+template <class Parameter>
+double at(std::span<const std::int32_t> words, Parameter parameter) {
+  return words[static_cast<std::size_t>(parameter)];
+}
+
 // The 12 columns on the device that all foreign tables end with, and their values.
 std::span<const FeatureInfo> ck_hardware_columns();
 void put_ck_hardware(const Hardware& hardware, ColumnWriter& writer);
@@ -67,9 +73,6 @@ void put_ck_tiles(const std::array<double, 3>& sizes, const std::array<double, 3
 
 // Bytes of local memory that the engines hold a tile against.
 double ck_memory_cap(const Hardware& hardware, std::int32_t pipeline);
-
-// The columns of a table of our own: in order of kinds already.
-std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts);
 
 // What the tables have in common. The schema is kept by reference.
 class CkTable : public FeatureTable {

@@ -109,6 +109,19 @@ class ColumnWriter {
   std::array<Logarithm, kMostLogarithms> last_{};
 };
 
+// Calls body(config) for each config of `words`, with the writer at its place.
+template <class Body>
+void for_each_config(std::span<const std::int32_t> words, std::size_t width, ColumnWriter& writer,
+                     const Body& body) {
+  for (std::size_t i = 0; i * width < words.size(); ++i) {
+    writer.start(i);
+    body(words.subspan(i * width, width));
+  }
+}
+
+// Lists of columns one after another.
+std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts);
+
 // A table of one kind of GEMM config: the columns every GEMM table begins with, then its own.
 class GemmTable : public FeatureTable {
  public:

@@ -192,15 +192,21 @@ void gemm_problem_row(const GemmView& view, std::span<double> out) {
   put(view.cores);
 }
 
+std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts) {
+  std::vector<FeatureInfo> out;
+  for (const std::span<const FeatureInfo> part : parts) {
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
 GemmTable::GemmTable(std::string_view name, std::span<const std::string_view> parameters,
                      std::span<const FeatureInfo> config_columns,
                      std::span<const FeatureInfo> interaction_columns)
-    : name_(name), parameters_(parameters) {
-  for (const std::span<const FeatureInfo> part :
-       {gemm_problem_columns(), config_columns, interaction_columns}) {
-    columns_.insert(columns_.end(), part.begin(), part.end());
-  }
-}
+    : name_(name),
+      parameters_(parameters),
+      columns_(joined(std::array<std::span<const FeatureInfo>, 3>{
+          gemm_problem_columns(), config_columns, interaction_columns})) {}
 
 Support GemmTable::supports(ProblemType type, const ConfigSchema& schema) const {
   if (type != ProblemType::kGemm) {

@@ -44,10 +44,6 @@ constexpr std::array kOwnColumns{
     of_both("store_width_c", "elements that one store of C takes, up to 16 bytes"),
 };
 
-double at(std::span<const std::int32_t> words, CkGemmParameter parameter) {
-  return words[static_cast<std::size_t>(parameter)];
-}
-
 // Elements of one access: a power of two that divides the extent, at most 16 bytes, and at most
 // what the kernel was built for (0: whatever is possible).
 double access_width(double extent, double element_bytes, double built_for) {
@@ -113,12 +109,10 @@ class GemmCkTable final : public CkTable {
         .operand_bytes = (view.m + view.n) * view.k * view.batch * view.bytes_per_element,
         .result_bytes = view.m * view.n * view.batch * view.bytes_per_element};
     ColumnWriter writer(out, stride);
-    for (std::size_t i = 0; i * width < words.size(); ++i) {
-      writer.start(i);
-      const std::span<const std::int32_t> config = words.subspan(i * width, width);
+    for_each_config(words, width, writer, [&](std::span<const std::int32_t> config) {
       put_tiling(gpu, product, tiling_of(config), writer);
       put_own(view, config, writer);
-    }
+    });
   }
 
  private:

@@ -84,10 +84,6 @@ std::vector<FeatureInfo> columns_of(bool has_padding) {
   return by_kind(parts);
 }
 
-double at(std::span<const std::int32_t> words, CkGemmParameter parameter) {
-  return words[static_cast<std::size_t>(parameter)];
-}
-
 using Triple = std::array<double, 3>;
 
 Triple tiles_of(std::span<const std::int32_t> words) {
@@ -143,10 +139,8 @@ class GemmCkForeignTable final : public CkTable {
     const Triple sizes = sizes_of(problem);
     const double bytes = ck_element_bytes(type_of(problem), 1);
     ColumnWriter writer(out, stride);
-    for (std::size_t i = 0; i * width < words.size(); ++i) {
-      const std::span<const std::int32_t> config = words.subspan(i * width, width);
+    for_each_config(words, width, writer, [&](std::span<const std::int32_t> config) {
       const Triple tiles = tiles_of(config);
-      writer.start(i);
       const double step = (tiles[0] + tiles[1]) * tiles[2] * bytes;
       writer.put(step);
       writer.put(
@@ -156,7 +150,7 @@ class GemmCkForeignTable final : public CkTable {
       if (has_padding_) {
         put_padding(sizes, tiles, config, writer);
       }
-    }
+    });
   }
 
  private:

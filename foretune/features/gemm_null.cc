@@ -35,10 +35,8 @@ class GemmNullTable final : public GemmTable {
  private:
   void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
                   ColumnWriter& writer) const override {
-    for (std::size_t i = 0; i * width < words.size(); ++i) {
-      writer.start(i);
-      candidate(view, words.subspan(i * width, width), writer);
-    }
+    for_each_config(words, width, writer,
+                    [&](std::span<const std::int32_t> config) { candidate(view, config, writer); });
   }
 
   static void candidate(const GemmView& view, std::span<const std::int32_t> words,

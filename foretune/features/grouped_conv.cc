@@ -118,13 +118,9 @@ void put_shape(const ConvView& view, ColumnWriter& writer) {
   writer.put(log2_of(output_points) + log2_of(filter_points) - log2_of(input_points));
 }
 
-double word(std::span<const std::int32_t> words, CkConvParameter parameter) {
-  return words[static_cast<std::size_t>(parameter)];
-}
-
 double buffers_of(std::span<const std::int32_t> words) {
   return std::max(ck_buffers(words[static_cast<std::size_t>(CkConvParameter::kPipeline)]),
-                  word(words, CkConvParameter::kDsb) != 0 ? 2.0 : 1.0);
+                  at(words, CkConvParameter::kDsb) != 0 ? 2.0 : 1.0);
 }
 
 class GroupedConvTable final : public CkTable {
@@ -160,16 +156,16 @@ class GroupedConvTable final : public CkTable {
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     using P = CkConvParameter;
-    const double tile_m = word(words, P::kTileM);
-    const double tile_n = word(words, P::kTileN);
-    const double tile_k = word(words, P::kTileK);
+    const double tile_m = at(words, P::kTileM);
+    const double tile_n = at(words, P::kTileN);
+    const double tile_k = at(words, P::kTileK);
     ColumnWriter writer(out, 1);
     writer.start(0);
     writer.put(std::log2(tile_m));
     writer.put(std::log2(tile_n));
     writer.put(std::log2(tile_k));
     for (const P parameter : {P::kPipeline, P::kWaveMode, P::kDsb, P::kSi}) {
-      writer.put(word(words, parameter));
+      writer.put(at(words, parameter));
     }
     writer.put(tile_m * tile_n);
     writer.put(std::log2(tile_m / tile_n));
@@ -184,17 +180,15 @@ class GroupedConvTable final : public CkTable {
     const ConvView view = ConvView::of(problem);
     const GpuView gpu = GpuView::of(hardware);
     ColumnWriter writer(out, stride);
-    for (std::size_t i = 0; i * width < words.size(); ++i) {
-      writer.start(i);
-      const std::span<const std::int32_t> config = words.subspan(i * width, width);
+    for_each_config(words, width, writer, [&](std::span<const std::int32_t> config) {
       // The names do not say how many waves a block has: four, in all kernels known.
       put_tiling(gpu, view.product,
-                 {.m = word(config, P::kTileM),
-                  .n = word(config, P::kTileN),
-                  .k = word(config, P::kTileK),
+                 {.m = at(config, P::kTileM),
+                  .n = at(config, P::kTileN),
+                  .k = at(config, P::kTileK),
                   .buffers = buffers_of(config)},
                  writer);
-    }
+    });
   }
 };
 

@@ -139,9 +139,9 @@ constexpr std::array<CkPipeline, 3> kFlagged{CkPipeline::kCompV3, CkPipeline::kC
 struct Sizes {
   double block, m, n;
   explicit Sizes(std::span<const std::int32_t> words)
-      : block(words[static_cast<std::size_t>(CkConvParameter::kTileM)]),
-        m(words[static_cast<std::size_t>(CkConvParameter::kTileN)]),
-        n(words[static_cast<std::size_t>(CkConvParameter::kTileK)]) {}
+      : block(at(words, CkConvParameter::kTileM)),
+        m(at(words, CkConvParameter::kTileN)),
+        n(at(words, CkConvParameter::kTileK)) {}
 };
 
 std::int32_t pipeline_of(std::span<const std::int32_t> words) {
@@ -209,17 +209,15 @@ class GroupedConvCkForeignTable final : public CkTable {
     const Seen seen = Seen::of(problem);
     const std::array<double, 3> gemm{seen.gemm_m(), seen.gemm_n(), seen.gemm_k()};
     ColumnWriter writer(out, stride);
-    for (std::size_t i = 0; i * width < words.size(); ++i) {
-      const std::span<const std::int32_t> config = words.subspan(i * width, width);
+    for_each_config(words, width, writer, [&](std::span<const std::int32_t> config) {
       const Sizes sizes(config);
       const std::array<double, 3> tiles{sizes.m, sizes.n, sizes.block};
-      writer.start(i);
       const double step = (sizes.m * sizes.block + sizes.n * sizes.block) * seen.bytes_per_element;
       writer.put(step);
       writer.put(step / ck_memory_cap(hardware, pipeline_of(config)));
       put_ck_tiles(gemm, tiles, hardware, writer);
       put_ratios(gemm, tiles, writer);
-    }
+    });
   }
 
  private:
