@@ -9,15 +9,16 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/documents/json.h"
+#include "foretune/evaluate/measured_times.h"
 #include "foretune/evaluate/report.h"
 
 namespace foretune {
 
 using documents::Json;
+using evaluate_internal::clean_text;
 
 namespace {
 
-constexpr double kTie = 0.01;
 constexpr std::size_t kResamples = 2000;
 
 using Statistic = double (*)(std::span<const double>);
@@ -49,7 +50,7 @@ Interval change_of(const Efficiencies& all, Statistic statistic, std::uint64_t s
 
 double loss_of(double before, double after) { return before > 0 ? 1 - after / before : 0; }
 
-std::vector<RuleVerdict> judge(const Comparison& comparison, const Efficiencies& all,
+std::vector<RuleVerdict> judge(const ModelComparison& comparison, const Efficiencies& all,
                                const AcceptanceRules& rules) {
   const auto verdict = [&](std::string name, Statistic statistic, double limit) {
     return RuleVerdict{std::move(name), loss_of(statistic(all.before), statistic(all.after)), limit,
@@ -89,10 +90,12 @@ std::string change_text(const char* name, const Interval& change) {
 
 std::string problem_text(const ComparedProblem& problem) {
   using evaluate_internal::percent_text;
-  std::string out = concat("  ", percent_text(problem.old_efficiency), " -> ",
-                           percent_text(problem.new_efficiency), " %  ", problem.problem, "\n");
+  std::string out =
+      concat("  ", percent_text(problem.old_efficiency), " -> ",
+             percent_text(problem.new_efficiency), " %  ", clean_text(problem.problem), "\n");
   if (problem.old_pick != problem.new_pick) {
-    out += concat("      ", problem.old_pick, "\n   -> ", problem.new_pick, "\n");
+    out += concat("      ", clean_text(problem.old_pick), "\n   -> ", clean_text(problem.new_pick),
+                  "\n");
   }
   return out;
 }
@@ -103,17 +106,17 @@ Json interval_json(const Interval& interval) {
 
 }  // namespace
 
-bool Comparison::accepted() const {
+bool ModelComparison::accepted() const {
   return std::all_of(rules.begin(), rules.end(),
                      [](const RuleVerdict& rule) { return rule.kept(); });
 }
 
-Result<Comparison> compare_models(std::span<const PickedProblem> before,
-                                  std::span<const PickedProblem> after,
-                                  const AcceptanceRules& rules, std::uint64_t seed) {
+Result<ModelComparison> compare_models(std::span<const PickedProblem> before,
+                                       std::span<const PickedProblem> after,
+                                       const AcceptanceRules& rules, std::uint64_t seed) {
   FORETUNE_TRY(const auto old_picks, by_problem(before));
   FORETUNE_TRY(const auto new_picks, by_problem(after));
-  Comparison out;
+  ModelComparison out;
   for (const PickedProblem& pick : after) {
     const auto found = old_picks.find(pick.problem);
     if (found == old_picks.end()) {
@@ -122,7 +125,7 @@ Result<Comparison> compare_models(std::span<const PickedProblem> before,
     }
     const PickedProblem& old = *found->second;
     const double best_change = pick.best_ns / old.best_ns - 1;
-    out.other_best += std::fabs(best_change) > kTie ? 1U : 0U;
+    out.other_best += std::fabs(best_change) > kTieTolerance ? 1U : 0U;
     out.same_picks += old.pick == pick.pick && !pick.pick.empty() ? 1U : 0U;
     out.problems.push_back({pick.problem, old.pick, pick.pick, old.efficiency, pick.efficiency});
   }
@@ -137,8 +140,8 @@ Result<Comparison> compare_models(std::span<const PickedProblem> before,
   for (const ComparedProblem& problem : out.problems) {
     all.before.push_back(problem.old_efficiency);
     all.after.push_back(problem.new_efficiency);
-    out.improved += problem.change() > kTie ? 1U : 0U;
-    out.degraded += problem.change() < -kTie ? 1U : 0U;
+    out.improved += problem.change() > kTieTolerance ? 1U : 0U;
+    out.degraded += problem.change() < -kTieTolerance ? 1U : 0U;
   }
   out.old_mean = mean(all.before);
   out.new_mean = mean(all.after);
@@ -176,7 +179,7 @@ Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json) {
   return out;
 }
 
-std::string comparison_text(const Comparison& comparison, std::size_t rows, bool color) {
+std::string comparison_text(const ModelComparison& comparison, std::size_t rows, bool color) {
   using evaluate_internal::percent_text;
   const auto painted = [&](const std::string& text, bool good) {
     return color ? concat(good ? "\033[32m" : "\033[31m", text, "\033[0m") : text;
@@ -202,7 +205,7 @@ std::string comparison_text(const Comparison& comparison, std::size_t rows, bool
     std::string part;
     for (std::size_t i = 0; i < std::min(rows, count); ++i) {
       const ComparedProblem& problem = comparison.problems[losses ? i : count - 1 - i];
-      if (losses ? problem.change() < -kTie : problem.change() > kTie) {
+      if (losses ? problem.change() < -kTieTolerance : problem.change() > kTieTolerance) {
         part += problem_text(problem);
       }
     }
@@ -212,16 +215,17 @@ std::string comparison_text(const Comparison& comparison, std::size_t rows, bool
   list("won most", false);
   out += "rules\n";
   for (const RuleVerdict& rule : comparison.rules) {
-    out += concat("  ", painted(rule.kept() ? "kept  " : "BROKEN", rule.kept()), " ", rule.rule,
-                  rule.loss >= 0 ? concat(": loses ", percent_text(rule.loss), " %")
-                                 : concat(": wins ", percent_text(-rule.loss), " %"),
-                  ", may lose ", percent_text(rule.limit), " %",
-                  rule.kept() || rule.where.empty() ? "" : concat(" (", rule.where, ")"), "\n");
+    out += concat(
+        "  ", painted(rule.kept() ? "kept  " : "BROKEN", rule.kept()), " ", rule.rule,
+        rule.loss >= 0 ? concat(": loses ", percent_text(rule.loss), " %")
+                       : concat(": wins ", percent_text(-rule.loss), " %"),
+        ", may lose ", percent_text(rule.limit), " %",
+        rule.kept() || rule.where.empty() ? "" : concat(" (", clean_text(rule.where), ")"), "\n");
   }
   return out;
 }
 
-std::string comparison_json(const Comparison& comparison, const std::string& command) {
+std::string comparison_json(const ModelComparison& comparison, const std::string& command) {
   Json out = {{"name", "compare"},
               {"command", command},
               {"metrics",

@@ -2,7 +2,7 @@
 // and lost, and whether the new one may replace the old.
 //
 //   FORETUNE_TRY(const auto before, parse_picks(old_report));  // of validate-model --json
-//   FORETUNE_TRY(const Comparison comparison, compare_models(before, evaluation.picks, {}));
+//   FORETUNE_TRY(const ModelComparison comparison, compare_models(before, evaluation.picks, {}));
 //   print(comparison_text(comparison, 10, true));
 //
 // The rules are those that CK Tile's heuristics are held to (its README, "quality check").
@@ -46,7 +46,7 @@ struct ComparedProblem {
   [[nodiscard]] double change() const { return new_efficiency - old_efficiency; }
 };
 
-struct Comparison {
+struct ModelComparison {
   std::vector<ComparedProblem> problems;  // worst change first
   std::size_t only_old = 0;               // problems that the other side lacks: not compared
   std::size_t only_new = 0;
@@ -65,15 +65,15 @@ struct Comparison {
 };
 
 // Errors: kInvalidArgument when the two have no problem in common, or one names a problem twice.
-Result<Comparison> compare_models(std::span<const PickedProblem> before,
-                                  std::span<const PickedProblem> after,
-                                  const AcceptanceRules& rules, std::uint64_t seed = 42);
+Result<ModelComparison> compare_models(std::span<const PickedProblem> before,
+                                       std::span<const PickedProblem> after,
+                                       const AcceptanceRules& rules, std::uint64_t seed = 42);
 
 // The picks in a report of validate-model --json. Errors: kCorrupt with what is missing.
 Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json);
 
 // `rows` problems that lost and as many that won.
-std::string comparison_text(const Comparison& comparison, std::size_t rows, bool color);
-std::string comparison_json(const Comparison& comparison, const std::string& command);
+std::string comparison_text(const ModelComparison& comparison, std::size_t rows, bool color);
+std::string comparison_json(const ModelComparison& comparison, const std::string& command);
 
 }  // namespace foretune

@@ -20,16 +20,17 @@ std::vector<PickedProblem> picks(const std::vector<double>& efficiencies,
   return out;
 }
 
-Comparison compared(const std::vector<PickedProblem>& before,
-                    const std::vector<PickedProblem>& after, const AcceptanceRules& rules = {}) {
+ModelComparison compared(const std::vector<PickedProblem>& before,
+                         const std::vector<PickedProblem>& after,
+                         const AcceptanceRules& rules = {}) {
   auto out = compare_models(before, after, rules);
   EXPECT_TRUE(out.has_value()) << out.error().message;
-  return out ? *std::move(out) : Comparison{};
+  return out ? *std::move(out) : ModelComparison{};
 }
 
 TEST(Compare, TheSameModelLosesNothing) {
   const auto same = picks({1.0, 0.9, 0.8, 0.95});
-  const Comparison comparison = compared(same, same);
+  const ModelComparison comparison = compared(same, same);
   EXPECT_TRUE(comparison.accepted());
   EXPECT_EQ(comparison.same_picks, 4U);
   EXPECT_EQ(comparison.improved + comparison.degraded, 0U);
@@ -39,7 +40,7 @@ TEST(Compare, TheSameModelLosesNothing) {
 }
 
 TEST(Compare, CountsWhatChangedByMoreThanATieAndListsTheWorstFirst) {
-  const Comparison comparison =
+  const ModelComparison comparison =
       compared(picks({0.9, 0.9, 0.9, 0.9}), picks({0.95, 0.905, 0.893, 0.7}, "mr=8"));
   EXPECT_EQ(comparison.improved, 1U);
   EXPECT_EQ(comparison.degraded, 1U);
@@ -56,7 +57,7 @@ TEST(Compare, EachRuleIsJudgedByItself) {
   const std::vector<double> ones(100, 1.0);
   const auto broken = [&](const std::vector<double>& after) {
     std::vector<std::string> names;
-    const Comparison comparison = compared(picks(ones), picks(after));
+    const ModelComparison comparison = compared(picks(ones), picks(after));
     for (const RuleVerdict& rule : comparison.rules) {
       if (!rule.kept()) {
         names.push_back(rule.rule);
@@ -90,10 +91,10 @@ TEST(Compare, LimitsAreTheCallers) {
 }
 
 TEST(Compare, AFailedPickIsATotalLossAndAFormerFailureNone) {
-  const Comparison lost = compared(picks({0.9, 0.9}), picks({0.9, 0.0}));
+  const ModelComparison lost = compared(picks({0.9, 0.9}), picks({0.9, 0.0}));
   EXPECT_EQ(lost.rules.back().loss, 1);
   EXPECT_EQ(lost.rules.back().where, "gemm m=2");
-  const Comparison won = compared(picks({0.9, 0.0}), picks({0.9, 0.9}));
+  const ModelComparison won = compared(picks({0.9, 0.0}), picks({0.9, 0.9}));
   EXPECT_TRUE(won.accepted());
 }
 
@@ -102,7 +103,7 @@ TEST(Compare, OnlyCommonProblemsCountAndTheOthersAreCounted) {
   auto after = picks({0.9, 0.8});
   after.push_back({"gemm m=99", "mr=4", 1000, 0.1});
   after[1].best_ns = 900;
-  const Comparison comparison = compared(before, after);
+  const ModelComparison comparison = compared(before, after);
   EXPECT_EQ(comparison.problems.size(), 2U);
   EXPECT_EQ(comparison.only_old, 1U);
   EXPECT_EQ(comparison.only_new, 1U);
@@ -143,7 +144,8 @@ TEST(Compare, RefusesReportsThatAreNone) {
 }
 
 TEST(Compare, TheTextSaysWhichRuleIsBrokenAndWhere) {
-  const Comparison comparison = compared(picks({0.9, 0.9, 0.9}), picks({0.95, 0.9, 0.5}, "mr=8"));
+  const ModelComparison comparison =
+      compared(picks({0.9, 0.9, 0.9}), picks({0.95, 0.9, 0.5}, "mr=8"));
   const std::string text = comparison_text(comparison, 5, false);
   EXPECT_NE(text.find("3 problems: mean efficiency 90.0 -> 78.3 %"), std::string::npos) << text;
   EXPECT_NE(text.find("BROKEN any single problem: loses 44.4 %, may lose 10.0 % (gemm m=3)"),
@@ -154,6 +156,17 @@ TEST(Compare, TheTextSaysWhichRuleIsBrokenAndWhere) {
   EXPECT_EQ(text.find('\033'), std::string::npos);
   EXPECT_NE(comparison_text(comparison, 5, true).find('\033'), std::string::npos);
   EXPECT_EQ(comparison_text(comparison, 0, false).find("won most"), std::string::npos);
+}
+
+// Problems and picks may come from files of others.
+TEST(Compare, NoControlCharacterReachesTheTerminal) {
+  auto after = picks({0.1}, "mr=8\033[2J");
+  auto before = picks({0.9});
+  after[0].problem += "\a";
+  before[0].problem += "\a";
+  const std::string text = comparison_text(compared(before, after), 5, false);
+  EXPECT_EQ(text.find_first_of("\033\a"), std::string::npos) << text;
+  EXPECT_NE(text.find("mr=8 [2J"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -43,6 +43,14 @@ std::string time_text(double nanoseconds) {
   return concat(fixed(nanoseconds, nanoseconds < 10 ? 1 : 0), " ns");
 }
 
+std::string clean_text(std::string_view text) {
+  std::string out(text);
+  std::replace_if(
+      out.begin(), out.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  return out;
+}
+
 std::string count_text(std::size_t count) {
   std::string digits = concat(count);
   for (std::size_t i = digits.size(); i > 3; i -= 3) {

@@ -13,6 +13,7 @@
 namespace foretune {
 namespace {
 
+using evaluate_internal::clean_text;
 using evaluate_internal::count_text;
 using evaluate_internal::gain_text;
 using evaluate_internal::Headline;
@@ -32,17 +33,8 @@ std::size_t width_of(std::string_view text) {
   }));
 }
 
-// Control characters from foreign files must not reach the terminal.
-std::string clean(std::string_view text) {
-  std::string out(text);
-  std::replace_if(
-      out.begin(), out.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
-  return out;
-}
-
 std::string clip(std::string_view text, std::size_t width) {
-  std::string out = clean(text);
+  std::string out = clean_text(text);
   if (width_of(out) <= width) {
     return out;
   }
@@ -118,7 +110,7 @@ class TextReport {
     std::size_t column = width_of(lead);
     const std::size_t indent = column;
     bool first = true;
-    const std::string cleaned = clean(text);  // outlives the words, which are views into it
+    const std::string cleaned = clean_text(text);  // outlives the words, which are views into it
     for (const std::string_view word : split_words(cleaned)) {
       const std::string clipped = clip(word, kColumns - indent);
       const std::size_t width = width_of(clipped);
@@ -301,7 +293,7 @@ class TextReport {
       add("  ");
       left(entry.problem, kColumns - 12 - width_of(place));
       add("  ");
-      add(clean(place), Style::kDim);
+      add(clean_text(place), Style::kDim);
       end_line();
       config_line("picked", entry.pick_ns, entry.pick);
       config_line("best", entry.best_ns, entry.best);

@@ -79,7 +79,7 @@ Result<int> compare(const CompareArguments& arguments, const Invocation& invocat
                               .p10 = arguments.p10 / 100,
                               .problem = arguments.problem / 100};
   FORETUNE_TRY(
-      const Comparison comparison,
+      const ModelComparison comparison,
       compare_models(before, after, rules, static_cast<std::uint64_t>(invocation.global->seed)));
   print(comparison_text(comparison, static_cast<std::size_t>(arguments.list), output_has_color()));
   if (!arguments.json.empty()) {
@@ -89,15 +89,10 @@ Result<int> compare(const CompareArguments& arguments, const Invocation& invocat
   return comparison.accepted() ? kExitOk : kExitRejected;
 }
 
-int run_compare(const CompareArguments& arguments, const Invocation& invocation) {
-  const Result<int> result = compare(arguments, invocation);
-  return result ? *result : report_error(result.error());
-}
-
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_compare(OptionList& list) {
-  return prepare_with<CompareArguments, run_compare>(list);
+  return prepare_with<CompareArguments, compare>(list);
 }
 
 }  // namespace foretune::cli
