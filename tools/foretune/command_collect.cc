@@ -287,17 +287,11 @@ Result<int> collect_into(const CollectArguments& arguments, const Invocation& in
 
 }  // namespace
 
-template <class Arguments>
-int run_collect(const Arguments& arguments, const Invocation& invocation) {
-  const Result<int> result = collect_into(arguments, invocation);
-  return result ? *result : report_error(result.error());
-}
-
 std::function<int(const Invocation&)> prepare_collect(OptionList& list) {
-  return prepare_with<TrainingArguments, run_collect<TrainingArguments>>(list);
+  return prepare_with<TrainingArguments, collect_into>(list);
 }
 std::function<int(const Invocation&)> prepare_create_validation(OptionList& list) {
-  return prepare_with<ValidationArguments, run_collect<ValidationArguments>>(list);
+  return prepare_with<ValidationArguments, collect_into>(list);
 }
 
 }  // namespace foretune::cli

@@ -168,7 +168,7 @@ Status refuse_existing(const std::string& path, bool overwrite) {
   return {};
 }
 
-Result<int> convert(const ConvertArguments& arguments) {
+Result<int> convert(const ConvertArguments& arguments, const Invocation& /*invocation*/) {
   FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
   FORETUNE_TRY(const ExchangeFormat format, output_format(arguments));
   ImportReport report;
@@ -185,11 +185,6 @@ Result<int> convert(const ConvertArguments& arguments) {
   return kExitOk;
 }
 
-int run_convert(const ConvertArguments& arguments, const Invocation& /*invocation*/) {
-  const Result<int> result = convert(arguments);
-  return result ? *result : report_error(result.error());
-}
-
 struct MergeArguments {
   std::vector<std::string> inputs;
   std::string output;
@@ -201,7 +196,7 @@ struct MergeArguments {
   }
 };
 
-Result<int> merge(const MergeArguments& arguments) {
+Result<int> merge(const MergeArguments& arguments, const Invocation& /*invocation*/) {
   FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
   std::optional<Dataset> all;
   for (const std::string& input : arguments.inputs) {
@@ -226,18 +221,13 @@ Result<int> merge(const MergeArguments& arguments) {
   return kExitOk;
 }
 
-int run_merge(const MergeArguments& arguments, const Invocation& /*invocation*/) {
-  const Result<int> result = merge(arguments);
-  return result ? *result : report_error(result.error());
-}
-
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_convert(OptionList& list) {
-  return prepare_with<ConvertArguments, run_convert>(list);
+  return prepare_with<ConvertArguments, convert>(list);
 }
 std::function<int(const Invocation&)> prepare_merge(OptionList& list) {
-  return prepare_with<MergeArguments, run_merge>(list);
+  return prepare_with<MergeArguments, merge>(list);
 }
 
 }  // namespace foretune::cli

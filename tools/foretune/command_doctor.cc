@@ -123,7 +123,7 @@ void print_feature_tables() {
   }
 }
 
-int run_doctor(const DoctorArguments& arguments, const Invocation& invocation) {
+Result<int> doctor(const DoctorArguments& arguments, const Invocation& invocation) {
   print(concat("foretune ", kVersion, "\n"));
   const CpuFacts facts = read_cpu_facts();
   print_cpu(facts);
@@ -154,8 +154,8 @@ int run_doctor(const DoctorArguments& arguments, const Invocation& invocation) {
                                     {"load_average", CpuLoadMeter().read().load_average}},
                         .machine = machine_facts(options.fingerprint),
                         .command = invocation.command_line};
-  const Status written = figures.write(arguments.json);
-  return written ? kExitOk : report_error(written.error());
+  FORETUNE_TRY_STATUS(figures.write(arguments.json));
+  return kExitOk;
 }
 
 struct CompletionArguments {
@@ -165,12 +165,9 @@ struct CompletionArguments {
   }
 };
 
-int run_completion(const CompletionArguments& arguments, const Invocation& /*invocation*/) {
-  const Result<std::string> script = completion_script(arguments.shell);
-  if (!script) {
-    return report_error(script.error());
-  }
-  print(*script);
+Result<int> completion(const CompletionArguments& arguments, const Invocation& /*invocation*/) {
+  FORETUNE_TRY(const std::string script, completion_script(arguments.shell));
+  print(script);
   return kExitOk;
 }
 
@@ -178,28 +175,28 @@ struct NoArguments {
   void visit(OptionList& /*list*/) {}
 };
 
-int run_reference(const NoArguments& /*arguments*/, const Invocation& /*invocation*/) {
+Result<int> reference(const NoArguments& /*arguments*/, const Invocation& /*invocation*/) {
   print(markdown_reference());
   return kExitOk;
 }
 
-int run_worker_command(const NoArguments& /*arguments*/, const Invocation& /*invocation*/) {
+Result<int> worker(const NoArguments& /*arguments*/, const Invocation& /*invocation*/) {
   return run_worker(STDIN_FILENO, STDOUT_FILENO, &create_family);
 }
 
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_doctor(OptionList& list) {
-  return prepare_with<DoctorArguments, run_doctor>(list);
+  return prepare_with<DoctorArguments, doctor>(list);
 }
 std::function<int(const Invocation&)> prepare_completion(OptionList& list) {
-  return prepare_with<CompletionArguments, run_completion>(list);
+  return prepare_with<CompletionArguments, completion>(list);
 }
 std::function<int(const Invocation&)> prepare_reference(OptionList& list) {
-  return prepare_with<NoArguments, run_reference>(list);
+  return prepare_with<NoArguments, reference>(list);
 }
 std::function<int(const Invocation&)> prepare_worker(OptionList& list) {
-  return prepare_with<NoArguments, run_worker_command>(list);
+  return prepare_with<NoArguments, worker>(list);
 }
 
 }  // namespace foretune::cli

@@ -165,21 +165,21 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
   return {};
 }
 
-int run_inspect(const InspectArguments& arguments, const Invocation& invocation) {
+Result<int> inspect(const InspectArguments& arguments, const Invocation& invocation) {
   // A model file says so in its first bytes; anything else is read as a data set, whose reader
   // explains what is wrong.
   const auto as_model = read_model(arguments.file);
   const bool is_model =
       as_model.has_value() || std::filesystem::path(arguments.file).extension() == ".ftm";
-  const Status status =
-      is_model ? inspect_model(arguments, invocation) : inspect_dataset(arguments, invocation);
-  return status ? kExitOk : report_error(status.error());
+  FORETUNE_TRY_STATUS(is_model ? inspect_model(arguments, invocation)
+                               : inspect_dataset(arguments, invocation));
+  return kExitOk;
 }
 
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_inspect(OptionList& list) {
-  return prepare_with<InspectArguments, run_inspect>(list);
+  return prepare_with<InspectArguments, inspect>(list);
 }
 
 }  // namespace foretune::cli

@@ -75,15 +75,10 @@ Result<int> predict(const PredictArguments& arguments, const Invocation& invocat
   return kExitOk;
 }
 
-int run_predict(const PredictArguments& arguments, const Invocation& invocation) {
-  const Result<int> result = predict(arguments, invocation);
-  return result ? *result : report_error(result.error());
-}
-
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_predict(OptionList& list) {
-  return prepare_with<PredictArguments, run_predict>(list);
+  return prepare_with<PredictArguments, predict>(list);
 }
 
 }  // namespace foretune::cli

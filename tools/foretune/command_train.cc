@@ -216,15 +216,10 @@ Result<int> train(const TrainArguments& arguments, const Invocation& invocation)
   return kExitOk;
 }
 
-int run_train(const TrainArguments& arguments, const Invocation& invocation) {
-  const Result<int> result = train(arguments, invocation);
-  return result ? *result : report_error(result.error());
-}
-
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_train(OptionList& list) {
-  return prepare_with<TrainArguments, run_train>(list);
+  return prepare_with<TrainArguments, train>(list);
 }
 
 }  // namespace foretune::cli

@@ -254,15 +254,10 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
   return stop_flag().load() ? kExitInterrupted : kExitOk;
 }
 
-int run_tune(const TuneArguments& arguments, const Invocation& invocation) {
-  const Result<int> result = tune(arguments, invocation);
-  return result ? *result : report_error(result.error());
-}
-
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_tune(OptionList& list) {
-  return prepare_with<TuneArguments, run_tune>(list);
+  return prepare_with<TuneArguments, tune>(list);
 }
 
 }  // namespace foretune::cli

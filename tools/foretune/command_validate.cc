@@ -230,15 +230,10 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
   return kExitOk;
 }
 
-int run_validate(const ValidateArguments& arguments, const Invocation& invocation) {
-  const Result<int> result = validate(arguments, invocation);
-  return result ? *result : report_error(result.error());
-}
-
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_validate_model(OptionList& list) {
-  return prepare_with<ValidateArguments, run_validate>(list);
+  return prepare_with<ValidateArguments, validate>(list);
 }
 
 }  // namespace foretune::cli

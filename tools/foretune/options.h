@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "foretune/base/result.h"
+#include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
 
@@ -132,12 +133,16 @@ struct Subcommand {
 };
 std::span<const Subcommand> subcommands();
 
-// Makes prepare() from an options struct and a function.
-template <class Options, int (*run)(const Options&, const Invocation&)>
+// Makes prepare() from an options struct and a function of it and the invocation, which returns the
+// exit code or the error to report.
+template <class Options, auto run>
 std::function<int(const Invocation&)> prepare_with(OptionList& list) {
   auto options = std::make_shared<Options>();
   options->visit(list);
-  return [options](const Invocation& invocation) { return run(*options, invocation); };
+  return [options](const Invocation& invocation) {
+    const Result<int> result = run(*options, invocation);
+    return result ? *result : report_error(result.error());
+  };
 }
 
 // What parsing led to: something to run, or a text to print.
