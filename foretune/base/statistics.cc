@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "foretune/base/check.h"
+
 namespace foretune {
 namespace {
 
@@ -141,6 +143,28 @@ BootstrapInterval bootstrap_interval(std::span<const double> values,
   }
   std::sort(results.begin(), results.end());
   return {quantile_of_sorted(results, 0.025), quantile_of_sorted(results, 0.975)};
+}
+
+BootstrapInterval paired_bootstrap_interval(std::span<const double> before,
+                                            std::span<const double> after,
+                                            double (*statistic)(std::span<const double>),
+                                            std::size_t samples, Rng& rng) {
+  FORETUNE_CHECK(before.size() == after.size());
+  if (before.empty() || samples == 0) {
+    return {kNan, kNan};
+  }
+  std::vector<double> changes;
+  std::vector<double> drawn_before(before.size());
+  std::vector<double> drawn_after(before.size());
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const auto from = static_cast<std::size_t>(rng.below(before.size()));
+      drawn_before[i] = before[from];
+      drawn_after[i] = after[from];
+    }
+    changes.push_back(statistic(drawn_after) - statistic(drawn_before));
+  }
+  return {quantile(changes, 0.025), quantile(changes, 0.975)};
 }
 
 }  // namespace foretune

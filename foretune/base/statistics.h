@@ -39,5 +39,11 @@ struct BootstrapInterval {
 BootstrapInterval bootstrap_interval(std::span<const double> values,
                                      double (*statistic)(std::span<const double>),
                                      std::size_t samples, Rng& rng);
+// The same of statistic(after) - statistic(before), where values at the same place belong together
+// and are drawn together. Both have the same length.
+BootstrapInterval paired_bootstrap_interval(std::span<const double> before,
+                                            std::span<const double> after,
+                                            double (*statistic)(std::span<const double>),
+                                            std::size_t samples, Rng& rng);
 
 }  // namespace foretune

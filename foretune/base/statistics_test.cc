@@ -210,5 +210,28 @@ TEST(Bootstrap, NothingToResampleIsNotANumber) {
   EXPECT_EQ(one.high, 3);
 }
 
+TEST(PairedBootstrap, AConstantDifferenceIsKnownExactly) {
+  Rng rng(3);
+  const std::vector<double> before = random_values(rng, 40, false);
+  std::vector<double> after = before;
+  for (double& value : after) {
+    value += 0.25;
+  }
+  const BootstrapInterval interval = paired_bootstrap_interval(before, after, &mean, 200, rng);
+  EXPECT_NEAR(interval.low, 0.25, 1e-12);
+  EXPECT_NEAR(interval.high, 0.25, 1e-12);
+  // Unpaired, the same differences could not be told from none.
+  std::vector<double> shuffled = after;
+  rng.shuffle(std::span(shuffled));
+  const BootstrapInterval wide = paired_bootstrap_interval(before, shuffled, &mean, 200, rng);
+  EXPECT_LT(wide.low, 0.2);
+  EXPECT_GT(wide.high, 0.3);
+}
+
+TEST(PairedBootstrap, NothingHasNoInterval) {
+  Rng rng(3);
+  EXPECT_TRUE(std::isnan(paired_bootstrap_interval({}, {}, &mean, 10, rng).low));
+}
+
 }  // namespace
 }  // namespace foretune
