@@ -88,19 +88,36 @@ Support CompiledSpace::why_not(const Config& config, const Problem& problem,
                          " is not one of its values: ", domain_text(parameters[i], domain));
     }
   }
+  if (const Rule* rule = broken_rule(config.words.view(), problem.fields(), hardware)) {
+    const Constraint& constraint = definition_.constraints[rule->constraint];
+    const std::string values =
+        rule->expression.explain(config.words.view(), problem.fields(), hardware);
+    return Support::no(constraint.reason, constraint.reason.empty() ? "(" : " (",
+                       constraint.expression, " does not hold", values.empty() ? "" : " with ",
+                       values, ")");
+  }
+  return Support::yes();
+}
+
+const CompiledSpace::Rule* CompiledSpace::broken_rule(std::span<const std::int32_t> words,
+                                                      std::span<const std::int64_t> fields,
+                                                      const Hardware& hardware) const {
   for (const std::vector<Rule>* rules : {&config_rules_, &problem_rules_}) {
     for (const Rule& rule : *rules) {
-      if (rule.expression.evaluate(config.words.view(), problem.fields(), hardware) == 0) {
-        const Constraint& constraint = definition_.constraints[rule.constraint];
-        const std::string values =
-            rule.expression.explain(config.words.view(), problem.fields(), hardware);
-        return Support::no(constraint.reason, constraint.reason.empty() ? "(" : " (",
-                           constraint.expression, " does not hold", values.empty() ? "" : " with ",
-                           values, ")");
+      if (rule.expression.evaluate(words, fields, hardware) == 0) {
+        return &rule;
       }
     }
   }
-  return Support::yes();
+  return nullptr;
+}
+
+std::optional<std::size_t> CompiledSpace::broken_constraint(std::span<const std::int32_t> words,
+                                                            std::span<const std::int64_t> fields,
+                                                            const Hardware& hardware) const {
+  FORETUNE_CHECK(words.size() == definition_.schema.parameters.size());
+  const Rule* const rule = broken_rule(words, fields, hardware);
+  return rule == nullptr ? std::nullopt : std::optional(rule->constraint);
 }
 
 std::int32_t CompiledSpace::canonical_word(const Canonical& rule,

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,6 +76,11 @@ class CompiledSpace {
   // The same with the reason, schema and domains checked too.
   [[nodiscard]] Support why_not(const Config& config, const Problem& problem,
                                 const Hardware& hardware) const;
+  // The first constraint that does not hold, as a position in definition().constraints; nothing for
+  // a legal config. The order is that of why_not(). `words` as in is_legal(), one per parameter.
+  [[nodiscard]] std::optional<std::size_t> broken_constraint(std::span<const std::int32_t> words,
+                                                             std::span<const std::int64_t> fields,
+                                                             const Hardware& hardware) const;
   // The representative of all configs that mean the same: the canonical rules applied until nothing
   // changes. A legal config whose representative were illegal is its own, and so is every config
   // for which the rules contradict each other. canonical(canonical(c)) == canonical(c).
@@ -98,6 +104,9 @@ class CompiledSpace {
     Expression expression;
   };
   CompiledSpace() = default;
+  [[nodiscard]] const Rule* broken_rule(std::span<const std::int32_t> words,
+                                        std::span<const std::int64_t> fields,
+                                        const Hardware& hardware) const;
   [[nodiscard]] std::int32_t canonical_word(const Canonical& rule,
                                             std::span<const std::int32_t> words,
                                             std::span<const std::int64_t> fields,

@@ -457,5 +457,27 @@ TEST(ParametricSpaceDifferential, DefinitionsSurviveTheirTextForm) {
   }
 }
 
+TEST(CompiledSpace, NamesTheFirstBrokenConstraint) {
+  SpaceDefinition definition;
+  definition.schema.name = "two-rules";
+  definition.schema.parameters = {{"a", {}}, {"b", {}}};
+  definition.domains = {{1, 2, 3}, {1, 2, 3}};
+  definition.constraints = {{"a <= m", "too tall"}, {"a + b <= 4", "too much"}};
+  const auto space = CompiledSpace::create(definition);
+  ASSERT_TRUE(space.has_value());
+  const Problem problem = GemmProblem::create({.m = 2, .n = 2, .k = 2})->to_problem();
+  const auto broken = [&](std::int32_t a, std::int32_t b) {
+    const std::vector<std::int32_t> words{a, b};
+    return (*space)->broken_constraint(words, problem.fields(), {});
+  };
+  EXPECT_EQ(broken(1, 1), std::nullopt);
+  EXPECT_EQ(broken(3, 1), 0U);
+  EXPECT_EQ(broken(2, 3), 1U);
+  // Rules on configs alone come first, as in why_not().
+  EXPECT_EQ(broken(3, 3), 1U);
+  const Config both{(*space)->schema_id(), {3, 3}};
+  EXPECT_TRUE((*space)->why_not(both, problem, {}).reason().starts_with("too much"));
+}
+
 }  // namespace
 }  // namespace foretune
