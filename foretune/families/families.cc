@@ -62,6 +62,10 @@ Result<std::unique_ptr<Family>> create_family(std::string_view name, const Famil
       return fail(ErrorCode::kUnsupported, "the family ", name,
                   " is not available: ", support.reason());
     }
+    if (options.build_jobs > 0 && !entry.builds) {
+      return fail(ErrorCode::kInvalidArgument, "the family ", name,
+                  " builds nothing, so there are no build jobs to share out");
+    }
     return entry.create(options);
   }
   const std::string near = nearest_word(name, names);

@@ -14,7 +14,8 @@
 namespace foretune {
 
 std::span<const FamilyEntry> families();
-// Errors: kNotFound for an unknown name (with the nearest one), kUnsupported with the reason.
+// Errors: kNotFound for an unknown name (with the nearest one), kUnsupported with the reason,
+// kInvalidArgument for build jobs of a family that builds nothing.
 Result<std::unique_ptr<Family>> create_family(std::string_view name, const FamilyOptions& options);
 // The problems that a family is limited to (those a recorded one has data for); empty when it takes
 // any. Valid as long as the family.

@@ -56,6 +56,18 @@ TEST(Families, UnknownNamesGetASuggestion) {
   EXPECT_THAT(family.error().message, HasSubstr("did you mean 'cpu-gemm'?"));
 }
 
+TEST(Families, ThatBuildNothingRefuseBuildJobs) {
+  for (const FamilyEntry& entry : families()) {
+    if (entry.builds || !entry.available({})) {
+      continue;
+    }
+    const auto family = create_family(entry.name, {.build_jobs = 2});
+    ASSERT_FALSE(family) << entry.name;
+    EXPECT_EQ(family.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(family.error().message, HasSubstr("builds nothing"));
+  }
+}
+
 TEST(Families, RecordedNeedsItsFile) {
   const auto missing = create_family("recorded", {.data_path = "/no/such/file.ftd"});
   ASSERT_FALSE(missing);

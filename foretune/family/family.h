@@ -99,6 +99,8 @@ struct FamilyOptions {
   Fingerprint fingerprint;  // of this machine
   std::string data_path;    // `recorded`: the data set it replays
   std::vector<std::pair<std::string, std::string>> parameters;  // `--family-option key=value`
+  // How many kernels a family that builds may compile at once; 0 leaves it to the family.
+  int build_jobs = 0;
 };
 
 struct FamilyEntry {
@@ -107,6 +109,8 @@ struct FamilyEntry {
   // Why it cannot run here; checked before create.
   Support (*available)(const FamilyOptions& options);
   Result<std::unique_ptr<Family>> (*create)(const FamilyOptions& options);
+  // Whether it compiles kernels; one that does not refuses FamilyOptions::build_jobs.
+  bool builds = false;
 };
 
 }  // namespace foretune
