@@ -7,6 +7,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/storable.h"
+#include "foretune/space/known_spaces.h"
 
 namespace foretune {
 
@@ -31,6 +32,13 @@ Result<Fingerprint> ck_fingerprint(std::string_view arch) {
 
 namespace dataset_internal {
 namespace {
+
+// What is legal: the rules known of the architecture, nothing for another one or for convolutions.
+std::string ck_space(const DatasetHeader& header) {
+  const std::string_view isa = header.fingerprint.isa;
+  const auto known = known_space(concat("ck-gemm-", isa.substr(0, isa.find(':'))));
+  return known && header.problem_type == ProblemType::kGemm ? known->text() : std::string();
+}
 
 constexpr std::string_view kUnknownDevice = "unknown AMD GPU";
 constexpr std::string_view kProgramPrefix = "benchmark_";
@@ -187,6 +195,7 @@ Status CkCollector::open(ProblemType type, const std::string& arch) {
       FORETUNE_TRY(header.fingerprint, ck_fingerprint(arch));
     }
   }
+  header.space_text = ck_space(header);
   dataset_.emplace(std::move(header));
   return {};
 }

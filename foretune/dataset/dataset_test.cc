@@ -127,5 +127,23 @@ TEST(Split, GroupsStayTogetherAndFoldsAreEven) {
   EXPECT_EQ(folds, group_folds(problems, 5, again));
 }
 
+TEST(Split, TheKeyOfSizesLooksAtThemAlone) {
+  const auto problem = [](const char* text) { return Problem::parse(text).value(); };
+  const auto same = [&](const char* a, const char* b, GroupKey key) {
+    return group_of(problem(a), key) == group_of(problem(b), key);
+  };
+  const char* const plain = "gemm m=8 n=16 k=32";
+  const char* const batched = "gemm op=bmm m=8 n=16 k=32 batch=4 dtype=bf16 layout=rcr";
+  EXPECT_TRUE(same(plain, batched, GroupKey::kSizes));
+  EXPECT_FALSE(same(plain, batched, GroupKey::kProblem));
+  EXPECT_FALSE(same(plain, "gemm m=16 n=8 k=32", GroupKey::kSizes));
+  const char* const conv = "conv n=1 c=8 k=8 hi=9 wi=9 y=3 x=3";
+  const char* const strided = "conv n=1 c=8 k=8 hi=9 wi=9 y=3 x=3 stride_h=2 pad_w=1";
+  EXPECT_TRUE(same(conv, strided, GroupKey::kSizes));
+  EXPECT_FALSE(same(conv, strided, GroupKey::kProblem));
+  EXPECT_FALSE(same(conv, "conv n=1 c=8 k=8 hi=9 wi=9 y=3 x=3 dilation_h=2", GroupKey::kSizes));
+  EXPECT_EQ(group_of(problem(plain), GroupKey::kProblem), problem(plain).group());
+}
+
 }  // namespace
 }  // namespace foretune

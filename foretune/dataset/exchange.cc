@@ -37,6 +37,10 @@ Result<ExchangeFormat> detect_bytes(std::span<const std::byte> bytes) {
   if (bytes.empty()) {
     return fail(ErrorCode::kCorrupt, "the file is empty");
   }
+  if (dataset_internal::text_of(bytes).starts_with("PAR1")) {
+    return fail(ErrorCode::kUnsupported,
+                "a Parquet file; foretune-parquet of the Python package reads CK Tile's");
+  }
   const auto first = static_cast<unsigned>(bytes[0]);
   // A MessagePack map; no text begins with such a byte.
   if ((first >= 0x80 && first <= 0x8f) || first == 0xde || first == 0xdf) {

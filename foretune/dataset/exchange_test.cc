@@ -13,6 +13,7 @@
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/dataset/test_datasets.h"
+#include "foretune/space/known_spaces.h"
 
 namespace foretune {
 namespace {
@@ -105,6 +106,9 @@ TEST(Exchange, FilesAreRecognisedByTheirContent) {
   ASSERT_TRUE(write_text_file_atomically(folder / "prose.json", "some words\n"));
   EXPECT_THAT(detect_format(folder / "prose.json").error().message, HasSubstr("prose.json"));
   EXPECT_EQ(detect_format(folder / "absent.json").error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(write_text_file_atomically(folder / "a.parquet", "PAR1, and more"));
+  EXPECT_EQ(detect_format(folder / "a.parquet").error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(detect_format(folder / "a.parquet").error().message, HasSubstr("foretune-parquet"));
 }
 
 TEST(Exchange, JsonTextUnderTheNameOfMessagePackIsRead) {
@@ -276,6 +280,18 @@ TEST(ShapeSet, ColumnsMayComeInAnyOrderAndSayLayoutAndRegime) {
   const auto wrong = parse_shape_set("m,n,k,layout\n4,4,4,rrr\n1,2,3,xyz\n");
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().message.find("line 3"), std::string::npos) << wrong.error().message;
+}
+
+// So that a model that learns from them knows what is legal.
+TEST(CkRules, AreThoseOfTheArchitecture) {
+  const auto space_of = [](std::string_view arch) {
+    CkFacts facts;
+    facts.fingerprint = ck_fingerprint(arch).value();
+    return import_ck_text("", ExchangeFormat::kCkLog, facts)->header().space_text;
+  };
+  EXPECT_EQ(space_of("gfx942"), known_space("ck-gemm-gfx942")->text());
+  EXPECT_EQ(space_of("gfx950"), known_space("ck-gemm-gfx950")->text());
+  EXPECT_EQ(space_of("gfx1201"), "");
 }
 
 }  // namespace
