@@ -24,7 +24,8 @@ struct Protocol {
   int windows = 5;         // at least this many, unless the config is stopped early
   int max_windows = 15;    // more while the spread is above target_spread
   double target_spread = 0.02;
-  double warmup_ns = 5e5;      // runs before the first window, at least one
+  double warmup_ns = 5e5;      // runs before the first window (warm caches only) ...
+  int warmup_runs = 1;         // ... and at least this many, and one
   double max_total_ns = 3e8;   // of one config; one complete run always happens
   double censor_factor = 2.0;  // stop when clearly slower than this times the incumbent; 0: never
   CacheState cache = CacheState::kWarm;

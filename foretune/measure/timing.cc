@@ -68,11 +68,10 @@ void RunTimer::warm_up() {
     fastest_ns_ = simulated_ns;
     return;
   }
-  if (protocol_.cache == CacheState::kCold) {
-    return;  // one run loads the code; the data is to be cold anyway
-  }
+  // With cold caches one run loads the code; the data is to be cold anyway.
+  const double wanted_ns = protocol_.cache == CacheState::kCold ? 0 : protocol_.warmup_ns;
   double total_ns = fastest_ns_;
-  while (total_ns < protocol_.warmup_ns) {
+  while (total_ns < wanted_ns || warm_up_runs_ < protocol_.warmup_runs) {
     const double run_ns = timed_runs(1);
     total_ns += std::max(run_ns, kShortestRunNs);
     fastest_ns_ = std::min(fastest_ns_, run_ns);
@@ -90,9 +89,9 @@ double RunTimer::window() {
   if (protocol_.cache == CacheState::kCold) {
     evict_();
     const double sample_ns = timed_runs(1);
-    // The warm-up run was warm in part: it says nothing about cold runs.
-    fastest_ns_ = warm_up_runs_ == 1 ? sample_ns : std::min(fastest_ns_, sample_ns);
-    ++warm_up_runs_;
+    // The warm-up runs were warm in part: they say nothing about cold ones.
+    fastest_ns_ = seen_cold_ ? std::min(fastest_ns_, sample_ns) : sample_ns;
+    seen_cold_ = true;
     return sample_ns;
   }
   return warm_window();

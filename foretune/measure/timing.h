@@ -41,7 +41,7 @@ class RunTimer {
   RunTimer(Run& run, const Protocol& protocol, const NowNs& now_ns,
            const std::function<void()>& evict);
 
-  // Runs for protocol.warmup_ns, at least once.
+  // Runs for protocol.warmup_ns, at least protocol.warmup_runs times and once.
   void warm_up();
   // Time per run over one window.
   double window();
@@ -63,6 +63,7 @@ class RunTimer {
   const std::function<void()>& evict_;
   std::int64_t start_ns_ = 0;
   std::int64_t warm_up_runs_ = 0;
+  bool seen_cold_ = false;  // a window with cold caches
   double fastest_ns_ = 0;
   bool simulated_ = false;
 };

@@ -119,6 +119,42 @@ TEST(Timing, WarmUpLastsAsAskedButAtLeastOneRun) {
   EXPECT_EQ(slow.runs, 1);
 }
 
+TEST(Timing, WarmUpMakesAtLeastTheRunsThatAreAskedFor) {
+  for (const CacheState cache : {CacheState::kWarm, CacheState::kCold}) {
+    FakeMachine machine;
+    FakeRun run(machine, [](int) { return 7'000'000; });
+    const NowNs clock = machine.clock();
+    Protocol protocol;
+    protocol.cache = cache;
+    protocol.warmup_runs = 10;
+    const std::function<void()> evict = [] {};
+    RunTimer timer(run, protocol, clock, evict);
+    timer.warm_up();
+    EXPECT_EQ(run.runs, 10);
+    EXPECT_EQ(timer.warm_up_runs(), 10);
+  }
+}
+
+TEST(Timing, WarmRunsBeforeColdOnesDoNotCountAsTheFastest) {
+  FakeMachine machine;
+  bool cold = false;
+  FakeRun run(machine, [&](int) {
+    const double duration_ns = cold ? 5'000 : 1'000;
+    cold = false;
+    return duration_ns;
+  });
+  const std::function<void()> evict = [&] { cold = true; };
+  Protocol protocol;
+  protocol.cache = CacheState::kCold;
+  protocol.warmup_runs = 4;
+  const NowNs clock = machine.clock();
+  RunTimer timer(run, protocol, clock, evict);
+  timer.warm_up();
+  EXPECT_DOUBLE_EQ(timer.fastest_ns(), 1'000);
+  timer.window();
+  EXPECT_DOUBLE_EQ(timer.fastest_ns(), 5'000);
+}
+
 TEST(Timing, StopsAfterOneWindowWhenClearlySlower) {
   FakeMachine machine;
   FakeRun run(machine, [](int) { return 30'000; });

@@ -88,6 +88,7 @@ void put(ByteWriter& out, const Protocol& protocol) {
   out.put(static_cast<std::int32_t>(protocol.max_windows));
   out.put(protocol.target_spread);
   out.put(protocol.warmup_ns);
+  out.put(static_cast<std::int32_t>(protocol.warmup_runs));
   out.put(protocol.max_total_ns);
   out.put(protocol.censor_factor);
   out.put(static_cast<std::uint8_t>(protocol.cache));
@@ -104,6 +105,7 @@ Protocol get_protocol(ByteReader& in) {
   protocol.max_windows = in.get<std::int32_t>();
   protocol.target_spread = in.get<double>();
   protocol.warmup_ns = in.get<double>();
+  protocol.warmup_runs = in.get<std::int32_t>();
   protocol.max_total_ns = in.get<double>();
   protocol.censor_factor = in.get<double>();
   protocol.cache = in.get<std::uint8_t>() == 0 ? CacheState::kWarm : CacheState::kCold;
@@ -206,6 +208,7 @@ std::vector<std::byte> encode(const HelloMessage& message) {
   out.put_string(message.family);
   out.put_string(message.options.fingerprint.text());
   out.put_string(message.options.data_path);
+  out.put(static_cast<std::int32_t>(message.options.build_jobs));
   out.put_varint(message.options.parameters.size());
   for (const auto& [key, value] : message.options.parameters) {
     out.put_string(key);
@@ -228,6 +231,7 @@ Result<HelloMessage> decode_hello(std::span<const std::byte> payload) {
   message.family = in.get_string();
   const std::string fingerprint = in.get_string();
   message.options.data_path = in.get_string();
+  message.options.build_jobs = in.get<std::int32_t>();
   for (std::uint64_t count = in.get_count(8); count > 0; --count) {
     std::string key = in.get_string();
     std::string value = in.get_string();

@@ -25,7 +25,7 @@
 
 namespace foretune {
 
-inline constexpr std::uint32_t kWireVersion = 1;
+inline constexpr std::uint32_t kWireVersion = 2;
 inline constexpr std::size_t kFrameHeaderBytes = 13;
 inline constexpr std::uint32_t kMaxFrameBytes = 64U << 20U;
 

@@ -33,12 +33,14 @@ HelloMessage some_hello() {
   hello.options.fingerprint.isa = "avx2";
   hello.options.fingerprint.hardware.set(HardwareValue::kFmaPeakGflops, 123.456789012345);
   hello.options.data_path = "/some/file";
+  hello.options.build_jobs = 3;
   hello.options.parameters = {{"crash", "0.5"}, {"empty", ""}};
   hello.protocol = {.window_ns = 5,
                     .windows = 6,
                     .max_windows = 7,
                     .target_spread = 0.5,
                     .warmup_ns = 8,
+                    .warmup_runs = 11,
                     .max_total_ns = 9,
                     .censor_factor = 10,
                     .cache = CacheState::kCold,
