@@ -27,6 +27,11 @@ inline constexpr unsigned kEngineMaxBits = 15;
 // In EngineNode::predicate: the subtree evaluated first is the one for values below the threshold.
 inline constexpr std::uint32_t kEngineFirstIsLeft = 0x80000000U;
 
+// States of a predicate.
+inline constexpr std::uint8_t kEngineFalse = 0;
+inline constexpr std::uint8_t kEngineTrue = 1;
+inline constexpr std::uint8_t kEngineVaries = 2;  // over the candidates
+
 struct EngineNode {
   std::uint32_t predicate;
   std::uint16_t first;
@@ -62,6 +67,36 @@ struct EngineValue {
   const std::uint64_t* planes[kEngineMaxBits];  // NOLINT(modernize-avoid-c-arrays): no std here
 };
 
+// What engine_kernels_vbmi.cc needs: there, nodes and leaves of all trees are numbered through.
+inline constexpr std::uint32_t kEngineLeafRef = 0x80000000U;  // in a reference: to a leaf
+inline constexpr std::uint32_t kEnginePathNodes = 240;  // of one tree, else it is left to others
+inline constexpr unsigned kEnginePathDepth = 16;
+inline constexpr unsigned kEnginePathTables = 16;
+inline constexpr std::size_t kEngineTreesTogether = 64;  // at most
+
+// NOLINTBEGIN(modernize-avoid-c-arrays): no std here
+struct EnginePathPlanes {
+  std::uint64_t height;
+  const std::uint64_t* plane[kEnginePathDepth];
+};
+
+struct EnginePaths {
+  alignas(64) std::uint8_t table[kEnginePathTables][256];
+  EnginePathPlanes planes[2][kEnginePathNodes + 1];  // of a level's nodes and of those below
+  std::uint32_t root[kEngineTreesTogether];
+  std::uint32_t level_start[kEnginePathDepth + 1];
+  std::uint32_t leaf_start[kEnginePathDepth];
+  // The varying nodes of several trees, level by level, and the leaves that remain. With room for
+  // another vector behind them.
+  std::uint32_t* node;
+  std::uint32_t* predicate;
+  std::uint32_t* code;   // the path to it
+  std::uint32_t* child;  // where its children end, and in the lowest bits which ones are nodes
+  std::uint32_t* leaf;
+  std::uint32_t* leaf_code;
+};
+// NOLINTEND(modernize-avoid-c-arrays)
+
 struct EngineQuery {
   const EngineTree* trees;
   std::size_t tree_count;
@@ -74,6 +109,7 @@ struct EngineQuery {
   std::size_t blocks;
   // Scratch. A predicate's bitset is nullptr until a tree needs it.
   const std::uint64_t** bitsets;
+  const std::uint8_t* states;  // of the predicates; three readable bytes follow
   std::uint64_t* next_bitset;
   std::uint64_t* temporaries;
   unsigned temporary_bits;  // planes per position of the value stack
@@ -82,6 +118,13 @@ struct EngineQuery {
   std::uint32_t* postfix;
   double* table;
   double* sums;  // in: 0; out: see engine_position
+  // For kernels that number leaves by paths.
+  const std::uint32_t* roots;         // per tree: a node or a leaf
+  const std::uint32_t* predicate_of;  // per node
+  const std::uint32_t* outcomes;      // per node two: where it goes when false, when true
+  std::size_t trees_together;
+  EnginePaths* paths;
+  std::uint64_t* path_planes;
 };
 
 struct EngineRange {
@@ -90,6 +133,7 @@ struct EngineRange {
 };
 
 struct EngineKernels {
+  const char* name;
   // Smallest and largest value; NaN and values that count as zero are 0. `count` > 0.
   EngineRange (*range)(const double* values, std::size_t count);
   // codes[i] = low + number of the `count` thresholds below values[i]. At least as many readable
@@ -99,6 +143,7 @@ struct EngineKernels {
   void (*quantise_words)(const double* values, std::size_t value_count, const double* thresholds,
                          std::uint32_t count, std::uint32_t low, std::uint16_t* codes);
   void (*run)(EngineQuery& query);
+  bool uses_paths;  // wants EngineQuery::paths and what belongs to it
 };
 
 // Where the sum of candidate `index` lies: within a block, candidates a lane apart are neighbours.
@@ -107,11 +152,13 @@ struct EngineKernels {
   return index - in_block + (in_block % 64) * kEngineBlockWords + in_block / 64;
 }
 
-// nullptr where this build has no code for `isa`. Whether the CPU can run it is the caller's care.
+// nullptr where this build has no code for `isa`; for AVX-512 with VBMI where the CPU has it.
+// Whether the CPU can run it is the caller's care.
 const EngineKernels* engine_kernels(CpuIsa isa);
 
 const EngineKernels* engine_kernels_generic();
 const EngineKernels* engine_kernels_avx2();
 const EngineKernels* engine_kernels_avx512();
+const EngineKernels* engine_kernels_vbmi();
 
 }  // namespace foretune

@@ -76,9 +76,12 @@ struct Avx2Operations : PlainOperations {
 }  // namespace
 
 const EngineKernels* engine_kernels_avx2() {
-  static constexpr EngineKernels kKernels{
-      &PlainOperations::range, &Avx2Operations::quantise<std::uint8_t>,
-      &Avx2Operations::quantise<std::uint16_t>, &run_trees<Avx2Operations>};
+  static constexpr EngineKernels kKernels{"AVX2",
+                                          &PlainOperations::range,
+                                          &Avx2Operations::quantise<std::uint8_t>,
+                                          &Avx2Operations::quantise<std::uint16_t>,
+                                          &run_trees<Avx2Operations>,
+                                          false};
   return &kKernels;
 }
 

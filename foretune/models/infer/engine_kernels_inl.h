@@ -10,6 +10,15 @@
 
 #include "foretune/models/infer/engine_kernels.h"
 
+// Loops over vectors that must stay in registers. Sanitized code is not unrolled, and g++ warns of
+// every wish that it ignores.
+#define FORETUNE_PRAGMA(text) _Pragma(#text)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FORETUNE_UNROLL(count)
+#else
+#define FORETUNE_UNROLL(count) FORETUNE_PRAGMA(GCC unroll count)
+#endif
+
 namespace foretune {
 namespace {
 
@@ -76,12 +85,12 @@ std::size_t list_varying(EngineQuery& query, const EngineTree& tree) {
     const EngineNode& node = nodes[at];
     const std::uint32_t index = node.predicate & ~kEngineFirstIsLeft;
     const bool first_is_left = (node.predicate & kEngineFirstIsLeft) != 0;
-    const std::uint64_t* bits = query.bitsets[index];
-    if (bits == query.ones || bits == query.zeros) {
-      at = (bits == query.ones) == first_is_left ? node.first : node.second;
+    const std::uint8_t state = query.states[index];
+    if (state != kEngineVaries) {
+      at = (state == kEngineTrue) == first_is_left ? node.first : node.second;
       continue;
     }
-    if (bits == nullptr) {
+    if (query.bitsets[index] == nullptr) {
       materialise<Isa>(query, index);
     }
     query.postfix[listed++] = at;
@@ -141,30 +150,30 @@ inline void weave(const EngineLanes& low, const EngineLanes& high, unsigned widt
 template <unsigned Width>
 inline void weave_planes(const std::uint64_t* const* planes, std::size_t offset, EngineLanes* out) {
   static_assert(Width == 4 || Width == 8 || Width == 16);
-  EngineLanes in[Width];  // NOLINT(modernize-avoid-c-arrays)
-  for (unsigned i = 0; i < Width; ++i) {
-    std::memcpy(&in[i], planes[i] + offset, sizeof(EngineLanes));
-  }
-  // After a step of width w, in[i] holds fields of 2w bits; vectors that differ in which residue
-  // they hold lie next to each other.
+  // After a step of width w, fields are 2w bits wide and [group * w + residue] has the planes
+  // [group * w, (group + 1) * w). Unrolled, so that the vectors stay in registers.
   constexpr std::uint64_t kMasks[4] = {0x5555555555555555U, 0x3333333333333333U,  // NOLINT
                                        0x0f0f0f0f0f0f0f0fU, 0x00ff00ff00ff00ffU};
-  unsigned step = 0;
-  for (unsigned width = 1; width < Width; width *= 2, ++step) {
-    // in[group * width + residue] has the planes [group * width, (group + 1) * width).
+  FORETUNE_UNROLL(16)
+  for (unsigned i = 0; i < Width; ++i) {
+    std::memcpy(&out[i], planes[i] + offset, sizeof(EngineLanes));
+  }
+  FORETUNE_UNROLL(4)
+  for (unsigned step = 0; (1U << step) < Width; ++step) {
+    const unsigned width = 1U << step;
     EngineLanes next[Width];  // NOLINT(modernize-avoid-c-arrays)
+    FORETUNE_UNROLL(8)
     for (unsigned group = 0; group < Width / width; group += 2) {
+      FORETUNE_UNROLL(8)
       for (unsigned residue = 0; residue < width; ++residue) {
-        weave(in[group * width + residue], in[(group + 1) * width + residue], width, kMasks[step],
+        weave(out[group * width + residue], out[(group + 1) * width + residue], width, kMasks[step],
               next[group * width + residue], next[group * width + width + residue]);
       }
     }
+    FORETUNE_UNROLL(16)
     for (unsigned i = 0; i < Width; ++i) {
-      in[i] = next[i];
+      out[i] = next[i];
     }
-  }
-  for (unsigned i = 0; i < Width; ++i) {
-    out[i] = in[i];
   }
 }
 
@@ -176,6 +185,7 @@ void add_woven(const EngineQuery& query, const std::uint64_t* const* planes) {
     EngineLanes fields[Width];  // NOLINT(modernize-avoid-c-arrays)
     weave_planes<Width>(planes, block * kEngineBlockWords, fields);
     double* sums = query.sums + block * kEngineBlock;
+    FORETUNE_UNROLL(16)
     for (unsigned residue = 0; residue < Width; ++residue) {
       lookup.add(fields[residue], sums + residue * kEngineBlockWords);
     }
@@ -187,7 +197,10 @@ void add_leaves(const EngineQuery& query, std::uint32_t leaves) {
   const EngineValue& root = query.values[0];
   const std::uint64_t* planes[16];  // NOLINT(modernize-avoid-c-arrays)
   for (unsigned bit = 0; bit < 16; ++bit) {
-    planes[bit] = bit < root.varying ? root.planes[bit] : query.zeros;
+    planes[bit] = query.zeros;
+  }
+  for (unsigned bit = 0; bit < root.varying; ++bit) {
+    planes[bit] = root.planes[bit];
   }
   if (leaves == 1) {
     const double value = query.table[0];

@@ -158,19 +158,24 @@ Status Forest::validate() const {
   return {};
 }
 
+std::int32_t next_node(const Forest& forest, const Forest::Tree& tree, std::int32_t at,
+                       std::span<const double> row) {
+  const std::size_t node = tree.first_node + static_cast<std::uint32_t>(at);
+  double value = row[forest.feature[node]];
+  // LightGBM's interface drops such values from a row before it predicts.
+  if (std::fabs(value) <= kForestZero) {
+    value = 0;
+  }
+  return goes_left(forest, node, value) ? forest.left[node] : forest.right[node];
+}
+
 double predict_reference(const Forest& forest, std::span<const double> row) {
   FORETUNE_CHECK(row.size() >= forest.feature_count);
   double sum = 0;
   for (const Forest::Tree& tree : forest.trees) {
     std::int32_t at = tree.node_count == 0 ? ~0 : 0;
     while (at >= 0) {
-      const std::size_t node = tree.first_node + static_cast<std::uint32_t>(at);
-      double value = row[forest.feature[node]];
-      // LightGBM's interface drops such values from a row before it predicts.
-      if (std::fabs(value) <= kForestZero) {
-        value = 0;
-      }
-      at = goes_left(forest, node, value) ? forest.left[node] : forest.right[node];
+      at = next_node(forest, tree, at, row);
     }
     sum += forest.leaf_value[tree.first_leaf + static_cast<std::uint32_t>(~at)];
   }

@@ -74,6 +74,10 @@ struct Forest {
   bool operator==(const Forest&) const = default;
 };
 
+// Where a row goes from node `at` of a tree: the node of the same tree that follows, or ~leaf.
+std::int32_t next_node(const Forest& forest, const Forest::Tree& tree, std::int32_t at,
+                       std::span<const double> row);
+
 // The slow, obviously right evaluation of one row of at least feature_count values.
 double predict_reference(const Forest& forest, std::span<const double> row);
 

@@ -1,8 +1,11 @@
 #include "foretune/models/infer/forest_coding.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <compare>
+#include <cstring>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -11,7 +14,17 @@ namespace {
 
 constexpr std::uint8_t kGrown = 0;     // a leaf number per node
 constexpr std::uint8_t kExplicit = 1;  // two children per node
+constexpr std::uint8_t kPacked = 2;    // added to the form of every tree: leaf values are packed
 constexpr std::size_t kSplitBytes = 10;
+// A packed leaf value takes seven bytes and a bit. For so few it is not worth it.
+constexpr std::size_t kFewLeaves = 64;
+constexpr std::size_t kLeafBytes = 7;  // at least
+constexpr unsigned kMantissaBits = 52;
+constexpr std::uint64_t kMantissa = (std::uint64_t{1} << kMantissaBits) - 1;
+constexpr std::uint32_t kExponentMask = 0x7ff;
+constexpr std::uint32_t kOtherExponent = 15;  // the code of a value that follows as a whole
+// Splits from this position on take two bytes a node.
+constexpr std::size_t kOneByteSplits = 128;
 
 struct Split {
   std::uint32_t feature = 0;
@@ -70,15 +83,62 @@ std::optional<std::vector<std::uint32_t>> grown_from(const Forest& forest,
   return split_leaf;
 }
 
+// The distinct splits, and the position of each node's among them. When they are many, the most
+// frequent come first.
+struct SplitTable {
+  std::vector<Split> splits;
+  std::vector<std::uint32_t> of_node;
+};
+
+SplitTable table_of(const Forest& forest) {
+  SplitTable table;
+  std::vector<std::uint32_t> order(forest.feature.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::vector<Split> all(order.size());
+  for (std::size_t node = 0; node < all.size(); ++node) {
+    all[node] = split_of(forest, node);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return all[a] < all[b]; });
+  table.of_node.resize(all.size());
+  std::vector<std::uint32_t> uses;
+  for (const std::uint32_t node : order) {
+    if (table.splits.empty() || table.splits.back() != all[node]) {
+      table.splits.push_back(all[node]);
+      uses.push_back(0);
+    }
+    ++uses.back();
+    table.of_node[node] = static_cast<std::uint32_t>(uses.size() - 1);
+  }
+  if (table.splits.size() <= kOneByteSplits) {
+    return table;
+  }
+  std::vector<std::uint32_t> by_use(uses.size());
+  std::iota(by_use.begin(), by_use.end(), 0U);
+  std::stable_sort(by_use.begin(), by_use.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return uses[a] > uses[b]; });
+  std::vector<std::uint32_t> position(by_use.size());
+  std::vector<Split> sorted;
+  for (const std::uint32_t split : by_use) {
+    position[split] = static_cast<std::uint32_t>(sorted.size());
+    sorted.push_back(table.splits[split]);
+  }
+  table.splits = std::move(sorted);
+  for (std::uint32_t& split : table.of_node) {
+    split = position[split];
+  }
+  return table;
+}
+
 void put_tree(ByteWriter& writer, const Forest& forest, const Forest::Tree& tree,
-              const std::vector<Split>& splits) {
+              const SplitTable& table, bool is_packed) {
   writer.put_varint(tree.node_count);
   const auto split_leaf = grown_from(forest, tree);
-  writer.put(split_leaf ? kGrown : kExplicit);
+  writer.put(static_cast<std::uint8_t>((split_leaf ? kGrown : kExplicit) |
+                                       (is_packed ? kPacked : std::uint8_t{0})));
   for (std::uint32_t i = 0; i < tree.node_count; ++i) {
     const std::size_t node = tree.first_node + i;
-    const auto found = std::lower_bound(splits.begin(), splits.end(), split_of(forest, node));
-    writer.put_varint(static_cast<std::uint64_t>(found - splits.begin()));
+    writer.put_varint(table.of_node[node]);
     if (split_leaf) {
       writer.put_varint((*split_leaf)[i]);
     } else {
@@ -147,13 +207,88 @@ void add_split(const Split& split, Forest& forest) {
   forest.missing.push_back(static_cast<Forest::Missing>(split.flags & 3U));
 }
 
+std::uint32_t exponent_of(std::uint64_t bits) {
+  return static_cast<std::uint32_t>(bits >> kMantissaBits) & kExponentMask;
+}
+
+// The lowest of the fifteen neighbouring exponents that most values have.
+std::uint32_t common_exponents(const std::vector<double>& values) {
+  std::array<std::size_t, kExponentMask + 1> count{};
+  for (const double value : values) {
+    ++count[exponent_of(std::bit_cast<std::uint64_t>(value))];
+  }
+  std::size_t inside = 0;
+  std::size_t most = 0;
+  std::uint32_t best = 0;
+  for (std::uint32_t last = 0; last < count.size(); ++last) {
+    inside += count[last];
+    inside -= last >= kOtherExponent ? count[last - kOtherExponent] : 0;
+    if (inside > most) {
+      most = inside;
+      best = last >= kOtherExponent - 1 ? last - (kOtherExponent - 1) : 0;
+    }
+  }
+  return best;
+}
+
+// Few exponents are in use, so that four bits say which; signs are bits of their own.
+void put_packed(ByteWriter& writer, const std::vector<double>& values) {
+  const std::uint32_t lowest = common_exponents(values);
+  writer.put(static_cast<std::uint16_t>(lowest));
+  std::vector<std::uint8_t> signs((values.size() + 7) / 8, 0);
+  std::vector<double> others;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto bits = std::bit_cast<std::uint64_t>(values[i]);
+    signs[i / 8] = static_cast<std::uint8_t>(signs[i / 8] | (bits >> 63U) << (i % 8));
+    const std::uint32_t exponent = exponent_of(bits);
+    const bool is_common = exponent >= lowest && exponent < lowest + kOtherExponent;
+    if (!is_common) {
+      others.push_back(values[i]);
+    }
+    const std::uint64_t code = is_common ? exponent - lowest : kOtherExponent;
+    const std::uint64_t seven = (bits & kMantissa) | code << kMantissaBits;
+    writer.put_bytes(std::as_bytes(std::span(&seven, 1)).first(7));
+  }
+  writer.put_bytes(std::as_bytes(std::span(signs)));
+  for (const double value : others) {
+    writer.put(value);
+  }
+}
+
+void get_packed(ByteReader& reader, std::size_t leaves, std::vector<double>& values) {
+  const std::uint64_t lowest = reader.get<std::uint16_t>();
+  if (lowest + kOtherExponent > kExponentMask + 1) {
+    reader.fail();
+  }
+  const std::span<const std::byte> sevens = reader.get_bytes(leaves * 7);
+  const std::span<const std::byte> signs = reader.get_bytes((leaves + 7) / 8);
+  if (!reader.ok()) {
+    return;
+  }
+  values.resize(leaves);
+  for (std::size_t i = 0; i < leaves; ++i) {
+    std::uint64_t seven = 0;
+    std::memcpy(&seven, sevens.data() + i * 7, 7);
+    const std::uint64_t code = seven >> kMantissaBits;
+    const std::uint64_t sign = (std::to_integer<std::uint64_t>(signs[i / 8]) >> (i % 8)) & 1U;
+    values[i] = code == kOtherExponent
+                    ? reader.get<double>()
+                    : std::bit_cast<double>((seven & kMantissa) | (lowest + code) << kMantissaBits |
+                                            sign << 63U);
+  }
+}
+
 // Stops early when the bytes are bad; the caller looks at the reader.
 void get_tree(ByteReader& reader, const std::vector<Split>& splits, std::uint64_t& leaves,
-              Forest& forest) {
+              bool& is_packed, Forest& forest) {
   const std::uint64_t nodes = reader.get_count(2);
   const std::uint64_t first = forest.feature.size();
-  const auto form = reader.get<std::uint8_t>();
-  if (first + nodes >= INT32_MAX || form > kExplicit) {
+  const auto flags = reader.get<std::uint8_t>();
+  const auto form = static_cast<std::uint8_t>(flags & ~kPacked);
+  if (forest.trees.empty()) {
+    is_packed = (flags & kPacked) != 0;
+  }
+  if (first + nodes >= INT32_MAX || form > kExplicit || is_packed != ((flags & kPacked) != 0)) {
     reader.fail();
     return;
   }
@@ -192,12 +327,8 @@ void get_tree(ByteReader& reader, const std::vector<Split>& splits, std::uint64_
 }  // namespace
 
 void put_forest(ByteWriter& writer, const Forest& forest) {
-  std::vector<Split> splits(forest.feature.size());
-  for (std::size_t node = 0; node < splits.size(); ++node) {
-    splits[node] = split_of(forest, node);
-  }
-  std::sort(splits.begin(), splits.end());
-  splits.erase(std::unique(splits.begin(), splits.end()), splits.end());
+  const SplitTable table = table_of(forest);
+  const std::vector<Split>& splits = table.splits;
   writer.put_varint(forest.feature_count);
   writer.put_varint(splits.size());
   for (const Split& split : splits) {
@@ -208,9 +339,14 @@ void put_forest(ByteWriter& writer, const Forest& forest) {
   if (std::any_of(splits.begin(), splits.end(), is_categorical)) {
     put_categories(writer, forest.categories);
   }
+  const bool is_packed = forest.leaf_value.size() > kFewLeaves;
   writer.put_varint(forest.trees.size());
   for (const Forest::Tree& tree : forest.trees) {
-    put_tree(writer, forest, tree, splits);
+    put_tree(writer, forest, tree, table, is_packed);
+  }
+  if (is_packed) {
+    put_packed(writer, forest.leaf_value);
+    return;
   }
   for (const double value : forest.leaf_value) {
     writer.put(value);
@@ -229,16 +365,20 @@ Result<Forest> get_forest(ByteReader& reader) {
     get_categories(reader, forest.categories);
   }
   // A tree takes two bytes, and at least one leaf value later on.
-  const std::uint64_t trees = reader.get_count(2 + sizeof(double));
+  const std::uint64_t trees = reader.get_count(2 + kLeafBytes);
   std::uint64_t leaves = 0;
+  bool is_packed = false;
   for (std::uint64_t t = 0; t < trees && reader.ok(); ++t) {
-    get_tree(reader, splits, leaves, forest);
+    get_tree(reader, splits, leaves, is_packed, forest);
   }
-  if (leaves > reader.remaining() / sizeof(double)) {
+  if (leaves > reader.remaining() / kLeafBytes) {
     reader.fail();
-  }
-  for (std::uint64_t i = 0; i < leaves && reader.ok(); ++i) {
-    forest.leaf_value.push_back(reader.get<double>());
+  } else if (is_packed) {
+    get_packed(reader, leaves, forest.leaf_value);
+  } else {
+    for (std::uint64_t i = 0; i < leaves && reader.ok(); ++i) {
+      forest.leaf_value.push_back(reader.get<double>());
+    }
   }
   if (!reader.ok()) {
     return fail(ErrorCode::kCorrupt, "the bytes of the forest are damaged");

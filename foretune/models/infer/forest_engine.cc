@@ -17,7 +17,10 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kMaxThresholds = 65535;
 constexpr std::size_t kMaxColumns = 65535;
-constexpr std::size_t kMinTable = 64;  // the longest table that lookups load as a whole
+constexpr std::size_t kMaxTogether = 65536;  // leaves of trees that are cut together
+constexpr std::size_t kMinTable = 256;       // lookups may load as many
+
+std::uint8_t state_of(bool outcome) { return outcome ? kEngineTrue : kEngineFalse; }
 
 double flushed(double value) { return std::fabs(value) > kForestZero ? value : 0.0; }
 
@@ -75,6 +78,14 @@ Result<std::unique_ptr<ForestEngine>> ForestEngine::create(const Forest& forest,
                                                            std::span<const FeatureKind> kinds,
                                                            std::span<const double> config_columns,
                                                            std::size_t candidates, CpuIsa isa) {
+  return create(forest, kinds, config_columns, candidates, engine_kernels(isa));
+}
+
+Result<std::unique_ptr<ForestEngine>> ForestEngine::create(const Forest& forest,
+                                                           std::span<const FeatureKind> kinds,
+                                                           std::span<const double> config_columns,
+                                                           std::size_t candidates,
+                                                           const EngineKernels* kernels) {
   FORETUNE_TRY_STATUS(forest.validate());
   if (kinds.size() != forest.feature_count) {
     return fail(ErrorCode::kMismatch, "the forest has ", forest.feature_count,
@@ -87,10 +98,10 @@ Result<std::unique_ptr<ForestEngine>> ForestEngine::create(const Forest& forest,
     return fail(ErrorCode::kInvalidArgument, "a pool of ", candidates, " candidates");
   }
   std::unique_ptr<ForestEngine> engine(new ForestEngine());
-  engine->kernels_ = engine_kernels(isa);
-  if (engine->kernels_ == nullptr) {
-    return fail(ErrorCode::kUnsupported, "this build has no code for ", to_string(isa));
+  if (kernels == nullptr) {
+    return fail(ErrorCode::kUnsupported, "this build has no code for that instruction set");
   }
+  engine->kernels_ = kernels;
   engine->candidates_ = candidates;
   engine->blocks_ = (candidates + kEngineBlock - 1) / kEngineBlock;
   engine->features_.resize(kinds.size());
@@ -117,6 +128,9 @@ Result<std::unique_ptr<ForestEngine>> ForestEngine::create(const Forest& forest,
   std::vector<std::uint32_t> of_node;
   engine->build_predicates(forest, of_node);
   FORETUNE_TRY_STATUS(engine->build_trees(forest, of_node));
+  if (engine->kernels_->uses_paths) {
+    engine->build_outcomes(forest, of_node);
+  }
   engine->build_config_bitsets(config_columns);
   engine->lay_out_workspace();
   return engine;
@@ -253,6 +267,23 @@ Status ForestEngine::build_trees(const Forest& forest, const std::vector<std::ui
   return {};
 }
 
+void ForestEngine::build_outcomes(const Forest& forest, const std::vector<std::uint32_t>& of_node) {
+  predicate_of_ = of_node;
+  outcomes_.resize(2 * of_node.size());
+  for (const Forest::Tree& tree : forest.trees) {
+    const auto reference = [&](std::int32_t child) {
+      return child < 0 ? kEngineLeafRef | (tree.first_leaf + static_cast<std::uint32_t>(~child))
+                       : tree.first_node + static_cast<std::uint32_t>(child);
+    };
+    roots_.push_back(reference(tree.node_count == 0 ? -1 : 0));
+    for (std::size_t node = tree.first_node; node < tree.first_node + tree.node_count; ++node) {
+      outcomes_[2 * node] = reference(forest.right[node]);
+      outcomes_[2 * node + 1] = reference(forest.left[node]);
+    }
+  }
+  trees_together_ = std::clamp<std::size_t>(kMaxTogether / max_leaves_, 1, kEngineTreesTogether);
+}
+
 void ForestEngine::build_config_bitsets(std::span<const double> config_columns) {
   const std::size_t words = blocks_ * kEngineBlockWords;
   std::vector<std::uint32_t> config_groups;
@@ -284,7 +315,8 @@ void ForestEngine::build_config_bitsets(std::span<const double> config_columns) 
         next[i / 64] |= std::uint64_t{left} << (i % 64);
         set += left ? 1 : 0;
       }
-      config_bitsets_.push_back(set == 0 ? zeros_ : set == candidates_ ? ones_ : next);
+      config_bitsets_.push_back(next);
+      config_states_.push_back(set == 0 || set == candidates_ ? state_of(set != 0) : kEngineVaries);
       next += words;
     }
   }
@@ -310,6 +342,7 @@ void ForestEngine::lay_out_workspace() {
   end = 0;
   columns_offset_ = take(interaction_features_.size() * sizeof(EngineColumn));
   bitsets_offset_ = take(predicates_.size() * sizeof(const std::uint64_t*));
+  states_offset_ = take(predicates_.size() + sizeof(std::uint32_t));
   const auto bits = static_cast<unsigned>(std::bit_width(max_leaves_ - 1));
   temporaries_offset_ = take(std::size_t{value_stack_} * bits * words * 8);
   values_offset_ = take((std::size_t{value_stack_} + 1) * sizeof(EngineValue));
@@ -317,6 +350,13 @@ void ForestEngine::lay_out_workspace() {
   postfix_offset_ = take(2 * std::size_t{max_leaves_} * sizeof(std::uint32_t));
   table_offset_ = take(std::max<std::size_t>(kMinTable, max_leaves_) * sizeof(double));
   sums_offset_ = take(padded * sizeof(double));
+  if (kernels_->uses_paths) {
+    paths_offset_ = take(sizeof(EnginePaths));
+    path_planes_offset_ = take(kEnginePathNodes * words * 8);
+    for (std::size_t& offset : path_lists_offset_) {
+      offset = take((trees_together_ * max_leaves_ + 32) * sizeof(std::uint32_t));
+    }
+  }
   // Last, because a query rarely needs much of it.
   bit_space_offset_ = take(std::size_t{interaction_predicates_} * words * 8);
   scratch_bytes_ = end;
@@ -387,51 +427,55 @@ void ForestEngine::add_chunk(std::byte* codes, std::size_t first, std::size_t co
 }
 
 void ForestEngine::decide_problem_group(const Group& group, double value,
-                                        const std::uint64_t** bitsets) const {
+                                        std::uint8_t* states) const {
   const Feature& feature = features_[group.feature];
-  const std::uint64_t** out = bitsets + group.first;
+  std::uint8_t* out = states + group.first;
   if (is_missing(group.missing, value)) {
-    std::fill_n(out, group.count, group.default_left ? ones_ : zeros_);
+    std::fill_n(out, group.count, state_of(group.default_left));
     return;
   }
   if (group.missing == Forest::Missing::kCategorical) {
     for (std::uint32_t i = 0; i < group.count; ++i) {
-      out[i] = contains(feature, predicates_[group.first + i].rank, value) ? ones_ : zeros_;
+      out[i] = state_of(contains(feature, predicates_[group.first + i].rank, value));
     }
     return;
   }
   const std::size_t code = count_below(feature.thresholds, feature.threshold_count, flushed(value));
   for (std::uint32_t i = 0; i < group.count; ++i) {
-    out[i] = code <= predicates_[group.first + i].rank ? ones_ : zeros_;
+    out[i] = state_of(code <= predicates_[group.first + i].rank);
   }
 }
 
 void ForestEngine::decide_interaction_group(const Group& group, const Seen& seen,
-                                            const std::uint64_t** bitsets) const {
-  const std::uint64_t** out = bitsets + group.first;
+                                            std::uint8_t* states) const {
+  std::uint8_t* out = states + group.first;
   const bool some_missing = (group.missing == Forest::Missing::kNan && seen.any_nan) ||
                             (group.missing == Forest::Missing::kZero && seen.any_zero_or_nan);
   if (some_missing) {
-    std::fill_n(out, group.count, nullptr);
+    std::fill_n(out, group.count, kEngineVaries);
     return;
   }
   for (std::uint32_t i = 0; i < group.count; ++i) {
     const std::uint32_t rank = predicates_[group.first + i].rank;
-    out[i] = rank < seen.low ? zeros_ : rank >= seen.high ? ones_ : nullptr;
+    out[i] = rank < seen.low ? kEngineFalse : rank >= seen.high ? kEngineTrue : kEngineVaries;
   }
 }
 
 void ForestEngine::run(const std::byte* codes, std::byte* scratch,
                        std::span<const double> problem_values) const {
   const auto** bitsets = at<const std::uint64_t*>(scratch, bitsets_offset_);
+  auto* states = at<std::uint8_t>(scratch, states_offset_);
+  const std::size_t behind_config = first_config_predicate_ + config_bitsets_.size();
   std::copy(config_bitsets_.begin(), config_bitsets_.end(), bitsets + first_config_predicate_);
+  std::copy(config_states_.begin(), config_states_.end(), states + first_config_predicate_);
+  std::fill(bitsets + behind_config, bitsets + predicates_.size(), nullptr);
   for (const Group& group : groups_) {
     const Feature& feature = features_[group.feature];
     if (feature.kind == FeatureKind::kProblem) {
-      decide_problem_group(group, problem_values[feature.column], bitsets);
+      decide_problem_group(group, problem_values[feature.column], states);
     } else if (feature.kind == FeatureKind::kInteraction) {
       const Seen& seen = *at<const Seen>(codes, seen_offset_ + feature.column * sizeof(Seen));
-      decide_interaction_group(group, seen, bitsets);
+      decide_interaction_group(group, seen, states);
     }
   }
   auto* columns = at<EngineColumn>(scratch, columns_offset_);
@@ -459,6 +503,7 @@ void ForestEngine::run(const std::byte* codes, std::byte* scratch,
                     .ones = ones_,
                     .blocks = blocks_,
                     .bitsets = bitsets,
+                    .states = states,
                     .next_bitset = at<std::uint64_t>(scratch, bit_space_offset_),
                     .temporaries = at<std::uint64_t>(scratch, temporaries_offset_),
                     .temporary_bits = static_cast<unsigned>(std::bit_width(max_leaves_ - 1)),
@@ -466,7 +511,27 @@ void ForestEngine::run(const std::byte* codes, std::byte* scratch,
                     .stack = at<std::uint16_t>(scratch, stack_offset_),
                     .postfix = at<std::uint32_t>(scratch, postfix_offset_),
                     .table = at<double>(scratch, table_offset_),
-                    .sums = sums};
+                    .sums = sums,
+                    .roots = roots_.data(),
+                    .predicate_of = predicate_of_.data(),
+                    .outcomes = outcomes_.data(),
+                    .trees_together = trees_together_,
+                    .paths = nullptr,
+                    .path_planes = nullptr};
+  if (kernels_->uses_paths) {
+    query.paths = new (scratch + paths_offset_) EnginePaths;
+    query.path_planes = at<std::uint64_t>(scratch, path_planes_offset_);
+    std::array<std::uint32_t*, 6> lists{};
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      lists[i] = at<std::uint32_t>(scratch, path_lists_offset_[i]);
+    }
+    query.paths->node = lists[0];
+    query.paths->predicate = lists[1];
+    query.paths->code = lists[2];
+    query.paths->child = lists[3];
+    query.paths->leaf = lists[4];
+    query.paths->leaf_code = lists[5];
+  }
   kernels_->run(query);
 }
 

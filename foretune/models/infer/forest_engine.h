@@ -39,6 +39,12 @@ class ForestEngine {
                                                       std::span<const FeatureKind> kinds,
                                                       std::span<const double> config_columns,
                                                       std::size_t candidates, CpuIsa isa);
+  // With the code of one file; kUnsupported when this build has none (nullptr).
+  static Result<std::unique_ptr<ForestEngine>> create(const Forest& forest,
+                                                      std::span<const FeatureKind> kinds,
+                                                      std::span<const double> config_columns,
+                                                      std::size_t candidates,
+                                                      const EngineKernels* kernels);
 
   // The workspace of a query: its interaction columns as codes, and scratch that engines may share
   // when they run one after another.
@@ -104,6 +110,7 @@ class ForestEngine {
   void collect_thresholds(const Forest& forest);
   void build_predicates(const Forest& forest, std::vector<std::uint32_t>& of_node);
   Status build_trees(const Forest& forest, const std::vector<std::uint32_t>& of_node);
+  void build_outcomes(const Forest& forest, const std::vector<std::uint32_t>& of_node);
   void build_config_bitsets(std::span<const double> config_columns);
   void lay_out_workspace();
   void mark_missing(std::byte* codes, const Feature& feature, Seen& seen, std::size_t first,
@@ -111,9 +118,8 @@ class ForestEngine {
   [[nodiscard]] bool contains(const Feature& feature, std::uint32_t rank, double value) const {
     return categories_.contains(static_cast<std::size_t>(feature.thresholds[rank]), value);
   }
-  void decide_problem_group(const Group& group, double value, const std::uint64_t** bitsets) const;
-  void decide_interaction_group(const Group& group, const Seen& seen,
-                                const std::uint64_t** bitsets) const;
+  void decide_problem_group(const Group& group, double value, std::uint8_t* states) const;
+  void decide_interaction_group(const Group& group, const Seen& seen, std::uint8_t* states) const;
 
   const EngineKernels* kernels_ = nullptr;
   std::size_t candidates_ = 0;
@@ -127,11 +133,17 @@ class ForestEngine {
   std::vector<Group> groups_;
   CategorySets categories_;
   std::vector<const std::uint64_t*> config_bitsets_;  // of the predicates on config features
+  std::vector<std::uint8_t> config_states_;           // the same
   std::uint32_t first_config_predicate_ = 0;
   std::uint32_t interaction_predicates_ = 0;
   std::vector<Block> bit_storage_;  // zeros, ones, config bitsets
   const std::uint64_t* zeros_ = nullptr;
   const std::uint64_t* ones_ = nullptr;
+  // Only for kernels that number leaves by paths.
+  std::vector<std::uint32_t> roots_;
+  std::vector<std::uint32_t> predicate_of_;
+  std::vector<std::uint32_t> outcomes_;
+  std::size_t trees_together_ = 1;
   std::uint32_t value_stack_ = 1;
   std::uint32_t max_leaves_ = 1;
 
@@ -140,6 +152,10 @@ class ForestEngine {
   std::size_t seen_offset_ = 0;
   std::size_t columns_offset_ = 0;
   std::size_t bitsets_offset_ = 0;
+  std::size_t states_offset_ = 0;
+  std::size_t paths_offset_ = 0;
+  std::size_t path_planes_offset_ = 0;
+  std::array<std::size_t, 6> path_lists_offset_{};
   std::size_t bit_space_offset_ = 0;
   std::size_t temporaries_offset_ = 0;
   std::size_t values_offset_ = 0;

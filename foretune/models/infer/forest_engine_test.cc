@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -27,13 +28,18 @@ class AlignedBytes {
   std::byte* data_;
 };
 
-std::vector<CpuIsa> usable_isas() {
-  std::vector<CpuIsa> out{CpuIsa::kGeneric};
-  for (const CpuIsa isa : {CpuIsa::kAvx2, CpuIsa::kAvx512}) {
-    if (isa <= best_cpu_isa() && engine_kernels(isa) != nullptr) {
-      out.push_back(isa);
+std::vector<const EngineKernels*> usable_kernels() {
+  std::vector<const EngineKernels*> out{engine_kernels_generic()};
+  const auto add = [&](const EngineKernels* kernels, bool is_usable) {
+    if (kernels != nullptr && is_usable) {
+      out.push_back(kernels);
     }
-  }
+  };
+  add(engine_kernels_avx2(), best_cpu_isa() >= CpuIsa::kAvx2);
+  add(engine_kernels_avx512(), best_cpu_isa() >= CpuIsa::kAvx512);
+  // Which the CPU may have or not.
+  add(engine_kernels_vbmi(), best_cpu_isa() >= CpuIsa::kAvx512 &&
+                                 engine_kernels(CpuIsa::kAvx512) == engine_kernels_vbmi());
   return out;
 }
 
@@ -78,9 +84,9 @@ Pool random_pool(const ForestShape& shape, std::size_t candidates, Columns colum
   return pool;
 }
 
-void expect_equals_reference(const Forest& forest, const Pool& pool, CpuIsa isa) {
+void expect_equals_reference(const Forest& forest, const Pool& pool, const EngineKernels* kernels) {
   const auto engine =
-      ForestEngine::create(forest, pool.kinds, pool.config_columns, pool.candidates, isa);
+      ForestEngine::create(forest, pool.kinds, pool.config_columns, pool.candidates, kernels);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const AlignedBytes codes((*engine)->codes_bytes());
   const AlignedBytes scratch((*engine)->scratch_bytes());
@@ -103,7 +109,7 @@ void expect_equals_reference(const Forest& forest, const Pool& pool, CpuIsa isa)
       const double expected = predict_reference(forest, pool.rows[i]);
       const double actual = (*engine)->sum(scratch.get(), i);
       ASSERT_EQ(std::bit_cast<std::uint64_t>(expected), std::bit_cast<std::uint64_t>(actual))
-          << "candidate " << i << " on " << to_string(isa) << ": " << expected << " " << actual;
+          << "candidate " << i << " on " << kernels->name << ": " << expected << " " << actual;
     }
   }
 }
@@ -125,9 +131,9 @@ TEST_P(ForestEngineTest, EqualsTheReferenceBitForBitOnEveryInstructionSet) {
     ASSERT_TRUE(forest.validate());
     for (const Columns columns : {Columns::kWild, Columns::kNarrow, Columns::kOneValue}) {
       const Pool pool = random_pool(GetParam().shape, GetParam().candidates, columns, rng);
-      for (const CpuIsa isa : usable_isas()) {
+      for (const EngineKernels* kernels : usable_kernels()) {
         SCOPED_TRACE(testing::Message() << "seed " << kSeed << " round " << round);
-        expect_equals_reference(forest, pool, isa);
+        expect_equals_reference(forest, pool, kernels);
       }
     }
   }
@@ -143,6 +149,19 @@ INSTANTIATE_TEST_SUITE_P(
         EngineCase{"two_leaves", {.trees = 40, .max_leaves = 2}, 130},
         EngineCase{"sixteen_leaves", {.max_leaves = 16, .vary_leaves = false}, 300},
         EngineCase{"127_leaves", {.trees = 20, .max_leaves = 127, .vary_leaves = false}, 600},
+        EngineCase{"more_trees_than_are_cut_together", {.trees = 150, .max_leaves = 20}, 520},
+        EngineCase{"paths_of_eight",
+                   {.trees = 20, .max_leaves = 9, .vary_leaves = false, .chains = true},
+                   530},
+        EngineCase{"paths_of_twelve",
+                   {.features = 14, .trees = 40, .max_leaves = 13, .chains = true},
+                   530},
+        EngineCase{"paths_of_sixteen_and_more",
+                   {.features = 20, .trees = 60, .max_leaves = 20, .chains = true, .levels = 0},
+                   530},
+        EngineCase{"leaves_for_every_table",
+                   {.features = 30, .trees = 40, .max_leaves = 240, .levels = 0},
+                   1100},
         EngineCase{"no_missing",
                    {.features = 12, .trees = 20, .max_leaves = 127, .any_missing = false},
                    600},
@@ -160,12 +179,52 @@ INSTANTIATE_TEST_SUITE_P(
             900}),
     [](const testing::TestParamInfo<EngineCase>& test) { return test.param.name; });
 
+// All of 2^levels leaves are reached: from few to more than are numbered by their paths.
+TEST(ForestEngine, PerfectTreesOfAnySize) {
+  Rng rng(5);
+  for (std::uint32_t levels = 1; levels <= 9; ++levels) {
+    SCOPED_TRACE(levels);
+    Forest forest;
+    forest.feature_count = levels;
+    const std::uint32_t leaves = 1U << levels;
+    for (std::uint32_t tree = 0; tree < 3; ++tree) {
+      forest.trees.push_back({tree * (leaves - 1), leaves - 1, tree * leaves, leaves});
+      for (std::uint32_t node = 0; node + 1 < leaves; ++node) {
+        const auto child = [&](std::uint32_t index) {
+          return index + 1 < leaves ? static_cast<std::int32_t>(index)
+                                    : ~static_cast<std::int32_t>(index + 1 - leaves);
+        };
+        forest.feature.push_back(static_cast<std::uint32_t>(std::bit_width(node + 1)) - 1);
+        forest.threshold.push_back(0.1 * rng.normal());
+        forest.left.push_back(child(2 * node + 1));
+        forest.right.push_back(child(2 * node + 2));
+        forest.default_left.push_back(0);
+        forest.missing.push_back(Forest::Missing::kNone);
+        forest.leaf_value.push_back(rng.normal());
+      }
+      forest.leaf_value.push_back(rng.normal());
+    }
+    Pool pool;
+    pool.candidates = 3000;
+    pool.kinds.assign(levels, FeatureKind::kInteraction);
+    pool.rows.assign(pool.candidates, std::vector<double>(levels));
+    for (std::vector<double>& row : pool.rows) {
+      std::generate(row.begin(), row.end(), [&] { return rng.normal(); });
+    }
+    for (const EngineKernels* kernels : usable_kernels()) {
+      expect_equals_reference(forest, pool, kernels);
+    }
+  }
+}
+
 TEST(ForestEngine, DeepChainsNeedLittleWorkspace) {
   Rng rng(3);
   const ForestShape shape{.trees = 1, .max_leaves = 30000, .vary_leaves = false, .chains = true};
   const Forest forest = random_forest(shape, rng);
   const Pool pool = random_pool(shape, 40, Columns::kWild, rng);
-  expect_equals_reference(forest, pool, best_cpu_isa());
+  for (const EngineKernels* kernels : usable_kernels()) {
+    expect_equals_reference(forest, pool, kernels);
+  }
 }
 
 TEST(ForestEngine, RefusesWhatItCannotHold) {

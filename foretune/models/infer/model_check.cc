@@ -10,7 +10,8 @@
 namespace foretune {
 namespace {
 
-constexpr std::array<std::string_view, 2> kTargets{"relative-log", "log"};
+constexpr std::array<std::string_view, 5> kTargets{"relative-log", "log", "tflops", "latency",
+                                                   "bandwidth"};
 
 Status check_schemas(const Model& model) {
   if (model.family.empty()) {
@@ -137,6 +138,13 @@ Status check_model(const Model& model) {
   FORETUNE_TRY_STATUS(check_schemas(model));
   FORETUNE_TRY_STATUS(check_numbers(model));
   FORETUNE_TRY_STATUS(check_pool(model));
+  const std::size_t fields = find_problem_schema(model.problem_type)->fields.size();
+  if (model.hull) {
+    FORETUNE_TRY_STATUS(model.hull->validate(fields));
+  }
+  if (model.fast) {
+    FORETUNE_TRY_STATUS(model.fast->validate(fields, model.pool.size()));
+  }
   return check_features(model);
 }
 

@@ -213,11 +213,27 @@ Status get_card(ByteReader& reader, Model& model) {
   return {};
 }
 
+void put_hull(ByteWriter& writer, const Model& model) { put_training_hull(writer, *model.hull); }
+
+Status get_hull(ByteReader& reader, Model& model) {
+  FORETUNE_TRY(model.hull, get_training_hull(reader));
+  return {};
+}
+
+void put_fast(ByteWriter& writer, const Model& model) { put_fast_model(writer, *model.fast); }
+
+Status get_fast(ByteReader& reader, Model& model) {
+  FORETUNE_TRY(model.fast, get_fast_model(reader));
+  return {};
+}
+
 struct Section {
   std::uint32_t id;
   std::string_view name;
   void (*put)(ByteWriter& writer, const Model& model);
   Status (*get)(ByteReader& reader, Model& model);
+  // Whether the model has what belongs there; nothing for a section that every file has.
+  bool (*is_present)(const Model& model) = nullptr;
 };
 
 // In the order in which they are read: the pool needs the config schema.
@@ -231,6 +247,10 @@ constexpr std::array kSections{
     Section{section_id("TREE"), "forests", &put_forests, &get_forests},
     Section{section_id("RANG"), "problem ranges", &put_ranges, &get_ranges},
     Section{section_id("CARD"), "model card", &put_card, &get_card},
+    Section{section_id("HULL"), "training hull", &put_hull, &get_hull,
+            [](const Model& model) { return model.hull.has_value(); }},
+    Section{section_id("FAST"), "fast model", &put_fast, &get_fast,
+            [](const Model& model) { return model.fast.has_value(); }},
 };
 
 // ---- the container ------------------------------------------------------------------------------
@@ -313,8 +333,15 @@ Result<std::span<const std::byte>> find_section(std::span<const std::byte> bytes
 std::vector<std::byte> model_bytes(const Model& model) {
   std::vector<Entry> entries;
   ByteWriter body;
-  const std::size_t base = kHeaderBytes + kSections.size() * kEntryBytes;
+  const auto is_written = [&](const Section& section) {
+    return section.is_present == nullptr || section.is_present(model);
+  };
+  const auto count = std::count_if(kSections.begin(), kSections.end(), is_written);
+  const std::size_t base = kHeaderBytes + static_cast<std::size_t>(count) * kEntryBytes;
   for (const Section& section : kSections) {
+    if (!is_written(section)) {
+      continue;
+    }
     ByteWriter writer;
     section.put(writer, model);
     body.align(kAlignment);
@@ -348,6 +375,11 @@ Result<Model> parse_model(std::span<const std::byte> bytes) {
   FORETUNE_TRY(const std::vector<Entry> entries, read_table(bytes));
   Model model;
   for (const Section& section : kSections) {
+    if (section.is_present != nullptr &&
+        std::none_of(entries.begin(), entries.end(),
+                     [&](const Entry& entry) { return entry.id == section.id; })) {
+      continue;
+    }
     FORETUNE_TRY(const std::span<const std::byte> body, find_section(bytes, entries, section));
     ByteReader reader(body);
     if (const Status status = section.get(reader, model); !status) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,7 +16,9 @@
 #include "foretune/base/hash.h"
 #include "foretune/base/result.h"
 #include "foretune/hardware/hardware.h"
+#include "foretune/models/infer/fast_model.h"
 #include "foretune/models/infer/forest.h"
+#include "foretune/models/infer/training_hull.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
 
@@ -34,10 +37,16 @@ struct Model {
   std::vector<Config> pool;              // the candidates, distinct, in score order of ties
   std::vector<std::uint32_t> portfolio;  // positions in the pool, most useful first
   std::vector<Forest> forests;           // scores are averaged
-  std::string target;                    // "relative-log" | "log"
-  double residual_std = 0;               // of the log time on held-out problems; 0 when unknown
+  // What the trees learned: "relative-log", "log", "tflops", "latency" or "bandwidth". Scores are
+  // made of it so that lower is better; they are absolute, ln(ns), for "log" alone.
+  std::string target;
+  double residual_std = 0;  // of the log time on held-out problems; 0 when unknown
   // Range of every problem feature in training (low, high): outside, the selector abstains.
   std::vector<std::pair<double, double>> problem_range;
+  // Where the training problems lie, more closely than the ranges: decides instead of them.
+  std::optional<TrainingHull> hull;
+  // Picks in a microsecond (Selector::select_fast).
+  std::optional<FastModel> fast;
   std::uint64_t seed = 0;
   Digest data_fingerprint;
   std::string card_json;  // the model card: metrics, options, counts; for people and tools
