@@ -292,8 +292,25 @@ Status write_target(const ModelDirectory::Target& target, const std::filesystem:
   return {};
 }
 
+// What write_directory does, after the checks and the documents that may fail.
+Status write_documents(const Json& spec, const std::optional<Json>& manifest,
+                       const std::filesystem::path& path) {
+  const auto text_of = [](const Json& document) {
+    return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  };
+  if (manifest) {
+    FORETUNE_TRY_STATUS(write_text_file_atomically(path / kManifest, text_of(*manifest)));
+  } else {
+    // One that lies there is of other models.
+    std::error_code error;
+    std::filesystem::remove(path / kManifest, error);
+  }
+  return write_text_file_atomically(path / kSpec, text_of(spec));
+}
+
+// No compression: the documents alone.
 Status write_directory(const ModelDirectory& models, const std::filesystem::path& path,
-                       ModelCompression compression) {
+                       std::optional<ModelCompression> compression) {
   FORETUNE_TRY_STATUS(check_writable(models));
   FORETUNE_TRY(const Json spec, make_spec(models));
   std::optional<Json> manifest;
@@ -309,18 +326,14 @@ Status write_directory(const ModelDirectory& models, const std::filesystem::path
     return fail(ErrorCode::kIo, "cannot be made: ", error.message());
   }
   for (const ModelDirectory::Target& target : models.targets) {
-    FORETUNE_TRY_STATUS(write_target(target, path, compression));
+    if (compression) {
+      FORETUNE_TRY_STATUS(write_target(target, path, *compression));
+    } else {
+      std::filesystem::remove(path / model_name(target.name), error);
+      std::filesystem::remove(path / concat(model_name(target.name), ".gz"), error);
+    }
   }
-  const auto text_of = [](const Json& document) {
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
-  };
-  if (manifest) {
-    FORETUNE_TRY_STATUS(write_text_file_atomically(path / kManifest, text_of(*manifest)));
-  } else {
-    // One that lies there is of other models.
-    std::filesystem::remove(path / kManifest, error);
-  }
-  return write_text_file_atomically(path / kSpec, text_of(spec));
+  return write_documents(spec, manifest, path);
 }
 
 }  // namespace
@@ -339,6 +352,11 @@ Result<ModelDirectory> read_model_directory(const std::filesystem::path& path) {
 Status write_model_directory(const ModelDirectory& models, const std::filesystem::path& path,
                              ModelCompression compression) {
   const Status status = write_directory(models, path, compression);
+  return status ? status : fail_because(status.error(), "model directory ", path.string());
+}
+
+Status write_model_documents(const ModelDirectory& models, const std::filesystem::path& path) {
+  const Status status = write_directory(models, path, std::nullopt);
   return status ? status : fail_because(status.error(), "model directory ", path.string());
 }
 

@@ -60,5 +60,8 @@ enum class ModelCompression { kNone, kGzip };
 // kInvalidArgument for what read_model_directory would refuse, kIo, and those of to_lightgbm_text.
 Status write_model_directory(const ModelDirectory& models, const std::filesystem::path& path,
                              ModelCompression compression = ModelCompression::kNone);
+// Spec and manifest alone, for models kept in files of another kind: what write_model_directory
+// would write beside its models. Models of the targets that lie there are of others, and go.
+Status write_model_documents(const ModelDirectory& models, const std::filesystem::path& path);
 
 }  // namespace foretune

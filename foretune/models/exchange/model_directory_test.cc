@@ -95,6 +95,21 @@ TEST_F(ModelDirectoryTest, IsReadBackEqualPlainAndZipped) {
   }
 }
 
+TEST_F(ModelDirectoryTest, DocumentsAloneAreThoseOfTheWholeAndLeaveNoModel) {
+  write();
+  const std::string spec = read_text_file(path() / "feature_spec.json").value();
+  const std::string manifest = read_text_file(path() / "train_manifest.json").value();
+  const Status status = write_model_documents(sample_directory(), path());
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(read_text_file(path() / "feature_spec.json").value(), spec);
+  EXPECT_EQ(read_text_file(path() / "train_manifest.json").value(), manifest);
+  expect_refused(ErrorCode::kNotFound, "model_tflops.lgbm");
+  ModelDirectory without_targets = sample_directory();
+  without_targets.targets.clear();
+  EXPECT_EQ(write_model_documents(without_targets, path()).error().code,
+            ErrorCode::kInvalidArgument);
+}
+
 TEST_F(ModelDirectoryTest, TakesTheLogarithmBack) {
   write();
   const auto models = read_model_directory(path());
