@@ -29,7 +29,7 @@ struct OneProblem {
 };
 
 OneProblem judge(const TrainingSet& set, std::span<const double> scores,
-                 const std::vector<std::uint32_t>& examples, Target target) {
+                 const std::vector<std::uint32_t>& examples, bool absolute) {
   std::vector<std::uint32_t> order = examples;
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return scores[a] < scores[b]; });
@@ -48,11 +48,11 @@ OneProblem judge(const TrainingSet& set, std::span<const double> scores,
   for (const std::uint32_t example : examples) {
     if (!set.censored[example]) {
       predicted.push_back(scores[example]);
-      measured.push_back(static_cast<double>(set.target(target)[example]));
+      measured.push_back(static_cast<double>(set.log_time[example]));
     }
   }
   out.spearman = spearman(predicted, measured);
-  const double shift = target == Target::kRelativeLog ? mean(measured) - mean(predicted) : 0;
+  const double shift = absolute ? 0 : mean(measured) - mean(predicted);
   for (std::size_t i = 0; i < predicted.size(); ++i) {
     const double error = predicted[i] + shift - measured[i];
     out.squared_error += error * error;
@@ -64,7 +64,7 @@ OneProblem judge(const TrainingSet& set, std::span<const double> scores,
 }  // namespace
 
 HeldOutMetrics held_out_metrics(const TrainingSet& set, std::span<const double> scores,
-                                Target target) {
+                                bool absolute) {
   std::map<std::uint32_t, std::vector<std::uint32_t>> by_problem;
   for (std::uint32_t i = 0; i < set.size(); ++i) {
     if (std::isfinite(scores[i])) {
@@ -77,7 +77,7 @@ HeldOutMetrics held_out_metrics(const TrainingSet& set, std::span<const double> 
   double squared_error = 0;
   std::size_t errors = 0;
   for (const auto& [problem, examples] : by_problem) {
-    const OneProblem one = judge(set, scores, examples, target);
+    const OneProblem one = judge(set, scores, examples, absolute);
     efficiency.push_back(one.efficiency);
     top5.push_back(one.top5);
     if (std::isfinite(one.spearman)) {

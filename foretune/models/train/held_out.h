@@ -16,13 +16,14 @@ struct HeldOutMetrics {
   double p10_efficiency = 0;
   double min_efficiency = 0;
   double top5_measured_efficiency = 0;
-  double rmse_log = 0;  // after removing each problem's mean error when the target is relative
+  double rmse_log = 0;  // after removing each problem's mean error unless absolute
   double spearman_mean = 0;
   [[nodiscard]] std::vector<std::pair<std::string, double>> named() const;
 };
 
-// `scores` per example; NaN where there is none. Censored rows count with their bound as a pick.
+// `scores` per example, lower is better; NaN where there is none. Censored rows count with their
+// bound as a pick. Scores are logarithms of time, up to a constant per problem unless `absolute`.
 HeldOutMetrics held_out_metrics(const TrainingSet& set, std::span<const double> scores,
-                                Target target);
+                                bool absolute);
 
 }  // namespace foretune::train_internal

@@ -10,8 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view name_of(Target target) { return target == Target::kLog ? "log" : "relative-log"; }
-
 // How many splits look at each feature, most used first.
 Json split_counts(const FeatureTable& table, const Forest& forest) {
   std::vector<std::pair<std::size_t, std::size_t>> counts;
@@ -40,7 +38,10 @@ std::string model_card(const Dataset& dataset, const FeatureTable& table, const 
   card["device"] = header.fingerprint.device;
   card["hardware"] = header.fingerprint.hardware.text();
   card["features"] = table.name();
-  card["target"] = name_of(facts.target);
+  card["target"] = to_string(facts.target);
+  card["objective"] = to_string(facts.options.objective);
+  card["log1p"] = facts.log1p;
+  card["score_factor"] = facts.score_factor;
   card["data"] = {{"fingerprint", dataset.fingerprint().hex()},
                   {"problems", dataset.problems().size()},
                   {"measurements", dataset.size()},
@@ -58,16 +59,26 @@ std::string model_card(const Dataset& dataset, const FeatureTable& table, const 
                      {"lambda_l2", gbdt.lambda_l2},
                      {"max_bins", gbdt.max_bins},
                      {"weight_decay", facts.options.weight_decay},
+                     {"regret_decay", facts.options.regret_decay},
+                     {"mining_rounds", facts.options.mining.rounds},
                      {"seed", facts.options.seed}};
+  if (facts.options.warm_start != nullptr) {
+    card["warm_start"] = {{"data", facts.options.warm_start->data_fingerprint.hex()},
+                          {"trees", facts.options.warm_start->forests[0].trees.size()},
+                          {"added", facts.options.warm_start_trees}};
+  }
   Json held_out = Json::object();
   for (const auto& [name, value] : facts.metrics) {
     held_out[name] = value;
   }
-  card["held_out"] = {{"folds", facts.folds}, {"split", "by group"}, {"metrics", held_out}};
+  card["held_out"] = {
+      {"folds", facts.folds},
+      {"split", facts.options.group_key == GroupKey::kSizes ? "by sizes" : "by group"},
+      {"metrics", held_out}};
   if (!facts.compared.empty()) {
     Json compared = Json::object();
     for (const auto& [target, efficiency] : facts.compared) {
-      compared[std::string(name_of(target))] = efficiency;
+      compared[std::string(to_string(target))] = efficiency;
     }
     card["mean_efficiency_by_target"] = compared;
   }

@@ -19,6 +19,8 @@ struct CardFacts {
   std::size_t examples = 0;
   std::uint64_t failed_rows = 0;
   Target target = Target::kRelativeLog;
+  bool log1p = false;
+  double score_factor = 1;
   std::uint32_t trees = 0;  // of each forest; splits are counted in the first
   double residual_std = 0;
   // When both targets were tried: mean efficiency of each.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,16 +15,33 @@
 #include "foretune/base/result.h"
 #include "foretune/base/rng.h"
 #include "foretune/dataset/dataset.h"
+#include "foretune/dataset/split.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/models/exchange/tree_model.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/train/cv_metrics.h"
 
 namespace foretune {
 
-// Stored in model cards.
+// What a model learns of a measurement. The name is stored in model files.
 enum class Target : std::uint8_t {
   kRelativeLog = 0,  // ln(time / best time of the problem)
   kLog = 1,          // ln(time in ns)
+  kTflops = 2,       // 10^12 operations a second
+  kLatency = 3,      // milliseconds
+  kBandwidth = 4,    // 10^9 bytes a second, every operand once
 };
+std::string_view to_string(Target target);
+std::optional<Target> parse_target(std::string_view name);
+
+// What the trees minimise. docs/training.md has the formulas.
+enum class TrainObjective : std::uint8_t {
+  kRegression = 0,  // squared error, rows weighted by their distance from the problem's best
+  kLambdaRank = 1,  // LightGBM's lambdarank, a problem's configs being the documents of a query
+  kRegret = 2,      // squared error, rows weighted by whether they are, or look like, a good pick
+};
+std::string_view to_string(TrainObjective objective);
+std::optional<TrainObjective> parse_objective(std::string_view name);
 
 struct GbdtOptions {
   std::uint32_t trees = 1000;  // at most; early stopping decides
@@ -39,11 +57,33 @@ struct GbdtOptions {
   std::uint32_t threads = 2;
 };
 
+// Problems on which the picks of models that did not see them are worst get more weight, again and
+// again. Only problems that are trained on take part: those of the fold that is being held out
+// neither choose the weights nor get any.
+struct MiningOptions {
+  std::uint32_t rounds = 0;
+  std::uint32_t folds = 3;   // of the training problems, in every round
+  double hard_share = 0.25;  // of the problems
+  double factor = 1.7;       // of their weight, in every round
+  double most = 5;           // factor of a problem's weight over all rounds
+};
+
 struct TrainOptions {
   std::string feature_table;  // empty: the family's default
   Target target = Target::kRelativeLog;
-  bool choose_target = false;  // cross-validate both targets and keep the one that ranks better
-  std::uint32_t folds = 5;     // held-out scores; 0: none
+  // Of tflops, latency and bandwidth: learn ln(1 + value).
+  bool log_transform = true;
+  // Cross-validate relative-log and log and keep the one that ranks better.
+  bool choose_target = false;
+  TrainObjective objective = TrainObjective::kRegression;
+  std::uint32_t folds = 5;  // held-out scores; 0: none
+  GroupKey group_key = GroupKey::kProblem;
+  // Without it the folds only settle the number of trees: no figures, two trainings instead of
+  // folds and two.
+  bool held_out = true;
+  // Columns of the feature table, by name, that no tree may split: what they are worth is what is
+  // lost without them.
+  std::vector<std::string> without_columns;
   // Forests that differ in their draws of rows and features; scores are averaged. More pick a
   // little better, the more so the noisier the times, and take that much longer to ask.
   std::uint32_t forests = 1;
@@ -53,7 +93,17 @@ struct TrainOptions {
   // Weight of a row by its distance from the problem's best, so that the fast configs are ranked
   // best: exp(-weight_decay * ln(time / best)), at least 0.05.
   double weight_decay = 0.5;
+  // The same of TrainObjective::kRegret, where the distance is the smaller of the measured one and
+  // the one that the trees grown so far see.
+  double regret_decay = 4;
+  MiningOptions mining;
+  // A model to add trees to; borrowed. It must agree in everything that gives its trees a meaning.
+  const Model* warm_start = nullptr;
+  std::uint32_t warm_start_trees = 500;  // added to every forest
 };
+
+// Errors: kInvalidArgument for options that make no sense, or not together.
+Status check_train_options(const TrainOptions& options);
 
 struct TrainProgress {
   std::string stage;  // "fold 2 of 5"
@@ -62,16 +112,42 @@ struct TrainProgress {
   double loss = 0;
 };
 
+struct FeatureImportance {
+  std::string feature;
+  double gain = 0;           // of the objective, summed over the splits trained in this run
+  std::uint64_t splits = 0;  // of all forests
+};
+
+// One fold, or all: their figures and ours.
+struct FoldFigures {
+  CvMetrics metrics;
+  std::vector<std::pair<std::string, double>> ours;  // names as in the model card
+  std::size_t train_rows = 0;
+  std::size_t train_groups = 0;
+  std::size_t held_out_groups = 0;
+};
+
 // Held-out prediction of every row used (same order as the data set's rows; NaN where not used).
 struct TrainResult {
   Model model;
-  std::vector<double> held_out_scores;  // per row of the data set
+  std::vector<double> held_out_scores;  // per row of the data set; lower is better
   std::vector<std::uint32_t> fold_of_problem;
   std::vector<std::pair<std::string, double>> metrics;  // names as in the model card
+  std::vector<FoldFigures> folds;
+  // The trees as they predict the target (or its logarithm): one forest, of the averaged ones all
+  // trees with their share. The model's scores are `score_factor` times as much.
+  TreeModel predictor;
+  Target target = Target::kRelativeLog;
+  bool log1p = false;  // the prediction is ln(1 + target)
+  double score_factor = 1;
+  std::vector<FeatureImportance> importances;  // most gain first
 };
 
 using ProgressHook = std::function<bool(const TrainProgress&)>;  // false: stop, kCancelled
 
+// Errors: kInvalidArgument for options that make no sense and data sets without a single success;
+// kUnsupported for configs that no feature table describes and targets without a formula; kMismatch
+// with what differs for a warm start from another kind of model; kCancelled by the hook.
 Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& options,
                                const ProgressHook& progress = nullptr);
 

@@ -12,100 +12,13 @@
 
 #include "foretune/base/statistics.h"
 #include "foretune/models/infer/forest.h"
+#include "foretune/models/train/training_samples.h"
 #include "foretune/models/train/training_set.h"
 #include "foretune/problem/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
 namespace {
-
-ConfigSchema tile_schema() {
-  ConfigSchema schema;
-  schema.name = "tiles";
-  for (const char* name : {"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}) {
-    schema.parameters.push_back({.name = name, .labels = {}});
-  }
-  return schema;
-}
-
-Config tile(std::int32_t block_m, std::int32_t block_n, std::int32_t warps = 4) {
-  return {.schema = tile_schema().id(), .words = {block_m, block_n, 32, 8, 3, warps}};
-}
-
-std::vector<Config> tiles() {
-  std::vector<Config> out;
-  for (const std::int32_t block_m : {16, 32, 64, 128, 256}) {
-    for (const std::int32_t block_n : {16, 32, 64, 128, 256}) {
-      out.push_back(tile(block_m, block_n));
-    }
-  }
-  return out;
-}
-
-Problem shape(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return GemmProblem::create({.m = m, .n = n, .k = k, .dtype = DataType::kBf16})
-      .value()
-      .to_problem();
-}
-
-// Waves of tiles on 132 multiprocessors, each as slow as its larger of arithmetic and loads.
-double formula_ns(const Problem& problem, const Config& config) {
-  const GemmProblem gemm = GemmProblem::from(problem).value();
-  const auto up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  const auto tiles_of = static_cast<double>(up(gemm.sizes().m, config.words[0]) *
-                                            up(gemm.sizes().n, config.words[1]));
-  const double area = static_cast<double>(config.words[0]) * config.words[1];
-  const double edge = config.words[0] + config.words[1];
-  return 500 + std::ceil(tiles_of / 132) * static_cast<double>(gemm.sizes().k) *
-                   std::max(area / 512, edge / 8);
-}
-
-DatasetHeader tile_header() {
-  DatasetHeader header;
-  header.family = "tiles";
-  header.config_schema = tile_schema();
-  header.fingerprint = h200_fingerprint();
-  return header;
-}
-
-void add(Dataset& dataset, const Problem& problem, const Config& config, double time_ns,
-         Outcome outcome = Outcome::kOk) {
-  Dataset::Row row;
-  row.problem = dataset.intern_problem(problem);
-  row.config = dataset.intern_config(config);
-  row.context = static_cast<std::uint16_t>(dataset.intern_context({}));
-  row.outcome = outcome;
-  row.time_ns = static_cast<float>(time_ns);
-  dataset.add_row(row);
-}
-
-// time(problem, config) for `count` random problems and all tiles.
-template <class Time>
-Dataset dataset_of(std::size_t count, std::uint64_t seed, const Time& time) {
-  Rng rng(seed);
-  Dataset dataset(tile_header());
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto size = [&] { return 8 * std::llround(std::exp(1 + 5 * rng.uniform())); };
-    const std::int64_t m = size();
-    const std::int64_t n = size();
-    const Problem problem = shape(m, n, 64 * rng.between(1, 64));
-    for (const Config& config : tiles()) {
-      add(dataset, problem, config, time(problem, config));
-    }
-  }
-  return dataset;
-}
-
-TrainOptions quick_options() {
-  TrainOptions options;
-  options.gbdt.trees = 200;
-  options.gbdt.leaves = 31;
-  options.gbdt.learning_rate = 0.1;
-  options.gbdt.early_stopping_rounds = 20;
-  // OpenMP's threads wait by spinning: beside other tests they would wait for each other.
-  options.gbdt.threads = 1;
-  return options;
-}
 
 double metric(const TrainResult& result, const std::string& name) {
   for (const auto& [key, value] : result.metrics) {
@@ -305,6 +218,52 @@ TEST(TrainGbdt, RefusesWhatCannotBeLearned) {
   const auto other = train_gbdt(dataset_of(5, 1, formula_ns), options);
   ASSERT_FALSE(other.has_value());
   EXPECT_EQ(other.error().code, ErrorCode::kMismatch);
+}
+
+// Imported times come without rules; the model is one of a space without rules, not a broken file.
+TEST(TrainGbdt, DataWithoutASpaceGivesAModelThatCanBeRead) {
+  Dataset dataset = dataset_of(15, 31, formula_ns);
+  dataset.mutable_header().space_text.clear();
+  TrainOptions options = quick_options();
+  options.gbdt.trees = 5;
+  options.folds = 0;
+  const auto result = train_gbdt(dataset, options);
+  ASSERT_TRUE(result) << result.error().message;
+  const auto read = parse_model(model_bytes(result->model));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, result->model);
+}
+
+TEST(TrainGbdt, LeavesColumnsOut) {
+  const Dataset dataset = dataset_of(15, 31, formula_ns);
+  TrainOptions options = quick_options();
+  options.gbdt.trees = 30;
+  options.without_columns = {"log2_estimate_ns", "block_m"};
+  const auto without = train_gbdt(dataset, options);
+  ASSERT_TRUE(without) << without.error().message;
+  std::size_t others = 0;
+  for (const FeatureImportance& importance : without->importances) {
+    const bool is_left_out =
+        importance.feature == "log2_estimate_ns" || importance.feature == "block_m";
+    EXPECT_TRUE(!is_left_out || importance.splits == 0) << importance.feature;
+    others += importance.splits;
+  }
+  EXPECT_GT(others, 0U);
+  // What the selector takes for the range of training stays that of the problems.
+  options.without_columns.clear();
+  const auto with = train_gbdt(dataset, options);
+  ASSERT_TRUE(with);
+  EXPECT_EQ(without->model.problem_range, with->model.problem_range);
+  EXPECT_NE(without->model.forests, with->model.forests);
+}
+
+TEST(TrainGbdt, RefusesToLeaveOutWhatIsNotThere) {
+  TrainOptions options = quick_options();
+  options.without_columns = {"log2_m", "phase_of_the_moon"};
+  const auto result = train_gbdt(dataset_of(15, 31, formula_ns), options);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kMismatch);
+  EXPECT_NE(result.error().message.find("'phase_of_the_moon'"), std::string::npos);
 }
 
 // Among all pairs the greedy one, by trying them.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
@@ -27,6 +28,10 @@ std::vector<float> best_times(const Dataset& dataset, const std::vector<bool>& p
     }
   }
   return best;
+}
+
+float row_weight(double relative, double weight_decay) {
+  return static_cast<float>(std::max(0.05, std::exp(-weight_decay * std::max(0.0, relative))));
 }
 
 }  // namespace
@@ -78,13 +83,45 @@ Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable
     out.log_time.push_back(static_cast<float>(std::log(static_cast<double>(row.time_ns))));
     out.relative.push_back(static_cast<float>(relative));
     out.censored.push_back(row.outcome == Outcome::kCensored);
-    out.weight.push_back(
-        static_cast<float>(std::max(0.05, std::exp(-weight_decay * std::max(0.0, relative)))));
+    out.weight.push_back(row_weight(relative, weight_decay));
   }
   if (out.size() == 0) {
     return fail(ErrorCode::kInvalidArgument, "the data set holds no successful measurement");
   }
   return out;
+}
+
+Result<const FeatureTable*> table_for(const Dataset& dataset, const std::string& name) {
+  const DatasetHeader& header = dataset.header();
+  if (!name.empty()) {
+    FORETUNE_TRY(const FeatureTable* table, find_feature_table(name));
+    if (const Support support = table->supports(header.problem_type, header.config_schema);
+        !support) {
+      return fail(ErrorCode::kMismatch, support.reason());
+    }
+    return table;
+  }
+  for (const FeatureTable* table : feature_tables()) {
+    if (table->supports(header.problem_type, header.config_schema)) {
+      return table;
+    }
+  }
+  return fail(ErrorCode::kUnsupported, "no feature table of this version describes configs of ",
+              header.config_schema.name, " v", header.config_schema.version);
+}
+
+Status leave_out(const FeatureTable& table, std::span<const std::string> columns,
+                 TrainingSet& set) {
+  const std::vector<std::string_view> names(columns.begin(), columns.end());
+  FORETUNE_TRY(const std::vector<std::uint16_t> found, find_columns(table, names));
+  set.matrix.left_out.assign(found.begin(), found.end());
+  return {};
+}
+
+void set_weights(TrainingSet& set, double weight_decay) {
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    set.weight[i] = row_weight(static_cast<double>(set.relative[i]), weight_decay);
+  }
 }
 
 }  // namespace foretune::train_internal

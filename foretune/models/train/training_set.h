@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -26,15 +27,23 @@ struct TrainingSet {
   std::uint64_t failed_rows = 0;  // wrong, crashed, ...: counted, not learned from
 
   [[nodiscard]] std::size_t size() const { return row.size(); }
-  [[nodiscard]] const std::vector<float>& target(Target kind) const {
-    return kind == Target::kLog ? log_time : relative;
-  }
 };
 
 // Rows that were re-measured interleaved stand for the ordinary ones of the same config.
 // Errors: kInvalidArgument without a single ok row.
 Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable& table,
                                       double weight_decay);
+
+// Keeps the trees from these columns. Errors: kMismatch with the names that the table does not
+// have.
+Status leave_out(const FeatureTable& table, std::span<const std::string> columns, TrainingSet& set);
+
+// The weights that another decay gives.
+void set_weights(TrainingSet& set, double weight_decay);
+
+// The table of that name, or, for an empty one, the first that describes the configs. Errors:
+// kNotFound, kMismatch, kUnsupported.
+Result<const FeatureTable*> table_for(const Dataset& dataset, const std::string& name);
 
 // The rows that count: one per (problem, config), re-measured ones first, ok before censored.
 std::vector<bool> preferred_rows(const Dataset& dataset);

@@ -1,0 +1,178 @@
+#include "foretune/models/train/assemble.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "foretune/space/parametric_space.h"
+
+namespace foretune::train_internal {
+namespace {
+
+// Candidates that a model carries at most; above, only the measured ones.
+constexpr std::size_t kMaxPool = 16384;
+
+// Every config that no rule about configs alone forbids, when the space lists its values and there
+// are not too many; else nothing.
+std::vector<Config> legal_configs(const CompiledSpace& space, const Hardware& hardware) {
+  const auto& domains = space.definition().domains;
+  std::vector<Config> out;
+  std::vector<std::size_t> position(domains.size(), 0);
+  Config config{.schema = space.schema_id(), .words = Config::Words(domains.size())};
+  double combinations = domains.empty() ? 0 : 1;
+  for (const auto& domain : domains) {
+    combinations *= static_cast<double>(domain.size());
+  }
+  if (combinations == 0 || combinations > 2e6) {
+    return out;
+  }
+  while (true) {
+    for (std::size_t i = 0; i < domains.size(); ++i) {
+      config.words[i] = domains[i][position[i]];
+    }
+    if (space.is_legal_config(config.words.view(), hardware)) {
+      out.push_back(config);
+      if (out.size() > kMaxPool) {
+        return {};
+      }
+    }
+    std::size_t i = 0;
+    while (i < domains.size() && ++position[i] == domains[i].size()) {
+      position[i++] = 0;
+    }
+    if (i == domains.size()) {
+      return out;
+    }
+  }
+}
+
+// What the configs of the pool become on the problems of the data set: on a new problem the
+// selector scores canonical forms, so those that a problem like it needs must be candidates too.
+void add_canonical_forms(const CompiledSpace& space, const Dataset& dataset,
+                         std::unordered_set<Config>& seen, std::vector<Config>& pool) {
+  constexpr std::size_t kMostProblems = 128;
+  const Hardware& hardware = dataset.header().fingerprint.hardware;
+  const std::size_t count = dataset.problems().size();
+  const std::size_t step = (count + kMostProblems - 1) / kMostProblems;
+  const std::size_t given = pool.size();
+  for (std::size_t p = 0; p < count && !space.definition().canonical.empty(); p += step) {
+    const Problem& problem = dataset.problems()[p];
+    for (std::size_t i = 0; i < given && pool.size() < kMaxPool; ++i) {
+      if (space.is_legal(pool[i].words.view(), problem.fields(), hardware)) {
+        Config form = space.canonical(pool[i], problem, hardware);
+        if (seen.insert(form).second) {
+          pool.push_back(std::move(form));
+        }
+      }
+    }
+  }
+}
+
+Result<std::vector<Config>> make_pool(const Dataset& dataset) {
+  std::vector<bool> measured_ok(dataset.configs().size(), false);
+  for (const Dataset::Row& row : dataset.rows()) {
+    if (row.outcome == Outcome::kOk) {
+      measured_ok[row.config] = true;
+    }
+  }
+  std::vector<Config> pool;
+  std::unordered_set<Config> seen;
+  for (std::size_t i = 0; i < measured_ok.size(); ++i) {
+    if (measured_ok[i] && seen.insert(dataset.configs()[i]).second) {
+      pool.push_back(dataset.configs()[i]);
+    }
+  }
+  if (!dataset.header().space_text.empty()) {
+    FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(dataset.header().space_text));
+    FORETUNE_TRY(const auto space, CompiledSpace::create(std::move(definition)));
+    std::vector<Config> all = legal_configs(*space, dataset.header().fingerprint.hardware);
+    if (all.empty()) {
+      add_canonical_forms(*space, dataset, seen, pool);
+    }
+    for (Config& config : all) {
+      if (seen.insert(config).second) {
+        pool.push_back(std::move(config));
+      }
+    }
+  }
+  // One order whatever the order of measuring was.
+  std::sort(pool.begin(), pool.end());
+  return pool;
+}
+
+std::vector<std::pair<double, double>> problem_ranges(const TrainingSet& set,
+                                                      const FeatureTable& table) {
+  const std::size_t columns = feature_count(table, FeatureKind::kProblem);
+  std::vector<std::pair<double, double>> ranges(
+      columns, {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()});
+  for (std::size_t row = 0; row < set.size(); ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      const double value = set.matrix.values[row * set.matrix.columns + column];
+      ranges[column].first = std::min(ranges[column].first, value);
+      ranges[column].second = std::max(ranges[column].second, value);
+    }
+  }
+  return ranges;
+}
+
+// Those that something was learned from.
+std::vector<Problem> problems_of(const Dataset& dataset, const TrainingSet& set) {
+  std::vector<bool> is_used(dataset.problems().size(), false);
+  for (const std::uint32_t problem : set.problem) {
+    is_used[problem] = true;
+  }
+  std::vector<Problem> out;
+  for (std::size_t i = 0; i < is_used.size(); ++i) {
+    if (is_used[i]) {
+      out.push_back(dataset.problems()[i]);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Model model_without_data(const DatasetHeader& header, const FeatureTable& table) {
+  Model model;
+  model.kind = "gbdt";
+  model.family = header.family;
+  model.problem_type = header.problem_type;
+  model.problem_schema = find_problem_schema(header.problem_type)->id();
+  model.config_schema = header.config_schema;
+  model.space_text = header.space_text;
+  if (model.space_text.empty()) {
+    model.space_text = SpaceDefinition{
+        .schema = header.config_schema,
+        .problem_type = header.problem_type,
+        .domains = {},
+        .constraints = {},
+        .canonical = {}}.text();
+  }
+  model.feature_table = table.name();
+  model.feature_table_id = feature_table_id(table);
+  model.fingerprint = header.fingerprint;
+  return model;
+}
+
+Result<Model> make_model(const Dataset& dataset, const FeatureTable& table, const TrainingSet& set,
+                         const TrainOptions& options) {
+  Model model = model_without_data(dataset.header(), table);
+  FORETUNE_TRY(model.pool, make_pool(dataset));
+  std::unordered_map<Config, std::uint32_t> position;
+  for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
+    position.emplace(model.pool[i], i);
+  }
+  for (const std::uint32_t config : greedy_portfolio(dataset, options.portfolio_size)) {
+    model.portfolio.push_back(position.at(dataset.configs()[config]));
+  }
+  model.problem_range = problem_ranges(set, table);
+  model.hull = TrainingHull::fit(problems_of(dataset, set));
+  model.seed = options.seed;
+  model.data_fingerprint = dataset.fingerprint();
+  return model;
+}
+
+}  // namespace foretune::train_internal
