@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 
 namespace foretune::evaluate_internal {
@@ -63,7 +64,7 @@ class Baselines {
     }
   }
 
-  std::vector<PickerResult> evaluate() {
+  BaselineResults evaluate() {
     add_default();
     add_trained();
     if (parts_.empty()) {
@@ -76,7 +77,7 @@ class Baselines {
       random.push_back(score_random(input_.times, problem));
     }
     add("random", "a random config, on average", 1, random);
-    return std::move(results_);
+    return {std::move(results_), std::move(curve_)};
   }
 
  private:
@@ -131,6 +132,34 @@ class Baselines {
         finder.offer(measured_id(problem, *order[i]));
       }
       score(problem, tries, finder.take(), scores);
+    }
+  }
+
+  // Per problem: the best efficiency among the first 1, 2, ... of the order. Nothing stands in for
+  // what was not measured.
+  void add_reached(std::span<const std::uint32_t> problems, std::span<const Config* const> order,
+                   std::vector<std::vector<double>>& reached) const {
+    for (const std::uint32_t problem : problems) {
+      std::vector<double> best{0};
+      for (std::size_t i = 0; i < std::min(order.size(), kPortfolioLength); ++i) {
+        const std::optional<std::uint32_t> id = measured_id(problem, *order[i]);
+        const MeasuredCandidate* candidate = id ? input_.times.find(problem, *id) : nullptr;
+        const double efficiency =
+            candidate == nullptr ? 0 : input_.times.compare(problem, *candidate).efficiency;
+        best.push_back(std::max(best.back(), efficiency));
+      }
+      reached.push_back(std::move(best));
+    }
+  }
+
+  void add_curve(std::size_t longest, const std::vector<std::vector<double>>& reached) {
+    for (std::size_t configs = 1; configs <= longest && !reached.empty(); configs *= 2) {
+      std::vector<double> efficiencies;
+      for (const std::vector<double>& best : reached) {
+        efficiencies.push_back(best[std::min(configs, best.size() - 1)]);
+      }
+      curve_.push_back(
+          {configs, mean(efficiencies), quantile(efficiencies, 0.1), quantile(efficiencies, 0)});
     }
   }
 
@@ -217,6 +246,11 @@ class Baselines {
       }
       add(portfolio.key, portfolio.name, portfolio.tries, scores);
     }
+    std::vector<std::vector<double>> reached;
+    for (const Part& part : parts_) {
+      add_reached(part.problems, configs_of(part.trained.portfolio()), reached);
+    }
+    add_curve(kPortfolioLength, reached);
     scores.clear();
     for (const Part& part : parts_) {
       for (const std::uint32_t problem : part.problems) {
@@ -278,6 +312,9 @@ class Baselines {
     std::vector<ProblemScore> scores;
     score_order(input_.evaluated, order, 1, scores);
     add("best_single_config", "best single config", 1, scores);
+    std::vector<std::vector<double>> reached;
+    add_reached(input_.evaluated, order, reached);
+    add_curve(std::min(kPortfolioLength, order.size()), reached);
     for (const Portfolio& portfolio : portfolios()) {
       if (portfolio.tries <= order.size()) {
         scores.clear();
@@ -331,11 +368,12 @@ class Baselines {
   std::vector<Part> parts_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> best_first_;
   std::vector<PickerResult> results_;
+  std::vector<PortfolioPoint> curve_;
 };
 
 }  // namespace
 
-std::vector<PickerResult> evaluate_baselines(const BaselineInput& input) {
+BaselineResults evaluate_baselines(const BaselineInput& input) {
   return Baselines(input).evaluate();
 }
 

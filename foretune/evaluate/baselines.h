@@ -25,7 +25,7 @@ namespace foretune::evaluate_internal {
 inline constexpr double kShrinkage = 4;
 inline constexpr std::size_t kMostProblems = 2000;
 inline constexpr std::size_t kMostConfigs = 4000;
-inline constexpr std::size_t kPortfolioLength = 32;
+inline constexpr std::size_t kPortfolioLength = 64;
 
 // The space of the data set, else of the model; nullptr when neither says it, or for another schema
 // (legality is then estimated from how often a config was measured).
@@ -73,7 +73,10 @@ struct BaselineInput {
   const Model* model = nullptr;
   const EvaluateOptions& options;
 };
-// Every baseline that the input allows, in the order of reports.
-std::vector<PickerResult> evaluate_baselines(const BaselineInput& input);
+struct BaselineResults {
+  std::vector<PickerResult> pickers;      // all that the input allows, in the order of reports
+  std::vector<PortfolioPoint> portfolio;  // of the training set, or of the model
+};
+BaselineResults evaluate_baselines(const BaselineInput& input);
 
 }  // namespace foretune::evaluate_internal

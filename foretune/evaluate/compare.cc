@@ -32,20 +32,10 @@ struct Efficiencies {
 
 // Percentile bootstrap over problems; both sides are resampled alike.
 Interval change_of(const Efficiencies& all, Statistic statistic, std::uint64_t seed) {
-  const std::size_t count = all.before.size();
   Rng rng(seed);
-  std::vector<double> changes;
-  Efficiencies drawn{std::vector<double>(count), std::vector<double>(count)};
-  for (std::size_t sample = 0; sample < kResamples; ++sample) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto from = static_cast<std::size_t>(rng.below(count));
-      drawn.before[i] = all.before[from];
-      drawn.after[i] = all.after[from];
-    }
-    changes.push_back(statistic(drawn.after) - statistic(drawn.before));
-  }
-  return {statistic(all.after) - statistic(all.before), quantile(changes, 0.025),
-          quantile(changes, 0.975)};
+  const BootstrapInterval interval =
+      paired_bootstrap_interval(all.before, all.after, statistic, kResamples, rng);
+  return {statistic(all.after) - statistic(all.before), interval.low, interval.high};
 }
 
 double loss_of(double before, double after) { return before > 0 ? 1 - after / before : 0; }

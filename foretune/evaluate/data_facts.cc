@@ -199,7 +199,8 @@ class DataDescription {
       warn("On ", count_text(uncertain_oracles_), " of ", count_text(input_.evaluated.size()),
            " problems a config that was stopped early might be faster than the best known one.");
     }
-    if (out_.skipped_problems > 0) {
+    // With folds, what no fold tests is left out on purpose.
+    if (input_.options.fold_of_problem.empty() ? out_.skipped_problems > 0 : without_time_ > 0) {
       warn(count_text(out_.skipped_problems),
            " problems of the data set are left out: ", count_text(without_time_),
            " without any measured time, ", count_text(out_.skipped_problems - without_time_),

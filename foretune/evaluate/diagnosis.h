@@ -22,8 +22,8 @@ struct DiagnosisInput {
 
 // rmse_log, rmse_log_absolute, Spearman, points.
 void describe_predictions(const DiagnosisInput& diagnosis, Evaluation& out);
-// slices, from out.model.
-void describe_slices(const BaselineInput& input, Evaluation& out);
+// slices, from out.model; those within a pipeline from the ranking.
+void describe_slices(const DiagnosisInput& diagnosis, Evaluation& out);
 // worst and map, from out.model.
 void describe_problems(const DiagnosisInput& diagnosis, Evaluation& out);
 // facts, warnings and the counts of problems; last, for it looks at everything else.

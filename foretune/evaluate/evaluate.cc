@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/baselines.h"
 #include "foretune/evaluate/diagnosis.h"
@@ -95,23 +96,30 @@ Result<Evaluation> evaluate(const Dataset& dataset, const std::vector<RankedProb
   Evaluation out;
   std::vector<std::uint32_t> evaluated;
   std::vector<ProblemScore> scores;
+  std::vector<double> strict;
   for (const RankedProblem* entry : entries) {
     evaluated.push_back(entry->problem);
     scores.push_back(evaluate_internal::score_picks(times, entry->problem, entry->configs, 1));
     const bool has_row =
         !entry->configs.empty() && times.find(entry->problem, entry->configs[0]) != nullptr;
-    out.unmeasured_picks += entry->pick_unmeasured || !has_row ? 1 : 0;
+    const bool is_unmeasured = entry->pick_unmeasured || !has_row;
+    out.unmeasured_picks += is_unmeasured ? 1 : 0;
+    strict.push_back(is_unmeasured ? 0 : scores.back().efficiency);
   }
+  out.strict_mean_efficiency = mean(strict);
+  out.strict_p10_efficiency = quantile(strict, 0.1);
   const SummaryOptions summary{options.bootstrap_samples, options.seed};
   out.model = evaluate_internal::summarise("model", "model", 1, scores, summary);
   const BaselineInput input{dataset, times, evaluated, model, options};
-  out.baselines = evaluate_internal::evaluate_baselines(input);
+  evaluate_internal::BaselineResults baselines = evaluate_internal::evaluate_baselines(input);
+  out.baselines = std::move(baselines.pickers);
+  out.portfolio = std::move(baselines.portfolio);
   for (PickerResult& baseline : out.baselines) {
     evaluate_internal::compare_with_model(out.model, summary, baseline);
   }
   const DiagnosisInput diagnosis{input, entries};
   evaluate_internal::describe_predictions(diagnosis, out);
-  evaluate_internal::describe_slices(input, out);
+  evaluate_internal::describe_slices(diagnosis, out);
   evaluate_internal::describe_problems(diagnosis, out);
   evaluate_internal::describe_data(diagnosis, out);
   return out;

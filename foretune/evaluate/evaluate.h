@@ -15,12 +15,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
+#include "foretune/evaluate/ck_metrics.h"
 #include "foretune/hardware/hardware.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/problem/problem.h"
@@ -84,6 +86,15 @@ struct Slice {
   double min_efficiency = 0;
 };
 
+// What the first configs of a portfolio reach without a model, when all of them are tried on each
+// problem and the fastest is kept. One that was not measured there, or failed, counts as 0.
+struct PortfolioPoint {
+  std::size_t configs = 0;
+  double mean_efficiency = 0;
+  double p10_efficiency = 0;
+  double min_efficiency = 0;
+};
+
 struct WorstCase {
   std::string problem;
   std::string pick;
@@ -125,6 +136,13 @@ struct Evaluation {
   double rmse_log_absolute = 0;
   double spearman_mean = 0;  // per problem, averaged; NaN when no problem allows it
   double spearman_median = 0;
+  // By the definitions of CK Tile's heuristics. Where the model leaves a constant per problem open,
+  // R2 is that of predictions shifted to each problem's mean.
+  CkMetrics ck;
+  // The model's picks when one that was not measured counts as 0 and nothing stands in.
+  double strict_mean_efficiency = 0;
+  double strict_p10_efficiency = 0;
+  std::vector<PortfolioPoint> portfolio;  // 1, 2, 4, ... configs; empty when there is none
   std::vector<Slice> slices;
   std::vector<WorstCase> worst;
   std::vector<PredictionPoint> points;  // a sample

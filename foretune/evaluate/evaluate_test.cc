@@ -223,6 +223,10 @@ TEST(Evaluate, SlicesFollowTheLimitsOfTheRegimes) {
       {"m regime: 129 to 1024", 2}, {"m regime: above 1024", 1}, {"k depth: up to 64", 1},
       {"k depth: 65 to 512", 7},    {"operation: mm", 8},        {"dtype: f32", 8},
       {"best time: under 10 us", 8}};
+  std::erase_if(counts, [](const auto& entry) {  // slices_test.cc has the others
+    return entry.first.starts_with("shape") || entry.first.starts_with("layout") ||
+           entry.first.find("(CK)") != std::string::npos;
+  });
   EXPECT_EQ(counts, expected);
 }
 

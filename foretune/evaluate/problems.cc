@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "foretune/base/text.h"
 #include "foretune/evaluate/diagnosis.h"
 #include "foretune/problem/gemm.h"
+#include "foretune/problem/work.h"
 
 namespace foretune::evaluate_internal {
 namespace {
@@ -23,16 +25,23 @@ constexpr std::uint64_t kPointsStream = 1;
 struct Pairs {
   std::vector<double> scores;
   std::vector<double> logs;
+  std::vector<double> times_ns;
 };
 
+// In the order of config ids: that of the ranking would break ties in the model's favour.
 Pairs pairs_of(const MeasuredTimes& times, const RankedProblem& ranked) {
   Pairs out;
-  for (std::size_t i = 0; i < ranked.scores.size(); ++i) {
+  std::vector<std::size_t> order(ranked.scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return ranked.configs[a] < ranked.configs[b]; });
+  for (const std::size_t i : order) {
     const MeasuredCandidate* candidate = times.find(ranked.problem, ranked.configs[i]);
     if (candidate != nullptr && candidate->state == MeasuredState::kOk &&
         std::isfinite(ranked.scores[i])) {
       out.scores.push_back(ranked.scores[i]);
       out.logs.push_back(std::log(candidate->time_ns));
+      out.times_ns.push_back(candidate->time_ns);
     }
   }
   return out;
@@ -127,6 +136,7 @@ void describe_predictions(const DiagnosisInput& diagnosis, Evaluation& out) {
   double absolute_squares = 0;
   std::size_t count = 0;
   PointSample sample(diagnosis.input.options.seed);
+  CkMetricsBuilder ck;
   for (const RankedProblem* ranked : diagnosis.ranked) {
     const Pairs pairs = pairs_of(diagnosis.input.times, *ranked);
     if (pairs.scores.empty()) {
@@ -137,13 +147,17 @@ void describe_predictions(const DiagnosisInput& diagnosis, Evaluation& out) {
       correlations.push_back(correlation);
     }
     const double constant = mean(pairs.logs) - mean(pairs.scores);
+    std::vector<double> predicted_logs;
     for (std::size_t i = 0; i < pairs.scores.size(); ++i) {
       const double error = pairs.scores[i] - pairs.logs[i];
       absolute_squares += error * error;
       squares += (error + constant) * (error + constant);
       const double predicted = pairs.scores[i] + (is_absolute ? 0 : constant);
       sample.add({static_cast<float>(predicted), static_cast<float>(pairs.logs[i])});
+      predicted_logs.push_back(predicted);
     }
+    const auto work = problem_work(diagnosis.input.dataset.problems()[ranked->problem]);
+    ck.add(pairs.times_ns, predicted_logs, work ? work->flops : 0);
     count += pairs.scores.size();
   }
   const auto divisor = static_cast<double>(count);
@@ -152,6 +166,7 @@ void describe_predictions(const DiagnosisInput& diagnosis, Evaluation& out) {
   out.spearman_mean = correlations.empty() ? kNan : mean(correlations);
   out.spearman_median = correlations.empty() ? kNan : median(correlations);
   out.points = sample.take();
+  out.ck = ck.take();
 }
 
 void describe_problems(const DiagnosisInput& diagnosis, Evaluation& out) {

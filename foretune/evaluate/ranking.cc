@@ -11,6 +11,7 @@
 #include "foretune/base/check.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/measured_times.h"
+#include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_scorer.h"
 #include "foretune/models/infer/scorer.h"
 #include "foretune/space/parametric_space.h"
@@ -73,6 +74,17 @@ Status check_fits(const Model& model, const Dataset& dataset) {
   return {};
 }
 
+// Whether the hardware of the model is what its features are to be computed with.
+bool knows_device(const Model& model, const Fingerprint& measured_on) {
+  // On the machine it was trained on, what was measured of the machine then describes it.
+  if (measured_on.device.empty() || measured_on.digest() == model.fingerprint.digest()) {
+    return true;
+  }
+  // A model that was trained elsewhere learned what its makers took for the device.
+  const auto table = find_feature_table(model.feature_table);
+  return table && !foreign_order(**table).empty() && measured_on.isa == model.fingerprint.isa;
+}
+
 // What the selector would do with the same model, over measured configs only.
 class ModelRanking {
  public:
@@ -81,9 +93,7 @@ class ModelRanking {
         dataset_(dataset),
         times_(dataset),
         width_(model.config_schema.parameters.size()),
-        // On the machine it was trained on, what was measured of the machine then describes it.
-        hardware_(dataset.header().fingerprint.device.empty() ||
-                          dataset.header().fingerprint.digest() == model.fingerprint.digest()
+        hardware_(knows_device(model, dataset.header().fingerprint)
                       ? model.fingerprint.hardware
                       : dataset.header().fingerprint.hardware) {}
 

@@ -118,6 +118,20 @@ class HtmlReport {
     add(", Spearman <b>", number_text(evaluation_.spearman_mean, 3), "</b> in the mean, <b>",
         number_text(evaluation_.spearman_median, 3),
         "</b> in the median of problems</span></div>\n");
+    const CkMetrics& ck = evaluation_.ck;
+    if (ck.problems > 0) {
+      add("<div class=\"strip\"><span>by CK Tile's definitions: mean <b>",
+          percent_text(ck.mean_efficiency), " %</b>, P10 <b>", percent_text(ck.p10_efficiency),
+          " %</b>, NDCG@1 (exact hits) <b>", percent_text(ck.ndcg_at_1()), " %</b>, top 5 <b>",
+          percent_text(ck.top_k[2]), " %</b></span><span>R2 of TFLOPS <b>", number_text(ck.r2, 3),
+          "</b>, of log time <b>", number_text(ck.r2_log, 3), "</b></span></div>\n");
+    }
+    if (evaluation_.unmeasured_picks > 0) {
+      add("<div class=\"strip\"><span>counting ", count_text(evaluation_.unmeasured_picks),
+          " picks that were not measured as 0: mean <b>",
+          percent_text(evaluation_.strict_mean_efficiency), " %</b>, P10 <b>",
+          percent_text(evaluation_.strict_p10_efficiency), " %</b></span></div>\n");
+    }
   }
 
   void comparison_row(const PickerResult& picker, bool is_model, const Scale& scale) {
@@ -211,6 +225,11 @@ class HtmlReport {
         "Mean efficiency when the first few choices are measured on the problem and the fastest is "
         "kept.",
         evaluate_internal::curve_plot(evaluation_));
+    plot("A portfolio without a model",
+         "Efficiency when the first configs of a fixed portfolio are all measured on the problem "
+         "and "
+         "the fastest is kept; what was not measured counts as 0. Above: mean; below: P10.",
+         evaluate_internal::portfolio_plot(evaluation_));
     plot("Where picks are good",
          html_escaped(concat("Every problem by ", evaluation_.map_x, " and ", evaluation_.map_y,
                              "; the worst lie on top.")),
@@ -225,7 +244,9 @@ class HtmlReport {
                                    "its own mean."
                                  : ".")),
          evaluate_internal::prediction_plot(evaluation_));
-    slices();
+    if (evaluation_.portfolio.empty()) {
+      slices();  // where the portfolio's plot would make the pair
+    }
     out_ += "</div>\n";
   }
 

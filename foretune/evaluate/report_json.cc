@@ -54,6 +54,21 @@ Json metrics_json(const Evaluation& evaluation) {
   add_metric(metrics, "rmse_log_absolute", evaluation.rmse_log_absolute);
   add_metric(metrics, "spearman_mean", evaluation.spearman_mean);
   add_metric(metrics, "spearman_median", evaluation.spearman_median);
+  const CkMetrics& ck = evaluation.ck;
+  add_metric(metrics, "ndcg_at_1", ck.ndcg_at_1());
+  add_metric(metrics, "r2", ck.r2);
+  add_metric(metrics, "r2_log", ck.r2_log);
+  add_metric(metrics, "rmse_tflops", ck.rmse_tflops);
+  add_metric(metrics, "mae_tflops", ck.mae_tflops);
+  add_metric(metrics, "ck_mean_efficiency", ck.mean_efficiency);
+  add_metric(metrics, "ck_median_efficiency", ck.median_efficiency);
+  add_metric(metrics, "ck_p10_efficiency", ck.p10_efficiency);
+  add_metric(metrics, "ck_min_efficiency", ck.min_efficiency);
+  for (std::size_t i = 1; i < kCkHitDepths.size(); ++i) {
+    add_metric(metrics, concat("ck_top", kCkHitDepths[i], "_hit"), ck.top_k[i]);
+  }
+  add_metric(metrics, "strict_mean_efficiency", evaluation.strict_mean_efficiency);
+  add_metric(metrics, "strict_p10_efficiency", evaluation.strict_p10_efficiency);
   for (const PickerResult& baseline : evaluation.baselines) {
     add_metric(metrics, metric_name(baseline.key) + "_efficiency", baseline.mean_efficiency.value);
     if (baseline.key == "best_single_config") {
@@ -147,6 +162,13 @@ std::string report_json(const Evaluation& evaluation, const std::string& name,
   out["slices"] = Json::array();
   for (const Slice& slice : evaluation.slices) {
     out["slices"].push_back(slice_json(slice));
+  }
+  out["portfolio"] = Json::array();
+  for (const PortfolioPoint& point : evaluation.portfolio) {
+    out["portfolio"].push_back({{"configs", point.configs},
+                                {"mean_efficiency", number(point.mean_efficiency)},
+                                {"p10_efficiency", number(point.p10_efficiency)},
+                                {"min_efficiency", number(point.min_efficiency)}});
   }
   out["worst"] = Json::array();
   for (const WorstCase& entry : evaluation.worst) {

@@ -412,6 +412,44 @@ std::string curve_plot(const Evaluation& evaluation) {
   return svg.finish() + legend(pickers);
 }
 
+std::string portfolio_plot(const Evaluation& evaluation) {
+  if (evaluation.portfolio.empty()) {
+    return {};
+  }
+  const auto most = static_cast<double>(evaluation.portfolio.back().configs);
+  double low = 1;
+  std::vector<Tick> x_ticks;
+  for (const PortfolioPoint& point : evaluation.portfolio) {
+    low = std::min(low, point.p10_efficiency);
+    x_ticks.push_back({static_cast<double>(point.configs), concat(point.configs)});
+  }
+  const Range range = efficiency_range(low, 1);
+  const Axis x = horizontal({0.93, most * 1.07}, true);
+  const Axis y = vertical(range, false);
+  Svg svg("Efficiency of the best of the first configs of a portfolio");
+  draw_frame(svg, x, y, x_ticks, efficiency_ticks(range), "configs of the portfolio", "efficiency");
+  struct Line {
+    std::string_view name;
+    std::string_view style;
+    double PortfolioPoint::* value;
+  };
+  for (const Line& line : {Line{"mean", "c0", &PortfolioPoint::mean_efficiency},
+                           Line{"P10", "c1", &PortfolioPoint::p10_efficiency}}) {
+    std::vector<std::pair<double, double>> points;
+    for (const PortfolioPoint& point : evaluation.portfolio) {
+      points.emplace_back(x.at(static_cast<double>(point.configs)), y.at(point.*line.value));
+    }
+    svg.polyline(points, concat("series ", line.style), line.name);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const PortfolioPoint& point = evaluation.portfolio[i];
+      svg.circle(points[i].first, points[i].second, 3, concat("mark ", line.style),
+                 concat(point.configs, " configs: ", line.name, " ",
+                        percent_text(point.*line.value), " %"));
+    }
+  }
+  return svg.finish();
+}
+
 std::string map_plot(const Evaluation& evaluation) {
   if (evaluation.map.empty()) {
     return {};

@@ -26,6 +26,7 @@ std::string_view series_class(std::string_view key);
 // Empty strings where there is nothing to draw.
 std::string distribution_plot(const Evaluation& evaluation);  // sorted efficiencies
 std::string curve_plot(const Evaluation& evaluation);         // first few measured
+std::string portfolio_plot(const Evaluation& evaluation);     // mean and P10 by configs
 std::string map_plot(const Evaluation& evaluation);           // problems by two sizes
 std::string duration_plot(const Evaluation& evaluation);      // efficiency by time of the best
 std::string prediction_plot(const Evaluation& evaluation);    // predicted and measured times

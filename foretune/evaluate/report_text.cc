@@ -60,6 +60,7 @@ class TextReport {
     headline();
     comparison();
     curve();
+    portfolio();
     slices();
     worst();
     facts();
@@ -160,8 +161,56 @@ class TextReport {
     add(concat("   Spearman ", number_text(evaluation_.spearman_mean, 3), " in the mean, ",
                number_text(evaluation_.spearman_median, 3), " in the median of problems"));
     end_line();
+    ck_line();
+    if (evaluation_.unmeasured_picks > 0) {
+      left("", 2);
+      left("missing as 0", 17);
+      add(concat("  mean ", percent_text(evaluation_.strict_mean_efficiency), "   P10 ",
+                 percent_text(evaluation_.strict_p10_efficiency)));
+      add(concat("   (", count_text(evaluation_.unmeasured_picks), " picks were not measured)"),
+          Style::kDim);
+      end_line();
+    }
     out_ += '\n';
     wrapped("", evaluate_internal::summary_text(evaluation_), Style::kPlain);
+  }
+
+  void ck_line() {
+    const CkMetrics& ck = evaluation_.ck;
+    if (ck.problems == 0) {
+      return;
+    }
+    left("", 2);
+    left("as CK Tile", 17);
+    add(concat("  mean ", percent_text(ck.mean_efficiency), "   P10 ",
+               percent_text(ck.p10_efficiency), "   NDCG@1 ", percent_text(ck.ndcg_at_1()),
+               "   top 5: ", percent_text(ck.top_k[2]), "   R2 ", number_text(ck.r2, 3), ", log ",
+               number_text(ck.r2_log, 3)));
+    end_line();
+  }
+
+  void portfolio() {
+    if (evaluation_.portfolio.empty()) {
+      return;
+    }
+    heading("A portfolio without a model: efficiency when all of its first few are measured");
+    left("", 2);
+    left("configs", 31, Style::kDim);
+    for (const PortfolioPoint& point : evaluation_.portfolio) {
+      right(concat(point.configs), 8, Style::kDim);
+    }
+    end_line();
+    portfolio_line("mean", &PortfolioPoint::mean_efficiency);
+    portfolio_line("P10", &PortfolioPoint::p10_efficiency);
+    portfolio_line("min", &PortfolioPoint::min_efficiency);
+  }
+  void portfolio_line(std::string_view name, double PortfolioPoint::* value) {
+    left("", 2);
+    left(name, 31);
+    for (const PortfolioPoint& point : evaluation_.portfolio) {
+      share(point.*value, 8);
+    }
+    end_line();
   }
 
   void comparison_line(const PickerResult& picker, bool is_model) {
@@ -252,7 +301,7 @@ class TextReport {
     }
     heading("By kind of problem");
     left("", 2);
-    left("", 31);
+    left("", 39);
     for (const std::string_view title : {"problems", "mean", "P10", "min"}) {
       right(title, 9, Style::kDim);
     }
@@ -260,9 +309,9 @@ class TextReport {
     std::string dimension;
     for (const Slice& slice : evaluation_.slices) {
       left("", 2);
-      left(slice.dimension == dimension ? "" : slice.dimension, 14);
+      left(slice.dimension == dimension ? "" : slice.dimension, 18);
       dimension = slice.dimension;
-      left(slice.value, 17);
+      left(slice.value, 21);
       right(count_text(slice.problems), 9);
       share(slice.mean_efficiency, 9);
       share(slice.p10_efficiency, 9);

@@ -45,6 +45,39 @@ Bucket time_bucket(double best_ns) {
   return best_ns < 1e6 ? Bucket{2, "100 us to 1 ms"} : Bucket{3, "1 ms and more"};
 }
 
+// The families of CK Tile's evaluation: sizes below each limit.
+constexpr std::array<std::int64_t, 3> kCkM{32, 256, 4096};
+constexpr std::array<std::string_view, 4> kCkMNames{"tiny, below 32", "small, below 256",
+                                                    "medium, below 4096", "large"};
+constexpr std::array<std::int64_t, 2> kCkK{512, 4096};
+constexpr std::array<std::string_view, 3> kCkKNames{"shallow, below 512", "medium, below 4096",
+                                                    "deep"};
+
+Bucket ck_family(std::int64_t size, std::span<const std::int64_t> limits,
+                 std::span<const std::string_view> names) {
+  const auto index = static_cast<std::size_t>(std::upper_bound(limits.begin(), limits.end(), size) -
+                                              limits.begin());
+  return {static_cast<std::int64_t>(index), std::string(names[index])};
+}
+
+// What a product looks like: which of its sizes leads by a factor of four.
+Bucket shape_of(std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t kMuch = 4;
+  if (m == 1 || n == 1) {
+    return {0, "matrix times vector"};
+  }
+  if (k >= kMuch * std::max(m, n)) {
+    return {1, "deep: k leads"};
+  }
+  if (m >= kMuch * n) {
+    return {2, "tall: m leads n"};
+  }
+  return n >= kMuch * m ? Bucket{3, "wide: n leads m"} : Bucket{4, "near square"};
+}
+
+// The parameters that say how a kernel overlaps loading and computing.
+constexpr std::array<std::string_view, 2> kPipelineParameters{"pipeline", "num_stages"};
+
 class Slices {
  public:
   Slices(const BaselineInput& input, const PickerResult& model) : input_(input), model_(model) {}
@@ -60,10 +93,7 @@ class Slices {
       efficiencies.push_back(model_.efficiency[i]);
     }
     for (const auto& [order, bucket] : buckets) {
-      const std::vector<double>& efficiencies = bucket.second;
-      out_.push_back({dimension, bucket.first, efficiencies.size(), mean(efficiencies),
-                      quantile(efficiencies, 0.1),
-                      *std::min_element(efficiencies.begin(), efficiencies.end())});
+      add_slice(dimension, bucket.first, bucket.second);
     }
   }
 
@@ -81,8 +111,16 @@ class Slices {
     };
     add("m regime", [&](std::uint32_t id) { return bucket_of(size(id, GemmField::kM), kM); });
     add("k depth", [&](std::uint32_t id) { return bucket_of(size(id, GemmField::kK), kK); });
+    add("shape", [&](std::uint32_t id) {
+      return shape_of(size(id, GemmField::kM), size(id, GemmField::kN), size(id, GemmField::kK));
+    });
+    add("m family (CK)",
+        [&](std::uint32_t id) { return ck_family(size(id, GemmField::kM), kCkM, kCkMNames); });
+    add("k regime (CK)",
+        [&](std::uint32_t id) { return ck_family(size(id, GemmField::kK), kCkK, kCkKNames); });
     add_label("operation", static_cast<std::size_t>(GemmField::kOperation));
     add_label("dtype", static_cast<std::size_t>(GemmField::kDtype));
+    add_label("layout", static_cast<std::size_t>(GemmField::kLayout));
   }
 
   // Labels, and sizes by value or, when they are many, by thirds of the problems.
@@ -116,9 +154,64 @@ class Slices {
     add("best time", [&](std::uint32_t id) { return time_bucket(input_.times.oracle_ns(id)); });
   }
 
+  // Within the configs of one pipeline: its best-ranked against its fastest, on the problems that
+  // have a time of it.
+  void add_pipelines(std::span<const RankedProblem* const> ranked) {
+    const ConfigSchema& schema = input_.dataset.header().config_schema;
+    for (const std::string_view name : kPipelineParameters) {
+      if (const auto parameter = schema.find(name);
+          parameter && schema.kind == SchemaKind::kParametric) {
+        add_within(schema, *parameter, ranked);
+        return;
+      }
+    }
+  }
+
   std::vector<Slice> take() { return std::move(out_); }
 
  private:
+  void add_within(const ConfigSchema& schema, std::size_t parameter,
+                  std::span<const RankedProblem* const> ranked) {
+    struct Pick {
+      std::optional<double> efficiency;  // of the best-ranked
+      double best = 0;                   // efficiency of the fastest
+    };
+    std::map<std::int32_t, std::vector<double>> by_value;
+    for (const RankedProblem* entry : ranked) {
+      std::map<std::int32_t, Pick> picks;
+      for (const std::uint32_t config : entry->configs) {
+        const Config& words = input_.dataset.configs()[config];
+        const MeasuredCandidate* candidate = input_.times.find(entry->problem, config);
+        if (candidate == nullptr || parameter >= words.words.size()) {
+          continue;
+        }
+        const double efficiency = input_.times.compare(entry->problem, *candidate).efficiency;
+        Pick& pick = picks[words.words[parameter]];
+        pick.efficiency = pick.efficiency.value_or(efficiency);
+        pick.best = std::max(pick.best, candidate->state == MeasuredState::kOk ? efficiency : 0.0);
+      }
+      for (const auto& [value, pick] : picks) {
+        if (pick.best > 0) {
+          by_value[value].push_back(std::min(1.0, *pick.efficiency / pick.best));
+        }
+      }
+    }
+    const Parameter& described = schema.parameters[parameter];
+    for (const auto& [value, efficiencies] : by_value) {
+      const auto label = static_cast<std::size_t>(value);
+      add_slice(concat("within ", described.name),
+                label < described.labels.size() ? described.labels[label] : concat(value),
+                efficiencies);
+    }
+  }
+
+  void add_slice(const std::string& dimension, const std::string& value,
+                 const std::vector<double>& efficiencies) {
+    out_.push_back({dimension, value, efficiencies.size(), mean(efficiencies),
+                    quantile(efficiencies, 0.1),
+                    *std::min_element(efficiencies.begin(), efficiencies.end())});
+  }
+
   static constexpr std::size_t kFewValues = 5;
   [[nodiscard]] const Problem& problem(std::uint32_t id) const {
     return input_.dataset.problems()[id];
@@ -131,7 +224,8 @@ class Slices {
 
 }  // namespace
 
-void describe_slices(const BaselineInput& input, Evaluation& out) {
+void describe_slices(const DiagnosisInput& diagnosis, Evaluation& out) {
+  const BaselineInput& input = diagnosis.input;
   Slices slices(input, out.model);
   const ProblemType type = input.dataset.header().problem_type;
   if (type == ProblemType::kGemm) {
@@ -140,6 +234,7 @@ void describe_slices(const BaselineInput& input, Evaluation& out) {
     slices.add_any(type);
   }
   slices.add_best_time();
+  slices.add_pipelines(diagnosis.ranked);
   out.slices = slices.take();
 }
 

@@ -1,0 +1,69 @@
+// The metrics of CK Tile's heuristics by their own definitions, so that figures can be put beside
+// those that are published for them. They look at measured, valid configs only, know no ties and
+// take whatever stands first among equals.
+//
+//   const double e = tflops_efficiency(times_ns, predictions);
+//
+// Times are positive; predictions are of the same configs, lower is faster. Rates are work / time
+// with the same work for all configs of a problem.
+// Thread safety: free functions without state. Cost: linear.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace foretune {
+
+// Rate of the config with the best prediction / highest rate. NaN without a config.
+double tflops_efficiency(std::span<const double> times_ns, std::span<const double> predictions);
+
+// Whether the fastest config is among the k best predicted. For k = 1 what they call NDCG@1: the
+// share of problems where the first of the best predicted is the first of the fastest.
+bool is_top_k(std::span<const double> times_ns, std::span<const double> predictions, std::size_t k);
+
+// 1 - sum of squared errors / sum of squared distances from the mean; NaN for fewer than two values
+// or values that are all alike. Below 0 when the mean predicts better.
+double r_squared(std::span<const double> measured, std::span<const double> predicted);
+
+inline constexpr std::array<std::size_t, 4> kCkHitDepths{1, 3, 5, 10};
+
+struct CkMetrics {
+  std::size_t problems = 0;
+  double mean_efficiency = 0;
+  double median_efficiency = 0;
+  double p10_efficiency = 0;
+  double min_efficiency = 0;
+  std::array<double, 4> top_k{};  // shares of problems by kCkHitDepths; the first is their NDCG@1
+  // Of TFLOPS over all configs of all problems; large problems decide it. NaN where the work of a
+  // problem is unknown.
+  double r2 = 0;
+  double rmse_tflops = 0;
+  double mae_tflops = 0;
+  double r2_log = 0;  // of ln(time)
+
+  [[nodiscard]] double ndcg_at_1() const { return top_k[0]; }
+};
+
+// Collects problems and sums them up.
+class CkMetricsBuilder {
+ public:
+  // `predicted_log` are ln(ns) of the same configs, shifted by the caller where a model leaves a
+  // constant per problem open. `flops` is 0 where it is unknown. Problems without a config are left
+  // out.
+  void add(std::span<const double> times_ns, std::span<const double> predicted_log, double flops);
+  // All NaN without a problem.
+  [[nodiscard]] CkMetrics take() const;
+
+ private:
+  std::vector<double> efficiencies_;
+  std::array<std::size_t, 4> hits_{};
+  bool knows_work_ = true;
+  std::vector<double> measured_tflops_;
+  std::vector<double> predicted_tflops_;
+  std::vector<double> measured_log_;
+  std::vector<double> predicted_log_;
+};
+
+}  // namespace foretune

@@ -1,0 +1,203 @@
+#include "foretune/evaluate/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <span>
+
+#include "foretune/features/feature_table.h"
+#include "foretune/models/infer/attribution.h"
+#include "foretune/models/infer/forest.h"
+#include "foretune/problem/work.h"
+#include "foretune/space/parametric_space.h"
+
+namespace foretune {
+namespace {
+
+// Effects below this share of the time are rounding.
+constexpr double kSmallestEffect = 1e-9;
+
+double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+double confidence_of(double margin, double residual_std) {
+  return residual_std > 0 ? normal_cdf(margin / (residual_std * std::sqrt(2.0)))
+                          : PredictedConfig::kUnknown;
+}
+
+std::vector<OutsideRange> outside_ranges(const Model& model, const FeatureTable& table,
+                                         const Problem& problem) {
+  std::vector<double> row(feature_count(table, FeatureKind::kProblem));
+  table.problem_row(problem, model.fingerprint.hardware, row);
+  std::vector<OutsideRange> out;
+  for (std::size_t i = 0; i < std::min(row.size(), model.problem_range.size()); ++i) {
+    const auto& [low, high] = model.problem_range[i];
+    if (!(row[i] >= low && row[i] <= high)) {
+      out.push_back({std::string(table.columns()[i].name), row[i], low, high});
+    }
+  }
+  return out;
+}
+
+class Explainer {
+ public:
+  Explainer(const Selector& selector, const FeatureTable& table, const Problem& problem,
+            std::span<const RankedCandidate> ranked)
+      : selector_(selector),
+        model_(selector.model()),
+        table_(table),
+        problem_(problem),
+        ranked_(ranked) {}
+
+  Result<Explanation> explain(std::size_t top) {
+    Explanation out;
+    if (!ranked_.empty()) {
+      attribute(std::min(top, ranked_.size()), out);
+    }
+    FORETUNE_TRY_STATUS(count_ruled_out(out));
+    return out;
+  }
+
+ private:
+  // The legal candidates are the background: a feature counts by what it changes among them.
+  void attribute(std::size_t top, Explanation& out) {
+    const std::size_t width = table_.columns().size();
+    std::vector<double> rows(ranked_.size() * width);
+    for (std::size_t i = 0; i < ranked_.size(); ++i) {
+      feature_row(table_, problem_, model_.fingerprint.hardware,
+                  selector_.config(ranked_[i].candidate),
+                  std::span(rows).subspan(i * width, width));
+    }
+    std::vector<std::size_t> explained(
+        std::max<std::size_t>(top, std::min<std::size_t>(2, ranked_.size())));
+    std::iota(explained.begin(), explained.end(), std::size_t{0});
+    std::vector<std::vector<double>> parts(explained.size(), std::vector<double>(width, 0));
+    for (const Forest& forest : model_.forests) {
+      const std::vector<Attribution> of_forest = attribute_paths(forest, rows, explained);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        for (std::size_t f = 0; f < width; ++f) {
+          parts[i][f] += of_forest[i].of_feature[f] / static_cast<double>(model_.forests.size());
+        }
+      }
+    }
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      MainEffect largest;
+      for (std::size_t f = 0; f < width; ++f) {
+        const double effect = parts[i][f] - parts[0][f];
+        const std::string name(table_.columns()[f].name);
+        if (std::fabs(effect) > std::fabs(largest.log_ratio)) {
+          largest = {name, effect};
+        }
+        if (i == 1 && std::fabs(effect) > kSmallestEffect) {
+          out.effects.push_back({name, std::string(table_.columns()[f].description), rows[f],
+                                 rows[width + f], effect});
+        }
+      }
+      if (i < top) {
+        out.main_effect.push_back(std::move(largest));
+      }
+    }
+    std::stable_sort(out.effects.begin(), out.effects.end(), [](const auto& a, const auto& b) {
+      return std::fabs(a.log_ratio) > std::fabs(b.log_ratio);
+    });
+  }
+
+  Status count_ruled_out(Explanation& out) const {
+    FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(model_.space_text));
+    FORETUNE_TRY(const auto space, CompiledSpace::create(std::move(definition)));
+    const Hardware& hardware = model_.fingerprint.hardware;
+    std::map<std::size_t, RuledOut> by_constraint;
+    std::size_t refused = 0;
+    for (const Config& config : model_.pool) {
+      const auto broken =
+          space->broken_constraint(config.words.view(), problem_.fields(), hardware);
+      if (!broken) {
+        continue;
+      }
+      ++refused;
+      RuledOut& entry = by_constraint[*broken];
+      if (entry.candidates++ == 0) {
+        const Constraint& constraint = space->definition().constraints[*broken];
+        entry.reason = constraint.reason.empty() ? constraint.expression : constraint.reason;
+        entry.example = concat(to_text(model_.config_schema, config), ": ",
+                               space->why_not(config, problem_, hardware).reason());
+      }
+    }
+    for (auto& [constraint, entry] : by_constraint) {
+      out.ruled_out.push_back(std::move(entry));
+    }
+    std::stable_sort(
+        out.ruled_out.begin(), out.ruled_out.end(),
+        [](const RuledOut& a, const RuledOut& b) { return a.candidates > b.candidates; });
+    out.represented = model_.pool.size() - refused - ranked_.size();
+    return {};
+  }
+
+  const Selector& selector_;
+  const Model& model_;
+  const FeatureTable& table_;
+  const Problem& problem_;
+  std::span<const RankedCandidate> ranked_;
+};
+
+PredictedConfig predicted(const Selector& selector, const RankedCandidate& candidate,
+                          double first_score, const std::optional<ProblemWork>& work) {
+  const Model& model = selector.model();
+  PredictedConfig out;
+  out.candidate = candidate.candidate;
+  out.config = selector.config_text(candidate.candidate);
+  out.score = candidate.score;
+  out.slower = std::expm1(candidate.score - first_score);
+  if (model.target == "log") {
+    out.time_ns = std::exp(candidate.score);
+    if (work) {
+      out.tflops = work->flops / out.time_ns * 1e-3;
+      out.gb_per_s = work->bytes / out.time_ns;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Prediction> predict(const Selector& selector, const Problem& problem,
+                           const PredictOptions& options) {
+  const Model& model = selector.model();
+  if (problem.type() != model.problem_type) {
+    return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
+  }
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  const std::vector<RankedCandidate> ranked = selector.rank(problem);
+  Prediction out;
+  out.problem = problem.text();
+  out.choice = selector.select_uncached(problem);
+  if (out.choice.has_candidate) {
+    out.choice_text = selector.config_text(out.choice.candidate);
+  }
+  out.reason = out.choice.picked() ? "" : selector.explain(problem, out.choice);
+  out.outside = outside_ranges(model, *table, problem);
+  out.legal = ranked.size();
+  out.pool = selector.pool_size();
+  out.is_absolute = model.target == "log";
+  out.residual_std = model.residual_std;
+  out.machine = model.fingerprint;
+  const std::optional<ProblemWork> work = problem_work(problem);
+  for (std::size_t i = 0; i < std::min(options.top, ranked.size()); ++i) {
+    out.ranked.push_back(predicted(selector, ranked[i], ranked[0].score, work));
+    if (i > 0) {
+      out.ranked[i].confidence =
+          confidence_of(ranked[i].score - ranked[0].score, model.residual_std);
+    }
+  }
+  if (ranked.size() > 1) {
+    out.margin = ranked[1].score - ranked[0].score;
+    out.confidence = confidence_of(out.margin, model.residual_std);
+  }
+  if (options.explain) {
+    FORETUNE_TRY(out.explanation,
+                 Explainer(selector, *table, problem, ranked).explain(options.top));
+  }
+  return out;
+}
+
+}  // namespace foretune

@@ -1,0 +1,217 @@
+#include "foretune/evaluate/prediction.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "foretune/models/infer/model_samples.h"
+#include "foretune/problem/conv.h"
+
+namespace foretune {
+namespace {
+
+class PredictionTest : public testing::Test {
+ protected:
+  Model model(std::size_t forests = 1) {
+    Rng rng(5);
+    return sample_model({.forests = forests}, rng);
+  }
+  static std::unique_ptr<Selector> selector(const Model& model) {
+    auto out = Selector::create(model);
+    EXPECT_TRUE(out.has_value()) << out.error().message;
+    return std::move(*out);
+  }
+  static Prediction predicted(const Model& model, const Problem& problem,
+                              const PredictOptions& options = {}) {
+    auto out = predict(*selector(model), problem, options);
+    EXPECT_TRUE(out.has_value()) << out.error().message;
+    return out ? *std::move(out) : Prediction{};
+  }
+  static Problem problem() {
+    return GemmProblem::create({.m = 512, .n = 256, .k = 1024, .dtype = DataType::kBf16})
+        ->to_problem();
+  }
+};
+
+TEST_F(PredictionTest, ListsTheSelectorsOrderAndItsPickFirst) {
+  const Model sample = model();
+  const auto ranked = selector(sample)->rank(problem());
+  const Prediction prediction = predicted(sample, problem(), {.top = 7});
+  ASSERT_TRUE(prediction.choice.picked());
+  ASSERT_EQ(prediction.ranked.size(), 7U);
+  EXPECT_EQ(prediction.ranked[0].candidate, prediction.choice.candidate);
+  EXPECT_EQ(prediction.legal, ranked.size());
+  for (std::size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(prediction.ranked[i].candidate, ranked[i].candidate);
+    EXPECT_DOUBLE_EQ(prediction.ranked[i].slower, std::expm1(ranked[i].score - ranked[0].score));
+  }
+  EXPECT_EQ(predicted(sample, problem(), {.top = 100000}).ranked.size(), ranked.size());
+}
+
+TEST_F(PredictionTest, ARelativeModelHasNoTimes) {
+  const Prediction prediction = predicted(model(), problem());
+  EXPECT_FALSE(prediction.is_absolute);
+  EXPECT_TRUE(std::isnan(prediction.ranked[0].time_ns));
+  EXPECT_TRUE(std::isnan(prediction.ranked[0].tflops));
+  EXPECT_NE(prediction_text(prediction, false).find("ratios within a problem"), std::string::npos);
+}
+
+TEST_F(PredictionTest, AModelOfTimesHasRatesFromTheProblemsWork) {
+  Model sample = model();
+  sample.target = "log";
+  const Prediction prediction = predicted(sample, problem());
+  const PredictedConfig& first = prediction.ranked[0];
+  EXPECT_DOUBLE_EQ(first.time_ns, std::exp(first.score));
+  EXPECT_DOUBLE_EQ(first.tflops * 1e12, 2.0 * 512 * 256 * 1024 / (first.time_ns * 1e-9));
+  EXPECT_DOUBLE_EQ(first.gb_per_s * 1e9,
+                   2.0 * (512 * 1024 + 1024 * 256 + 512 * 256) / (first.time_ns * 1e-9));
+  const std::string text = prediction_text(prediction, false);
+  EXPECT_NE(text.find("TFLOPS"), std::string::npos);
+  EXPECT_EQ(text.find("ratios within a problem"), std::string::npos);
+}
+
+TEST_F(PredictionTest, ConfidenceGrowsWithTheMarginAndNeedsAResidual) {
+  Model sample = model();
+  const Prediction prediction = predicted(sample, problem(), {.top = 50});
+  EXPECT_DOUBLE_EQ(prediction.confidence,
+                   0.5 * std::erfc(-prediction.margin / (2 * sample.residual_std)));
+  EXPECT_TRUE(std::isnan(prediction.ranked[0].confidence));
+  for (std::size_t i = 1; i < prediction.ranked.size(); ++i) {
+    EXPECT_GE(prediction.ranked[i].confidence, 0.5);
+    EXPECT_GE(prediction.ranked[i].confidence, i == 1 ? 0 : prediction.ranked[i - 1].confidence);
+  }
+  sample.residual_std = 0;
+  const Prediction unknown = predicted(sample, problem());
+  EXPECT_TRUE(std::isnan(unknown.confidence));
+  EXPECT_EQ(prediction_text(unknown, false).find("chance"), std::string::npos);
+}
+
+TEST_F(PredictionTest, EffectsAddUpToTheMargin) {
+  for (const std::size_t forests : {1U, 3U}) {
+    const Prediction prediction = predicted(model(forests), problem(), {.top = 4, .explain = true});
+    ASSERT_TRUE(prediction.explanation.has_value());
+    double sum = 0;
+    for (const FeatureEffect& effect : prediction.explanation->effects) {
+      sum += effect.log_ratio;
+    }
+    EXPECT_NEAR(sum, prediction.margin, 1e-9);
+    EXPECT_EQ(prediction.explanation->main_effect.size(), 3U);
+    const FeatureTable* table = *find_feature_table("gemm-triton");
+    for (const FeatureEffect& effect : prediction.explanation->effects) {
+      for (std::size_t f = 0; f < feature_count(*table, FeatureKind::kProblem); ++f) {
+        EXPECT_NE(effect.feature, table->columns()[f].name) << "both have the same problem";
+      }
+    }
+  }
+}
+
+TEST_F(PredictionTest, ExplainsTheMarginEvenWhenOneIsListed) {
+  const Problem tall =
+      GemmProblem::create({.m = 3000, .n = 64, .k = 512, .dtype = DataType::kBf16})->to_problem();
+  const Prediction prediction = predicted(model(3), tall, {.top = 1, .explain = true});
+  ASSERT_GT(prediction.margin, 0);
+  EXPECT_EQ(prediction.ranked.size(), 1U);
+  EXPECT_FALSE(prediction.explanation->effects.empty());
+  EXPECT_TRUE(prediction.explanation->main_effect.empty());
+}
+
+TEST_F(PredictionTest, EveryCandidateIsRankedRuledOutOrRepresented) {
+  for (const std::int64_t m : {1, 17, 512}) {
+    const Problem small =
+        GemmProblem::create({.m = m, .n = 31, .k = 1, .dtype = DataType::kBf16})->to_problem();
+    const Prediction prediction = predicted(model(), small, {.explain = true});
+    std::size_t out = prediction.explanation->represented;
+    for (const RuledOut& rule : prediction.explanation->ruled_out) {
+      EXPECT_NE(rule.example.find("does not hold"), std::string::npos);
+      out += rule.candidates;
+    }
+    EXPECT_EQ(prediction.legal + out, prediction.pool);
+  }
+}
+
+TEST_F(PredictionTest, AnAbstentionNamesItsReasonAndWhatLiesOutside) {
+  const Problem huge =
+      GemmProblem::create({.m = 2000000, .n = 64, .k = 64, .dtype = DataType::kBf16})->to_problem();
+  const Prediction prediction = predicted(model(), huge, {.explain = true});
+  EXPECT_EQ(prediction.choice.reason, AbstainReason::kOutsideTraining);
+  ASSERT_FALSE(prediction.outside.empty());
+  EXPECT_GT(prediction.outside[0].value, prediction.outside[0].high);
+  const std::string text = prediction_text(prediction, false);
+  EXPECT_NE(text.find("abstains: The problem lies outside"), std::string::npos) << text;
+  EXPECT_NE(text.find(prediction.reason), std::string::npos) << text;
+  EXPECT_GT(prediction.reason.size(), to_string(prediction.choice.reason).size());
+  EXPECT_NE(text.find("fallback: "), std::string::npos);
+  const auto json = nlohmann::json::parse(prediction_json(prediction, "foretune predict"));
+  EXPECT_TRUE(json["pick"].is_null());
+  EXPECT_TRUE(json["abstained"].is_string());
+  EXPECT_TRUE(json["fallback"].is_string());
+}
+
+TEST_F(PredictionTest, NothingLegalAndOnlyOneLegalAreSaid) {
+  Model sample = model();
+  SpaceDefinition space = sample_space();
+  space.constraints.push_back({"m > 600", "the problem is too small"});
+  sample.space_text = space.text();
+  const Prediction none = predicted(sample, problem(), {.explain = true});
+  EXPECT_EQ(none.choice.reason, AbstainReason::kNoLegalConfig);
+  EXPECT_TRUE(none.ranked.empty());
+  EXPECT_TRUE(std::isnan(none.margin));
+  const std::string text = prediction_text(none, false);
+  EXPECT_NE(text.find("No candidate of the model is legal"), std::string::npos);
+  EXPECT_NE(text.find("the problem is too small"), std::string::npos);
+
+  Model single = model();
+  single.pool.resize(4);
+  space = sample_space();
+  const auto words = single.pool[2].words;
+  space.constraints = {
+      {concat("block_m == ", words[0], " && block_n == ", words[1], " && block_k == ", words[2],
+              " && num_stages == ", words[4], " && num_warps == ", words[5]),
+       "it is another one"}};
+  space.canonical.clear();
+  single.space_text = space.text();
+  const Prediction one = predicted(single, problem(), {.explain = true});
+  ASSERT_EQ(one.ranked.size(), 1U);
+  EXPECT_TRUE(std::isnan(one.margin));
+  EXPECT_TRUE(one.explanation->effects.empty());
+  EXPECT_EQ(prediction_text(one, false).find("margin"), std::string::npos);
+}
+
+TEST_F(PredictionTest, ProblemsOfAnotherTypeAreRefused) {
+  ConvSizes sizes;
+  const auto conv = ConvProblem::create(sizes);
+  ASSERT_TRUE(conv.has_value());
+  const auto out = predict(*selector(model()), conv->to_problem(), {});
+  ASSERT_FALSE(out.has_value());
+  EXPECT_EQ(out.error().code, ErrorCode::kMismatch);
+}
+
+TEST_F(PredictionTest, JsonHasEveryListedConfig) {
+  Model sample = model();
+  sample.target = "log";
+  const Prediction prediction = predicted(sample, problem(), {.top = 3, .explain = true});
+  const auto json = nlohmann::json::parse(prediction_json(prediction, "foretune predict"));
+  EXPECT_EQ(json["metrics"]["picked"], 1);
+  EXPECT_EQ(json["ranking"].size(), 3U);
+  EXPECT_TRUE(json["ranking"][0]["confidence"].is_null());
+  EXPECT_DOUBLE_EQ(json["ranking"][2]["time_ns"].get<double>(), prediction.ranked[2].time_ns);
+  EXPECT_EQ(json["explanation"]["main_effects"].size(), 2U);
+  EXPECT_EQ(json["pick"].get<std::string>(), prediction.choice_text);
+  EXPECT_TRUE(json["abstained"].is_null());
+}
+
+TEST_F(PredictionTest, ColoursChangeNothingElse) {
+  const Prediction prediction = predicted(model(), problem(), {.explain = true});
+  std::string colored = prediction_text(prediction, true);
+  for (const std::string_view code : {"\033[0m", "\033[1m", "\033[2m", "\033[33m"}) {
+    for (std::size_t at = colored.find(code); at != std::string::npos; at = colored.find(code)) {
+      colored.erase(at, code.size());
+    }
+  }
+  EXPECT_EQ(colored, prediction_text(prediction, false));
+}
+
+}  // namespace
+}  // namespace foretune
