@@ -1,28 +1,19 @@
 // Best-scored first, with a share of random configs against what the model does not know.
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <memory>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "foretune/search/picking.h"
+#include "foretune/search/scoring.h"
 
 namespace foretune {
 namespace {
 
 // How many configs are scored at a time; a larger space is scored in random portions.
 constexpr std::size_t kPoolSize = std::size_t{1} << 16U;
-constexpr std::align_val_t kWorkspaceAlignment{64};
-
-struct AlignedDelete {
-  void operator()(std::byte* bytes) const { ::operator delete[](bytes, kWorkspaceAlignment); }
-};
-using Workspace = std::unique_ptr<std::byte[], AlignedDelete>;  // NOLINT(modernize-avoid-c-arrays)
-
 class ModelStrategy final : public PickingStrategy {
  public:
   ModelStrategy(const Problem& problem, const Space& space, const StrategyOptions& options)
@@ -51,26 +42,12 @@ class ModelStrategy final : public PickingStrategy {
 };
 
 Status ModelStrategy::rank(std::vector<Config>& configs) const {
-  const std::size_t width = configs.empty() ? 0 : configs[0].words.size();
-  std::vector<std::int32_t> words;
-  words.reserve(configs.size() * width);
-  for (const Config& config : configs) {
-    if (config.words.size() != width) {
-      return fail(ErrorCode::kUnsupported, "a model ranks configs of one length only");
-    }
-    words.insert(words.end(), config.words.begin(), config.words.end());
-  }
-  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, scorer_.prepare(words, width, hardware_));
-  std::vector<double> scores(configs.size());
-  const std::size_t bytes = std::max<std::size_t>(1, pool->workspace_bytes());
-  const Workspace workspace(static_cast<std::byte*>(::operator new[](bytes, kWorkspaceAlignment)));
-  pool->score(problem_, {workspace.get(), bytes}, scores, {});
+  FORETUNE_TRY(const std::vector<double> scores,
+               score_configs(scorer_, problem_, hardware_, configs));
   std::vector<std::pair<double, std::size_t>> order;
   order.reserve(configs.size());
   for (std::size_t i = 0; i < configs.size(); ++i) {
-    const double score =
-        std::isnan(scores[i]) ? std::numeric_limits<double>::infinity() : scores[i];
-    order.emplace_back(score, i);
+    order.emplace_back(scores[i], i);
   }
   std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : configs[a.second] < configs[b.second];

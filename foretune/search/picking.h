@@ -69,5 +69,10 @@ StrategyResult make_model(const Problem& problem, const Space& space,
                           const StrategyOptions& options);
 StrategyResult make_local(const Problem& problem, const Space& space,
                           const StrategyOptions& options);
+StrategyResult make_de(const Problem& problem, const Space& space, const StrategyOptions& options);
+StrategyResult make_evolution(const Problem& problem, const Space& space,
+                              const StrategyOptions& options);
+StrategyResult make_annealing(const Problem& problem, const Space& space,
+                              const StrategyOptions& options);
 
 }  // namespace foretune

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
@@ -431,7 +432,7 @@ TEST(Model, ExploresItsShare) {
   EXPECT_GT(jumps, 10);
 }
 
-TEST(Local, FindsTheOptimumOfASmoothSpaceSoonerThanRandom) {
+TEST(Learning, FindTheOptimumOfASmoothSpaceSoonerThanRandom) {
   const std::unique_ptr<Family> family = *make_null({});
   const std::unique_ptr<Space> space = *family->space(some_problem());
   double best = std::numeric_limits<double>::infinity();
@@ -454,13 +455,57 @@ TEST(Local, FindsTheOptimumOfASmoothSpaceSoonerThanRandom) {
       strategy->tell({&trial, 1});
     }
   };
-  std::size_t local = 0;
+  const auto steps_of_all = [&](std::string_view name) {
+    std::size_t steps = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      steps += steps_to_best(name, seed);
+    }
+    return steps;
+  };
+  const std::size_t random = steps_of_all("random");
+  EXPECT_LT(3 * steps_of_all("local"), random);
+  for (const std::string_view name : {"de", "evolution", "annealing"}) {
+    EXPECT_LT(2 * steps_of_all(name), random) << name;
+  }
+}
+
+TEST(De, ProjectsWhatIsIllegalToLegalNeighbours) {
+  // Hardly any difference of two legal configs is legal: p0 and p1 must add up.
+  SpaceDefinition definition;
+  definition.schema.name = "diagonal";
+  definition.schema.parameters = {{"p0", {}}, {"p1", {}}};
+  std::vector<std::int32_t> values;
+  for (std::int32_t value = 0; value < 100; ++value) {
+    values.push_back(value);
+  }
+  definition.domains = {values, values};
+  definition.constraints = {{"p0 + p1 >= 98", "too little"}, {"p0 + p1 <= 99", "too much"}};
+  const auto compiled = CompiledSpace::create(definition);
+  ASSERT_TRUE(compiled);
+  const auto space = ParametricSpace::bind(*compiled, some_problem(), {});
+  ASSERT_TRUE(space);
+  ASSERT_EQ((*space)->count(), 199U);
+  std::size_t de = 0;
   std::size_t random = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    local += steps_to_best("local", seed);
-    random += steps_to_best("random", seed);
+    for (const std::string_view name : {"de", "random"}) {
+      auto strategy = *make(name, **space);
+      Rng rng(seed);
+      double best = std::numeric_limits<double>::infinity();
+      std::size_t steps = 0;
+      while (best > 0) {
+        const std::vector<Config> one = strategy->ask(1, rng);
+        ASSERT_EQ(one.size(), 1U);
+        const double value = std::abs(one[0].words[0] - 37) + std::abs(one[0].words[1] - 62);
+        best = std::min(best, value);
+        ++steps;
+        const Trial trial{.config = one[0], .value = value};
+        strategy->tell({&trial, 1});
+      }
+      (name == "de" ? de : random) += steps;
+    }
   }
-  EXPECT_LT(3 * local, random);
+  EXPECT_LT(de, random);
 }
 
 }  // namespace

@@ -9,12 +9,15 @@
 namespace foretune {
 namespace {
 
-constexpr std::array<StrategyEntry, 5> kStrategies{{
+constexpr std::array<StrategyEntry, 8> kStrategies{{
     {"exhaustive", "every legal config, in order", make_exhaustive},
     {"random", "legal configs at random, none twice", make_random},
     {"stratified", "even over the values of every parameter and their pairs", make_stratified},
     {"model", "best-scored by a model first, with a share of random ones", make_model},
     {"local", "neighbours of the best so far, from a few random starts", make_local},
+    {"de", "differential evolution on the positions of parameter values", make_de},
+    {"evolution", "aging evolution: mutants of the best of a few, the oldest dies", make_evolution},
+    {"annealing", "random walks that accept less and less loss", make_annealing},
 }};
 
 }  // namespace

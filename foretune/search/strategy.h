@@ -44,7 +44,8 @@ class Strategy {
 };
 
 struct StrategyOptions {
-  std::size_t sample_size = 0;     // all but `exhaustive`: how many in all; 0 is no limit
+  // All but `exhaustive`: how many in all; 0 is no limit. `annealing` cools down over as many.
+  std::size_t sample_size = 0;
   const Scorer* scorer = nullptr;  // `model`: tries the best-scored first
   Hardware hardware;
   double exploration = 0.1;  // `model`, `local`: share of random configs
@@ -57,7 +58,8 @@ struct StrategyEntry {
                                               const StrategyOptions& options);
 };
 
-// exhaustive, random, stratified (even over every parameter's values), model, local.
+// exhaustive, random, stratified (even over every parameter's values), model, local, de, evolution,
+// annealing. All propose legal configs in canonical form, none twice.
 std::span<const StrategyEntry> strategies();
 // Errors: kNotFound for an unknown name, kUnsupported when the strategy cannot walk this space,
 // kInvalidArgument when an option it needs is missing.

@@ -1,0 +1,170 @@
+// Strategies that step from a config to one of its neighbours: aging evolution and annealing.
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "foretune/search/picking.h"
+
+namespace foretune {
+namespace {
+
+constexpr std::size_t kPopulation = 32;
+constexpr std::size_t kTournament = 8;
+constexpr std::size_t kChains = 4;
+// Temperatures in units of ln(value): at the beginning a loss of a third is often accepted.
+constexpr double kHot = 0.3;
+constexpr double kCold = 0.005;
+// Steps over which an unlimited annealing cools down.
+constexpr double kUsualSteps = 500;
+// A neighbour of a neighbour is tried when all nearer ones are known, so many steps at most.
+constexpr int kLongestWalk = 4;
+
+double value_of(const Trial& trial) {
+  return trial.value && !trial.censored ? *trial.value : std::numeric_limits<double>::infinity();
+}
+
+// Walks from neighbour to neighbour until a config comes that was not asked for.
+template <class IsKnown>
+std::optional<Config> unknown_neighbour(const Space& space, Config from, const IsKnown& is_known,
+                                        Rng& rng) {
+  for (int step = 0; step < kLongestWalk; ++step) {
+    std::vector<Config> neighbours = space.neighbours(from);
+    if (neighbours.empty()) {
+      return std::nullopt;
+    }
+    rng.shuffle(std::span(neighbours));
+    for (const Config& neighbour : neighbours) {
+      Config config = space.canonical(neighbour);
+      if (!is_known(config)) {
+        return config;
+      }
+    }
+    from = neighbours.front();
+  }
+  return std::nullopt;
+}
+
+// Real et al. 2019, "Regularized evolution for image classifier architecture search": the best of a
+// few drawn members is mutated, the child joins, the oldest leaves, however good.
+class EvolutionStrategy final : public PickingStrategy {
+ public:
+  EvolutionStrategy(const Space& space, const StrategyOptions& options)
+      : PickingStrategy(space, options.sample_size), order_(space) {}
+
+  void tell(std::span<const Trial> finished) override {
+    for (const Trial& trial : finished) {
+      if (const double value = value_of(trial); std::isfinite(value)) {
+        population_.emplace_back(value, trial.config);
+      }
+    }
+    while (population_.size() > kPopulation) {
+      population_.pop_front();
+    }
+  }
+
+ private:
+  std::optional<Config> propose(Rng& rng) override {
+    if (asked_count() >= kPopulation && !population_.empty()) {
+      const std::pair<double, Config>* best = nullptr;
+      for (std::size_t i = 0; i < kTournament; ++i) {
+        const auto& drawn = population_[rng.below(population_.size())];
+        best = best == nullptr || drawn < *best ? &drawn : best;
+      }
+      const auto is_known = [this](const Config& config) { return asked(config); };
+      if (auto child = unknown_neighbour(space(), best->second, is_known, rng)) {
+        return child;
+      }
+    }
+    return order_.next(rng);
+  }
+
+  RandomOrder order_;
+  std::deque<std::pair<double, Config>> population_;
+};
+
+// Simulated annealing (Kirkpatrick et al. 1983), several chains in turn, on ln(value).
+class AnnealingStrategy final : public PickingStrategy {
+ public:
+  AnnealingStrategy(const Space& space, const StrategyOptions& options)
+      : PickingStrategy(space, options.sample_size),
+        order_(space),
+        steps_(options.sample_size > 0 ? static_cast<double>(options.sample_size) : kUsualSteps),
+        chains_(kChains) {}
+
+  void tell(std::span<const Trial> finished) override {
+    for (const Trial& trial : finished) {
+      const auto found = pending_.find(trial.config);
+      const std::size_t chain = found == pending_.end() ? next_ % kChains : found->second;
+      if (found != pending_.end()) {
+        pending_.erase(found);
+      }
+      offer(chains_[chain], trial.config, value_of(trial));
+    }
+  }
+
+ private:
+  struct Chain {
+    std::optional<Config> here;
+    double value = std::numeric_limits<double>::infinity();
+    double dice = 1;  // drawn with the proposal, for tell() has no random numbers
+  };
+
+  std::optional<Config> propose(Rng& rng) override {
+    const std::size_t index = next_++ % kChains;
+    Chain& chain = chains_[index];
+    chain.dice = rng.uniform();
+    std::optional<Config> config;
+    if (chain.here) {
+      config = unknown_neighbour(
+          space(), *chain.here, [this](const Config& other) { return asked(other); }, rng);
+    }
+    if (!config) {
+      config = order_.next(rng);
+    }
+    if (config) {
+      pending_.insert_or_assign(*config, index);
+    }
+    return config;
+  }
+
+  void offer(Chain& chain, const Config& config, double value) {
+    if (!std::isfinite(value)) {
+      return;
+    }
+    const double done = std::min(1.0, static_cast<double>(asked_count()) / steps_);
+    const double temperature = kHot * std::pow(kCold / kHot, done);
+    // Values are positive where they are times; others are compared as they are.
+    const double loss =
+        value > 0 && chain.value > 0 ? std::log(value / chain.value) : value - chain.value;
+    if (!chain.here || loss <= 0 || chain.dice < std::exp(-loss / temperature)) {
+      chain.here = config;
+      chain.value = value;
+    }
+  }
+
+  RandomOrder order_;
+  double steps_;
+  std::vector<Chain> chains_;
+  std::size_t next_ = 0;
+  std::unordered_map<Config, std::size_t> pending_;
+};
+
+}  // namespace
+
+StrategyResult make_evolution(const Problem& /*problem*/, const Space& space,
+                              const StrategyOptions& options) {
+  return std::unique_ptr<Strategy>(std::make_unique<EvolutionStrategy>(space, options));
+}
+
+StrategyResult make_annealing(const Problem& /*problem*/, const Space& space,
+                              const StrategyOptions& options) {
+  return std::unique_ptr<Strategy>(std::make_unique<AnnealingStrategy>(space, options));
+}
+
+}  // namespace foretune
