@@ -2,11 +2,13 @@
 #include <array>
 #include <cstring>
 #include <exception>
+#include <span>
 #include <string>
 
 #include "foretune/problem/gemm.h"
 #include "foretune/select/foretune.h"
 #include "foretune/select/select.h"
+#include "foretune/space/ck_kernels.h"
 #include "foretune/version.h"
 
 struct foretune_selector {
@@ -27,6 +29,7 @@ static_assert(static_cast<int>(AbstainReason::kInvalidProblem) == FORETUNE_REASO
 static_assert(static_cast<int>(AbstainReason::kOutsideTraining) ==
               FORETUNE_REASON_OUTSIDE_TRAINING);
 static_assert(static_cast<int>(AbstainReason::kNoLegalConfig) == FORETUNE_REASON_NO_LEGAL_CONFIG);
+static_assert(static_cast<int>(AbstainReason::kSmallMargin) == FORETUNE_REASON_SMALL_MARGIN);
 static_assert(static_cast<int>(GemmOperation::kMm) == FORETUNE_MM);
 static_assert(static_cast<int>(GemmOperation::kAddmm) == FORETUNE_ADDMM);
 static_assert(static_cast<int>(GemmOperation::kBmm) == FORETUNE_BMM);
@@ -50,11 +53,40 @@ std::size_t copy_text(std::string_view text, char* out, std::size_t size) {
   return text.size();
 }
 
-Choice select_gemm(const Selector& selector, const foretune_gemm& gemm) {
-  // In the order of GemmField.
-  const std::array<std::int64_t, 7> fields{gemm.op,    gemm.m,     gemm.n,     gemm.k,
-                                           gemm.batch, gemm.dtype, gemm.layout};
-  return selector.select(ProblemType::kGemm, fields);
+// In the order of GemmField.
+std::array<std::int64_t, 7> fields_of(const foretune_gemm& gemm) {
+  return {gemm.op, gemm.m, gemm.n, gemm.k, gemm.batch, gemm.dtype, gemm.layout};
+}
+
+void fill(const Selector& selector, const Choice& picked, foretune_choice& choice) {
+  choice.status = picked.picked() ? FORETUNE_PICKED : FORETUNE_ABSTAINED;
+  choice.reason = static_cast<int32_t>(picked.reason);
+  if (picked.has_candidate) {
+    const std::span<const std::int32_t> words = selector.words(picked.candidate);
+    choice.candidate = picked.candidate;
+    choice.word_count = static_cast<uint32_t>(words.size());
+    choice.words = words.data();
+  }
+  choice.score = picked.score;
+  choice.margin = picked.margin;
+}
+
+// Empty when there is no such kernel.
+std::string ck_name(const foretune_gemm& gemm, std::span<const std::int32_t> words) {
+  const ConfigSchema& schema = ck_gemm_schema();
+  const ProblemSchema& problem = *find_problem_schema(ProblemType::kGemm);
+  const auto has_label = [&](GemmField field, std::int32_t label) {
+    const auto& labels = problem.fields[static_cast<std::size_t>(field)].labels;
+    return label >= 0 && static_cast<std::size_t>(label) < labels.size();
+  };
+  if (words.size() != schema.parameters.size() || !has_label(GemmField::kDtype, gemm.dtype) ||
+      !has_label(GemmField::kLayout, gemm.layout)) {
+    return {};
+  }
+  const CkGemmKernel kernel{.dtype = static_cast<DataType>(gemm.dtype),
+                            .layout = static_cast<GemmLayout>(gemm.layout),
+                            .config = {.schema = schema.id(), .words = Config::Words(words)}};
+  return ck_gemm_name(kernel).value_or(std::string());
 }
 
 int open_selector(const char* path, foretune_selector** out, char* message, std::size_t size) {
@@ -99,17 +131,36 @@ int foretune_select_gemm(const foretune_selector* selector, const foretune_gemm*
   }
   *choice = {};
   try {
-    const foretune::Choice picked = foretune::select_gemm(*selector->selector, *gemm);
-    choice->status = picked.picked() ? FORETUNE_PICKED : FORETUNE_ABSTAINED;
-    choice->reason = static_cast<int32_t>(picked.reason);
-    if (picked.has_candidate) {
-      const std::span<const std::int32_t> words = selector->selector->words(picked.candidate);
-      choice->candidate = picked.candidate;
-      choice->word_count = static_cast<uint32_t>(words.size());
-      choice->words = words.data();
+    const foretune::Selector& cpp = *selector->selector;
+    foretune::fill(cpp, cpp.select(foretune::ProblemType::kGemm, foretune::fields_of(*gemm)),
+                   *choice);
+    return FORETUNE_OK;
+  } catch (...) {
+    *choice = {};
+    choice->status = FORETUNE_ABSTAINED;
+    return FORETUNE_INTERNAL;
+  }
+}
+
+int foretune_select_gemm_fast(const foretune_selector* selector, const foretune_gemm* gemm,
+                              double max_regret, foretune_choice* choice, int* exact,
+                              double* bound) {
+  if (selector == nullptr || gemm == nullptr || choice == nullptr) {
+    return FORETUNE_INVALID_ARGUMENT;
+  }
+  *choice = {};
+  try {
+    const foretune::Selector& cpp = *selector->selector;
+    const foretune::FastChoice picked =
+        cpp.select_fast(foretune::ProblemType::kGemm, foretune::fields_of(*gemm),
+                        max_regret < 0 ? foretune::Selector::kMaxFastRegret : max_regret);
+    foretune::fill(cpp, picked.choice, *choice);
+    if (exact != nullptr) {
+      *exact = picked.exact ? 1 : 0;
     }
-    choice->score = picked.score;
-    choice->margin = picked.margin;
+    if (bound != nullptr) {
+      *bound = picked.bound;
+    }
     return FORETUNE_OK;
   } catch (...) {
     *choice = {};
@@ -119,7 +170,7 @@ int foretune_select_gemm(const foretune_selector* selector, const foretune_gemm*
 }
 
 const char* foretune_reason_text(int reason) {
-  if (reason < FORETUNE_REASON_NONE || reason > FORETUNE_REASON_NO_LEGAL_CONFIG) {
+  if (reason < FORETUNE_REASON_NONE || reason > FORETUNE_REASON_SMALL_MARGIN) {
     return "This reason is unknown.";
   }
   // The texts are literals, which end in a zero.
@@ -134,6 +185,19 @@ size_t foretune_config_text(const foretune_selector* selector, uint32_t candidat
   }
   try {
     return foretune::copy_text(selector->selector->config_text(candidate), text, size);
+  } catch (...) {
+    return 0;
+  }
+}
+
+size_t foretune_ck_gemm_name(const foretune_gemm* gemm, const int32_t* words, uint32_t word_count,
+                             char* text, size_t size) {
+  foretune::copy_text("", text, size);
+  if (gemm == nullptr || words == nullptr) {
+    return 0;
+  }
+  try {
+    return foretune::copy_text(foretune::ck_name(*gemm, {words, word_count}), text, size);
   } catch (...) {
     return 0;
   }

@@ -48,7 +48,8 @@ enum {
   FORETUNE_REASON_NONE = 0,
   FORETUNE_REASON_INVALID_PROBLEM = 1,  /* sizes below 1, unknown operation or type */
   FORETUNE_REASON_OUTSIDE_TRAINING = 2, /* a feature lies outside what the model was trained on */
-  FORETUNE_REASON_NO_LEGAL_CONFIG = 3   /* no candidate is legal for this problem */
+  FORETUNE_REASON_NO_LEGAL_CONFIG = 3,  /* no candidate is legal for this problem */
+  FORETUNE_REASON_SMALL_MARGIN = 4      /* only of the C++ interface: here, look at .margin */
 };
 
 /* foretune_gemm.op; .dtype, the numbers of DataType, of which these are named; .layout: how A, B
@@ -82,11 +83,24 @@ FORETUNE_API int foretune_selector_open(const char* path, foretune_selector** se
 FORETUNE_API void foretune_selector_close(foretune_selector* selector);
 FORETUNE_API int foretune_select_gemm(const foretune_selector* selector, const foretune_gemm* gemm,
                                       foretune_choice* choice);
+/* As foretune_select_gemm, in about a microsecond also for a problem never seen, from the model's
+ * portfolio. Asks the exact model where the fast one has a bound over `max_regret` (ln time; a
+ * negative number stands for the default), outside of training and where the model has no fast one.
+ * `exact` (may be NULL) gets 1 for an answer of the exact model, else 0; `bound` (may be NULL) what
+ * the fast pick may lose. */
+FORETUNE_API int foretune_select_gemm_fast(const foretune_selector* selector,
+                                           const foretune_gemm* gemm, double max_regret,
+                                           foretune_choice* choice, int* exact, double* bound);
 /* A constant English sentence for a FORETUNE_REASON_... */
 FORETUNE_API const char* foretune_reason_text(int reason);
 /* Text form of a candidate ("mr=8 nr=32 ..."); returns the length needed, as snprintf. */
 FORETUNE_API size_t foretune_config_text(const foretune_selector* selector, uint32_t candidate,
                                          char* text, size_t size);
+/* Name of the CK Tile kernel that a config of ck-gemm is for the data type and layout of a problem
+ * ("gemm_universal_fp16_rcr_compv3_..."). Returns the length needed, as snprintf; 0 when the words
+ * are none of such a config or CK has no name for the type. */
+FORETUNE_API size_t foretune_ck_gemm_name(const foretune_gemm* gemm, const int32_t* words,
+                                          uint32_t word_count, char* text, size_t size);
 FORETUNE_API const char* foretune_version(void);
 
 #ifdef __cplusplus

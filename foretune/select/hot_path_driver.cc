@@ -1,50 +1,103 @@
 // What hot_path_test counts: one function that answers problems, everything else around it.
 //
-//   select_hot_path_driver cached|uncached
+//   select_hot_path_driver cached|exact|exact-portable|fast
 #include <cstdio>
+#include <memory>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "foretune/features/feature_table.h"
+#include "foretune/models/infer/fast_samples.h"
+#include "foretune/models/infer/forest_scorer.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/select/select.h"
 
-extern "C" __attribute__((noinline)) std::uint64_t foretune_hot_path(
-    const foretune::Selector& selector, const std::vector<foretune::Problem>& problems,
-    bool cached);
+namespace foretune {
 
-std::uint64_t foretune_hot_path(const foretune::Selector& selector,
-                                const std::vector<foretune::Problem>& problems, bool cached) {
+struct HotPath {
+  std::string_view mode;
+  std::unique_ptr<Selector> selector;
+  std::unique_ptr<Scorer> portable;
+  std::unique_ptr<PreparedPool> portable_pool;
+  std::vector<std::byte> workspace;
+  std::vector<double> scores;
+  std::vector<Problem> problems;
+};
+
+}  // namespace foretune
+
+extern "C" __attribute__((noinline)) std::uint64_t foretune_hot_path(foretune::HotPath& path);
+
+std::uint64_t foretune_hot_path(foretune::HotPath& path) {
   std::uint64_t sum = 0;
-  for (const foretune::Problem& problem : problems) {
-    sum +=
-        cached ? selector.select(problem).candidate : selector.select_uncached(problem).candidate;
+  for (const foretune::Problem& problem : path.problems) {
+    if (path.mode == "cached") {
+      sum += path.selector->select(problem).candidate;
+    } else if (path.mode == "fast") {
+      sum += path.selector->select_fast(problem, 1).choice.candidate;
+    } else if (path.mode == "exact") {
+      sum += path.selector->select_uncached(problem).candidate;
+    } else {
+      path.portable_pool->score(problem, path.workspace, path.scores, {});
+      sum += path.scores.front() < 0 ? 1U : 0U;
+    }
   }
   return sum;
 }
 
-int main(int argc, char** argv) {
-  const std::string_view mode = argc == 2 ? argv[1] : "";
-  if (mode != "cached" && mode != "uncached") {
-    std::fprintf(stderr, "usage: select_hot_path_driver cached|uncached\n");
-    return 2;
+namespace foretune {
+namespace {
+
+Status prepare_portable(const Model& model, HotPath& path) {
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  FORETUNE_TRY(path.portable, ForestScorer::create(model.forests, *table, 0, CpuIsa::kGeneric));
+  std::vector<std::int32_t> words;
+  for (const Config& config : model.pool) {
+    words.insert(words.end(), config.words.begin(), config.words.end());
   }
-  foretune::Rng rng(61);
-  const foretune::Model model = foretune::sample_model(
+  FORETUNE_TRY(path.portable_pool,
+               path.portable->prepare(words, model.config_schema.parameters.size(),
+                                      model.fingerprint.hardware));
+  path.workspace.resize(path.portable_pool->workspace_bytes());
+  path.scores.resize(path.portable_pool->size());
+  return {};
+}
+
+Result<std::uint64_t> run(std::string_view mode) {
+  Rng rng(61);
+  const Model model = sample_model_with_fast(
       {.candidates = 512,
        .forest = {.trees = 100, .max_leaves = 63, .vary_leaves = false, .any_missing = false}},
       rng);
-  const auto selector = foretune::Selector::create(model);
-  if (!selector) {
-    std::fprintf(stderr, "%s\n", selector.error().message.c_str());
-    return 1;
-  }
-  std::vector<foretune::Problem> problems;
-  while (problems.size() < 10) {
-    const foretune::Problem problem = foretune::sample_gemm(rng);
-    if ((*selector)->select(problem).picked()) {
-      problems.push_back(problem);
+  HotPath path{.mode = mode};
+  FORETUNE_TRY_STATUS(prepare_portable(model, path));
+  FORETUNE_TRY(path.selector, Selector::create(model));
+  while (path.problems.size() < 10) {
+    const Problem problem = sample_gemm(rng);
+    const bool is_answered = mode == "fast" ? !path.selector->select_fast(problem, 1).exact
+                                            : path.selector->select(problem).picked();
+    if (is_answered) {
+      path.problems.push_back(problem);
     }
   }
-  std::printf("%llu\n", static_cast<unsigned long long>(
-                            foretune_hot_path(**selector, problems, mode == "cached")));
+  return foretune_hot_path(path);
+}
+
+}  // namespace
+}  // namespace foretune
+
+int main(int argc, char** argv) {
+  const std::string_view mode = argc == 2 ? argv[1] : "";
+  if (mode != "cached" && mode != "exact" && mode != "exact-portable" && mode != "fast") {
+    std::fprintf(stderr, "usage: select_hot_path_driver cached|exact|exact-portable|fast\n");
+    return 2;
+  }
+  const foretune::Result<std::uint64_t> sum = foretune::run(mode);
+  if (!sum) {
+    std::fprintf(stderr, "%s\n", sum.error().message.c_str());
+    return 1;
+  }
+  std::printf("%llu\n", static_cast<unsigned long long>(*sum));
   return 0;
 }

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/base/text.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_scorer.h"
 #include "foretune/select/answer_cache.h"
@@ -81,6 +84,8 @@ std::string_view to_string(AbstainReason reason) {
       return "The problem lies outside of what the model was trained on.";
     case AbstainReason::kNoLegalConfig:
       return "No candidate of the model is legal for the problem.";
+    case AbstainReason::kSmallMargin:
+      return "The best two candidates are predicted to be closer than the margin asked for.";
   }
   return "This reason is unknown.";
 }
@@ -97,6 +102,9 @@ struct Selector::State {
   Choice decide(const Problem& problem, std::span<std::byte> workspace) const noexcept;
   [[nodiscard]] bool inside_training(const Problem& problem,
                                      std::span<std::byte> workspace) const noexcept;
+  // Nothing where the exact model has to decide.
+  [[nodiscard]] std::optional<FastChoice> decide_fast(const Problem& problem,
+                                                      double max_regret) const noexcept;
   // Among those in canonical form only, or among all others that no candidate stands for.
   void choose(const Problem& problem, std::span<const double> scores, Form form,
               Choice& choice) const;
@@ -128,6 +136,8 @@ struct Selector::State {
   // The same, ordered by their words.
   std::vector<std::uint32_t> by_words;
   std::vector<std::uint32_t> portfolio;
+  // Of the fast model's portfolio, those that the rules on configs alone allow.
+  std::vector<std::uint32_t> fast_places;
   std::size_t scores_offset = 0;
   std::size_t pool_offset = 0;
   std::unique_ptr<WorkspacePool> workspaces;
@@ -163,6 +173,11 @@ Status Selector::State::prepare() {
       portfolio.push_back(candidate);
     }
   }
+  for (std::uint32_t i = 0; model.fast && i < model.fast->portfolio.size(); ++i) {
+    if (std::binary_search(scored.begin(), scored.end(), model.fast->portfolio[i])) {
+      fast_places.push_back(i);
+    }
+  }
   if (scored.empty()) {
     return fail(ErrorCode::kMismatch, "no candidate of the model is legal for its hardware");
   }
@@ -176,6 +191,9 @@ Status Selector::State::prepare() {
 
 bool Selector::State::inside_training(const Problem& problem,
                                       std::span<std::byte> workspace) const noexcept {
+  if (model.hull) {
+    return model.hull->is_inside(problem.fields());
+  }
   const std::span row(reinterpret_cast<double*>(workspace.data()), model.problem_range.size());
   table->problem_row(problem, hardware(), row);
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -277,6 +295,48 @@ Choice Selector::State::decide(const Problem& problem,
   return choice;
 }
 
+std::optional<FastChoice> Selector::State::decide_fast(const Problem& problem,
+                                                       double max_regret) const noexcept {
+  if (!model.fast || !model.hull || problem.type() != model.problem_type ||
+      !model.hull->is_inside(problem.fields())) {
+    return std::nullopt;
+  }
+  const FastModel& fast = *model.fast;
+  std::array<std::int16_t, FastModel::kMaxInputs> buffer;  // NOLINT: written before it is read
+  std::array<std::int32_t, FastModel::kMaxPortfolio> scores{};
+  const std::span<std::int16_t> inputs(buffer.data(), fast.features.size());
+  fast.inputs(problem.fields(), inputs);
+  FastChoice out{.bound = static_cast<double>(fast.bound(inputs))};
+  if (!(out.bound <= max_regret)) {
+    return std::nullopt;
+  }
+  fast.scores(inputs, scores);
+  // As choose(): legality is asked only of what would be one of the best two.
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  std::int64_t second = best;
+  for (const std::uint32_t place : fast_places) {
+    if (scores[place] >= second || !is_legal(fast.portfolio[place], problem)) {
+      continue;
+    }
+    if (scores[place] < best) {
+      second = best;
+      best = scores[place];
+      out.choice.candidate = fast.portfolio[place];
+      out.choice.has_candidate = true;
+    } else {
+      second = scores[place];
+    }
+  }
+  if (!out.choice.has_candidate) {
+    return std::nullopt;
+  }
+  out.choice.score = static_cast<double>(best) * fast.score_unit;
+  out.choice.margin = second == std::numeric_limits<std::int64_t>::max()
+                          ? std::numeric_limits<double>::infinity()
+                          : static_cast<double>(second - best) * fast.score_unit;
+  return out;
+}
+
 Selector::Selector() = default;
 Selector::~Selector() = default;
 
@@ -325,6 +385,67 @@ Choice Selector::select(ProblemType type, std::span<const std::int64_t> fields) 
   const Choice choice = select_uncached(*problem);
   state_->cache.insert(key, to_answer(choice));
   return choice;
+}
+
+Choice Selector::select(const Problem& problem, double min_margin) const noexcept {
+  Choice choice = select(problem);
+  if (choice.picked() && choice.margin < min_margin) {
+    choice.reason = AbstainReason::kSmallMargin;
+  }
+  return choice;
+}
+
+FastChoice Selector::select_fast(const Problem& problem, double max_regret) const noexcept {
+  if (const std::optional<FastChoice> fast = state_->decide_fast(problem, max_regret)) {
+    return *fast;
+  }
+  return {.choice = select(problem), .exact = true};
+}
+
+FastChoice Selector::select_fast(ProblemType type, std::span<const std::int64_t> fields,
+                                 double max_regret) const noexcept {
+  const ProblemSchema* schema = find_problem_schema(type);
+  if (schema == nullptr || !in_range(*schema, fields)) {
+    return {.choice = {.reason = AbstainReason::kInvalidProblem}, .exact = true};
+  }
+  const Result<Problem> problem = Problem::create(type, Problem::Fields(fields));
+  if (!problem) {
+    return {.choice = {.reason = AbstainReason::kInvalidProblem}, .exact = true};
+  }
+  return select_fast(*problem, max_regret);
+}
+
+namespace {
+
+// The first feature out of its range.
+std::string explain_range(const Model& model, const FeatureTable& table, const Problem& problem) {
+  std::vector<double> row(model.problem_range.size());
+  table.problem_row(problem, model.fingerprint.hardware, row);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const auto& [low, high] = model.problem_range[i];
+    if (!(row[i] >= low && row[i] <= high)) {
+      return concat(table.columns()[i].name, "=", fixed(row[i], 2), " lies outside of ",
+                    fixed(low, 2), " to ", fixed(high, 2), ", the range in training");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Selector::explain(const Problem& problem, const Choice& choice) const {
+  const Model& model = state_->model;
+  const std::string general(to_string(choice.reason));
+  std::string detail;
+  if (choice.reason == AbstainReason::kOutsideTraining && problem.type() == model.problem_type) {
+    detail = model.hull ? model.hull->explain(problem.schema(), problem.fields())
+                        : explain_range(model, *state_->table, problem);
+  } else if (choice.reason == AbstainReason::kSmallMargin) {
+    detail = concat("the runner-up is predicted to be ", fixed(100 * std::expm1(choice.margin), 2),
+                    " % slower");
+  }
+  return detail.empty() ? general
+                        : concat(general.substr(0, general.size() - 1), ": ", detail, ".");
 }
 
 Choice Selector::select_uncached(const Problem& problem) const noexcept {

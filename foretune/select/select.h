@@ -35,6 +35,7 @@ enum class AbstainReason : std::uint8_t {
   kInvalidProblem = 1,
   kOutsideTraining = 2,
   kNoLegalConfig = 3,
+  kSmallMargin = 4,  // only where the caller asks for a margin
 };
 // A sentence.
 std::string_view to_string(AbstainReason reason);
@@ -48,6 +49,15 @@ struct Choice {
   double score = 0;
   double margin = 0;  // of the runner-up over this score; infinite when nothing else is legal
   [[nodiscard]] bool picked() const { return reason == AbstainReason::kNone; }
+};
+
+// An answer of the fast model, or of the exact one where the fast model does not answer.
+struct FastChoice {
+  Choice choice;  // scores of the fast model count from its best candidate's
+  bool exact = false;
+  // What the fast pick may lose against the exact one's in this region: the 95th percentile of the
+  // difference of their exact scores, ln time. 0 when the choice is exact.
+  double bound = 0;
 };
 
 struct RankedCandidate {
@@ -69,6 +79,21 @@ class Selector {
   // a problem the selector abstains. The shortest way to a cached answer.
   [[nodiscard]] Choice select(ProblemType type,
                               std::span<const std::int64_t> fields) const noexcept;
+  // The same, but abstains (kSmallMargin) when the runner-up is predicted to be within `min_margin`
+  // (ln time) of the pick: when a closer look, a measurement say, could pay.
+  [[nodiscard]] Choice select(const Problem& problem, double min_margin) const noexcept;
+  // Fast models promise to lose at most this much, by default, in 95 of 100 cases.
+  static constexpr double kMaxFastRegret = 0.1;
+  // Picks of the model's portfolio by the fast model, in about a microsecond also for a problem
+  // never seen. Asks select() where the model has no fast one, outside of training, where the
+  // region's bound is over `max_regret`, and where nothing of the portfolio is legal.
+  [[nodiscard]] FastChoice select_fast(const Problem& problem,
+                                       double max_regret = kMaxFastRegret) const noexcept;
+  [[nodiscard]] FastChoice select_fast(ProblemType type, std::span<const std::int64_t> fields,
+                                       double max_regret = kMaxFastRegret) const noexcept;
+  // Why the selector abstained, with the numbers: which field or feature lies how far outside, how
+  // small the margin is. One sentence, for people (allocates).
+  [[nodiscard]] std::string explain(const Problem& problem, const Choice& choice) const;
   // Without looking into or filling the cache.
   [[nodiscard]] Choice select_uncached(const Problem& problem) const noexcept;
   // All legal candidates, best first, those in canonical form before others (allocates; for tools).
