@@ -80,6 +80,12 @@ struct CollectProgress {
   std::string problem;  // the current one
   double best_ns = -1;  // of the current problem
   std::string best_config;
+  // Of an active collection (active.h); 0 otherwise. The other counts are of all its rounds, but
+  // for problems_done.
+  std::uint32_t round = 0;
+  std::uint32_t rounds = 0;
+  std::uint32_t trainings = 0;
+  double training_s = 0;
 
   // Counts a measurement, after it was appended to `journal` where there is one. Errors: what the
   // journal refuses; kIo when no worker could be started: no config causes that.

@@ -1,6 +1,7 @@
 // A collecting program to be killed by a test: the null family with faults, through a worker.
-//   tune_collect_driver FILE    collects into FILE; prints the key of every record that is kept
-//   tune_collect_driver worker  is its worker
+//   tune_collect_driver FILE          collects into FILE; prints the key of every record kept
+//   tune_collect_driver FILE active   the same with a model in the loop
+//   tune_collect_driver worker        is its worker
 #include <unistd.h>
 
 #include <chrono>
@@ -15,7 +16,9 @@
 #include "foretune/families/null/null.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/gemm.h"
+#include "foretune/tune/active.h"
 #include "foretune/tune/collect.h"
+#include "foretune/tune/first_word_scorer.h"
 
 namespace foretune {
 namespace {
@@ -50,7 +53,7 @@ int complain(const Error& error) {
   return 1;
 }
 
-int collect_into(const std::string& self, const std::string& path) {
+int collect_into(const std::string& self, const std::string& path, bool with_model) {
   FamilyOptions options;
   options.parameters = {{"crash", "0.03"}, {"wrong", "0.05"}, {"prepare_fail", "0.05"}};
   const auto family = make_null(options);
@@ -94,7 +97,13 @@ int collect_into(const std::string& self, const std::string& path) {
   collect_options.previous = previous ? &*previous : nullptr;
   CollectHooks hooks;
   hooks.on_progress = [&](const CollectProgress&) { measurer.kept(); };
-  const auto result = collect(**family, measurer, **journal, problems, collect_options, hooks);
+  const ActiveOptions active{.measurements = 40 * problems.size()};
+  const ActiveTrainer train = [](const Dataset& measured, const std::function<bool()>& /*go_on*/)
+      -> Result<std::unique_ptr<Scorer>> { return std::make_unique<FirstWordScorer>(measured); };
+  const auto result =
+      with_model ? collect_active(**family, measurer, **journal, problems, collect_options, active,
+                                  train, hooks)
+                 : collect(**family, measurer, **journal, problems, collect_options, hooks);
   if (!result) {
     return complain(result.error());
   }
@@ -110,12 +119,13 @@ Result<std::unique_ptr<Family>> null_only(std::string_view /*name*/, const Famil
 }  // namespace foretune
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s FILE | worker\n", argv[0]);
+  const bool with_model = argc == 3 && std::string(argv[2]) == "active";
+  if (argc != 2 && !with_model) {
+    std::fprintf(stderr, "usage: %s FILE [active] | worker\n", argv[0]);
     return 2;
   }
   if (std::string(argv[1]) == "worker") {
     return foretune::run_worker(STDIN_FILENO, STDOUT_FILENO, foretune::null_only);
   }
-  return foretune::collect_into(argv[0], argv[1]);
+  return foretune::collect_into(argv[0], argv[1], with_model);
 }

@@ -22,7 +22,6 @@ namespace foretune {
 namespace {
 
 constexpr const char* kDriver = FORETUNE_COLLECT_DRIVER;
-constexpr int kKills = 50;
 
 struct DriverRun {
   std::set<std::uint64_t> kept;  // keys whose records the driver saw kept
@@ -31,9 +30,13 @@ struct DriverRun {
 };
 
 // Runs the driver; kills it after `life`, unless it ends before.
-DriverRun run_driver(const std::string& path, std::chrono::microseconds life) {
+DriverRun run_driver(const std::string& path, bool active, std::chrono::microseconds life) {
   DriverRun run;
-  auto child = ChildProcess::start({kDriver, path});
+  std::vector<std::string> command{kDriver, path};
+  if (active) {
+    command.emplace_back("active");
+  }
+  auto child = ChildProcess::start(command);
   if (!child) {
     ADD_FAILURE() << child.error().message;
     return run;
@@ -78,14 +81,14 @@ std::map<std::uint64_t, Outcome> rows_of(const std::string& path) {
   return rows;
 }
 
-TEST(CollectKill, FiftyKillsLoseNothingRepeatNothingAndReachTheSameSet) {
+void kill_and_continue(bool active, int wanted_kills) {
   constexpr std::uint64_t kSeed = 20250131;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Rng rng(kSeed);
   const testing_support::TemporaryFolder folder;
   const std::string undisturbed = folder / "undisturbed.ftd";
   const auto begin = std::chrono::steady_clock::now();
-  const DriverRun whole = run_driver(undisturbed, std::chrono::seconds(60));
+  const DriverRun whole = run_driver(undisturbed, active, std::chrono::seconds(60));
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::steady_clock::now() - begin);
   ASSERT_TRUE(whole.done) << whole.obituary;
@@ -94,14 +97,14 @@ TEST(CollectKill, FiftyKillsLoseNothingRepeatNothingAndReachTheSameSet) {
   ASSERT_EQ(whole.kept.size(), reference.size());
 
   int kills = 0;
-  for (int file = 0; kills < kKills; ++file) {
+  for (int file = 0; kills < wanted_kills; ++file) {
     const std::string interrupted = folder / concat("interrupted", file, ".ftd");
     std::set<std::uint64_t> kept;
     for (bool done = false; !done;) {
       // Also the very first moments: before the file exists, while its header is written.
       const auto most = static_cast<std::uint64_t>(took.count() / (kills % 3 == 0 ? 12 : 3));
-      const std::chrono::microseconds life(kills < kKills ? rng.below(most) : 60'000'000);
-      const DriverRun run = run_driver(interrupted, life);
+      const std::chrono::microseconds life(kills < wanted_kills ? rng.below(most) : 60'000'000);
+      const DriverRun run = run_driver(interrupted, active, life);
       done = run.done;
       kills += done ? 0 : 1;
       for (const std::uint64_t key : run.kept) {
@@ -122,8 +125,14 @@ TEST(CollectKill, FiftyKillsLoseNothingRepeatNothingAndReachTheSameSet) {
     }
     EXPECT_EQ(rows_of(interrupted), reference);
   }
-  EXPECT_GE(kills, kKills);
+  EXPECT_GE(kills, wanted_kills);
 }
+
+TEST(CollectKill, FiftyKillsLoseNothingRepeatNothingAndReachTheSameSet) {
+  kill_and_continue(false, 50);
+}
+
+TEST(CollectKill, WithAModelInTheLoopToo) { kill_and_continue(true, 30); }
 
 }  // namespace
 }  // namespace foretune

@@ -39,8 +39,8 @@ double run_estimate_ns(const Problem& problem, const Hardware& hardware, int thr
 
 double measurement_estimate_ns(double run_ns, const Protocol& protocol) {
   const double windows_ns = std::max(1, protocol.windows) * std::max(protocol.window_ns, run_ns);
-  return std::max(run_ns, protocol.warmup_ns) + std::min(windows_ns, protocol.max_total_ns) +
-         kOverheadNs;
+  const double warmup_ns = std::max(std::max(1, protocol.warmup_runs) * run_ns, protocol.warmup_ns);
+  return warmup_ns + std::min(windows_ns, protocol.max_total_ns) + kOverheadNs;
 }
 
 Result<std::uint64_t> parse_count(std::string_view text, std::string_view what) {
