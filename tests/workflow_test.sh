@@ -41,6 +41,15 @@ grep -q "^0 measurements" out.txt
 
 expect 0 "$foretune" inspect data/matmul_model.ftm
 expect 0 "$foretune" predict --model data/matmul_model.ftm gemm m=24 n=24 k=24
+expect 0 "$foretune" predict --model data/matmul_model.ftm --m 24 --n 24 --k 24 --top-k 3 --explain \
+  --json predicted.json
+grep -q '"explanation"' predicted.json
+expect 2 "$foretune" predict --model data/matmul_model.ftm --m 24 --n 24 --k 24 --top-k 0
+expect 0 "$foretune" search --model data/matmul_model.ftm --m 24 --n 24 --k 24 --strategy de \
+  --budget 50 --top-k 3 --measure --rounds 2 --json searched.json
+grep -q "measured" out.txt
+grep -q '"best_measured_ns"' searched.json
+expect 2 "$foretune" search --model data/matmul_model.ftm --m 24 --n 24 --k 24 --strategy guess
 expect 0 "$foretune" tune --m 24 --n 24 --k 24 --budget 30 --rounds 2 --json tune.json
 grep -q "^best: isa=" out.txt
 grep -q '"best_ns"' tune.json
@@ -68,6 +77,44 @@ expect 0 "$foretune" create-validation --family recorded --family-data elsewhere
 expect 0 "$foretune" train --data-dir elsewhere --model elsewhere.ftm --folds 2
 expect 0 "$foretune" validate-model --model elsewhere.ftm --dataset elsewhere/rest.ftd \
   --family-data elsewhere.ftd --json elsewhere.json
+expect 0 "$foretune" evaluate --dataset elsewhere.ftd --nested-folds 2 --trees 20 --folds 2 \
+  --json evaluated.json --html evaluated.html
+grep -q "^  fold 2 " out.txt
+grep -q '"ndcg_at_1"' evaluated.json
+grep -q '"splits"' evaluated.json
+test -s evaluated.html
+expect 0 "$foretune" evaluate --dataset elsewhere.ftd --leave-out k:smallest --trees 20 --folds 0
+grep -q "^  k [0-9]* to " out.txt
+expect 2 "$foretune" evaluate --dataset elsewhere.ftd --leave-out k --nested-folds 3
+expect 3 "$foretune" evaluate --dataset elsewhere.ftd --leave-out depth
+grep -q "there are op, m, n, k" err.txt
+one_sentence
+# A model in the loop: rounds, going on where the file ends, and training on what is left.
+active=(collect --active --family recorded --family-data elsewhere.ftd --num-shapes 0
+  --configs-per-problem 12 --rounds 3)
+expect 0 "$foretune" "${active[@]}" --dry-run --output active.ftd
+grep -q " in 3 rounds; about " out.txt
+expect 0 "$foretune" "${active[@]}" --output active.ftd
+grep -q "^3 of 3 rounds; 2 trainings took " out.txt
+measured="$(head -1 out.txt | cut -d' ' -f1)"
+expect 0 "$foretune" "${active[@]}" --budget 30 --output parts.ftd
+grep -q "^30 measurements " out.txt
+expect 0 "$foretune" "${active[@]}" --output parts.ftd
+grep -q "^30 were there already" out.txt
+expect 0 "$foretune" convert active.ftd --output active.csv
+expect 0 "$foretune" convert parts.ftd --output parts.csv
+diff <(sort active.csv) <(sort parts.csv)
+test "$(tail -n +2 active.csv | wc -l)" = "$measured"
+for policy in random best improvement need; do
+  expect 0 "$foretune" "${active[@]}" --policy $policy --active-objective regression \
+    --output "$policy.ftd"
+done
+for wrong in "--rounds 2" "--policy best" "--active-budget 100" "--active --active-budget 1" \
+  "--active --search-space EXHAUSTIVE" "--active --active-budget 99 --configs-per-problem 9"; do
+  # shellcheck disable=SC2086
+  expect 2 "$foretune" collect --family null --num-shapes 2 $wrong --output no.ftd
+  one_sentence
+done
 # Against itself, as model and as report; then a slower one against a faster one.
 expect 0 "$foretune" compare elsewhere.ftm elsewhere.json --dataset elsewhere/rest.ftd \
   --json compared.json
@@ -82,9 +129,64 @@ expect 2 "$foretune" compare elsewhere.ftm elsewhere.json
 one_sentence
 expect 3 "$foretune" compare elsewhere.json "$source_dir/tests/triton_times.csv"
 one_sentence
+# Every way of training; what is left is read, continued and the same again.
+train() {
+  expect 0 "$foretune" train --data-dir elsewhere --folds 2 --trees 20 --threads 1 "$@"
+}
+train --targets time,tflops,latency,bandwidth --out-dir all --write-lightgbm --json all.json
+grep -q '"tflops_ndcg_at_1"' all.json
+train --targets time,tflops,latency,bandwidth --out-dir again --write-lightgbm
+diff -r all again
+test "$(find all -type f | wc -l)" -eq 18
+test ! -e matmul_model.ftm
+for target in time tflops latency bandwidth; do
+  expect 0 "$foretune" predict --model "all/model_$target.ftm" --m 1408 --n 848 --k 32 --dtype bf16
+done
+train --warm-start all --targets time,tflops --warm-start-n-estimators 5 --out-dir warm
+grep -q '"added": 5' warm/train_manifest.json
+train --warm-start all/model_time.ftm --warm-start-n-estimators 5 --model warm.ftm
+expect 3 "$foretune" train --data-dir elsewhere --warm-start all/model_tflops.ftm --model no.ftm
+one_sentence
+grep -q "target 'tflops' against 'relative-log'" err.txt
+train --n-splits 3 --group-key sizes --no-log-transform --targets tflops --out-dir plain
+grep -q '"log_targets": \[\]' plain/feature_spec.json
+train --objective lambdarank --model rank.ftm
+train --objective regret --mining-rounds 1 --model regret.ftm
+train --tune-budget 2 --model tuned.ftm
+grep -q "^tried 2 draws" out.txt
+for wrong in "--targets speed" "--targets time,time" "--write-lightgbm" "--targets time,tflops" \
+  "--objective regret --targets tflops" "--warm-start-n-estimators 5" "--tune-budget soon" \
+  "--weight-decay -1"; do
+  # shellcheck disable=SC2086
+  expect 2 "$foretune" train --data-dir elsewhere $wrong
+  one_sentence
+done
+# Data against data: the same ones are as good as each other; times turned upside down are not.
+expect 0 "$foretune" compare --retrain elsewhere/train.ftd elsewhere/train.ftd --folds 2 --trees 20 \
+  --json retrained.json
+grep -q '"accepted": true' retrained.json
+awk -F, -v OFS=, 'NR > 1 { $NF = 1000 / $NF } { print }' "$source_dir/tests/triton_times.csv" \
+  >inverted.csv
+expect 0 "$foretune" convert inverted.csv --output inverted.ftd --device h200
+expect 5 "$foretune" compare --retrain elsewhere/train.ftd inverted.ftd --folds 2 --trees 20 \
+  --dataset elsewhere/train.ftd
+expect 2 "$foretune" compare --retrain elsewhere/train.ftd elsewhere/train.ftd --folds 100
+one_sentence
+expect 3 "$foretune" compare --retrain elsewhere/train.ftd elsewhere/rest.ftd
+one_sentence
 expect 2 "$foretune" collect --family recorded --family-data elsewhere.ftd --log-normal \
   --output no.ftd
 one_sentence
+
+# How often a config is run, and what a family without anything to build says to build jobs.
+expect 0 "$foretune" collect --family null --num-shapes 2 --search-space SAMPLE:3 --dtype f32 \
+  --layout rrr --warmup 3 --repeat 7 --censor-factor 0 --output often.ftd
+expect 0 "$foretune" convert often.ftd --output often.csv
+column="$(head -1 often.csv | tr , '\n' | grep -nx samples | cut -d: -f1)"
+test "$(tail -n +2 often.csv | cut -d, -f"$column" | sort -u)" = 7
+expect 2 "$foretune" collect --build-jobs 2 --output no.ftd
+one_sentence
+grep -q "builds nothing" err.txt
 
 # CK Tile's files: in, out, and in again beside another.
 ck="$source_dir/foretune/dataset/testdata/ck"

@@ -1,15 +1,23 @@
-// foretune compare: an old model against a new one, and whether the new one may replace it.
+// foretune compare: an old model against a new one, and whether the new one may replace it; with
+// --retrain old data against new data, by models of both.
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "foretune/base/file.h"
+#include "foretune/base/hash.h"
+#include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
+#include "foretune/dataset/split.h"
 #include "foretune/evaluate/compare.h"
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/hardware/cpu.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/train/trainer.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
@@ -22,15 +30,24 @@ struct CompareArguments {
   std::string after;
   std::string dataset;
   std::string json;
+  bool retrain = false;
+  std::int64_t folds = 3;
+  std::int64_t trees = GbdtOptions().trees;
   std::int64_t list = 5;
   double mean = 0.5;
   double median = 0.5;
   double p10 = 2;
   double problem = 10;
   void visit(OptionList& list_of) {
-    list_of.add_positional("old", before, "model, or report of validate-model --json").require();
+    list_of.add_positional("old", before, "model, report of validate-model --json, or data set")
+        .require();
     list_of.add_positional("new", after, "the same, of what is to replace it").require();
     list_of.add("dataset", dataset, "FILE", "validation data set; needed for models");
+    list_of.add_switch("retrain", retrain,
+                       "old and new are data sets: train on each, group fold by group fold, and "
+                       "compare the picks for the problems that both models did not see");
+    list_of.add("folds", folds, "N", "folds of --retrain").at_least(2);
+    list_of.add("trees", trees, "N", "of the models of --retrain, at most").at_least(1);
     list_of.add("json", json, "FILE", "write everything as JSON, every problem included");
     list_of.add("list", list, "N", "problems to list that lost or won most").at_least(0);
     list_of.section("What the new one may lose, in percent of the old");
@@ -43,6 +60,16 @@ struct CompareArguments {
 
 bool is_model(const std::string& path) { return std::filesystem::path(path).extension() == ".ftm"; }
 
+// `name` is what errors call the model.
+Result<Evaluation> evaluate_model(const Model& model, const Dataset& dataset,
+                                  const std::string& name) {
+  auto ranked = rank_with_model(model, dataset);
+  if (!ranked) {
+    return fail_because(ranked.error(), name);
+  }
+  return evaluate(dataset, *ranked, &model, {});
+}
+
 Result<std::vector<PickedProblem>> picks_of(const std::string& path, const Dataset* dataset) {
   if (!is_model(path)) {
     FORETUNE_TRY(const std::string text, read_text_file(path));
@@ -53,11 +80,7 @@ Result<std::vector<PickedProblem>> picks_of(const std::string& path, const Datas
     return fail(ErrorCode::kInvalidArgument, path, " is a model: say on which --dataset");
   }
   FORETUNE_TRY(const Model model, read_model(path));
-  auto ranked = rank_with_model(model, *dataset);
-  if (!ranked) {
-    return fail_because(ranked.error(), path);
-  }
-  FORETUNE_TRY(Evaluation evaluation, evaluate(*dataset, *ranked, &model, {}));
+  FORETUNE_TRY(Evaluation evaluation, evaluate_model(model, *dataset, path));
   if (evaluation.unmeasured_picks > 0) {
     remark(concat(path, ": ", evaluation.unmeasured_picks,
                   " picks were never measured, the best-ranked measured configs stand in; "
@@ -66,14 +89,117 @@ Result<std::vector<PickedProblem>> picks_of(const std::string& path, const Datas
   return std::move(evaluation.picks);
 }
 
-Result<int> compare(const CompareArguments& arguments, const Invocation& invocation) {
-  std::optional<Dataset> dataset;
-  if (!arguments.dataset.empty()) {
-    FORETUNE_TRY(dataset, import_dataset(arguments.dataset, std::nullopt));
+// The problems of `dataset` whose group is in the fold (or not in it).
+Dataset part_of(const Dataset& dataset,
+                const std::unordered_map<std::uint64_t, std::uint32_t>& fold_of_group,
+                std::uint32_t fold, bool inside) {
+  std::vector<bool> keep;
+  for (const Problem& problem : dataset.problems()) {
+    const auto found = fold_of_group.find(problem.group());
+    keep.push_back((found != fold_of_group.end() && found->second == fold) == inside);
   }
-  const Dataset* const measured = dataset ? &*dataset : nullptr;
-  FORETUNE_TRY(const auto before, picks_of(arguments.before, measured));
-  FORETUNE_TRY(const auto after, picks_of(arguments.after, measured));
+  return dataset.filter_problems(keep);
+}
+
+// Old data against new data: how well models of each pick for problems that neither has seen, all
+// judged by the same measurements.
+class Retraining {
+ public:
+  Retraining(const CompareArguments& arguments, const Invocation& invocation)
+      : arguments_(arguments), seed_(static_cast<std::uint64_t>(invocation.global->seed)) {}
+
+  Status run() {
+    FORETUNE_TRY(const Dataset before, read(arguments_.before));
+    FORETUNE_TRY(const Dataset after, read(arguments_.after));
+    std::optional<Dataset> other;
+    if (!arguments_.dataset.empty()) {
+      FORETUNE_TRY(other, import_dataset(arguments_.dataset, std::nullopt));
+    }
+    const Dataset& judge = other ? *other : after;
+    const auto folds = static_cast<std::uint32_t>(arguments_.folds);
+    Rng rng = Rng(seed_).split(hash64("retraining"));
+    const std::vector<std::uint32_t> dealt = group_folds(judge.problems(), folds, rng);
+    std::unordered_map<std::uint64_t, std::uint32_t> fold_of_group;
+    for (std::size_t i = 0; i < dealt.size(); ++i) {
+      fold_of_group.emplace(judge.problems()[i].group(), dealt[i]);
+    }
+    if (fold_of_group.size() < folds) {
+      return fail(ErrorCode::kInvalidArgument, fold_of_group.size(),
+                  " groups of problems are too few for ", folds, " folds");
+    }
+    for (std::uint32_t fold = 0; fold < folds; ++fold) {
+      const Dataset held_out = part_of(judge, fold_of_group, fold, true);
+      FORETUNE_TRY_STATUS(add(part_of(before, fold_of_group, fold, false), held_out,
+                              concat("old, fold ", fold + 1, " of ", folds), old_picks));
+      FORETUNE_TRY_STATUS(add(part_of(after, fold_of_group, fold, false), held_out,
+                              concat("new, fold ", fold + 1, " of ", folds), new_picks));
+    }
+    line_.clear();
+    if (unmeasured_ > 0) {
+      remark(concat(unmeasured_,
+                    " picks were never measured, the best-ranked measured configs stand in"));
+    }
+    return {};
+  }
+
+  std::vector<PickedProblem> old_picks;
+  std::vector<PickedProblem> new_picks;
+
+ private:
+  static Result<Dataset> read(const std::string& path) {
+    FORETUNE_TRY(Dataset dataset, import_dataset(path, std::nullopt));
+    if (dataset.header().role == DatasetRole::kValidation) {
+      return fail(ErrorCode::kMismatch, path, " is a validation set; models are not trained on it");
+    }
+    dataset.deduplicate();
+    return dataset;
+  }
+
+  Status add(const Dataset& training, const Dataset& held_out, const std::string& stage,
+             std::vector<PickedProblem>& picks) {
+    TrainOptions options;
+    options.held_out = false;
+    options.seed = seed_;
+    options.gbdt.trees = static_cast<std::uint32_t>(arguments_.trees);
+    options.gbdt.threads = static_cast<std::uint32_t>(read_cpu_facts().cores);
+    auto result = train_gbdt(training, options, [&](const TrainProgress& progress) {
+      if (line_.due()) {
+        line_.show(concat(stage, ", ", progress.stage, ": tree ", progress.tree));
+      }
+      return !stop_flag().load();
+    });
+    if (!result) {
+      return fail_because(result.error(), stage);
+    }
+    FORETUNE_TRY(const Evaluation evaluation, evaluate_model(result->model, held_out, stage));
+    unmeasured_ += evaluation.unmeasured_picks;
+    picks.insert(picks.end(), evaluation.picks.begin(), evaluation.picks.end());
+    return {};
+  }
+
+  const CompareArguments& arguments_;
+  std::uint64_t seed_;
+  std::size_t unmeasured_ = 0;
+  ProgressLine line_;
+};
+
+Result<int> compare(const CompareArguments& arguments, const Invocation& invocation) {
+  std::vector<PickedProblem> before;
+  std::vector<PickedProblem> after;
+  if (arguments.retrain) {
+    Retraining retraining(arguments, invocation);
+    FORETUNE_TRY_STATUS(retraining.run());
+    before = std::move(retraining.old_picks);
+    after = std::move(retraining.new_picks);
+  } else {
+    std::optional<Dataset> dataset;
+    if (!arguments.dataset.empty()) {
+      FORETUNE_TRY(dataset, import_dataset(arguments.dataset, std::nullopt));
+    }
+    const Dataset* const measured = dataset ? &*dataset : nullptr;
+    FORETUNE_TRY(before, picks_of(arguments.before, measured));
+    FORETUNE_TRY(after, picks_of(arguments.after, measured));
+  }
   const AcceptanceRules rules{.mean = arguments.mean / 100,
                               .median = arguments.median / 100,
                               .p10 = arguments.p10 / 100,

@@ -1,7 +1,9 @@
-// foretune train: data sets in, one model file out.
+// foretune train: data sets in, a model file for every target out.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +15,11 @@
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/models/train/fast_model.h"
+#include "foretune/models/train/hyper_search.h"
+#include "foretune/models/train/output_directory.h"
 #include "foretune/models/train/trainer.h"
+#include "foretune/tune/collect.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
@@ -24,11 +30,19 @@ namespace {
 struct TrainArguments {
   std::string data_dir;
   std::string dataset;
-  std::string model = "matmul_model.ftm";
+  std::string model;
+  std::string out_dir;
+  bool write_lightgbm = false;
   std::string model_type = "gbdt";
   std::string log_dir;
   std::string json;
   std::string target = "relative-log";
+  std::string targets = "time";
+  bool no_log_transform = false;
+  std::string objective = "regression";
+  std::string group_key = "problem";
+  std::string warm_start;
+  std::optional<std::int64_t> n_splits;
   std::string features;
   std::int64_t folds = 5;
   std::int64_t threads = 0;
@@ -42,6 +56,13 @@ struct TrainArguments {
   std::int64_t min_rows_per_leaf = defaults.gbdt.min_rows_per_leaf;
   std::int64_t forests = defaults.forests;
   std::int64_t portfolio_size = defaults.portfolio_size;
+  double weight_decay = defaults.weight_decay;
+  double regret_decay = defaults.regret_decay;
+  double lambda_l2 = defaults.gbdt.lambda_l2;
+  std::optional<std::int64_t> warm_start_trees;
+  std::int64_t mining_rounds = defaults.mining.rounds;
+  std::string tune_budget;
+  bool fast = false;
 
   void visit(OptionList& list) {
     std::vector<std::string> types;
@@ -51,13 +72,25 @@ struct TrainArguments {
     list.add("data-dir", data_dir, "DIR",
              "learn from all data sets below, validation sets excepted");
     list.add("dataset", dataset, "FILE", "learn from one data set");
-    list.add("model", model, "FILE", "model file to write");
+    list.add("model", model, "FILE",
+             "model file to write (default: matmul_model.ftm, without --out-dir)");
+    list.add("out-dir", out_dir, "DIR",
+             "write models, feature_spec.json, cv_metrics, feature_importances and "
+             "train_manifest.json there");
+    list.add_switch("write-lightgbm", write_lightgbm,
+                    "with --out-dir: the models as LightGBM text, too, zipped");
     list.add("model-type", model_type, "TYPE", "kind of model").choose(std::move(types));
     list.add("log-dir", log_dir, "DIR", "write the loss of every fold there as CSV");
     list.add("json", json, "FILE", "write the held-out figures as JSON");
     list.section("Training");
-    list.add("target", target, "TARGET", "what is learned; auto cross-validates both")
+    list.add("targets", targets, "LIST",
+             "what to learn, a model each: time, tflops, latency, bandwidth, with commas");
+    list.add("target", target, "TARGET", "how time is learned; auto cross-validates both")
         .choose({"relative-log", "log", "auto"});
+    list.add_switch("no-log-transform", no_log_transform,
+                    "learn tflops, latency and bandwidth as they are, not ln(1 + value)");
+    list.add("objective", objective, "NAME", "what the trees minimise")
+        .choose({"regression", "lambdarank", "regret"});
     std::vector<std::string> tables;
     for (const FeatureTable* table : feature_tables()) {
       tables.emplace_back(table->name());
@@ -65,6 +98,21 @@ struct TrainArguments {
     list.add("features", features, "TABLE", "feature table (default: the family's)")
         .choose(std::move(tables));
     list.add("folds", folds, "N", "group folds for the held-out figures; 0 for none").at_least(0);
+    list.add("n-splits", n_splits, "N", "the same as --folds").at_least(0);
+    list.add("group-key", group_key, "KEY",
+             "what keeps problems in one fold: problem, all but layout and types, or sizes, m, n "
+             "and k (of convolutions all but strides and pads)")
+        .choose({"problem", "sizes"});
+    list.add("warm-start", warm_start, "PATH",
+             "add trees to this model, or to those of an --out-dir, instead of beginning anew");
+    list.add("warm-start-n-estimators", warm_start_trees, "N",
+             concat("trees to add (default: ", defaults.warm_start_trees, ")"))
+        .at_least(1);
+    list.add("mining-rounds", mining_rounds, "N",
+             "rounds in which the hardest training problems get more weight")
+        .at_least(0);
+    list.add("tune-budget", tune_budget, "BUDGET",
+             "search the options of the trees first: a number of trials, or a time like 5m");
     list.add("threads", threads, "N", "threads of the trainer; 0 is all cores").at_least(0);
     list.add("trees", trees, "N", "at most; early stopping decides").at_least(1);
     list.add("leaves", leaves, "N", "per tree").at_least(2);
@@ -72,10 +120,17 @@ struct TrainArguments {
     list.add("bagging-fraction", bagging_fraction, "X", "rows per tree");
     list.add("feature-fraction", feature_fraction, "X", "features per tree");
     list.add("min-rows-per-leaf", min_rows_per_leaf, "N", "least rows in a leaf").at_least(1);
+    list.add("lambda-l2", lambda_l2, "X", "penalty of large leaf values");
+    list.add("weight-decay", weight_decay, "X",
+             "how fast the weight of a row falls with its distance from the best");
+    list.add("regret-decay", regret_decay, "X", "the same of the objective regret");
     list.add("forests", forests, "N", "forests whose scores are averaged: better picks, slower")
         .at_least(1);
     list.add("portfolio-size", portfolio_size, "N", "configs in the fallback portfolio")
         .at_least(1);
+    list.add_switch(
+        "fast", fast,
+        "distil a fast model too: answers in a microsecond, takes up to a minute to train");
     list.add("batch-size", batch_size, "N", "for neural models; boosted trees take no notice")
         .at_least(1);
   }
@@ -120,21 +175,7 @@ Result<Dataset> read_training(const TrainArguments& arguments) {
   return *std::move(all);
 }
 
-Result<TrainOptions> options_of(const TrainArguments& arguments, const GlobalOptions& global) {
-  TrainOptions options = arguments.defaults;
-  options.feature_table = arguments.features;
-  options.target = arguments.target == "log" ? Target::kLog : Target::kRelativeLog;
-  options.choose_target = arguments.target == "auto";
-  options.folds = static_cast<std::uint32_t>(arguments.folds);
-  options.seed = static_cast<std::uint64_t>(global.seed);
-  options.forests = static_cast<std::uint32_t>(arguments.forests);
-  options.portfolio_size = static_cast<std::uint32_t>(arguments.portfolio_size);
-  options.gbdt.trees = static_cast<std::uint32_t>(arguments.trees);
-  options.gbdt.leaves = static_cast<std::uint32_t>(arguments.leaves);
-  options.gbdt.learning_rate = arguments.learning_rate;
-  options.gbdt.bagging_fraction = arguments.bagging_fraction;
-  options.gbdt.feature_fraction = arguments.feature_fraction;
-  options.gbdt.min_rows_per_leaf = static_cast<std::uint32_t>(arguments.min_rows_per_leaf);
+Status check_numbers(const TrainArguments& arguments) {
   for (const double fraction : {arguments.bagging_fraction, arguments.feature_fraction}) {
     if (!(fraction > 0 && fraction <= 1)) {
       return fail(ErrorCode::kInvalidArgument, "a fraction must be above 0 and at most 1, not ",
@@ -144,10 +185,88 @@ Result<TrainOptions> options_of(const TrainArguments& arguments, const GlobalOpt
   if (!(arguments.learning_rate > 0 && arguments.learning_rate <= 1)) {
     return fail(ErrorCode::kInvalidArgument, "--learning-rate must be above 0 and at most 1");
   }
+  for (const double value : {arguments.weight_decay, arguments.regret_decay, arguments.lambda_l2}) {
+    if (!(value >= 0 && value <= 1e6)) {
+      return fail(ErrorCode::kInvalidArgument, "decays and --lambda-l2 must be from 0, not ",
+                  value);
+    }
+  }
+  return {};
+}
+
+Result<TrainOptions> options_of(const TrainArguments& arguments, const GlobalOptions& global) {
+  FORETUNE_TRY_STATUS(check_numbers(arguments));
+  TrainOptions options = arguments.defaults;
+  options.feature_table = arguments.features;
+  options.target = arguments.target == "log" ? Target::kLog : Target::kRelativeLog;
+  options.choose_target = arguments.target == "auto";
+  options.log_transform = !arguments.no_log_transform;
+  options.objective = parse_objective(arguments.objective).value_or(options.objective);
+  options.folds = static_cast<std::uint32_t>(arguments.n_splits.value_or(arguments.folds));
+  options.group_key = arguments.group_key == "sizes" ? GroupKey::kSizes : GroupKey::kProblem;
+  options.seed = static_cast<std::uint64_t>(global.seed);
+  options.forests = static_cast<std::uint32_t>(arguments.forests);
+  options.portfolio_size = static_cast<std::uint32_t>(arguments.portfolio_size);
+  options.weight_decay = arguments.weight_decay;
+  options.regret_decay = arguments.regret_decay;
+  options.mining.rounds = static_cast<std::uint32_t>(arguments.mining_rounds);
+  options.warm_start_trees =
+      static_cast<std::uint32_t>(arguments.warm_start_trees.value_or(options.warm_start_trees));
+  options.gbdt.trees = static_cast<std::uint32_t>(arguments.trees);
+  options.gbdt.leaves = static_cast<std::uint32_t>(arguments.leaves);
+  options.gbdt.learning_rate = arguments.learning_rate;
+  options.gbdt.bagging_fraction = arguments.bagging_fraction;
+  options.gbdt.feature_fraction = arguments.feature_fraction;
+  options.gbdt.min_rows_per_leaf = static_cast<std::uint32_t>(arguments.min_rows_per_leaf);
+  options.gbdt.lambda_l2 = arguments.lambda_l2;
   const CpuFacts facts = read_cpu_facts();
   options.gbdt.threads = static_cast<std::uint32_t>(
       arguments.threads > 0 ? arguments.threads : std::int64_t{facts.cores});
   return options;
+}
+
+// The options of every target; `time` as --target says.
+Result<std::vector<TrainOptions>> options_of_targets(const TrainArguments& arguments,
+                                                     const TrainOptions& common) {
+  std::vector<TrainOptions> out;
+  for (const std::string_view name : split(arguments.targets, ',')) {
+    TrainOptions options = common;
+    if (name != "time") {
+      const std::optional<Target> target = parse_target(name);
+      if (!target || *target == Target::kLog || *target == Target::kRelativeLog) {
+        return fail(ErrorCode::kInvalidArgument, quoted(name),
+                    " is not a target; there are time, tflops, latency and bandwidth");
+      }
+      options.target = *target;
+      options.choose_target = false;
+    }
+    for (const TrainOptions& other : out) {
+      if (file_name_of(other.target) == file_name_of(options.target)) {
+        return fail(ErrorCode::kInvalidArgument, "--targets names ", name, " twice");
+      }
+    }
+    FORETUNE_TRY_STATUS(check_train_options(options));
+    out.push_back(std::move(options));
+  }
+  if (arguments.warm_start_trees && arguments.warm_start.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "--warm-start-n-estimators needs a --warm-start");
+  }
+  if (arguments.write_lightgbm && arguments.out_dir.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "--write-lightgbm needs an --out-dir");
+  }
+  if (out.size() > 1 && arguments.out_dir.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "several targets need an --out-dir");
+  }
+  return out;
+}
+
+// The model that --warm-start means for a target.
+Result<Model> read_warm_start(const TrainArguments& arguments, const TrainOptions& options) {
+  std::filesystem::path path(arguments.warm_start);
+  if (std::filesystem::is_directory(path)) {
+    path /= concat("model_", file_name_of(options.target), ".ftm");
+  }
+  return read_model(path);
 }
 
 class LossLog {
@@ -173,31 +292,156 @@ class LossLog {
   std::string text_;
 };
 
+// Beside the held-out figures of the exact model stands what the fast one loses against it.
+Status add_fast_model(const Dataset& dataset, const TrainOptions& options, TrainResult& result) {
+  const FastOptions fast_options{.threads = options.gbdt.threads, .seed = options.seed};
+  FORETUNE_TRY(FastTraining fast,
+               distill_fast_model(result.model, dataset.problems(), fast_options));
+  result.metrics.emplace_back("fast_mean_regret", fast.model.mean_regret);
+  result.metrics.emplace_back("fast_p90_regret", fast.model.p90_regret);
+  result.model.fast = std::move(fast.model);
+  return {};
+}
+
+std::string hyper_search_text(const HyperSearch& found) {
+  constexpr std::size_t kShown = 5;
+  std::string out = concat("tried ", found.trials.size() - 1, " draws on up to ", found.folds,
+                           " folds; efficiency of the picks there:\n");
+  for (std::size_t i = 0; i < std::min(kShown, found.trials.size()); ++i) {
+    const HyperTrial& trial = found.trials[i];
+    const GbdtOptions& gbdt = trial.gbdt;
+    out += concat("  ", fixed(100 * trial.mean_efficiency, 2), " % on ", trial.folds, "  --leaves ",
+                  gbdt.leaves, " --learning-rate ", fixed(gbdt.learning_rate, 4),
+                  " --min-rows-per-leaf ", gbdt.min_rows_per_leaf, "\n      --feature-fraction ",
+                  fixed(gbdt.feature_fraction, 3), " --bagging-fraction ",
+                  fixed(gbdt.bagging_fraction, 3), " --lambda-l2 ", fixed(gbdt.lambda_l2, 3),
+                  " --weight-decay ", fixed(trial.weight_decay, 2), i == 0 ? "  (as given)" : "",
+                  "\n");
+  }
+  return out;
+}
+
+// Trains the targets one after another, with a line of progress.
+class TargetTrainer {
+ public:
+  TargetTrainer(const TrainArguments& arguments, const Dataset& dataset)
+      : arguments_(arguments), dataset_(dataset), losses_(arguments.log_dir) {
+    for (const ModelTypeEntry& entry : model_types()) {
+      type_ = entry.name == arguments.model_type ? &entry : type_;
+    }
+  }
+
+  // Searches the options first where that is wanted; `options` are then those found.
+  Result<TrainResult> train(TrainOptions& options, bool is_one_of_several) {
+    std::optional<Model> warm;
+    if (!arguments_.warm_start.empty()) {
+      FORETUNE_TRY(warm, read_warm_start(arguments_, options));
+      options.warm_start = &*warm;
+    }
+    const std::string head =
+        is_one_of_several ? concat(file_name_of(options.target), ": ") : std::string();
+    const ProgressHook hook = [&](const TrainProgress& progress) {
+      TrainProgress named = progress;
+      named.stage = head + progress.stage;
+      losses_.add(named);
+      if (line_.due()) {
+        line_.show(concat(named.stage, ": tree ", progress.tree, "/", progress.trees, "  loss ",
+                          fixed(progress.loss, 5)));
+      }
+      return !stop_flag().load();
+    };
+    if (!arguments_.tune_budget.empty()) {
+      FORETUNE_TRY_STATUS(search(options, hook));
+    }
+    FORETUNE_TRY(TrainResult result, type_->train(dataset_, options, hook));
+    line_.clear();
+    options.warm_start = nullptr;
+    return result;
+  }
+
+  [[nodiscard]] Status write_losses() const { return losses_.write(); }
+
+ private:
+  Status search(TrainOptions& options, const ProgressHook& hook) {
+    FORETUNE_TRY(const HyperBudget budget, budget_of(arguments_.tune_budget));
+    FORETUNE_TRY(const HyperSearch found, search_hyper_parameters(dataset_, options, budget, hook));
+    line_.clear();
+    print(hyper_search_text(found));
+    options = found.best;
+    return {};
+  }
+
+  // A number is one of trials; of a time, trials begin until it is over.
+  static Result<HyperBudget> budget_of(const std::string& text) {
+    FORETUNE_TRY(const Budget budget, parse_budget(text));
+    HyperBudget out;
+    out.trials = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(budget.measurements.value_or(kMostTrials), kMostTrials));
+    if (budget.seconds) {
+      const double end_s = monotonic_s() + *budget.seconds;
+      out.is_spent = [end_s] { return monotonic_s() >= end_s; };
+    }
+    return out;
+  }
+
+  static constexpr std::uint64_t kMostTrials = 10000;
+  const TrainArguments& arguments_;
+  const Dataset& dataset_;
+  const ModelTypeEntry* type_ = nullptr;
+  ProgressLine line_;
+  LossLog losses_;
+};
+
+void report(const TrainResult& result, std::string_view name, bool is_one_of_several,
+            Figures& figures) {
+  if (is_one_of_several) {
+    print(concat(name, "\n"));
+  }
+  for (const auto& [metric, value] : result.metrics) {
+    figures.add(is_one_of_several ? concat(name, "_", metric) : metric, value);
+    print(concat("  ", metric, " ", std::isfinite(value) ? fixed(value, 4) : "-", "\n"));
+  }
+}
+
+Status write_models(const TrainArguments& arguments, const Dataset& dataset,
+                    const std::vector<TrainOptions>& options,
+                    const std::vector<TrainResult>& results) {
+  const std::string model =
+      arguments.model.empty() && arguments.out_dir.empty() ? "matmul_model.ftm" : arguments.model;
+  if (!model.empty()) {
+    FORETUNE_TRY_STATUS(write_model(results.front().model, model));
+    print(concat("model: ", model, "\n"));
+  }
+  if (!arguments.out_dir.empty()) {
+    std::vector<TrainedTarget> targets;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      targets.push_back({file_name_of(results[i].target), &options[i], &results[i]});
+    }
+    FORETUNE_TRY_STATUS(
+        write_training_output(dataset, targets, arguments.out_dir, arguments.write_lightgbm));
+    print(concat("models: ", arguments.out_dir, "\n"));
+  }
+  return {};
+}
+
 Result<int> train(const TrainArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(const TrainOptions options, options_of(arguments, *invocation.global));
+  FORETUNE_TRY(const TrainOptions common, options_of(arguments, *invocation.global));
+  FORETUNE_TRY(std::vector<TrainOptions> options, options_of_targets(arguments, common));
   FORETUNE_TRY(Dataset dataset, read_training(arguments));
   if (const std::size_t merged = dataset.deduplicate(); merged > 0) {
     remark(concat(count_text(merged), " repeated measurements merged by their median"));
   }
-  const ModelTypeEntry* type = nullptr;
-  for (const ModelTypeEntry& entry : model_types()) {
-    type = entry.name == arguments.model_type ? &entry : type;
-  }
-  ProgressLine line;
-  LossLog losses(arguments.log_dir);
+  const bool are_several = options.size() > 1;
   const double start_s = monotonic_s();
-  FORETUNE_TRY(const TrainResult result,
-               type->train(dataset, options, [&](const TrainProgress& progress) {
-                 losses.add(progress);
-                 if (line.due()) {
-                   line.show(concat(progress.stage, ": tree ", progress.tree, "/", progress.trees,
-                                    "  loss ", fixed(progress.loss, 5)));
-                 }
-                 return !stop_flag().load();
-               }));
-  line.clear();
-  FORETUNE_TRY_STATUS(losses.write());
-  FORETUNE_TRY_STATUS(write_model(result.model, arguments.model));
+  TargetTrainer trainer(arguments, dataset);
+  std::vector<TrainResult> results;
+  for (TrainOptions& of_target : options) {
+    FORETUNE_TRY(results.emplace_back(), trainer.train(of_target, are_several));
+    if (arguments.fast) {
+      FORETUNE_TRY_STATUS(add_fast_model(dataset, of_target, results.back()));
+    }
+  }
+  FORETUNE_TRY_STATUS(trainer.write_losses());
   print(concat("trained on ", count_text(dataset.size()), " measurements of ",
                count_text(dataset.problems().size()), " problems in ",
                duration_text(monotonic_s() - start_s), "\n"));
@@ -205,11 +449,10 @@ Result<int> train(const TrainArguments& arguments, const Invocation& invocation)
   figures.name = "train";
   figures.machine = machine_facts(dataset.header().fingerprint);
   figures.command = invocation.command_line;
-  for (const auto& [name, value] : result.metrics) {
-    figures.add(name, value);
-    print(concat("  ", name, " ", fixed(value, 4), "\n"));
+  for (const TrainResult& result : results) {
+    report(result, file_name_of(result.target), are_several, figures);
   }
-  print(concat("model: ", arguments.model, "\n"));
+  FORETUNE_TRY_STATUS(write_models(arguments, dataset, options, results));
   if (!arguments.json.empty()) {
     FORETUNE_TRY_STATUS(figures.write(arguments.json));
   }

@@ -157,11 +157,13 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
   FORETUNE_TRY(ready.live, open_family_for(arguments.family, paths.journal));
   const FamilyInfo& info = ready.live.family->info();
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
-  // The best are timed against each other at the end, so the search may look at many configs
-  // briefly.
   Protocol protocol = arguments.measuring.protocol(seed);
-  protocol.windows = 2;
-  protocol.max_windows = 3;
+  if (arguments.measuring.repeat == 0) {
+    // The best are timed against each other at the end, so the search may look at many configs
+    // briefly.
+    protocol.windows = 2;
+    protocol.max_windows = 3;
+  }
   ready.context = arguments.measuring.context(info);
   if (!arguments.model.empty()) {
     FORETUNE_TRY(ready.scorer, open_scorer(arguments.model, info));

@@ -22,7 +22,8 @@ std::span<const Subcommand> subcommands() {
           false, &prepare_create_validation},
       Subcommand{"train", "learn a cost model from data sets",
                  "Reads a data set, or all below a folder except validation sets, scores held-out "
-                 "problems by group k-fold, and writes one model file.",
+                 "problems by group k-fold, and writes a model file, or with --out-dir a folder of "
+                 "them with figures.",
                  "foretune train --data-dir data --model gemm.ftm", false, &prepare_train},
       Subcommand{
           "validate-model", "how close the picks come to the best, on unseen problems",
@@ -31,10 +32,17 @@ std::span<const Subcommand> subcommands() {
           "best, when the family runs here.",
           "foretune validate-model --model gemm.ftm --dataset v.ftd --html report.html", false,
           &prepare_validate_model},
+      Subcommand{"evaluate", "how good a way of training is, from a data set alone",
+                 "Leaves out a part of the problems, trains a model on the others from the "
+                 "beginning, judges its picks on what was left out, and does so for every part. "
+                 "What the training chooses for itself it chooses without that part.",
+                 "foretune evaluate --dataset data/train.ftd --leave-out k", false,
+                 &prepare_evaluate},
       Subcommand{"compare", "whether a new model may replace an old one",
                  "Puts the picks of two models beside each other on the problems of a data set, or "
                  "those of two reports of validate-model, and exits with 5 when the new one loses "
-                 "more than the rules allow.",
+                 "more than the rules allow. With --retrain it does the same for two data sets, by "
+                 "models trained on each.",
                  "foretune compare old.ftm new.ftm --dataset v.ftd", false, &prepare_compare},
       Subcommand{
           "tune", "search the best config of a problem by measuring",
@@ -45,6 +53,13 @@ std::span<const Subcommand> subcommands() {
       Subcommand{"predict", "the best configs for one problem", "",
                  "foretune predict --model gemm.ftm --m 128 --n 1536 --k 7168", false,
                  &prepare_predict},
+      Subcommand{"search", "search the best config of a problem by a model's predictions",
+                 "Lets a strategy propose configs of one problem, scores them with a model and "
+                 "lists the best. Where the space can be listed it says how far that stays behind "
+                 "scoring all of it. With --measure the listed ones are timed against each other.",
+                 "foretune search --model gemm.ftm --m 128 --n 1536 --k 7168 --strategy de "
+                 "--measure",
+                 false, &prepare_search},
       Subcommand{"inspect", "what is in a data set or model file", "", "foretune inspect gemm.ftm",
                  false, &prepare_inspect},
       Subcommand{"convert", "between data set formats",
@@ -53,8 +68,19 @@ std::span<const Subcommand> subcommands() {
                  "JSON and logs. Every dropped row is counted and explained.",
                  "foretune convert times.csv.gz --output times.ftd --family recorded", false,
                  &prepare_convert},
+      Subcommand{"export", "a model's fast mode as a C++17 header without dependencies",
+                 "Writes the portfolio, the network that ranks it and the space's rules as one "
+                 "header for library authors that picks what the model's fast mode picks.",
+                 "foretune export gemm.ftm --cpp gemm_heuristics.h", false, &prepare_export},
       Subcommand{"merge", "several data sets into one, duplicates reduced to their median", "",
                  "foretune merge a.ftd b.ftd --output all.ftd", false, &prepare_merge},
+      Subcommand{"import-model", "a model that CK Tile's heuristics trained, as one of ours",
+                 "Reads a model directory (feature_spec.json, model_tflops.lgbm[.gz]) and writes a "
+                 "model file for predict, validate-model, compare and the selector. The candidates "
+                 "come from a data set, or by name.",
+                 "foretune import-model models/gemm_universal_fp8_gfx950 --pool gemm.ftd --output "
+                 "gemm.ftm",
+                 false, &prepare_import_model},
       Subcommand{"doctor", "what this machine can do, and why a family is absent", "",
                  "foretune doctor", false, &prepare_doctor},
       Subcommand{"completion", "a shell completion script", "",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <span>
 #include <thread>
 #include <unordered_set>
@@ -14,6 +15,12 @@
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
+namespace {
+
+constexpr std::int64_t kMostBuildJobs = 1024;
+constexpr std::int64_t kMostRuns = 1'000'000;  // of --warmup and --repeat
+
+}  // namespace
 
 void FamilyArguments::visit(OptionList& list) {
   std::vector<std::string> names;
@@ -24,6 +31,10 @@ void FamilyArguments::visit(OptionList& list) {
   list.add("family", family, "NAME", "kernel family").choose(std::move(names));
   list.add("family-data", family_data, "FILE", "measurements that the recorded family replays");
   list.add("family-option", family_options, "KEY=VALUE", "parameter of the family");
+  list.add("build-jobs", build_jobs, "N",
+           "kernels that a family which builds them may compile at once; 0 leaves it to the family")
+      .at_least(0)
+      .at_most(kMostBuildJobs);
 }
 
 namespace {
@@ -49,6 +60,7 @@ Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerpri
   const CpuFacts facts = read_cpu_facts();
   live.options.fingerprint = cpu_fingerprint(facts, CpuPeaks{});
   live.options.data_path = arguments.family_data;
+  live.options.build_jobs = static_cast<int>(arguments.build_jobs);
   FORETUNE_TRY(live.options.parameters, parse_parameters(arguments.family_options));
   if (arguments.family == "cpu-gemm") {
     // What the options take from the machine counts too.
@@ -89,6 +101,15 @@ void MeasureArguments::visit(OptionList& list) {
   list.add("censor-factor", censor_factor, "X",
            "stop a config early that is slower than X times the best so far; 0 never does")
       .at_least(0);
+  list.add("warmup", warmup, "N",
+           "make at least N runs before the first timed one, and for 0.5 ms in any case")
+      .at_least(0)
+      .at_most(kMostRuns);
+  list.add("repeat", repeat, "N",
+           "time N windows of every config that is not stopped early; 0 takes 5 to 15, within "
+           "0.3 s")
+      .at_least(0)
+      .at_most(kMostRuns);
 }
 
 Protocol MeasureArguments::protocol(std::uint64_t seed) const {
@@ -98,6 +119,12 @@ Protocol MeasureArguments::protocol(std::uint64_t seed) const {
   protocol.time_limit_s = time_limit;
   protocol.censor_factor = censor_factor;
   protocol.data_seed = seed;
+  protocol.warmup_runs = static_cast<int>(std::max<std::int64_t>(1, warmup));
+  if (repeat > 0) {
+    protocol.windows = static_cast<int>(repeat);
+    protocol.max_windows = protocol.windows;
+    protocol.max_total_ns = std::numeric_limits<double>::infinity();
+  }
   return protocol;
 }
 
@@ -119,7 +146,7 @@ Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Pr
     return make_local_measurer(live.family, protocol, context);
   }
   WorkerSetup setup;
-  setup.worker_command = {invocation.program, "worker"};
+  setup.worker_command = invocation.worker_command;
   setup.family = live.family->info().name;
   setup.family_options = live.options;
   return make_worker_measurer(setup, protocol, context);
@@ -148,8 +175,10 @@ void ProblemArguments::visit(OptionList& list) {
       "shapeset", shapeset, "FILE",
       concat("take problems from an operation shape set or a CSV file, or ", shape_set_names()));
   list.add("operations", operations, "OP", "operations to use (default: mm)");
-  list.add("dtypes", dtypes, "TYPE", "data types to use (default: what the family runs)");
-  list.add("layouts", layouts, "LAYOUT", "layouts to draw from: rcr, rrr, crr, ccr (default: rrr)");
+  list.add("dtypes", dtypes, "TYPE", "data types to use (default: what the family runs)")
+      .also("dtype");
+  list.add("layouts", layouts, "LAYOUT", "layouts to draw from: rcr, rrr, crr, ccr (default: rrr)")
+      .also("layout");
   list.add("max-flops", max_flops, "X", "leave out problems of more floating-point operations")
       .at_least(1);
   list.add("max-bytes", max_bytes, "X", "leave out problems that touch more memory").at_least(1);

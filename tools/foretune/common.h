@@ -27,6 +27,7 @@ struct FamilyArguments {
   std::string family = "cpu-gemm";
   std::string family_data;
   std::vector<std::string> family_options;
+  std::int64_t build_jobs = 0;
   void visit(OptionList& list);
 };
 
@@ -50,6 +51,8 @@ struct MeasureArguments {
   bool keep_samples = false;
   double time_limit = 20;
   double censor_factor = 2;
+  std::int64_t warmup = 0;
+  std::int64_t repeat = 0;
   void visit(OptionList& list);
   [[nodiscard]] Protocol protocol(std::uint64_t seed) const;
   [[nodiscard]] Context context(const FamilyInfo& info) const;

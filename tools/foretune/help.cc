@@ -34,7 +34,9 @@ std::string invocation_of(const Option& option) {
   if (option.positional) {
     return option.name;
   }
-  return concat("--", option.name, option.value_name.empty() ? "" : " ", option.value_name);
+  const std::string other =
+      option.other_name.empty() ? std::string() : concat(", --", option.other_name);
+  return concat("--", option.name, other, option.value_name.empty() ? "" : " ", option.value_name);
 }
 
 std::string details_of(const Option& option) {

@@ -44,7 +44,7 @@ int run(const std::vector<std::string>& arguments, const char* argv0) {
   foretune::cli::install_signal_handlers();
   foretune::cli::Invocation invocation;
   invocation.global = &global;
-  invocation.program = own_path(argv0);
+  invocation.worker_command = {own_path(argv0), "worker"};
   invocation.command_line = quoted_command(arguments);
   return parsed->run(invocation);
 }

@@ -85,11 +85,7 @@ class Assign {
       return fail(ErrorCode::kInvalidArgument, "--", option_.name, ": '", values_.back(),
                   "' is not a whole number");
     }
-    if (option_.minimum && *value < *option_.minimum) {
-      return fail(ErrorCode::kInvalidArgument, "--", option_.name, " is ", *value,
-                  "; it must be at least ", *option_.minimum);
-    }
-    return *value;
+    return in_range(*value);
   }
   Result<double> number() const {
     const auto value = parse_double(values_.back());
@@ -97,11 +93,19 @@ class Assign {
       return fail(ErrorCode::kInvalidArgument, "--", option_.name, ": '", values_.back(),
                   "' is not a number");
     }
-    if (option_.minimum && *value < static_cast<double>(*option_.minimum)) {
-      return fail(ErrorCode::kInvalidArgument, "--", option_.name, " is ", *value,
+    return in_range(*value);
+  }
+  template <class Number>
+  Result<Number> in_range(Number value) const {
+    if (option_.minimum && value < static_cast<Number>(*option_.minimum)) {
+      return fail(ErrorCode::kInvalidArgument, "--", option_.name, " is ", value,
                   "; it must be at least ", *option_.minimum);
     }
-    return *value;
+    if (option_.maximum && value > static_cast<Number>(*option_.maximum)) {
+      return fail(ErrorCode::kInvalidArgument, "--", option_.name, " is ", value,
+                  "; it must be at most ", *option_.maximum);
+    }
+    return value;
   }
 
   const Option& option_;
@@ -123,7 +127,10 @@ using Collected = std::vector<std::pair<const Option*, CLI::Option*>>;
 
 void declare(CLI::App& app, const OptionList& list, Collected& collected) {
   for (const Option& option : list.options()) {
-    const std::string flag = option.positional ? option.name : concat("--", option.name);
+    std::string flag = option.positional ? option.name : concat("--", option.name);
+    if (!option.other_name.empty()) {
+      flag += concat(",--", option.other_name);
+    }
     CLI::Option* declared = nullptr;
     if (option.is_switch()) {
       declared = app.add_flag(flag, option.help);
@@ -166,6 +173,22 @@ Option& OptionList::add(std::string name, Option::Target target, std::string val
   option.section = section_;
   options_.push_back(std::move(option));
   return options_.back();
+}
+
+Status set_option(const OptionList& list, std::string_view name,
+                  const std::vector<std::string>& values) {
+  std::vector<std::string> names;
+  for (const Option& option : list.options()) {
+    if (option.name == name) {
+      return values.empty() && !std::holds_alternative<std::vector<std::string>*>(option.target)
+                 ? Status(fail(ErrorCode::kInvalidArgument, "--", name, " needs a value"))
+                 : assign(option, values);
+    }
+    names.push_back(option.name);
+  }
+  const std::string near = nearest_word(name, names);
+  return fail(ErrorCode::kInvalidArgument, "there is no option '", name, "'",
+              near.empty() ? std::string() : concat("; did you mean '", near, "'?"));
 }
 
 void GlobalOptions::visit(OptionList& list) {

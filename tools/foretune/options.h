@@ -34,6 +34,7 @@ struct Option {
       std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
                    std::optional<std::int64_t>*, std::optional<double>*>;
   std::string name;        // without the dashes
+  std::string other_name;  // understood as well; may be empty
   std::string value_name;  // "N", "FILE"; empty for a switch
   std::string help;
   Target target;
@@ -44,6 +45,7 @@ struct Option {
   bool hidden = false;
   std::string section;  // heading in the help; empty for "Options"
   std::optional<std::int64_t> minimum;
+  std::optional<std::int64_t> maximum;
 
   Option& require() {
     required = true;
@@ -55,6 +57,14 @@ struct Option {
   }
   Option& at_least(std::int64_t value) {
     minimum = value;
+    return *this;
+  }
+  Option& at_most(std::int64_t value) {
+    maximum = value;
+    return *this;
+  }
+  Option& also(std::string name_too) {
+    other_name = std::move(name_too);
     return *this;
   }
   Option& hide() {
@@ -119,8 +129,8 @@ struct GlobalOptions {
 // One subcommand.
 struct Invocation {
   const GlobalOptions* global = nullptr;
-  std::string program;       // path for starting workers
-  std::string command_line;  // as typed, for records
+  std::vector<std::string> worker_command;  // what starts a worker
+  std::string command_line;                 // as typed, for records
 };
 struct Subcommand {
   std::string_view name;
@@ -144,6 +154,11 @@ std::function<int(const Invocation&)> prepare_with(OptionList& list) {
     return result ? *result : report_error(result.error());
   };
 }
+
+// Gives the option called `name` these values, one unless it is a list, as the command line would.
+// Errors: kInvalidArgument for an unknown name (with the nearest) and for values without sense.
+Status set_option(const OptionList& list, std::string_view name,
+                  const std::vector<std::string>& values);
 
 // What parsing led to: something to run, or a text to print.
 struct ParsedCommand {

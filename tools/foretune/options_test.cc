@@ -54,6 +54,20 @@ TEST(Options, NegativeAndMalformedNumbersAreRefusedInOneSentence) {
   }
 }
 
+TEST(Options, SomeHaveTwoNames) {
+  EXPECT_TRUE(parse({"collect", "--dtype", "f32", "bf16", "--layout", "rcr"}));
+  EXPECT_TRUE(parse({"collect", "--dtypes", "f32", "--layouts", "rcr", "rrr"}));
+  const auto help = parse({"collect", "--help"});
+  ASSERT_TRUE(help);
+  EXPECT_THAT(help->print, HasSubstr("--dtypes, --dtype TYPE"));
+}
+
+TEST(Options, NumbersThatAreTooLargeAreRefused) {
+  EXPECT_THAT(message_of({"collect", "--repeat", "1e12"}), HasSubstr("at most 1000000"));
+  EXPECT_THAT(message_of({"collect", "--warmup", "-1"}), HasSubstr("at least 0"));
+  EXPECT_THAT(message_of({"collect", "--build-jobs", "5000"}), HasSubstr("at most 1024"));
+}
+
 TEST(Options, WholeNumbersMayBeWrittenWithAnExponent) {
   EXPECT_TRUE(parse({"collect", "--num-shapes", "1e3"}));
   EXPECT_FALSE(parse({"collect", "--num-shapes", "1.5"}));

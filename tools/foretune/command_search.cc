@@ -1,0 +1,131 @@
+// foretune search: a strategy walks the space of a problem, a model scores what it proposes.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/file.h"
+#include "foretune/evaluate/search_report.h"
+#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/search/strategy.h"
+#include "foretune/search/surrogate.h"
+#include "foretune/space/parametric_space.h"
+#include "tools/foretune/commands.h"
+#include "tools/foretune/common.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::cli {
+namespace {
+
+struct SearchArguments {
+  std::string model;
+  OneProblemArguments problem;
+  std::string strategy = "local";
+  std::int64_t budget = 500;
+  std::int64_t top = 10;
+  bool measure = false;
+  std::int64_t rounds = 15;
+  std::string json;
+  FamilyArguments family;
+  MeasureArguments measuring;
+
+  void visit(OptionList& list) {
+    std::vector<std::string> names;
+    for (const StrategyEntry& entry : strategies()) {
+      names.emplace_back(entry.name);
+    }
+    list.add("model", model, "FILE", "model file").require();
+    problem.visit(list);
+    list.add("strategy", strategy, "NAME", "how to walk the space").choose(std::move(names));
+    list.add("budget", budget, "N", "configs to score").at_least(1);
+    list.add("top-k", top, "N", "configs to list").at_least(1);
+    list.add_switch("measure", measure, "time the listed configs against each other");
+    list.add("rounds", rounds, "N", "of timing them").at_least(1);
+    list.add("json", json, "FILE", "write everything as JSON");
+    measuring.visit(list);
+    list.section("Family");
+    list.add("family-data", family.family_data, "FILE",
+             "measurements that the recorded family replays");
+    list.add("family-option", family.family_options, "KEY=VALUE", "parameter of the family");
+  }
+};
+
+Result<std::unique_ptr<ParametricSpace>> space_of(const Model& model, const Problem& problem) {
+  if (problem.type() != model.problem_type) {
+    return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
+  }
+  FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(model.space_text));
+  FORETUNE_TRY(auto compiled, CompiledSpace::create(std::move(definition)));
+  return ParametricSpace::bind(std::move(compiled), problem, model.fingerprint.hardware);
+}
+
+// The listed configs and the family's default, interleaved.
+Status measure(const SearchArguments& arguments, const Invocation& invocation, const Model& model,
+               SearchReport& report) {
+  FamilyArguments family_arguments = arguments.family;
+  family_arguments.family = model.family;
+  FORETUNE_TRY(const LiveFamily live, open_family(family_arguments, &model.fingerprint));
+  const FamilyInfo& info = live.family->info();
+  FORETUNE_TRY_STATUS(check_model_fits(model, info, arguments.model));
+  if (info.fingerprint.digest() != model.fingerprint.digest()) {
+    warn("the model was trained on another machine");
+  }
+  const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
+  FORETUNE_TRY(const auto measurer, open_measurer(live, arguments.measuring.protocol(seed),
+                                                  arguments.measuring.context(info), invocation));
+  std::vector<Config> configs;
+  for (const ScoredConfig& scored : report.found.ranked) {
+    configs.push_back(scored.config);
+  }
+  for (const Config& config : live.family->default_configs(report.problem)) {
+    if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
+      configs.push_back(config);
+    }
+    break;
+  }
+  report.measured = measurer->compare(report.problem, configs, static_cast<int>(arguments.rounds));
+  return {};
+}
+
+Result<int> search(const SearchArguments& arguments, const Invocation& invocation) {
+  FORETUNE_TRY(const Problem problem, arguments.problem.parse());
+  FORETUNE_TRY(const Model model, read_model(arguments.model));
+  auto space = space_of(model, problem);
+  if (!space) {
+    return fail_because(space.error(), arguments.model);
+  }
+  FORETUNE_TRY(const std::unique_ptr<Scorer> scorer, make_scorer(model));
+  FORETUNE_TRY(SurrogateResult found,
+               surrogate_search(problem, **space, *scorer,
+                                {.strategy = arguments.strategy,
+                                 .budget = static_cast<std::size_t>(arguments.budget),
+                                 .top = static_cast<std::size_t>(arguments.top),
+                                 .hardware = model.fingerprint.hardware,
+                                 .seed = static_cast<std::uint64_t>(invocation.global->seed)}));
+  SearchReport report{.problem = problem,
+                      .schema = model.config_schema,
+                      .strategy = arguments.strategy,
+                      .is_absolute = model.target == "log",
+                      .found = std::move(found),
+                      .measured = {},
+                      .machine = model.fingerprint};
+  if (arguments.measure) {
+    FORETUNE_TRY_STATUS(measure(arguments, invocation, model, report));
+  }
+  print(search_text(report, output_has_color()));
+  if (!arguments.json.empty()) {
+    FORETUNE_TRY_STATUS(
+        write_text_file_atomically(arguments.json, search_json(report, invocation.command_line)));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+std::function<int(const Invocation&)> prepare_search(OptionList& list) {
+  return prepare_with<SearchArguments, search>(list);
+}
+
+}  // namespace foretune::cli
