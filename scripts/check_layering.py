@@ -33,8 +33,10 @@ ALLOWED = {
     "measure": DESCRIBE | {"family", "dataset"},
     "search": DESCRIBE | {"models_infer"},
     "tune": DESCRIBE | {"family", "dataset", "measure", "search", "models_infer"},
-    "evaluate": DESCRIBE | {"dataset", "documents", "features", "models_infer", "search", "tune"},
+    "evaluate": DESCRIBE | {"dataset", "documents", "features", "models_infer", "search", "tune",
+                            "select"},
     "select": DESCRIBE | {"features", "models_infer"},
+    "export_cpp": DESCRIBE | {"features", "models_infer"},
     "dispatch": DESCRIBE | {"select", "models_infer", "family", "families_cpu_gemm"},
 }
 # What every family may use; never another family, never dataset.

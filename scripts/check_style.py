@@ -15,9 +15,9 @@ MACHINE_PATH = re.compile(r"""(?<![\w.$})/*-])/(?:home|root|Users|work|workspace
 ADDRESS = re.compile(r"https?://([^/\s\"'>)]+)")
 KNOWN_HOSTS = {"www.apache.org", "apache.org", "github.com", "doi.org", "arxiv.org", "www.w3.org",
                "json-schema.org", "no-color.org", "prng.di.unimi.it"}
-TEXT_SUFFIXES = {".h", ".cc", ".c", ".py", ".sh", ".md", ".txt", ".cmake", ".json", ".in", ".yml"}
+TEXT_SUFFIXES = {".h", ".cc", ".c", ".py", ".pyi", ".toml", ".sh", ".md", ".txt", ".cmake", ".json", ".in", ".yml"}
 TEXT_FOLDERS = ("foretune", "tools", "tests", "fuzz", "bench", "examples", "scripts", "cmake",
-                "docs", ".ci")
+                "docs", "python", ".ci")
 
 
 def text_files():

@@ -2,23 +2,30 @@
 # Installs what building and running the project needs: Debian packages (through sudo when not
 # root), and LightGBM from its source archive into build/deps. Fast when everything is there.
 #
-#   scripts/install_dependencies.sh          what `make demo` and `make test` need
-#   scripts/install_dependencies.sh --ci     also what .ci/run needs (clang 19, valgrind)
-#   scripts/install_dependencies.sh --bench  also the libraries that bench/ measures beside ours
+#   scripts/install_dependencies.sh           what `make demo` and `pip install .` need
+#   scripts/install_dependencies.sh --python  also what `make test` needs: the packages of
+#                                             scripts/requirements-python.txt
+#   scripts/install_dependencies.sh --ci      also what .ci/run needs (clang 19, valgrind)
+#   scripts/install_dependencies.sh --bench   also the libraries that bench/ measures beside ours
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
   g++ cmake ninja-build ccache make git ca-certificates
   libexpected-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libgtest-dev libgmock-dev
-  python3 python3-venv
+  python3 python3-dev python3-venv
 )
+wants_python=""
 case "${1:-}" in
   "") ;;
-  --ci) packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind) ;;
+  --python) wants_python=yes ;;
+  --ci)
+    wants_python=yes
+    packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind)
+    ;;
   --bench) packages+=(libopenblas0-pthread libblis4-pthread libdnnl2 libxsmm-dev) ;;
   *)
-    echo "unknown argument: $1 (known: --ci, --bench)" >&2
+    echo "unknown argument: $1 (known: --python, --ci, --bench)" >&2
     exit 2
     ;;
 esac
@@ -59,22 +66,37 @@ if [[ ${#missing[@]} -gt 0 ]]; then
   fi
 fi
 
+# Two runs at once (two presets, two terminals) must not work in the same folders.
+deps="$PWD/build/deps"
+exec 9>"$deps/lock"
+flock 9
+
+make_venv() {
+  if ! build/venv/bin/python -m pip --version >/dev/null 2>&1; then
+    /usr/bin/python3 -m venv --clear build/venv
+  fi
+}
+
+# The Python package is built and tested against fixed versions, each checked by its hash.
+if [[ -n "$wants_python" ]]; then
+  requirements=scripts/requirements-python.txt
+  if ! cmp --silent "$requirements" build/venv/requirements-python.txt; then
+    echo "installing the Python packages of $requirements into build/venv"
+    make_venv
+    PYTHONDONTWRITEBYTECODE=1 build/venv/bin/python -m pip install --quiet \
+      --disable-pip-version-check --only-binary :all: --require-hashes -r "$requirements"
+    cp "$requirements" build/venv/requirements-python.txt
+  fi
+fi
+
 # LightGBM trains the trees. Its source archive is pinned by hash in scripts/requirements.txt; pip
 # fetches it from whatever index the machine is set up with, in a virtual environment because
 # Debian's own pip installs nothing outside one.
 requirement="$(grep '^lightgbm==' scripts/requirements.txt)"
 version="$(sed -E 's/^lightgbm==([0-9.]+) .*/\1/' <<<"$requirement")"
 sha256="${requirement##*sha256:}"
-deps="$PWD/build/deps"
 prefix="$deps/lightgbm-$version"
 archive="$deps/lightgbm-$version.tar.gz"
-if [[ -f "$prefix/complete" ]]; then
-  exit 0
-fi
-
-# Two runs at once (two presets, two terminals) must not build in the same folder.
-exec 9>"$deps/lock"
-flock 9
 if [[ -f "$prefix/complete" ]]; then
   exit 0
 fi
@@ -83,9 +105,7 @@ is_genuine() {
 }
 if ! is_genuine; then
   rm -f "$archive"
-  if ! build/venv/bin/python -m pip --version >/dev/null 2>&1; then
-    /usr/bin/python3 -m venv --clear build/venv
-  fi
+  make_venv
   echo "fetching LightGBM $version"
   # Absolute, because pip asks from inside the unpacked archive.
   PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$PWD/scripts/archive_only" \

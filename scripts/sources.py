@@ -4,7 +4,7 @@
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("foretune", "tools", "tests", "fuzz", "bench", "examples")
+FOLDERS = ("foretune", "tools", "tests", "fuzz", "bench", "examples", "python")
 
 
 def sources(suffixes=(".h", ".cc", ".c")):

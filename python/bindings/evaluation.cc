@@ -1,0 +1,87 @@
+// How good the picks of a model are, as evaluate reports it.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "foretune/dataset/dataset.h"
+#include "foretune/evaluate/evaluate.h"
+#include "python/bindings/bindings.h"
+#include "tools/foretune/common.h"
+
+namespace foretune::python {
+namespace {
+
+struct Report {
+  Evaluation evaluation;
+  Fingerprint fingerprint;
+};
+
+Report evaluate_now(const Model& model, const Dataset& dataset, const Dataset* training,
+                    std::size_t top_n_worst, std::uint64_t seed) {
+  return checked(without_lock([&]() -> Result<Report> {
+    EvaluateOptions options;
+    options.top_n_worst = top_n_worst;
+    options.seed = seed;
+    options.training = training;
+    // What the family runs when nobody chooses is one of the baselines, where the family is here.
+    const Result<cli::LiveFamily> live =
+        cli::open_family({.family = model.family}, &dataset.header().fingerprint);
+    if (live) {
+      options.default_configs = [&live](const Problem& problem) {
+        return live->family->default_configs(problem);
+      };
+    }
+    FORETUNE_TRY(const std::vector<RankedProblem> ranked, rank_with_model(model, dataset));
+    FORETUNE_TRY(Evaluation evaluation, evaluate(dataset, ranked, &model, options));
+    if (dataset.header().role == DatasetRole::kTraining) {
+      evaluation.warnings.emplace_back("the data set is a training set, not a validation set");
+    }
+    return Report{std::move(evaluation), dataset.header().fingerprint};
+  }));
+}
+
+std::vector<nb::dict> picks_of(const Report& report) {
+  std::vector<nb::dict> out;
+  for (const PickedProblem& picked : report.evaluation.picks) {
+    nb::dict entry;
+    entry["problem"] = picked.problem;
+    entry["pick"] = picked.pick;
+    entry["best_ns"] = picked.best_ns;
+    entry["efficiency"] = picked.efficiency;
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_evaluation(nb::module_& module) {
+  nb::class_<Report>(module, "Report")
+      .def(
+          "text",
+          [](const Report& report, bool color) { return report_text(report.evaluation, color); },
+          nb::arg("color"))
+      .def("json",
+           [](const Report& report) {
+             return report_json(report.evaluation, "evaluate", "foretune.evaluate",
+                                report.fingerprint);
+           })
+      .def(
+          "html",
+          [](const Report& report, const std::string& title) {
+            return report_html(report.evaluation, title);
+          },
+          nb::arg("title"))
+      .def("picks", &picks_of);
+  module.def("evaluate", &evaluate_now, nb::arg("model"), nb::arg("dataset"),
+             nb::arg("training").none(), nb::arg("top_n_worst"), nb::arg("seed"));
+}
+
+}  // namespace foretune::python

@@ -1,0 +1,303 @@
+// Models: training, files, ranking and selecting; models that others trained.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "foretune/dataset/dataset.h"
+#include "foretune/features/feature_table.h"
+#include "foretune/hardware/cpu.h"
+#include "foretune/models/exchange/foreign_models.h"
+#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_file.h"
+#include "foretune/models/train/trainer.h"
+#include "foretune/problem/conv.h"
+#include "foretune/select/select.h"
+#include "foretune/space/ck_kernels.h"
+#include "python/bindings/bindings.h"
+
+namespace foretune::python {
+namespace {
+
+// An array that NumPy owns.
+nb::ndarray<nb::numpy, double, nb::ndim<1>> array(std::vector<double> values) {
+  auto owned = std::make_unique<std::vector<double>>(std::move(values));
+  owned->reserve(1);  // an array needs an address
+  double* data = owned->data();
+  const std::size_t size = owned->size();
+  const nb::capsule owner(owned.release(), [](void* pointer) noexcept {
+    delete static_cast<std::vector<double>*>(pointer);  // NOLINT(cppcoreguidelines-owning-memory)
+  });
+  return {data, {size}, owner};
+}
+
+Problem problem_from(const std::string& text) { return checked(Problem::parse(text)); }
+
+double flops_of(const std::string& text) {
+  const Problem problem = problem_from(text);
+  if (problem.type() == ProblemType::kConv) {
+    return checked(ConvProblem::from(problem)).flops();
+  }
+  return checked(GemmProblem::from(problem)).flops();
+}
+
+struct TrainKeywords {
+  std::string model_type, features, target;
+  std::uint32_t folds = 0, forests = 0, threads = 0, trees = 0, leaves = 0, min_rows_per_leaf = 0,
+                portfolio_size = 0;
+  double learning_rate = 0, bagging_fraction = 0, feature_fraction = 0;
+  std::uint64_t seed = 0;
+};
+
+TrainOptions options_of(const TrainKeywords& keywords) {
+  TrainOptions options;
+  options.feature_table = keywords.features;
+  options.target = keywords.target == "log" ? Target::kLog : Target::kRelativeLog;
+  options.choose_target = keywords.target == "auto";
+  options.folds = keywords.folds;
+  options.forests = keywords.forests;
+  options.portfolio_size = keywords.portfolio_size;
+  options.seed = keywords.seed;
+  options.gbdt.trees = keywords.trees;
+  options.gbdt.leaves = keywords.leaves;
+  options.gbdt.learning_rate = keywords.learning_rate;
+  options.gbdt.bagging_fraction = keywords.bagging_fraction;
+  options.gbdt.feature_fraction = keywords.feature_fraction;
+  options.gbdt.min_rows_per_leaf = keywords.min_rows_per_leaf;
+  options.gbdt.threads = keywords.threads > 0
+                             ? keywords.threads
+                             : static_cast<std::uint32_t>(std::max(1, read_cpu_facts().cores));
+  return options;
+}
+
+nb::tuple train(const Dataset& dataset, const TrainKeywords& keywords, const nb::object& callback) {
+  // LightGBM keeps state of the process.
+  static std::mutex one_at_a_time;
+  const ModelTypeEntry* type = nullptr;
+  std::vector<std::string> names;
+  for (const ModelTypeEntry& entry : model_types()) {
+    type = entry.name == keywords.model_type ? &entry : type;
+    names.emplace_back(entry.name);
+  }
+  if (type == nullptr) {
+    raise({ErrorCode::kInvalidArgument, concat("there is no model type '", keywords.model_type,
+                                               "'; there are ", join(names, ", "))});
+  }
+  const TrainOptions options = options_of(keywords);
+  Interruptions interruptions;
+  const auto on_progress = [&](const TrainProgress& progress) {
+    return interruptions.poll(callback, [&] {
+      nb::dict out;
+      out["stage"] = progress.stage;
+      out["tree"] = progress.tree;
+      out["trees"] = progress.trees;
+      out["loss"] = progress.loss;
+      return out;
+    });
+  };
+  Result<TrainResult> trained = without_lock([&]() -> Result<TrainResult> {
+    const std::scoped_lock lock(one_at_a_time);
+    return type->train(dataset, options, on_progress);
+  });
+  interruptions.raise_pending();
+  TrainResult result = checked(std::move(trained));
+  nb::dict metrics;
+  for (const auto& [name, value] : result.metrics) {
+    metrics[nb::cast(name)] = value;
+  }
+  return nb::make_tuple(std::move(result.model), metrics, array(std::move(result.held_out_scores)));
+}
+
+// Scores of any configs of the model's schema, in the order given: natural logarithms of time, up
+// to a constant of the problem unless the model's target is "log".
+nb::ndarray<nb::numpy, double, nb::ndim<1>> score(const Model& model, const std::string& problem,
+                                                  const std::vector<std::string>& configs) {
+  const Problem parsed = problem_from(problem);
+  if (parsed.type() != model.problem_type) {
+    raise({ErrorCode::kMismatch, concat("the model is not for problems like '", problem, "'")});
+  }
+  std::vector<std::int32_t> words;
+  for (const std::string& text : configs) {
+    const Config config = checked(parse_config(model.config_schema, text));
+    words.insert(words.end(), config.words.view().begin(), config.words.view().end());
+  }
+  std::vector<double> scores(configs.size());
+  if (configs.empty()) {
+    return array(std::move(scores));
+  }
+  checked(without_lock([&]() -> Status {
+    FORETUNE_TRY(const auto scorer, make_scorer(model));
+    FORETUNE_TRY(const auto pool, scorer->prepare(words, model.config_schema.parameters.size(),
+                                                  model.fingerprint.hardware));
+    constexpr std::size_t kAlignment = 64;
+    std::vector<std::byte> workspace(pool->workspace_bytes() + kAlignment);
+    void* start = workspace.data();
+    std::size_t space = workspace.size();
+    auto* aligned =
+        static_cast<std::byte*>(std::align(kAlignment, pool->workspace_bytes(), start, space));
+    pool->score(parsed, std::span(aligned, pool->workspace_bytes()), scores, {});
+    return {};
+  }));
+  return array(std::move(scores));
+}
+
+nb::dict describe(const Model& model) {
+  nb::dict out;
+  out["kind"] = model.kind;
+  out["family"] = model.family;
+  out["problem_type"] = std::string(find_problem_schema(model.problem_type)->name);
+  out["config_schema"] = model.config_schema.name;
+  out["config_schema_version"] = model.config_schema.version;
+  out["feature_table"] = model.feature_table;
+  out["target"] = model.target;
+  out["device"] = model.fingerprint.device;
+  out["forests"] = model.forests.size();
+  out["pool_size"] = model.pool.size();
+  out["seed"] = model.seed;
+  out["data_fingerprint"] = model.data_fingerprint.hex();
+  out["card_json"] = model.card_json;
+  return out;
+}
+
+nb::dict choice_of(const Selector& selector, const std::string& text) {
+  const Choice choice = selector.select(problem_from(text));
+  nb::dict out;
+  out["config"] = choice.has_candidate ? nb::cast(selector.config_text(choice.candidate))
+                                       : nb::object(nb::none());
+  out["reason"] =
+      choice.picked() ? nb::object(nb::none()) : nb::cast(std::string(to_string(choice.reason)));
+  out["score"] = choice.score;
+  out["margin"] = choice.margin;
+  return out;
+}
+
+nb::tuple ranking_of(const Selector& selector, const std::string& text) {
+  const Problem problem = problem_from(text);
+  const std::vector<RankedCandidate> ranked = without_lock([&] { return selector.rank(problem); });
+  std::vector<std::string> configs;
+  std::vector<double> scores;
+  for (const RankedCandidate& candidate : ranked) {
+    configs.push_back(selector.config_text(candidate.candidate));
+    scores.push_back(candidate.score);
+  }
+  return nb::make_tuple(configs, array(std::move(scores)));
+}
+
+// Of one target, for kernels by their names; `split_k` for each of a GEMM.
+Result<std::vector<double>> predict_foreign(const ForeignModels& models,
+                                            const std::string& target_name,
+                                            const std::string& problem_text,
+                                            const std::vector<std::string>& kernels,
+                                            const std::vector<std::int32_t>& split_k) {
+  FORETUNE_TRY(const ModelDirectory::Target* const target, models.find_target(target_name));
+  FORETUNE_TRY(const Problem problem, Problem::parse(problem_text));
+  if (problem.type() != models.problem_type()) {
+    return fail(ErrorCode::kMismatch, "the models are not for problems like '", problem_text, "'");
+  }
+  std::vector<double> out;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    FORETUNE_TRY(Config config, models.parse_kernel(kernels[i]));
+    if (models.problem_type() == ProblemType::kGemm) {
+      config.words[static_cast<std::size_t>(CkGemmParameter::kSplitK)] = split_k[i];
+    }
+    FORETUNE_TRY(const double value, models.predict(*target, problem, config));
+    out.push_back(value);
+  }
+  return out;
+}
+
+void bind_foreign(nb::module_& module) {
+  nb::class_<ForeignModels>(module, "ForeignModels")
+      .def_prop_ro("targets", &ForeignModels::target_names)
+      .def_prop_ro("op_type", [](const ForeignModels& self) { return self.directory().op_type; })
+      .def_prop_ro("dtype", [](const ForeignModels& self) { return self.directory().dtype; })
+      .def_prop_ro("arch", [](const ForeignModels& self) { return self.directory().arch; })
+      .def(
+          "predict",
+          [](const ForeignModels& self, const std::string& target, const std::string& problem,
+             const std::vector<std::string>& kernels, const std::vector<std::int32_t>& split_k) {
+            return array(checked(without_lock(
+                [&] { return predict_foreign(self, target, problem, kernels, split_k); })));
+          },
+          nb::arg("target"), nb::arg("problem"), nb::arg("kernels"), nb::arg("split_k"));
+  module.def(
+      "open_foreign_models",
+      [](const std::string& path) { return checked(ForeignModels::open(path)); }, nb::arg("path"));
+}
+
+}  // namespace
+
+void bind_models(nb::module_& module) {
+  nb::class_<TrainKeywords>(module, "TrainKeywords")
+      .def(nb::init<>())
+      .def_rw("model_type", &TrainKeywords::model_type)
+      .def_rw("features", &TrainKeywords::features)
+      .def_rw("target", &TrainKeywords::target)
+      .def_rw("folds", &TrainKeywords::folds)
+      .def_rw("forests", &TrainKeywords::forests)
+      .def_rw("threads", &TrainKeywords::threads)
+      .def_rw("trees", &TrainKeywords::trees)
+      .def_rw("leaves", &TrainKeywords::leaves)
+      .def_rw("min_rows_per_leaf", &TrainKeywords::min_rows_per_leaf)
+      .def_rw("portfolio_size", &TrainKeywords::portfolio_size)
+      .def_rw("learning_rate", &TrainKeywords::learning_rate)
+      .def_rw("bagging_fraction", &TrainKeywords::bagging_fraction)
+      .def_rw("feature_fraction", &TrainKeywords::feature_fraction)
+      .def_rw("seed", &TrainKeywords::seed);
+  nb::class_<Model>(module, "Model")
+      .def("describe", &describe)
+      .def("score", &score, nb::arg("problem"), nb::arg("configs"))
+      .def("config_columns",
+           [](const Model& model) {
+             std::vector<std::string> names;
+             for (const Parameter& parameter : model.config_schema.parameters) {
+               names.push_back(parameter.name);
+             }
+             return names;
+           })
+      .def(
+          "write",
+          [](const Model& model, const std::string& path) {
+            checked(without_lock([&] { return write_model(model, path); }));
+          },
+          nb::arg("path"))
+      .def("to_bytes", [](const Model& model) {
+        const std::vector<std::byte> bytes = model_bytes(model);
+        return nb::bytes(bytes.data(), bytes.size());
+      });
+  nb::class_<Selector>(module, "Selector")
+      .def_prop_ro("pool_size", &Selector::pool_size)
+      .def("select", &choice_of, nb::arg("problem"))
+      .def("rank", &ranking_of, nb::arg("problem"));
+  module.def(
+      "read_model",
+      [](const std::string& path) {
+        return checked(without_lock([&] { return read_model(path); }));
+      },
+      nb::arg("path"));
+  module.def(
+      "make_selector",
+      [](const Model& model) {
+        return checked(without_lock([&] { return Selector::create(model); }));
+      },
+      nb::arg("model"));
+  module.def("train", &train, nb::arg("dataset"), nb::arg("keywords"), nb::arg("progress").none());
+  module.def("canonical_problem",
+             [](const std::string& text) { return problem_from(text).text(); });
+  module.def("problem_flops", &flops_of, nb::arg("problem"));
+  bind_foreign(module);
+}
+
+}  // namespace foretune::python

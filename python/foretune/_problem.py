@@ -1,0 +1,55 @@
+"""Problems as text, and as dictionaries that come from tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Union
+
+from . import _foretune
+from ._errors import InvalidArgumentError
+
+Problem = Union[str, Mapping[str, Any]]
+
+# What composable_kernel calls a data type, where our word is another.
+_DTYPES = {"fp32": "f32", "fp16": "f16", "fp64": "f64", "fp8": "f8e4m3", "bf8": "f8e5m2",
+           "int8": "i8"}
+_OPERATIONS = {"bwd_data": "backward_data", "bwd_weight": "backward_weight"}
+
+
+def problem_text(problem: Problem, operation: str | None = None) -> str:
+    """The canonical text of a problem.
+
+    Args:
+        problem: text (``"gemm m=128 n=1536 k=7168"``), or a mapping of its fields. A mapping with
+            ``Hi`` or ``hi`` is a convolution, any other a GEMM; names are taken in either case, and
+            ``fp16`` and the like are understood. Fields that are left out take their defaults.
+        operation: for mappings without ``op``.
+
+    Raises:
+        InvalidArgumentError: for an unknown field or a size that makes no sense.
+    """
+    if isinstance(problem, str):
+        return _foretune.canonical_problem(problem)
+    if not isinstance(problem, Mapping):
+        raise InvalidArgumentError(
+            f"a problem is a text or a mapping of its fields, not {type(problem).__name__}")
+    fields = {str(name).lower(): value for name, value in problem.items() if value is not None}
+    kind = fields.pop("type", "conv" if "hi" in fields else "gemm")
+    for alias in ("direction", "variant"):
+        if alias in fields:
+            fields.setdefault("op", fields.pop(alias))
+    if operation is not None:
+        fields.setdefault("op", operation)
+    if "op" in fields:
+        fields["op"] = _OPERATIONS.get(str(fields["op"]), fields["op"])
+    if "dtype" in fields:
+        fields["dtype"] = _DTYPES.get(str(fields["dtype"]), fields["dtype"])
+    words = [kind] + [f"{name}={_value_text(value)}" for name, value in fields.items()]
+    return _foretune.canonical_problem(" ".join(words))
+
+
+def _value_text(value: Any) -> str:
+    # Tables with gaps hold whole numbers as floats.
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

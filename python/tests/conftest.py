@@ -1,0 +1,38 @@
+"""What the tests share: small data sets of the family without hardware, and a model of one."""
+
+import pathlib
+
+import foretune
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NULL = {"family": "null", "mode": foretune.CollectionMode.LOG_NORMAL}
+
+
+def collect(path, **options):
+    return foretune.MatmulDatasetCollector(**{**NULL, **options}).collect(path)
+
+
+@pytest.fixture(scope="session")
+def training(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "train.ftd"
+    return collect(path, operations=["mm", "addmm"], num_shapes=24, seed=50,
+                   search_space="SAMPLE:16").dataset()
+
+
+@pytest.fixture(scope="session")
+def validation(tmp_path_factory, training):
+    folder = tmp_path_factory.mktemp("validation")
+    training.save(folder / "train.ftd")
+    return collect(folder / "validation.ftd", num_shapes=6, seed=51, role="validation",
+                   training_data=folder / "train.ftd").dataset()
+
+
+@pytest.fixture(scope="session")
+def model(training):
+    return foretune.train(training, trees=40, folds=2, threads=1)
+
+
+@pytest.fixture(scope="session")
+def ck_folder():
+    return ROOT / "foretune" / "dataset" / "testdata" / "ck"

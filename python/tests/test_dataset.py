@@ -1,0 +1,165 @@
+"""Data sets: arrays, files, frames, Parquet."""
+
+import gc
+
+import foretune
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from conftest import ROOT
+
+
+def test_columns_are_views_that_outlive_the_data_set(tmp_path, training):
+    training.save(tmp_path / "copy.ftd")
+    dataset = foretune.Dataset.open(tmp_path / "copy.ftd")
+    times = dataset.time_ns
+    assert times.dtype == np.float32 and times.shape == (len(dataset),)
+    assert not times.flags.owndata and not times.flags.writeable
+    assert np.shares_memory(times, dataset.time_ns)
+    copy = times.copy()
+    del dataset
+    gc.collect()
+    np.testing.assert_array_equal(times, copy)
+
+
+def test_ids_lead_to_problems_and_configs(training):
+    fields, words = training.problem_fields, training.config_words
+    assert fields.shape == (len(training.problems), 7) and fields.dtype == np.int64
+    assert words.shape[0] == len(training.configs) and words.dtype == np.int32
+    problem = training.problems[training.problem_ids[0]]
+    assert f" m={fields[training.problem_ids[0], 1]} " in problem
+    assert training.configs[training.config_ids[0]].startswith(
+        f"block_m={words[training.config_ids[0], 0]} ")
+    assert training.contexts[training.context_ids[0]]["cache"] == "warm"
+    assert training.reasons[0] == ""
+
+
+@pytest.mark.parametrize("name", ["a.ftd", "a.json", "a.msgpack", "a.parquet"])
+def test_files_hold_the_same_data_set(tmp_path, training, name):
+    report = training.save(tmp_path / name)
+    assert report.dropped == {}
+    again = foretune.Dataset.open(tmp_path / name)
+    assert again.fingerprint == training.fingerprint
+    assert again.header == training.header
+    np.testing.assert_array_equal(again.median_ns, training.median_ns)
+
+
+def test_other_formats_and_names(tmp_path, training):
+    with pytest.raises(foretune.InvalidArgumentError, match="cannot tell the format"):
+        training.save(tmp_path / "a.what")
+    training.save(tmp_path / "a.what", "csv")
+    with pytest.raises(foretune.InvalidArgumentError):
+        training.save(tmp_path / "b.ftd", "xml")
+    triton = foretune.Dataset.open(ROOT / "tests" / "triton_times.csv", device="h200")
+    assert triton.header["device"] == "NVIDIA H200" or "H200" in triton.header["device"]
+    assert triton.header["config_schema"].startswith("triton")
+
+
+def test_missing_and_damaged_files_are_named(tmp_path):
+    with pytest.raises(foretune.NotFoundError, match="none.ftd") as caught:
+        foretune.Dataset.open(tmp_path / "none.ftd")
+    assert isinstance(caught.value, foretune.Error)
+    (tmp_path / "bad.ftd").write_bytes(b"\x93 not a data set")
+    with pytest.raises(foretune.Error, match="bad.ftd"):
+        foretune.Dataset.open(tmp_path / "bad.ftd")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(foretune.CorruptDataError, match="bad.parquet"):
+        foretune.Dataset.open(tmp_path / "bad.parquet")
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "other.parquet")
+    with pytest.raises(foretune.CorruptDataError, match="not written by foretune"):
+        foretune.Dataset.open(tmp_path / "other.parquet")
+    with pytest.raises(foretune.NotFoundError):
+        foretune.Dataset.from_parquet(tmp_path / "none.parquet")
+
+
+def test_frames_have_a_row_per_measurement_and_come_back(training):
+    frame = training.to_pandas()
+    assert len(frame) == len(training)
+    assert list(frame.columns[:5]) == ["op", "m", "n", "k", "batch"]
+    assert set(frame["op"]) == {"mm", "addmm"}
+    assert set(frame["outcome"]) <= set(foretune.OUTCOMES)
+    best = frame[frame["outcome"] == "ok"].groupby(["m", "n", "k"])["time_ns"].min()
+    assert (best > 0).all()
+    again = foretune.Dataset.from_pandas(frame, like=training)
+    assert again.fingerprint == training.fingerprint
+    assert again.report.rows_kept == len(training)
+    part = foretune.Dataset.from_pandas(frame.iloc[:10], like=training)
+    assert len(part) == 10
+
+
+def test_frames_of_others_get_a_schema_of_their_own():
+    frame = pd.DataFrame({"m": [64, 64, 128], "n": [64, 64, 64], "k": [32, 32, 32],
+                          "tile": [16, 32, 16], "pipeline": ["a", "b", "a"],
+                          "time_us": [3.5, 2.5, float("nan")]})
+    dataset = foretune.Dataset.from_pandas(frame, device="h200")
+    assert len(dataset) == 2
+    assert dataset.report.rows_read == 3 and sum(dataset.report.dropped.values()) == 1
+    assert dataset.configs == ["tile=16 pipeline=a", "tile=32 pipeline=b"]
+    np.testing.assert_allclose(dataset.time_ns, [3500, 2500])
+    with pytest.raises(foretune.Error):
+        foretune.Dataset.from_pandas(pd.DataFrame({"n": [1]}))
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path, training):
+    for name in ("a.parquet", "a.ftd"):
+        with pytest.raises(foretune.NotFoundError, match=name):
+            training.save(tmp_path / "none" / name)
+    (tmp_path / "taken.parquet").mkdir()
+    with pytest.raises(foretune.InputOutputError, match="taken.parquet: Is a directory") as caught:
+        training.save(tmp_path / "taken.parquet")
+    assert isinstance(caught.value, OSError)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken.parquet"]
+
+
+def test_parquet_is_readable_by_others(tmp_path, training):
+    training.to_parquet(tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert table.num_rows == len(training)
+    np.testing.assert_array_equal(table["time_ns"].to_numpy(), training.time_ns)
+
+
+def test_extras_baselines_and_failed_rows_survive_parquet(tmp_path):
+    csv = tmp_path / "a.csv"
+    csv.write_text("m,n,k,tile,time_ns,outcome,stage,reason,energy_j,cache\n"
+                   "64,64,64,16,1000.5,ok,none,,0.25,warm\n"
+                   '64,64,64,32,,crashed,run,"a ""reason"", quoted",,cold\n'
+                   "64,64,64,64,900,censored,none,,,warm\n")
+    dataset = foretune.Dataset.open(csv)
+    dataset.save(tmp_path / "a.parquet")
+    again = foretune.Dataset.open(tmp_path / "a.parquet")
+    assert again.fingerprint == dataset.fingerprint
+    frame = again.to_pandas()
+    assert frame["energy_j"].iloc[0] == 0.25 and np.isnan(frame["energy_j"].iloc[1])
+    assert frame["reason"].iloc[1] == 'a "reason", quoted'
+    assert list(frame["outcome"]) == ["ok", "crashed", "censored"]
+    assert np.isnan(frame["time_ns"].iloc[1])
+
+
+def test_merging_filtering_and_folds(training):
+    twice = training.merge(training)
+    assert len(twice) == len(training)
+    keep = [i % 2 == 0 for i in range(len(training.problems))]
+    half = training.filter_problems(keep)
+    assert len(half.problems) == sum(keep)
+    rest = training.filter_problems([not entry for entry in keep])
+    assert half.merge(rest).fingerprint == training.fingerprint
+    with pytest.raises(foretune.InvalidArgumentError):
+        training.filter_problems([True])
+    folds = training.folds(4, seed=1)
+    assert folds.shape == (len(training.problems),) and set(folds) == {0, 1, 2, 3}
+    with pytest.raises(foretune.InvalidArgumentError, match="at least 2"):
+        training.folds(1)
+
+
+def test_a_data_set_without_rows_has_empty_columns(tmp_path, training):
+    none = training.filter_problems([False] * len(training.problems))
+    assert len(none) == 0 and none.time_ns.shape == (0,)
+    assert len(none.to_pandas()) == 0
+    none.save(tmp_path / "none.ftd")
+    assert len(foretune.Dataset.open(tmp_path / "none.ftd")) == 0
+
+
+def test_others_families_do_not_merge(training):
+    with pytest.raises(foretune.MismatchError):
+        training.merge(foretune.Dataset.open(ROOT / "tests" / "triton_times.csv"))

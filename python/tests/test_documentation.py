@@ -1,0 +1,42 @@
+"""What the documentation shows works as shown."""
+
+import re
+import subprocess
+import sys
+
+import foretune
+from conftest import ROOT
+
+
+def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "python.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) >= 6
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks:
+        exec(compile(block, "docs/python.md", "exec"), names)  # noqa: S102
+    assert names["choice"].config
+
+
+def test_the_readme_runs(tmp_path, monkeypatch):
+    section = (ROOT / "README.md").read_text().split("## Python\n", 1)[1].split("\n## ", 1)[0]
+    (block,) = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    quick = block
+    for shown, small in (('num_shapes=200', 'num_shapes=10, family="null"'),
+                         ('train(dataset)', 'train(dataset, trees=20, folds=2, threads=1)')):
+        assert shown in quick
+        quick = quick.replace(shown, small)
+    exec(compile(quick, "README.md", "exec"), {})  # noqa: S102
+
+
+def test_the_quickstart_runs(tmp_path):
+    done = subprocess.run([sys.executable, str(ROOT / "examples" / "python" / "quickstart.py"),
+                           str(tmp_path / "out")], text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"mean efficiency of the picks: \d+\.\d %", done.stdout)
+    assert "isa=" in done.stdout.splitlines()[-1]
+    evaluation = foretune.evaluate(foretune.Model.open(tmp_path / "out" / "gemm.ftm"),
+                                   foretune.Dataset.open(tmp_path / "out" / "validation.ftd"))
+    assert "the family's default config" in evaluation.report()

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Installs the Python package into a fresh virtual environment, as users do, and uses it from a
+# folder where the sources are not. Compiled with the flags of the preset dev, so that after `make
+# test` everything comes out of ccache.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root="$PWD"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+
+/usr/bin/python3 -m venv "$work/venv"
+CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1 "$work/venv/bin/python" -m pip install --quiet \
+  --disable-pip-version-check "$root[parquet]" \
+  --config-settings=build-dir=build/python-check \
+  --config-settings=cmake.build-type=RelWithDebInfo \
+  --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1" \
+  --config-settings=cmake.define.CMAKE_CXX_COMPILER=g++ \
+  --config-settings=cmake.define.FORETUNE_WERROR=ON
+
+cd "$work"
+PATH="$work/venv/bin:$PATH"
+python "$root/examples/python/quickstart.py" quickstart
+python - "$root/foretune/dataset/testdata/ck/gemm.csv" <<'PYTHON'
+import sys
+
+import pandas
+
+pandas.read_csv(sys.argv[1]).to_parquet("ck.parquet")
+PYTHON
+foretune-parquet import ck.parquet ck.ftd
+foretune-parquet export ck.ftd again.parquet
+python -c "import foretune, os.path; assert os.path.exists(os.path.dirname(foretune.__file__) + '/py.typed')"
