@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/select_figures.h"
 #include "bench/select_setup.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
@@ -35,40 +36,6 @@ namespace foretune::bench {
 namespace {
 
 constexpr std::size_t kRandomRows = 100'000;
-
-template <class Work>
-double milliseconds(const Work& work) {
-  const double start_s = bench::seconds_now();
-  work();
-  return 1e3 * (bench::seconds_now() - start_s);
-}
-
-class ScoredPool {
- public:
-  ScoredPool(const Setup& setup, CpuIsa isa) {
-    const auto scorer = must(ForestScorer::create({setup.forest}, *setup.table, 0, isa));
-    pool_ = must(scorer->prepare(setup.words, kWidth, setup.hardware));
-    workspace_.resize(pool_->workspace_bytes());
-    scores_.resize(pool_->size());
-  }
-  const std::vector<double>& score(const Problem& problem) {
-    pool_->score(problem, workspace_, scores_, {});
-    return scores_;
-  }
-  double mean_ms(const std::vector<Problem>& problems) {
-    return milliseconds([&] {
-             for (const Problem& problem : problems) {
-               score(problem);
-             }
-           }) /
-           static_cast<double>(problems.size());
-  }
-
- private:
-  std::unique_ptr<PreparedPool> pool_;
-  std::vector<std::byte> workspace_;
-  std::vector<double> scores_;
-};
 
 std::uint64_t count_different(const std::vector<double>& a, const std::vector<double>& b) {
   std::uint64_t count = 0;
@@ -175,11 +142,6 @@ Model make_model(const Setup& setup, const SpaceDefinition& space) {
 
 // ---- figures ------------------------------------------------------------------------------------
 
-void report(Figures& figures, const char* name, double value, const char* text) {
-  figures.add(name, value);
-  std::printf("%-34s %12.4g  %s\n", name, value, text);
-}
-
 void report_forest(Figures& figures, const Setup& setup, const Model& model) {
   std::vector<double> share(3, 0);
   for (const std::uint32_t feature : setup.forest.feature) {
@@ -191,7 +153,7 @@ void report_forest(Figures& figures, const Setup& setup, const Model& model) {
   report(figures, "interaction_splits", share[2] / splits, "... on both");
   report(figures, "lightgbm_text_bytes", static_cast<double>(setup.text.size()),
          "the forest as LightGBM writes it");
-  report(figures, "model_file_bytes", static_cast<double>(model_bytes(model).size()),
+  report(figures, "model_bytes", static_cast<double>(model_bytes(model).size()),
          "our whole model file");
 }
 
@@ -268,6 +230,16 @@ void report_selector_times(Figures& figures, const Setup& setup, const Model& mo
   std::printf("(sum of picks %llu)\n", static_cast<unsigned long long>(picks));
 }
 
+foretune_gemm to_c(const Problem& problem) {
+  return {.m = problem.field(1),
+          .n = problem.field(2),
+          .k = problem.field(3),
+          .batch = 1,
+          .op = FORETUNE_MM,
+          .dtype = static_cast<std::int32_t>(problem.field(5)),
+          .layout = static_cast<std::int32_t>(problem.field(6))};
+}
+
 // The same through the C interface, from a file.
 void report_c_interface(Figures& figures, const Setup& setup, const Model& model, int runs) {
   const std::string path = concat("select_bench_", setup.text.size(), ".ftm");
@@ -276,13 +248,28 @@ void report_c_interface(Figures& figures, const Setup& setup, const Model& model
   }
   foretune_selector* selector = nullptr;
   std::array<char, 400> message{};
-  const double open_ms = milliseconds([&] {
-    if (foretune_selector_open(path.c_str(), &selector, message.data(), message.size()) != 0) {
-      stop(message.data());
-    }
-  });
+  std::vector<double> open;
+  std::vector<double> cold;
+  for (int run = 0; run < std::max(runs, 5); ++run) {
+    foretune_selector_close(selector);
+    const double open_ms = milliseconds([&] {
+      if (foretune_selector_open(path.c_str(), &selector, message.data(), message.size()) != 0) {
+        stop(message.data());
+      }
+    });
+    foretune_choice first;
+    const double answer_ms = milliseconds([&] {
+      const foretune_gemm gemm = to_c(setup.problems[static_cast<std::size_t>(run) % kProblems]);
+      if (foretune_select_gemm(selector, &gemm, &first) != FORETUNE_OK) {
+        stop("the C interface failed");
+      }
+    });
+    open.push_back(open_ms);
+    cold.push_back(open_ms + answer_ms);
+  }
   std::remove(path.c_str());
-  report(figures, "open_ms", open_ms, "opening the model file");
+  report(figures, "open_ms", median(open), "opening the model file");
+  report(figures, "cold_start_ms", median(cold), "from the file to the first answer");
   std::vector<double> cached;
   foretune_choice choice;
   for (int run = 0; run <= runs; ++run) {
@@ -290,13 +277,7 @@ void report_c_interface(Figures& figures, const Setup& setup, const Model& model
     const double ms = milliseconds([&] {
       for (int i = 0; i < (run == 0 ? 1 : kRepeats); ++i) {
         for (const Problem& problem : setup.problems) {
-          const foretune_gemm gemm{.m = problem.field(1),
-                                   .n = problem.field(2),
-                                   .k = problem.field(3),
-                                   .batch = 1,
-                                   .op = FORETUNE_MM,
-                                   .dtype = static_cast<std::int32_t>(problem.field(5)),
-                                   .layout = static_cast<std::int32_t>(problem.field(6))};
+          const foretune_gemm gemm = to_c(problem);
           if (foretune_select_gemm(selector, &gemm, &choice) != FORETUNE_OK) {
             stop("the C interface failed");
           }
@@ -332,6 +313,8 @@ int run(int argc, char** argv) {
          concat("in ", setup.problems.size() * setup.pool.size() + kRandomRows, " rows").c_str());
   report_selector_times(figures, setup, model, static_cast<int>(*runs));
   report_c_interface(figures, setup, model, static_cast<int>(*runs));
+  report_early_stop(figures, setup);
+  report_large_forest(figures, argc, argv, space, static_cast<int>(*runs));
   return finish(figures, argc, argv);
 }
 

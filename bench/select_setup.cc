@@ -18,8 +18,6 @@
 namespace foretune::bench {
 namespace {
 
-constexpr int kTrees = 500;
-constexpr int kLeaves = 127;
 // Every third measurement is plenty for trees of this size.
 constexpr std::size_t kRowStep = 3;
 
@@ -109,7 +107,7 @@ std::vector<Sample> synthetic_samples(const FeatureTable& table, const Hardware&
 }
 
 std::string train(const std::vector<Sample>& samples, const FeatureTable& table,
-                  const Hardware& hardware) {
+                  const Hardware& hardware, const ForestSize& size) {
   const std::size_t features = table.columns().size();
   std::vector<double> rows;
   std::vector<float> labels;
@@ -122,8 +120,8 @@ std::string train(const std::vector<Sample>& samples, const FeatureTable& table,
   }
   const auto count = static_cast<std::int32_t>(labels.size());
   const std::string parameters = concat(
-      "objective=regression num_leaves=", kLeaves,
-      " learning_rate=0.05 min_data_in_leaf=20 feature_fraction=0.8 bagging_fraction=0.8 "
+      "objective=regression num_leaves=", size.leaves,
+      " learning_rate=0.05 min_data_in_leaf=20 feature_fraction=0.4 bagging_fraction=0.8 "
       "bagging_freq=1 max_bin=255 num_threads=1 deterministic=true force_row_wise=true seed=1 "
       "verbosity=-1");
   DatasetHandle dataset = nullptr;
@@ -133,7 +131,7 @@ std::string train(const std::vector<Sample>& samples, const FeatureTable& table,
                                           parameters.c_str(), nullptr, &dataset));
   must_lightgbm(LGBM_DatasetSetField(dataset, "label", labels.data(), count, C_API_DTYPE_FLOAT32));
   must_lightgbm(LGBM_BoosterCreate(dataset, parameters.c_str(), &booster));
-  for (int tree = 0; tree < kTrees; ++tree) {
+  for (int tree = 0; tree < size.trees; ++tree) {
     int finished = 0;
     must_lightgbm(LGBM_BoosterUpdateOneIter(booster, &finished));
   }
@@ -231,20 +229,20 @@ SpaceDefinition make_space() {
   return space;
 }
 
-Setup make_setup(int argc, char** argv, const SpaceDefinition& space) {
+Setup make_setup(int argc, char** argv, const SpaceDefinition& space, const ForestSize& size) {
   Setup setup;
   setup.table = must(find_feature_table("gemm-triton"));
   setup.hardware = h200_fingerprint().hardware;
   const std::string data = argument(argc, argv, "data");
   const std::vector<Sample> samples =
       data.empty() ? synthetic_samples(*setup.table, setup.hardware) : read_samples(data);
-  const std::string kept = argument(argc, argv, "forest");
+  const std::string kept = argument(argc, argv, size.kept_by);
   if (const auto text = read_text_file(kept); !kept.empty() && text) {
     setup.text = *text;
   } else {
-    std::printf("training %d trees on %zu of %zu measurements ...\n", kTrees,
+    std::printf("training %d trees on %zu of %zu measurements ...\n", size.trees,
                 samples.size() / kRowStep, samples.size());
-    setup.text = train(samples, *setup.table, setup.hardware);
+    setup.text = train(samples, *setup.table, setup.hardware, size);
     if (!kept.empty() && !write_text_file_atomically(kept, setup.text)) {
       stop(concat("cannot write ", kept));
     }

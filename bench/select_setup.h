@@ -53,6 +53,12 @@ class Booster {
   FastConfigHandle fast_ = nullptr;
 };
 
+struct ForestSize {
+  int trees = 500;
+  int leaves = 127;
+  std::string_view kept_by = "forest";  // the argument with the file that keeps it between runs
+};
+
 struct Setup {
   const FeatureTable* table = nullptr;
   Hardware hardware;
@@ -69,7 +75,6 @@ struct Setup {
 
 // Legality by problem only, so that all candidates are scored.
 SpaceDefinition make_space();
-// Trains, or reads what --forest keeps.
-Setup make_setup(int argc, char** argv, const SpaceDefinition& space);
+Setup make_setup(int argc, char** argv, const SpaceDefinition& space, const ForestSize& size = {});
 
 }  // namespace foretune::bench

@@ -1,0 +1,61 @@
+// What the files of bench/select share: timing the scorer, and printing a figure while it is kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "bench/bench_json.h"
+#include "bench/select_setup.h"
+#include "foretune/models/infer/forest_scorer.h"
+
+namespace foretune::bench {
+
+template <class Work>
+double milliseconds(const Work& work) {
+  const double start_s = bench::seconds_now();
+  work();
+  return 1e3 * (bench::seconds_now() - start_s);
+}
+
+class ScoredPool {
+ public:
+  ScoredPool(const Setup& setup, CpuIsa isa) {
+    const auto scorer = must(ForestScorer::create({setup.forest}, *setup.table, 0, isa));
+    pool_ = must(scorer->prepare(setup.words, kWidth, setup.hardware));
+    workspace_.resize(pool_->workspace_bytes());
+    scores_.resize(pool_->size());
+  }
+  const std::vector<double>& score(const Problem& problem) {
+    pool_->score(problem, workspace_, scores_, {});
+    return scores_;
+  }
+  double mean_ms(const std::vector<Problem>& problems) {
+    return milliseconds([&] {
+             for (const Problem& problem : problems) {
+               score(problem);
+             }
+           }) /
+           static_cast<double>(problems.size());
+  }
+
+ private:
+  std::unique_ptr<PreparedPool> pool_;
+  std::vector<std::byte> workspace_;
+  std::vector<double> scores_;
+};
+
+inline void report(Figures& figures, const char* name, double value, const char* text) {
+  figures.add(name, value);
+  std::printf("%-34s %12.4g  %s\n", name, value, text);
+}
+
+// A forest of 2,000 trees beside LightGBM, both on one thread.
+void report_large_forest(Figures& figures, int argc, char** argv, const SpaceDefinition& space,
+                         int runs);
+// What an exact search for the best candidate could leave out: a candidate is done with when no
+// values of the remaining trees that occur among the candidates can bring it back.
+void report_early_stop(Figures& figures, const Setup& setup);
+
+}  // namespace foretune::bench
