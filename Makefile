@@ -19,7 +19,7 @@ demo:
 	@scripts/demo.sh
 
 test:
-	scripts/install_dependencies.sh
+	scripts/install_dependencies.sh --python
 	@mkdir -p build
 	cmake --preset dev -DFORETUNE_SHARED_DATA="$(SHARED_DATA)" >build/configure-dev.log 2>&1 || \
 	  { cat build/configure-dev.log; exit 1; }
@@ -44,4 +44,4 @@ format:
 
 clean:
 	rm -rf build/dev build/release build/bench build/asan build/tsan build/tidy build/fuzz \
-	  build/coverage build/demo
+	  build/coverage build/demo build/python-*
