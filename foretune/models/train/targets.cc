@@ -1,13 +1,13 @@
 #include "foretune/models/train/targets.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "foretune/problem/conv.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/work.h"
 
 namespace foretune {
 namespace {
@@ -54,22 +54,7 @@ std::optional<TrainObjective> parse_objective(std::string_view name) {
 namespace train_internal {
 namespace {
 
-struct Work {
-  double flops = 0;
-  double bytes = 0;
-};
-
-std::optional<Work> work_of(const Problem& problem) {
-  if (const auto gemm = GemmProblem::from(problem)) {
-    return Work{gemm->flops(), gemm->bytes()};
-  }
-  if (const auto conv = ConvProblem::from(problem)) {
-    return Work{conv->flops(), conv->bytes()};
-  }
-  return std::nullopt;
-}
-
-double value_of(Target target, const Work& work, double time_ns) {
+double value_of(Target target, const ProblemWork& work, double time_ns) {
   switch (target) {
     case Target::kTflops:
       return work.flops / time_ns * 1e-3;
@@ -94,13 +79,13 @@ Result<Learned> learned_values(const Dataset& dataset, const TrainingSet& set, T
   out.larger_is_better = target != Target::kLatency;
   out.value.reserve(set.size());
   for (std::size_t i = 0; i < set.size(); ++i) {
-    const std::optional<Work> work = work_of(dataset.problems()[set.problem[i]]);
+    const std::optional<ProblemWork> work = problem_work(dataset.problems()[set.problem[i]]);
     if (!work && target != Target::kLatency) {
       return fail(ErrorCode::kUnsupported, "nothing says how many operations and bytes ",
                   dataset.problems()[set.problem[i]].text(), " takes, so there is no ",
                   to_string(target), " to learn");
     }
-    const double value = value_of(target, work.value_or(Work{}),
+    const double value = value_of(target, work.value_or(ProblemWork{}),
                                   static_cast<double>(dataset.rows()[set.row[i]].time_ns));
     out.value.push_back(static_cast<float>(log_transform ? std::log1p(value) : value));
   }
