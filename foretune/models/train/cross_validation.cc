@@ -84,15 +84,6 @@ void add_offset(Forest& forest, double offset) {
   }
 }
 
-std::vector<double> predictions_of(const Forest& forest, const Matrix& matrix) {
-  std::vector<double> out(matrix.rows());
-  for (std::size_t row = 0; row < out.size(); ++row) {
-    out[row] = predict_reference(
-        forest, std::span(matrix.values).subspan(row * matrix.columns, matrix.columns));
-  }
-  return out;
-}
-
 }  // namespace
 
 Folds deal_folds(const Dataset& dataset, const TrainingSet& set, const TrainOptions& options) {
@@ -204,7 +195,7 @@ Result<FinalForests> ForestTrainer::final_forests(const Learned& learned, std::u
   out.gains.assign(set_.matrix.columns, 0.0);
   for (std::uint32_t i = 0; i < options_.forests; ++i) {
     const std::vector<double> base =
-        start.empty() ? std::vector<double>() : predictions_of(start[i], set_.matrix);
+        start.empty() ? std::vector<double>() : predictions_of(start[i], set_);
     BoostRun settings = run(learned, "final model", i);
     settings.base = base;
     settings.problem_weight = weight;

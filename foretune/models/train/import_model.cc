@@ -25,6 +25,7 @@ using train_internal::Learned;
 using train_internal::make_model;
 using train_internal::make_training_set;
 using train_internal::model_without_data;
+using train_internal::predictions_of;
 using train_internal::scaled;
 using train_internal::score_factor;
 using train_internal::score_sign;
@@ -129,18 +130,6 @@ Status check_data(const ForeignModels& models, const Dataset& dataset) {
   return {};
 }
 
-// The sum of the trees for evenly spread rows; NaN for the others.
-std::vector<double> sums_of(const Forest& forest, const TrainingSet& set) {
-  std::vector<double> out(set.size(), std::numeric_limits<double>::quiet_NaN());
-  const std::size_t step = (set.size() + kMostRowsPredicted - 1) / kMostRowsPredicted;
-  const std::size_t columns = set.matrix.columns;
-  for (std::size_t row = 0; row < set.size(); row += step) {
-    out[row] =
-        predict_reference(forest, std::span(set.matrix.values).subspan(row * columns, columns));
-  }
-  return out;
-}
-
 std::string card_of(const ForeignModels& models, const Learned& learned, const Model& model,
                     double factor, const Dataset* dataset) {
   const ModelDirectory& directory = models.directory();
@@ -203,8 +192,9 @@ Result<Model> import_model(const ForeignModels& models, const Dataset& dataset,
   // The data did not train the trees.
   model.data_fingerprint = {};
   Forest forest = summed_forest(models, *target);
+  const std::size_t step = (set.size() + kMostRowsPredicted - 1) / kMostRowsPredicted;
   const double factor =
-      score_factor(set, learned, TrainObjective::kRegression, sums_of(forest, set));
+      score_factor(set, learned, TrainObjective::kRegression, predictions_of(forest, set, step));
   finish(models, learned, std::move(forest), factor, &dataset, model);
   FORETUNE_TRY_STATUS(check_model(model));
   return model;

@@ -96,11 +96,14 @@ double score_sign(const Learned& learned, TrainObjective objective) {
   return learned.larger_is_better || objective == TrainObjective::kLambdaRank ? -1 : 1;
 }
 
+bool predicts_log_time(const Learned& learned, TrainObjective objective) {
+  const bool is_log_time = learned.target == Target::kRelativeLog || learned.target == Target::kLog;
+  return is_log_time && objective != TrainObjective::kLambdaRank;
+}
+
 double score_factor(const TrainingSet& set, const Learned& learned, TrainObjective objective,
                     std::span<const double> predictions) {
-  const bool is_rank = objective == TrainObjective::kLambdaRank;
-  const bool is_log_time = learned.target == Target::kRelativeLog || learned.target == Target::kLog;
-  if (is_log_time && !is_rank) {
+  if (predicts_log_time(learned, objective)) {
     return 1;
   }
   struct Sums {

@@ -31,10 +31,13 @@ Result<Learned> learned_values(const Dataset& dataset, const TrainingSet& set, T
 // -1 where larger predictions are better, else 1.
 double score_sign(const Learned& learned, TrainObjective objective);
 
+// Whether predictions are logarithms of time, so that they are scores as they are.
+bool predicts_log_time(const Learned& learned, TrainObjective objective);
+
 // score = factor * prediction, so that lower is better and differences are, as well as one factor
 // can make them, log ratios of time: the slope, within problems, of ln(time) on the prediction
-// (least squares over the rows with a finite prediction that ran to the end). 1 for the targets
-// that are logarithms of time; of the sign that turns the order right where no slope can be told.
+// (least squares over the rows with a finite prediction that ran to the end). 1 where
+// predicts_log_time(); of the sign that turns the order right where no slope can be told.
 double score_factor(const TrainingSet& set, const Learned& learned, TrainObjective objective,
                     std::span<const double> predictions);
 

@@ -33,8 +33,9 @@ using train_internal::learned_values;
 using train_internal::leave_out;
 using train_internal::make_model;
 using train_internal::make_training_set;
-using train_internal::Matrix;
 using train_internal::model_card;
+using train_internal::predictions_of;
+using train_internal::predicts_log_time;
 using train_internal::Rows;
 using train_internal::scaled;
 using train_internal::score_factor;
@@ -164,17 +165,10 @@ class Training {
 
   // Without held-out predictions those of the training rows say how large a score has to be.
   void settle_factor(const std::vector<Forest>& forests) {
-    if (!result_.folds.empty()) {
-      return;
+    if (result_.folds.empty() && !predicts_log_time(learned_, options_.objective)) {
+      factor_ =
+          score_factor(set_, learned_, options_.objective, predictions_of(averaged(forests), set_));
     }
-    const Forest forest = averaged(forests);
-    std::vector<double> predictions(set_.size());
-    const Matrix& matrix = set_.matrix;
-    for (std::size_t row = 0; row < predictions.size(); ++row) {
-      predictions[row] = predict_reference(
-          forest, std::span(matrix.values).subspan(row * matrix.columns, matrix.columns));
-    }
-    factor_ = score_factor(set_, learned_, options_.objective, predictions);
   }
 
   void add_importances(const std::vector<Forest>& forests, const std::vector<double>& gains) {

@@ -118,6 +118,15 @@ Status leave_out(const FeatureTable& table, std::span<const std::string> columns
   return {};
 }
 
+std::vector<double> predictions_of(const Forest& forest, const TrainingSet& set, std::size_t step) {
+  const std::size_t columns = set.matrix.columns;
+  std::vector<double> out(set.size(), std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t i = 0; i < out.size(); i += step) {
+    out[i] = predict_reference(forest, std::span(set.matrix.values).subspan(i * columns, columns));
+  }
+  return out;
+}
+
 void set_weights(TrainingSet& set, double weight_decay) {
   for (std::size_t i = 0; i < set.size(); ++i) {
     set.weight[i] = row_weight(static_cast<double>(set.relative[i]), weight_decay);

@@ -2,6 +2,7 @@
 // Thread safety: plain data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/models/infer/forest.h"
 #include "foretune/models/train/lightgbm_booster.h"
 #include "foretune/models/train/trainer.h"
 
@@ -37,6 +39,10 @@ Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable
 // Keeps the trees from these columns. Errors: kMismatch with the names that the table does not
 // have.
 Status leave_out(const FeatureTable& table, std::span<const std::string> columns, TrainingSet& set);
+
+// What the forest says of every `step`th example; NaN for the others.
+std::vector<double> predictions_of(const Forest& forest, const TrainingSet& set,
+                                   std::size_t step = 1);
 
 // The weights that another decay gives.
 void set_weights(TrainingSet& set, double weight_decay);
