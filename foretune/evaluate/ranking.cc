@@ -35,22 +35,17 @@ class WorkingPool {
     }
     WorkingPool out;
     FORETUNE_TRY(out.pool_, scorer.prepare(words, width, hardware));
-    out.workspace_.resize(out.pool_->workspace_bytes() + kAlignment);
+    out.workspace_.resize(out.pool_->workspace_bytes());
     out.scores_.resize(configs.size());
     return out;
   }
 
   const std::vector<double>& score(const Problem& problem) {
-    void* start = workspace_.data();
-    std::size_t space = workspace_.size();
-    auto* aligned =
-        static_cast<std::byte*>(std::align(kAlignment, pool_->workspace_bytes(), start, space));
-    pool_->score(problem, std::span(aligned, pool_->workspace_bytes()), scores_, {});
+    pool_->score(problem, workspace_, scores_, {});
     return scores_;
   }
 
  private:
-  static constexpr std::size_t kAlignment = 64;  // PreparedPool::workspace_bytes
   std::unique_ptr<PreparedPool> pool_;
   std::vector<std::byte> workspace_;
   std::vector<double> scores_;

@@ -6,19 +6,8 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <new>
 
 namespace foretune {
-namespace {
-
-constexpr std::align_val_t kWorkspaceAlignment{64};
-
-struct AlignedDelete {
-  void operator()(std::byte* bytes) const { ::operator delete[](bytes, kWorkspaceAlignment); }
-};
-using Workspace = std::unique_ptr<std::byte[], AlignedDelete>;  // NOLINT(modernize-avoid-c-arrays)
-
-}  // namespace
 
 Result<std::vector<double>> score_configs(const Scorer& scorer, const Problem& problem,
                                           const Hardware& hardware,
@@ -37,9 +26,8 @@ Result<std::vector<double>> score_configs(const Scorer& scorer, const Problem& p
     words.insert(words.end(), config.words.begin(), config.words.end());
   }
   FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, scorer.prepare(words, width, hardware));
-  const std::size_t bytes = std::max<std::size_t>(1, pool->workspace_bytes());
-  const Workspace workspace(static_cast<std::byte*>(::operator new[](bytes, kWorkspaceAlignment)));
-  pool->score(problem, {workspace.get(), bytes}, scores, {});
+  std::vector<std::byte> workspace(pool->workspace_bytes());
+  pool->score(problem, workspace, scores, {});
   std::replace_if(
       scores.begin(), scores.end(), [](double score) { return std::isnan(score); },
       std::numeric_limits<double>::infinity());

@@ -88,14 +88,10 @@ Status score_candidates(const Scorer& scorer, const Hardware& hardware, ActivePr
     return fail(ErrorCode::kUnsupported, "a model ranks configs of one length only");
   }
   FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, scorer.prepare(words, width, hardware));
-  std::vector<std::byte> workspace(pool->workspace_bytes() + 64);
-  void* aligned = workspace.data();
-  std::size_t space = workspace.size();
-  std::align(64, pool->workspace_bytes(), aligned, space);
+  std::vector<std::byte> workspace(pool->workspace_bytes());
   entry.scores.resize(count);
   entry.uncertainty.resize(count);
-  pool->score(entry.problem, {static_cast<std::byte*>(aligned), space}, entry.scores,
-              entry.uncertainty);
+  pool->score(entry.problem, workspace, entry.scores, entry.uncertainty);
   const auto measured = entry.scores.begin() + static_cast<std::ptrdiff_t>(entry.candidates.size());
   entry.incumbent = measured == entry.scores.end()
                         ? std::numeric_limits<double>::infinity()

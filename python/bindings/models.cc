@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -141,13 +140,8 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> score(const Model& model, const std:
     FORETUNE_TRY(const auto scorer, make_scorer(model));
     FORETUNE_TRY(const auto pool, scorer->prepare(words, model.config_schema.parameters.size(),
                                                   model.fingerprint.hardware));
-    constexpr std::size_t kAlignment = 64;
-    std::vector<std::byte> workspace(pool->workspace_bytes() + kAlignment);
-    void* start = workspace.data();
-    std::size_t space = workspace.size();
-    auto* aligned =
-        static_cast<std::byte*>(std::align(kAlignment, pool->workspace_bytes(), start, space));
-    pool->score(parsed, std::span(aligned, pool->workspace_bytes()), scores, {});
+    std::vector<std::byte> workspace(pool->workspace_bytes());
+    pool->score(parsed, workspace, scores, {});
     return {};
   }));
   return array(std::move(scores));

@@ -49,7 +49,7 @@ class ForestPool final : public PreparedPool {
       engines_.push_back(std::move(engine));
     }
     scratch_offset_ = codes_offset_ + codes;
-    // Room to align what the caller did not.
+    // Room to align it.
     workspace_bytes_ = scratch_offset_ + scratch + kAlignment;
     return {};
   }

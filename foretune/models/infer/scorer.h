@@ -25,7 +25,7 @@ class PreparedPool {
  public:
   virtual ~PreparedPool() = default;
   virtual std::size_t size() const = 0;
-  // Bytes score() needs, to be aligned to 64.
+  // Bytes score() needs, of any alignment.
   virtual std::size_t workspace_bytes() const = 0;
   // One score per candidate. `uncertainty` is empty, or gets one standard deviation of the log per
   // candidate. Does not allocate, lock or fail.

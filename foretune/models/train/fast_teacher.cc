@@ -1,8 +1,8 @@
 #include "foretune/models/train/fast_teacher.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
-#include <new>
 
 #include "foretune/models/infer/forest_scorer.h"
 
@@ -12,21 +12,6 @@ namespace {
 constexpr std::uint32_t kIllegal = std::numeric_limits<std::uint32_t>::max();
 // Problems of one call of a thread's body, which has a workspace of its own.
 constexpr std::size_t kShare = 64;
-
-class Workspace {
- public:
-  explicit Workspace(std::size_t size) : size_(size), bytes_(size + kAlignment) {}
-  [[nodiscard]] std::span<std::byte> span() {
-    void* start = bytes_.data();
-    std::size_t room = bytes_.size();
-    return {static_cast<std::byte*>(std::align(kAlignment, size_, start, room)), size_};
-  }
-
- private:
-  static constexpr std::size_t kAlignment = 64;
-  std::size_t size_;
-  std::vector<std::byte> bytes_;
-};
 
 }  // namespace
 
@@ -91,10 +76,10 @@ Result<std::vector<float>> FastTeacher::scores(std::span<const Problem> problems
       const std::unique_ptr<PreparedPool> prepared,
       scorer_->prepare(words, model_.config_schema.parameters.size(), model_.fingerprint.hardware));
   threads.run((problems.size() + kShare - 1) / kShare, [&](std::size_t share) {
-    Workspace workspace(prepared->workspace_bytes());
+    std::vector<std::byte> workspace(prepared->workspace_bytes());
     std::vector<double> scores(needed.size());
     for (std::size_t p = share * kShare; p < std::min(problems.size(), (share + 1) * kShare); ++p) {
-      prepared->score(problems[p], workspace.span(), scores, {});
+      prepared->score(problems[p], workspace, scores, {});
       for (std::size_t i = p * candidates.size(); i < (p + 1) * candidates.size(); ++i) {
         if (form[i] != kIllegal) {
           out[i] = static_cast<float>(scores[place[form[i]]]);
