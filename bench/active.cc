@@ -96,12 +96,7 @@ Result<Dataset> collected(const Fold& fold, const Setup& setup, std::optional<Ac
       std::filesystem::temp_directory_path() / concat("foretune_active_", ::getpid(), ".ftd");
   std::filesystem::remove(path);
   const FamilyInfo& info = fold.family->info();
-  DatasetHeader header;
-  header.family = info.name;
-  header.config_schema = info.config_schema;
-  header.space_text = info.space != nullptr ? info.space->definition().text() : std::string();
-  header.fingerprint = info.fingerprint;
-  FORETUNE_TRY(const auto journal, JournalWriter::open(path, header));
+  FORETUNE_TRY(const auto journal, JournalWriter::open(path, header_of(info)));
   Context context;
   context.machine = info.fingerprint.digest();
   // No early stopping: that what is learned from differs in its choice alone.

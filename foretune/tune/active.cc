@@ -40,16 +40,6 @@ class KeepingMeasurer final : public Measurer {
   Measurer& measurer_;
 };
 
-DatasetHeader header_of(const FamilyInfo& info) {
-  DatasetHeader header;
-  header.family = info.name;
-  header.problem_type = info.problem_type;
-  header.config_schema = info.config_schema;
-  header.space_text = info.space ? info.space->definition().text() : std::string();
-  header.fingerprint = info.fingerprint;
-  return header;
-}
-
 // One problem in the loop.
 struct ActiveProblem {
   Problem problem;

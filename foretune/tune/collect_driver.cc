@@ -70,12 +70,9 @@ int collect_into(const std::string& self, const std::string& path, bool with_mod
     return complain(worker.error());
   }
   SayingMeasurer measurer(*std::move(worker));
-  const DatasetHeader header{.family = info.name,
-                             .config_schema = info.config_schema,
-                             .space_text = info.space->definition().text(),
-                             .fingerprint = info.fingerprint,
-                             .seed = 42,
-                             .created_by = "test"};
+  DatasetHeader header = header_of(info);
+  header.seed = 42;
+  header.created_by = "test";
   std::optional<Dataset> previous;
   if (std::filesystem::exists(path)) {
     auto read = read_dataset(path);

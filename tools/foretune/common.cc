@@ -12,6 +12,7 @@
 #include "foretune/families/families.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/problem/ck_shapes.h"
+#include "foretune/tune/collect.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -352,14 +353,7 @@ Result<OutputPaths> output_paths(const std::string& output, const GlobalOptions&
 
 DatasetHeader dataset_header(const FamilyInfo& info, DatasetRole role,
                              const Invocation& invocation) {
-  DatasetHeader header;
-  header.family = info.name;
-  header.problem_type = info.problem_type;
-  header.config_schema = info.config_schema;
-  if (info.space != nullptr) {
-    header.space_text = info.space->definition().text();
-  }
-  header.fingerprint = info.fingerprint;
+  DatasetHeader header = header_of(info);
   header.role = role;
   header.seed = static_cast<std::uint64_t>(invocation.global->seed);
   header.created_by = invocation.command_line;
