@@ -2,11 +2,12 @@
 // those that are published for them. They look at measured, valid configs only, know no ties and
 // take whatever stands first among equals.
 //
-//   const double e = tflops_efficiency(times_ns, predictions);
+//   CkMetricsBuilder builder;
+//   builder.add(times_ns, predicted_log, flops);  // problem by problem
+//   const CkMetrics metrics = builder.take();
 //
-// Times are positive; predictions are of the same configs, lower is faster. Rates are work / time
-// with the same work for all configs of a problem.
-// Thread safety: free functions without state. Cost: linear.
+// Times are positive. Rates are work / time with the same work for all configs of a problem.
+// Thread safety: a builder is used by one thread. Cost: linear.
 #pragma once
 
 #include <array>
@@ -15,17 +16,6 @@
 #include <vector>
 
 namespace foretune {
-
-// Rate of the config with the best prediction / highest rate. NaN without a config.
-double tflops_efficiency(std::span<const double> times_ns, std::span<const double> predictions);
-
-// Whether the fastest config is among the k best predicted. For k = 1 what they call NDCG@1: the
-// share of problems where the first of the best predicted is the first of the fastest.
-bool is_top_k(std::span<const double> times_ns, std::span<const double> predictions, std::size_t k);
-
-// 1 - sum of squared errors / sum of squared distances from the mean; NaN for fewer than two values
-// or values that are all alike. Below 0 when the mean predicts better.
-double r_squared(std::span<const double> measured, std::span<const double> predicted);
 
 inline constexpr std::array<std::size_t, 4> kCkHitDepths{1, 3, 5, 10};
 

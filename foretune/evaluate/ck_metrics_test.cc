@@ -9,38 +9,6 @@ namespace {
 
 using Values = std::vector<double>;
 
-TEST(CkMetrics, EfficiencyIsOfTheBestPredicted) {
-  EXPECT_DOUBLE_EQ(tflops_efficiency(Values{4, 2, 8}, Values{3, 2, 1}), 0.25);
-  EXPECT_DOUBLE_EQ(tflops_efficiency(Values{4, 2, 8}, Values{3, 1, 2}), 1);
-  EXPECT_DOUBLE_EQ(tflops_efficiency(Values{7}, Values{0}), 1) << "one config";
-  EXPECT_TRUE(std::isnan(tflops_efficiency({}, {})));
-}
-
-TEST(CkMetrics, EqualPredictionsTakeTheFirst) {
-  EXPECT_DOUBLE_EQ(tflops_efficiency(Values{4, 2, 8}, Values{1, 1, 1}), 0.5);
-  EXPECT_DOUBLE_EQ(tflops_efficiency(Values{5, 5, 5}, Values{3, 2, 1}), 1) << "all are alike";
-}
-
-TEST(CkMetrics, TiesOfTimesAreMissesUnlessTheFirstIsHit) {
-  EXPECT_FALSE(is_top_k(Values{5, 5, 5}, Values{3, 2, 1}, 1));
-  EXPECT_FALSE(is_top_k(Values{5, 5, 5}, Values{3, 2, 1}, 2));
-  EXPECT_TRUE(is_top_k(Values{5, 5, 5}, Values{3, 2, 1}, 3));
-  EXPECT_TRUE(is_top_k(Values{5, 5, 5}, Values{1, 2, 3}, 1));
-  EXPECT_FALSE(is_top_k(Values{9, 5}, Values{1, 1}, 1)) << "of equal predictions the first counts";
-  EXPECT_TRUE(is_top_k(Values{9, 5}, Values{1, 1}, 2));
-  EXPECT_TRUE(is_top_k(Values{9}, Values{1}, 1));
-  EXPECT_FALSE(is_top_k({}, {}, 5));
-}
-
-TEST(CkMetrics, RSquaredOfTheMeanIsZeroOfThePerfectOne) {
-  EXPECT_DOUBLE_EQ(r_squared(Values{1, 2, 3}, Values{1, 2, 3}), 1);
-  EXPECT_DOUBLE_EQ(r_squared(Values{1, 2, 3}, Values{2, 2, 2}), 0);
-  EXPECT_LT(r_squared(Values{1, 2, 3}, Values{3, 2, 1}), 0);
-  EXPECT_TRUE(std::isnan(r_squared(Values{2, 2, 2}, Values{1, 2, 3})));
-  EXPECT_TRUE(std::isnan(r_squared(Values{2}, Values{2})));
-  EXPECT_TRUE(std::isnan(r_squared({}, {})));
-}
-
 TEST(CkMetrics, SumUpOverProblems) {
   CkMetricsBuilder builder;
   builder.add({}, {}, 1e9);  // nothing valid: not a problem

@@ -1,11 +1,10 @@
 #include "foretune/models/train/cv_metrics.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 
+#include "foretune/base/prediction_statistics.h"
 #include "foretune/base/statistics.h"
 
 namespace foretune {
@@ -27,25 +26,25 @@ constexpr std::array<Field, 11> kFields{{{"rmse", &CvMetrics::rmse},
                                          {"top5_hit", &CvMetrics::top5_hit},
                                          {"top10_hit", &CvMetrics::top10_hit}}};
 
-void add_errors(std::span<const PredictedRow> rows, CvMetrics& out) {
-  const auto count = static_cast<double>(rows.size());
-  double mean_value = 0;
-  for (const PredictedRow& row : rows) {
-    mean_value += row.value / count;
+struct Hit {
+  std::size_t depth;
+  double CvMetrics::* member;
+};
+constexpr std::array<Hit, 4> kHits{{{1, &CvMetrics::ndcg_at_1},
+                                    {3, &CvMetrics::top3_hit},
+                                    {5, &CvMetrics::top5_hit},
+                                    {10, &CvMetrics::top10_hit}}};
+
+// Side by side, for statistics over them.
+struct Columns {
+  std::vector<double> measured;
+  std::vector<double> predicted;
+
+  void add(double of_row, double prediction) {
+    measured.push_back(of_row);
+    predicted.push_back(prediction);
   }
-  double squares = 0;
-  double absolutes = 0;
-  double deviations = 0;
-  for (const PredictedRow& row : rows) {
-    const double error = row.prediction - row.value;
-    squares += error * error;
-    absolutes += std::abs(error);
-    deviations += (row.value - mean_value) * (row.value - mean_value);
-  }
-  out.rmse = std::sqrt(squares / count);
-  out.mae = absolutes / count;
-  out.r2 = deviations > 0 ? 1 - squares / deviations : std::numeric_limits<double>::quiet_NaN();
-}
+};
 
 }  // namespace
 
@@ -63,26 +62,24 @@ CvMetrics cv_metrics(std::span<const PredictedRow> rows) {
   if (rows.empty()) {
     return out;
   }
-  add_errors(rows, out);
-  std::map<std::uint32_t, std::vector<const PredictedRow*>> by_problem;
+  Columns values;
+  std::map<std::uint32_t, Columns> of_problem;
   for (const PredictedRow& row : rows) {
-    by_problem[row.problem].push_back(&row);
+    values.add(row.value, row.prediction);
+    of_problem[row.problem].add(row.time_ns, row.score);
   }
-  out.problems = by_problem.size();
+  const PredictionErrors errors = prediction_errors(values.measured, values.predicted);
+  out.rmse = errors.rmse;
+  out.mae = errors.mae;
+  out.r2 = errors.r2;
+  out.problems = of_problem.size();
   const double share = 1 / static_cast<double>(out.problems);
   std::vector<double> efficiency;
-  for (auto& [problem, order] : by_problem) {
-    const PredictedRow* const best =
-        *std::min_element(order.begin(), order.end(),
-                          [](const auto* a, const auto* b) { return a->time_ns < b->time_ns; });
-    std::stable_sort(order.begin(), order.end(),
-                     [](const auto* a, const auto* b) { return a->score < b->score; });
-    efficiency.push_back(best->time_ns / order.front()->time_ns);
-    const auto rank = std::find(order.begin(), order.end(), best) - order.begin();
-    out.ndcg_at_1 += rank == 0 ? share : 0;
-    out.top3_hit += rank < 3 ? share : 0;
-    out.top5_hit += rank < 5 ? share : 0;
-    out.top10_hit += rank < 10 ? share : 0;
+  for (const auto& [problem, times] : of_problem) {
+    efficiency.push_back(pick_efficiency(times.measured, times.predicted));
+    for (const Hit& hit : kHits) {
+      out.*hit.member += is_top_k(times.measured, times.predicted, hit.depth) ? share : 0;
+    }
   }
   out.mean_efficiency = mean(efficiency);
   out.p10_efficiency = quantile(efficiency, 0.1);

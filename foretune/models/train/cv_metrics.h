@@ -4,7 +4,7 @@
 //
 //   const CvMetrics metrics = cv_metrics(rows);
 //
-// Thread safety: free functions without state. Cost: a sort per problem.
+// Thread safety: free functions without state. Cost: linear.
 #pragma once
 
 #include <cstddef>
