@@ -205,10 +205,6 @@ void report(const std::string& name, std::uint64_t parts, const Score& score, co
 
 Result<Setup> read_setup(int argc, char** argv) {
   Setup setup;
-  const auto count = [&](std::string_view name, std::uint32_t otherwise) {
-    return static_cast<std::uint32_t>(
-        parse_uint(bench::argument(argc, argv, name, concat(otherwise))).value_or(otherwise));
-  };
   const std::string objective = bench::argument(argc, argv, "objective", "regret");
   const std::string target = bench::argument(argc, argv, "target", "relative-log");
   const auto parsed_objective = parse_objective(objective);
@@ -220,28 +216,27 @@ Result<Setup> read_setup(int argc, char** argv) {
   setup.judged.folds = 0;
   setup.judged.objective = *parsed_objective;
   setup.judged.target = *parsed_target;
-  setup.judged.gbdt.trees = count("trees", 300);
-  setup.judged.gbdt.threads = count("threads", 1);
-  setup.judged.forests = count("forests", 1);
+  setup.judged.gbdt.trees = bench::count_argument(argc, argv, "trees", 300U);
+  setup.judged.gbdt.threads = bench::count_argument(argc, argv, "threads", 1U);
+  setup.judged.forests = bench::count_argument(argc, argv, "forests", 1U);
   setup.committee = setup.judged;
-  setup.committee.forests = count("committee", 3);
-  setup.committee.gbdt.trees = count("committee-trees", 150);
+  setup.committee.forests = bench::count_argument(argc, argv, "committee", 3U);
+  setup.committee.gbdt.trees = bench::count_argument(argc, argv, "committee-trees", 150U);
   setup.committee.gbdt.learning_rate = 0.1;
-  setup.full = count("full", 256);
-  setup.folds = count("folds", setup.folds);
-  setup.seeds = count("seeds", setup.seeds);
-  setup.seed = count("seed", 42);
-  setup.active.rounds = count("rounds", setup.active.rounds);
+  setup.full = bench::count_argument(argc, argv, "full", 256U);
+  setup.folds = bench::count_argument(argc, argv, "folds", setup.folds);
+  setup.seeds = bench::count_argument(argc, argv, "seeds", setup.seeds);
+  setup.seed = bench::count_argument(argc, argv, "seed", 42U);
+  setup.active.rounds = bench::count_argument(argc, argv, "rounds", setup.active.rounds);
   setup.active.first_share =
-      parse_double(bench::argument(argc, argv, "first-share")).value_or(setup.active.first_share);
+      bench::number_argument(argc, argv, "first-share", setup.active.first_share);
   return setup;
 }
 
-Result<int> run(int argc, char** argv) {
+Status run(int argc, char** argv, Figures& figures) {
   FORETUNE_TRY(Dataset dataset, import_csv_file(bench::argument(argc, argv, "data"), {}));
   dataset.deduplicate();
   FORETUNE_TRY(const Setup setup, read_setup(argc, argv));
-  Figures figures = bench::make_figures("active", argc, argv);
   std::vector<std::vector<Fold>> folds_of_seed;
   for (std::uint32_t seed = 0; seed < setup.seeds; ++seed) {
     FORETUNE_TRY(std::vector<Fold> folds, make_folds(dataset, setup.folds, setup.seed + seed));
@@ -269,17 +264,12 @@ Result<int> run(int argc, char** argv) {
       report(std::string(name), part, score, full ? &*full : nullptr, figures);
     }
   }
-  return bench::finish(figures, argc, argv);
+  return {};
 }
 
 }  // namespace
 }  // namespace foretune
 
 int main(int argc, char** argv) {
-  const auto code = foretune::run(argc, argv);
-  if (!code) {
-    std::fprintf(stderr, "%s\n", code.error().message.c_str());
-    return 1;
-  }
-  return *code;
+  return foretune::bench::run_program("active", argc, argv, &foretune::run);
 }

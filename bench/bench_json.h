@@ -1,8 +1,9 @@
-// What the programs in bench/ share: a clock, the command line `--json FILE` and the envelope
-// it writes.
+// What the programs in bench/ share: a clock, the command line, main() and the envelope that
+// `--json FILE` writes.
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -29,6 +30,15 @@ inline std::string argument(int argc, char** argv, std::string_view name,
     }
   }
   return std::string(fallback);
+}
+
+// The number after `--name`; `fallback` for none or none that can be read.
+template <std::unsigned_integral Count>
+Count count_argument(int argc, char** argv, std::string_view name, Count fallback) {
+  return static_cast<Count>(parse_uint(argument(argc, argv, name)).value_or(fallback));
+}
+inline double number_argument(int argc, char** argv, std::string_view name, double fallback) {
+  return parse_double(argument(argc, argv, name)).value_or(fallback);
 }
 
 inline Figures make_figures(std::string name, int argc, char** argv) {
@@ -58,6 +68,17 @@ inline int finish(const Figures& figures, int argc, char** argv) {
     return 1;
   }
   return 0;
+}
+
+// The whole of main(): runs the program, then writes its figures; returns the exit code.
+inline int run_program(std::string name, int argc, char** argv,
+                       Status (*run)(int argc, char** argv, Figures& figures)) {
+  Figures figures = make_figures(std::move(name), argc, argv);
+  if (const Status status = run(argc, argv, figures); !status) {
+    std::fprintf(stderr, "%s\n", status.error().message.c_str());
+    return 1;
+  }
+  return finish(figures, argc, argv);
 }
 
 }  // namespace foretune::bench

@@ -104,22 +104,27 @@ Result<Timing> time_reads(const std::filesystem::path& path, std::size_t rows, i
   return Timing{median(seconds), static_cast<double>(std::filesystem::file_size(path))};
 }
 
-Status run(std::size_t rows, std::size_t csv_rows, Figures& figures) {
+Status run(int argc, char** argv, Figures& figures) {
+  const auto rows = parse_uint(bench::argument(argc, argv, "rows", "10000000"));
+  const auto csv_rows = parse_uint(bench::argument(argc, argv, "csv-rows", "200000"));
+  if (!rows || !csv_rows || *rows == 0 || *csv_rows == 0) {
+    return fail(ErrorCode::kInvalidArgument, "--rows and --csv-rows are positive numbers");
+  }
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / concat("foretune-bench-", bench::seconds_now());
   std::filesystem::create_directories(folder);
   const auto measure = [&]() -> Status {
-    FORETUNE_TRY_STATUS(write_dataset(make_dataset(rows), folder / "rows.ftd"));
+    FORETUNE_TRY_STATUS(write_dataset(make_dataset(*rows), folder / "rows.ftd"));
     FORETUNE_TRY(const Timing sealed,
-                 time_reads(folder / "rows.ftd", rows, 3,
+                 time_reads(folder / "rows.ftd", *rows, 3,
                             [](const std::filesystem::path& path) { return read_dataset(path); }));
-    FORETUNE_TRY_STATUS(export_csv(make_dataset(csv_rows), folder / "rows.csv"));
-    FORETUNE_TRY(const Timing csv, time_reads(folder / "rows.csv", csv_rows, 3,
+    FORETUNE_TRY_STATUS(export_csv(make_dataset(*csv_rows), folder / "rows.csv"));
+    FORETUNE_TRY(const Timing csv, time_reads(folder / "rows.csv", *csv_rows, 3,
                                               [](const std::filesystem::path& path) {
                                                 return import_csv(path, make_header());
                                               }));
-    const auto all = static_cast<double>(rows);
-    const auto few = static_cast<double>(csv_rows);
+    const auto all = static_cast<double>(*rows);
+    const auto few = static_cast<double>(*csv_rows);
     figures.add("rows", all);
     figures.add("load_seconds", sealed.seconds);
     figures.add("bytes_per_row", sealed.bytes / all);
@@ -132,27 +137,16 @@ Status run(std::size_t rows, std::size_t csv_rows, Figures& figures) {
   const Status status = measure();
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
-  return status;
+  FORETUNE_TRY_STATUS(status);
+  for (const auto& [name, value] : figures.metrics) {
+    std::printf("%-22s %s\n", name.c_str(), fixed(value, 3).c_str());
+  }
+  return {};
 }
 
 }  // namespace
 }  // namespace foretune
 
 int main(int argc, char** argv) {
-  using namespace foretune::bench;  // NOLINT(google-build-using-namespace): a program
-  const auto rows = foretune::parse_uint(argument(argc, argv, "rows", "10000000"));
-  const auto csv_rows = foretune::parse_uint(argument(argc, argv, "csv-rows", "200000"));
-  if (!rows || !csv_rows || *rows == 0 || *csv_rows == 0) {
-    std::fprintf(stderr, "--rows and --csv-rows are positive numbers\n");
-    return 2;
-  }
-  foretune::Figures figures = make_figures("dataset_load", argc, argv);
-  if (const foretune::Status status = foretune::run(*rows, *csv_rows, figures); !status) {
-    std::fprintf(stderr, "%s\n", status.error().message.c_str());
-    return 1;
-  }
-  for (const auto& [name, value] : figures.metrics) {
-    std::printf("%-22s %s\n", name.c_str(), foretune::fixed(value, 3).c_str());
-  }
-  return finish(figures, argc, argv);
+  return foretune::bench::run_program("dataset_load", argc, argv, &foretune::run);
 }

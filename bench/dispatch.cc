@@ -128,10 +128,5 @@ Status run(int argc, char** argv, Figures& figures) {
 }  // namespace foretune
 
 int main(int argc, char** argv) {
-  foretune::Figures figures = foretune::bench::make_figures("dispatch", argc, argv);
-  if (const foretune::Status status = foretune::run(argc, argv, figures); !status) {
-    std::fprintf(stderr, "%s\n", status.error().message.c_str());
-    return 1;
-  }
-  return foretune::bench::finish(figures, argc, argv);
+  return foretune::bench::run_program("dispatch", argc, argv, &foretune::run);
 }

@@ -13,10 +13,9 @@
 
 #include "bench/bench_json.h"
 #include "bench/fast_mode.h"
-#include "foretune/dataset/exchange.h"
+#include "bench/h200_data.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/families.h"
-#include "foretune/families/recorded/triton_space.h"
 #include "foretune/measure/measure.h"
 
 namespace foretune {
@@ -64,46 +63,31 @@ Result<bench::Timer> live_timer(const Fingerprint& fingerprint, const std::strin
   });
 }
 
-Result<int> run(int argc, char** argv) {
-  const auto number = [&](std::string_view name, std::uint64_t otherwise) {
-    return parse_uint(bench::argument(argc, argv, name, concat(otherwise))).value_or(otherwise);
-  };
+Status run(int argc, char** argv, Figures& figures) {
   bench::FastModeOptions options;
-  options.folds = static_cast<std::uint32_t>(number("folds", options.folds));
-  options.hidden = number("hidden", options.hidden);
-  options.problems = number("problems", options.problems);
-  options.max_regret =
-      parse_double(bench::argument(argc, argv, "max-regret", concat(options.max_regret)))
-          .value_or(options.max_regret);
-  Figures figures = bench::make_figures("fast_mode", argc, argv);
+  options.folds = bench::count_argument(argc, argv, "folds", options.folds);
+  options.hidden = bench::count_argument(argc, argv, "hidden", options.hidden);
+  options.problems = bench::count_argument(argc, argv, "problems", options.problems);
+  options.max_regret = bench::number_argument(argc, argv, "max-regret", options.max_regret);
   const std::string folder = bench::argument(argc, argv, "training-data");
   if (folder.empty()) {
-    DatasetHeader header;
-    header.family = "recorded";
-    header.config_schema = triton_gemm_schema();
-    header.space_text = triton_gemm_space().text();
-    header.fingerprint = h200_fingerprint();
-    FORETUNE_TRY(const Dataset dataset, import_csv(bench::argument(argc, argv, "data"), header));
+    FORETUNE_TRY(const Dataset dataset, bench::read_h200(bench::argument(argc, argv, "data")));
     FORETUNE_TRY_STATUS(
         bench::report_fast_mode(figures, dataset, bench::recorded_timer(dataset), options));
   } else {
     FORETUNE_TRY(const Dataset dataset, read_folder(folder));
-    FORETUNE_TRY(const bench::Timer timer, live_timer(dataset.header().fingerprint,
-                                                      bench::argument(argc, argv, "isa", "avx512"),
-                                                      static_cast<int>(number("rounds", 5))));
+    FORETUNE_TRY(
+        const bench::Timer timer,
+        live_timer(dataset.header().fingerprint, bench::argument(argc, argv, "isa", "avx512"),
+                   static_cast<int>(bench::count_argument(argc, argv, "rounds", 5U))));
     FORETUNE_TRY_STATUS(bench::report_fast_mode(figures, dataset, timer, options));
   }
-  return bench::finish(figures, argc, argv);
+  return {};
 }
 
 }  // namespace
 }  // namespace foretune
 
 int main(int argc, char** argv) {
-  const auto code = foretune::run(argc, argv);
-  if (!code) {
-    std::fprintf(stderr, "%s\n", code.error().message.c_str());
-    return 1;
-  }
-  return *code;
+  return foretune::bench::run_program("fast_mode", argc, argv, &foretune::run);
 }

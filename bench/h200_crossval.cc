@@ -20,9 +20,8 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/h200_data.h"
 #include "foretune/base/statistics.h"
-#include "foretune/dataset/exchange.h"
-#include "foretune/families/recorded/triton_space.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/train/trainer.h"
 
@@ -211,41 +210,27 @@ Result<std::vector<Way>> ways_of(int argc, char** argv, const TrainOptions& opti
   return ways;
 }
 
-Result<int> run(int argc, char** argv) {
-  DatasetHeader header;
-  header.family = "recorded";
-  header.config_schema = triton_gemm_schema();
-  header.space_text = triton_gemm_space().text();
-  header.fingerprint = h200_fingerprint();
-  FORETUNE_TRY(const Dataset dataset, import_csv(bench::argument(argc, argv, "data"), header));
+Status run(int argc, char** argv, Figures& figures) {
+  FORETUNE_TRY(const Dataset dataset, bench::read_h200(bench::argument(argc, argv, "data")));
   TrainOptions options;
   options.choose_target = bench::argument(argc, argv, "target") == "auto";
   options.gbdt.learning_rate =
-      parse_double(bench::argument(argc, argv, "learning-rate", concat(options.gbdt.learning_rate)))
-          .value_or(options.gbdt.learning_rate);
-  options.weight_decay =
-      parse_double(bench::argument(argc, argv, "weight-decay", concat(options.weight_decay)))
-          .value_or(options.weight_decay);
-  options.regret_decay =
-      parse_double(bench::argument(argc, argv, "regret-decay", concat(options.regret_decay)))
-          .value_or(options.regret_decay);
-  options.seed = parse_uint(bench::argument(argc, argv, "seed", "42")).value_or(42);
-  const auto count = [&](std::string_view name, std::uint32_t otherwise) {
-    return static_cast<std::uint32_t>(
-        parse_uint(bench::argument(argc, argv, name, concat(otherwise))).value_or(otherwise));
-  };
-  options.folds = count("folds", options.folds);
-  options.gbdt.leaves = count("leaves", options.gbdt.leaves);
-  options.gbdt.trees = count("trees", options.gbdt.trees);
-  options.gbdt.early_stopping_rounds = count("early-stopping", options.gbdt.early_stopping_rounds);
-  options.forests = count("forests", options.forests);
-  options.gbdt.threads = count("threads", options.gbdt.threads);
+      bench::number_argument(argc, argv, "learning-rate", options.gbdt.learning_rate);
+  options.weight_decay = bench::number_argument(argc, argv, "weight-decay", options.weight_decay);
+  options.regret_decay = bench::number_argument(argc, argv, "regret-decay", options.regret_decay);
+  options.seed = bench::count_argument(argc, argv, "seed", options.seed);
+  options.folds = bench::count_argument(argc, argv, "folds", options.folds);
+  options.gbdt.leaves = bench::count_argument(argc, argv, "leaves", options.gbdt.leaves);
+  options.gbdt.trees = bench::count_argument(argc, argv, "trees", options.gbdt.trees);
+  options.gbdt.early_stopping_rounds =
+      bench::count_argument(argc, argv, "early-stopping", options.gbdt.early_stopping_rounds);
+  options.forests = bench::count_argument(argc, argv, "forests", options.forests);
+  options.gbdt.threads = bench::count_argument(argc, argv, "threads", options.gbdt.threads);
   FORETUNE_TRY(std::vector<Way> ways, ways_of(argc, argv, options));
   FORETUNE_TRY(const TrainResult result, train_gbdt(dataset, ways.front().options));
   judge(dataset, result.held_out_scores, ways.front());
   std::printf("%zu measurements, %zu problems, %u folds\n", dataset.size(),
               dataset.problems().size(), options.folds);
-  Figures figures = bench::make_figures("h200_crossval", argc, argv);
   for (const auto& [name, value] : result.metrics) {
     std::printf("  %-28s %.4f\n", name.c_str(), value);
     figures.add(name, value);
@@ -264,17 +249,12 @@ Result<int> run(int argc, char** argv) {
   figures.add("best_single_config_efficiency", single);
   figures.add("vendor_over_best_geomean", vendor.oracle_over_vendor);
   figures.add("trees", static_cast<double>(result.model.forests[0].trees.size()));
-  return bench::finish(figures, argc, argv);
+  return {};
 }
 
 }  // namespace
 }  // namespace foretune
 
 int main(int argc, char** argv) {
-  const auto code = foretune::run(argc, argv);
-  if (!code) {
-    std::fprintf(stderr, "%s\n", code.error().message.c_str());
-    return 1;
-  }
-  return *code;
+  return foretune::bench::run_program("h200_crossval", argc, argv, &foretune::run);
 }

@@ -210,23 +210,18 @@ class Learning {
   Figures& figures_;
 };
 
-Result<int> run(int argc, char** argv) {
+Status run(int argc, char** argv, Figures& figures) {
   FORETUNE_TRY(Dataset dataset, bench::read_h200(bench::argument(argc, argv, "data")));
   dataset.deduplicate();
-  const auto count = [&](std::string_view name, std::uint32_t otherwise) {
-    return static_cast<std::uint32_t>(
-        parse_uint(bench::argument(argc, argv, name, concat(otherwise))).value_or(otherwise));
-  };
   TrainOptions options;
   // A fixed number of trees: choosing it would take more time than all the rest.
   options.folds = 0;
-  options.gbdt.trees = count("trees", 300);
-  options.gbdt.leaves = count("leaves", options.gbdt.leaves);
-  options.gbdt.threads = count("threads", options.gbdt.threads);
-  options.seed = count("seed", 42);
-  const std::uint32_t folds = count("folds", 5);
+  options.gbdt.trees = bench::count_argument(argc, argv, "trees", 300U);
+  options.gbdt.leaves = bench::count_argument(argc, argv, "leaves", options.gbdt.leaves);
+  options.gbdt.threads = bench::count_argument(argc, argv, "threads", options.gbdt.threads);
+  options.seed = bench::count_argument(argc, argv, "seed", 42U);
+  const std::uint32_t folds = bench::count_argument(argc, argv, "folds", 5U);
   Rng rng(options.seed);
-  Figures figures = bench::make_figures("h200_learning", argc, argv);
   std::printf("%zu measurements of %zu problems, %u folds\n", dataset.size(),
               dataset.problems().size(), folds);
   Learning learning(make_folds(dataset, folds, rng), options, figures);
@@ -239,17 +234,12 @@ Result<int> run(int argc, char** argv) {
   FORETUNE_TRY_STATUS(learning.active("random", 0, 128));
   FORETUNE_TRY_STATUS(learning.active("half by model", 0.5, 128));
   FORETUNE_TRY_STATUS(learning.active("all by model", 1, 128));
-  return bench::finish(figures, argc, argv);
+  return {};
 }
 
 }  // namespace
 }  // namespace foretune
 
 int main(int argc, char** argv) {
-  const auto code = foretune::run(argc, argv);
-  if (!code) {
-    std::fprintf(stderr, "%s\n", code.error().message.c_str());
-    return 1;
-  }
-  return *code;
+  return foretune::bench::run_program("h200_learning", argc, argv, &foretune::run);
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "bench/bench_json.h"
@@ -15,12 +16,10 @@ namespace {
 // Every eighth problem is looked at; each takes LightGBM or the plain evaluation a second.
 constexpr std::size_t kFewProblems = 8;
 
-double leaf_of(const Forest& forest, const Forest::Tree& tree, const double* row) {
-  std::int32_t at = tree.node_count == 0 ? -1 : 0;
+double leaf_of(const Forest& forest, const Forest::Tree& tree, std::span<const double> row) {
+  std::int32_t at = tree.node_count == 0 ? ~0 : 0;
   while (at >= 0) {
-    const std::size_t node = tree.first_node + static_cast<std::uint32_t>(at);
-    at = row[forest.feature[node]] <= forest.threshold[node] ? forest.left[node]
-                                                             : forest.right[node];
+    at = next_node(forest, tree, at, row);
   }
   return forest.leaf_value[tree.first_leaf + static_cast<std::uint32_t>(~at)];
 }
@@ -35,8 +34,8 @@ double share_of_work(const Setup& setup, const Problem& problem) {
   std::vector<double> values(trees * candidates);
   for (std::size_t t = 0; t < trees; ++t) {
     for (std::size_t i = 0; i < candidates; ++i) {
-      values[t * candidates + i] =
-          leaf_of(forest, forest.trees[t], rows.data() + i * setup.features());
+      values[t * candidates + i] = leaf_of(
+          forest, forest.trees[t], std::span(rows).subspan(i * setup.features(), setup.features()));
     }
   }
   // What the trees from one on can bring at least and at most.
