@@ -162,6 +162,7 @@ class HalvesLookup {
   Halves<Entries> low_;
   Halves<Entries> high_;
 };
+
 struct Avx512Operations : PlainOperations {
   static void select(const std::uint64_t* predicate, const std::uint64_t* if_one,
                      const std::uint64_t* if_zero, std::size_t blocks, std::uint64_t* out) {
@@ -263,32 +264,24 @@ struct Avx512Operations : PlainOperations {
     __m512d high_;
   };
 
-  static void quantise_bytes(const double* values, std::size_t value_count,
-                             const double* thresholds, std::uint32_t count, std::uint32_t low,
-                             std::uint8_t* codes) {
+  template <class Code>
+  static void quantise(const double* values, std::size_t value_count, const double* thresholds,
+                       std::uint32_t count, std::uint32_t low, Code* codes) {
     const Search search(thresholds, count);
     const __m512i lows = _mm512_set1_epi64(low);
     std::size_t i = 0;
     for (; i + 8 <= value_count; i += 8) {
-      const __m512i below = search.count_below(load_without_missing(values + i));
-      const __m128i bytes = _mm512_maskz_cvtepi64_epi8(0xff, _mm512_add_epi64(below, lows));
-      std::memcpy(codes + i, &bytes, 8);
+      const __m512i code =
+          _mm512_add_epi64(search.count_below(load_without_missing(values + i)), lows);
+      __m128i narrowed;
+      if constexpr (sizeof(Code) == 1) {
+        narrowed = _mm512_maskz_cvtepi64_epi8(0xff, code);
+      } else {
+        narrowed = _mm512_maskz_cvtepi64_epi16(0xff, code);
+      }
+      std::memcpy(codes + i, &narrowed, 8 * sizeof(Code));
     }
-    quantise(values + i, value_count - i, thresholds, count, low, codes + i);
-  }
-
-  static void quantise_words(const double* values, std::size_t value_count,
-                             const double* thresholds, std::uint32_t count, std::uint32_t low,
-                             std::uint16_t* codes) {
-    const Search search(thresholds, count);
-    const __m512i lows = _mm512_set1_epi64(low);
-    std::size_t i = 0;
-    for (; i + 8 <= value_count; i += 8) {
-      const __m512i below = search.count_below(load_without_missing(values + i));
-      const __m128i words = _mm512_maskz_cvtepi64_epi16(0xff, _mm512_add_epi64(below, lows));
-      std::memcpy(codes + i, &words, 16);
-    }
-    quantise(values + i, value_count - i, thresholds, count, low, codes + i);
+    PlainOperations::quantise(values + i, value_count - i, thresholds, count, low, codes + i);
   }
 };
 

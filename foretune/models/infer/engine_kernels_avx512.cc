@@ -6,8 +6,8 @@ namespace foretune {
 const EngineKernels* engine_kernels_avx512() {
   static constexpr EngineKernels kKernels{"AVX-512",
                                           &Avx512Operations::range,
-                                          &Avx512Operations::quantise_bytes,
-                                          &Avx512Operations::quantise_words,
+                                          &Avx512Operations::quantise<std::uint8_t>,
+                                          &Avx512Operations::quantise<std::uint16_t>,
                                           &run_trees<Avx512Operations>,
                                           false};
   return &kKernels;

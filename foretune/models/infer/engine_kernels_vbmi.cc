@@ -377,8 +377,8 @@ void run_trees_together(EngineQuery& query) {
 const EngineKernels* engine_kernels_vbmi() {
   static constexpr EngineKernels kKernels{"AVX-512 with VBMI",
                                           &Avx512Operations::range,
-                                          &Avx512Operations::quantise_bytes,
-                                          &Avx512Operations::quantise_words,
+                                          &Avx512Operations::quantise<std::uint8_t>,
+                                          &Avx512Operations::quantise<std::uint16_t>,
                                           &run_trees_together,
                                           true};
   return &kKernels;
