@@ -44,17 +44,26 @@ AnswerCache::Key key_of(ProblemType type, std::span<const std::int64_t> fields,
   return key;
 }
 
-// Whether Problem::create could accept the fields; asked first because its refusals allocate.
-bool in_range(const ProblemSchema& schema, std::span<const std::int64_t> fields) {
-  if (fields.size() != schema.fields.size() || schema.has_payload) {
+// Whether Problem::create could accept the fields.
+bool in_range(ProblemType type, std::span<const std::int64_t> fields) {
+  const ProblemSchema* schema = find_problem_schema(type);
+  if (schema == nullptr || fields.size() != schema->fields.size() || schema->has_payload) {
     return false;
   }
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i] < schema.fields[i].minimum || fields[i] > schema.fields[i].maximum) {
+    if (fields[i] < schema->fields[i].minimum || fields[i] > schema->fields[i].maximum) {
       return false;
     }
   }
   return true;
+}
+
+// The range is asked first because the refusals of Problem::create allocate.
+Result<Problem> problem_of(ProblemType type, std::span<const std::int64_t> fields) {
+  if (!in_range(type, fields)) {
+    return fail(ErrorCode::kInvalidArgument);
+  }
+  return Problem::create(type, Problem::Fields(fields));
 }
 
 AnswerCache::Answer to_answer(const Choice& choice) {
@@ -374,11 +383,7 @@ Choice Selector::select(ProblemType type, std::span<const std::int64_t> fields) 
   if (key.size > 0 && state_->cache.find(key, answer)) {
     return from_answer(answer);
   }
-  const ProblemSchema* schema = find_problem_schema(type);
-  if (schema == nullptr || !in_range(*schema, fields)) {
-    return {.reason = AbstainReason::kInvalidProblem};
-  }
-  const Result<Problem> problem = Problem::create(type, Problem::Fields(fields));
+  const Result<Problem> problem = problem_of(type, fields);
   if (!problem) {
     return {.reason = AbstainReason::kInvalidProblem};
   }
@@ -404,11 +409,7 @@ FastChoice Selector::select_fast(const Problem& problem, double max_regret) cons
 
 FastChoice Selector::select_fast(ProblemType type, std::span<const std::int64_t> fields,
                                  double max_regret) const noexcept {
-  const ProblemSchema* schema = find_problem_schema(type);
-  if (schema == nullptr || !in_range(*schema, fields)) {
-    return {.choice = {.reason = AbstainReason::kInvalidProblem}, .exact = true};
-  }
-  const Result<Problem> problem = Problem::create(type, Problem::Fields(fields));
+  const Result<Problem> problem = problem_of(type, fields);
   if (!problem) {
     return {.choice = {.reason = AbstainReason::kInvalidProblem}, .exact = true};
   }
