@@ -13,7 +13,7 @@
 #include "foretune/dataset/dataset.h"
 #include "foretune/evaluate/evaluate.h"
 #include "python/bindings/bindings.h"
-#include "tools/foretune/common.h"
+#include "tools/foretune/reporting.h"
 
 namespace foretune::python {
 namespace {
@@ -30,19 +30,8 @@ Report evaluate_now(const Model& model, const Dataset& dataset, const Dataset* t
     options.top_n_worst = top_n_worst;
     options.seed = seed;
     options.training = training;
-    // What the family runs when nobody chooses is one of the baselines, where the family is here.
-    const Result<cli::LiveFamily> live =
-        cli::open_family({.family = model.family}, &dataset.header().fingerprint);
-    if (live) {
-      options.default_configs = [&live](const Problem& problem) {
-        return live->family->default_configs(problem);
-      };
-    }
-    FORETUNE_TRY(const std::vector<RankedProblem> ranked, rank_with_model(model, dataset));
-    FORETUNE_TRY(Evaluation evaluation, evaluate(dataset, ranked, &model, options));
-    if (dataset.header().role == DatasetRole::kTraining) {
-      evaluation.warnings.emplace_back("the data set is a training set, not a validation set");
-    }
+    FORETUNE_TRY(Evaluation evaluation,
+                 cli::evaluate_model(model, dataset, "the data set", {}, options));
     return Report{std::move(evaluation), dataset.header().fingerprint};
   }));
 }

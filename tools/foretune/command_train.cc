@@ -13,8 +13,6 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/evaluate/evaluate.h"
-#include "foretune/features/feature_table.h"
-#include "foretune/hardware/cpu.h"
 #include "foretune/models/train/fast_model.h"
 #include "foretune/models/train/hyper_search.h"
 #include "foretune/models/train/output_directory.h"
@@ -22,6 +20,7 @@
 #include "foretune/tune/collect.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/recipe.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -36,25 +35,18 @@ struct TrainArguments {
   std::string model_type = "gbdt";
   std::string log_dir;
   std::string json;
-  std::string target = "relative-log";
   std::string targets = "time";
+  RecipeArguments recipe;
   bool no_log_transform = false;
   std::string objective = "regression";
   std::string group_key = "problem";
   std::string warm_start;
   std::optional<std::int64_t> n_splits;
-  std::string features;
-  std::int64_t folds = 5;
-  std::int64_t threads = 0;
   std::int64_t batch_size = 64;
   TrainOptions defaults;
-  std::int64_t trees = defaults.gbdt.trees;
-  std::int64_t leaves = defaults.gbdt.leaves;
-  double learning_rate = defaults.gbdt.learning_rate;
   double bagging_fraction = defaults.gbdt.bagging_fraction;
   double feature_fraction = defaults.gbdt.feature_fraction;
   std::int64_t min_rows_per_leaf = defaults.gbdt.min_rows_per_leaf;
-  std::int64_t forests = defaults.forests;
   std::int64_t portfolio_size = defaults.portfolio_size;
   double weight_decay = defaults.weight_decay;
   double regret_decay = defaults.regret_decay;
@@ -85,19 +77,12 @@ struct TrainArguments {
     list.section("Training");
     list.add("targets", targets, "LIST",
              "what to learn, a model each: time, tflops, latency, bandwidth, with commas");
-    list.add("target", target, "TARGET", "how time is learned; auto cross-validates both")
-        .choose({"relative-log", "log", "auto"});
+    recipe.visit(list, "how time is learned; auto cross-validates both",
+                 "group folds for the held-out figures; 0 for none");
     list.add_switch("no-log-transform", no_log_transform,
                     "learn tflops, latency and bandwidth as they are, not ln(1 + value)");
     list.add("objective", objective, "NAME", "what the trees minimise")
         .choose({"regression", "lambdarank", "regret"});
-    std::vector<std::string> tables;
-    for (const FeatureTable* table : feature_tables()) {
-      tables.emplace_back(table->name());
-    }
-    list.add("features", features, "TABLE", "feature table (default: the family's)")
-        .choose(std::move(tables));
-    list.add("folds", folds, "N", "group folds for the held-out figures; 0 for none").at_least(0);
     list.add("n-splits", n_splits, "N", "the same as --folds").at_least(0);
     list.add("group-key", group_key, "KEY",
              "what keeps problems in one fold: problem, all but layout and types, or sizes, m, n "
@@ -113,10 +98,6 @@ struct TrainArguments {
         .at_least(0);
     list.add("tune-budget", tune_budget, "BUDGET",
              "search the options of the trees first: a number of trials, or a time like 5m");
-    list.add("threads", threads, "N", "threads of the trainer; 0 is all cores").at_least(0);
-    list.add("trees", trees, "N", "at most; early stopping decides").at_least(1);
-    list.add("leaves", leaves, "N", "per tree").at_least(2);
-    list.add("learning-rate", learning_rate, "X", "shrinkage per tree");
     list.add("bagging-fraction", bagging_fraction, "X", "rows per tree");
     list.add("feature-fraction", feature_fraction, "X", "features per tree");
     list.add("min-rows-per-leaf", min_rows_per_leaf, "N", "least rows in a leaf").at_least(1);
@@ -124,8 +105,6 @@ struct TrainArguments {
     list.add("weight-decay", weight_decay, "X",
              "how fast the weight of a row falls with its distance from the best");
     list.add("regret-decay", regret_decay, "X", "the same of the objective regret");
-    list.add("forests", forests, "N", "forests whose scores are averaged: better picks, slower")
-        .at_least(1);
     list.add("portfolio-size", portfolio_size, "N", "configs in the fallback portfolio")
         .at_least(1);
     list.add_switch(
@@ -182,9 +161,6 @@ Status check_numbers(const TrainArguments& arguments) {
                   fraction);
     }
   }
-  if (!(arguments.learning_rate > 0 && arguments.learning_rate <= 1)) {
-    return fail(ErrorCode::kInvalidArgument, "--learning-rate must be above 0 and at most 1");
-  }
   for (const double value : {arguments.weight_decay, arguments.regret_decay, arguments.lambda_l2}) {
     if (!(value >= 0 && value <= 1e6)) {
       return fail(ErrorCode::kInvalidArgument, "decays and --lambda-l2 must be from 0, not ",
@@ -196,32 +172,23 @@ Status check_numbers(const TrainArguments& arguments) {
 
 Result<TrainOptions> options_of(const TrainArguments& arguments, const GlobalOptions& global) {
   FORETUNE_TRY_STATUS(check_numbers(arguments));
-  TrainOptions options = arguments.defaults;
-  options.feature_table = arguments.features;
-  options.target = arguments.target == "log" ? Target::kLog : Target::kRelativeLog;
-  options.choose_target = arguments.target == "auto";
+  FORETUNE_TRY(TrainOptions options, arguments.recipe.options(global));
   options.log_transform = !arguments.no_log_transform;
   options.objective = parse_objective(arguments.objective).value_or(options.objective);
-  options.folds = static_cast<std::uint32_t>(arguments.n_splits.value_or(arguments.folds));
+  if (arguments.n_splits) {
+    options.folds = static_cast<std::uint32_t>(*arguments.n_splits);
+  }
   options.group_key = arguments.group_key == "sizes" ? GroupKey::kSizes : GroupKey::kProblem;
-  options.seed = static_cast<std::uint64_t>(global.seed);
-  options.forests = static_cast<std::uint32_t>(arguments.forests);
   options.portfolio_size = static_cast<std::uint32_t>(arguments.portfolio_size);
   options.weight_decay = arguments.weight_decay;
   options.regret_decay = arguments.regret_decay;
   options.mining.rounds = static_cast<std::uint32_t>(arguments.mining_rounds);
   options.warm_start_trees =
       static_cast<std::uint32_t>(arguments.warm_start_trees.value_or(options.warm_start_trees));
-  options.gbdt.trees = static_cast<std::uint32_t>(arguments.trees);
-  options.gbdt.leaves = static_cast<std::uint32_t>(arguments.leaves);
-  options.gbdt.learning_rate = arguments.learning_rate;
   options.gbdt.bagging_fraction = arguments.bagging_fraction;
   options.gbdt.feature_fraction = arguments.feature_fraction;
   options.gbdt.min_rows_per_leaf = static_cast<std::uint32_t>(arguments.min_rows_per_leaf);
   options.gbdt.lambda_l2 = arguments.lambda_l2;
-  const CpuFacts facts = read_cpu_facts();
-  options.gbdt.threads = static_cast<std::uint32_t>(
-      arguments.threads > 0 ? arguments.threads : std::int64_t{facts.cores});
   return options;
 }
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
@@ -17,6 +16,7 @@
 #include "foretune/tune/compare_picks.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/reporting.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -26,9 +26,7 @@ struct ValidateArguments {
   std::string model;
   std::string dataset;
   std::string training_data;
-  std::string json;
-  std::string html;
-  std::int64_t top_n_worst = 10;
+  ReportArguments report;
   std::int64_t batch_size = 64;
   std::int64_t measure_top = 16;
   bool no_measure = false;
@@ -41,9 +39,7 @@ struct ValidateArguments {
     list.add("training-data", training_data, "PATH",
              "data set or folder that the model was trained on: for the baselines, and to prove "
              "that nothing leaked");
-    list.add("top-n-worst", top_n_worst, "N", "worst problems to list").at_least(0);
-    list.add("json", json, "FILE", "write the figures as JSON");
-    list.add("html", html, "FILE", "write the report as one self-contained page");
+    report.visit(list);
     list.add_switch("no-measure", no_measure, "do not measure picks that the data set lacks");
     list.add("measure-top", measure_top, "N", "best-ranked configs that have to be measured")
         .at_least(1);
@@ -198,35 +194,15 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
   }
   FORETUNE_TRY(const std::optional<Dataset> training, read_training(arguments.training_data));
   EvaluateOptions options;
-  options.top_n_worst = static_cast<std::size_t>(arguments.top_n_worst);
+  options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);
   options.seed = static_cast<std::uint64_t>(invocation.global->seed);
   options.training = training ? &*training : nullptr;
-  FamilyArguments family_arguments = arguments.family;
-  family_arguments.family = model.family;
-  const Result<LiveFamily> live = open_family(family_arguments, &dataset.header().fingerprint);
-  if (live) {
-    options.default_configs = [&live](const Problem& problem) {
-      return live->family->default_configs(problem);
-    };
-  }
-  FORETUNE_TRY(const std::vector<RankedProblem> ranked, rank_with_model(model, dataset));
-  FORETUNE_TRY(Evaluation evaluation, evaluate(dataset, ranked, &model, options));
-  if (dataset.header().role == DatasetRole::kTraining) {
-    evaluation.warnings.push_back(
-        concat(arguments.dataset, " is a training set, not a validation set"));
-  }
-  print(report_text(evaluation, output_has_color()));
-  if (!arguments.json.empty()) {
-    FORETUNE_TRY_STATUS(write_text_file_atomically(
-        arguments.json, report_json(evaluation, "validate-model", invocation.command_line,
-                                    dataset.header().fingerprint)));
-  }
-  if (!arguments.html.empty()) {
-    FORETUNE_TRY_STATUS(write_text_file_atomically(
-        arguments.html, report_html(evaluation, concat(model.family, " on ",
-                                                       dataset.header().fingerprint.device))));
-    print(concat("report: ", arguments.html, "\n"));
-  }
+  FORETUNE_TRY(const Evaluation evaluation,
+               evaluate_model(model, dataset, arguments.dataset, arguments.family, options));
+  const Fingerprint& machine = dataset.header().fingerprint;
+  FORETUNE_TRY_STATUS(arguments.report.show(
+      evaluation, report_json(evaluation, "validate-model", invocation.command_line, machine),
+      concat(model.family, " on ", machine.device)));
   return kExitOk;
 }
 

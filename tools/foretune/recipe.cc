@@ -1,0 +1,48 @@
+#include "tools/foretune/recipe.h"
+
+#include <utility>
+#include <vector>
+
+#include "foretune/features/feature_table.h"
+#include "foretune/hardware/cpu.h"
+
+namespace foretune::cli {
+
+void RecipeArguments::visit(OptionList& list, std::string target_help, std::string folds_help) {
+  list.add("target", target, "TARGET", std::move(target_help))
+      .choose({"relative-log", "log", "auto"});
+  std::vector<std::string> tables;
+  for (const FeatureTable* table : feature_tables()) {
+    tables.emplace_back(table->name());
+  }
+  list.add("features", features, "TABLE", "feature table (default: the family's)")
+      .choose(std::move(tables));
+  list.add("folds", folds, "N", std::move(folds_help)).at_least(0);
+  list.add("threads", threads, "N", "threads of the trainer; 0 is all cores").at_least(0);
+  list.add("trees", trees, "N", "at most; early stopping decides").at_least(1);
+  list.add("leaves", leaves, "N", "per tree").at_least(2);
+  list.add("learning-rate", learning_rate, "X", "shrinkage per tree");
+  list.add("forests", forests, "N", "forests whose scores are averaged: better picks, slower")
+      .at_least(1);
+}
+
+Result<TrainOptions> RecipeArguments::options(const GlobalOptions& global) const {
+  if (!(learning_rate > 0 && learning_rate <= 1)) {
+    return fail(ErrorCode::kInvalidArgument, "--learning-rate must be above 0 and at most 1");
+  }
+  TrainOptions out = defaults;
+  out.feature_table = features;
+  out.target = target == "log" ? Target::kLog : Target::kRelativeLog;
+  out.choose_target = target == "auto";
+  out.folds = static_cast<std::uint32_t>(folds);
+  out.seed = static_cast<std::uint64_t>(global.seed);
+  out.forests = static_cast<std::uint32_t>(forests);
+  out.gbdt.trees = static_cast<std::uint32_t>(trees);
+  out.gbdt.leaves = static_cast<std::uint32_t>(leaves);
+  out.gbdt.learning_rate = learning_rate;
+  out.gbdt.threads =
+      static_cast<std::uint32_t>(threads > 0 ? threads : std::int64_t{read_cpu_facts().cores});
+  return out;
+}
+
+}  // namespace foretune::cli
