@@ -83,8 +83,7 @@ class DeStrategy final : public PickingStrategy {
 
   void tell(std::span<const Trial> finished) override {
     for (const Trial& trial : finished) {
-      const double value =
-          trial.value && !trial.censored ? *trial.value : std::numeric_limits<double>::infinity();
+      const double value = value_of(trial);
       known_.insert_or_assign(trial.config, value);
       const auto found = pending_.find(trial.config);
       if (found == pending_.end()) {

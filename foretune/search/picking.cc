@@ -1,6 +1,7 @@
 #include "foretune/search/picking.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace foretune {
@@ -12,6 +13,10 @@ constexpr std::size_t kLeastDraws = 1000;
 constexpr std::size_t kPatience = 10;
 
 }  // namespace
+
+double value_of(const Trial& trial) {
+  return trial.value && !trial.censored ? *trial.value : std::numeric_limits<double>::infinity();
+}
 
 std::optional<Config> RandomOrder::next(Rng& rng) {
   const EnumerableSpace* const ranked = space_.enumerable();

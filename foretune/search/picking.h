@@ -38,6 +38,9 @@ class RandomOrder {
   std::unordered_set<Config> seen_;
 };
 
+// The value that a strategy compares by; infinite for a trial without one of its own.
+double value_of(const Trial& trial);
+
 // A strategy that proposes one config at a time. Repeats and illegal proposals are dropped here.
 class PickingStrategy : public Strategy {
  public:

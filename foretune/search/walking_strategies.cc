@@ -25,10 +25,6 @@ constexpr double kUsualSteps = 500;
 // A neighbour of a neighbour is tried when all nearer ones are known, so many steps at most.
 constexpr int kLongestWalk = 4;
 
-double value_of(const Trial& trial) {
-  return trial.value && !trial.censored ? *trial.value : std::numeric_limits<double>::infinity();
-}
-
 // Walks from neighbour to neighbour until a config comes that was not asked for.
 template <class IsKnown>
 std::optional<Config> unknown_neighbour(const Space& space, Config from, const IsKnown& is_known,
