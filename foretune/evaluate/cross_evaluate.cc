@@ -13,6 +13,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/split.h"
+#include "foretune/evaluate/json_values.h"
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/evaluate/picker.h"
 #include "foretune/evaluate/report.h"
@@ -253,10 +254,7 @@ Result<CrossEvaluation> cross_evaluate(const Dataset& dataset,
 
 std::string splits_text(const CrossEvaluation& result) {
   using evaluate_internal::percent_text;
-  const auto right = [](std::string text, std::size_t width) {
-    text.insert(0, width - std::min(width, text.size()), ' ');
-    return text;
-  };
+  using evaluate_internal::right;
   std::size_t width = 12;
   for (const SplitResult& split : result.splits) {
     width = std::max(width, split.name.size());
@@ -295,7 +293,7 @@ std::string cross_report_json(const CrossEvaluation& result, const std::string& 
                              {"min_efficiency", split.min_efficiency},
                              {"top5_measured_efficiency", split.top5_measured_efficiency}});
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return evaluate_internal::text_of(out);
 }
 
 }  // namespace foretune

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/evaluate/json_values.h"
 #include "foretune/evaluate/prediction.h"
 #include "foretune/evaluate/report.h"
 
@@ -14,23 +15,17 @@ namespace {
 
 using evaluate_internal::clean_text;
 using evaluate_internal::count_text;
+using evaluate_internal::left;
+using evaluate_internal::number;
 using evaluate_internal::number_text;
 using evaluate_internal::percent_text;
+using evaluate_internal::right;
 using evaluate_internal::time_text;
 using Json = nlohmann::ordered_json;
 
 // Effects that the text lists one by one.
 constexpr std::size_t kShownEffects = 8;
 constexpr std::size_t kShownRules = 8;
-
-std::string right(std::string text, std::size_t width) {
-  text.insert(0, width - std::min(width, text.size()), ' ');
-  return text;
-}
-std::string left(std::string text, std::size_t width) {
-  text.append(width - std::min(width, text.size()), ' ');
-  return text;
-}
 
 // "+3.2 %": what a part of a log ratio does to the time.
 std::string effect_text(double log_ratio) {
@@ -193,9 +188,6 @@ class PredictionText {
   std::string out_;
 };
 
-// JSON has no NaN.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json explanation_json(const Explanation& explanation) {
   Json out = {{"effects", Json::array()},
               {"main_effects", Json::array()},
@@ -235,11 +227,7 @@ std::string prediction_json(const Prediction& prediction, const std::string& com
                 {"residual_std", prediction.residual_std},
                 {"legal_candidates", prediction.legal},
                 {"candidates", prediction.pool}}},
-              {"machine",
-               {{"device", prediction.machine.device},
-                {"isa", prediction.machine.isa},
-                {"system", prediction.machine.system},
-                {"hardware", prediction.machine.hardware.text()}}},
+              {"machine", evaluate_internal::machine_json(prediction.machine)},
               {"command", command},
               {"problem", prediction.problem},
               {"absolute_times", prediction.is_absolute},
@@ -270,7 +258,7 @@ std::string prediction_json(const Prediction& prediction, const std::string& com
   if (prediction.explanation) {
     out["explanation"] = explanation_json(*prediction.explanation);
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return evaluate_internal::text_of(out);
 }
 
 }  // namespace foretune

@@ -1,5 +1,6 @@
 #include "foretune/evaluate/report.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -41,6 +42,16 @@ std::string time_text(double nanoseconds) {
     }
   }
   return concat(fixed(nanoseconds, nanoseconds < 10 ? 1 : 0), " ns");
+}
+
+std::string right(std::string text, std::size_t width) {
+  text.insert(0, width - std::min(width, text.size()), ' ');
+  return text;
+}
+
+std::string left(std::string text, std::size_t width) {
+  text.append(width - std::min(width, text.size()), ' ');
+  return text;
 }
 
 std::string clean_text(std::string_view text) {

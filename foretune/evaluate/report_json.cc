@@ -5,15 +5,15 @@
 
 #include "foretune/base/text.h"
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/evaluate/json_values.h"
 
 namespace foretune {
 namespace {
 
+using evaluate_internal::number;
 using Json = nlohmann::ordered_json;
 
-// JSON has no NaN: what cannot be said is left out of `metrics` and null elsewhere.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
+// What cannot be said is left out of `metrics`, and null elsewhere.
 void add_metric(Json& metrics, const std::string& name, double value) {
   if (std::isfinite(value)) {
     metrics[name] = value;
@@ -149,10 +149,7 @@ std::string report_json(const Evaluation& evaluation, const std::string& name,
   Json out = Json::object();
   out["name"] = name;
   out["metrics"] = metrics_json(evaluation);
-  out["machine"] = {{"device", machine.device},
-                    {"isa", machine.isa},
-                    {"system", machine.system},
-                    {"hardware", machine.hardware.text()}};
+  out["machine"] = evaluate_internal::machine_json(machine);
   out["command"] = command;
   out["model"] = picker_json(evaluation.model);
   out["baselines"] = Json::array();
@@ -186,8 +183,7 @@ std::string report_json(const Evaluation& evaluation, const std::string& name,
     out["facts"][fact] = value;
   }
   out["warnings"] = evaluation.warnings;
-  // Texts may come from foreign files: bytes that are no UTF-8 are replaced, not thrown at us.
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return evaluate_internal::text_of(out);
 }
 
 }  // namespace foretune

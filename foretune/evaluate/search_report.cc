@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "foretune/base/text.h"
+#include "foretune/evaluate/json_values.h"
 #include "foretune/evaluate/report.h"
 #include "foretune/problem/work.h"
 
@@ -15,16 +16,13 @@ namespace {
 
 using evaluate_internal::clean_text;
 using evaluate_internal::count_text;
+using evaluate_internal::number;
 using evaluate_internal::percent_text;
+using evaluate_internal::right;
 using evaluate_internal::time_text;
 using Json = nlohmann::ordered_json;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-std::string right(std::string text, std::size_t width) {
-  text.insert(0, width - std::min(width, text.size()), ' ');
-  return text;
-}
 
 // NaN where there is no valid time.
 double measured_ns(const SearchReport& report, std::size_t index) {
@@ -43,8 +41,6 @@ double fastest_ns(const SearchReport& report) {
   }
   return best;
 }
-
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 std::string summary(const SearchReport& report) {
   const SurrogateResult& found = report.found;
@@ -130,11 +126,7 @@ std::string search_json(const SearchReport& report, const std::string& command) 
   }
   Json out = {{"name", "search"},
               {"metrics", std::move(metrics)},
-              {"machine",
-               {{"device", report.machine.device},
-                {"isa", report.machine.isa},
-                {"system", report.machine.system},
-                {"hardware", report.machine.hardware.text()}}},
+              {"machine", evaluate_internal::machine_json(report.machine)},
               {"command", command},
               {"problem", report.problem.text()},
               {"strategy", report.strategy},
@@ -157,7 +149,7 @@ std::string search_json(const SearchReport& report, const std::string& command) 
     out["default"] = {{"config", to_text(report.schema, report.measured[last].config)},
                       {"measured_ns", number(measured_ns(report, last))}};
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return evaluate_internal::text_of(out);
 }
 
 }  // namespace foretune

@@ -1,0 +1,22 @@
+#include "foretune/evaluate/json_values.h"
+
+#include <cmath>
+
+namespace foretune::evaluate_internal {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json machine_json(const Fingerprint& machine) {
+  return {{"device", machine.device},
+          {"isa", machine.isa},
+          {"system", machine.system},
+          {"hardware", machine.hardware.text()}};
+}
+
+std::string text_of(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace foretune::evaluate_internal
