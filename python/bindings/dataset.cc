@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +26,7 @@
 #include "foretune/dataset/split.h"
 #include "foretune/families/load_recorded.h"
 #include "foretune/hardware/rocminfo.h"
+#include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 
 namespace foretune::python {
@@ -53,19 +53,6 @@ template <class Stored, class Value = Stored>
 void bind_column(nb::class_<Dataset>& type, const char* name, Stored Row::* field) {
   type.def_prop_ro(
       name, [field](const nb::handle& self) { return column_of<Stored, Value>(self, field); });
-}
-
-// A matrix that NumPy owns.
-template <class Value>
-nb::ndarray<nb::numpy, Value, nb::ndim<2>> matrix(std::vector<Value> values, std::size_t rows,
-                                                  std::size_t columns) {
-  auto owned = std::make_unique<std::vector<Value>>(std::move(values));
-  owned->reserve(1);  // an array needs an address
-  Value* data = owned->data();
-  const nb::capsule owner(owned.release(), [](void* pointer) noexcept {
-    delete static_cast<std::vector<Value>*>(pointer);  // NOLINT(cppcoreguidelines-owning-memory)
-  });
-  return {data, {rows, columns}, owner};
 }
 
 auto problem_fields(const Dataset& dataset) {

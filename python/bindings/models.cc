@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,34 +22,24 @@
 #include "foretune/models/infer/forest_scorer.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/train/trainer.h"
-#include "foretune/problem/conv.h"
+#include "foretune/problem/work.h"
 #include "foretune/select/select.h"
 #include "foretune/space/ck_kernels.h"
+#include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 
 namespace foretune::python {
 namespace {
 
-// An array that NumPy owns.
-nb::ndarray<nb::numpy, double, nb::ndim<1>> array(std::vector<double> values) {
-  auto owned = std::make_unique<std::vector<double>>(std::move(values));
-  owned->reserve(1);  // an array needs an address
-  double* data = owned->data();
-  const std::size_t size = owned->size();
-  const nb::capsule owner(owned.release(), [](void* pointer) noexcept {
-    delete static_cast<std::vector<double>*>(pointer);  // NOLINT(cppcoreguidelines-owning-memory)
-  });
-  return {data, {size}, owner};
-}
-
 Problem problem_from(const std::string& text) { return checked(Problem::parse(text)); }
 
 double flops_of(const std::string& text) {
   const Problem problem = problem_from(text);
-  if (problem.type() == ProblemType::kConv) {
-    return checked(ConvProblem::from(problem)).flops();
+  const std::optional<ProblemWork> work = problem_work(problem);
+  if (!work) {
+    raise({ErrorCode::kUnsupported, concat("nothing says how many operations ", text, " takes")});
   }
-  return checked(GemmProblem::from(problem)).flops();
+  return work->flops;
 }
 
 struct TrainKeywords {

@@ -128,26 +128,19 @@ Result<Dataset> read_training(const TrainArguments& arguments) {
     }
     return dataset;
   }
-  FORETUNE_TRY(const std::vector<std::filesystem::path> files, find_datasets(arguments.data_dir));
-  std::optional<Dataset> all;
-  for (const std::filesystem::path& file : files) {
-    ReadReport report;
-    FORETUNE_TRY(Dataset dataset, read_dataset(file, &report));
+  const auto tell = [](const std::filesystem::path& file, const Dataset& dataset,
+                       const ReadReport& report) {
     if (report.torn_bytes > 0) {
       warn(concat(file.string(), " ends in a torn record of ", report.torn_bytes, " bytes"));
     }
     if (dataset.header().role == DatasetRole::kValidation) {
       remark(concat("skipped ", file.string(), ": a validation set"));
-      continue;
+    } else {
+      remark(concat("read ", file.string(), ": ", count_text(dataset.size()), " measurements of ",
+                    count_text(dataset.problems().size()), " problems"));
     }
-    remark(concat("read ", file.string(), ": ", count_text(dataset.size()), " measurements of ",
-                  count_text(dataset.problems().size()), " problems"));
-    if (!all) {
-      all.emplace(std::move(dataset));
-    } else if (const Status merged = all->merge(dataset); !merged) {
-      return fail_because(merged.error(), file.string());
-    }
-  }
+  };
+  FORETUNE_TRY(std::optional<Dataset> all, merge_training_sets(arguments.data_dir, tell));
   if (!all) {
     return fail(ErrorCode::kNotFound, "no training data set below ", arguments.data_dir);
   }

@@ -69,26 +69,6 @@ Result<Dataset> read_any(const std::filesystem::path& path) {
   return import_dataset(path, std::nullopt);
 }
 
-Result<std::optional<Dataset>> read_training(const std::string& path) {
-  std::optional<Dataset> all;
-  if (path.empty()) {
-    return all;
-  }
-  FORETUNE_TRY(const std::vector<std::filesystem::path> files, find_datasets(path));
-  for (const std::filesystem::path& file : files) {
-    FORETUNE_TRY(Dataset dataset, read_dataset(file));
-    if (dataset.header().role == DatasetRole::kValidation) {
-      continue;
-    }
-    if (!all) {
-      all.emplace(std::move(dataset));
-    } else if (const Status merged = all->merge(dataset); !merged) {
-      return fail_because(merged.error(), file.string());
-    }
-  }
-  return all;
-}
-
 RankedConfigs ranking_of(const Selector& selector, std::size_t top) {
   return [&selector, top](const Problem& problem) {
     std::vector<Config> configs;
@@ -192,7 +172,10 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
       FORETUNE_TRY(dataset, read_dataset(path));
     }
   }
-  FORETUNE_TRY(const std::optional<Dataset> training, read_training(arguments.training_data));
+  std::optional<Dataset> training;
+  if (!arguments.training_data.empty()) {
+    FORETUNE_TRY(training, merge_training_sets(arguments.training_data));
+  }
   EvaluateOptions options;
   options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);
   options.seed = static_cast<std::uint64_t>(invocation.global->seed);
