@@ -230,14 +230,7 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
                  open_selector(arguments.model, prepared.live.family->info()));
     const auto top = static_cast<std::size_t>(arguments.model_top);
     prepared.options.first = [selector, top](const Problem& problem) {
-      std::vector<Config> configs;
-      for (const RankedCandidate& ranked : selector->rank(problem)) {
-        if (configs.size() == top) {
-          break;
-        }
-        configs.push_back(selector->config(ranked.candidate));
-      }
-      return configs;
+      return best_ranked(*selector, problem, top);
     };
   }
   return prepared;

@@ -69,19 +69,6 @@ Result<Dataset> read_any(const std::filesystem::path& path) {
   return import_dataset(path, std::nullopt);
 }
 
-RankedConfigs ranking_of(const Selector& selector, std::size_t top) {
-  return [&selector, top](const Problem& problem) {
-    std::vector<Config> configs;
-    for (const RankedCandidate& ranked : selector.rank(problem)) {
-      if (configs.size() == top) {
-        break;
-      }
-      configs.push_back(selector.config(ranked.candidate));
-    }
-    return configs;
-  };
-}
-
 // The circumstances of most ordinary measurements: what is added must be like them.
 Context usual_context(const Dataset& dataset, const Context& otherwise) {
   std::vector<std::size_t> counts(dataset.contexts().size(), 0);
@@ -112,8 +99,9 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
     return false;
   }
   FORETUNE_TRY(const std::unique_ptr<Selector> selector, Selector::create(model));
-  const RankedConfigs ranked =
-      ranking_of(*selector, static_cast<std::size_t>(arguments.measure_top));
+  const RankedConfigs ranked = [&](const Problem& problem) {
+    return best_ranked(*selector, problem, static_cast<std::size_t>(arguments.measure_top));
+  };
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   const Protocol protocol = arguments.measuring.protocol(seed);
   const Context context = usual_context(dataset, arguments.measuring.context(info));

@@ -92,6 +92,17 @@ Status check_model_fits(const Model& model, const FamilyInfo& info, const std::s
               "', not for this version of '", info.name, "'");
 }
 
+std::vector<Config> best_ranked(const Selector& selector, const Problem& problem, std::size_t top) {
+  std::vector<Config> configs;
+  for (const RankedCandidate& ranked : selector.rank(problem)) {
+    if (configs.size() == top) {
+      break;
+    }
+    configs.push_back(selector.config(ranked.candidate));
+  }
+  return configs;
+}
+
 void MeasureArguments::visit(OptionList& list) {
   list.section("Measuring");
   list.add("threads", threads, "N", "threads a kernel may use; 0 is all cores").at_least(0);

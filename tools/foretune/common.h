@@ -19,6 +19,7 @@
 #include "foretune/measure/measure.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/problem/sampler.h"
+#include "foretune/select/select.h"
 #include "tools/foretune/options.h"
 
 namespace foretune::cli {
@@ -44,6 +45,9 @@ Result<LiveFamily> open_family_for(const FamilyArguments& arguments,
                                    const std::filesystem::path& journal);
 // Whether a model of `path` ranks the configs of this family. Errors: kMismatch.
 Status check_model_fits(const Model& model, const FamilyInfo& info, const std::string& path);
+
+// The configs of the model that it ranks highest on the problem, at most `top`.
+std::vector<Config> best_ranked(const Selector& selector, const Problem& problem, std::size_t top);
 
 // How to measure.
 struct MeasureArguments {
