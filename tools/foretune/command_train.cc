@@ -79,11 +79,11 @@ struct TrainArguments {
              "what to learn, a model each: time, tflops, latency, bandwidth, with commas");
     recipe.visit(list, "how time is learned; auto cross-validates both",
                  "group folds for the held-out figures; 0 for none");
+    list.add("n-splits", n_splits, "N", "the same as --folds").at_least(0);
     list.add_switch("no-log-transform", no_log_transform,
                     "learn tflops, latency and bandwidth as they are, not ln(1 + value)");
     list.add("objective", objective, "NAME", "what the trees minimise")
         .choose({"regression", "lambdarank", "regret"});
-    list.add("n-splits", n_splits, "N", "the same as --folds").at_least(0);
     list.add("group-key", group_key, "KEY",
              "what keeps problems in one fold: problem, all but layout and types, or sizes, m, n "
              "and k (of convolutions all but strides and pads)")
