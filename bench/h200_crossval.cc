@@ -4,13 +4,15 @@
 //   build/bench/bench/h200_crossval --data triton_mm_bf16.csv.gz [--folds 5] [--leaves 63]
 //                                [--trees 1000] [--early-stopping 50] [--learning-rate 0.05]
 //                                [--weight-decay 0.5] [--forests 1] [--seed 42] [--json FILE]
-//                                [--objectives regression,lambdarank,regret]
+//                                [--objectives plain,regression,lambdarank,regret]
 //                                [--mining-rounds 0,3] [--regret-decay 4]
 //                                [--without waves,tile-use] [--threads 2]
 //
 // Of several objectives or rounds each way is trained on the same folds, and compared with the
-// first by the paired bootstrap over problems. `--without` adds one way for each group of feature
-// columns, or several as waves+roofline, that it names: the first way without them.
+// first by the paired bootstrap over problems. `plain` is one forest by regression with the default
+// sizes, whatever the other options say: what everything else is to be better than. `--without`
+// adds one way for each group of feature columns, or several as waves+roofline, that it names: the
+// first way without them.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -172,12 +174,27 @@ Result<std::vector<std::string>> columns_of(std::string_view name) {
   return out;
 }
 
+// A single forest by regression as the trainer's defaults have it, on the folds of `options`.
+TrainOptions plain(const TrainOptions& options) {
+  TrainOptions out;
+  out.objective = TrainObjective::kRegression;
+  out.forests = 1;
+  out.folds = options.folds;
+  out.seed = options.seed;
+  out.gbdt.threads = options.gbdt.threads;
+  return out;
+}
+
 // Every objective with every number of mining rounds, then the first of them without each group.
 Result<std::vector<Way>> ways_of(int argc, char** argv, const TrainOptions& options) {
   std::vector<Way> ways;
   const std::string objectives = bench::argument(argc, argv, "objectives", "regression");
   const std::string rounds = bench::argument(argc, argv, "mining-rounds", "0");
   for (const std::string_view objective : split(objectives, ',')) {
+    if (objective == "plain") {
+      ways.push_back({.name = "plain", .options = plain(options), .pick = {}, .first_5 = {}});
+      continue;
+    }
     for (const std::string_view count : split(rounds, ',')) {
       const auto parsed = parse_objective(objective);
       const auto parsed_rounds = parse_uint(count);

@@ -43,7 +43,7 @@ double flops_of(const std::string& text) {
 }
 
 struct TrainKeywords {
-  std::string model_type, features, target;
+  std::string model_type, features, target, objective;
   std::uint32_t folds = 0, forests = 0, threads = 0, trees = 0, leaves = 0, min_rows_per_leaf = 0,
                 portfolio_size = 0;
   double learning_rate = 0, bagging_fraction = 0, feature_fraction = 0;
@@ -55,6 +55,7 @@ TrainOptions options_of(const TrainKeywords& keywords) {
   options.feature_table = keywords.features;
   options.target = keywords.target == "log" ? Target::kLog : Target::kRelativeLog;
   options.choose_target = keywords.target == "auto";
+  options.objective = parse_objective(keywords.objective).value_or(options.objective);
   options.folds = keywords.folds;
   options.forests = keywords.forests;
   options.portfolio_size = keywords.portfolio_size;
@@ -229,6 +230,7 @@ void bind_models(nb::module_& module) {
       .def_rw("model_type", &TrainKeywords::model_type)
       .def_rw("features", &TrainKeywords::features)
       .def_rw("target", &TrainKeywords::target)
+      .def_rw("objective", &TrainKeywords::objective)
       .def_rw("folds", &TrainKeywords::folds)
       .def_rw("forests", &TrainKeywords::forests)
       .def_rw("threads", &TrainKeywords::threads)

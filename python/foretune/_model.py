@@ -88,6 +88,7 @@ def train(
     model_type: str = "gbdt",
     features: str = "",
     target: str = "relative-log",
+    objective: str = "auto",
     folds: int = 5,
     seed: int = 42,
     threads: int = 0,
@@ -109,6 +110,9 @@ def train(
         features: feature table; "" takes the family's.
         target: ``relative-log`` (ln of time over the problem's best), ``log`` (ln of nanoseconds,
             needed for times and TFLOPS), or ``auto``, which cross-validates both.
+        objective: ``regret`` (what costs a good pick counts most; for ``relative-log`` alone),
+            ``regression``, ``lambdarank`` (likewise for ``relative-log`` alone), or ``auto``:
+            ``regret`` where it can be.
         folds: group folds of the held-out figures; 0 for none.
         seed: of every random choice; the same data and options give the same model.
         threads: of the trainer; 0 takes all cores.
@@ -134,6 +138,9 @@ def train(
             "this is a validation set; training on it would make every figure worthless")
     if target not in ("relative-log", "log", "auto"):
         raise InvalidArgumentError(f"a target is relative-log, log or auto, not '{target}'")
+    if objective not in ("auto", "regression", "lambdarank", "regret"):
+        raise InvalidArgumentError("an objective is auto, regression, lambdarank or regret, not "
+                                   f"'{objective}'")
     for name, value in (("learning_rate", learning_rate), ("bagging_fraction", bagging_fraction),
                         ("feature_fraction", feature_fraction)):
         if not 0 < value <= 1:
@@ -149,6 +156,7 @@ def train(
     keywords.model_type = model_type
     keywords.features = features
     keywords.target = target
+    keywords.objective = objective
     keywords.learning_rate = float(learning_rate)
     keywords.bagging_fraction = float(bagging_fraction)
     keywords.feature_fraction = float(feature_fraction)

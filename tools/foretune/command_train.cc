@@ -38,7 +38,6 @@ struct TrainArguments {
   std::string targets = "time";
   RecipeArguments recipe;
   bool no_log_transform = false;
-  std::string objective = "regression";
   std::string group_key = "problem";
   std::string warm_start;
   std::optional<std::int64_t> n_splits;
@@ -82,8 +81,6 @@ struct TrainArguments {
     list.add("n-splits", n_splits, "N", "the same as --folds").at_least(0);
     list.add_switch("no-log-transform", no_log_transform,
                     "learn tflops, latency and bandwidth as they are, not ln(1 + value)");
-    list.add("objective", objective, "NAME", "what the trees minimise")
-        .choose({"regression", "lambdarank", "regret"});
     list.add("group-key", group_key, "KEY",
              "what keeps problems in one fold: problem, all but layout and types, or sizes, m, n "
              "and k (of convolutions all but strides and pads)")
@@ -167,7 +164,6 @@ Result<TrainOptions> options_of(const TrainArguments& arguments, const GlobalOpt
   FORETUNE_TRY_STATUS(check_numbers(arguments));
   FORETUNE_TRY(TrainOptions options, arguments.recipe.options(global));
   options.log_transform = !arguments.no_log_transform;
-  options.objective = parse_objective(arguments.objective).value_or(options.objective);
   if (arguments.n_splits) {
     options.folds = static_cast<std::uint32_t>(*arguments.n_splits);
   }

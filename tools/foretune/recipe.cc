@@ -11,6 +11,10 @@ namespace foretune::cli {
 void RecipeArguments::visit(OptionList& list, std::string target_help, std::string folds_help) {
   list.add("target", target, "TARGET", std::move(target_help))
       .choose({"relative-log", "log", "auto"});
+  list.add("objective", objective, "NAME",
+           "what the trees minimise; auto is regret where time is learned relative to the "
+           "problem's best, and regression elsewhere")
+      .choose({"auto", "regression", "lambdarank", "regret"});
   std::vector<std::string> tables;
   for (const FeatureTable* table : feature_tables()) {
     tables.emplace_back(table->name());
@@ -34,6 +38,7 @@ Result<TrainOptions> RecipeArguments::options(const GlobalOptions& global) const
   out.feature_table = features;
   out.target = target == "log" ? Target::kLog : Target::kRelativeLog;
   out.choose_target = target == "auto";
+  out.objective = parse_objective(objective).value_or(out.objective);
   out.folds = static_cast<std::uint32_t>(folds);
   out.seed = static_cast<std::uint64_t>(global.seed);
   out.forests = static_cast<std::uint32_t>(forests);

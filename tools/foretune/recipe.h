@@ -13,6 +13,7 @@ namespace foretune::cli {
 
 struct RecipeArguments {
   std::string target = "relative-log";
+  std::string objective = "auto";
   std::string features;
   std::int64_t folds = 5;
   std::int64_t threads = 0;

@@ -161,13 +161,15 @@ class Search {
 
 }  // namespace
 
-Result<HyperSearch> search_hyper_parameters(const Dataset& dataset, const TrainOptions& options,
+Result<HyperSearch> search_hyper_parameters(const Dataset& dataset, const TrainOptions& given,
                                             const HyperBudget& budget,
                                             const ProgressHook& progress) {
   if (budget.trials == 0) {
     return fail(ErrorCode::kInvalidArgument, "a search without trials finds nothing");
   }
-  FORETUNE_TRY_STATUS(check_train_options(options));
+  FORETUNE_TRY_STATUS(check_train_options(given));
+  TrainOptions options = given;
+  options.objective = settled_objective(given);
   FORETUNE_TRY(const FeatureTable* const table, table_for(dataset, options.feature_table));
   FORETUNE_TRY(TrainingSet set, make_training_set(dataset, *table, options.weight_decay));
   FORETUNE_TRY_STATUS(leave_out(*table, options.without_columns, set));

@@ -128,6 +128,27 @@ TEST(Objectives, AllTiesAndSingleConfigsAreLearnedFromWithoutHarm) {
   }
 }
 
+TEST(Objectives, AutoIsRegretWhereTheTargetAllowsIt) {
+  TrainOptions options;
+  EXPECT_EQ(settled_objective(options), TrainObjective::kRegret);
+  options.choose_target = true;
+  EXPECT_EQ(settled_objective(options), TrainObjective::kRegression);
+  options.choose_target = false;
+  for (const Target target : {Target::kLog, Target::kTflops}) {
+    options.target = target;
+    EXPECT_EQ(settled_objective(options), TrainObjective::kRegression);
+  }
+  options.objective = TrainObjective::kLambdaRank;
+  EXPECT_EQ(settled_objective(options), TrainObjective::kLambdaRank) << "what is asked for";
+  const Dataset dataset = dataset_of(5, 6, formula_ns);
+  options = quick_options();
+  const auto by_default = train_gbdt(dataset, options);
+  options.objective = TrainObjective::kRegret;
+  const auto by_regret = train_gbdt(dataset, options);
+  ASSERT_TRUE(by_default && by_regret);
+  EXPECT_EQ(model_bytes(by_default->model), model_bytes(by_regret->model));
+}
+
 TEST(Objectives, RefusesWhatDoesNotFit) {
   const Dataset dataset = dataset_of(5, 6, formula_ns);
   TrainOptions options = quick_options();

@@ -57,7 +57,7 @@ Json cv_metrics_json(const TrainedTarget& target) {
   Json out;
   out["target"] = to_string(result.target);
   out["log1p"] = result.log1p;
-  out["objective"] = to_string(target.options->objective);
+  out["objective"] = to_string(settled_objective(*target.options));
   Json folds = Json::array();
   std::vector<CvMetrics> metrics;
   for (const FoldFigures& fold : result.folds) {

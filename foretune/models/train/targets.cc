@@ -21,7 +21,7 @@ constexpr std::array<TargetName, 5> kTargets{{{Target::kRelativeLog, "relative-l
                                               {Target::kTflops, "tflops"},
                                               {Target::kLatency, "latency"},
                                               {Target::kBandwidth, "bandwidth"}}};
-constexpr std::array<std::string_view, 3> kObjectives{"regression", "lambdarank", "regret"};
+constexpr std::array<std::string_view, 4> kObjectives{"regression", "lambdarank", "regret", "auto"};
 
 }  // namespace
 

@@ -16,8 +16,8 @@ TEST(Targets, NamesLeadBack) {
     EXPECT_EQ(parse_target(to_string(target)), target);
   }
   EXPECT_FALSE(parse_target("speed"));
-  for (const TrainObjective objective :
-       {TrainObjective::kRegression, TrainObjective::kLambdaRank, TrainObjective::kRegret}) {
+  for (const TrainObjective objective : {TrainObjective::kRegression, TrainObjective::kLambdaRank,
+                                         TrainObjective::kRegret, TrainObjective::kAuto}) {
     EXPECT_EQ(parse_objective(to_string(objective)), objective);
   }
   EXPECT_FALSE(parse_objective("rank"));

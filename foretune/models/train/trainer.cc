@@ -34,6 +34,7 @@ using train_internal::leave_out;
 using train_internal::make_model;
 using train_internal::make_training_set;
 using train_internal::model_card;
+using train_internal::objective_of;
 using train_internal::predictions_of;
 using train_internal::predicts_log_time;
 using train_internal::Rows;
@@ -233,6 +234,17 @@ class Training {
 
 }  // namespace
 
+TrainObjective settled_objective(const TrainOptions& options) {
+  if (options.objective != TrainObjective::kAuto) {
+    return options.objective;
+  }
+  if (options.target != Target::kRelativeLog || options.choose_target) {
+    return TrainObjective::kRegression;
+  }
+  return options.warm_start != nullptr ? objective_of(*options.warm_start)
+                                       : TrainObjective::kRegret;
+}
+
 Status check_train_options(const TrainOptions& options) {
   if (options.forests < 1 || options.forests > kMaxForests) {
     return fail(ErrorCode::kInvalidArgument, "a model of ", options.forests, " forests; 1 to ",
@@ -242,9 +254,10 @@ Status check_train_options(const TrainOptions& options) {
   if (options.choose_target && !is_time) {
     return fail(ErrorCode::kInvalidArgument, "only targets of time can be chosen between");
   }
-  if (options.objective != TrainObjective::kRegression &&
+  const TrainObjective objective = settled_objective(options);
+  if (objective != TrainObjective::kRegression &&
       (options.target != Target::kRelativeLog || options.choose_target)) {
-    return fail(ErrorCode::kInvalidArgument, "the objective ", to_string(options.objective),
+    return fail(ErrorCode::kInvalidArgument, "the objective ", to_string(objective),
                 " needs the target relative-log");
   }
   if (options.choose_target && options.warm_start != nullptr) {
@@ -260,9 +273,11 @@ Status check_train_options(const TrainOptions& options) {
   return {};
 }
 
-Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& options,
+Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& given,
                                const ProgressHook& progress) {
-  FORETUNE_TRY_STATUS(check_train_options(options));
+  FORETUNE_TRY_STATUS(check_train_options(given));
+  TrainOptions options = given;
+  options.objective = settled_objective(given);
   FORETUNE_TRY(const FeatureTable* const table, table_for(dataset, options.feature_table));
   FORETUNE_TRY(TrainingSet set, make_training_set(dataset, *table, options.weight_decay));
   FORETUNE_TRY_STATUS(leave_out(*table, options.without_columns, set));

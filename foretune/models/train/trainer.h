@@ -39,6 +39,7 @@ enum class TrainObjective : std::uint8_t {
   kRegression = 0,  // squared error, rows weighted by their distance from the problem's best
   kLambdaRank = 1,  // LightGBM's lambdarank, a problem's configs being the documents of a query
   kRegret = 2,      // squared error, rows weighted by whether they are, or look like, a good pick
+  kAuto = 3,        // what settled_objective() says
 };
 std::string_view to_string(TrainObjective objective);
 std::optional<TrainObjective> parse_objective(std::string_view name);
@@ -75,7 +76,7 @@ struct TrainOptions {
   bool log_transform = true;
   // Cross-validate relative-log and log and keep the one that ranks better.
   bool choose_target = false;
-  TrainObjective objective = TrainObjective::kRegression;
+  TrainObjective objective = TrainObjective::kAuto;
   std::uint32_t folds = 5;  // held-out scores; 0: none
   GroupKey group_key = GroupKey::kProblem;
   // Without it the folds only settle the number of trees: no figures, two trainings instead of
@@ -101,6 +102,10 @@ struct TrainOptions {
   const Model* warm_start = nullptr;
   std::uint32_t warm_start_trees = 500;  // added to every forest
 };
+
+// The objective that is asked for. kAuto is kRegression where the target is not certain to be
+// kRelativeLog; where it is, that of the model that is continued, and kRegret for a new one.
+TrainObjective settled_objective(const TrainOptions& options);
 
 // Errors: kInvalidArgument for options that make no sense, or not together.
 Status check_train_options(const TrainOptions& options);

@@ -47,6 +47,12 @@ bool learns_log1p(const TrainOptions& options) {
 
 }  // namespace
 
+TrainObjective objective_of(const Model& model) {
+  const Result<CardSays> card = read_card(model);
+  return card ? parse_objective(card->objective).value_or(TrainObjective::kRegression)
+              : TrainObjective::kRegression;
+}
+
 Result<std::vector<Forest>> warm_forests(const Dataset& dataset, const FeatureTable& table,
                                          const TrainOptions& options) {
   const Model& model = *options.warm_start;

@@ -12,6 +12,9 @@
 
 namespace foretune::train_internal {
 
+// What the model minimised, as its card says; kRegression where that says nothing.
+TrainObjective objective_of(const Model& model);
+
 // The forests of `options.warm_start` as predictions of what is learned: without the factor that
 // made them scores. Errors: kMismatch with all that differs: family, problem and config schema,
 // feature table and its columns, target, logarithm, objective, number of forests.

@@ -75,6 +75,21 @@ TEST(WarmStart, GoesOnFromScoresThatWereScaled) {
   }
 }
 
+TEST(WarmStart, GoesOnWithTheObjectiveOfTheModelUnlessToldOtherwise) {
+  const Dataset dataset = dataset_of(6, 25, formula_ns);
+  for (const TrainObjective objective : {TrainObjective::kRegression, TrainObjective::kRegret}) {
+    TrainOptions options = few_trees();
+    options.objective = objective;
+    const auto first = train_gbdt(dataset, options);
+    ASSERT_TRUE(first);
+    options.objective = TrainObjective::kAuto;
+    options.warm_start = &first->model;
+    const auto second = train_gbdt(dataset, options);
+    ASSERT_TRUE(second) << second.error().message;
+    EXPECT_EQ(objective_of(second->model), objective);
+  }
+}
+
 TEST(WarmStart, RefusesEverythingThatDiffersAndNamesIt) {
   const Dataset dataset = dataset_of(6, 23, formula_ns);
   const auto first = train_gbdt(dataset, few_trees());
@@ -104,7 +119,7 @@ TEST(WarmStart, RefusesEverythingThatDiffersAndNamesIt) {
   has(refusal([](Model&, Options& options) { options.target = Target::kTflops; }),
       "target 'relative-log' against 'tflops'");
   has(refusal([](Model&, Options& options) { options.target = Target::kTflops; }), "logarithm");
-  has(refusal([](Model&, Options& options) { options.objective = TrainObjective::kRegret; }),
+  has(refusal([](Model&, Options& options) { options.objective = TrainObjective::kRegression; }),
       "objective");
   has(refusal([](Model&, Options& options) { options.forests = 2; }), "1 forests against 2");
   const std::string both = refusal([](Model& model, Options& options) {
