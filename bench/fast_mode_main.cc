@@ -5,41 +5,18 @@
 //   build/bench/bench/fast_mode --data triton_mm_bf16.csv.gz [--folds 5] [--json FILE]
 //   build/bench/bench/fast_mode --training-data FOLDER [--isa avx512] [--rounds 5]
 //   ... [--hidden 48] [--problems 16000] [--max-regret 0.1]
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "bench/bench_json.h"
 #include "bench/fast_mode.h"
-#include "bench/h200_data.h"
-#include "foretune/dataset/journal.h"
+#include "bench/training_data.h"
 #include "foretune/families/families.h"
 #include "foretune/measure/measure.h"
 
 namespace foretune {
 namespace {
-
-Result<Dataset> read_folder(const std::string& folder) {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".ftd") {
-      paths.push_back(entry.path());
-    }
-  }
-  if (paths.empty()) {
-    return fail(ErrorCode::kNotFound, folder, " holds no data set");
-  }
-  std::sort(paths.begin(), paths.end());
-  FORETUNE_TRY(Dataset dataset, read_dataset(paths[0]));
-  for (std::size_t i = 1; i < paths.size(); ++i) {
-    FORETUNE_TRY(const Dataset more, read_dataset(paths[i]));
-    FORETUNE_TRY_STATUS(dataset.merge(more));
-  }
-  dataset.deduplicate();
-  return dataset;
-}
 
 // Times the configs on this machine, one run of each in turn.
 Result<bench::Timer> live_timer(const Fingerprint& fingerprint, const std::string& isa,
@@ -69,13 +46,11 @@ Status run(int argc, char** argv, Figures& figures) {
   options.hidden = bench::count_argument(argc, argv, "hidden", options.hidden);
   options.problems = bench::count_argument(argc, argv, "problems", options.problems);
   options.max_regret = bench::number_argument(argc, argv, "max-regret", options.max_regret);
-  const std::string folder = bench::argument(argc, argv, "training-data");
-  if (folder.empty()) {
-    FORETUNE_TRY(const Dataset dataset, bench::read_h200(bench::argument(argc, argv, "data")));
+  FORETUNE_TRY(const Dataset dataset, bench::read_training_data(argc, argv));
+  if (dataset.header().family == "recorded") {
     FORETUNE_TRY_STATUS(
         bench::report_fast_mode(figures, dataset, bench::recorded_timer(dataset), options));
   } else {
-    FORETUNE_TRY(const Dataset dataset, read_folder(folder));
     FORETUNE_TRY(
         const bench::Timer timer,
         live_timer(dataset.header().fingerprint, bench::argument(argc, argv, "isa", "avx512"),

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "bench/bench_json.h"
-#include "bench/h200_data.h"
+#include "bench/training_data.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/split.h"

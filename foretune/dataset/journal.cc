@@ -507,4 +507,26 @@ Result<std::vector<std::filesystem::path>> find_datasets(const std::filesystem::
   return files;
 }
 
+Result<std::optional<Dataset>> merge_training_sets(const std::filesystem::path& path,
+                                                   const ReadHook& on_read) {
+  FORETUNE_TRY(const std::vector<std::filesystem::path> files, find_datasets(path));
+  std::optional<Dataset> all;
+  for (const std::filesystem::path& file : files) {
+    ReadReport report;
+    FORETUNE_TRY(Dataset dataset, read_dataset(file, &report));
+    if (on_read) {
+      on_read(file, dataset, report);
+    }
+    if (dataset.header().role == DatasetRole::kValidation) {
+      continue;
+    }
+    if (!all) {
+      all.emplace(std::move(dataset));
+    } else if (const Status merged = all->merge(dataset); !merged) {
+      return fail_because(merged.error(), file.string());
+    }
+  }
+  return all;
+}
+
 }  // namespace foretune

@@ -385,28 +385,6 @@ Result<std::unique_ptr<JournalWriter>> open_journal(const std::filesystem::path&
   return journal;
 }
 
-Result<std::optional<Dataset>> merge_training_sets(const std::string& path,
-                                                   const ReadHook& on_read) {
-  FORETUNE_TRY(const std::vector<std::filesystem::path> files, find_datasets(path));
-  std::optional<Dataset> all;
-  for (const std::filesystem::path& file : files) {
-    ReadReport report;
-    FORETUNE_TRY(Dataset dataset, read_dataset(file, &report));
-    if (on_read) {
-      on_read(file, dataset, report);
-    }
-    if (dataset.header().role == DatasetRole::kValidation) {
-      continue;
-    }
-    if (!all) {
-      all.emplace(std::move(dataset));
-    } else if (const Status merged = all->merge(dataset); !merged) {
-      return fail_because(merged.error(), file.string());
-    }
-  }
-  return all;
-}
-
 std::vector<std::pair<std::string, std::string>> machine_facts(const Fingerprint& fingerprint) {
   return {{"device", fingerprint.device},
           {"isa", fingerprint.isa},

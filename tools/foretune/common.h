@@ -124,14 +124,6 @@ DatasetHeader dataset_header(const FamilyInfo& info, DatasetRole role,
 Result<std::unique_ptr<JournalWriter>> open_journal(const std::filesystem::path& path,
                                                     const DatasetHeader& header);
 
-// The data sets below `path` as one, validation sets excepted; nothing when there is no other.
-// `on_read`, where there is one, hears of every file. Errors: those of finding, reading and
-// merging.
-using ReadHook = std::function<void(const std::filesystem::path& file, const Dataset& dataset,
-                                    const ReadReport& report)>;
-Result<std::optional<Dataset>> merge_training_sets(const std::string& path,
-                                                   const ReadHook& on_read = nullptr);
-
 // Machine facts for the JSON envelope.
 std::vector<std::pair<std::string, std::string>> machine_facts(const Fingerprint& fingerprint);
 
