@@ -86,7 +86,7 @@ TEST(WarmStart, GoesOnWithTheObjectiveOfTheModelUnlessToldOtherwise) {
     options.warm_start = &first->model;
     const auto second = train_gbdt(dataset, options);
     ASSERT_TRUE(second) << second.error().message;
-    EXPECT_EQ(objective_of(second->model), objective);
+    EXPECT_EQ(train_internal::objective_of(second->model), objective);
   }
 }
 
