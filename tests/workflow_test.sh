@@ -188,6 +188,31 @@ expect 2 "$foretune" collect --build-jobs 2 --output no.ftd
 one_sentence
 grep -q "builds nothing" err.txt
 
+# A space of billions of configs, of which only some are looked at; one without any values.
+expect 0 "$foretune" collect --family null --num-shapes 6 --dtype f32 --layout rrr --output null.ftd
+expect 0 "$foretune" convert null.ftd --output null.json
+values="$(seq -s ' ' 1 300)"
+sed -E "s/(parameter [a-z_]+ \[\]) [0-9 ]+/\1 $values/g" null.json >large.json
+sed -E 's/(parameter [a-z_]+ \[\]) [0-9 ]+/\1/g' null.json >unnamed.json
+for space in large unnamed; do
+  expect 0 "$foretune" convert $space.json --output $space.ftd
+  expect 0 "$foretune" train --dataset $space.ftd --folds 0 --trees 20 --model $space.ftm
+done
+search=(search --m 640 --n 640 --k 640 --budget 60)
+for strategy in random stratified model local de evolution annealing; do
+  expect 0 "$foretune" "${search[@]}" --model large.ftm --strategy $strategy --top-k 60 \
+    --json found.json
+  grep -q "^scored 60 configs of a space too large to be listed ($strategy)" out.txt
+  test "$(grep '"config"' found.json | sort -u | wc -l)" = 60
+done
+expect 4 "$foretune" "${search[@]}" --model large.ftm --strategy exhaustive
+one_sentence
+grep -q "too large to be listed, so it cannot be searched exhaustively" err.txt
+expect 3 "$foretune" "${search[@]}" --model unnamed.ftm
+one_sentence
+grep -q "'foretune predict' ranks the" err.txt
+expect 0 "$foretune" predict --model unnamed.ftm --m 640 --n 640 --k 640
+
 # CK Tile's files: in, out, and in again beside another.
 ck="$source_dir/foretune/dataset/testdata/ck"
 expect 0 "$foretune" convert "$ck/stream.log" --output ck.ftd --arch gfx950

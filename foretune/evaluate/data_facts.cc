@@ -258,7 +258,8 @@ class DataDescription {
       if (space && counted++ < kMostCounted) {
         const auto bound = ParametricSpace::bind(space, dataset_.problems()[input_.evaluated[i]],
                                                  header_.fingerprint.hardware);
-        if (bound && static_cast<double>((*bound)->count()) <= candidates_[i]) {
+        if (bound && (*bound)->enumerable() != nullptr &&
+            static_cast<double>((*bound)->count()) <= candidates_[i]) {
           continue;
         }
       }

@@ -48,7 +48,7 @@ std::string summary(const SearchReport& report) {
   if (found.legal_configs) {
     out += concat(" of ", count_text(*found.legal_configs), " legal configs");
   } else {
-    out += " configs";
+    out += " configs of a space too large to be listed";
   }
   out += concat(" (", report.strategy, ")\n");
   if (found.best_score) {

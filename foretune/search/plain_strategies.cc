@@ -72,8 +72,9 @@ StrategyResult make_exhaustive(const Problem& /*problem*/, const Space& space,
                                const StrategyOptions& /*options*/) {
   const EnumerableSpace* const ranked = space.enumerable();
   if (ranked == nullptr) {
-    return fail(ErrorCode::kUnsupported,
-                "the space cannot be enumerated, so it cannot be searched exhaustively");
+    return fail(ErrorCode::kUnsupported, "the space ", space.schema().name,
+                " is too large to be listed, so it cannot be searched exhaustively; the other "
+                "strategies draw from it");
   }
   return std::unique_ptr<Strategy>(std::make_unique<ExhaustiveStrategy>(space, *ranked));
 }

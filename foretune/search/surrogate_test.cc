@@ -4,8 +4,11 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
 #include <unordered_set>
 
+#include "foretune/base/text.h"
 #include "foretune/problem/gemm.h"
 #include "foretune/search/strategy.h"
 #include "foretune/space/parametric_space.h"
@@ -86,6 +89,58 @@ TEST(Surrogate, EveryStrategyKeepsToTheBudgetAndYieldsDistinctLegalConfigs) {
     for (std::size_t i = 1; i < 20; ++i) {
       EXPECT_LE(result.ranked[i - 1].score, result.ranked[i].score);
     }
+  }
+}
+
+// 8^12 configs, of which a tenth or so is legal and stands for itself.
+std::unique_ptr<ParametricSpace> large_space() {
+  SpaceDefinition definition;
+  definition.schema.name = "large";
+  for (int i = 0; i < 12; ++i) {
+    definition.schema.parameters.push_back({concat("p", i), {}});
+    definition.domains.push_back({4, 5, 6, 7, 8, 9, 10, 11});
+  }
+  definition.constraints = {{"p0 + p1 + p2 <= 27", "too much"}, {"p3 % 2 == p4 % 2", "not even"}};
+  definition.canonical = {{"p11", "min(p11, p10)"}};
+  const auto compiled = CompiledSpace::create(definition);
+  EXPECT_TRUE(compiled.has_value());
+  return *ParametricSpace::bind(*compiled, some_problem(), {});
+}
+
+TEST(Surrogate, SearchesSpacesThatCannotBeListed) {
+  const auto space = large_space();
+  ASSERT_EQ(space->enumerable(), nullptr);
+  std::map<std::string, double> first;
+  for (const StrategyEntry& entry : strategies()) {
+    SCOPED_TRACE(entry.name);
+    const SurrogateOptions options{
+        .strategy = std::string(entry.name), .budget = 400, .top = 400, .batch = 7};
+    if (entry.name == "exhaustive") {
+      const auto refused = surrogate_search(some_problem(), *space, BowlScorer(), options);
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+      EXPECT_EQ(refused.error().message,
+                "the space large is too large to be listed, so it cannot be searched exhaustively; "
+                "the other strategies draw from it");
+      continue;
+    }
+    const SurrogateResult result = found(*space, options);
+    EXPECT_EQ(result.scored, 400U);
+    ASSERT_EQ(result.ranked.size(), 400U);
+    EXPECT_FALSE(result.legal_configs.has_value());
+    EXPECT_FALSE(result.best_score.has_value());
+    std::unordered_set<Config> distinct;
+    for (const ScoredConfig& scored : result.ranked) {
+      EXPECT_TRUE(space->why_not(scored.config));
+      EXPECT_EQ(space->canonical(scored.config), scored.config);
+      distinct.insert(scored.config);
+    }
+    EXPECT_EQ(distinct.size(), 400U);
+    EXPECT_EQ(found(*space, options).ranked.back().config, result.ranked.back().config);
+    first[std::string(entry.name)] = result.ranked.front().score;
+  }
+  for (const char* learning : {"local", "de", "evolution", "annealing"}) {
+    EXPECT_LT(first.at(learning), first.at("random")) << learning;
   }
 }
 

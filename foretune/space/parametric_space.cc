@@ -14,6 +14,16 @@ namespace {
 // sampled, not listed, and a definition from a file must not keep us busy for ever.
 constexpr std::size_t kMaxListed = std::size_t{1} << 22U;
 constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 25U;
+// Beyond, a mixed-radix number does not fit into a word.
+constexpr double kMaxCombinations = 1e18;
+// Combinations drawn blindly before a walk looks for a legal one, and the steps of that walk: it
+// starts anew with four times as many, because a bad first choice may cost all of them.
+constexpr int kBlindDraws = 200;
+// With so many legal ones among them, the estimated size is not ten times too large by chance.
+constexpr int kSureHits = 16;
+constexpr double kSureMargin = 10;
+constexpr std::uint64_t kFirstWalk = std::uint64_t{1} << 10U;
+constexpr std::uint64_t kLastWalk = std::uint64_t{1} << 22U;
 // Rounds of the canonical rules; each rule that feeds an earlier one may cost one more.
 constexpr int kMaxRounds = 16;
 
@@ -198,15 +208,45 @@ ParametricSpace::ParametricSpace(std::shared_ptr<const CompiledSpace> compiled, 
 // that whole subtrees fall away early.
 class SpaceWalk {
  public:
-  SpaceWalk(const CompiledSpace& compiled, const Problem& problem, const Hardware& hardware,
-            std::vector<std::uint64_t>& out)
+  SpaceWalk(const CompiledSpace& compiled, const Problem& problem, const Hardware& hardware)
       : compiled_(compiled),
+        domains_(compiled.definition().domains),
         problem_(problem),
         hardware_(hardware),
-        out_(out),
-        config_{compiled.schema_id(), Config::Words(compiled.definition().domains.size())} {}
+        config_{compiled.schema_id(), Config::Words(domains_.size())} {}
 
-  Status run() { return descend(0, 0); }
+  // Mixed-radix numbers of the legal canonical configs, ascending; nothing when there are too many.
+  std::optional<std::vector<std::uint64_t>> list() {
+    double combinations = 1;
+    for (const std::vector<std::int32_t>& domain : domains_) {
+      combinations *= static_cast<double>(domain.size());
+    }
+    std::vector<std::uint64_t> found;
+    steps_left_ = kMaxSteps;
+    return combinations <= kMaxCombinations && !is_surely_too_large(combinations) &&
+                   list_from(0, 0, found)
+               ? std::optional(std::move(found))
+               : std::nullopt;
+  }
+
+  // A random legal canonical config; nothing when none was found.
+  std::optional<Config> draw(Rng& rng) {
+    for (int i = 0; i < kBlindDraws; ++i) {
+      if (draw_blindly(rng)) {
+        return config_;
+      }
+    }
+    for (std::uint64_t steps = kFirstWalk; steps <= kLastWalk; steps *= 4) {
+      steps_left_ = steps;
+      if (walk_at_random(0, rng)) {
+        return compiled_.canonical(config_, problem_, hardware_);
+      }
+      if (steps_left_ > 0) {
+        break;  // all was seen
+      }
+    }
+    return std::nullopt;
+  }
 
  private:
   static bool hold(const std::vector<CompiledSpace::Rule>& rules,
@@ -217,42 +257,87 @@ class SpaceWalk {
     });
   }
 
-  bool holds(std::size_t depth) const {
+  // Sets a parameter; whether the constraints hold that end with it.
+  bool set(std::size_t depth, std::int32_t value) {
+    config_.words[depth] = value;
     const std::span<const std::int32_t> words = config_.words.view();
     return hold(compiled_.config_rules_, compiled_.config_rules_at_[depth], words,
                 problem_.fields(), hardware_) &&
            hold(compiled_.problem_rules_, compiled_.problem_rules_at_[depth], words,
                 problem_.fields(), hardware_);
   }
+  [[nodiscard]] bool is_canonical() const {
+    return compiled_.is_canonical(config_.words.view(), problem_.fields(), hardware_);
+  }
 
-  Status descend(std::size_t depth, std::uint64_t rank) {
-    const std::vector<std::int32_t>& domain = compiled_.definition().domains[depth];
+  // What a few draws tell spares the walk, which takes most of a second in vain.
+  bool is_surely_too_large(double combinations) {
+    Rng rng(0);
+    int hits = 0;
+    for (int i = 0; i < kBlindDraws; ++i) {
+      hits += draw_blindly(rng) ? 1 : 0;
+    }
+    return hits >= kSureHits &&
+           combinations * hits / kBlindDraws > kSureMargin * static_cast<double>(kMaxListed);
+  }
+
+  // False when it is given up.
+  bool list_from(std::size_t depth, std::uint64_t rank, std::vector<std::uint64_t>& found) {
+    const std::vector<std::int32_t>& domain = domains_[depth];
     for (std::size_t i = 0; i < domain.size(); ++i) {
-      if (++steps_ > kMaxSteps || out_.size() > kMaxListed) {
-        return fail(ErrorCode::kUnsupported, "the space ", compiled_.definition().schema.name,
-                    " is too large to be listed: ", out_.size(), " configs after ", steps_,
-                    " steps");
+      if (steps_left_-- == 0 || found.size() > kMaxListed) {
+        return false;
       }
-      config_.words[depth] = domain[i];
-      if (!holds(depth)) {
+      if (!set(depth, domain[i])) {
         continue;
       }
       const std::uint64_t next = rank * domain.size() + i;
-      if (depth + 1 < config_.words.size()) {
-        FORETUNE_TRY_STATUS(descend(depth + 1, next));
-      } else if (compiled_.is_canonical(config_.words.view(), problem_.fields(), hardware_)) {
-        out_.push_back(next);
+      if (depth + 1 < domains_.size()) {
+        if (!list_from(depth + 1, next, found)) {
+          return false;
+        }
+      } else if (is_canonical()) {
+        found.push_back(next);
       }
     }
-    return {};
+    return true;
+  }
+
+  // Every value independent of the others: all combinations are equally likely.
+  bool draw_blindly(Rng& rng) {
+    for (std::size_t depth = 0; depth < domains_.size(); ++depth) {
+      if (!set(depth, domains_[depth][rng.below(domains_[depth].size())])) {
+        return false;
+      }
+    }
+    return is_canonical();
+  }
+
+  // The first legal config on the way through values in random order.
+  bool walk_at_random(std::size_t depth, Rng& rng) {
+    if (depth == domains_.size()) {
+      return true;
+    }
+    std::vector<std::int32_t> values = domains_[depth];
+    rng.shuffle(std::span(values));
+    for (const std::int32_t value : values) {
+      if (steps_left_ == 0) {
+        return false;
+      }
+      --steps_left_;
+      if (set(depth, value) && walk_at_random(depth + 1, rng)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   const CompiledSpace& compiled_;
+  const std::vector<std::vector<std::int32_t>>& domains_;
   const Problem& problem_;
   const Hardware& hardware_;
-  std::vector<std::uint64_t>& out_;
   Config config_;
-  std::uint64_t steps_ = 0;
+  std::uint64_t steps_left_ = 0;
 };
 
 Result<std::unique_ptr<ParametricSpace>> ParametricSpace::bind(
@@ -265,20 +350,11 @@ Result<std::unique_ptr<ParametricSpace>> ParametricSpace::bind(
   }
   if (definition.domains.empty()) {
     return fail(ErrorCode::kInvalidArgument, "the space ", definition.schema.name,
-                " has constraints but no values to list");
-  }
-  double size = 1;
-  for (const std::vector<std::int32_t>& domain : definition.domains) {
-    size *= static_cast<double>(domain.size());
-  }
-  if (size > 1e18) {
-    return fail(ErrorCode::kUnsupported, "the space ", definition.schema.name,
-                " is too large to be listed: ", size, " combinations");
+                " has constraints but no values to choose from");
   }
   std::unique_ptr<ParametricSpace> space(
       new ParametricSpace(std::move(compiled), problem, hardware));
-  SpaceWalk walk(*space->compiled_, space->problem_, space->hardware_, space->legal_);
-  FORETUNE_TRY_STATUS(walk.run());
+  space->legal_ = SpaceWalk(*space->compiled_, space->problem_, space->hardware_).list();
   return space;
 }
 
@@ -288,9 +364,14 @@ Support ParametricSpace::why_not(const Config& config) const {
   return compiled_->why_not(config, problem_, hardware_);
 }
 
+std::uint64_t ParametricSpace::count() const {
+  FORETUNE_CHECK(legal_.has_value());
+  return legal_->size();
+}
+
 Config ParametricSpace::unrank(std::uint64_t index) const {
-  FORETUNE_CHECK(index < legal_.size());
-  std::uint64_t rank = legal_[index];
+  FORETUNE_CHECK(index < count());
+  std::uint64_t rank = (*legal_)[index];
   const auto& domains = compiled_->definition().domains;
   Config config{compiled_->schema_id(), Config::Words(domains.size())};
   for (std::size_t i = domains.size(); i-- > 0;) {
@@ -301,11 +382,16 @@ Config ParametricSpace::unrank(std::uint64_t index) const {
 }
 
 Result<Config> ParametricSpace::sample(Rng& rng) const {
-  if (legal_.empty()) {
-    return fail(ErrorCode::kNotFound, "no config of ", schema().name, " is legal for ",
-                problem_.text());
+  if (!legal_) {
+    if (std::optional<Config> drawn = SpaceWalk(*compiled_, problem_, hardware_).draw(rng)) {
+      return *std::move(drawn);
+    }
+  } else if (!legal_->empty()) {
+    return unrank(rng.below(legal_->size()));
   }
-  return unrank(rng.below(legal_.size()));
+  return fail(ErrorCode::kNotFound, "no config of ", schema().name,
+              legal_ ? " is legal for " : ", a space too large to be listed, was found legal for ",
+              problem_.text());
 }
 
 std::vector<Config> ParametricSpace::neighbours(const Config& config) const {

@@ -1,6 +1,7 @@
 // Spaces given by a table: parameters, the values each may take, and constraints as expressions.
 // The definition is data; it is stored in model files, so the selector knows what is legal for a
-// problem without the family. Binding it to a problem gives an enumerable Space.
+// problem without the family. Binding it to a problem gives a Space, and unless it is too large to
+// be listed an enumerable one.
 //
 //   SpaceDefinition definition{.schema = schema, .problem_type = ProblemType::kGemm,
 //                              .domains = {{4, 8}, {1, 2}}, .constraints = {{"mr <= m", "..."}}};
@@ -129,22 +130,28 @@ class CompiledSpace {
 class ParametricSpace final : public Space, public EnumerableSpace {
  public:
   // Lists all legal canonical configs once (a depth-first walk that checks each constraint as
-  // soon as its parameters are set). Errors: kInvalidArgument for a problem of another type or
-  // empty domains, kUnsupported for a space too large to be listed.
+  // soon as its parameters are set). A space where this would take too long (more than four million
+  // configs, or a second or so) is not listed: enumerable() is then nullptr, and configs can only
+  // be drawn, walked to and asked about. Errors: kInvalidArgument for a problem of another type or
+  // empty domains.
   static Result<std::unique_ptr<ParametricSpace>> bind(
       std::shared_ptr<const CompiledSpace> compiled, const Problem& problem,
       const Hardware& hardware);
 
   const ConfigSchema& schema() const override;
   Support why_not(const Config& config) const override;
-  // Every listed config is equally likely.
+  // Every listed config is equally likely. Where there is no list, so is every legal canonical one
+  // as long as about one combination of values in a hundred is such a config; where fewer are,
+  // those that few others resemble come more often, and kNotFound says only that a long search was
+  // vain.
   Result<Config> sample(Rng& rng) const override;
   // One parameter of the canonical config changed: a number to the next value on either side that
   // is legal and means something else, a label to every such other label. Canonical and distinct.
   std::vector<Config> neighbours(const Config& config) const override;
   Config canonical(const Config& config) const override;
-  const EnumerableSpace* enumerable() const override { return this; }
-  std::uint64_t count() const override { return legal_.size(); }
+  const EnumerableSpace* enumerable() const override { return legal_ ? this : nullptr; }
+  // Both abort unless enumerable().
+  std::uint64_t count() const override;
   Config unrank(std::uint64_t index) const override;
 
  private:
@@ -153,8 +160,8 @@ class ParametricSpace final : public Space, public EnumerableSpace {
   std::shared_ptr<const CompiledSpace> compiled_;
   Problem problem_;
   Hardware hardware_;
-  // Mixed-radix numbers of the legal canonical configs, ascending.
-  std::vector<std::uint64_t> legal_;
+  // Mixed-radix numbers of the legal canonical configs, ascending; nothing when there are too many.
+  std::optional<std::vector<std::uint64_t>> legal_;
 };
 
 }  // namespace foretune

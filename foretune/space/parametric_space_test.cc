@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -192,40 +193,129 @@ TEST(ParametricSpace, SpacesKnownByConstraintsOnlyCheckButDoNotList) {
   const auto compiled = compile(definition);
   const auto bound = ParametricSpace::bind(compiled, gemm(8, 8, 8), {});
   ASSERT_FALSE(bound);
-  EXPECT_THAT(bound.error().message, HasSubstr("no values to list"));
+  EXPECT_THAT(bound.error().message, HasSubstr("no values to choose from"));
   const Config config{compiled->schema_id(), {7, 99, 0}};
   EXPECT_TRUE(compiled->why_not(config, gemm(8, 8, 8), {}));
   EXPECT_FALSE(compiled->why_not(config, gemm(6, 8, 8), {}));
   EXPECT_EQ(compiled->canonical(config, gemm(8, 8, 8), {}).words, (Config::Words{7, 14, 0}));
 }
 
-TEST(ParametricSpace, SpacesTooLargeToListAreRefusedInTime) {
-  const auto grid = [](std::size_t parameters, std::int32_t values) {
-    SpaceDefinition definition;
-    definition.schema.name = "grid";
-    for (std::size_t i = 0; i < parameters; ++i) {
-      definition.schema.parameters.push_back({concat("p", i), {}});
-      definition.domains.emplace_back();
-      for (std::int32_t value = 0; value < values; ++value) {
-        definition.domains.back().push_back(value);
-      }
+// ---- spaces too large to be listed --------------------------------------------------------------
+
+// `parameters` numbers of `values` values each: 0, 1, 2, ...
+SpaceDefinition grid(std::size_t parameters, std::int32_t values) {
+  SpaceDefinition definition;
+  definition.schema.name = "grid";
+  for (std::size_t i = 0; i < parameters; ++i) {
+    definition.schema.parameters.push_back({concat("p", i), {}});
+    definition.domains.emplace_back();
+    for (std::int32_t value = 0; value < values; ++value) {
+      definition.domains.back().push_back(value);
     }
-    return definition;
+  }
+  return definition;
+}
+
+TEST(UnlistedSpace, IsWhatWouldTakeTooLongToList) {
+  const auto has_list = [](SpaceDefinition definition) {
+    return bound_to(compile(std::move(definition)), gemm(8, 8, 8))->enumerable() != nullptr;
   };
-  const auto refusal = [](SpaceDefinition definition) {
-    const auto bound = ParametricSpace::bind(compile(std::move(definition)), gemm(8, 8, 8), {});
-    EXPECT_FALSE(bound);
-    return bound ? Error{} : bound.error();
-  };
-  EXPECT_EQ(refusal(grid(64, 64)).code, ErrorCode::kUnsupported);
-  EXPECT_THAT(refusal(grid(10, 8)).message, HasSubstr("the space grid is too large to be listed"));
+  EXPECT_TRUE(has_list(grid(5, 8)));
+  EXPECT_FALSE(has_list(grid(64, 64)));
+  EXPECT_FALSE(has_list(grid(10, 8)));
+  EXPECT_FALSE(has_list(grid(8, 8)));
+  // Far too many combinations, of which few enough are legal.
+  SpaceDefinition few = grid(14, 8);
+  for (int i = 5; i < 14; ++i) {
+    few.constraints.push_back({concat("p", i, " == p", i - 5), "not the same"});
+  }
+  EXPECT_TRUE(has_list(few));
   // Nothing is legal, which only shows at the last of very many steps.
   SpaceDefinition nothing = grid(12, 8);
   nothing.constraints = {{"p11 < 0", "never"}};
-  EXPECT_THAT(refusal(nothing).message, HasSubstr("0 configs after"));
+  const auto late = bound_to(compile(nothing), gemm(8, 8, 8));
+  EXPECT_EQ(late->enumerable(), nullptr);
+  Rng rng(1);
+  const Result<Config> none = late->sample(rng);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(none.error().message, HasSubstr("no config of grid, a space too large to be listed"));
   // The same is cheap where the rule can be checked at once.
   nothing.constraints = {{"p0 < 0", "never"}};
   EXPECT_EQ(bound_to(compile(nothing), gemm(8, 8, 8))->count(), 0U);
+}
+
+TEST(UnlistedSpaceDeathTest, HasNoRanks) {
+  const auto space = bound_to(compile(grid(10, 8)), gemm(8, 8, 8));
+  EXPECT_DEATH((void)space->count(), "legal_");
+  EXPECT_DEATH((void)space->unrank(0), "legal_");
+}
+
+TEST(UnlistedSpace, DrawsLegalCanonicalConfigsAllEquallyLikely) {
+  // p9 counts only up to p8, so half of its values mean the same as another one.
+  SpaceDefinition definition = grid(10, 8);
+  definition.constraints = {{"p0 + p1 <= 7", "too much"}};
+  definition.canonical = {{"p9", "min(p9, p8)"}};
+  const auto space = bound_to(compile(definition), gemm(8, 8, 8));
+  ASSERT_EQ(space->enumerable(), nullptr);
+  constexpr std::uint64_t kSeed = 11;
+  Rng rng(kSeed);
+  Rng again(kSeed);
+  std::vector<double> p0(8);
+  std::vector<double> p8(8);
+  std::set<Config> distinct;
+  constexpr int kDraws = 7200;
+  for (int i = 0; i < kDraws; ++i) {
+    const Config config = space->sample(rng).value();
+    EXPECT_EQ(config, space->sample(again).value());
+    ASSERT_TRUE(space->why_not(config));
+    ASSERT_EQ(space->canonical(config), config);
+    distinct.insert(config);
+    ++p0[static_cast<std::size_t>(config.words[0])];
+    ++p8[static_cast<std::size_t>(config.words[8])];
+  }
+  EXPECT_GT(distinct.size(), kDraws - 10);
+  for (std::size_t value = 0; value < 8; ++value) {
+    // Of 36 pairs 8 - p0 have this p0; of 36 pairs p8 + 1 have this p8.
+    const double with_p0 = kDraws / 36.0 * static_cast<double>(8 - value);
+    const double with_p8 = kDraws / 36.0 * static_cast<double>(value + 1);
+    EXPECT_NEAR(p0[value], with_p0, 6 * std::sqrt(with_p0)) << value;
+    EXPECT_NEAR(p8[value], with_p8, 6 * std::sqrt(with_p8)) << value;
+  }
+}
+
+TEST(UnlistedSpace, FindsTheFewLegalConfigsAmongMany) {
+  // One combination in 2^40 is legal, and there are 2^35 such.
+  SpaceDefinition definition = grid(15, 32);
+  for (int i = 6; i < 14; ++i) {
+    definition.constraints.push_back({concat("p", i, " == p", i - 6), "not a pair"});
+  }
+  definition.canonical = {{"p14", "min(p14, 3)"}};
+  const auto space = bound_to(compile(definition), gemm(8, 8, 8));
+  ASSERT_EQ(space->enumerable(), nullptr);
+  Rng rng(3);
+  std::set<Config> distinct;
+  for (int i = 0; i < 200; ++i) {
+    const Config config = space->sample(rng).value();
+    ASSERT_TRUE(space->why_not(config));
+    ASSERT_EQ(space->canonical(config), config);
+    distinct.insert(config);
+  }
+  EXPECT_EQ(distinct.size(), 200U);
+}
+
+TEST(UnlistedSpace, NeighboursAreThoseOfAListedOne) {
+  const auto space = bound_to(compile(grid(10, 8)), gemm(8, 8, 8));
+  const Config config{space->schema().id(), {0, 1, 2, 3, 4, 5, 6, 7, 0, 1}};
+  const std::vector<Config> neighbours = space->neighbours(config);
+  EXPECT_EQ(neighbours.size(), 17U);  // three stand at an end
+  for (const Config& neighbour : neighbours) {
+    int steps = 0;
+    for (std::size_t i = 0; i < 10; ++i) {
+      steps += std::abs(neighbour.words[i] - config.words[i]);
+    }
+    EXPECT_EQ(steps, 1);
+  }
 }
 
 // ---- against brute force ----------------------------------------------------------------------

@@ -57,6 +57,12 @@ Result<std::unique_ptr<ParametricSpace>> space_of(const Model& model, const Prob
     return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
   }
   FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(model.space_text));
+  if (definition.domains.empty()) {
+    return fail(ErrorCode::kMismatch, "the model does not say which values the parameters of ",
+                model.config_schema.name,
+                " may take, so there is no space to search; 'foretune predict' ranks the ",
+                model.pool.size(), " configs that it knows");
+  }
   FORETUNE_TRY(auto compiled, CompiledSpace::create(std::move(definition)));
   return ParametricSpace::bind(std::move(compiled), problem, model.fingerprint.hardware);
 }
