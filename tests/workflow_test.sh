@@ -178,6 +178,21 @@ expect 2 "$foretune" collect --family recorded --family-data elsewhere.ftd --log
   --output no.ftd
 one_sentence
 
+# Interrupted in the middle of problems: incumbents and the configs to compare are those of one run.
+for command in "collect --search-space SAMPLE:40" "create-validation --search-space SAMPLE:40"; do
+  rm -f whole.* parts.*
+  # shellcheck disable=SC2206
+  interrupted=($command --family null --num-shapes 2 --dtype f32 --layout rrr)
+  expect 0 "$foretune" "${interrupted[@]}" --output whole.ftd
+  for budget in 25 60 1000; do
+    expect 0 "$foretune" "${interrupted[@]}" --budget $budget --output parts.ftd
+  done
+  expect 0 "$foretune" convert whole.ftd --output whole.csv
+  expect 0 "$foretune" convert parts.ftd --output parts.csv
+  grep -q ",censored," whole.csv
+  diff <(sort whole.csv) <(sort parts.csv)
+done
+
 # How often a config is run, and what a family without anything to build says to build jobs.
 expect 0 "$foretune" collect --family null --num-shapes 2 --search-space SAMPLE:3 --dtype f32 \
   --layout rrr --warmup 3 --repeat 7 --censor-factor 0 --output often.ftd

@@ -239,14 +239,14 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
 Result<CollectResult> collect_prepared(const PreparedCollection& prepared, Measurer& measurer,
                                        JournalWriter& journal, const CollectHooks& hooks) {
   const Family& family = *prepared.live.family;
-  if (!prepared.active) {
-    return collect(family, measurer, journal, prepared.problems, prepared.options, hooks);
-  }
   CollectOptions options = prepared.options;
   std::optional<Dataset> previous;
   if (journal.row_count() > 0) {
     FORETUNE_TRY(previous, read_dataset(prepared.paths.journal));
     options.previous = &*previous;
+  }
+  if (!prepared.active) {
+    return collect(family, measurer, journal, prepared.problems, options, hooks);
   }
   return collect_active(family, measurer, journal, prepared.problems, options, *prepared.active,
                         prepared.train, hooks);
