@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The whole workflow with tiny numbers, then what may go wrong with its files.
-#   workflow_test.sh FORETUNE SOURCE_DIR
+#   workflow_test.sh FORETUNE SOURCE_DIR CXX_COMPILER
 set -euo pipefail
 foretune="$1"
 source_dir="$2"
+compiler="$3"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -152,6 +153,39 @@ train --n-splits 3 --group-key sizes --no-log-transform --targets tflops --out-d
 grep -q '"log_targets": \[\]' plain/feature_spec.json
 train --objective lambdarank --model rank.ftm
 train --objective regret --mining-rounds 1 --model regret.ftm
+# The fast mode, and as a header for those who link nothing.
+train --fast --model fast.ftm --json fast.json
+grep -q '"fast_mean_regret"' fast.json
+expect 0 "$foretune" inspect fast.ftm
+expect 0 "$foretune" export fast.ftm --cpp heuristics.h --namespace heuristics
+grep -q "^wrote heuristics.h: [0-9]* configs" out.txt
+cat >program.cc <<'CPP'
+#include "heuristics.h"
+#include <cstdio>
+#include <initializer_list>
+int main() {
+  heuristics::Problem problem;
+  problem.n = 848;
+  problem.k = 32;
+  problem.dtype = 2;  // bf16
+  for (const int m : {16, 1408}) {
+    problem.m = m;
+    const auto pick = heuristics::select(problem);
+    const auto index = static_cast<std::size_t>(pick.index);
+    if (pick.index < 0 || !heuristics::is_legal(index, problem)) return 1;
+    std::printf("block_m=%d\n", static_cast<int>(heuristics::kConfigs[index].block_m));
+  }
+}
+CPP
+expect 0 "$compiler" -std=c++17 -Wall -Wextra -Wpedantic -Werror program.cc -o program
+expect 0 ./program
+test "$(grep -c '^block_m=[1-9]' out.txt)" = 2
+expect 3 "$foretune" export elsewhere.ftm --cpp no.h
+one_sentence
+grep -q "train with --fast" err.txt
+expect 2 "$foretune" export fast.ftm --cpp no.h --namespace "no name"
+one_sentence
+test ! -e no.h
 train --tune-budget 2 --model tuned.ftm
 grep -q "^tried 2 draws" out.txt
 for wrong in "--targets speed" "--targets time,time" "--write-lightgbm" "--targets time,tflops" \
