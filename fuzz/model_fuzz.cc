@@ -62,8 +62,12 @@ void try_model(std::span<const std::byte> bytes) {
   if (selector) {
     const auto problem = foretune::Problem::parse("gemm m=100 n=256 k=512");
     const foretune::Choice choice = (*selector)->select(*problem);
-    if (choice.has_candidate && choice.candidate >= (*selector)->pool_size()) {
-      std::abort();
+    const foretune::FastChoice fast = (*selector)->select_fast(*problem);
+    for (const foretune::Choice& any : {choice, fast.choice}) {
+      if (any.has_candidate && any.candidate >= (*selector)->pool_size()) {
+        std::abort();
+      }
+      static_cast<void>((*selector)->explain(*problem, any));
     }
   }
 }

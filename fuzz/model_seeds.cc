@@ -1,0 +1,52 @@
+// Writes the seed of the model fuzz target that holds what the older ones do not: a fast model, a
+// training hull and packed leaf values.
+//   build/dev/fuzz/model_seeds fuzz/corpus/model
+#include <cstdio>
+#include <filesystem>
+#include <vector>
+
+#include "foretune/base/file.h"
+#include "foretune/base/rng.h"
+#include "foretune/models/infer/fast_samples.h"
+#include "foretune/models/infer/model_file.h"
+#include "foretune/models/infer/model_samples.h"
+#include "foretune/models/infer/training_hull.h"
+#include "foretune/select/select.h"
+
+namespace foretune {
+namespace {
+
+// Few of everything, so that a changed byte often matters. Leaf values are packed from 65 on.
+Model seed_model() {
+  Rng rng(1);
+  Model model = sample_model(
+      {.candidates = 12, .forest = {.trees = 3, .max_leaves = 24, .vary_leaves = false}}, rng);
+  std::vector<Problem> problems;
+  for (int i = 0; i < 12; ++i) {
+    problems.push_back(sample_gemm(rng));
+  }
+  model.hull = TrainingHull::fit(problems);
+  model.fast = sample_fast_model(6, model.pool.size(), rng);
+  return model;
+}
+
+Status write_seeds(const std::filesystem::path& folder) {
+  const Model model = seed_model();
+  FORETUNE_TRY_STATUS(Selector::create(model));  // or it would test only a refusal
+  return write_file_atomically(folder / "fast_hull_packed.ftm", model_bytes(model));
+}
+
+}  // namespace
+}  // namespace foretune
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: model_seeds FOLDER\n", stderr);
+    return 2;
+  }
+  if (const foretune::Status status = foretune::write_seeds(argv[1]); !status) {
+    std::fprintf(stderr, "%s\n", status.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}
