@@ -21,9 +21,7 @@ class ByteWriter {
     requires std::is_arithmetic_v<T>
   void put(T value) {
     static_assert(std::endian::native == std::endian::little);
-    const std::size_t offset = bytes_.size();
-    bytes_.resize(offset + sizeof(T));
-    std::memcpy(bytes_.data() + offset, &value, sizeof(T));
+    put_bytes(std::as_bytes(std::span(&value, 1)));
   }
   void put_bytes(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
