@@ -157,6 +157,7 @@ train --objective regret --mining-rounds 1 --model regret.ftm
 train --fast --model fast.ftm --json fast.json
 grep -q '"fast_mean_regret"' fast.json
 expect 0 "$foretune" inspect fast.ftm
+grep -q "^  fast mode  *[0-9]* configs; loses [0-9.]* in the mean" out.txt
 expect 0 "$foretune" export fast.ftm --cpp heuristics.h --namespace heuristics
 grep -q "^wrote heuristics.h: [0-9]* configs" out.txt
 cat >program.cc <<'CPP'

@@ -113,6 +113,8 @@ class ActiveCollection {
   Status select(std::span<const Problem> problems);
   Status measure_round();
   void learn_round();
+  // With at least one row of a chosen config.
+  [[nodiscard]] std::uint64_t problems_measured() const;
   Status propose(std::uint32_t round);
   Result<std::unique_ptr<Scorer>> trained();
   void find_candidates(ActiveProblem& entry, Rng& rng) const;
@@ -262,6 +264,15 @@ Status ActiveCollection::measure_round() {
   return {};
 }
 
+std::uint64_t ActiveCollection::problems_measured() const {
+  return static_cast<std::uint64_t>(
+      std::count_if(entries_.begin(), entries_.end(), [this](const ActiveProblem& entry) {
+        return std::any_of(entry.chosen.begin(), entry.chosen.end(), [&](const Config& config) {
+          return row_of_.contains(resume_key(entry.problem, config, measurer_.context()));
+        });
+      }));
+}
+
 // Moves what the round measured, or found, to what is learned from: always in the order of problems
 // and choice, so that a resumed run learns the same.
 void ActiveCollection::learn_round() {
@@ -381,6 +392,7 @@ Result<CollectResult> ActiveCollection::run(std::span<const Problem> problems) {
     }
     learn_round();
   }
+  result_.progress.problems_done = problems_measured();
   result_.progress.elapsed_s = now_s() - start_s_;
   result_.progress.eta_s = 0;
   result_.skipped.assign(skipped_.begin(), skipped_.end());

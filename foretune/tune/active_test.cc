@@ -126,6 +126,14 @@ TEST_F(ActiveTest, MeasuresWhatWasAskedForInRounds) {
   }
 }
 
+TEST_F(ActiveTest, CountsProblemsWhoseConfigsWereAllMeasuredBeforeTheLastRound) {
+  active.measurements = 100000;
+  const CollectResult result = run({problem(1), problem(2)});
+  EXPECT_EQ(result.progress.round, 4U);
+  EXPECT_LT(result.progress.measured, 1000U);
+  EXPECT_EQ(result.progress.problems_done, 2U);
+}
+
 TEST_F(ActiveTest, EveryPolicyMeasuresItsBudgetWithAtLeastTheMinimum) {
   for (const ActivePolicy& policy : active_policies()) {
     std::filesystem::remove(path);

@@ -81,7 +81,7 @@ struct CollectProgress {
   double best_ns = -1;  // of the current problem
   std::string best_config;
   // Of an active collection (active.h); 0 otherwise. The other counts are of all its rounds, but
-  // for problems_done.
+  // for problems_done, which is of the round and in the end of all.
   std::uint32_t round = 0;
   std::uint32_t rounds = 0;
   std::uint32_t trainings = 0;

@@ -141,6 +141,12 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
                               count_text(splits), " splits")));
   print(row("target", model.target));
   print(row("candidates", count_text(model.pool.size())));
+  if (model.fast) {
+    print(row("fast mode", concat(model.fast->portfolio.size(), " configs; loses ",
+                                  fixed(model.fast->mean_regret, 4), " in the mean, P90 ",
+                                  fixed(model.fast->p90_regret, 4),
+                                  " (ln time, as the exact model predicts it)")));
+  }
   print(row("residual", concat(fixed(model.residual_std, 4), " (standard deviation of ln time)")));
   print(row("trained on", concat("data ", model.data_fingerprint.hex(), ", seed ", model.seed)));
   print(row("machine", model.fingerprint.device));
