@@ -16,7 +16,21 @@
 namespace foretune {
 namespace {
 
+// What C++17 keeps for itself.
+constexpr std::string_view kKeywords =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
+    "char32_t class compl const const_cast constexpr continue decltype default delete do "
+    "double dynamic_cast else enum explicit export extern false float for friend goto if "
+    "inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq "
+    "private protected public register reinterpret_cast return short signed sizeof static "
+    "static_assert static_cast struct switch template this thread_local throw true try "
+    "typedef typeid typename union unsigned using virtual void volatile wchar_t while xor "
+    "xor_eq ";
+
 bool is_identifier(std::string_view name) {
+  if (kKeywords.find(concat(" ", name, " ")) != std::string_view::npos) {
+    return false;
+  }
   const auto is_letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
   };

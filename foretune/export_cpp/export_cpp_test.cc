@@ -186,8 +186,12 @@ TEST_F(ExportCppTest, ExpressionsHaveTheSameValueInCpp) {
 
 TEST_F(ExportCppTest, SaysWhyItCannot) {
   Model model = sample_model_with_fast({}, rng_);
-  EXPECT_NE(cpp_header(model, {.name_space = "1x"}).error().message.find("namespace"),
-            std::string::npos);
+  for (const char* name : {"1x", "", "a b", "while", "xor_eq", "alignas"}) {
+    const auto refused = cpp_header(model, {.name_space = name});
+    ASSERT_FALSE(refused) << name;
+    EXPECT_NE(refused.error().message.find("namespace"), std::string::npos);
+  }
+  EXPECT_TRUE(cpp_header(model, {.name_space = "while_"}));
   EXPECT_FALSE(cpp_header(model, {.max_regret = -1}).has_value());
   model.fast.reset();
   EXPECT_NE(cpp_header(model, {}).error().message.find("--fast"), std::string::npos);

@@ -291,7 +291,7 @@ class Predictor:
     - ``tflops``: 10^12 floating-point operations per second; models of times (target ``log``), and
       directories;
     - ``relative speed``: best time of the problem over the config's time, 1 for the best
-      (target ``relative-log``).
+      (target ``relative-log``); of models of other targets in units of their own for each problem.
 
     Thread safety: any number of threads may use a predictor at once; other threads run meanwhile.
     """
