@@ -86,6 +86,10 @@ class ByteReader {
     return std::string(reinterpret_cast<const char*>(raw.data()), raw.size());
   }
   std::uint64_t get_varint() {
+    // Nearly all have one byte.
+    if (!bad_ && position_ < bytes_.size() && bytes_[position_] < std::byte{0x80}) [[likely]] {
+      return static_cast<std::uint64_t>(bytes_[position_++]);
+    }
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
       const auto byte = get<std::uint8_t>();

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "foretune/base/crc32c_update.h"
+
 namespace foretune {
 namespace {
 
@@ -87,12 +89,9 @@ Digest Digest::of(std::span<const std::byte> bytes) {
   return Digest{hash64(bytes, 0x666f726574756e65U), hash64(bytes, 0x6469676573743132U)};
 }
 
-std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc) {
-  // Slicing by eight (Kounavis and Berry, 2005): eight table look-ups advance eight bytes.
-  crc = ~crc;
-  const std::byte* data = bytes.data();
-  std::size_t left = bytes.size();
-  for (; left >= 8; left -= 8, data += 8) {
+// Slicing by eight (Kounavis and Berry, 2005): eight table look-ups advance eight bytes.
+std::uint32_t crc32c_by_tables(std::uint32_t crc, const std::byte* data, std::size_t size) {
+  for (; size >= 8; size -= 8, data += 8) {
     const std::uint64_t word = load_le(data, 8) ^ crc;
     crc = 0;
 #pragma GCC unroll 8
@@ -100,10 +99,16 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc) {
       crc ^= kCrcTables[7 - i][(word >> (8 * i)) & 0xffU];
     }
   }
-  for (; left > 0; --left, ++data) {
+  for (; size > 0; --size, ++data) {
     crc = (crc >> 8U) ^ kCrcTables[0][(crc ^ static_cast<std::uint32_t>(*data)) & 0xffU];
   }
-  return ~crc;
+  return crc;
+}
+
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc) {
+  static const Crc32cUpdate update =
+      crc32c_by_instruction() != nullptr ? crc32c_by_instruction() : &crc32c_by_tables;
+  return ~update(~crc, bytes.data(), bytes.size());
 }
 
 }  // namespace foretune

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "foretune/base/crc32c_update.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 
@@ -111,6 +112,10 @@ TEST(Crc32c, EqualsTheBitwiseReferenceAndContinues) {
     }
     const std::uint32_t whole = crc32c(bytes);
     ASSERT_EQ(whole, crc32c_reference(bytes));
+    ASSERT_EQ(~crc32c_by_tables(~0U, bytes.data(), bytes.size()), whole);
+    if (crc32c_by_instruction() != nullptr) {
+      ASSERT_EQ(~crc32c_by_instruction()(~0U, bytes.data(), bytes.size()), whole);
+    }
     const std::span<const std::byte> all(bytes);
     const std::size_t cut = rng.below(bytes.size() + 1);
     ASSERT_EQ(crc32c(all.subspan(cut), crc32c(all.first(cut))), whole);
