@@ -52,6 +52,12 @@ void try_model(std::span<const std::byte> bytes) {
     }
     return;
   }
+  // What was read needs no second look.
+  for (const foretune::Forest& forest : model->forests) {
+    if (!forest.validate()) {
+      std::abort();
+    }
+  }
   // NaNs make a model differ from itself; the bytes written do not.
   const std::vector<std::byte> written = foretune::model_bytes(*model);
   const auto again = foretune::parse_model(written);

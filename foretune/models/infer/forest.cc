@@ -7,8 +7,6 @@
 namespace foretune {
 namespace {
 
-constexpr std::uint32_t kMaxFeatures = 1U << 20U;
-
 Status check_arrays(const Forest& forest) {
   const std::size_t nodes = forest.feature.size();
   if (forest.threshold.size() != nodes || forest.left.size() != nodes ||
@@ -16,7 +14,7 @@ Status check_arrays(const Forest& forest) {
       forest.missing.size() != nodes) {
     return fail(ErrorCode::kCorrupt, "the arrays of the forest differ in length");
   }
-  if (forest.feature_count > kMaxFeatures) {
+  if (forest.feature_count > Forest::kMaxFeatures) {
     return fail(ErrorCode::kCorrupt, "the forest claims ", forest.feature_count, " features");
   }
   std::uint64_t node = 0;

@@ -52,6 +52,8 @@ struct Forest {
   // compare but looks its category up.
   enum class Missing : std::uint8_t { kNone = 0, kZero = 1, kNan = 2, kCategorical = 3 };
 
+  static constexpr std::uint32_t kMaxFeatures = 1U << 20U;
+
   std::uint32_t feature_count = 0;
   std::vector<Tree> trees;
   std::vector<std::uint32_t> feature;  // per node

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <compare>
 #include <cstring>
 #include <numeric>
@@ -42,8 +43,10 @@ Split split_of(const Forest& forest, std::size_t node) {
 
 // Trees that grow leaf by leaf have a pattern: node i splits some leaf, whose left half keeps the
 // leaf's number while the right half becomes leaf i + 1. The leaf numbers then say everything.
-void grow(const std::vector<std::uint32_t>& split_leaf, std::int32_t* left, std::int32_t* right) {
-  std::vector<std::int32_t*> parent(split_leaf.size() + 1, nullptr);
+// `parent` is room to work in.
+void grow(const std::vector<std::uint32_t>& split_leaf, std::int32_t* left, std::int32_t* right,
+          std::vector<std::int32_t*>& parent) {
+  parent.assign(split_leaf.size() + 1, nullptr);
   for (std::size_t node = 0; node < split_leaf.size(); ++node) {
     const std::uint32_t leaf = split_leaf[node];
     if (parent[leaf] != nullptr) {
@@ -75,7 +78,8 @@ std::optional<std::vector<std::uint32_t>> grown_from(const Forest& forest,
   }
   std::vector<std::int32_t> grown_left(tree.node_count);
   std::vector<std::int32_t> grown_right(tree.node_count);
-  grow(split_leaf, grown_left.data(), grown_right.data());
+  std::vector<std::int32_t*> parent;
+  grow(split_leaf, grown_left.data(), grown_right.data(), parent);
   if (!std::equal(grown_left.begin(), grown_left.end(), left) ||
       !std::equal(grown_right.begin(), grown_right.end(), right)) {
     return std::nullopt;
@@ -200,13 +204,6 @@ std::int32_t get_child(ByteReader& reader) {
   return static_cast<std::int32_t>(child);
 }
 
-void add_split(const Split& split, Forest& forest) {
-  forest.feature.push_back(split.feature);
-  forest.threshold.push_back(std::bit_cast<double>(split.threshold_bits));
-  forest.default_left.push_back((split.flags & 4U) != 0 ? 1 : 0);
-  forest.missing.push_back(static_cast<Forest::Missing>(split.flags & 3U));
-}
-
 std::uint32_t exponent_of(std::uint64_t bits) {
   return static_cast<std::uint32_t>(bits >> kMantissaBits) & kExponentMask;
 }
@@ -260,15 +257,17 @@ void get_packed(ByteReader& reader, std::size_t leaves, std::vector<double>& val
   if (lowest + kOtherExponent > kExponentMask + 1) {
     reader.fail();
   }
-  const std::span<const std::byte> sevens = reader.get_bytes(leaves * 7);
-  const std::span<const std::byte> signs = reader.get_bytes((leaves + 7) / 8);
+  const std::span<const std::byte> packed = reader.get_bytes(leaves * 7 + (leaves + 7) / 8);
   if (!reader.ok()) {
     return;
   }
+  const std::span<const std::byte> signs = packed.subspan(leaves * 7);
   values.resize(leaves);
   for (std::size_t i = 0; i < leaves; ++i) {
+    // Eight bytes are loaded faster than seven; behind the last seven there are signs.
     std::uint64_t seven = 0;
-    std::memcpy(&seven, sevens.data() + i * 7, 7);
+    std::memcpy(&seven, packed.data() + i * 7, 8);
+    seven &= ~std::uint64_t{0} >> 8U;
     const std::uint64_t code = seven >> kMantissaBits;
     const std::uint64_t sign = (std::to_integer<std::uint64_t>(signs[i / 8]) >> (i % 8)) & 1U;
     values[i] = code == kOtherExponent
@@ -278,50 +277,122 @@ void get_packed(ByteReader& reader, std::size_t leaves, std::vector<double>& val
   }
 }
 
-// Stops early when the bytes are bad; the caller looks at the reader.
-void get_tree(ByteReader& reader, const std::vector<Split>& splits, std::uint64_t& leaves,
-              bool& is_packed, Forest& forest) {
-  const std::uint64_t nodes = reader.get_count(2);
-  const std::uint64_t first = forest.feature.size();
-  const auto flags = reader.get<std::uint8_t>();
-  const auto form = static_cast<std::uint8_t>(flags & ~kPacked);
-  if (forest.trees.empty()) {
-    is_packed = (flags & kPacked) != 0;
+// Reads the trees of a forest one after another. Turns the reader bad where the bytes are.
+class TreeReader {
+ public:
+  // `reserve_nodes` is what the rest of the bytes can hold.
+  TreeReader(const std::vector<Split>& splits, std::size_t reserve_nodes, Forest& forest)
+      : splits_(splits), forest_(forest) {
+    forest.feature.reserve(reserve_nodes);
+    forest.threshold.reserve(reserve_nodes);
+    forest.left.reserve(reserve_nodes);
+    forest.right.reserve(reserve_nodes);
+    forest.default_left.reserve(reserve_nodes);
+    forest.missing.reserve(reserve_nodes);
   }
-  if (first + nodes >= INT32_MAX || form > kExplicit || is_packed != ((flags & kPacked) != 0)) {
-    reader.fail();
-    return;
+
+  void read(ByteReader& reader) {
+    const std::uint64_t nodes = reader.get_count(2);
+    const std::size_t first = forest_.feature.size();
+    const auto flags = reader.get<std::uint8_t>();
+    const auto form = static_cast<std::uint8_t>(flags & ~kPacked);
+    if (forest_.trees.empty()) {
+      is_packed_ = (flags & kPacked) != 0;
+    }
+    if (first + nodes >= INT32_MAX || form > kExplicit || is_packed_ != ((flags & kPacked) != 0)) {
+      reader.fail();
+      return;
+    }
+    forest_.trees.push_back({.first_node = static_cast<std::uint32_t>(first),
+                             .node_count = static_cast<std::uint32_t>(nodes),
+                             .first_leaf = static_cast<std::uint32_t>(leaves_),
+                             .leaf_count = static_cast<std::uint32_t>(nodes + 1)});
+    leaves_ += nodes + 1;
+    const std::size_t end = first + nodes;
+    forest_.feature.resize(end);
+    forest_.threshold.resize(end);
+    forest_.left.resize(end);
+    forest_.right.resize(end);
+    forest_.default_left.resize(end);
+    forest_.missing.resize(end);
+    ByteReader own = reader;  // of which the compiler knows that nothing else changes it
+    if (form == kGrown) {
+      read_grown(own, first, nodes);
+    } else {
+      is_explicit_ = true;
+      read_explicit(own, first, nodes);
+    }
+    reader = own;
   }
-  forest.trees.push_back({.first_node = static_cast<std::uint32_t>(first),
-                          .node_count = static_cast<std::uint32_t>(nodes),
-                          .first_leaf = static_cast<std::uint32_t>(leaves),
-                          .leaf_count = static_cast<std::uint32_t>(nodes + 1)});
-  leaves += nodes + 1;
-  std::vector<std::uint32_t> split_leaf;
-  for (std::uint64_t node = 0; node < nodes && reader.ok(); ++node) {
+
+  [[nodiscard]] std::uint64_t leaves() const { return leaves_; }
+  [[nodiscard]] bool is_packed() const { return is_packed_; }
+  // Whether some tree may be none.
+  [[nodiscard]] bool is_explicit() const { return is_explicit_; }
+
+ private:
+  bool read_split(ByteReader& reader, std::size_t node) {
     const std::uint64_t index = reader.get_varint();
-    if (index >= splits.size()) {
+    if (index >= splits_.size()) {
       reader.fail();
-      return;
+      return false;
     }
-    add_split(splits[index], forest);
-    if (form == kExplicit) {
-      forest.left.push_back(get_child(reader));
-      forest.right.push_back(get_child(reader));
-      continue;
-    }
-    const std::uint64_t leaf = reader.get_varint();
-    if (leaf > node) {
-      reader.fail();
-      return;
-    }
-    split_leaf.push_back(static_cast<std::uint32_t>(leaf));
+    const Split& split = splits_[index];
+    forest_.feature[node] = split.feature;
+    forest_.threshold[node] = std::bit_cast<double>(split.threshold_bits);
+    forest_.default_left[node] = (split.flags & 4U) != 0 ? 1 : 0;
+    forest_.missing[node] = static_cast<Forest::Missing>(split.flags & 3U);
+    return true;
   }
-  if (form == kGrown && reader.ok()) {
-    forest.left.resize(first + nodes);
-    forest.right.resize(first + nodes);
-    grow(split_leaf, forest.left.data() + first, forest.right.data() + first);
+
+  void read_grown(ByteReader& reader, std::size_t first, std::uint64_t nodes) {
+    split_leaf_.resize(nodes);
+    for (std::uint64_t node = 0; node < nodes; ++node) {
+      if (!read_split(reader, first + node)) {
+        return;
+      }
+      const std::uint64_t leaf = reader.get_varint();
+      if (leaf > node || !reader.ok()) {
+        reader.fail();
+        return;
+      }
+      split_leaf_[node] = static_cast<std::uint32_t>(leaf);
+    }
+    grow(split_leaf_, forest_.left.data() + first, forest_.right.data() + first, parent_);
   }
+
+  void read_explicit(ByteReader& reader, std::size_t first, std::uint64_t nodes) {
+    for (std::uint64_t node = 0; node < nodes && reader.ok(); ++node) {
+      if (!read_split(reader, first + node)) {
+        return;
+      }
+      forest_.left[first + node] = get_child(reader);
+      forest_.right[first + node] = get_child(reader);
+    }
+  }
+
+  const std::vector<Split>& splits_;
+  Forest& forest_;
+  std::vector<std::uint32_t> split_leaf_;
+  std::vector<std::int32_t*> parent_;
+  std::uint64_t leaves_ = 0;
+  bool is_packed_ = false;
+  bool is_explicit_ = false;
+};
+
+// What Forest::validate() would find in a forest that was read, where no tree is explicit and no
+// split categorical: grown trees are trees.
+Status check_grown(const Forest& forest, const std::vector<Split>& splits) {
+  if (forest.feature_count > Forest::kMaxFeatures) {
+    return forest.validate();
+  }
+  const bool good_splits = std::all_of(splits.begin(), splits.end(), [&](const Split& split) {
+    return split.feature < forest.feature_count &&
+           !std::isnan(std::bit_cast<double>(split.threshold_bits));
+  });
+  const bool good_leaves = std::all_of(forest.leaf_value.begin(), forest.leaf_value.end(),
+                                       [](double value) { return std::isfinite(value); });
+  return good_splits && good_leaves ? Status() : forest.validate();
 }
 
 }  // namespace
@@ -366,14 +437,15 @@ Result<Forest> get_forest(ByteReader& reader) {
   }
   // A tree takes two bytes, and at least one leaf value later on.
   const std::uint64_t trees = reader.get_count(2 + kLeafBytes);
-  std::uint64_t leaves = 0;
-  bool is_packed = false;
+  TreeReader tree_reader(splits, reader.remaining() / (2 + kLeafBytes), forest);
+  forest.trees.reserve(trees);
   for (std::uint64_t t = 0; t < trees && reader.ok(); ++t) {
-    get_tree(reader, splits, leaves, is_packed, forest);
+    tree_reader.read(reader);
   }
+  const std::uint64_t leaves = tree_reader.leaves();
   if (leaves > reader.remaining() / kLeafBytes) {
     reader.fail();
-  } else if (is_packed) {
+  } else if (tree_reader.is_packed()) {
     get_packed(reader, leaves, forest.leaf_value);
   } else {
     for (std::uint64_t i = 0; i < leaves && reader.ok(); ++i) {
@@ -383,7 +455,9 @@ Result<Forest> get_forest(ByteReader& reader) {
   if (!reader.ok()) {
     return fail(ErrorCode::kCorrupt, "the bytes of the forest are damaged");
   }
-  FORETUNE_TRY_STATUS(forest.validate());
+  const bool is_plain =
+      !tree_reader.is_explicit() && std::none_of(splits.begin(), splits.end(), is_categorical);
+  FORETUNE_TRY_STATUS(is_plain ? check_grown(forest, splits) : forest.validate());
   return forest;
 }
 

@@ -7,9 +7,11 @@
 #include <cstring>
 #include <limits>
 #include <new>
-#include <tuple>
+#include <numeric>
+#include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/base/hash.h"
 
 namespace foretune {
 namespace {
@@ -66,11 +68,89 @@ T* at(const std::byte* bytes, std::size_t offset) {
   return std::launder(reinterpret_cast<T*>(bytes + offset));
 }
 
-// Children of a tree's node as the engine sees them, and how deep its value stack becomes.
-struct NodeOrder {
-  std::uint32_t need = 1;
-  bool first_is_left = false;
-};
+// Forests split in few ways, over and over: of 63,000 nodes a few thousand are distinct. Returns a
+// node of each kind, and in `of_node` the position in that list for every node.
+std::vector<std::uint32_t> distinct_splits(const Forest& forest,
+                                           std::vector<std::uint32_t>& of_node) {
+  constexpr std::uint32_t kEmpty = UINT32_MAX;
+  const auto bits_of = [&](std::size_t node) {
+    return std::bit_cast<std::uint64_t>(forest.threshold[node]);
+  };
+  const auto rest_of = [&](std::size_t node) {
+    return forest.feature[node] << 3U | static_cast<unsigned>(forest.missing[node]) << 1U |
+           forest.default_left[node];
+  };
+  struct Split {
+    std::uint64_t bits = 0;
+    std::uint32_t rest = 0;
+    std::uint32_t index = kEmpty;
+  };
+  std::vector<Split> places(1024);
+  std::vector<std::uint32_t> examples;
+  const auto place_of = [&](std::uint64_t bits, std::uint32_t rest) {
+    const std::size_t mask = places.size() - 1;
+    std::size_t place = static_cast<std::size_t>(mix64(bits + rest)) & mask;
+    while (places[place].index != kEmpty &&
+           (places[place].bits != bits || places[place].rest != rest)) {
+      place = (place + 1) & mask;
+    }
+    return place;
+  };
+  const auto enlarge = [&] {
+    std::vector<Split> before(2 * places.size());
+    before.swap(places);
+    for (const Split& split : before) {
+      if (split.index != kEmpty) {
+        places[place_of(split.bits, split.rest)] = split;
+      }
+    }
+  };
+  of_node.resize(forest.feature.size());
+  for (std::size_t node = 0; node < of_node.size(); ++node) {
+    const std::uint64_t bits = bits_of(node);
+    const std::uint32_t rest = rest_of(node);
+    Split& split = places[place_of(bits, rest)];
+    of_node[node] = split.index;
+    if (split.index == kEmpty) {
+      of_node[node] = static_cast<std::uint32_t>(examples.size());
+      split = {bits, rest, of_node[node]};
+      examples.push_back(static_cast<std::uint32_t>(node));
+      if (2 * examples.size() > places.size()) {
+        enlarge();
+      }
+    }
+  }
+  return examples;
+}
+
+// Visits the nodes of a tree, every node after its children.
+template <class Visit>
+void for_children_first(const Forest& forest, const Forest::Tree& tree, const Visit& visit) {
+  const std::int32_t* left = forest.left.data() + tree.first_node;
+  const std::int32_t* right = forest.right.data() + tree.first_node;
+  const auto is_behind = [](std::int32_t child, std::uint32_t node) {
+    return child < 0 || static_cast<std::uint32_t>(child) > node;
+  };
+  bool are_behind = true;
+  for (std::uint32_t node = 0; node < tree.node_count; ++node) {
+    are_behind = are_behind && is_behind(left[node], node) && is_behind(right[node], node);
+  }
+  if (are_behind) {  // as in all trees that grow leaf by leaf
+    for (std::uint32_t node = tree.node_count; node-- > 0;) {
+      visit(node);
+    }
+    return;
+  }
+  std::vector<std::uint32_t> order{0};  // parents first
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (const std::int32_t child : {left[order[i]], right[order[i]]}) {
+      if (child >= 0) {
+        order.push_back(static_cast<std::uint32_t>(child));
+      }
+    }
+  }
+  std::for_each(order.rbegin(), order.rend(), visit);
+}
 
 }  // namespace
 
@@ -86,7 +166,7 @@ Result<std::unique_ptr<ForestEngine>> ForestEngine::create(const Forest& forest,
                                                            std::span<const double> config_columns,
                                                            std::size_t candidates,
                                                            const EngineKernels* kernels) {
-  FORETUNE_TRY_STATUS(forest.validate());
+  FORETUNE_DCHECK(forest.validate().has_value());
   if (kinds.size() != forest.feature_count) {
     return fail(ErrorCode::kMismatch, "the forest has ", forest.feature_count,
                 " features, the feature table ", kinds.size());
@@ -117,7 +197,9 @@ Result<std::unique_ptr<ForestEngine>> ForestEngine::create(const Forest& forest,
                  candidates * columns[static_cast<std::size_t>(FeatureKind::kConfig)]);
   FORETUNE_TRY_STATUS(check_categorical_splits(forest, kinds));
   engine->categories_ = forest.categories;
-  engine->collect_thresholds(forest);
+  std::vector<std::uint32_t> of_node;
+  const std::vector<std::uint32_t> examples = distinct_splits(forest, of_node);
+  engine->collect_thresholds(forest, examples);
   for (std::size_t f = 0; f < kinds.size(); ++f) {
     if (engine->features_[f].threshold_count > kMaxThresholds) {
       return fail(ErrorCode::kUnsupported, "feature ", f, " has ",
@@ -125,23 +207,26 @@ Result<std::unique_ptr<ForestEngine>> ForestEngine::create(const Forest& forest,
                   " are supported");
     }
   }
-  std::vector<std::uint32_t> of_node;
-  engine->build_predicates(forest, of_node);
+  const std::vector<std::uint32_t> predicate_of = engine->build_predicates(forest, examples);
+  for (std::uint32_t& split : of_node) {
+    split = predicate_of[split];
+  }
   FORETUNE_TRY_STATUS(engine->build_trees(forest, of_node));
   if (engine->kernels_->uses_paths) {
-    engine->build_outcomes(forest, of_node);
+    engine->build_outcomes(forest, std::move(of_node));
   }
   engine->build_config_bitsets(config_columns);
   engine->lay_out_workspace();
   return engine;
 }
 
-void ForestEngine::collect_thresholds(const Forest& forest) {
-  for (std::size_t i = 0; i < forest.feature.size(); ++i) {
-    Feature& feature = features_[forest.feature[i]];
-    feature.thresholds.push_back(forest.threshold[i]);
-    feature.masks_nan = feature.masks_nan || forest.missing[i] == Forest::Missing::kNan;
-    feature.masks_zero = feature.masks_zero || forest.missing[i] == Forest::Missing::kZero;
+void ForestEngine::collect_thresholds(const Forest& forest,
+                                      const std::vector<std::uint32_t>& examples) {
+  for (const std::uint32_t node : examples) {
+    Feature& feature = features_[forest.feature[node]];
+    feature.thresholds.push_back(forest.threshold[node]);
+    feature.masks_nan = feature.masks_nan || forest.missing[node] == Forest::Missing::kNan;
+    feature.masks_zero = feature.masks_zero || forest.missing[node] == Forest::Missing::kZero;
   }
   for (Feature& feature : features_) {
     std::vector<double>& list = feature.thresholds;
@@ -154,122 +239,103 @@ void ForestEngine::collect_thresholds(const Forest& forest) {
 }
 
 // Numbers the distinct predicates so that those of a kind, and within it those of a group, follow
-// each other.
-void ForestEngine::build_predicates(const Forest& forest, std::vector<std::uint32_t>& of_node) {
+// each other. Returns the predicate of each distinct split.
+std::vector<std::uint32_t> ForestEngine::build_predicates(
+    const Forest& forest, const std::vector<std::uint32_t>& examples) {
   struct Key {
-    FeatureKind kind;
-    std::uint32_t feature;
-    Forest::Missing missing;
-    std::uint8_t default_left;
-    std::uint16_t rank;
-    std::uint32_t node;
-    [[nodiscard]] auto group() const { return std::tuple(kind, feature, missing, default_left); }
-    [[nodiscard]] auto all() const {
-      return std::tuple(kind, feature, missing, default_left, rank);
-    }
+    // From the highest bit: kind, feature, missing, default and rank.
+    std::uint64_t order = 0;
+    std::uint32_t split = 0;
+    [[nodiscard]] std::uint64_t group() const { return order >> 16U; }
   };
-  std::vector<Key> keys(forest.feature.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const Feature& feature = features_[forest.feature[i]];
+  std::vector<Key> keys(examples.size());
+  for (std::uint32_t i = 0; i < keys.size(); ++i) {
+    const std::uint32_t node = examples[i];
+    const Feature& feature = features_[forest.feature[node]];
+    const Forest::Missing missing = forest.missing[node];
     // Without missing values of its own, a split has no default.
-    const bool has_default = forest.missing[i] != Forest::Missing::kNone;
-    keys[i] = {.kind = feature.kind,
-               .feature = forest.feature[i],
-               .missing = forest.missing[i],
-               .default_left = has_default ? forest.default_left[i] : std::uint8_t{0},
-               .rank = static_cast<std::uint16_t>(
-                   count_below(feature.thresholds, feature.threshold_count, forest.threshold[i])),
-               .node = static_cast<std::uint32_t>(i)};
+    const bool default_left = missing != Forest::Missing::kNone && forest.default_left[node] != 0;
+    const std::size_t rank =
+        count_below(feature.thresholds, feature.threshold_count, forest.threshold[node]);
+    keys[i] = {.order = static_cast<std::uint64_t>(feature.kind) << 40U |
+                        std::uint64_t{forest.feature[node]} << 24U |
+                        static_cast<std::uint64_t>(missing) << 20U |
+                        std::uint64_t{default_left} << 16U | rank,
+               .split = i};
   }
-  std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) { return a.all() < b.all(); });
-  of_node.resize(keys.size());
+  std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) { return a.order < b.order; });
+  std::vector<std::uint32_t> predicate_of(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const Key& key = keys[i];
+    const std::uint32_t node = examples[key.split];
+    const Feature& feature = features_[forest.feature[node]];
+    const bool default_left = ((key.order >> 16U) & 1U) != 0;
     if (i == 0 || keys[i - 1].group() != key.group()) {
-      groups_.push_back({.feature = key.feature,
+      groups_.push_back({.feature = forest.feature[node],
                          .first = static_cast<std::uint32_t>(predicates_.size()),
                          .count = 0,
-                         .missing = key.missing,
-                         .default_left = key.default_left != 0});
+                         .missing = forest.missing[node],
+                         .default_left = default_left});
     }
-    if (i == 0 || keys[i - 1].all() != key.all()) {
-      predicates_.push_back({.column = static_cast<std::uint16_t>(features_[key.feature].column),
-                             .rank = key.rank,
-                             .missing = static_cast<std::uint8_t>(key.missing),
-                             .default_left = key.default_left});
+    if (i == 0 || keys[i - 1].order != key.order) {
+      predicates_.push_back({.column = static_cast<std::uint16_t>(feature.column),
+                             .rank = static_cast<std::uint16_t>(key.order & 0xffffU),
+                             .missing = static_cast<std::uint8_t>(forest.missing[node]),
+                             .default_left = default_left ? std::uint8_t{1} : std::uint8_t{0}});
       ++groups_.back().count;
-      first_config_predicate_ += key.kind == FeatureKind::kProblem ? 1 : 0;
-      interaction_predicates_ += key.kind == FeatureKind::kInteraction ? 1 : 0;
+      first_config_predicate_ += feature.kind == FeatureKind::kProblem ? 1 : 0;
+      interaction_predicates_ += feature.kind == FeatureKind::kInteraction ? 1 : 0;
     }
-    of_node[key.node] = static_cast<std::uint32_t>(predicates_.size() - 1);
+    predicate_of[key.split] = static_cast<std::uint32_t>(predicates_.size() - 1);
   }
+  return predicate_of;
 }
 
-// Nodes in preorder. The subtree that needs more places on the value stack is evaluated first,
-// which bounds the stack by the logarithm of the number of leaves (Sethi and Ullman 1970).
+// The subtree that needs more places on the value stack is evaluated first, which bounds the stack
+// by the logarithm of the number of leaves (Sethi and Ullman 1970).
 Status ForestEngine::build_trees(const Forest& forest, const std::vector<std::uint32_t>& of_node) {
-  std::vector<std::uint32_t> order;
-  std::vector<std::uint16_t> position;
-  std::vector<NodeOrder> orders;
-  std::vector<std::uint32_t> pending;
   leaf_values_ = forest.leaf_value;
+  nodes_.resize(of_node.size());
+  trees_.reserve(forest.trees.size());
+  std::vector<std::uint32_t> needs;  // of the nodes of a tree: places on the stack
   for (const Forest::Tree& tree : forest.trees) {
     if (tree.leaf_count > kEngineMaxLeaves) {
       return fail(ErrorCode::kUnsupported, "a tree has ", tree.leaf_count, " leaves; at most ",
                   kEngineMaxLeaves, " are supported");
     }
-    trees_.push_back({.first_node = static_cast<std::uint32_t>(nodes_.size()),
+    trees_.push_back({.first_node = tree.first_node,
                       .first_leaf = tree.first_leaf,
                       .root = tree.node_count == 0 ? kEngineLeafBit : std::uint16_t{0}});
     max_leaves_ = std::max(max_leaves_, tree.leaf_count);
-    order.clear();
-    position.assign(tree.node_count, 0);
-    orders.assign(tree.node_count, {});
-    pending.assign(tree.node_count == 0 ? 0 : 1, 0);
-    while (!pending.empty()) {
-      const std::uint32_t node = pending.back();
-      pending.pop_back();
-      position[node] = static_cast<std::uint16_t>(order.size());
-      order.push_back(node);
-      for (const std::int32_t child :
-           {forest.right[tree.first_node + node], forest.left[tree.first_node + node]}) {
-        if (child >= 0) {
-          pending.push_back(static_cast<std::uint32_t>(child));
-        }
-      }
-    }
-    const auto need = [&](std::int32_t child) {
-      return child < 0 ? 1U : orders[static_cast<std::uint32_t>(child)].need;
+    needs.resize(std::max<std::size_t>(needs.size(), tree.node_count));
+    const auto need_of = [&](std::int32_t child) {
+      return child < 0 ? 1U : needs[static_cast<std::uint32_t>(child)];
     };
-    for (std::size_t i = order.size(); i-- > 0;) {
-      const std::size_t node = tree.first_node + order[i];
-      const std::uint32_t left = need(forest.left[node]);
-      const std::uint32_t right = need(forest.right[node]);
-      // When equal the right one first: two leaves then have the predicate itself as their plane.
-      orders[order[i]] = {.need = left == right ? left + 1 : std::max(left, right),
-                          .first_is_left = left > right};
-      value_stack_ = std::max(value_stack_, orders[order[i]].need);
-    }
-    const auto reference = [&](std::int32_t child) {
-      return child < 0 ? static_cast<std::uint16_t>(kEngineLeafBit | static_cast<unsigned>(~child))
-                       : position[static_cast<std::uint32_t>(child)];
+    const auto reference_to = [](std::int32_t child) {
+      return static_cast<std::uint16_t>(child < 0 ? kEngineLeafBit | static_cast<unsigned>(~child)
+                                                  : static_cast<unsigned>(child));
     };
-    for (const std::uint32_t node : order) {
+    for_children_first(forest, tree, [&](std::uint32_t node) {
       const std::size_t source = tree.first_node + node;
-      const bool first_is_left = orders[node].first_is_left;
-      const std::uint16_t left = reference(forest.left[source]);
-      const std::uint16_t right = reference(forest.right[source]);
-      nodes_.push_back({.predicate = of_node[source] | (first_is_left ? kEngineFirstIsLeft : 0U),
-                        .first = first_is_left ? left : right,
-                        .second = first_is_left ? right : left});
-    }
+      const std::uint32_t left = need_of(forest.left[source]);
+      const std::uint32_t right = need_of(forest.right[source]);
+      // When equal the right one first: two leaves then have the predicate itself as their plane.
+      const bool first_is_left = left > right;
+      needs[node] = left == right ? left + 1 : std::max(left, right);
+      value_stack_ = std::max(value_stack_, needs[node]);
+      const std::uint16_t if_left = reference_to(forest.left[source]);
+      const std::uint16_t if_right = reference_to(forest.right[source]);
+      nodes_[source] = {.predicate = of_node[source] | (first_is_left ? kEngineFirstIsLeft : 0U),
+                        .first = first_is_left ? if_left : if_right,
+                        .second = first_is_left ? if_right : if_left};
+    });
   }
   return {};
 }
 
-void ForestEngine::build_outcomes(const Forest& forest, const std::vector<std::uint32_t>& of_node) {
-  predicate_of_ = of_node;
+void ForestEngine::build_outcomes(const Forest& forest, std::vector<std::uint32_t> of_node) {
   outcomes_.resize(2 * of_node.size());
+  predicate_of_ = std::move(of_node);
   for (const Forest::Tree& tree : forest.trees) {
     const auto reference = [&](std::int32_t child) {
       return child < 0 ? kEngineLeafRef | (tree.first_leaf + static_cast<std::uint32_t>(~child))
@@ -284,42 +350,140 @@ void ForestEngine::build_outcomes(const Forest& forest, const std::vector<std::u
   trees_together_ = std::clamp<std::size_t>(kMaxTogether / max_leaves_, 1, kEngineTreesTogether);
 }
 
-void ForestEngine::build_config_bitsets(std::span<const double> config_columns) {
-  const std::size_t words = blocks_ * kEngineBlockWords;
-  std::vector<std::uint32_t> config_groups;
-  std::size_t predicates = 0;
-  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-    if (features_[groups_[g].feature].kind == FeatureKind::kConfig) {
-      config_groups.push_back(g);
-      predicates += groups_[g].count;
-    }
+// Predicates of a group by ascending threshold: each holds for the candidates of the one before and
+// perhaps for more. Those that hold for the same ones share their bits.
+class ForestEngine::ConfigBits {
+ public:
+  ConfigBits(const ForestEngine& engine, std::span<const double> columns)
+      : engine_(engine),
+        columns_(columns),
+        codes_(engine.blocks_ * kEngineBlock),
+        order_(engine.candidates_),
+        current_(engine.blocks_) {
+    append();
+    std::fill_n(current_.front().words.data(), engine_.blocks_ * kEngineBlockWords,
+                ~std::uint64_t{0});
+    append();
   }
-  bit_storage_.assign((2 + predicates) * blocks_, {});
-  std::uint64_t* next = bit_storage_.front().words.data();
-  zeros_ = next;
-  ones_ = zeros_ + words;
-  std::fill_n(next + words, words, ~std::uint64_t{0});
-  next += 2 * words;
-  for (const std::uint32_t g : config_groups) {
-    const Group& group = groups_[g];
-    const Feature& feature = features_[group.feature];
-    for (std::uint32_t p = group.first; p < group.first + group.count; ++p) {
-      const double* values = config_columns.data() + feature.column * candidates_;
-      std::size_t set = 0;
-      for (std::size_t i = 0; i < candidates_; ++i) {
-        const double value = values[i];
-        const bool left = is_missing(group.missing, value) ? group.default_left
-                          : group.missing == Forest::Missing::kCategorical
-                              ? contains(feature, predicates_[p].rank, value)
-                              : flushed(value) <= feature.thresholds[predicates_[p].rank];
-        next[i / 64] |= std::uint64_t{left} << (i % 64);
-        set += left ? 1 : 0;
+
+  void add(const Group& group) {
+    const Feature& feature = engine_.features_[group.feature];
+    const std::span<const double> values =
+        columns_.subspan(feature.column * engine_.candidates_, engine_.candidates_);
+    if (group.missing == Forest::Missing::kCategorical) {
+      add_categories(group, feature, values);
+      return;
+    }
+    if (&feature != sorted_) {
+      sort_candidates(feature, values);
+    }
+    start();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (group.default_left && is_missing(group.missing, values[i])) {
+        set(i);
       }
-      config_bitsets_.push_back(next);
-      config_states_.push_back(set == 0 || set == candidates_ ? state_of(set != 0) : kEngineVaries);
-      next += words;
+    }
+    std::size_t next = 0;
+    for (std::uint32_t p = group.first; p < group.first + group.count; ++p) {
+      const std::uint16_t rank = engine_.predicates_[p].rank;
+      for (; next < order_.size() && codes_[order_[next]] <= rank; ++next) {
+        if (!is_missing(group.missing, values[order_[next]])) {
+          set(order_[next]);
+        }
+      }
+      finish_predicate();
     }
   }
+
+  // All bitsets, and for each predicate where its own begins.
+  std::vector<Block> blocks;
+  std::vector<std::size_t> first_block;
+  std::vector<std::uint8_t> states;
+
+ private:
+  void append() { blocks.insert(blocks.end(), current_.begin(), current_.end()); }
+
+  void start() {
+    std::fill(current_.begin(), current_.end(), Block{});
+    count_ = 0;
+    appended_ = 0;
+  }
+
+  void set(std::size_t candidate) {
+    current_[candidate / kEngineBlock].words[candidate % kEngineBlock / 64] |= std::uint64_t{1}
+                                                                               << (candidate % 64);
+    ++count_;
+  }
+
+  void finish_predicate() {
+    const bool is_constant = count_ == 0 || count_ == order_.size();
+    if (!is_constant && count_ != appended_) {
+      append();
+      appended_ = count_;
+    }
+    first_block.push_back(count_ == 0   ? 0
+                          : is_constant ? engine_.blocks_
+                                        : blocks.size() - engine_.blocks_);
+    states.push_back(is_constant ? state_of(count_ != 0) : kEngineVaries);
+  }
+
+  void add_categories(const Group& group, const Feature& feature, std::span<const double> values) {
+    for (std::uint32_t p = group.first; p < group.first + group.count; ++p) {
+      start();
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (is_missing(group.missing, values[i])
+                ? group.default_left
+                : engine_.contains(feature, engine_.predicates_[p].rank, values[i])) {
+          set(i);
+        }
+      }
+      finish_predicate();
+    }
+  }
+
+  // By the number of thresholds below their value.
+  void sort_candidates(const Feature& feature, std::span<const double> values) {
+    std::vector<std::uint32_t> end(feature.threshold_count + std::size_t{1}, 0);
+    for (std::size_t first = 0; first < values.size(); first += kEngineBlock) {
+      engine_.kernels_->quantise_words(
+          values.data() + first, std::min(kEngineBlock, values.size() - first),
+          feature.thresholds.data(), feature.threshold_count, 0, codes_.data() + first);
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ++end[codes_[i]];
+    }
+    std::partial_sum(end.begin(), end.end(), end.begin());
+    for (std::size_t i = values.size(); i-- > 0;) {
+      order_[--end[codes_[i]]] = static_cast<std::uint32_t>(i);
+    }
+    sorted_ = &feature;
+  }
+
+  const ForestEngine& engine_;
+  std::span<const double> columns_;
+  const Feature* sorted_ = nullptr;
+  std::vector<std::uint16_t> codes_;
+  std::vector<std::uint32_t> order_;
+  // The bits of the predicate at hand, how many are set, and how many were when last appended.
+  std::vector<Block> current_;
+  std::size_t count_ = 0;
+  std::size_t appended_ = 0;
+};
+
+void ForestEngine::build_config_bitsets(std::span<const double> config_columns) {
+  ConfigBits bits(*this, config_columns);
+  for (const Group& group : groups_) {
+    if (features_[group.feature].kind == FeatureKind::kConfig) {
+      bits.add(group);
+    }
+  }
+  bit_storage_ = std::move(bits.blocks);
+  zeros_ = bit_storage_.front().words.data();
+  ones_ = bit_storage_[blocks_].words.data();
+  for (const std::size_t first : bits.first_block) {
+    config_bitsets_.push_back(bit_storage_[first].words.data());
+  }
+  config_states_ = std::move(bits.states);
 }
 
 void ForestEngine::lay_out_workspace() {

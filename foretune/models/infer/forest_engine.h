@@ -32,9 +32,10 @@ namespace foretune {
 
 class ForestEngine {
  public:
-  // `kinds` has the kind of every feature. `config_columns` has the columns of kind kConfig, in
-  // feature order, `candidates` values each. Errors: kUnsupported for trees of more than 32,768
-  // leaves, features of more than 65,535 thresholds, or categorical splits on interaction features.
+  // `forest` is valid (Forest::validate()). `kinds` has the kind of every feature. `config_columns`
+  // has the columns of kind kConfig, in feature order, `candidates` values each. Errors:
+  // kUnsupported for trees of more than 32,768 leaves, features of more than 65,535 thresholds, or
+  // categorical splits on interaction features.
   static Result<std::unique_ptr<ForestEngine>> create(const Forest& forest,
                                                       std::span<const FeatureKind> kinds,
                                                       std::span<const double> config_columns,
@@ -106,11 +107,14 @@ class ForestEngine {
     bool any_zero_or_nan = false;
   };
 
+  class ConfigBits;
+
   ForestEngine() = default;
-  void collect_thresholds(const Forest& forest);
-  void build_predicates(const Forest& forest, std::vector<std::uint32_t>& of_node);
+  void collect_thresholds(const Forest& forest, const std::vector<std::uint32_t>& examples);
+  std::vector<std::uint32_t> build_predicates(const Forest& forest,
+                                              const std::vector<std::uint32_t>& examples);
   Status build_trees(const Forest& forest, const std::vector<std::uint32_t>& of_node);
-  void build_outcomes(const Forest& forest, const std::vector<std::uint32_t>& of_node);
+  void build_outcomes(const Forest& forest, std::vector<std::uint32_t> of_node);
   void build_config_bitsets(std::span<const double> config_columns);
   void lay_out_workspace();
   void mark_missing(std::byte* codes, const Feature& feature, Seen& seen, std::size_t first,

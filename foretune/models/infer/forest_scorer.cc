@@ -172,12 +172,47 @@ Result<std::unique_ptr<Scorer>> make_forest_scorer(const Model& model) {
   return scorer;
 }
 
-struct ScorerEntry {
-  std::string_view kind;
-  Result<std::unique_ptr<Scorer>> (*make)(const Model& model);
+Result<std::unique_ptr<PreparedPool>> prepare_forests(const std::vector<Forest>& forests,
+                                                      const FeatureTable& table,
+                                                      double residual_std, CpuIsa isa,
+                                                      std::span<const std::int32_t> words,
+                                                      std::size_t width, const Hardware& hardware) {
+  if (width == 0 || words.empty() || words.size() % width != 0) {
+    return fail(ErrorCode::kInvalidArgument, words.size(), " words are not configs of ", width,
+                " words");
+  }
+  auto pool = std::make_unique<ForestPool>(table, hardware, words, width, residual_std);
+  FORETUNE_TRY_STATUS(pool->add_forests(forests, isa));
+  return pool;
+}
+
+Result<std::unique_ptr<PreparedPool>> prepare_forest_model(const Model& model,
+                                                           std::span<const std::int32_t> words,
+                                                           std::size_t width) {
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  return prepare_forests(model.forests, *table, model.residual_std, best_cpu_isa(), words, width,
+                         model.fingerprint.hardware);
+}
+
+struct ModelKind {
+  std::string_view name;
+  Result<std::unique_ptr<Scorer>> (*make_scorer)(const Model& model);
+  Result<std::unique_ptr<PreparedPool>> (*prepare)(const Model& model,
+                                                   std::span<const std::int32_t> words,
+                                                   std::size_t width);
 };
 
-constexpr std::array kScorers{ScorerEntry{"gbdt", &make_forest_scorer}};
+constexpr std::array kKinds{ModelKind{"gbdt", &make_forest_scorer, &prepare_forest_model}};
+
+Result<const ModelKind*> kind_of(const Model& model) {
+  const auto* const found = std::find_if(
+      kKinds.begin(), kKinds.end(), [&](const ModelKind& kind) { return kind.name == model.kind; });
+  if (found == kKinds.end()) {
+    return fail(ErrorCode::kUnsupported, "models of kind '",
+                std::string_view(model.kind).substr(0, 40), "' are not known to this version");
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -208,23 +243,19 @@ Result<std::unique_ptr<ForestScorer>> ForestScorer::create(std::vector<Forest> f
 Result<std::unique_ptr<PreparedPool>> ForestScorer::prepare(std::span<const std::int32_t> words,
                                                             std::size_t width,
                                                             const Hardware& hardware) const {
-  if (width == 0 || words.empty() || words.size() % width != 0) {
-    return fail(ErrorCode::kInvalidArgument, words.size(), " words are not configs of ", width,
-                " words");
-  }
-  auto pool = std::make_unique<ForestPool>(*table_, hardware, words, width, residual_std_);
-  FORETUNE_TRY_STATUS(pool->add_forests(forests_, isa_));
-  return pool;
+  return prepare_forests(forests_, *table_, residual_std_, isa_, words, width, hardware);
 }
 
 Result<std::unique_ptr<Scorer>> make_scorer(const Model& model) {
-  for (const ScorerEntry& entry : kScorers) {
-    if (entry.kind == model.kind) {
-      return entry.make(model);
-    }
-  }
-  return fail(ErrorCode::kUnsupported, "models of kind '",
-              std::string_view(model.kind).substr(0, 40), "' are not known to this version");
+  FORETUNE_TRY(const ModelKind* const kind, kind_of(model));
+  return kind->make_scorer(model);
+}
+
+Result<std::unique_ptr<PreparedPool>> prepare_checked(const Model& model,
+                                                      std::span<const std::int32_t> words,
+                                                      std::size_t width) {
+  FORETUNE_TRY(const ModelKind* const kind, kind_of(model));
+  return kind->prepare(model, words, width);
 }
 
 }  // namespace foretune

@@ -48,4 +48,12 @@ class ForestScorer final : public Scorer {
 // those of ForestScorer::create and of finding the feature table.
 Result<std::unique_ptr<Scorer>> make_scorer(const Model& model);
 
+// What make_scorer(model) and its prepare() give for configs of `width` words each, of a model that
+// has passed check_model(): the forests are neither looked through again nor copied. Errors:
+// kUnsupported for a kind unknown to this version or what the engine does not have
+// (ForestEngine::create()).
+Result<std::unique_ptr<PreparedPool>> prepare_checked(const Model& model,
+                                                      std::span<const std::int32_t> words,
+                                                      std::size_t width);
+
 }  // namespace foretune

@@ -211,5 +211,32 @@ TEST(ForestCoding, TruncatedBytesAreRefused) {
   }
 }
 
+// Trees that grew leaf by leaf are not looked through again when they are read; all else is.
+TEST(ForestCoding, WhatIsNotValidIsRefused) {
+  Rng rng(14);
+  for (const std::uint32_t leaves : {9U, 90U}) {
+    const Forest good =
+        random_forest({.trees = 3, .max_leaves = leaves, .vary_leaves = false}, rng);
+    const std::array damages{
+        Damage{"none", [](Forest&) {}},
+        Damage{"feature", [](Forest& f) { f.feature[3] = 6; }},
+        Damage{"feature count", [](Forest& f) { f.feature_count = 1U << 21U; }},
+        Damage{"nan threshold", [](Forest& f) { f.threshold[0] = kNan; }},
+        Damage{"no such set", [](Forest& f) { f.missing[1] = Forest::Missing::kCategorical; }},
+        Damage{"infinite leaf",
+               [](Forest& f) { f.leaf_value[0] = std::numeric_limits<double>::infinity(); }},
+        Damage{"not a tree", [](Forest& f) { f.left[0] = f.right[0] = ~0; }}};
+    for (const Damage& damage : damages) {
+      Forest forest = good;
+      damage.apply(forest);
+      ByteWriter writer;
+      put_forest(writer, forest);
+      ByteReader reader(writer.bytes());
+      EXPECT_EQ(get_forest(reader).has_value(), forest.validate().has_value()) << damage.what;
+      EXPECT_EQ(forest.validate().has_value(), &damage == damages.data()) << damage.what;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace foretune

@@ -2,9 +2,11 @@
 #include <array>
 #include <cmath>
 #include <unordered_set>
+#include <utility>
 
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/space/config_index.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -13,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kTargets{"relative-log", "log", "tflops", "latency",
                                                    "bandwidth"};
 
-Status check_schemas(const Model& model) {
+Result<std::shared_ptr<const CompiledSpace>> check_schemas(const Model& model) {
   if (model.family.empty()) {
     return fail(ErrorCode::kCorrupt, "the model names no family");
   }
@@ -32,8 +34,7 @@ Status check_schemas(const Model& model) {
     return fail(ErrorCode::kMismatch, "the model's space is not one of ", problem->name,
                 " problems and ", model.config_schema.name, " configs");
   }
-  FORETUNE_TRY_STATUS(CompiledSpace::create(std::move(definition)).map([](const auto&) {}));
-  return {};
+  return CompiledSpace::create(std::move(definition));
 }
 
 Status check_numbers(const Model& model) {
@@ -73,8 +74,8 @@ Status check_pool(const Model& model) {
   if (model.pool.empty()) {
     return fail(ErrorCode::kCorrupt, "the model has no candidates");
   }
-  std::unordered_set<Config> seen;
-  for (std::size_t i = 0; i < model.pool.size(); ++i) {
+  ConfigIndex seen(model.pool);
+  for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
     const Config& config = model.pool[i];
     if (config.schema != schema_id || (schema.kind == SchemaKind::kParametric &&
                                        config.words.size() != schema.parameters.size())) {
@@ -84,7 +85,7 @@ Status check_pool(const Model& model) {
     for (std::size_t p = 0; p < config.words.size() && p < schema.parameters.size(); ++p) {
       FORETUNE_TRY_STATUS(check_word(schema.parameters[p], config.words[p], i));
     }
-    if (!seen.insert(config).second) {
+    if (!seen.insert(i)) {
       return fail(ErrorCode::kCorrupt, "candidate ", i, " repeats an earlier one");
     }
   }
@@ -113,29 +114,17 @@ Status check_features(const Model& model) {
     return fail(ErrorCode::kCorrupt, "the model has ranges for ", model.problem_range.size(),
                 " problem features instead of ", problem_features);
   }
-  if (model.forests.empty()) {
-    return fail(ErrorCode::kCorrupt, "the model has no forest");
-  }
-  for (std::size_t i = 0; i < model.forests.size(); ++i) {
-    if (const Status status = model.forests[i].validate(); !status) {
-      return fail_because(status.error(), "forest ", i);
-    }
-    if (model.forests[i].feature_count != table->columns().size()) {
-      return fail(ErrorCode::kMismatch, "forest ", i, " has ", model.forests[i].feature_count,
-                  " features, the feature table ", table->name(), " has ", table->columns().size());
-    }
-  }
   return {};
 }
 
 }  // namespace
 
-Status check_model(const Model& model) {
+Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model& model) {
   if (model.kind != "gbdt") {
     return fail(ErrorCode::kUnsupported, "models of kind '",
                 std::string_view(model.kind).substr(0, 40), "' are not known to this version");
   }
-  FORETUNE_TRY_STATUS(check_schemas(model));
+  FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, check_schemas(model));
   FORETUNE_TRY_STATUS(check_numbers(model));
   FORETUNE_TRY_STATUS(check_pool(model));
   const std::size_t fields = find_problem_schema(model.problem_type)->fields.size();
@@ -145,7 +134,36 @@ Status check_model(const Model& model) {
   if (model.fast) {
     FORETUNE_TRY_STATUS(model.fast->validate(fields, model.pool.size()));
   }
-  return check_features(model);
+  FORETUNE_TRY_STATUS(check_features(model));
+  return space;
+}
+
+Status check_forests_fit(const Model& model) {
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  if (model.forests.empty()) {
+    return fail(ErrorCode::kCorrupt, "the model has no forest");
+  }
+  for (std::size_t i = 0; i < model.forests.size(); ++i) {
+    if (model.forests[i].feature_count != table->columns().size()) {
+      return fail(ErrorCode::kMismatch, "forest ", i, " has ", model.forests[i].feature_count,
+                  " features, the feature table ", table->name(), " has ", table->columns().size());
+    }
+  }
+  return {};
+}
+
+Status check_forests(const Model& model) {
+  for (std::size_t i = 0; i < model.forests.size(); ++i) {
+    if (const Status status = model.forests[i].validate(); !status) {
+      return fail_because(status.error(), "forest ", i);
+    }
+  }
+  return check_forests_fit(model);
+}
+
+Status check_model(const Model& model) {
+  FORETUNE_TRY_STATUS(check_model_but_forests(model).map([](const auto&) {}));
+  return check_forests(model);
 }
 
 }  // namespace foretune

@@ -135,6 +135,7 @@ Status get_pool(ByteReader& reader, Model& model) {
   const bool fixed = model.config_schema.kind == SchemaKind::kParametric;
   const std::size_t width = model.config_schema.parameters.size();
   const std::uint64_t count = reader.get_count(fixed ? 1 + width : 1);
+  model.pool.reserve(fixed ? count : 0);
   for (std::uint64_t i = 0; i < count && reader.ok(); ++i) {
     const std::uint64_t words = reader.get_count(1);
     if (fixed && words != width) {
@@ -236,7 +237,9 @@ struct Section {
   bool (*is_present)(const Model& model) = nullptr;
 };
 
-// In the order in which they are read: the pool needs the config schema.
+constexpr Section kForests{section_id("TREE"), "forests", &put_forests, &get_forests};
+
+// In the order in which they are read, but the forests last: the pool needs the config schema.
 constexpr std::array kSections{
     Section{section_id("IDEN"), "identity", &put_identity, &get_identity},
     Section{section_id("CONF"), "config schema", &put_schema, &get_schema},
@@ -244,7 +247,7 @@ constexpr std::array kSections{
     Section{section_id("MACH"), "machine", &put_machine, &get_machine},
     Section{section_id("POOL"), "pool", &put_pool, &get_pool},
     Section{section_id("PORT"), "portfolio", &put_portfolio, &get_portfolio},
-    Section{section_id("TREE"), "forests", &put_forests, &get_forests},
+    kForests,
     Section{section_id("RANG"), "problem ranges", &put_ranges, &get_ranges},
     Section{section_id("CARD"), "model card", &put_card, &get_card},
     Section{section_id("HULL"), "training hull", &put_hull, &get_hull,
@@ -371,9 +374,24 @@ std::vector<std::byte> model_bytes(const Model& model) {
   return out.take();
 }
 
-Result<Model> parse_model(std::span<const std::byte> bytes) {
+namespace {
+
+Status read_section(const Section& section, std::span<const std::byte> body, Model& model) {
+  ByteReader reader(body);
+  if (const Status status = section.get(reader, model); !status) {
+    return fail_because(status.error(), "its section '", section.name, "'");
+  }
+  if (!reader.ok()) {
+    return fail(ErrorCode::kCorrupt, "its section '", section.name, "' is damaged");
+  }
+  return {};
+}
+
+// Reads all sections but the forests, whose bytes are returned.
+Result<std::span<const std::byte>> read_but_forests(std::span<const std::byte> bytes,
+                                                    Model& model) {
   FORETUNE_TRY(const std::vector<Entry> entries, read_table(bytes));
-  Model model;
+  std::span<const std::byte> forests;
   for (const Section& section : kSections) {
     if (section.is_present != nullptr &&
         std::none_of(entries.begin(), entries.end(),
@@ -381,14 +399,21 @@ Result<Model> parse_model(std::span<const std::byte> bytes) {
       continue;
     }
     FORETUNE_TRY(const std::span<const std::byte> body, find_section(bytes, entries, section));
-    ByteReader reader(body);
-    if (const Status status = section.get(reader, model); !status) {
-      return fail_because(status.error(), "its section '", section.name, "'");
-    }
-    if (!reader.ok()) {
-      return fail(ErrorCode::kCorrupt, "its section '", section.name, "' is damaged");
+    if (section.id == kForests.id) {
+      forests = body;
+    } else {
+      FORETUNE_TRY_STATUS(read_section(section, body, model));
     }
   }
+  return forests;
+}
+
+}  // namespace
+
+Result<Model> parse_model(std::span<const std::byte> bytes) {
+  Model model;
+  FORETUNE_TRY(const std::span<const std::byte> forests, read_but_forests(bytes, model));
+  FORETUNE_TRY_STATUS(read_section(kForests, forests, model));
   return model;
 }
 
@@ -406,6 +431,21 @@ Result<Model> read_model(const std::filesystem::path& path) {
     return fail_because(model.error(), "cannot use the model ", path.string());
   }
   return model;
+}
+
+Result<ModelParts> read_model_parts(const std::filesystem::path& path) {
+  FORETUNE_TRY(const MappedFile file, MappedFile::open(path));
+  ModelParts parts;
+  const auto forests = read_but_forests(file.bytes(), parts.model);
+  if (!forests) {
+    return fail_because(forests.error(), "cannot use the model ", path.string());
+  }
+  parts.forests.assign(forests->begin(), forests->end());
+  return parts;
+}
+
+Status parse_forests(ModelParts& parts) {
+  return read_section(kForests, parts.forests, parts.model);
 }
 
 }  // namespace foretune

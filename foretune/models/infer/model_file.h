@@ -24,6 +24,8 @@
 
 namespace foretune {
 
+class CompiledSpace;
+
 struct Model {
   std::string kind;    // "gbdt"
   std::string family;  // "cpu-gemm"
@@ -56,10 +58,26 @@ struct Model {
 
 // What a reader checks before a model is used with a family or data set.
 Status check_model(const Model& model);
+// The same in parts. Everything but the forests; returns the space, which is compiled on the way.
+Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model& model);
+// The forests; and without looking through them, as those that were just read are valid
+// (Forest::validate()), whether there are any and they fit the rest.
+Status check_forests(const Model& model);
+Status check_forests_fit(const Model& model);
 
 Status write_model(const Model& model, const std::filesystem::path& path);
 std::vector<std::byte> model_bytes(const Model& model);
 Result<Model> read_model(const std::filesystem::path& path);
 Result<Model> parse_model(std::span<const std::byte> bytes);
+
+// A model file whose forests, nearly all of it, are still to be parsed: `model` has none.
+struct ModelParts {
+  Model model;
+  std::vector<std::byte> forests;  // a copy: the file may change or go
+};
+// Errors: as read_model(), but what is wrong with the forests beyond their checksum shows later.
+Result<ModelParts> read_model_parts(const std::filesystem::path& path);
+// Puts the forests into the model.
+Status parse_forests(ModelParts& parts);
 
 }  // namespace foretune

@@ -74,7 +74,13 @@ TEST(ModelFile, ReturnsTheSameModelFromDisk) {
   const auto read = read_model(path);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(*read, model);
+  auto parts = read_model_parts(path);
+  ASSERT_TRUE(parts.has_value()) << parts.error().message;
+  EXPECT_TRUE(parts->model.forests.empty());
+  ASSERT_TRUE(parse_forests(*parts));
+  EXPECT_EQ(parts->model, model);
   std::filesystem::remove(path);
+  EXPECT_EQ(read_model_parts(path).error().code, ErrorCode::kNotFound);
   const auto gone = read_model(path);
   ASSERT_FALSE(gone.has_value());
   EXPECT_EQ(gone.error().code, ErrorCode::kNotFound);
