@@ -30,6 +30,7 @@ static_assert(static_cast<int>(AbstainReason::kOutsideTraining) ==
               FORETUNE_REASON_OUTSIDE_TRAINING);
 static_assert(static_cast<int>(AbstainReason::kNoLegalConfig) == FORETUNE_REASON_NO_LEGAL_CONFIG);
 static_assert(static_cast<int>(AbstainReason::kSmallMargin) == FORETUNE_REASON_SMALL_MARGIN);
+static_assert(static_cast<int>(AbstainReason::kUnusableModel) == FORETUNE_REASON_UNUSABLE_MODEL);
 static_assert(static_cast<int>(GemmOperation::kMm) == FORETUNE_MM);
 static_assert(static_cast<int>(GemmOperation::kAddmm) == FORETUNE_ADDMM);
 static_assert(static_cast<int>(GemmOperation::kBmm) == FORETUNE_BMM);
@@ -89,14 +90,36 @@ std::string ck_name(const foretune_gemm& gemm, std::span<const std::int32_t> wor
   return ck_gemm_name(kernel).value_or(std::string());
 }
 
-int open_selector(const char* path, foretune_selector** out, char* message, std::size_t size) {
-  Result<std::unique_ptr<Selector>> selector = Selector::open(path);
-  if (!selector) {
-    copy_text(selector.error().message, message, size);
-    return static_cast<int>(selector.error().code);
+// The error's code, and its message as far as it fits. Exceptions are errors too.
+template <class Work>
+int report_errors(char* message, std::size_t size, const Work& work) {
+  copy_text("", message, size);
+  try {
+    const Status status = work();
+    if (status) {
+      return FORETUNE_OK;
+    }
+    copy_text(status.error().message, message, size);
+    return static_cast<int>(status.error().code);
+  } catch (const std::exception& error) {
+    copy_text(error.what(), message, size);
+  } catch (...) {
+    copy_text("an unknown exception", message, size);
   }
-  *out = new foretune_selector{std::move(*selector)};
-  return FORETUNE_OK;
+  return FORETUNE_INTERNAL;
+}
+
+int open_selector(const char* path, Preparation preparation, foretune_selector** out, char* message,
+                  std::size_t size) {
+  return report_errors(message, size, [&]() -> Status {
+    if (out == nullptr || path == nullptr) {
+      return fail(ErrorCode::kInvalidArgument, "path and selector must not be NULL");
+    }
+    *out = nullptr;
+    FORETUNE_TRY(std::unique_ptr<Selector> selector, Selector::open(path, preparation));
+    *out = new foretune_selector{std::move(selector)};
+    return {};
+  });
 }
 
 }  // namespace
@@ -106,20 +129,24 @@ extern "C" {
 
 int foretune_selector_open(const char* path, foretune_selector** selector, char* message,
                            size_t message_size) {
-  foretune::copy_text("", message, message_size);
-  if (selector == nullptr || path == nullptr) {
-    foretune::copy_text("path and selector must not be NULL", message, message_size);
-    return FORETUNE_INVALID_ARGUMENT;
-  }
-  *selector = nullptr;
-  try {
-    return foretune::open_selector(path, selector, message, message_size);
-  } catch (const std::exception& error) {
-    foretune::copy_text(error.what(), message, message_size);
-  } catch (...) {
-    foretune::copy_text("an unknown exception", message, message_size);
-  }
-  return FORETUNE_INTERNAL;
+  return foretune::open_selector(path, foretune::Preparation::kAtOpen, selector, message,
+                                 message_size);
+}
+
+int foretune_selector_open_fast(const char* path, foretune_selector** selector, char* message,
+                                size_t message_size) {
+  return foretune::open_selector(path, foretune::Preparation::kAtFirstUse, selector, message,
+                                 message_size);
+}
+
+int foretune_selector_prepare(const foretune_selector* selector, char* message,
+                              size_t message_size) {
+  return foretune::report_errors(message, message_size, [&]() -> foretune::Status {
+    if (selector == nullptr) {
+      return foretune::fail(foretune::ErrorCode::kInvalidArgument, "selector must not be NULL");
+    }
+    return selector->selector->prepare();
+  });
 }
 
 void foretune_selector_close(foretune_selector* selector) { delete selector; }
@@ -170,7 +197,7 @@ int foretune_select_gemm_fast(const foretune_selector* selector, const foretune_
 }
 
 const char* foretune_reason_text(int reason) {
-  if (reason < FORETUNE_REASON_NONE || reason > FORETUNE_REASON_SMALL_MARGIN) {
+  if (reason < FORETUNE_REASON_NONE || reason > FORETUNE_REASON_UNUSABLE_MODEL) {
     return "This reason is unknown.";
   }
   // The texts are literals, which end in a zero.

@@ -160,7 +160,7 @@ TEST_F(CApiTest, ConfigTextBehavesAsSnprintf) {
 }
 
 TEST_F(CApiTest, HasATextForEveryReasonAndAVersion) {
-  for (int reason = FORETUNE_REASON_NONE; reason <= FORETUNE_REASON_NO_LEGAL_CONFIG; ++reason) {
+  for (int reason = FORETUNE_REASON_NONE; reason <= FORETUNE_REASON_UNUSABLE_MODEL; ++reason) {
     EXPECT_EQ(foretune_reason_text(reason), to_string(static_cast<AbstainReason>(reason)));
   }
   EXPECT_STREQ(foretune_reason_text(77), "This reason is unknown.");

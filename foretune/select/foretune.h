@@ -49,7 +49,8 @@ enum {
   FORETUNE_REASON_INVALID_PROBLEM = 1,  /* sizes below 1, unknown operation or type */
   FORETUNE_REASON_OUTSIDE_TRAINING = 2, /* a feature lies outside what the model was trained on */
   FORETUNE_REASON_NO_LEGAL_CONFIG = 3,  /* no candidate is legal for this problem */
-  FORETUNE_REASON_SMALL_MARGIN = 4      /* only of the C++ interface: here, look at .margin */
+  FORETUNE_REASON_SMALL_MARGIN = 4,     /* only of the C++ interface: here, look at .margin */
+  FORETUNE_REASON_UNUSABLE_MODEL = 5    /* only after foretune_selector_open_fast */
 };
 
 /* foretune_gemm.op; .dtype, the numbers of DataType, of which these are named; .layout: how A, B
@@ -80,6 +81,17 @@ typedef struct foretune_choice {
 /* Loads a model file. `message` (may be NULL) gets one sentence on failure. */
 FORETUNE_API int foretune_selector_open(const char* path, foretune_selector** selector,
                                         char* message, size_t message_size);
+/* The same in a fraction of the time, for programs that mostly call foretune_select_gemm_fast: the
+ * exact model is made ready when a call first needs it, which then allocates and takes as long as
+ * opening otherwise does; calls that need it too wait meanwhile. Checksums and everything but the
+ * exact model's trees have been checked. Where those turn out to be unusable, or memory runs out,
+ * foretune_select_gemm abstains for ever (FORETUNE_REASON_UNUSABLE_MODEL, .words is NULL), and
+ * foretune_select_gemm_fast where it would have asked the exact model. */
+FORETUNE_API int foretune_selector_open_fast(const char* path, foretune_selector** selector,
+                                             char* message, size_t message_size);
+/* Makes the exact model ready now; FORETUNE_OK when it is. On any thread, any number of times. */
+FORETUNE_API int foretune_selector_prepare(const foretune_selector* selector, char* message,
+                                           size_t message_size);
 FORETUNE_API void foretune_selector_close(foretune_selector* selector);
 FORETUNE_API int foretune_select_gemm(const foretune_selector* selector, const foretune_gemm* gemm,
                                       foretune_choice* choice);

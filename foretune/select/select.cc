@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
+#include <exception>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -14,6 +17,7 @@
 #include "foretune/models/infer/forest_scorer.h"
 #include "foretune/select/answer_cache.h"
 #include "foretune/select/workspace_pool.h"
+#include "foretune/space/config_index.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -95,6 +99,8 @@ std::string_view to_string(AbstainReason reason) {
       return "No candidate of the model is legal for the problem.";
     case AbstainReason::kSmallMargin:
       return "The best two candidates are predicted to be closer than the margin asked for.";
+    case AbstainReason::kUnusableModel:
+      return "The exact model could not be made ready.";
   }
   return "This reason is unknown.";
 }
@@ -105,21 +111,56 @@ struct Selector::State {
     kRepresented,  // another candidate is its canonical form
     kAlone,        // its canonical form is no candidate
   };
-  explicit State(Model given) : model(std::move(given)) {}
+  // What the exact model needs beyond the model.
+  struct Exact {
+    // Candidates that the rules on configs alone allow: scored are these.
+    std::vector<std::uint32_t> scored;
+    ConfigIndex by_words;  // of the same
+    std::vector<std::uint32_t> portfolio;
+    std::unique_ptr<PreparedPool> pool;
+    std::size_t scores_offset = 0;
+    std::size_t pool_offset = 0;
+    std::unique_ptr<WorkspacePool> workspaces;
+    AnswerCache cache{kCacheSets};
+  };
+  explicit State(ModelParts given) : parts(std::move(given)) {}
 
+  // All that the fast model needs. The model has passed check_model_but_forests().
+  Status prepare_fast(std::shared_ptr<const CompiledSpace> compiled);
+  // The exact model, made ready now if it is not yet; nullptr where that fails.
+  [[nodiscard]] Exact* exact() noexcept {
+    Exact* const made = exact_made.load(std::memory_order_acquire);
+    return made != nullptr || exact_failed.load(std::memory_order_acquire) ? made : prepare_exact();
+  }
+  Exact* prepare_exact() noexcept;
+  Result<std::unique_ptr<Exact>> make_exact();
+
+  // Whether the answer is in the cache.
+  [[nodiscard]] bool find(const AnswerCache::Key& key, Choice& choice) const noexcept {
+    const Exact* const made = exact_made.load(std::memory_order_acquire);
+    AnswerCache::Answer answer;
+    if (key.size == 0 || made == nullptr || !made->cache.find(key, answer)) {
+      return false;
+    }
+    choice = from_answer(answer);
+    return true;
+  }
+  // Decides and keeps the answer.
+  Choice answer(const AnswerCache::Key& key, const Problem& problem) noexcept;
   // Decides without the cache. The scores of all candidates are left in the workspace.
-  Choice decide(const Problem& problem, std::span<std::byte> workspace) const noexcept;
+  Choice decide(const Exact& exact, const Problem& problem,
+                std::span<std::byte> workspace) const noexcept;
   [[nodiscard]] bool inside_training(const Problem& problem,
                                      std::span<std::byte> workspace) const noexcept;
   // Nothing where the exact model has to decide.
   [[nodiscard]] std::optional<FastChoice> decide_fast(const Problem& problem,
                                                       double max_regret) const noexcept;
   // Among those in canonical form only, or among all others that no candidate stands for.
-  void choose(const Problem& problem, std::span<const double> scores, Form form,
+  void choose(const Exact& exact, const Problem& problem, std::span<const double> scores, Form form,
               Choice& choice) const;
   // Outside of what it was trained on, the model chooses among few configs that are good in many
   // places instead of among all.
-  [[nodiscard]] Choice choose_of_portfolio(const Problem& problem,
+  [[nodiscard]] Choice choose_of_portfolio(const Exact& exact, const Problem& problem,
                                            std::span<const double> scores) const;
   [[nodiscard]] bool is_legal(std::uint32_t candidate, const Problem& problem) const {
     return space->is_legal_for_problem(words_of(candidate), problem.fields(), hardware());
@@ -127,75 +168,100 @@ struct Selector::State {
   // In which form a candidate stands on this problem, and the candidate that is its canonical one,
   // if there is one. Measured and learned from are canonical forms alone: how the model scores
   // another one says little.
-  [[nodiscard]] std::pair<Form, std::uint32_t> form_of(std::uint32_t candidate,
+  [[nodiscard]] std::pair<Form, std::uint32_t> form_of(const Exact& exact, std::uint32_t candidate,
                                                        const Problem& problem) const;
   [[nodiscard]] std::span<const std::int32_t> words_of(std::uint32_t candidate) const {
     return model.pool[candidate].words.view();
   }
   [[nodiscard]] const Hardware& hardware() const { return model.fingerprint.hardware; }
-  Status prepare();
 
-  Model model;
+  ModelParts parts;  // the forests are bytes until the exact model is prepared
+  const Model& model = parts.model;
   std::shared_ptr<const CompiledSpace> space;
   const FeatureTable* table = nullptr;
-  std::unique_ptr<Scorer> scorer;
-  std::unique_ptr<PreparedPool> pool;
-  // Candidates that the rules on configs alone allow: scored are these.
-  std::vector<std::uint32_t> scored;
-  // The same, ordered by their words.
-  std::vector<std::uint32_t> by_words;
-  std::vector<std::uint32_t> portfolio;
   // Of the fast model's portfolio, those that the rules on configs alone allow.
   std::vector<std::uint32_t> fast_places;
-  std::size_t scores_offset = 0;
-  std::size_t pool_offset = 0;
-  std::unique_ptr<WorkspacePool> workspaces;
-  AnswerCache cache{kCacheSets};
+
+  // Set once and under the mutex, as the forests are: whoever sees one of the two may read all.
+  std::atomic<Exact*> exact_made{nullptr};
+  std::atomic<bool> exact_failed{false};
+  std::mutex preparing;
+  std::unique_ptr<Exact> exact_owner;
+  Error failure;
 };
 
-Status Selector::State::prepare() {
-  FORETUNE_TRY_STATUS(check_model(model));
-  FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(model.space_text));
-  FORETUNE_TRY(space, CompiledSpace::create(std::move(definition)));
+Status Selector::State::prepare_fast(std::shared_ptr<const CompiledSpace> compiled) {
+  space = std::move(compiled);
   FORETUNE_TRY(table, find_feature_table(model.feature_table));
-  FORETUNE_TRY(scorer, make_scorer(model));
   if (model.config_schema.kind != SchemaKind::kParametric) {
     return fail(ErrorCode::kUnsupported, "configs of ", model.config_schema.name,
                 " differ in length and cannot be scored together");
   }
-  const std::size_t width = model.config_schema.parameters.size();
-  std::vector<std::int32_t> words;
-  for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
-    if (space->is_legal_config(words_of(i), hardware())) {
-      scored.push_back(i);
-      words.insert(words.end(), words_of(i).begin(), words_of(i).end());
-    }
-  }
-  by_words = scored;
-  std::sort(by_words.begin(), by_words.end(), [this](std::uint32_t a, std::uint32_t b) {
-    const std::span<const std::int32_t> left = words_of(a);
-    const std::span<const std::int32_t> right = words_of(b);
-    return std::lexicographical_compare(left.begin(), left.end(), right.begin(), right.end());
-  });
-  for (const std::uint32_t candidate : model.portfolio) {
-    if (std::binary_search(scored.begin(), scored.end(), candidate)) {
-      portfolio.push_back(candidate);
-    }
-  }
   for (std::uint32_t i = 0; model.fast && i < model.fast->portfolio.size(); ++i) {
-    if (std::binary_search(scored.begin(), scored.end(), model.fast->portfolio[i])) {
+    if (space->is_legal_config(words_of(model.fast->portfolio[i]), hardware())) {
       fast_places.push_back(i);
     }
   }
-  if (scored.empty()) {
+  return {};
+}
+
+Result<std::unique_ptr<Selector::State::Exact>> Selector::State::make_exact() {
+  // Forests that did not come as bytes were checked with the rest of the model.
+  if (!parts.forests.empty()) {
+    FORETUNE_TRY_STATUS(parse_forests(parts));
+    FORETUNE_TRY_STATUS(check_forests_fit(model));
+    parts.forests = {};
+  }
+  auto made = std::make_unique<Exact>();
+  std::vector<std::int32_t> words;
+  made->scored.reserve(model.pool.size());
+  words.reserve(model.pool.size() * model.config_schema.parameters.size());
+  made->by_words = ConfigIndex(model.pool);
+  for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
+    if (space->is_legal_config(words_of(i), hardware())) {
+      made->scored.push_back(i);
+      words.insert(words.end(), words_of(i).begin(), words_of(i).end());
+      made->by_words.insert(i);
+    }
+  }
+  for (const std::uint32_t candidate : model.portfolio) {
+    if (std::binary_search(made->scored.begin(), made->scored.end(), candidate)) {
+      made->portfolio.push_back(candidate);
+    }
+  }
+  if (made->scored.empty()) {
     return fail(ErrorCode::kMismatch, "no candidate of the model is legal for its hardware");
   }
-  FORETUNE_TRY(pool, scorer->prepare(words, width, hardware()));
+  FORETUNE_TRY(made->pool, prepare_checked(model, words, model.config_schema.parameters.size()));
   // The problem's features, all scores, then what the pool needs.
-  scores_offset = aligned(feature_count(*table, FeatureKind::kProblem) * sizeof(double));
-  pool_offset = scores_offset + aligned(scored.size() * sizeof(double));
-  workspaces = std::make_unique<WorkspacePool>(pool_offset + pool->workspace_bytes());
-  return {};
+  made->scores_offset = aligned(feature_count(*table, FeatureKind::kProblem) * sizeof(double));
+  made->pool_offset = made->scores_offset + aligned(made->scored.size() * sizeof(double));
+  made->workspaces =
+      std::make_unique<WorkspacePool>(made->pool_offset + made->pool->workspace_bytes());
+  return made;
+}
+
+Selector::State::Exact* Selector::State::prepare_exact() noexcept {
+  const std::lock_guard lock(preparing);
+  if (exact_owner != nullptr || exact_failed.load(std::memory_order_relaxed)) {
+    return exact_owner.get();
+  }
+  try {
+    if (auto made = make_exact(); made) {
+      exact_owner = std::move(*made);
+    } else {
+      failure = std::move(made.error());
+    }
+  } catch (const std::exception&) {
+    // So short that it needs no memory either.
+    failure = {.code = ErrorCode::kInternal, .message = "out of memory"};
+  }
+  if (exact_owner == nullptr) {
+    parts.model.forests.clear();
+    exact_failed.store(true, std::memory_order_release);
+  }
+  exact_made.store(exact_owner.get(), std::memory_order_release);
+  return exact_owner.get();
 }
 
 bool Selector::State::inside_training(const Problem& problem,
@@ -215,7 +281,7 @@ bool Selector::State::inside_training(const Problem& problem,
 }
 
 std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(
-    std::uint32_t candidate, const Problem& problem) const {
+    const Exact& exact, std::uint32_t candidate, const Problem& problem) const {
   std::array<std::int32_t, CompiledSpace::kMaxParameters> buffer{};
   const std::span<const std::int32_t> words = words_of(candidate);
   std::copy(words.begin(), words.end(), buffer.begin());
@@ -223,25 +289,20 @@ std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(
   if (!space->canonicalise(same, problem.fields(), hardware())) {
     return {Form::kCanonical, candidate};
   }
-  const auto found = std::lower_bound(
-      by_words.begin(), by_words.end(), same, [this](std::uint32_t other, const auto& wanted) {
-        const std::span<const std::int32_t> have = words_of(other);
-        return std::lexicographical_compare(have.begin(), have.end(), wanted.begin(), wanted.end());
-      });
-  const bool is_found =
-      found != by_words.end() && std::equal(same.begin(), same.end(), words_of(*found).begin());
-  return is_found ? std::pair(Form::kRepresented, *found) : std::pair(Form::kAlone, candidate);
+  const std::optional<std::uint32_t> found = exact.by_words.find(same);
+  return found ? std::pair(Form::kRepresented, *found) : std::pair(Form::kAlone, candidate);
 }
 
 // The best and the second best legal candidate. Legality is asked only of candidates that would
 // be one of them: of a few dozen out of thousands.
-void Selector::State::choose(const Problem& problem, std::span<const double> scores, Form form,
-                             Choice& choice) const {
+void Selector::State::choose(const Exact& exact, const Problem& problem,
+                             std::span<const double> scores, Form form, Choice& choice) const {
+  const std::span<const std::uint32_t> scored = exact.scored;
   double best = std::numeric_limits<double>::infinity();
   double second = best;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (!(scores[i] < second) || !is_legal(scored[i], problem) ||
-        form_of(scored[i], problem).first != form) {
+        form_of(exact, scored[i], problem).first != form) {
       continue;
     }
     if (scores[i] < best) {
@@ -258,15 +319,16 @@ void Selector::State::choose(const Problem& problem, std::span<const double> sco
   choice.margin = choice.has_candidate ? second - best : 0;
 }
 
-Choice Selector::State::choose_of_portfolio(const Problem& problem,
+Choice Selector::State::choose_of_portfolio(const Exact& exact, const Problem& problem,
                                             std::span<const double> scores) const {
+  const std::span<const std::uint32_t> scored = exact.scored;
   Choice choice{.reason = AbstainReason::kOutsideTraining};
   double best = std::numeric_limits<double>::infinity();
-  for (const std::uint32_t candidate : portfolio) {
+  for (const std::uint32_t candidate : exact.portfolio) {
     if (!is_legal(candidate, problem)) {
       continue;
     }
-    const std::uint32_t same = form_of(candidate, problem).second;
+    const std::uint32_t same = form_of(exact, candidate, problem).second;
     const double score = scores[static_cast<std::size_t>(
         std::lower_bound(scored.begin(), scored.end(), same) - scored.begin())];
     if (score < best) {
@@ -278,25 +340,25 @@ Choice Selector::State::choose_of_portfolio(const Problem& problem,
   return choice;
 }
 
-Choice Selector::State::decide(const Problem& problem,
+Choice Selector::State::decide(const Exact& exact, const Problem& problem,
                                std::span<std::byte> workspace) const noexcept {
   if (problem.type() != model.problem_type) {
     return {.reason = AbstainReason::kInvalidProblem};
   }
   const bool is_inside = inside_training(problem, workspace);
-  const std::span scores(reinterpret_cast<double*>(workspace.data() + scores_offset),
-                         scored.size());
-  pool->score(problem, workspace.subspan(pool_offset), scores, {});
+  const std::span scores(reinterpret_cast<double*>(workspace.data() + exact.scores_offset),
+                         exact.scored.size());
+  exact.pool->score(problem, workspace.subspan(exact.pool_offset), scores, {});
   Choice choice;
   if (!is_inside) {
-    choice = choose_of_portfolio(problem, scores);
+    choice = choose_of_portfolio(exact, problem, scores);
     if (choice.has_candidate) {
       return choice;
     }
   }
-  choose(problem, scores, Form::kCanonical, choice);
+  choose(exact, problem, scores, Form::kCanonical, choice);
   if (!choice.has_candidate) {
-    choose(problem, scores, Form::kAlone, choice);
+    choose(exact, problem, scores, Form::kAlone, choice);
   }
   if (!is_inside) {
     choice.reason = AbstainReason::kOutsideTraining;
@@ -349,47 +411,67 @@ std::optional<FastChoice> Selector::State::decide_fast(const Problem& problem,
 Selector::Selector() = default;
 Selector::~Selector() = default;
 
-Result<std::unique_ptr<Selector>> Selector::create(Model model) {
+Result<std::unique_ptr<Selector>> Selector::make(ModelParts parts, Preparation preparation) {
   std::unique_ptr<Selector> selector(new Selector());
-  selector->state_ = std::make_unique<State>(std::move(model));
-  FORETUNE_TRY_STATUS(selector->state_->prepare());
+  selector->state_ = std::make_unique<State>(std::move(parts));
+  State& state = *selector->state_;
+  FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, check_model_but_forests(state.model));
+  if (state.parts.forests.empty()) {
+    FORETUNE_TRY_STATUS(check_forests(state.model));
+  }
+  FORETUNE_TRY_STATUS(state.prepare_fast(std::move(space)));
+  if (preparation == Preparation::kAtOpen) {
+    FORETUNE_TRY_STATUS(selector->prepare());
+  }
   return selector;
 }
 
-Result<std::unique_ptr<Selector>> Selector::open(const std::filesystem::path& path) {
-  FORETUNE_TRY(Model model, read_model(path));
-  Result<std::unique_ptr<Selector>> selector = create(std::move(model));
+Result<std::unique_ptr<Selector>> Selector::create(Model model) {
+  return make({.model = std::move(model), .forests = {}}, Preparation::kAtOpen);
+}
+
+Result<std::unique_ptr<Selector>> Selector::open(const std::filesystem::path& path,
+                                                 Preparation preparation) {
+  FORETUNE_TRY(ModelParts parts, read_model_parts(path));
+  Result<std::unique_ptr<Selector>> selector = make(std::move(parts), preparation);
   if (!selector) {
     return fail_because(selector.error(), "cannot use the model ", path.string());
   }
   return selector;
 }
 
+Status Selector::prepare() const {
+  return state_->exact() != nullptr ? Status() : Status(tl::unexpected(state_->failure));
+}
+
+Choice Selector::State::answer(const AnswerCache::Key& key, const Problem& problem) noexcept {
+  Exact* const ready = exact();
+  if (ready == nullptr) {
+    return {.reason = AbstainReason::kUnusableModel};
+  }
+  const WorkspacePool::Lease workspace = ready->workspaces->borrow();
+  const Choice choice = decide(*ready, problem, workspace.bytes());
+  ready->cache.insert(key, to_answer(choice));
+  return choice;
+}
+
 Choice Selector::select(const Problem& problem) const noexcept {
   const AnswerCache::Key key = key_of(problem.type(), problem.fields(), problem.payload());
-  AnswerCache::Answer answer;
-  if (key.size > 0 && state_->cache.find(key, answer)) {
-    return from_answer(answer);
-  }
-  const Choice choice = select_uncached(problem);
-  state_->cache.insert(key, to_answer(choice));
-  return choice;
+  Choice choice;
+  return state_->find(key, choice) ? choice : state_->answer(key, problem);
 }
 
 Choice Selector::select(ProblemType type, std::span<const std::int64_t> fields) const noexcept {
   // Only problems get into the cache, so what is found there is one.
   const AnswerCache::Key key = key_of(type, fields, {});
-  AnswerCache::Answer answer;
-  if (key.size > 0 && state_->cache.find(key, answer)) {
-    return from_answer(answer);
+  if (Choice choice; state_->find(key, choice)) {
+    return choice;
   }
   const Result<Problem> problem = problem_of(type, fields);
   if (!problem) {
     return {.reason = AbstainReason::kInvalidProblem};
   }
-  const Choice choice = select_uncached(*problem);
-  state_->cache.insert(key, to_answer(choice));
-  return choice;
+  return state_->answer(key, *problem);
 }
 
 Choice Selector::select(const Problem& problem, double min_margin) const noexcept {
@@ -444,31 +526,35 @@ std::string Selector::explain(const Problem& problem, const Choice& choice) cons
   } else if (choice.reason == AbstainReason::kSmallMargin) {
     detail = concat("the runner-up is predicted to be ", fixed(100 * std::expm1(choice.margin), 2),
                     " % slower");
+  } else if (choice.reason == AbstainReason::kUnusableModel) {
+    if (const Status prepared = prepare(); !prepared) {
+      detail = prepared.error().message;
+    }
   }
   return detail.empty() ? general
                         : concat(general.substr(0, general.size() - 1), ": ", detail, ".");
 }
 
 Choice Selector::select_uncached(const Problem& problem) const noexcept {
-  const WorkspacePool::Lease workspace = state_->workspaces->borrow();
-  return state_->decide(problem, workspace.bytes());
+  return state_->answer({}, problem);
 }
 
 std::vector<RankedCandidate> Selector::rank(const Problem& problem) const {
   std::vector<RankedCandidate> out;
-  if (problem.type() != state_->model.problem_type) {
+  const State::Exact* const exact = state_->exact();
+  if (exact == nullptr || problem.type() != state_->model.problem_type) {
     return out;
   }
-  const WorkspacePool::Lease workspace = state_->workspaces->borrow();
-  std::vector<double> scores(state_->scored.size());
-  state_->pool->score(problem, workspace.bytes().subspan(state_->pool_offset), scores, {});
+  const WorkspacePool::Lease workspace = exact->workspaces->borrow();
+  std::vector<double> scores(exact->scored.size());
+  exact->pool->score(problem, workspace.bytes().subspan(exact->pool_offset), scores, {});
   // As in select(): all canonical ones before the rest, and of equal scores the earlier candidate.
   for (const State::Form form : {State::Form::kCanonical, State::Form::kAlone}) {
     const auto first = static_cast<std::ptrdiff_t>(out.size());
     for (std::size_t i = 0; i < scores.size(); ++i) {
-      const std::uint32_t candidate = state_->scored[i];
+      const std::uint32_t candidate = exact->scored[i];
       if (state_->is_legal(candidate, problem) &&
-          state_->form_of(candidate, problem).first == form) {
+          state_->form_of(*exact, candidate, problem).first == form) {
         out.push_back({.candidate = candidate, .score = scores[i]});
       }
     }
@@ -479,7 +565,10 @@ std::vector<RankedCandidate> Selector::rank(const Problem& problem) const {
   return out;
 }
 
-const Model& Selector::model() const { return state_->model; }
+const Model& Selector::model() const {
+  static_cast<void>(state_->exact());
+  return state_->model;
+}
 
 std::size_t Selector::pool_size() const { return state_->model.pool.size(); }
 

@@ -12,6 +12,8 @@
 // does not allocate. (Workspaces are lent: one is made with the selector, others when that many
 // threads are inside for the first time; over 64 at once wait for one another.) Cost: a repeated
 // problem under 100 ns, a new one a few milliseconds for thousands of candidates.
+//
+// A program that lives on select_fast() can leave the exact model for later (Preparation).
 #pragma once
 
 #include <cstdint>
@@ -35,7 +37,8 @@ enum class AbstainReason : std::uint8_t {
   kInvalidProblem = 1,
   kOutsideTraining = 2,
   kNoLegalConfig = 3,
-  kSmallMargin = 4,  // only where the caller asks for a margin
+  kSmallMargin = 4,    // only where the caller asks for a margin
+  kUnusableModel = 5,  // only with Preparation::kAtFirstUse: see there
 };
 // A sentence.
 std::string_view to_string(AbstainReason reason);
@@ -65,9 +68,27 @@ struct RankedCandidate {
   double score = 0;
 };
 
+// When the exact model is made ready: its forests parsed, checked and laid out for the candidates
+// that are legal on the hardware, which is most of the time that opening takes.
+enum class Preparation : std::uint8_t {
+  // Whatever is wrong with a model is said by open(), and no call of select() ever allocates, waits
+  // or takes longer than others. The default, because that is what a program that calls select()
+  // counts on, and it would only move the time to its first call.
+  kAtOpen,
+  // When select_fast() first needs it, select() or another member is called, or prepare() is: for
+  // programs that mostly call select_fast(), whose first answer then takes a fraction of a
+  // millisecond. open() has compared all checksums and checked all but the forests, so that a
+  // failure later on is that of a file that was written wrong, or of memory that ran out. It is
+  // final: select() then abstains for ever with kUnusableModel and without a candidate, rank() is
+  // empty and model() has no forests, while select_fast() answers all that its fast model can.
+  // The preparing call allocates, others that need the exact model wait for it meanwhile.
+  kAtFirstUse,
+};
+
 class Selector {
  public:
-  static Result<std::unique_ptr<Selector>> open(const std::filesystem::path& path);
+  static Result<std::unique_ptr<Selector>> open(const std::filesystem::path& path,
+                                                Preparation preparation = Preparation::kAtOpen);
   // Features and legality use the hardware that the model was trained on.
   static Result<std::unique_ptr<Selector>> create(Model model);
   ~Selector();
@@ -94,11 +115,14 @@ class Selector {
   // Why the selector abstained, with the numbers: which field or feature lies how far outside, how
   // small the margin is. One sentence, for people (allocates).
   [[nodiscard]] std::string explain(const Problem& problem, const Choice& choice) const;
+  // Makes the exact model ready, if it is not yet. The same error every time.
+  Status prepare() const;
   // Without looking into or filling the cache.
   [[nodiscard]] Choice select_uncached(const Problem& problem) const noexcept;
   // All legal candidates, best first, those in canonical form before others (allocates; for tools).
   [[nodiscard]] std::vector<RankedCandidate> rank(const Problem& problem) const;
 
+  // The whole model: prepares it.
   [[nodiscard]] const Model& model() const;
   [[nodiscard]] std::size_t pool_size() const;
   [[nodiscard]] Config config(std::uint32_t candidate) const;
@@ -108,6 +132,7 @@ class Selector {
 
  private:
   Selector();
+  static Result<std::unique_ptr<Selector>> make(ModelParts parts, Preparation preparation);
   struct State;
   std::unique_ptr<State> state_;
 };

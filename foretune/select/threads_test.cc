@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
+#include <functional>
 #include <thread>
 
-#include "foretune/models/infer/model_samples.h"
+#include "foretune/base/file.h"
+#include "foretune/base/temporary_folder.h"
+#include "foretune/models/infer/fast_samples.h"
 #include "foretune/select/select.h"
 #include "foretune/select/workspace_pool.h"
 
@@ -43,6 +47,89 @@ TEST(SelectThreads, AllThreadsGetTheAnswersOfOne) {
     thread.join();
   }
   EXPECT_EQ(different.load(), 0) << "seed " << kSeed;
+}
+
+// All at the same moment.
+void in_threads(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::barrier start(static_cast<std::ptrdiff_t>(count));
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < count; ++t) {
+    threads.emplace_back([&, t] {
+      start.arrive_and_wait();
+      work(t);
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST(SelectThreads, OnePreparesTheExactModelForAll) {
+  constexpr std::uint64_t kSeed = 52;
+  constexpr std::size_t kThreads = 8;
+  Rng rng(kSeed);
+  const Model model = sample_model_with_fast({.candidates = 150}, rng);
+  const testing_support::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "model.ftm";
+  ASSERT_TRUE(write_model(model, path));
+  const auto eager = Selector::open(path);
+  ASSERT_TRUE(eager.has_value());
+  std::vector<Problem> problems;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    problems.push_back(sample_gemm(rng));
+  }
+  std::atomic<int> different{0};
+  for (int round = 0; round < 20; ++round) {
+    const auto deferred = Selector::open(path, Preparation::kAtFirstUse);
+    ASSERT_TRUE(deferred.has_value());
+    // Every member that may be the first to need it, and the one that does not.
+    in_threads(kThreads, [&](std::size_t t) {
+      const Problem& problem = problems[t];
+      const Choice expected = (*eager)->select_uncached(problem);
+      bool same = true;
+      switch (t % 4) {
+        case 0:
+          same = (*deferred)->select(problem).candidate == expected.candidate;
+          break;
+        case 1:
+          same = (*deferred)->select_fast(problem).choice.candidate ==
+                 (*eager)->select_fast(problem).choice.candidate;
+          break;
+        case 2:
+          same = (*deferred)->prepare().has_value();
+          break;
+        default:
+          same = (*deferred)->model().forests == model.forests;
+      }
+      const Choice again = (*deferred)->select_uncached(problem);
+      same = same && again.candidate == expected.candidate && again.score == expected.score;
+      different += same ? 0 : 1;
+    });
+  }
+  EXPECT_EQ(different.load(), 0) << "seed " << kSeed;
+}
+
+TEST(SelectThreads, AllLearnThatTheExactModelIsUnusable) {
+  constexpr std::uint64_t kSeed = 53;
+  Rng rng(kSeed);
+  Model model = sample_model_with_fast({.candidates = 150}, rng);
+  model.forests[0].feature_count += 1;
+  const testing_support::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "model.ftm";
+  ASSERT_TRUE(write_file_atomically(path, model_bytes(model)));
+  const Problem problem = sample_gemm(rng);
+  std::atomic<int> others{0};
+  for (int round = 0; round < 20; ++round) {
+    const auto deferred = Selector::open(path, Preparation::kAtFirstUse);
+    ASSERT_TRUE(deferred.has_value());
+    in_threads(8, [&](std::size_t t) {
+      const bool is_right =
+          t % 2 == 0 ? (*deferred)->select(problem).reason == AbstainReason::kUnusableModel
+                     : (*deferred)->prepare().error().code == ErrorCode::kMismatch;
+      others += is_right ? 0 : 1;
+    });
+  }
+  EXPECT_EQ(others.load(), 0);
 }
 
 TEST(WorkspacePool, LendsEveryWorkspaceToOneBorrowerAtATime) {
