@@ -230,16 +230,6 @@ void report_selector_times(Figures& figures, const Setup& setup, const Model& mo
   std::printf("(sum of picks %llu)\n", static_cast<unsigned long long>(picks));
 }
 
-foretune_gemm to_c(const Problem& problem) {
-  return {.m = problem.field(1),
-          .n = problem.field(2),
-          .k = problem.field(3),
-          .batch = 1,
-          .op = FORETUNE_MM,
-          .dtype = static_cast<std::int32_t>(problem.field(5)),
-          .layout = static_cast<std::int32_t>(problem.field(6))};
-}
-
 // The same through the C interface, from a file.
 void report_c_interface(Figures& figures, const Setup& setup, const Model& model, int runs) {
   const std::string path = concat("select_bench_", setup.text.size(), ".ftm");
@@ -248,28 +238,10 @@ void report_c_interface(Figures& figures, const Setup& setup, const Model& model
   }
   foretune_selector* selector = nullptr;
   std::array<char, 400> message{};
-  std::vector<double> open;
-  std::vector<double> cold;
-  for (int run = 0; run < std::max(runs, 5); ++run) {
-    foretune_selector_close(selector);
-    const double open_ms = milliseconds([&] {
-      if (foretune_selector_open(path.c_str(), &selector, message.data(), message.size()) != 0) {
-        stop(message.data());
-      }
-    });
-    foretune_choice first;
-    const double answer_ms = milliseconds([&] {
-      const foretune_gemm gemm = to_c(setup.problems[static_cast<std::size_t>(run) % kProblems]);
-      if (foretune_select_gemm(selector, &gemm, &first) != FORETUNE_OK) {
-        stop("the C interface failed");
-      }
-    });
-    open.push_back(open_ms);
-    cold.push_back(open_ms + answer_ms);
+  if (foretune_selector_open(path.c_str(), &selector, message.data(), message.size()) != 0) {
+    stop(message.data());
   }
   std::remove(path.c_str());
-  report(figures, "open_ms", median(open), "opening the model file");
-  report(figures, "cold_start_ms", median(cold), "from the file to the first answer");
   std::vector<double> cached;
   foretune_choice choice;
   for (int run = 0; run <= runs; ++run) {
@@ -293,6 +265,9 @@ void report_c_interface(Figures& figures, const Setup& setup, const Model& model
 }
 
 int run(int argc, char** argv) {
+  if (!argument(argc, argv, "cold-start").empty()) {
+    return run_cold_start(argc, argv);
+  }
   const auto runs = parse_int(argument(argc, argv, "runs", "5"));
   if (!runs || *runs < 1 || *runs > 1000) {
     stop("--runs is a number from 1 to 1000");
@@ -313,6 +288,7 @@ int run(int argc, char** argv) {
          concat("in ", setup.problems.size() * setup.pool.size() + kRandomRows, " rows").c_str());
   report_selector_times(figures, setup, model, static_cast<int>(*runs));
   report_c_interface(figures, setup, model, static_cast<int>(*runs));
+  report_cold_start(figures, argv[0], setup, model, static_cast<int>(*runs));
   report_early_stop(figures, setup);
   report_large_forest(figures, argc, argv, space, static_cast<int>(*runs));
   return finish(figures, argc, argv);

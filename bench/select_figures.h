@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "bench/bench_json.h"
 #include "bench/select_setup.h"
 #include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_file.h"
+#include "foretune/select/foretune.h"
 
 namespace foretune::bench {
 
@@ -51,6 +54,22 @@ inline void report(Figures& figures, const char* name, double value, const char*
   std::printf("%-34s %12.4g  %s\n", name, value, text);
 }
 
+inline foretune_gemm to_c(const Problem& problem) {
+  return {.m = problem.field(1),
+          .n = problem.field(2),
+          .k = problem.field(3),
+          .batch = 1,
+          .op = FORETUNE_MM,
+          .dtype = static_cast<std::int32_t>(problem.field(5)),
+          .layout = static_cast<std::int32_t>(problem.field(6))};
+}
+
+// From the model's file to the first answer, through the C interface, each time in a process of its
+// own (`program` --cold-start fast|exact --model FILE --problem TEXT), which run_cold_start() is.
+// The file stays in the system's cache.
+void report_cold_start(Figures& figures, const char* program, const Setup& setup, Model model,
+                       int runs);
+int run_cold_start(int argc, char** argv);
 // A forest of 2,000 trees beside LightGBM, both on one thread.
 void report_large_forest(Figures& figures, int argc, char** argv, const SpaceDefinition& space,
                          int runs);
