@@ -135,15 +135,11 @@ struct Selector::State {
   Exact* prepare_exact() noexcept;
   Result<std::unique_ptr<Exact>> make_exact();
 
-  // Whether the answer is in the cache.
-  [[nodiscard]] bool find(const AnswerCache::Key& key, Choice& choice) const noexcept {
+  // Whether the answer is in the cache. A call would cost a twentieth of it.
+  [[nodiscard, gnu::always_inline]] bool find(const AnswerCache::Key& key,
+                                              AnswerCache::Answer& found) const noexcept {
     const Exact* const made = exact_made.load(std::memory_order_acquire);
-    AnswerCache::Answer answer;
-    if (key.size == 0 || made == nullptr || !made->cache.find(key, answer)) {
-      return false;
-    }
-    choice = from_answer(answer);
-    return true;
+    return key.size > 0 && made != nullptr && made->cache.find(key, found);
   }
   // Decides and keeps the answer.
   Choice answer(const AnswerCache::Key& key, const Problem& problem) noexcept;
@@ -457,15 +453,16 @@ Choice Selector::State::answer(const AnswerCache::Key& key, const Problem& probl
 
 Choice Selector::select(const Problem& problem) const noexcept {
   const AnswerCache::Key key = key_of(problem.type(), problem.fields(), problem.payload());
-  Choice choice;
-  return state_->find(key, choice) ? choice : state_->answer(key, problem);
+  AnswerCache::Answer found;
+  return state_->find(key, found) ? from_answer(found) : state_->answer(key, problem);
 }
 
 Choice Selector::select(ProblemType type, std::span<const std::int64_t> fields) const noexcept {
   // Only problems get into the cache, so what is found there is one.
   const AnswerCache::Key key = key_of(type, fields, {});
-  if (Choice choice; state_->find(key, choice)) {
-    return choice;
+  AnswerCache::Answer found;
+  if (state_->find(key, found)) {
+    return from_answer(found);
   }
   const Result<Problem> problem = problem_of(type, fields);
   if (!problem) {
