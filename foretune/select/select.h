@@ -76,7 +76,7 @@ enum class Preparation : std::uint8_t {
   // counts on, and it would only move the time to its first call.
   kAtOpen,
   // When select_fast() first needs it, select() or another member is called, or prepare() is: for
-  // programs that mostly call select_fast(), whose first answer then takes a fraction of a
+  // programs that mostly call select_fast(), whose first answer then comes within a
   // millisecond. open() has compared all checksums and checked all but the forests, so that a
   // failure later on is that of a file that was written wrong, or of memory that ran out. It is
   // final: select() then abstains for ever with kUnusableModel and without a candidate, rank() is
