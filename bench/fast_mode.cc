@@ -152,6 +152,7 @@ Status report_fast_mode(Figures& figures, const Dataset& dataset, const Timer& t
     const Dataset held_out = dataset.filter_problems(is_held_out);
     TrainOptions train;
     train.folds = 2;  // settles the number of trees
+    train.held_out = false;
     FORETUNE_TRY(TrainResult trained, train_gbdt(training, train));
     const auto start = std::chrono::steady_clock::now();
     FORETUNE_TRY(FastTraining fast,
