@@ -5,7 +5,7 @@
 //                                [--folds 5] [--leaves 63]
 //                                [--trees 1000] [--early-stopping 50] [--learning-rate 0.05]
 //                                [--weight-decay 0.5] [--forests 1] [--seed 42] [--json FILE]
-//                                [--objectives plain,regression,lambdarank,regret]
+//                                [--objectives auto | plain,regression,lambdarank,regret]
 //                                [--mining-rounds 0,3] [--regret-decay 4]
 //                                [--without waves,tile-use] [--threads 2]
 //
@@ -186,7 +186,7 @@ TrainOptions plain(const TrainOptions& options) {
 // Every objective with every number of mining rounds, then the first of them without each group.
 Result<std::vector<Way>> ways_of(int argc, char** argv, const TrainOptions& options) {
   std::vector<Way> ways;
-  const std::string objectives = bench::argument(argc, argv, "objectives", "regression");
+  const std::string objectives = bench::argument(argc, argv, "objectives", "auto");
   const std::string rounds = bench::argument(argc, argv, "mining-rounds", "0");
   for (const std::string_view objective : split(objectives, ',')) {
     if (objective == "plain") {

@@ -214,6 +214,7 @@ Status run(int argc, char** argv, Figures& figures) {
   FORETUNE_TRY(Dataset dataset, bench::read_h200(bench::argument(argc, argv, "data")));
   dataset.deduplicate();
   TrainOptions options;
+  options.objective = TrainObjective::kRegression;
   // A fixed number of trees: choosing it would take more time than all the rest.
   options.folds = 0;
   options.gbdt.trees = bench::count_argument(argc, argv, "trees", 300U);
