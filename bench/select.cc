@@ -5,7 +5,8 @@
 // The forest is trained on the measurements given (columns m, n, k, dtype, block_m, block_n,
 // block_k, group_m, num_stages, num_warps, time_us), or on times by formula without them. FILE
 // keeps its text between runs. Our times include computing the features from problem and config;
-// LightGBM gets the finished rows.
+// LightGBM gets the finished rows. On measurements the fast mode follows, as bench/fast_mode has
+// it.
 #include "foretune/select/select.h"
 
 #include <algorithm>
@@ -21,8 +22,10 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/fast_mode.h"
 #include "bench/select_figures.h"
 #include "bench/select_setup.h"
+#include "bench/training_data.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
@@ -291,6 +294,13 @@ int run(int argc, char** argv) {
   report_cold_start(figures, argv[0], setup, model, static_cast<int>(*runs));
   report_early_stop(figures, setup);
   report_large_forest(figures, argc, argv, space, static_cast<int>(*runs));
+  if (const std::string data = argument(argc, argv, "data"); !data.empty()) {
+    const Dataset dataset = must(read_h200(data));
+    if (const Status status = report_fast_mode(figures, dataset, recorded_timer(dataset), {});
+        !status) {
+      stop(status.error().message);
+    }
+  }
   return finish(figures, argc, argv);
 }
 
