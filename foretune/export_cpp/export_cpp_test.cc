@@ -106,8 +106,8 @@ TEST_F(ExportCppTest, TheHeaderPicksWhatTheFastModelPicks) {
       "int main() {\n  for (const auto& p : kProblems) {\n    const auto pick = "
       "picks::select(p);\n    std::printf(\"%d %d\\n\", pick.index, pick.bound <= 0.1);\n  }\n}\n");
   std::vector<std::string> compilers{FORETUNE_CXX_COMPILER};
-  if (std::system("clang++-19 --version > /dev/null 2>&1") ==
-      0) {  // NOLINT(concurrency-mt-unsafe): one thread
+  const char* const asks_clang = "clang++-19 --version > /dev/null 2>&1";
+  if (std::system(asks_clang) == 0) {  // NOLINT(concurrency-mt-unsafe): one thread
     compilers.emplace_back("clang++-19");
   }
   for (const std::string& compiler : compilers) {
