@@ -35,8 +35,9 @@ ColdStart start_process(const std::string& program, const std::string& mode,
                                      "' --problem '", problem.text(), "'");
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), &::pclose);
   ColdStart out;
-  if (pipe == nullptr ||
-      std::fscanf(pipe.get(), "%lf %lf", &out.open_ms, &out.answer_ms) != 2) {
+  const int read =
+      pipe == nullptr ? 0 : std::fscanf(pipe.get(), "%lf %lf", &out.open_ms, &out.answer_ms);
+  if (read != 2) {
     stop(concat("no figures from ", command));
   }
   return out;
