@@ -22,7 +22,7 @@ struct Sample {
   GemmSizes sizes;
   bool wrong = false;
 };
-Evaluation evaluated(const std::vector<Sample>& samples, EvaluateOptions options = kQuick) {
+Evaluation evaluated(const std::vector<Sample>& samples, const EvaluateOptions& options = kQuick) {
   Dataset dataset(sample_header());
   std::vector<double> scores;
   for (const Sample& sample : samples) {
