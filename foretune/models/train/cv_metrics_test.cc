@@ -45,12 +45,13 @@ TEST(CvMetrics, AmongEqualScoresTheFirstRowIsPicked) {
 
 TEST(CvMetrics, ErrorsAreThoseOfTheLearnedValues) {
   std::vector<PredictedRow> rows{row(0, 10, 1), row(0, 20, 2), row(1, 10, 1)};
-  const double values[] = {1, 2, 6};
-  const double predictions[] = {1, 4, 5};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i].value = values[i];
-    rows[i].prediction = predictions[i];
-  }
+  const auto learned = [&](std::size_t i, double value, double prediction) {
+    rows[i].value = value;
+    rows[i].prediction = prediction;
+  };
+  learned(0, 1, 1);
+  learned(1, 2, 4);
+  learned(2, 6, 5);
   const CvMetrics metrics = cv_metrics(rows);
   EXPECT_DOUBLE_EQ(metrics.rmse, std::sqrt(5.0 / 3));
   EXPECT_DOUBLE_EQ(metrics.mae, 1);
