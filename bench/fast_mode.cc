@@ -7,6 +7,7 @@
 
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/split.h"
+#include "foretune/models/infer/training_range.h"
 #include "foretune/models/train/fast_model.h"
 #include "foretune/models/train/trainer.h"
 #include "foretune/select/select.h"
@@ -47,17 +48,6 @@ double call_us(const Selector& selector, const Problem& problem) {
   return sum == UINT64_MAX ? 0 : taken.count() / kRepeats;
 }
 
-bool inside_box(const Model& model, const FeatureTable& table, const Problem& problem) {
-  std::vector<double> row(model.problem_range.size());
-  table.problem_row(problem, model.fingerprint.hardware, row);
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    if (row[i] < model.problem_range[i].first || row[i] > model.problem_range[i].second) {
-      return false;
-    }
-  }
-  return true;
-}
-
 Status judge(const Model& model, const Dataset& held_out, const Timer& timer, double max_regret,
              Picks& out) {
   FORETUNE_TRY(const auto selector, Selector::create(model));
@@ -68,7 +58,7 @@ Status judge(const Model& model, const Dataset& held_out, const Timer& timer, do
   for (std::uint32_t p = 0; p < held_out.problems().size(); ++p) {
     const Problem& problem = held_out.problems()[p];
     out.outside_hull += model.hull->is_inside(problem.fields()) ? 0U : 1U;
-    out.outside_box += inside_box(model, *table, problem) ? 0U : 1U;
+    out.outside_box += outside_ranges(model, *table, problem).empty() ? 0U : 1U;
     const std::vector<RankedCandidate> ranked = selector->rank(problem);
     const FastChoice fast = selector->select_fast(problem, max_regret);
     const FastChoice forced = selector->select_fast(problem, kNoLimit);

@@ -25,20 +25,6 @@ double confidence_of(double margin, double residual_std) {
                           : PredictedConfig::kUnknown;
 }
 
-std::vector<OutsideRange> outside_ranges(const Model& model, const FeatureTable& table,
-                                         const Problem& problem) {
-  std::vector<double> row(feature_count(table, FeatureKind::kProblem));
-  table.problem_row(problem, model.fingerprint.hardware, row);
-  std::vector<OutsideRange> out;
-  for (std::size_t i = 0; i < std::min(row.size(), model.problem_range.size()); ++i) {
-    const auto& [low, high] = model.problem_range[i];
-    if (!(row[i] >= low && row[i] <= high)) {
-      out.push_back({std::string(table.columns()[i].name), row[i], low, high});
-    }
-  }
-  return out;
-}
-
 class Explainer {
  public:
   Explainer(const Selector& selector, const FeatureTable& table, const Problem& problem,

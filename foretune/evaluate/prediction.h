@@ -26,6 +26,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/hardware/hardware.h"
+#include "foretune/models/infer/training_range.h"
 #include "foretune/problem/problem.h"
 #include "foretune/select/select.h"
 
@@ -68,14 +69,6 @@ struct Explanation {
   std::vector<MainEffect> main_effect;  // per entry of Prediction::ranked from the second on
   std::vector<RuledOut> ruled_out;      // most candidates first
   std::size_t represented = 0;          // legal, but another candidate means the same here
-};
-
-// A feature of the problem beyond what the model was trained on.
-struct OutsideRange {
-  std::string feature;
-  double value = 0;
-  double low = 0;
-  double high = 0;
 };
 
 struct Prediction {

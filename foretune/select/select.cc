@@ -15,6 +15,7 @@
 #include "foretune/base/text.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/training_range.h"
 #include "foretune/select/answer_cache.h"
 #include "foretune/select/workspace_pool.h"
 #include "foretune/space/config_index.h"
@@ -507,16 +508,13 @@ namespace {
 
 // The first feature out of its range.
 std::string explain_range(const Model& model, const FeatureTable& table, const Problem& problem) {
-  std::vector<double> row(model.problem_range.size());
-  table.problem_row(problem, model.fingerprint.hardware, row);
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    const auto& [low, high] = model.problem_range[i];
-    if (!(row[i] >= low && row[i] <= high)) {
-      return concat(table.columns()[i].name, "=", fixed(row[i], 2), " lies outside of ",
-                    fixed(low, 2), " to ", fixed(high, 2), ", the range in training");
-    }
+  const std::vector<OutsideRange> outside = outside_ranges(model, table, problem);
+  if (outside.empty()) {
+    return {};
   }
-  return {};
+  const OutsideRange& first = outside.front();
+  return concat(first.feature, "=", fixed(first.value, 2), " lies outside of ", fixed(first.low, 2),
+                " to ", fixed(first.high, 2), ", the range in training");
 }
 
 }  // namespace
