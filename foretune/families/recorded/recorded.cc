@@ -9,6 +9,7 @@
 #include "foretune/base/check.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
+#include "foretune/space/listed_space.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -74,85 +75,6 @@ Entries merge_problem(std::vector<const RecordedRow*> rows) {
   return entries;
 }
 
-class RecordedSpace final : public Space, public EnumerableSpace {
- public:
-  RecordedSpace(const FamilyInfo& info, std::shared_ptr<const Entries> entries, Problem problem)
-      : schema_(info.config_schema),
-        compiled_(info.space),
-        entries_(std::move(entries)),
-        problem_(std::move(problem)),
-        hardware_(info.fingerprint.hardware) {}
-
-  const ConfigSchema& schema() const override { return schema_; }
-  Support why_not(const Config& config) const override {
-    if (find_entry(*entries_, config) != nullptr) {
-      return Support::yes();
-    }
-    // The declared rules say why it was left out, where they know.
-    const Support legal =
-        compiled_ ? compiled_->why_not(config, problem_, hardware_) : Support::yes();
-    return legal ? Support::no("this config was not measured for this problem") : legal;
-  }
-  Result<Config> sample(Rng& rng) const override {
-    return (*entries_)[rng.below(entries_->size())].config;
-  }
-  std::vector<Config> neighbours(const Config& config) const override;
-  Config canonical(const Config& config) const override { return config; }
-  const EnumerableSpace* enumerable() const override { return this; }
-  std::uint64_t count() const override { return entries_->size(); }
-  Config unrank(std::uint64_t index) const override {
-    FORETUNE_CHECK(index < entries_->size());
-    return (*entries_)[index].config;
-  }
-
- private:
-  ConfigSchema schema_;
-  std::shared_ptr<const CompiledSpace> compiled_;  // nullptr for sequences
-  std::shared_ptr<const Entries> entries_;
-  Problem problem_;
-  Hardware hardware_;
-};
-
-// For every parameter the nearest recorded values below and above, all others equal.
-std::vector<Config> RecordedSpace::neighbours(const Config& config) const {
-  const std::size_t width = config.words.size();
-  std::vector<const Config*> below(width, nullptr);
-  std::vector<const Config*> above(width, nullptr);
-  for (const RecordedEntry& entry : *entries_) {
-    if (entry.config.words.size() != width) {
-      continue;
-    }
-    std::size_t different = width;
-    std::size_t differences = 0;
-    for (std::size_t i = 0; i < width; ++i) {
-      if (entry.config.words[i] != config.words[i]) {
-        different = i;
-        ++differences;
-      }
-    }
-    if (differences != 1) {
-      continue;
-    }
-    const std::int32_t value = entry.config.words[different];
-    if (value < config.words[different]) {
-      const Config*& best = below[different];
-      best = best == nullptr || value > best->words[different] ? &entry.config : best;
-    } else {
-      const Config*& best = above[different];
-      best = best == nullptr || value < best->words[different] ? &entry.config : best;
-    }
-  }
-  std::vector<Config> found;
-  for (std::size_t i = 0; i < width; ++i) {
-    for (const Config* candidate : {below[i], above[i]}) {
-      if (candidate != nullptr) {
-        found.push_back(*candidate);
-      }
-    }
-  }
-  return found;
-}
-
 // Nothing was run here, so there is no output to be wrong.
 class RecordedData final : public ProblemData {
  public:
@@ -206,7 +128,13 @@ class RecordedFamily final : public Family {
     if (found == entries_.end()) {
       return fail(ErrorCode::kNotFound, supports(problem).reason());
     }
-    return std::unique_ptr<Space>(std::make_unique<RecordedSpace>(info_, found->second, problem));
+    std::vector<Config> configs;
+    for (const RecordedEntry& entry : *found->second) {
+      configs.push_back(entry.config);
+    }
+    return std::make_unique<ListedSpace>(info_.config_schema, std::move(configs), info_.space,
+                                         problem, info_.fingerprint.hardware,
+                                         "this config was not measured for this problem");
   }
   std::string artifact_key(const Problem& /*problem*/, const Config& config) const override {
     return to_text(info_.config_schema, config);
