@@ -153,6 +153,7 @@ class GemmTable : public FeatureTable {
 const FeatureTable& gemm_cpu_table();
 const FeatureTable& gemm_triton_table();
 const FeatureTable& gemm_null_table();
+const FeatureTable& gemm_cublaslt_table();
 const FeatureTable& gemm_ck_table();
 const FeatureTable& grouped_conv_table();
 const FeatureTable& gemm_ck_55_table();

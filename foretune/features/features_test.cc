@@ -81,7 +81,21 @@ std::vector<Sampled> sampled_tables() {
         {0, 1, 2, 3, 4}}},
       {"gemm-triton",
        schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
-       {{16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}}};
+       {{16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}},
+      // With numbers that the library does not have, and ranks beside explicit algorithms.
+      {"gemm-cublaslt",
+       schema_of({"heuristic", "algorithm", "tile", "stages", "split_k", "reduction", "swizzle",
+                  "custom", "cluster", "inner"}),
+       {{0, 0, 0, 0, 1, 8},
+        {0, 21, 66},
+        {0, 1, 18, 20, 24, 513, 634, 635, -1},
+        {0, 8, 24, 29, 35, 38, 39, -1},
+        {0, 1, 2, 3, 16, 100},
+        {0, 1, 2, 4},
+        {0, 1},
+        {0, 255},
+        {0, 1, 2, 3, 6, 15, 16, 34, 51, 52, -1},
+        {0, 3}}}};
   const std::vector<Sampled> others = sampled_ck_tables();
   out.insert(out.end(), others.begin(), others.end());
   return out;
@@ -329,6 +343,7 @@ TEST(FeatureTables, IdsAreGolden) {
   }
   EXPECT_EQ(ids["gemm-cpu"], 4572547745254685475U);
   EXPECT_EQ(ids["gemm-triton"], 5464519619889270585U);
+  EXPECT_EQ(ids["gemm-cublaslt"], 14619244211174286306U);
   EXPECT_EQ(ids["gemm-ck"], 14050647595413995567U);
   EXPECT_EQ(ids["grouped-conv"], 12767648221588833716U);
   EXPECT_EQ(ids["gemm-ck-55"], 14656727082876628685U);
