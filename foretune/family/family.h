@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,12 +42,28 @@ struct FamilyInfo {
   bool simulated = false;  // nothing is executed: times come from elsewhere and cost none
 };
 
+// The clock of a device. A host that waits for one kernel sees its own delays; the device times
+// many in a row, as one submission.
+class DeviceClock {
+ public:
+  virtual ~DeviceClock() = default;
+  // Warms up with one run, then times a second: an upper bound of a run's time in ns, a few
+  // microseconds too high. Errors: kUnsupported when the kernel cannot be launched.
+  virtual Result<double> first_run() = 0;
+  // `windows` windows of `runs` runs each: appends the time of one run in each window, in ns. With
+  // `cold` no run finds its operands in the device's cache. Errors: as first_run().
+  virtual Status time(std::int64_t runs, std::int32_t windows, bool cold,
+                      std::vector<double>& windows_ns) = 0;
+};
+
 // One way to run one problem with one config.
 class Run {
  public:
   virtual ~Run() = default;
   // The timed call. Must be callable again and again, and write the whole output each time.
   virtual void run() = 0;
+  // How a device times this run; nullptr for what the host's clock can see.
+  virtual DeviceClock* device_clock() { return nullptr; }
   // Nanoseconds of one run for families that do not execute anything: the protocol then takes this
   // instead of the clock. Negative: use the clock.
   virtual double simulated_ns() { return -1; }
@@ -74,6 +91,11 @@ class Artifact {
   virtual Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) = 0;
 };
 
+// What a device says of itself while it works.
+struct DeviceConditions {
+  bool is_throttled = false;  // since they were last asked for
+};
+
 class Family {
  public:
   virtual ~Family() = default;
@@ -92,11 +114,15 @@ class Family {
   // Random inputs from `seed`, output allocated.
   virtual Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
                                                          std::uint64_t seed) const = 0;
+  // For families on a device, and only in a worker: what the device is. Others: info().fingerprint.
+  virtual Result<Fingerprint> read_device() const { return info().fingerprint; }
+  // For families on a device; others leave it to the host's load and clock.
+  virtual std::optional<DeviceConditions> conditions() const { return std::nullopt; }
 };
 
 // What a family needs to exist: everything it may read is passed in.
 struct FamilyOptions {
-  Fingerprint fingerprint;  // of this machine
+  Fingerprint fingerprint;  // of this machine, or of the device that a worker read
   std::string data_path;    // `recorded`: the data set it replays
   std::vector<std::pair<std::string, std::string>> parameters;  // `--family-option key=value`
   // How many kernels a family that builds may compile at once; 0 leaves it to the family.
@@ -111,6 +137,9 @@ struct FamilyEntry {
   Result<std::unique_ptr<Family>> (*create)(const FamilyOptions& options);
   // Whether it compiles kernels; one that does not refuses FamilyOptions::build_jobs.
   bool builds = false;
+  // Whether it runs on a device that only a worker may open: FamilyOptions::fingerprint is to be
+  // read there (describe_device()).
+  bool on_device = false;
 };
 
 }  // namespace foretune

@@ -128,6 +128,9 @@ std::uint8_t LocalMeasurer::conditions() {
   if (family_->info().simulated) {
     return 0;
   }
+  if (const std::optional<DeviceConditions> device = family_->conditions()) {
+    return device->is_throttled ? kFlagThrottled : std::uint8_t{0};
+  }
   const std::int64_t now_ns = hooks_.now_ns();
   if (conditions_read_ns_ && now_ns - *conditions_read_ns_ < kConditionsPeriodNs) {
     return conditions_;
@@ -216,7 +219,8 @@ LocalMeasurer::Bound LocalMeasurer::make_run(std::size_t index, Measurement& mea
     refuse(measurement, outcome_of(run.error()), Stage::kBind, run.error().message);
     return {};
   }
-  if (protocol_.cache == CacheState::kCold && !evictor_ && !family_->info().simulated) {
+  if (protocol_.cache == CacheState::kCold && !evictor_ && !family_->info().simulated &&
+      (*run)->device_clock() == nullptr) {
     evictor_ = std::make_unique<CacheEvictor>(eviction_bytes(family_->info().fingerprint.hardware));
     evict_ = [this] { evictor_->evict(); };
   }
@@ -254,7 +258,14 @@ void LocalMeasurer::measure_into(const Request& request, Measurement& measuremen
   current_->data->poison();
   const Timing timing =
       time_run(*bound.run, protocol_, request.incumbent_ns, hooks_.now_ns, evict_);
-  if (!verified(0, measurement)) {
+  if (timing.refused) {
+    refuse(measurement, outcome_of(*timing.refused), Stage::kRun, timing.refused->message);
+    return;
+  }
+  // What a device stopped early is no candidate, and looking at its result would take longer than
+  // it ran.
+  const bool is_slow_on_device = timing.censored && bound.run->device_clock() != nullptr;
+  if (!is_slow_on_device && !verified(0, measurement)) {
     return;
   }
   if (timing.censored) {
@@ -293,7 +304,11 @@ void LocalMeasurer::enter_contest(std::size_t index, Contestant& contestant,
   announce(index, Stage::kRun);
   current_->data->poison();
   contestant.timer.emplace(*contestant.bound.run, protocol_, hooks_.now_ns, evict_);
-  contestant.timer->warm_up();
+  if (const Status warm = contestant.timer->warm_up(); !warm) {
+    refuse(measurement, outcome_of(warm.error()), Stage::kRun, warm.error().message);
+    contestant.timer.reset();
+    return;
+  }
   // All contestants write the same output, so each is verified before the next one runs.
   if (!verified(index, measurement)) {
     contestant.timer.reset();

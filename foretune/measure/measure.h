@@ -21,8 +21,11 @@ namespace foretune {
 
 struct Protocol {
   double window_ns = 1e6;  // a window holds as many runs as it takes to reach this
-  int windows = 5;         // at least this many, unless the config is stopped early
-  int max_windows = 15;    // more while the spread is above target_spread
+  // The same where a device's own clock times the runs (DeviceClock): it neither preempts them nor
+  // rests between them.
+  double device_window_ns = 5e4;
+  int windows = 5;       // at least this many, unless the config is stopped early
+  int max_windows = 15;  // more while the spread is above target_spread
   double target_spread = 0.02;
   double warmup_ns = 5e5;      // runs before the first window (warm caches only) ...
   int warmup_runs = 1;         // ... and at least this many, and one
@@ -84,6 +87,10 @@ struct WorkerSetup {
 Result<std::unique_ptr<Measurer>> make_worker_measurer(const WorkerSetup& setup,
                                                        const Protocol& protocol,
                                                        const Context& context);
+// What a family's device says it is, asked by a worker that ends afterwards: what
+// FamilyOptions::fingerprint has to be for a family with FamilyEntry::on_device. Errors: the
+// device's.
+Result<Fingerprint> describe_device(const WorkerSetup& setup);
 
 // Creates a family by name; passed in, so that measure does not depend on the families.
 using FamilyFactory = std::function<Result<std::unique_ptr<Family>>(std::string_view name,

@@ -22,6 +22,13 @@ bool decided_by_one_run(const RunTimer& timer, const Protocol& protocol, double 
          timer.fastest_ns() > kSingleRunFactor * threshold_ns;
 }
 
+// What the rough time of a device run may be too high by: the gap between two launches.
+constexpr double kLaunchGapNs = 2e4;
+// Of one submission; more are several.
+constexpr std::int32_t kDeviceBatch = 16;
+// Of a window: a graph of more nodes takes longer to make than it saves.
+constexpr double kMostDeviceRuns = 64;
+
 // Whether further windows would change anything worth knowing.
 bool enough_windows(const std::vector<double>& windows_ns, const Protocol& protocol,
                     double incumbent_ns) {
@@ -44,7 +51,7 @@ bool enough_windows(const std::vector<double>& windows_ns, const Protocol& proto
 
 RunTimer::RunTimer(Run& run, const Protocol& protocol, const NowNs& now_ns,
                    const std::function<void()>& evict)
-    : run_(run), protocol_(protocol), now_ns_(now_ns), evict_(evict) {}
+    : run_(run), clock_(run.device_clock()), protocol_(protocol), now_ns_(now_ns), evict_(evict) {}
 
 double RunTimer::elapsed_ns() const {
   return simulated_ ? 0 : static_cast<double>(now_ns_() - start_ns_);
@@ -58,18 +65,23 @@ double RunTimer::timed_runs(std::int64_t count) {
   return static_cast<double>(now_ns_() - begin_ns);
 }
 
-void RunTimer::warm_up() {
+Status RunTimer::warm_up() {
   start_ns_ = now_ns_();
+  if (clock_ != nullptr) {
+    FORETUNE_TRY(fastest_ns_, clock_->first_run());
+    warm_up_runs_ = 2;
+    return {};
+  }
   fastest_ns_ = timed_runs(1);
   warm_up_runs_ = 1;
   const double simulated_ns = run_.simulated_ns();
   if (simulated_ns >= 0) {
     simulated_ = true;
     fastest_ns_ = simulated_ns;
-    return;
+    return {};
   }
   // With cold caches one run loads the code; the data is to be cold anyway.
-  const double wanted_ns = protocol_.cache == CacheState::kCold ? 0 : protocol_.warmup_ns;
+  const double wanted_ns = is_cold() ? 0 : protocol_.warmup_ns;
   double total_ns = fastest_ns_;
   while (total_ns < wanted_ns || warm_up_runs_ < protocol_.warmup_runs) {
     const double run_ns = timed_runs(1);
@@ -77,16 +89,39 @@ void RunTimer::warm_up() {
     fastest_ns_ = std::min(fastest_ns_, run_ns);
     ++warm_up_runs_;
   }
+  return {};
+}
+
+void RunTimer::device_windows(std::int32_t count, std::vector<double>& windows_ns) {
+  FORETUNE_CHECK(clock_ != nullptr && warm_up_runs_ > 0);
+  if (device_runs_ == 0) {
+    const double wanted = std::ceil(protocol_.device_window_ns / std::max(fastest_ns_, 1.0));
+    device_runs_ = static_cast<std::int64_t>(std::clamp(wanted, 1.0, kMostDeviceRuns));
+  }
+  const std::size_t before = windows_ns.size();
+  // What ran once runs again, unless the device is lost, and then there is no going on.
+  const Status timed = clock_->time(device_runs_, count, is_cold(), windows_ns);
+  if (!timed) {
+    check_failed(__FILE__, __LINE__, timed.error().message.c_str());
+  }
+  for (std::size_t i = before; i < windows_ns.size(); ++i) {
+    fastest_ns_ = std::min(fastest_ns_, windows_ns[i]);
+  }
 }
 
 double RunTimer::window() {
   FORETUNE_CHECK(warm_up_runs_ > 0);
+  if (clock_ != nullptr) {
+    std::vector<double> one;
+    device_windows(1, one);
+    return one.front();
+  }
   if (simulated_) {
     const double sample_ns = run_.simulated_ns();
     fastest_ns_ = std::min(fastest_ns_, sample_ns);
     return sample_ns;
   }
-  if (protocol_.cache == CacheState::kCold) {
+  if (is_cold()) {
     evict_();
     const double sample_ns = timed_runs(1);
     // The warm-up runs were warm in part: they say nothing about cold ones.
@@ -114,11 +149,42 @@ double RunTimer::warm_window() {
   return elapsed_ns / static_cast<double>(done);
 }
 
+namespace {
+
+// All windows at once, and more at once while they scatter.
+Timing time_on_device(RunTimer& timer, const Protocol& protocol, double incumbent_ns) {
+  Timing timing;
+  const double threshold_ns = protocol.censor_factor * incumbent_ns;
+  if (incumbent_ns > 0 && protocol.censor_factor > 0 &&
+      timer.fastest_ns() - kLaunchGapNs > threshold_ns) {
+    timing.censored = true;
+    timing.bound_ns = std::max(threshold_ns, kBoundShare * timer.fastest_ns());
+    return timing;
+  }
+  // Nothing is gained from windows of one run each beyond the total.
+  const double affordable = protocol.max_total_ns / std::max(timer.fastest_ns(), 1.0);
+  auto left = static_cast<std::int32_t>(std::clamp(affordable, 1.0, 1e4));
+  do {
+    const std::int32_t count = std::min({std::max(1, protocol.windows), kDeviceBatch, left});
+    timer.device_windows(count, timing.windows_ns);
+    left -= count;
+  } while (left > 0 && !enough_windows(timing.windows_ns, protocol, incumbent_ns));
+  return timing;
+}
+
+}  // namespace
+
 Timing time_run(Run& run, const Protocol& protocol, double incumbent_ns, const NowNs& now_ns,
                 const std::function<void()>& evict) {
   RunTimer timer(run, protocol, now_ns, evict);
-  timer.warm_up();
   Timing timing;
+  if (const Status warm = timer.warm_up(); !warm) {
+    timing.refused = warm.error();
+    return timing;
+  }
+  if (timer.on_device()) {
+    return time_on_device(timer, protocol, incumbent_ns);
+  }
   timing.known_spread = timer.simulated() ? run.simulated_spread() : 0;
   if (timer.simulated() && run.simulated_is_bound()) {
     timing.censored = true;

@@ -1,6 +1,9 @@
 // The clockwork of the timing protocol: warm-up, windows, slices, early stopping. Knows a Run and
 // a clock, nothing of problems, files or processes.
 //
+// A run on a device is timed by the device's clock: one rough run, then all windows as one
+// submission.
+//
 // A window is split into up to four slices with a clock reading in between. The window's mean is
 // the sample; the fastest slice decides about early stopping, because one preemption spoils a
 // window, but hardly all of its slices.
@@ -14,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "foretune/family/family.h"
@@ -41,23 +45,29 @@ class RunTimer {
   RunTimer(Run& run, const Protocol& protocol, const NowNs& now_ns,
            const std::function<void()>& evict);
 
-  // Runs for protocol.warmup_ns, at least protocol.warmup_runs times and once.
-  void warm_up();
+  // Runs for protocol.warmup_ns, at least protocol.warmup_runs times and once. Errors: what a
+  // device refuses.
+  Status warm_up();
   // Time per run over one window.
   double window();
+  // On a device: `count` windows of which the host sees nothing.
+  void device_windows(std::int32_t count, std::vector<double>& windows_ns);
 
   // The fastest slice, or warm-up run, so far.
   [[nodiscard]] double fastest_ns() const { return fastest_ns_; }
   [[nodiscard]] std::int64_t warm_up_runs() const { return warm_up_runs_; }
   [[nodiscard]] bool simulated() const { return simulated_; }
+  [[nodiscard]] bool on_device() const { return clock_ != nullptr; }
   // Clock time since warm_up() began, evictions included.
   [[nodiscard]] double elapsed_ns() const;
 
  private:
   double timed_runs(std::int64_t count);
   double warm_window();
+  [[nodiscard]] bool is_cold() const { return protocol_.cache == CacheState::kCold; }
 
   Run& run_;
+  DeviceClock* clock_;  // nullptr: the host's
   const Protocol& protocol_;
   const NowNs& now_ns_;
   const std::function<void()>& evict_;
@@ -66,13 +76,15 @@ class RunTimer {
   bool seen_cold_ = false;  // a window with cold caches
   double fastest_ns_ = 0;
   bool simulated_ = false;
+  std::int64_t device_runs_ = 0;  // of every window on a device
 };
 
 struct Timing {
   std::vector<double> windows_ns;  // per run; one entry per window
   bool censored = false;
-  double bound_ns = 0;      // when censored: a lower bound of the time
-  double known_spread = 0;  // of a replayed time, whose windows are all equal
+  double bound_ns = 0;           // when censored: a lower bound of the time
+  double known_spread = 0;       // of a replayed time, whose windows are all equal
+  std::optional<Error> refused;  // a device would not run it; nothing else is set then
 };
 
 // The whole protocol for one config. `incumbent_ns` <= 0: no incumbent, never stopped early.

@@ -84,6 +84,7 @@ Context get_context(ByteReader& in) {
 
 void put(ByteWriter& out, const Protocol& protocol) {
   out.put(protocol.window_ns);
+  out.put(protocol.device_window_ns);
   out.put(static_cast<std::int32_t>(protocol.windows));
   out.put(static_cast<std::int32_t>(protocol.max_windows));
   out.put(protocol.target_spread);
@@ -101,6 +102,7 @@ void put(ByteWriter& out, const Protocol& protocol) {
 Protocol get_protocol(ByteReader& in) {
   Protocol protocol;
   protocol.window_ns = in.get<double>();
+  protocol.device_window_ns = in.get<double>();
   protocol.windows = in.get<std::int32_t>();
   protocol.max_windows = in.get<std::int32_t>();
   protocol.target_spread = in.get<double>();
@@ -316,6 +318,21 @@ std::vector<std::byte> encode(const Error& error) {
   out.put(static_cast<std::uint8_t>(error.code));
   out.put_string(error.message);
   return out.take();
+}
+
+std::vector<std::byte> encode_text(std::string_view text) {
+  ByteWriter out;
+  out.put_string(text);
+  return out.take();
+}
+
+Result<std::string> decode_text(std::span<const std::byte> payload) {
+  ByteReader in(payload);
+  std::string text = in.get_string();
+  if (!in.ok() || !in.at_end()) {
+    return damaged("description");
+  }
+  return text;
 }
 
 Error decode_error(std::span<const std::byte> payload) {

@@ -4,9 +4,9 @@
 //   frame    magic u32 | payload bytes u32 | crc32c of kind and payload u32 | kind u8 | payload
 //
 //   to the worker      hello (version, parent, family, options, protocol, context), measure,
-//   compare from the worker    ready | error; then for each request any number of stage and
-//   data-ready
-//                      frames and one result
+//                      compare, describe
+//   from the worker    ready | error; then for each request any number of stage and data-ready
+//                      frames and one result, or one description (a fingerprint's text)
 //
 // Both sides are the same build in practice; the version in hello catches those that are not.
 // Thread safety: free functions and plain values.
@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "foretune/base/byte_io.h"
@@ -25,7 +26,7 @@
 
 namespace foretune {
 
-inline constexpr std::uint32_t kWireVersion = 2;
+inline constexpr std::uint32_t kWireVersion = 3;
 inline constexpr std::size_t kFrameHeaderBytes = 13;
 inline constexpr std::uint32_t kMaxFrameBytes = 64U << 20U;
 
@@ -33,11 +34,13 @@ enum class FrameKind : std::uint8_t {
   kHello = 1,
   kMeasure = 2,
   kCompare = 3,
+  kDescribe = 4,
   kReady = 16,
   kError = 17,
   kStage = 18,
   kDataReady = 19,
   kResult = 20,
+  kDescription = 21,
 };
 
 struct Frame {
@@ -73,6 +76,8 @@ std::vector<std::byte> encode(const Request& request);
 std::vector<std::byte> encode(const CompareMessage& message);
 std::vector<std::byte> encode(const StageMessage& message);
 std::vector<std::byte> encode(const Error& error);
+// A fingerprint's text, of a description.
+std::vector<std::byte> encode_text(std::string_view text);
 // Everything of a measurement but problem, config and context, which the asking side knows.
 std::vector<std::byte> encode_results(std::span<const Measurement> measurements);
 
@@ -80,6 +85,7 @@ std::vector<std::byte> encode_results(std::span<const Measurement> measurements)
 Result<HelloMessage> decode_hello(std::span<const std::byte> payload);
 Result<Request> decode_request(std::span<const std::byte> payload);
 Result<CompareMessage> decode_compare(std::span<const std::byte> payload);
+Result<std::string> decode_text(std::span<const std::byte> payload);
 Result<StageMessage> decode_stage(std::span<const std::byte> payload);
 // The error that a worker reported, or the one of not being able to read it.
 Error decode_error(std::span<const std::byte> payload);

@@ -100,16 +100,23 @@ bool tie_life_to(std::int64_t parent) {
   return ::getppid() == static_cast<pid_t>(parent);
 }
 
-Result<std::unique_ptr<Measurer>> set_up(const HelloMessage& hello, const FamilyFactory& factory,
-                                         WorkerChannel& channel) {
-  FORETUNE_TRY(std::unique_ptr<Family> family, factory(hello.family, hello.options));
+// What a worker works with.
+struct Bench {
+  std::shared_ptr<const Family> family;
+  std::unique_ptr<Measurer> measurer;
+};
+
+Result<Bench> set_up(const HelloMessage& hello, const FamilyFactory& factory,
+                     WorkerChannel& channel) {
+  FORETUNE_TRY(std::shared_ptr<const Family> family, factory(hello.family, hello.options));
   MeasureHooks hooks;
   hooks.on_stage = [&channel](std::size_t config, Stage stage) {
     const StageMessage message{static_cast<std::uint32_t>(config), stage};
     channel.write(FrameKind::kStage, encode(message));
   };
   hooks.on_data_ready = [&channel] { channel.write(FrameKind::kDataReady, {}); };
-  return make_local_measurer(std::move(family), hello.protocol, hello.context, hooks);
+  auto measurer = make_local_measurer(family, hello.protocol, hello.context, hooks);
+  return Bench{std::move(family), std::move(measurer)};
 }
 
 Result<std::vector<Measurement>> answer(const Frame& frame, Measurer& measurer) {
@@ -146,14 +153,23 @@ int run_worker(int input, int output, const FamilyFactory& factory) {
   if (!tie_life_to(hello->parent_process)) {
     return kExitOrphaned;
   }
-  const Result<std::unique_ptr<Measurer>> measurer = set_up(*hello, factory, channel);
-  if (!measurer) {
-    channel.write(FrameKind::kError, encode(measurer.error()));
+  const Result<Bench> bench = set_up(*hello, factory, channel);
+  if (!bench) {
+    channel.write(FrameKind::kError, encode(bench.error()));
     return kExitDone;
   }
   channel.write(FrameKind::kReady, {});
   while (const std::optional<Frame> frame = channel.read()) {
-    const Result<std::vector<Measurement>> measurements = answer(*frame, **measurer);
+    if (frame->kind == FrameKind::kDescribe) {
+      const Result<Fingerprint> device = bench->family->read_device();
+      const bool told = device ? channel.write(FrameKind::kDescription, encode_text(device->text()))
+                               : channel.write(FrameKind::kError, encode(device.error()));
+      if (!told) {
+        return kExitBadChannel;
+      }
+      continue;
+    }
+    const Result<std::vector<Measurement>> measurements = answer(*frame, *bench->measurer);
     if (!measurements) {
       channel.write(FrameKind::kError, encode(measurements.error()));
       return kExitBadChannel;

@@ -44,6 +44,54 @@ std::string_view stage_text(Stage stage) {
   return "starting";
 }
 
+// The next frame; nothing when the worker ended. Errors: kIo, with the worker killed, when it takes
+// too long, kCorrupt.
+Result<std::optional<Frame>> await_frame(ChildProcess& child, std::vector<std::byte>& buffer,
+                                         Clock::time_point deadline, const WorkerSetup& setup) {
+  for (;;) {
+    FORETUNE_TRY(std::optional<Frame> frame, take_frame(buffer));
+    if (frame) {
+      return frame;
+    }
+    switch (child.receive(buffer, deadline)) {
+      case ChildProcess::Read::kData:
+        continue;
+      case ChildProcess::Read::kEnded:
+        return std::optional<Frame>();
+      case ChildProcess::Read::kTimedOut:
+        child.kill();
+        return fail(ErrorCode::kIo, setup.worker_command[0],
+                    " did not get ready as a worker within ", kStartLimitSeconds, " s");
+    }
+  }
+}
+
+// A worker that answered its greeting. `buffer` takes what it sends.
+Result<std::unique_ptr<ChildProcess>> start_worker(const WorkerSetup& setup,
+                                                   const Protocol& protocol, const Context& context,
+                                                   std::vector<std::byte>& buffer) {
+  FORETUNE_TRY(std::unique_ptr<ChildProcess> child, ChildProcess::start(setup.worker_command));
+  const HelloMessage hello{.parent_process = ::getpid(),
+                           .family = setup.family,
+                           .options = setup.family_options,
+                           .protocol = protocol,
+                           .context = context};
+  const auto deadline = deadline_in(kStartLimitSeconds);
+  if (child->send(encode_frame(FrameKind::kHello, encode(hello)), deadline)) {
+    FORETUNE_TRY(const std::optional<Frame> frame, await_frame(*child, buffer, deadline, setup));
+    if (frame && frame->kind == FrameKind::kReady) {
+      return child;
+    }
+    if (frame && frame->kind == FrameKind::kError) {
+      return tl::unexpected<Error>(decode_error(frame->payload));
+    }
+    if (frame) {
+      return fail(ErrorCode::kCorrupt, setup.worker_command[0], " does not answer as a worker");
+    }
+  }
+  return fail(ErrorCode::kIo, setup.worker_command[0], " as a worker ", child->obituary());
+}
+
 class WorkerMeasurer final : public Measurer {
  public:
   WorkerMeasurer(WorkerSetup setup, const Protocol& protocol, Context context)
@@ -103,37 +151,8 @@ void WorkerMeasurer::apply(const Failure& failure, Measurement& measurement) {
 
 Status WorkerMeasurer::start_once() {
   buffer_.clear();
-  FORETUNE_TRY(std::unique_ptr<ChildProcess> child, ChildProcess::start(setup_.worker_command));
-  const HelloMessage hello{.parent_process = ::getpid(),
-                           .family = setup_.family,
-                           .options = setup_.family_options,
-                           .protocol = protocol_,
-                           .context = context_};
-  const auto deadline = deadline_in(kStartLimitSeconds);
-  const bool sent = child->send(encode_frame(FrameKind::kHello, encode(hello)), deadline);
-  while (sent) {
-    FORETUNE_TRY(const std::optional<Frame> frame, take_frame(buffer_));
-    if (frame && frame->kind == FrameKind::kReady) {
-      child_ = std::move(child);
-      return {};
-    }
-    if (frame && frame->kind == FrameKind::kError) {
-      return tl::unexpected<Error>(decode_error(frame->payload));
-    }
-    if (frame) {
-      return fail(ErrorCode::kCorrupt, setup_.worker_command[0], " does not answer as a worker");
-    }
-    const ChildProcess::Read read = child->receive(buffer_, deadline);
-    if (read == ChildProcess::Read::kTimedOut) {
-      child->kill();
-      return fail(ErrorCode::kIo, setup_.worker_command[0],
-                  " did not get ready as a worker within ", kStartLimitSeconds, " s");
-    }
-    if (read == ChildProcess::Read::kEnded) {
-      break;
-    }
-  }
-  return fail(ErrorCode::kIo, setup_.worker_command[0], " as a worker ", child->obituary());
+  FORETUNE_TRY(child_, start_worker(setup_, protocol_, context_, buffer_));
+  return {};
 }
 
 Status WorkerMeasurer::ready() {
@@ -288,6 +307,24 @@ Result<std::unique_ptr<Measurer>> make_worker_measurer(const WorkerSetup& setup,
   auto measurer = std::make_unique<WorkerMeasurer>(setup, protocol, context);
   FORETUNE_TRY_STATUS(measurer->ready());
   return std::unique_ptr<Measurer>(std::move(measurer));
+}
+
+Result<Fingerprint> describe_device(const WorkerSetup& setup) {
+  std::vector<std::byte> buffer;
+  FORETUNE_TRY(const std::unique_ptr<ChildProcess> child,
+               start_worker(setup, Protocol{}, Context{}, buffer));
+  const auto deadline = deadline_in(kStartLimitSeconds);
+  if (child->send(encode_frame(FrameKind::kDescribe, {}), deadline)) {
+    FORETUNE_TRY(const std::optional<Frame> frame, await_frame(*child, buffer, deadline, setup));
+    if (frame && frame->kind == FrameKind::kDescription) {
+      FORETUNE_TRY(const std::string text, decode_text(frame->payload));
+      return Fingerprint::parse(text);
+    }
+    if (frame) {
+      return tl::unexpected<Error>(decode_error(frame->payload));
+    }
+  }
+  return fail(ErrorCode::kIo, "the worker that was asked for its device ", child->obituary());
 }
 
 }  // namespace foretune
