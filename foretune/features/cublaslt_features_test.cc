@@ -28,12 +28,13 @@ struct Explicit {
   std::int32_t stages = 0;
   std::int32_t split_k = 1;
   std::int32_t reduction = 0;
+  std::int32_t custom = 0;
 };
 
 Config config_of(const Explicit& config) {
   return {.schema = kSchema,
-          .words = {0, 66, config.tile, config.stages, config.split_k, config.reduction, 0, 0,
-                    config.cluster, 0}};
+          .words = {0, 66, config.tile, config.stages, config.split_k, config.reduction, 0,
+                    config.custom, config.cluster, 0}};
 }
 
 std::map<std::string, double> row_of(const GemmSizes& sizes, const Config& config,
@@ -70,7 +71,12 @@ TEST(GemmCublaslt, ValuesByHand) {
                                       .cluster = kCluster2x1,
                                       .stages = kStages64xAuto,
                                       .split_k = 2,
-                                      .reduction = kInWorkspace}));
+                                      .reduction = kInWorkspace,
+                                      .custom = 5}));
+  EXPECT_DOUBLE_EQ(row["custom"], 5);
+  EXPECT_DOUBLE_EQ(row["custom_bit_0"], 1);
+  EXPECT_DOUBLE_EQ(row["custom_bit_1"], 0);
+  EXPECT_DOUBLE_EQ(row["custom_bit_2"], 1);
   EXPECT_DOUBLE_EQ(row["tile_m"], 256);
   EXPECT_DOUBLE_EQ(row["tile_n"], 128);
   EXPECT_DOUBLE_EQ(row["tile_elements"], 256 * 128);
@@ -114,6 +120,9 @@ TEST(GemmCublaslt, ValuesByHand) {
                    std::log2(std::max({compute_ns, memory_ns, 0.25 * load_ns}) + sum_ns + 2000));
   EXPECT_DOUBLE_EQ(row["m_over_tile"], 100.0 / 128);
   EXPECT_DOUBLE_EQ(row["n_over_tile"], 1000.0 / 256);
+  EXPECT_DOUBLE_EQ(row["log2_tiles_m"], 0);
+  EXPECT_DOUBLE_EQ(row["log2_tiles_n"], 2);
+  EXPECT_DOUBLE_EQ(row["last_wave"], 8.0 / 132);
 
   // A third tile along n leaves half of the second cluster empty.
   row = row_of({.m = 1, .n = 600, .k = 64},
@@ -125,6 +134,7 @@ TEST(GemmCublaslt, ValuesByHand) {
   EXPECT_DOUBLE_EQ(row["waves"], 13);          // 40 x 40 tiles on 132 multiprocessors
   EXPECT_DOUBLE_EQ(row["cluster_waves"], 13);  // 10 x 10 clusters on 8 places
   EXPECT_DOUBLE_EQ(row["wave_use"], 1600.0 / (13 * 132));
+  EXPECT_DOUBLE_EQ(row["last_wave"], 16.0 / 132);
   EXPECT_DOUBLE_EQ(row["cluster_wave_use"], 100.0 / (13 * 8));
   EXPECT_DOUBLE_EQ(row["m_over_tile"], 40);
 }
@@ -132,8 +142,10 @@ TEST(GemmCublaslt, ValuesByHand) {
 // The product with its sizes swapped by the transposed kernel is the same work.
 TEST(GemmCublaslt, TransposedProblemsAndTilesAgree) {
   const auto swapped = [](std::string name) {
-    for (const auto& [from, to] : {std::pair{"use_m", "use_n"}, std::pair{"m_over", "n_over"},
-                                   std::pair{"use_n", "use_m"}, std::pair{"n_over", "m_over"}}) {
+    for (const auto& [from, to] :
+         {std::pair{"use_m", "use_n"}, std::pair{"m_over", "n_over"}, std::pair{"use_n", "use_m"},
+          std::pair{"n_over", "m_over"}, std::pair{"tiles_m", "tiles_n"},
+          std::pair{"tiles_n", "tiles_m"}}) {
       const std::size_t at = name.find(from);
       if (at != std::string::npos) {
         return name.replace(at, std::string_view(from).size(), to);
@@ -155,7 +167,7 @@ TEST(GemmCublaslt, TransposedProblemsAndTilesAgree) {
       ++compared;
     }
   }
-  EXPECT_EQ(compared, 20U);
+  EXPECT_EQ(compared, 23U);
 }
 
 TEST(GemmCublaslt, CornerCases) {

@@ -19,6 +19,7 @@ constexpr std::size_t kTile = 2;
 constexpr std::size_t kStages = 3;
 constexpr std::size_t kSplitK = 4;
 constexpr std::size_t kReduction = 5;
+constexpr std::size_t kCustom = 7;
 constexpr std::size_t kCluster = 8;
 
 // CUBLASLT_REDUCTION_SCHEME_*: where the parts of the depth are summed.
@@ -59,6 +60,11 @@ constexpr std::array kConfigColumns{
     of_config("cluster_tile_n", "elements of a cluster along tile_n"),
     of_config("stage_depth", "elements along k of one step, 0 where not known"),
     of_config("stage_count", "steps in shared memory, 0 where the library chooses"),
+    // Of Hopper's kernels, times say so: with two of the bits the order of tiles changes, with the
+    // third the kind of kernel.
+    of_config("custom_bit_0", "lowest bit of the custom option"),
+    of_config("custom_bit_1", "the next"),
+    of_config("custom_bit_2", "the third"),
 };
 
 constexpr std::array kInteractionColumns{
@@ -84,6 +90,9 @@ constexpr std::array kInteractionColumns{
             "log2 of the larger of compute and memory time, plus summing and starting, in ns"),
     of_both("m_over_tile", "m over the tile's extent along it, at most 64"),
     of_both("n_over_tile", "n over the tile's extent along it, at most 64"),
+    of_both("log2_tiles_m", "log2 of the tiles along m"),
+    of_both("log2_tiles_n", "log2 of the tiles along n"),
+    of_both("last_wave", "units of the last wave over the multiprocessors, 1 for a full one"),
 };
 
 // A config in our orientation, by rows of C: the library's rows are our columns.
@@ -150,6 +159,9 @@ class GemmCublasltTable final : public GemmTable {
     out[i++] = tile_n * std::max(1.0, cluster_n);
     out[i++] = stages.depth;
     out[i++] = stages.count;
+    for (const int bit : {0, 1, 2}) {
+      out[i++] = (words[kCustom] >> bit) & 1;
+    }
   }
 
  private:
@@ -228,6 +240,9 @@ class GemmCublasltTable final : public GemmTable {
     writer.put_log2(std::max(compute_ns, memory_ns) + sum_ns + start_ns);
     writer.put(std::min(64.0, view.m / shape.tile_m));
     writer.put(std::min(64.0, view.n / shape.tile_n));
+    writer.put_log2(tiles_m);
+    writer.put_log2(tiles_n);
+    writer.put((units - (waves - 1) * view.cores) / view.cores);
   }
 };
 
