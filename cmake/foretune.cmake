@@ -2,7 +2,7 @@
 #
 #   foretune_module(space SOURCES config.cc HEADERS config.h DEPS problem hardware base
 #                   [PRIVATE_DEPS ...] [LIBRARIES ZLIB::ZLIB])   foretune_space, foretune::space
-#   foretune_test(space SOURCES config_test.cc [DEPS ...] [LABELS unit] [TIMEOUT 60])
+#   foretune_test(space SOURCES config_test.cc [DEPS ...] [LABELS unit] [TIMEOUT 60] [FAKE_GPU])
 #   foretune_fuzz(journal SOURCES journal_fuzz.cc DEPS dataset CORPUS corpus/journal)
 #   foretune_bench(select SOURCES select.cc DEPS select)
 #   foretune_example(pick SOURCES pick.cc DEPS select)
@@ -12,7 +12,8 @@
 # A module without SOURCES is header-only. The folder models/infer is the module models_infer. A
 # test called like a module links it without saying so. DEPS are modules; the layering check reads
 # them from build/<preset>/modules.txt. LIBRARIES are third-party targets: linked for the build,
-# never exported. Tests see FORETUNE_SHARED_DATA_DIR (may be "": skip with a message),
+# never exported. Tests with FAKE_GPU know NVIDIA's libraries as tests/fake_gpu plays them by the
+# path FORETUNE_FAKE_GPU. Tests see FORETUNE_SHARED_DATA_DIR (may be "": skip with a message),
 # FORETUNE_SOURCE_DIR, FORETUNE_CLI (path of the built command) and, in sanitizer builds,
 # FORETUNE_SANITIZED.
 
@@ -193,7 +194,7 @@ function(foretune_test name)
   if(NOT FORETUNE_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "FAKE_GPU" "TIMEOUT" "SOURCES;DEPS;LIBRARIES;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -212,6 +213,11 @@ function(foretune_test name)
                       LIBRARIES ${ARG_LIBRARIES} GTest::gmock GTest::gtest_main)
   foretune_test_definitions(${target})
   target_link_libraries(${target} PRIVATE foretune_test_warnings)
+  if(ARG_FAKE_GPU)
+    target_compile_definitions(${target}
+                               PRIVATE FORETUNE_FAKE_GPU="$<TARGET_FILE:foretune_fake_gpu>")
+    add_dependencies(${target} foretune_fake_gpu)
+  endif()
   # Several labels do not survive the discovery, which flattens lists (and would take the second
   # label for the name of a property). A script that CTest reads after it sets them.
   gtest_discover_tests(

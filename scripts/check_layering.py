@@ -26,6 +26,7 @@ ALLOWED = {
     "dataset": DESCRIBE | {"documents"},
     "features": DESCRIBE,
     "kernels": {"base", "hardware"},
+    "gpu": {"base", "hardware", "problem"},
     "family": DESCRIBE,
     "models_infer": DESCRIBE | {"features"},
     "models_exchange": DESCRIBE | {"documents", "features", "models_infer"},
@@ -37,10 +38,11 @@ ALLOWED = {
                             "select"},
     "select": DESCRIBE | {"features", "models_infer"},
     "export_cpp": DESCRIBE | {"features", "models_infer"},
-    "dispatch": DESCRIBE | {"select", "models_infer", "family", "families_cpu_gemm"},
+    "dispatch": DESCRIBE | {"select", "models_infer", "family", "families_cpu_gemm",
+                            "families_cublaslt", "gpu"},
 }
 # What every family may use; never another family, never dataset.
-FAMILY = DESCRIBE | {"family", "kernels"}
+FAMILY = DESCRIBE | {"family", "gpu", "kernels"}
 
 # Our header that hands a third-party one on, on purpose: whoever includes it counts as a user.
 PASSES_JSON_ON = "foretune/documents/json.h"

@@ -8,6 +8,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
+#include "foretune/families/cublaslt/cublaslt.h"
 #include "foretune/families/load_recorded.h"
 #include "foretune/families/null/null.h"
 #include "foretune/families/recorded/recorded.h"
@@ -39,39 +40,54 @@ Result<std::unique_ptr<Family>> load_recorded(const FamilyOptions& options) {
   return make_recorded(std::move(table));
 }
 
-constexpr std::array<FamilyEntry, 3> kFamilies{{
+constexpr std::array<FamilyEntry, 4> kFamilies{{
     {"cpu-gemm", "matrix products on this CPU, with our own kernels", cpu_gemm_available,
      make_cpu_gemm},
+    {.name = "cublaslt",
+     .description = "matrix products by NVIDIA's cuBLASLt, with an algorithm of our choice",
+     .available = cublaslt_available,
+     .create = make_cublaslt,
+     .on_device = true},
     {"recorded", "replays the measurements of a data set file", recorded_available, load_recorded},
     {"null", "times by formula, faults on request: for tests without hardware", null_available,
      make_null},
 }};
+
+Result<const FamilyEntry*> find_entry(std::string_view name) {
+  std::vector<std::string> names;
+  for (const FamilyEntry& entry : kFamilies) {
+    if (entry.name == name) {
+      return &entry;
+    }
+    names.emplace_back(entry.name);
+  }
+  const std::string near = nearest_word(name, names);
+  return fail(ErrorCode::kNotFound, "there is no family '", name, "'",
+              near.empty() ? concat("; there are ", join(names, ", "))
+                           : concat("; did you mean '", near, "'?"));
+}
 
 }  // namespace
 
 std::span<const FamilyEntry> families() { return kFamilies; }
 
 Result<std::unique_ptr<Family>> create_family(std::string_view name, const FamilyOptions& options) {
-  std::vector<std::string> names;
-  for (const FamilyEntry& entry : kFamilies) {
-    names.emplace_back(entry.name);
-    if (entry.name != name) {
-      continue;
-    }
-    if (const Support support = entry.available(options); !support) {
-      return fail(ErrorCode::kUnsupported, "the family ", name,
-                  " is not available: ", support.reason());
-    }
-    if (options.build_jobs > 0 && !entry.builds) {
-      return fail(ErrorCode::kInvalidArgument, "the family ", name,
-                  " builds nothing, so there are no build jobs to share out");
-    }
-    return entry.create(options);
+  FORETUNE_TRY(const FamilyEntry* const entry, find_entry(name));
+  if (const Support support = entry->available(options); !support) {
+    return fail(ErrorCode::kUnsupported, "the family ", name,
+                " is not available: ", support.reason());
   }
-  const std::string near = nearest_word(name, names);
-  return fail(ErrorCode::kNotFound, "there is no family '", name, "'",
-              near.empty() ? concat("; there are ", join(names, ", "))
-                           : concat("; did you mean '", near, "'?"));
+  return create_detached_family(name, options);
+}
+
+Result<std::unique_ptr<Family>> create_detached_family(std::string_view name,
+                                                       const FamilyOptions& options) {
+  FORETUNE_TRY(const FamilyEntry* const entry, find_entry(name));
+  if (options.build_jobs > 0 && !entry->builds) {
+    return fail(ErrorCode::kInvalidArgument, "the family ", name,
+                " builds nothing, so there are no build jobs to share out");
+  }
+  return entry->create(options);
 }
 
 std::span<const Problem> known_problems(const Family& family) { return recorded_problems(family); }

@@ -17,6 +17,9 @@ std::span<const FamilyEntry> families();
 // Errors: kNotFound for an unknown name (with the nearest one), kUnsupported with the reason,
 // kInvalidArgument for build jobs of a family that builds nothing.
 Result<std::unique_ptr<Family>> create_family(std::string_view name, const FamilyOptions& options);
+// The same without asking whether the family can run here: for its spaces and defaults.
+Result<std::unique_ptr<Family>> create_detached_family(std::string_view name,
+                                                       const FamilyOptions& options);
 // The problems that a family is limited to (those a recorded one has data for); empty when it takes
 // any. Valid as long as the family.
 std::span<const Problem> known_problems(const Family& family);

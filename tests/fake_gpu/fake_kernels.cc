@@ -1,0 +1,179 @@
+#include "tests/fake_gpu/fake_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "foretune/problem/gemm.h"
+#include "tests/fake_gpu/float_formats.h"
+
+namespace foretune::fake_gpu {
+namespace {
+
+using gpu::DevicePointer;
+using gpu::kDriverSuccess;
+
+template <class T>
+T parameter(void** parameters, std::size_t position) {
+  T value{};
+  std::memcpy(&value, parameters[position], sizeof(T));
+  return value;
+}
+
+template <class T>
+T element(const std::byte* from, std::uint64_t i) {
+  T value{};
+  std::memcpy(&value, from + i * sizeof(T), sizeof(T));
+  return value;
+}
+template <class T>
+void set_element(std::byte* to, std::uint64_t i, T value) {
+  std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+}
+
+DataType type_of(unsigned number) { return static_cast<DataType>(number); }
+
+std::uint64_t element_bytes(DataType type) {
+  switch (type) {
+    case DataType::kF16:
+    case DataType::kBf16:
+      return 2;
+    case DataType::kF8e4m3:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
+float load(const std::byte* from, DataType type, std::uint64_t i) {
+  switch (type) {
+    case DataType::kF16:
+      return f16_to_float(element<std::uint16_t>(from, i));
+    case DataType::kBf16:
+      return bf16_to_float(element<std::uint16_t>(from, i));
+    case DataType::kF8e4m3:
+      return f8e4m3_to_float(element<std::uint8_t>(from, i));
+    default:
+      return element<float>(from, i);
+  }
+}
+
+int value_bits(DataType type) {
+  switch (type) {
+    case DataType::kF16:
+    case DataType::kTf32:
+      return 11;
+    case DataType::kBf16:
+      return 8;
+    case DataType::kF8e4m3:
+      return 4;
+    default:
+      return 24;
+  }
+}
+
+void pass_kernel(State& device, std::uint64_t bytes) {
+  device.clock_ns += 2000 + static_cast<double>(bytes) / 2400;
+}
+
+Operation bind_fill(void** parameters) {
+  const auto to = parameter<DevicePointer>(parameters, 0);
+  const DataType type = type_of(parameter<unsigned>(parameters, 1));
+  const auto count = parameter<std::uint64_t>(parameters, 2);
+  const auto seed = parameter<std::uint64_t>(parameters, 3);
+  return [=](State& device) {
+    const std::uint64_t bytes = count * element_bytes(type);
+    std::byte* const values = device.memory.writable(to, bytes);
+    if (values == nullptr) {
+      return kIllegalAddress;
+    }
+    const int bits = value_bits(type);
+    const float scale = 1.0F / static_cast<float>(1 << (bits - 1));
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const int whole = static_cast<int>(mix(seed + i) >> (64 - bits)) - (1 << (bits - 1));
+      const float value = static_cast<float>(whole) * scale;
+      switch (type) {
+        case DataType::kF16:
+          set_element(values, i, float_to_f16(value));
+          break;
+        case DataType::kBf16:
+          set_element(values, i, float_to_bf16(value));
+          break;
+        case DataType::kF8e4m3:
+          set_element(values, i, float_to_f8e4m3(value));
+          break;
+        default:
+          set_element(values, i, value);
+      }
+    }
+    pass_kernel(device, bytes);
+    return kDriverSuccess;
+  };
+}
+
+Operation bind_widen(void** parameters) {
+  const auto from = parameter<DevicePointer>(parameters, 0);
+  const DataType type = type_of(parameter<unsigned>(parameters, 1));
+  const auto count = parameter<std::uint64_t>(parameters, 2);
+  const auto to = parameter<DevicePointer>(parameters, 3);
+  return [=](State& device) {
+    const std::byte* const narrow = device.memory.readable(from, count * element_bytes(type));
+    std::byte* const wide = device.memory.writable(to, count * sizeof(float));
+    if (narrow == nullptr || wide == nullptr) {
+      return kIllegalAddress;
+    }
+    for (std::uint64_t i = 0; i < count; ++i) {
+      set_element(wide, i, load(narrow, type, i));
+    }
+    pass_kernel(device, count * (element_bytes(type) + sizeof(float)));
+    return kDriverSuccess;
+  };
+}
+
+Operation bind_compare(void** parameters) {
+  const auto found = parameter<DevicePointer>(parameters, 0);
+  const DataType type = type_of(parameter<unsigned>(parameters, 1));
+  const auto wanted = parameter<DevicePointer>(parameters, 2);
+  const auto count = parameter<std::uint64_t>(parameters, 3);
+  const auto absolute = parameter<float>(parameters, 4);
+  const auto relative = parameter<float>(parameters, 5);
+  const auto difference = parameter<DevicePointer>(parameters, 6);
+  return [=](State& device) {
+    const std::byte* const values = device.memory.readable(found, count * element_bytes(type));
+    const std::byte* const exact = device.memory.readable(wanted, count * sizeof(float));
+    // The number of differences and the place of the first.
+    std::byte* const result = device.memory.writable(difference, 2 * sizeof(std::uint64_t));
+    if (values == nullptr || exact == nullptr || result == nullptr) {
+      return kIllegalAddress;
+    }
+    auto different = element<std::uint64_t>(result, 0);
+    auto first = element<std::uint64_t>(result, 1);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto want = element<float>(exact, i);
+      const bool near =
+          std::fabs(load(values, type, i) - want) <= absolute + relative * std::fabs(want);
+      if (!near) {
+        ++different;
+        first = std::min(first, i);
+      }
+    }
+    set_element(result, 0, different);
+    set_element(result, 1, first);
+    pass_kernel(device, count * (element_bytes(type) + sizeof(float)));
+    return kDriverSuccess;
+  };
+}
+
+}  // namespace
+
+std::span<gpu::FunctionObject> kernels() {
+  static std::array result{
+      gpu::FunctionObject{"foretune_fill", bind_fill},
+      gpu::FunctionObject{"foretune_widen", bind_widen},
+      gpu::FunctionObject{"foretune_compare", bind_compare},
+  };
+  return result;
+}
+
+}  // namespace foretune::fake_gpu
