@@ -195,7 +195,8 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
     return fail(ErrorCode::kInvalidArgument, prepared.paths.journal.string(),
                 " exists and --no-resume was given");
   }
-  FORETUNE_TRY(prepared.live, open_family_for(arguments.family, prepared.paths.journal));
+  FORETUNE_TRY(prepared.live,
+               open_family_for(arguments.family, prepared.paths.journal, invocation));
   FORETUNE_TRY(std::unordered_set<std::uint64_t> excluded,
                training_groups(arguments.training_data));
   FORETUNE_TRY(SampledProblems sampled,

@@ -72,7 +72,8 @@ Status measure(const SearchArguments& arguments, const Invocation& invocation, c
                SearchReport& report) {
   FamilyArguments family_arguments = arguments.family;
   family_arguments.family = model.family;
-  FORETUNE_TRY(const LiveFamily live, open_family(family_arguments, &model.fingerprint));
+  FORETUNE_TRY(const LiveFamily live,
+               open_family(family_arguments, &model.fingerprint, invocation));
   const FamilyInfo& info = live.family->info();
   FORETUNE_TRY_STATUS(check_model_fits(model, info, arguments.model));
   if (info.fingerprint.digest() != model.fingerprint.digest()) {

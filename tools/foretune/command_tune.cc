@@ -154,7 +154,7 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
   if (!arguments.output.empty()) {
     FORETUNE_TRY(paths, output_paths(arguments.output, *invocation.global));
   }
-  FORETUNE_TRY(ready.live, open_family_for(arguments.family, paths.journal));
+  FORETUNE_TRY(ready.live, open_family_for(arguments.family, paths.journal, invocation));
   const FamilyInfo& info = ready.live.family->info();
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   Protocol protocol = arguments.measuring.protocol(seed);

@@ -87,7 +87,8 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
                       const std::filesystem::path& journal_path) {
   FamilyArguments family_arguments = arguments.family;
   family_arguments.family = model.family;
-  const Result<LiveFamily> live = open_family(family_arguments, &dataset.header().fingerprint);
+  const Result<LiveFamily> live =
+      open_family(family_arguments, &dataset.header().fingerprint, invocation);
   if (!live) {
     remark(concat("picks are not measured: ", live.error().message));
     return false;

@@ -56,13 +56,35 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_parameters(
 
 }  // namespace
 
-Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerprint* known) {
+namespace {
+
+bool is_on_device(std::string_view name) {
+  const auto entries = families();
+  return std::any_of(entries.begin(), entries.end(), [&](const FamilyEntry& entry) {
+    return entry.name == name && entry.on_device;
+  });
+}
+
+WorkerSetup worker_setup(std::string_view family, const FamilyOptions& options,
+                         const Invocation& invocation) {
+  return {.worker_command = invocation.worker_command,
+          .family = std::string(family),
+          .family_options = options};
+}
+
+Result<FamilyOptions> family_options(const FamilyArguments& arguments) {
+  FamilyOptions options;
+  options.data_path = arguments.family_data;
+  options.build_jobs = static_cast<int>(arguments.build_jobs);
+  FORETUNE_TRY(options.parameters, parse_parameters(arguments.family_options));
+  return options;
+}
+
+Result<LiveFamily> open_host_family(const FamilyArguments& arguments, const Fingerprint* known) {
   LiveFamily live;
+  FORETUNE_TRY(live.options, family_options(arguments));
   const CpuFacts facts = read_cpu_facts();
   live.options.fingerprint = cpu_fingerprint(facts, CpuPeaks{});
-  live.options.data_path = arguments.family_data;
-  live.options.build_jobs = static_cast<int>(arguments.build_jobs);
-  FORETUNE_TRY(live.options.parameters, parse_parameters(arguments.family_options));
   if (arguments.family == "cpu-gemm") {
     // What the options take from the machine counts too.
     FORETUNE_TRY(const auto family, create_family(arguments.family, live.options));
@@ -75,13 +97,42 @@ Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerpri
   return live;
 }
 
+}  // namespace
+
+Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerprint* known,
+                               const Invocation& invocation) {
+  if (!is_on_device(arguments.family)) {
+    return open_host_family(arguments, known);
+  }
+  LiveFamily live;
+  FORETUNE_TRY(live.options, family_options(arguments));
+  // Says at once what is wrong with the options or missing here.
+  FORETUNE_TRY(live.family, create_family(arguments.family, live.options));
+  FORETUNE_TRY(live.options.fingerprint,
+               describe_device(worker_setup(arguments.family, live.options, invocation)));
+  FORETUNE_TRY(live.family, create_family(arguments.family, live.options));
+  return live;
+}
+
+Result<LiveFamily> open_family_of(const FamilyArguments& arguments, const Fingerprint& known) {
+  if (!is_on_device(arguments.family)) {
+    return open_host_family(arguments, &known);
+  }
+  LiveFamily live;
+  FORETUNE_TRY(live.options, family_options(arguments));
+  live.options.fingerprint = known;
+  FORETUNE_TRY(live.family, create_detached_family(arguments.family, live.options));
+  return live;
+}
+
 Result<LiveFamily> open_family_for(const FamilyArguments& arguments,
-                                   const std::filesystem::path& journal) {
+                                   const std::filesystem::path& journal,
+                                   const Invocation& invocation) {
   if (!std::filesystem::exists(journal)) {
-    return open_family(arguments, nullptr);
+    return open_family(arguments, nullptr, invocation);
   }
   FORETUNE_TRY(const DatasetHeader header, read_dataset_header(journal));
-  return open_family(arguments, &header.fingerprint);
+  return open_family(arguments, &header.fingerprint, invocation);
 }
 
 Status check_model_fits(const Model& model, const FamilyInfo& info, const std::string& path) {
@@ -157,11 +208,8 @@ Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Pr
   if (!live.family->info().needs_worker) {
     return make_local_measurer(live.family, protocol, context);
   }
-  WorkerSetup setup;
-  setup.worker_command = invocation.worker_command;
-  setup.family = live.family->info().name;
-  setup.family_options = live.options;
-  return make_worker_measurer(setup, protocol, context);
+  return make_worker_measurer(worker_setup(live.family->info().name, live.options, invocation),
+                              protocol, context);
 }
 
 void ProblemArguments::visit(OptionList& list) {
@@ -227,7 +275,7 @@ std::vector<GemmOperation> all_operations() {
           GemmOperation::kAddmmRelu};
 }
 
-// Shape sets carry the data type of the GPU they come from; the sizes are what is wanted.
+// The sizes and layouts in other types.
 Result<std::vector<Problem>> shapes_with_types(const std::vector<Problem>& shapes,
                                                const std::vector<DataType>& dtypes) {
   std::vector<Problem> out;
@@ -286,8 +334,11 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
   }
   if (!arguments.shapeset.empty()) {
     FORETUNE_TRY(std::vector<Problem> shapes, read_shapes(arguments.shapeset));
-    if (family.info().name != "recorded") {
-      FORETUNE_TRY(shapes, shapes_with_types(shapes, sampling.dtypes));
+    if (known.empty()) {
+      // Shape sets carry the data type of the GPU they come from: on a GPU that is wanted, too.
+      if (!arguments.dtypes.empty() || !is_on_device(family.info().name)) {
+        FORETUNE_TRY(shapes, shapes_with_types(shapes, sampling.dtypes));
+      }
     }
     if (arguments.operations.empty()) {
       sampling.operations = all_operations();

@@ -37,12 +37,18 @@ struct LiveFamily {
   std::shared_ptr<const Family> family;
   FamilyOptions options;
 };
-// Reads the machine's facts and creates the family. Peaks are taken from `known` when it describes
-// this machine, so that a resumed data set keeps one set of hardware values; else measured.
-Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerprint* known);
+// Reads the machine's facts, or those of the family's device by a worker, and creates the family.
+// Peaks are taken from `known` when it describes this machine, so that a resumed data set keeps one
+// set of hardware values; else measured.
+Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerprint* known,
+                               const Invocation& invocation);
+// The family as it was where `known` was read, for its defaults and spaces: one that runs on a
+// device that is not here cannot measure.
+Result<LiveFamily> open_family_of(const FamilyArguments& arguments, const Fingerprint& known);
 // The same for a data set that may exist already.
 Result<LiveFamily> open_family_for(const FamilyArguments& arguments,
-                                   const std::filesystem::path& journal);
+                                   const std::filesystem::path& journal,
+                                   const Invocation& invocation);
 // Whether a model of `path` ranks the configs of this family. Errors: kMismatch.
 Status check_model_fits(const Model& model, const FamilyInfo& info, const std::string& path);
 

@@ -152,7 +152,12 @@ std::string unknown_option(const std::string& argument, const OptionList& global
   std::vector<std::string> names;
   for (const OptionList* list : {&global, local}) {
     for (const Option& option : list == nullptr ? std::deque<Option>() : list->options()) {
-      names.push_back(concat("--", option.name));
+      if (!option.positional) {
+        names.push_back(concat("--", option.name));
+      } else if (argument == concat("--", option.name)) {
+        return concat("unknown option '", argument, "': it is given without this name (",
+                      option.help, ")");
+      }
     }
   }
   const std::string near = nearest_word(argument, names);

@@ -39,6 +39,12 @@ TEST(Options, UnknownOptionNamesTheNearest) {
   EXPECT_THAT(message_of({"--sead", "1", "collect"}), HasSubstr("--sead"));
 }
 
+TEST(Options, APositionalWithDashesIsExplained) {
+  const std::string message = message_of({"predict", "--problem", "gemm m=8 n=8 k=8"});
+  EXPECT_THAT(message, HasSubstr("given without this name"));
+  EXPECT_EQ(message.find("did you mean"), std::string::npos) << message;
+}
+
 TEST(Options, UnknownSubcommandNamesTheNearest) {
   EXPECT_THAT(message_of({"colect"}), HasSubstr("did you mean 'collect'"));
 }

@@ -31,7 +31,7 @@ Status ReportArguments::show(const Evaluation& evaluation, const std::string& js
 Result<Evaluation> evaluate_model(const Model& model, const Dataset& dataset, std::string_view name,
                                   FamilyArguments family, EvaluateOptions options) {
   family.family = model.family;
-  const Result<LiveFamily> live = open_family(family, &dataset.header().fingerprint);
+  const Result<LiveFamily> live = open_family_of(family, dataset.header().fingerprint);
   if (live) {
     options.default_configs = [&live](const Problem& problem) {
       return live->family->default_configs(problem);
