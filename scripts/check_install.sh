@@ -48,7 +48,7 @@ for program in "$pick_cpp" "$pick_c" "$multiply_c" "$prefix"/lib/libforetune_dis
     fail "$(basename "$program") links more than the C++ run time"
   fi
 done
-# The same program on the shared library, which exports its two functions and nothing else.
+# The same program on the shared library, which exports its C functions and nothing else.
 cc -o "$work/multiply_shared" "$work/consumer/multiply.c" -I"$prefix/include" -L"$prefix/lib" \
   -lforetune_dispatch -Wl,-rpath,"$prefix/lib" || fail "libforetune_dispatch.so does not link"
 for program in "$multiply_c" "$work/multiply_shared"; do
@@ -56,7 +56,9 @@ for program in "$multiply_c" "$work/multiply_shared"; do
   [[ "$product" == "0: 4 5 10 11" ]] || fail "$(basename "$program") computes '$product'"
 done
 exported="$(nm -D --defined-only "$prefix/lib/libforetune_dispatch.so" | awk '{ print $3 }' | sort)"
-[[ "$exported" == $'foretune_set_num_threads\nforetune_sgemm' ]] ||
+[[ "$(tr '\n' ' ' <<<"$exported")" == "foretune_cublaslt_close foretune_cublaslt_explain \
+foretune_cublaslt_matmul foretune_cublaslt_open foretune_cublaslt_open_with \
+foretune_set_num_threads foretune_sgemm " ]] ||
   fail "libforetune_dispatch.so exports $exported"
 for program in "$pick_cpp" "$pick_c"; do
   # A model that is not there is one sentence and a non-zero exit.

@@ -56,4 +56,6 @@ std::optional<Model> default_gemm_model(CpuIsa isa, int threads) {
   return *std::move(model);
 }
 
+std::span<const DefaultCublasltModel> default_cublaslt_models() { return {}; }
+
 }  // namespace foretune

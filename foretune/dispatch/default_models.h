@@ -1,5 +1,5 @@
 // The models that this build ships, trained by scripts/default_model.sh on the machine that each
-// names in its fingerprint. They rank configs of cpu-gemm.
+// names in its fingerprint.
 // Thread safety: free functions on constant data.
 #pragma once
 
@@ -13,6 +13,7 @@
 
 namespace foretune {
 
+// They rank configs of cpu-gemm.
 struct DefaultModel {
   std::string_view name;  // "cpu-gemm-avx512-1"
   CpuIsa isa = CpuIsa::kGeneric;
@@ -25,5 +26,14 @@ std::span<const DefaultModel> default_models();
 // The one for so many threads, of the widest instruction set up to `isa`. Nothing when there is
 // none: what is fastest on two cores says little about sixteen.
 std::optional<Model> default_gemm_model(CpuIsa isa, int threads);
+
+// They rank configs of cublaslt, each for the device and the version of the library in its
+// fingerprint's isa.
+struct DefaultCublasltModel {
+  std::string_view name;
+  std::span<const std::byte> bytes;
+};
+
+std::span<const DefaultCublasltModel> default_cublaslt_models();
 
 }  // namespace foretune

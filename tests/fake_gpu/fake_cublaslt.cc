@@ -23,7 +23,6 @@ using cublaslt::ComputeType;
 using cublaslt::ConfigAttribute;
 using cublaslt::CudaType;
 using cublaslt::Descriptor;
-using cublaslt::DescriptorAttribute;
 using cublaslt::Epilogue;
 using cublaslt::Handle;
 using cublaslt::HeuristicResult;
@@ -31,9 +30,7 @@ using cublaslt::kInvalidValue;
 using cublaslt::kNotSupported;
 using cublaslt::kSuccess;
 using cublaslt::Layout;
-using cublaslt::LayoutAttribute;
 using cublaslt::Preference;
-using cublaslt::PreferenceAttribute;
 
 constexpr std::uint32_t kMinAlignment = 2;
 constexpr int kHandleMissing = 1;     // CUBLAS_STATUS_NOT_INITIALIZED
@@ -383,17 +380,10 @@ int cublasLtMatmul(Handle handle, Descriptor descriptor, const void* alpha, cons
     return kInvalidValue;
   }
   Request request = request_of(descriptor, a_layout, b_layout, c_layout, d_layout);
-  std::optional<Config> config;
-  if (algorithm != nullptr) {
-    config = unpack(algorithm);
-    if (!config) {
-      return kInvalidValue;
-    }
-  } else {
-    config = own_choice(request, workspace_bytes);
-    if (!config) {
-      return kNotSupported;
-    }
+  const std::optional<Config> config =
+      algorithm == nullptr ? own_choice(request, workspace_bytes) : unpack(algorithm);
+  if (!config) {
+    return algorithm == nullptr ? kNotSupported : kInvalidValue;
   }
   const Verdict verdict = judge(*config, request);
   if (verdict.status != kSuccess || faults().refuse.contains(config->tile)) {

@@ -1,0 +1,139 @@
+#include "foretune/dispatch/cublaslt_matmul.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "foretune/dispatch/cublaslt_dispatch.h"
+#include "foretune/models/infer/model_file.h"
+
+struct foretune_cublaslt {
+  std::unique_ptr<foretune::CublasltDispatcher> dispatcher;
+};
+
+namespace foretune {
+namespace {
+
+static_assert(static_cast<int>(ErrorCode::kInvalidArgument) == FORETUNE_CUBLASLT_INVALID_ARGUMENT);
+static_assert(static_cast<int>(ErrorCode::kNotFound) == FORETUNE_CUBLASLT_NOT_FOUND);
+static_assert(static_cast<int>(ErrorCode::kCorrupt) == FORETUNE_CUBLASLT_CORRUPT);
+static_assert(static_cast<int>(ErrorCode::kMismatch) == FORETUNE_CUBLASLT_MISMATCH);
+static_assert(static_cast<int>(ErrorCode::kUnsupported) == FORETUNE_CUBLASLT_UNSUPPORTED);
+static_assert(static_cast<int>(ErrorCode::kIo) == FORETUNE_CUBLASLT_IO);
+static_assert(static_cast<int>(ErrorCode::kInternal) == FORETUNE_CUBLASLT_INTERNAL);
+
+// As much of `text` as fits, with its end; returns the length needed.
+std::size_t copy_text(std::string_view text, char* out, std::size_t size) {
+  if (out != nullptr && size > 0) {
+    const std::size_t length = std::min(text.size(), size - 1);
+    std::memcpy(out, text.data(), length);
+    out[length] = '\0';
+  }
+  return text.size();
+}
+
+Status open(const foretune_cublaslt_options& options, foretune_cublaslt** out) {
+  if (out == nullptr) {
+    return fail(ErrorCode::kInvalidArgument, "out must not be NULL");
+  }
+  *out = nullptr;
+  if (!(options.margin >= 0) || !std::isfinite(options.margin)) {
+    return fail(ErrorCode::kInvalidArgument, "a margin is a number from 0, not ", options.margin);
+  }
+  CublasltDispatchOptions cpp{.margin = options.margin, .fast = options.fast != 0};
+  if (options.model_path != nullptr) {
+    FORETUNE_TRY(cpp.model, read_model(options.model_path));
+  }
+  if (options.cublaslt_library != nullptr) {
+    cpp.cublaslt = {options.cublaslt_library};
+  }
+  if (options.driver_library != nullptr) {
+    cpp.driver = options.driver_library;
+  }
+  FORETUNE_TRY(std::unique_ptr<CublasltDispatcher> dispatcher,
+               CublasltDispatcher::open(std::move(cpp)));
+  *out = new foretune_cublaslt{std::move(dispatcher)};
+  return {};
+}
+
+}  // namespace
+}  // namespace foretune
+
+int foretune_cublaslt_open(const char* model_path, foretune_cublaslt** out) {
+  foretune_cublaslt_options options = {};
+  options.model_path = model_path;
+  return foretune_cublaslt_open_with(&options, out, nullptr, 0);
+}
+
+int foretune_cublaslt_open_with(const foretune_cublaslt_options* options, foretune_cublaslt** out,
+                                char* message, size_t message_size) {
+  foretune::copy_text("", message, message_size);
+  try {
+    const foretune::Status opened =
+        foretune::open(options == nullptr ? foretune_cublaslt_options{} : *options, out);
+    if (opened) {
+      return FORETUNE_CUBLASLT_OK;
+    }
+    foretune::copy_text(opened.error().message, message, message_size);
+    return static_cast<int>(opened.error().code);
+  } catch (const std::exception& error) {
+    foretune::copy_text(error.what(), message, message_size);
+    return FORETUNE_CUBLASLT_INTERNAL;
+  }
+}
+
+void foretune_cublaslt_close(foretune_cublaslt* foretune) { delete foretune; }
+
+int foretune_cublaslt_matmul(foretune_cublaslt* foretune, void* handle, void* matmul_desc,
+                             const void* alpha, const void* a, void* a_desc, const void* b,
+                             void* b_desc, const void* beta, const void* c, void* c_desc, void* d,
+                             void* d_desc, const void* algo, void* workspace,
+                             size_t workspace_bytes, void* stream) {
+  namespace cublaslt = ::foretune::cublaslt;
+  if (foretune == nullptr) {
+    return cublaslt::kInvalidValue;
+  }
+  return foretune->dispatcher->matmul({.handle = static_cast<cublaslt::Handle>(handle),
+                                       .descriptor = static_cast<cublaslt::Descriptor>(matmul_desc),
+                                       .alpha = alpha,
+                                       .a = a,
+                                       .a_layout = static_cast<cublaslt::Layout>(a_desc),
+                                       .b = b,
+                                       .b_layout = static_cast<cublaslt::Layout>(b_desc),
+                                       .beta = beta,
+                                       .c = c,
+                                       .c_layout = static_cast<cublaslt::Layout>(c_desc),
+                                       .d = d,
+                                       .d_layout = static_cast<cublaslt::Layout>(d_desc),
+                                       .algorithm = static_cast<const cublaslt::Algorithm*>(algo),
+                                       .workspace = workspace,
+                                       .workspace_bytes = workspace_bytes,
+                                       .stream = static_cast<::foretune::gpu::Stream>(stream)});
+}
+
+size_t foretune_cublaslt_explain(foretune_cublaslt* foretune, void* handle, void* matmul_desc,
+                                 void* a_desc, void* b_desc, void* c_desc, void* d_desc,
+                                 size_t workspace_bytes, char* text, size_t size) {
+  namespace cublaslt = ::foretune::cublaslt;
+  ::foretune::copy_text("", text, size);
+  if (foretune == nullptr) {
+    return 0;
+  }
+  try {
+    const auto decision = foretune->dispatcher->decision(
+        {.handle = static_cast<cublaslt::Handle>(handle),
+         .descriptor = static_cast<cublaslt::Descriptor>(matmul_desc),
+         .a_layout = static_cast<cublaslt::Layout>(a_desc),
+         .b_layout = static_cast<cublaslt::Layout>(b_desc),
+         .c_layout = static_cast<cublaslt::Layout>(c_desc),
+         .d_layout = static_cast<cublaslt::Layout>(d_desc),
+         .workspace_bytes = workspace_bytes});
+    return decision ? ::foretune::copy_text(decision->text(), text, size) : 0;
+  } catch (const std::exception&) {  // memory is short
+    return 0;
+  }
+}
