@@ -8,7 +8,11 @@
 #include <atomic>
 #include <thread>
 
+#include "foretune/base/text.h"
+#include "foretune/dispatch/default_models.h"
 #include "foretune/dispatch/test_cublaslt.h"
+#include "foretune/families/cublaslt/cublaslt_config.h"
+#include "foretune/models/infer/model_file.h"
 
 namespace foretune {
 namespace {
@@ -34,6 +38,23 @@ CublasltDecision run(CublasltDispatcher& dispatcher, const MatmulSample& sample)
   const auto decision = dispatcher.decision(sample.call());
   EXPECT_TRUE(decision);
   return *decision;
+}
+
+TEST(DefaultCublasltModels, AreReadableAndRankThisFamily) {
+  ASSERT_FALSE(default_cublaslt_models().empty());
+  for (const DefaultCublasltModel& shipped : default_cublaslt_models()) {
+    const auto model = parse_model(shipped.bytes);
+    ASSERT_TRUE(model) << shipped.name << ": " << model.error().message;
+    EXPECT_EQ(model->family, "cublaslt");
+    EXPECT_EQ(model->space_text, cublaslt_space().text()) << "train it again";
+    EXPECT_NE(model->fingerprint.isa.find("cublaslt-"), std::string::npos);
+    EXPECT_EQ(
+        concat("cublaslt-", model->fingerprint.isa.substr(0, model->fingerprint.isa.find(' '))),
+        shipped.name);
+    const Config first = CublasltConfig::rank(1).to_config();
+    EXPECT_NE(std::find(model->pool.begin(), model->pool.end(), first), model->pool.end())
+        << "what cublasLtMatmul would do has to be a candidate";
+  }
 }
 
 TEST(CublasltDispatchTest, RunsTheModelsPick) {

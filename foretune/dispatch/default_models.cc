@@ -27,6 +27,7 @@
 FORETUNE_EMBED(kAvx512One, "cpu-gemm-avx512-1.ftm");
 FORETUNE_EMBED(kAvx512Two, "cpu-gemm-avx512-2.ftm");
 FORETUNE_EMBED(kAvx2One, "cpu-gemm-avx2-1.ftm");
+FORETUNE_EMBED(kCublasltSm90, "cublaslt-sm_90.ftm");
 // NOLINTEND(*-avoid-c-arrays, *-identifier-naming, bugprone-macro-parentheses)
 
 namespace foretune {
@@ -56,6 +57,10 @@ std::optional<Model> default_gemm_model(CpuIsa isa, int threads) {
   return *std::move(model);
 }
 
-std::span<const DefaultCublasltModel> default_cublaslt_models() { return {}; }
+std::span<const DefaultCublasltModel> default_cublaslt_models() {
+  static const std::array kModels{
+      DefaultCublasltModel{"cublaslt-sm_90", {kCublasltSm90, kCublasltSm90End}}};
+  return kModels;
+}
 
 }  // namespace foretune

@@ -1,5 +1,5 @@
-// The models that this build ships, trained by scripts/default_model.sh on the machine that each
-// names in its fingerprint.
+// The models that this build ships, each for the machine that its fingerprint names: those of the
+// CPU trained by scripts/default_model.sh, that of cuBLASLt as docs/gpu.md says.
 // Thread safety: free functions on constant data.
 #pragma once
 

@@ -57,7 +57,7 @@ TEST(DriverApi, ErrorsCarryCallAndNumber) {
   const Status status = (*api)->check(2, "cuMemAlloc");
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("cuMemAlloc"), std::string::npos);
-  EXPECT_NE(status.error().message.find("2"), std::string::npos);
+  EXPECT_NE(status.error().message.find("CUDA error 2"), std::string::npos);
 }
 
 TEST(Device, KnowsItself) {
@@ -187,7 +187,7 @@ TEST_F(StopwatchTest, TimesOneRunOfEachWindow) {
 
 TEST_F(StopwatchTest, RecordsOnceAndReplays) {
   ASSERT_TRUE(watch.record({.runs = 3, .windows = 2}, fill(1024), nullptr));
-  const std::vector<std::int64_t> expected{0, 1, 2, 0, 1, 2};
+  const std::vector<std::int64_t> expected{0, 0, 1, 2, 0, 1, 2};  // the first one warms up
   EXPECT_EQ(runs, expected);
   ASSERT_TRUE(watch.record({.runs = 3, .windows = 2}, fill(1024), nullptr));
   EXPECT_EQ(runs, expected);
@@ -196,7 +196,7 @@ TEST_F(StopwatchTest, RecordsOnceAndReplays) {
   watch.time(windows_ns);
   EXPECT_EQ(windows_ns.size(), 4U);
   ASSERT_TRUE(watch.record({.runs = 1, .windows = 1}, fill(1024), nullptr));
-  EXPECT_EQ(runs.size(), 7U);
+  EXPECT_EQ(runs.size(), 9U);
 }
 
 TEST_F(StopwatchTest, WhatComesBeforeAWindowIsNotItsTime) {

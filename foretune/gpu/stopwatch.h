@@ -31,7 +31,7 @@ class Stopwatch {
   static constexpr std::int32_t kMostWindows = 32;
   // Enqueues run number `run` of a window.
   using Enqueue = std::function<Status(std::int64_t run)>;
-  // What comes before a window, outside of its time.
+  // What comes before a window, outside of its time. Without it, one run comes before the first.
   using Prepare = std::function<void()>;
 
   explicit Stopwatch(Device& device) : device_(device) {}

@@ -26,7 +26,6 @@ namespace foretune {
 namespace {
 
 using cublaslt::Library;
-using cublaslt::Matmul;
 using cublaslt::MatmulData;
 using cublaslt::Plan;
 

@@ -1,0 +1,247 @@
+// Which options of cuBLASLt ever win: for every problem of a list, all configs that the library
+// accepts, timed with early stopping in random order, and the ranks of its heuristic, into one data
+// set; and from such data the configs worth measuring elsewhere, as the family's list of configs.
+//
+//   cublaslt_space --shapes bench/shapes/cublaslt_space.csv --output space.ftd [--seconds 20]
+//                  [--splits 2,3,4,6,8,16] [--driver FILE] [--cublaslt FILE] [--nvml FILE]
+//                  [--clock_log FILE] [--workspace_mb N]
+//   cublaslt_space --portfolio 2000 --space space.ftd --output configs.txt
+//   cublaslt_space --heuristic yes --shapes shapes.csv --output answers.tsv
+//
+// A problem is cut off after --seconds; what was measured of it is then a random part. The second
+// form needs no device. The third lists which configs the heuristic's answers are: problem, rank,
+// config.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/bench_json.h"
+#include "bench/cublaslt_device.h"
+#include "foretune/base/file.h"
+#include "foretune/base/rng.h"
+#include "foretune/base/text.h"
+#include "foretune/dataset/dataset.h"
+#include "foretune/dataset/exchange.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/families/cublaslt/cublaslt.h"
+#include "foretune/tune/collect.h"
+
+namespace foretune {
+namespace {
+
+struct Arguments {
+  std::string shapes;
+  std::string output;
+  std::string space;
+  double seconds = 20;
+  std::vector<std::int32_t> splits;
+  std::size_t portfolio = 0;
+  bool lists_heuristic = false;
+};
+
+Result<Arguments> parse(int argc, char** argv) {
+  Arguments arguments;
+  arguments.shapes = bench::argument(argc, argv, "shapes");
+  arguments.output = bench::argument(argc, argv, "output");
+  arguments.space = bench::argument(argc, argv, "space");
+  arguments.seconds = bench::number_argument(argc, argv, "seconds", 20);
+  arguments.portfolio = bench::count_argument<std::size_t>(argc, argv, "portfolio", 0);
+  arguments.lists_heuristic = !bench::argument(argc, argv, "heuristic").empty();
+  const std::string splits = bench::argument(argc, argv, "splits", "2,3,4,6,8,16");
+  for (const std::string_view part : split(splits, ',')) {
+    const auto number = parse_int(part);
+    if (!number || *number < 2 || *number > 64) {
+      return fail(ErrorCode::kInvalidArgument, "--splits takes numbers from 2 to 64, not ", part);
+    }
+    arguments.splits.push_back(static_cast<std::int32_t>(*number));
+  }
+  if (arguments.output.empty() || (arguments.portfolio == 0) == arguments.shapes.empty() ||
+      (arguments.portfolio == 0) != arguments.space.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "give --shapes and --output, or --portfolio, --space and --output");
+  }
+  return arguments;
+}
+
+// What one problem gave.
+struct Walk {
+  std::size_t configs = 0;
+  std::size_t measured = 0;
+  std::size_t ok = 0;
+  std::size_t wrong = 0;
+  double first_ns = -1;      // of the heuristic's first choice
+  double best_rank_ns = -1;  // of all its choices
+  double best_ns = -1;
+  double enumerate_s = 0;
+  double measure_s = 0;
+
+  void learn(const CublasltConfig& config, const Measurement& measurement) {
+    ++measured;
+    wrong += measurement.outcome == Outcome::kWrongResult ? 1U : 0U;
+    const MetricValue* const time = measurement.find(MetricId::kTimeNs);
+    if (measurement.outcome != Outcome::kOk || time == nullptr) {
+      return;
+    }
+    ++ok;
+    best_ns = best_ns < 0 ? time->value : std::min(best_ns, time->value);
+    if (config.heuristic == 1) {
+      first_ns = time->value;
+    }
+    if (config.heuristic > 0) {
+      best_rank_ns = best_ns;
+    }
+  }
+
+  void print(const Problem& problem) const {
+    std::printf("%-52s %7zu %7zu %6zu %5zu %9.2f %9.2f %9.2f %6.3f %6.1f %6.1f %6.0f\n",
+                problem.text().c_str(), configs, measured, ok, wrong, first_ns / 1e3,
+                best_rank_ns / 1e3, best_ns / 1e3, first_ns / best_ns, enumerate_s, measure_s,
+                1e6 * measure_s / static_cast<double>(std::max<std::size_t>(1, measured)));
+    std::fflush(stdout);
+  }
+};
+
+Result<Walk> walk(const Arguments& arguments, const CublasltFamily& family, Measurer& measurer,
+                  JournalWriter& journal, const Problem& problem, Rng rng) {
+  Walk walk;
+  const double begin_s = bench::seconds_now();
+  FORETUNE_TRY(std::vector<CublasltConfig> configs, family.enumerate(problem, arguments.splits));
+  walk.configs = configs.size();
+  rng.shuffle(std::span(configs));
+  // Splits of k help few problems and are most of the space.
+  std::stable_partition(configs.begin(), configs.end(),
+                        [](const CublasltConfig& config) { return config.split_k == 1; });
+  std::vector<CublasltConfig> order;
+  for (std::int32_t rank = 1; rank <= kCublasltHeuristicRanks; ++rank) {
+    order.push_back(CublasltConfig::rank(rank));
+  }
+  order.insert(order.end(), configs.begin(), configs.end());
+  const double start_s = bench::seconds_now();
+  walk.enumerate_s = start_s - begin_s;
+  for (const CublasltConfig& config : order) {
+    if (bench::seconds_now() - start_s > arguments.seconds) {
+      break;
+    }
+    const Measurement measurement = measurer.measure(
+        {.problem = problem, .config = config.to_config(), .incumbent_ns = walk.best_ns});
+    FORETUNE_TRY_STATUS(journal.append(measurement));
+    walk.learn(config, measurement);
+  }
+  walk.measure_s = bench::seconds_now() - start_s;
+  return walk;
+}
+
+Status measure_all(const Arguments& arguments, const bench::CublasltDevice& device) {
+  FORETUNE_TRY(const std::string text, read_text_file(arguments.shapes));
+  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
+  DatasetHeader header = header_of(device.family->info());
+  header.created_by = "bench/cublaslt_space";
+  FORETUNE_TRY(const auto journal, JournalWriter::open(arguments.output, header));
+  std::printf("%-52s %7s %7s %6s %5s %9s %9s %9s %6s %6s %6s %6s\n", "problem, times in us",
+              "configs", "tried", "ok", "wrong", "first", "best of 8", "best", "gain", "list s",
+              "run s", "each");
+  const Rng rng(1);
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    const Result<Walk> walked =
+        walk(arguments, *device.family, *device.measurer, *journal, problems[i], rng.split(i));
+    if (!walked) {
+      std::printf("%s: %s\n", problems[i].text().c_str(), walked.error().message.c_str());
+      continue;
+    }
+    walked->print(problems[i]);
+  }
+  return journal->sync();
+}
+
+Status list_answers(const Arguments& arguments, const bench::CublasltDevice& device) {
+  FORETUNE_TRY(const std::string text, read_text_file(arguments.shapes));
+  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
+  std::string table;
+  for (const Problem& problem : problems) {
+    FORETUNE_TRY(const std::vector<CublasltConfig> answers, device.family->heuristic(problem));
+    for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+      table += concat(problem.text(), "\t", rank + 1, "\t",
+                      to_text(cublaslt_schema(), answers[rank].to_config()), "\n");
+    }
+  }
+  return write_text_file_atomically(arguments.output, table);
+}
+
+// Explicit configs of a problem, fastest first.
+using Ranking = std::vector<std::pair<double, Config>>;
+
+// Each problem in turn gives its next best config until there are enough: what any of them needs
+// is in early, and what comes late is hardly better than what is in.
+std::vector<Config> choose(const std::vector<Ranking>& rankings, std::size_t wanted) {
+  std::vector<Config> chosen;
+  std::map<Config, bool> taken;
+  std::size_t deepest = 0;
+  for (const Ranking& ranking : rankings) {
+    deepest = std::max(deepest, ranking.size());
+  }
+  for (std::size_t rank = 0; rank < deepest; ++rank) {
+    for (const Ranking& ranking : rankings) {
+      if (rank < ranking.size() && chosen.size() < wanted &&
+          taken.emplace(ranking[rank].second, true).second) {
+        chosen.push_back(ranking[rank].second);
+      }
+    }
+  }
+  return chosen;
+}
+
+Status list_portfolio(const Arguments& arguments) {
+  FORETUNE_TRY(const Dataset dataset, read_dataset(arguments.space));
+  std::map<std::uint32_t, Ranking> by_problem;
+  for (RowIndex row = 0; row < dataset.rows().size(); ++row) {
+    const Measurement measurement = dataset.measurement(row);
+    const MetricValue* const time = measurement.find(MetricId::kTimeNs);
+    FORETUNE_TRY(const CublasltConfig config, CublasltConfig::from(measurement.config));
+    if (measurement.outcome == Outcome::kOk && time != nullptr && config.heuristic == 0) {
+      by_problem[dataset.rows()[row].problem].emplace_back(time->value, measurement.config);
+    }
+  }
+  std::vector<Ranking> rankings;
+  for (auto& [problem, ranking] : by_problem) {
+    std::sort(ranking.begin(), ranking.end());
+    rankings.push_back(std::move(ranking));
+  }
+  const std::vector<Config> chosen = choose(rankings, arguments.portfolio);
+  std::string text =
+      concat("# Of ", dataset.rows().size(), " measurements of ", rankings.size(), " problems on ",
+             dataset.header().fingerprint.device, " (bench/cublaslt_space).\n");
+  for (const Config& config : chosen) {
+    text += to_text(cublaslt_schema(), config);
+    text += '\n';
+  }
+  std::printf("%zu configs of %zu problems\n", chosen.size(), rankings.size());
+  return write_text_file_atomically(arguments.output, text);
+}
+
+Status run(int argc, char** argv) {
+  FORETUNE_TRY(const Arguments arguments, parse(argc, argv));
+  if (arguments.portfolio > 0) {
+    return list_portfolio(arguments);
+  }
+  FORETUNE_TRY(const bench::CublasltDevice device, bench::open_cublaslt(argc, argv));
+  return arguments.lists_heuristic ? list_answers(arguments, device)
+                                   : measure_all(arguments, device);
+}
+
+}  // namespace
+}  // namespace foretune
+
+int main(int argc, char** argv) {
+  if (const foretune::Status done = foretune::run(argc, argv); !done) {
+    std::fprintf(stderr, "%s\n", done.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}
