@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -123,6 +124,13 @@ class CublasltChooser::Attempt {
     }
     plan.may_be_kept = may_be_kept();
     return plan;
+  }
+
+  // What the heuristic's first is for this call.
+  std::optional<CublasltConfig> first_config() {
+    ask();
+    return answers_.empty() ? std::nullopt
+                            : std::optional(cublaslt::words_of(api_, answers_.front()));
   }
 
   [[nodiscard]] bool may_be_kept() const {
@@ -324,15 +332,25 @@ CublasltPlan CublasltChooser::by_model(const Selector& selector, const Problem& 
     return attempt.first(selector.explain(problem, choice));
   }
   const std::vector<RankedCandidate> ranking = selector.rank(problem);
-  const auto base = std::ranges::find_if(ranking, [&](const RankedCandidate& candidate) {
-    return config_of(candidate.candidate) == CublasltConfig::rank(1);
-  });
+  const auto score_of = [&](const CublasltConfig& config) -> std::optional<double> {
+    const auto found = std::ranges::find_if(ranking, [&](const RankedCandidate& candidate) {
+      return config_of(candidate.candidate) == config;
+    });
+    return found == ranking.end() ? std::nullopt : std::optional(found->score);
+  };
+  std::optional<double> base = score_of(CublasltConfig::rank(1));
+  if (options_.margin > 0) {
+    // The model knows the heuristic's first as what it is on average. What it is for this call says
+    // more, where that is a candidate, too.
+    if (const std::optional<CublasltConfig> answer = attempt.first_config()) {
+      base = score_of(*answer).has_value() ? score_of(*answer) : base;
+    }
+  }
   const std::size_t most = std::min(ranking.size(), kMostCandidates);
   std::string reason;
   for (std::size_t i = 0; i < most; ++i) {
     const CublasltConfig config = config_of(ranking[i].candidate);
-    if (base != ranking.end() && config.heuristic != 1 &&
-        base->score - ranking[i].score < options_.margin) {
+    if (base && config.heuristic != 1 && *base - ranking[i].score < options_.margin) {
       return attempt.first(concat("the best that the library accepts is predicted to gain less ",
                                   "than the margin of ", options_.margin));
     }

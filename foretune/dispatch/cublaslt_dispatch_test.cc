@@ -292,6 +292,24 @@ TEST(CublasltDispatchTest, AMarginIsOverTheHeuristicsFirst) {
   EXPECT_THAT(decision.reason, HasSubstr("margin of 1.1"));
 }
 
+TEST(CublasltDispatchTest, AMarginIsOverWhatTheHeuristicsFirstIsHere) {
+  const MatmulSample sample({.type = CudaType::kBf16});
+  const auto with_margin = [&](std::vector<Prediction> predictions, double margin) {
+    const auto dispatcher =
+        open_dispatcher({.model = cublaslt_model(std::move(predictions)), .margin = margin});
+    return run(*dispatcher, sample);
+  };
+  const CublasltDecision first = with_margin(sample_predictions(), 100);
+  ASSERT_EQ(first.source, CublasltSource::kHeuristic);
+  std::vector<Prediction> predictions = sample_predictions();
+  // Nearly as fast as the pick; the rank alone is predicted to be slower by 1.
+  predictions.push_back(
+      {*CublasltConfig::from(*parse_config(cublaslt_schema(), first.config_text)), 8.05});
+  EXPECT_EQ(with_margin(predictions, 0.5).source, CublasltSource::kHeuristic);
+  EXPECT_EQ(with_margin(predictions, 0.04).source, CublasltSource::kModel);
+  EXPECT_EQ(with_margin(sample_predictions(), 0.5).source, CublasltSource::kModel);
+}
+
 TEST(CublasltDispatchTest, TheFastModelIsAskedFirstWhereThatIsWanted) {
   Model model = cublaslt_model(sample_predictions());
   std::vector<Problem> problems;

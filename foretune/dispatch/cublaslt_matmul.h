@@ -14,7 +14,8 @@
  * us. An algorithm of yours is passed on as it is. What is computed is what cublasLtMatmul
  * computes.
  *
- * The choice is made at the first call of its kind, which takes up to a millisecond more, and kept
+ * The choice is made at the first call of its kind, which takes some milliseconds more (a fraction
+ * of one with the fast mode), and kept
  * for all with the same sizes, types, transposes, strides, epilogue, workspace size and alignment
  * of operands on the same device; a pointer's value, alpha and beta make no difference. Later calls
  * cost about 0.2 microseconds more than cublasLtMatmul, take no lock and do not allocate. Calls may
@@ -62,7 +63,8 @@ typedef struct foretune_cublaslt_options {
   const char* model_path;
   const char* cublaslt_library; /* NULL: as above */
   const char* driver_library;   /* NULL: libcuda.so.1 */
-  /* What a pick has to gain over the heuristic's first, as predicted (0.02 is 2 %). */
+  /* What a pick has to gain over the heuristic's first, as predicted (0.02 is 2 %): fewer calls
+   * lose by the model's choice, and fewer gain. */
   double margin;
   /* Not 0: ask the model's fast mode first, for which a new problem is a matter of microseconds. */
   int fast;
