@@ -114,7 +114,8 @@ Status measure_problem(const bench::CublasltDevice& device, const Selector& sele
   return {};
 }
 
-Status measure_all(int argc, char** argv, const Selector& selector, const std::string& output) {
+Status measure_all(int argc, char** argv, const Selector& selector, const std::string& output,
+                   Figures& figures) {
   FORETUNE_TRY(const std::string text, read_text_file(bench::argument(argc, argv, "shapes")));
   FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
   FORETUNE_TRY(const bench::CublasltDevice device, bench::open_cublaslt(argc, argv));
@@ -135,8 +136,12 @@ Status measure_all(int argc, char** argv, const Selector& selector, const std::s
     FORETUNE_TRY_STATUS(measure_problem(device, selector, *journal, problem, options));
     ++done;
   }
-  std::printf("%zu of %zu problems measured in %.0f s\n", done, problems.size(),
-              bench::seconds_now() - begin_s);
+  const double taken_s = bench::seconds_now() - begin_s;
+  const auto rows = static_cast<double>(journal->row_count());
+  std::printf("%zu of %zu problems measured in %.0f s\n", done, problems.size(), taken_s);
+  figures.add("collect_seconds_per_shape",
+              taken_s / static_cast<double>(std::max<std::size_t>(1, done)));
+  figures.add("measurements_per_second", rows / taken_s);
   return journal->sync();
 }
 
@@ -240,7 +245,9 @@ struct Line {
     const double share = static_cast<double>(slower) / static_cast<double>(speeds.size());
     std::printf("%-44s %8.4f %8.3f %8.3f %8.3f %8.1f\n", name.c_str(), geomean,
                 quantile(speeds, 0.1), quantile(speeds, 0.5), quantile(speeds, 0.9), 100 * share);
-    figures.add(concat("cublaslt_", metric, "geomean_vs_heuristic"), geomean);
+    figures.add(metric == "oracle_" ? std::string("cublaslt_oracle_geomean")
+                                    : concat("cublaslt_", metric, "geomean_vs_heuristic"),
+                geomean);
     figures.add(concat("cublaslt_", metric, "share_slower_than_098"), share);
   }
 };
@@ -316,7 +323,7 @@ Status run(int argc, char** argv, Figures& figures) {
     if (data.empty()) {
       return fail(ErrorCode::kInvalidArgument, "give --data, or --shapes and --output");
     }
-    FORETUNE_TRY_STATUS(measure_all(argc, argv, *selector, data));
+    FORETUNE_TRY_STATUS(measure_all(argc, argv, *selector, data, figures));
   }
   FORETUNE_TRY(const Dataset dataset, read_dataset(data));
   return report(*selector, dataset, bench::number_argument(argc, argv, "margin", 0),
