@@ -1,7 +1,7 @@
 // The parts of cuBLASLt that are used here, declared by us and loaded at run time, so that nothing
-// of CUDA is needed to build. Types, numbers and names are those of cublasLt.h (12 and 13), which the
-// tests compare where a toolkit is installed.
-// Thread safety: constant after loading; the library's own functions may be called from any thread.
+// of CUDA is needed to build. Types, numbers and names are those of cublasLt.h (12 and 13), which
+// the tests compare where a toolkit is installed. Thread safety: constant after loading; the
+// library's own functions may be called from any thread.
 #pragma once
 
 #include <array>
