@@ -78,18 +78,16 @@ Status measure_problem(const bench::CublasltDevice& device, const Selector& sele
                        JournalWriter& journal, const Problem& problem,
                        const MeasureOptions& options) {
   FORETUNE_TRY(const std::unique_ptr<Space> space, device.family->space(problem));
-  std::vector<Config> order{first_choice()};
-  std::vector<Config> portfolio;
-  for (std::uint64_t i = 0; i < space->enumerable()->count(); ++i) {
-    portfolio.push_back(space->enumerable()->unrank(i));
-  }
   const std::vector<Config> picks = ranked(selector, problem, options.top);
+  std::vector<Config> order{first_choice()};
   add_new(order, picks);
-  // Portfolios are lists without repetition.
-  std::copy_if(portfolio.begin(), portfolio.end(), std::back_inserter(order),
-               [begin = order](const Config& config) {
-                 return std::find(begin.begin(), begin.end(), config) == begin.end();
-               });
+  const std::vector<Config> first = order;
+  for (std::uint64_t i = 0; i < space->enumerable()->count(); ++i) {
+    Config config = space->enumerable()->unrank(i);
+    if (std::find(first.begin(), first.end(), config) == first.end()) {
+      order.push_back(std::move(config));
+    }
+  }
   Times times;
   double best_ns = -1;
   for (const Config& config : order) {
@@ -178,9 +176,9 @@ std::map<std::uint32_t, Candidates> read_candidates(const Dataset& dataset) {
   return problems;
 }
 
-std::optional<double> score_of(const Selector& selector, const Problem& problem,
-                               const Config& config) {
-  for (const RankedCandidate& candidate : selector.rank(problem)) {
+std::optional<double> score_of(const Selector& selector,
+                               const std::vector<RankedCandidate>& ranking, const Config& config) {
+  for (const RankedCandidate& candidate : ranking) {
     if (selector.config(candidate.candidate) == config) {
       return candidate.score;
     }
@@ -209,7 +207,7 @@ std::optional<Verdict> judge(const Selector& selector, const Problem& problem,
     if (!has_pick) {
       has_pick = true;
       verdict.pick = speed;
-      const std::optional<double> first_score = score_of(selector, problem, first_choice());
+      const std::optional<double> first_score = score_of(selector, ranking, first_choice());
       verdict.is_careful_pick = !first_score || *first_score - ranking[i].score >= margin;
       verdict.careful = verdict.is_careful_pick ? speed : 1;
     }

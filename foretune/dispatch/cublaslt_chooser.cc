@@ -343,7 +343,8 @@ CublasltPlan CublasltChooser::by_model(const Selector& selector, const Problem& 
     // The model knows the heuristic's first as what it is on average. What it is for this call says
     // more, where that is a candidate, too.
     if (const std::optional<CublasltConfig> answer = attempt.first_config()) {
-      base = score_of(*answer).has_value() ? score_of(*answer) : base;
+      const std::optional<double> here = score_of(*answer);
+      base = here ? here : base;
     }
   }
   const std::size_t most = std::min(ranking.size(), kMostCandidates);

@@ -1,13 +1,11 @@
 #include "foretune/dispatch/cublaslt_matmul.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <memory>
-#include <string_view>
 #include <utility>
 
+#include "foretune/base/c_text.h"
 #include "foretune/dispatch/cublaslt_dispatch.h"
 #include "foretune/models/infer/model_file.h"
 
@@ -25,16 +23,6 @@ static_assert(static_cast<int>(ErrorCode::kMismatch) == FORETUNE_CUBLASLT_MISMAT
 static_assert(static_cast<int>(ErrorCode::kUnsupported) == FORETUNE_CUBLASLT_UNSUPPORTED);
 static_assert(static_cast<int>(ErrorCode::kIo) == FORETUNE_CUBLASLT_IO);
 static_assert(static_cast<int>(ErrorCode::kInternal) == FORETUNE_CUBLASLT_INTERNAL);
-
-// As much of `text` as fits, with its end; returns the length needed.
-std::size_t copy_text(std::string_view text, char* out, std::size_t size) {
-  if (out != nullptr && size > 0) {
-    const std::size_t length = std::min(text.size(), size - 1);
-    std::memcpy(out, text.data(), length);
-    out[length] = '\0';
-  }
-  return text.size();
-}
 
 Status open(const foretune_cublaslt_options& options, foretune_cublaslt** out) {
   if (out == nullptr) {

@@ -1,10 +1,9 @@
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <exception>
 #include <span>
 #include <string>
 
+#include "foretune/base/c_text.h"
 #include "foretune/problem/gemm.h"
 #include "foretune/select/foretune.h"
 #include "foretune/select/select.h"
@@ -43,16 +42,6 @@ static_assert(static_cast<int>(GemmLayout::kRcr) == FORETUNE_RCR);
 static_assert(static_cast<int>(GemmLayout::kRrr) == FORETUNE_RRR);
 static_assert(static_cast<int>(GemmLayout::kCrr) == FORETUNE_CRR);
 static_assert(static_cast<int>(GemmLayout::kCcr) == FORETUNE_CCR);
-
-// As much of `text` as fits, with its end; returns the length needed.
-std::size_t copy_text(std::string_view text, char* out, std::size_t size) {
-  if (out != nullptr && size > 0) {
-    const std::size_t length = std::min(text.size(), size - 1);
-    std::memcpy(out, text.data(), length);
-    out[length] = '\0';
-  }
-  return text.size();
-}
 
 // In the order of GemmField.
 std::array<std::int64_t, 7> fields_of(const foretune_gemm& gemm) {

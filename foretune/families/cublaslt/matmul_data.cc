@@ -44,9 +44,6 @@ std::size_t bytes_of(DataType type, std::uint64_t elements) {
   return static_cast<std::size_t>(bytes_per_element(type) * static_cast<double>(elements));
 }
 
-// Bias is stored as the result, whose numbers are those of its own type.
-DataType bias_type(DataType type) { return result_type(type); }
-
 }  // namespace
 
 std::uint64_t MatmulData::elements_a() const {
@@ -68,8 +65,8 @@ Result<std::unique_ptr<MatmulData>> MatmulData::create(std::shared_ptr<gpu::Devi
   gpu::Device& gpu = *data->device_;
   if (has_bias(problem.operation())) {
     const auto count = static_cast<std::uint64_t>(problem.n());
-    FORETUNE_TRY(data->bias_, gpu.allocate(bytes_of(bias_type(problem.dtype()), count)));
-    gpu.fill(data->bias_, bias_type(problem.dtype()), count, seed + kStreamBias);
+    FORETUNE_TRY(data->bias_, gpu.allocate(bytes_of(result_type(problem.dtype()), count)));
+    gpu.fill(data->bias_, result_type(problem.dtype()), count, seed + kStreamBias);
   }
   FORETUNE_TRY(data->workspace_, gpu.allocate(workspace_bytes));
   FORETUNE_TRY(Set first, data->make_set());
@@ -127,7 +124,7 @@ Status MatmulData::make_reference(const std::shared_ptr<const Library>& library,
   FORETUNE_TRY_STATUS(widened(sets_[0].b, type, elements_b(), inputs[1]));
   if (has_bias(problem_.operation())) {
     FORETUNE_TRY_STATUS(
-        widened(bias_, bias_type(type), static_cast<std::uint64_t>(problem_.n()), inputs[2]));
+        widened(bias_, result_type(type), static_cast<std::uint64_t>(problem_.n()), inputs[2]));
   }
   FORETUNE_TRY(reference_, device_->allocate(bytes_of(DataType::kF32, elements_d())));
   device_->set(reference_, kPoison);
@@ -161,7 +158,7 @@ double MatmulData::host_element(std::int64_t batch, std::int64_t row, std::int64
     sum += random(kStreamA, batch * m * k + in_a) * random(kStreamB, batch * k * n + in_b);
   }
   if (has_bias(problem_.operation())) {
-    sum += static_cast<double>(gpu::random_element(bias_type(type), seed_ + kStreamBias,
+    sum += static_cast<double>(gpu::random_element(result_type(type), seed_ + kStreamBias,
                                                    static_cast<std::uint64_t>(column)));
   }
   return problem_.operation() == GemmOperation::kAddmmRelu ? std::max(sum, 0.0) : sum;

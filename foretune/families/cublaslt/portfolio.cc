@@ -15,10 +15,7 @@ std::span<const EmbeddedText> cublaslt_portfolio_texts();
 Result<std::vector<Config>> parse_cublaslt_configs(std::string_view text) {
   std::vector<Config> configs;
   std::size_t number = 0;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  for (const std::string_view line : split(text, '\n')) {
     ++number;
     if (line.empty() || line.front() == '#') {
       continue;
