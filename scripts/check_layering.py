@@ -28,6 +28,7 @@ ALLOWED = {
     "kernels": {"base", "hardware"},
     "gpu": {"base", "hardware", "problem"},
     "family": DESCRIBE,
+    "cublaslt": DESCRIBE | {"family", "gpu"},
     "models_infer": DESCRIBE | {"features"},
     "models_exchange": DESCRIBE | {"documents", "features", "models_infer"},
     "models_train": DESCRIBE | {"features", "dataset", "models_infer", "models_exchange"},
@@ -39,10 +40,10 @@ ALLOWED = {
     "select": DESCRIBE | {"features", "models_infer"},
     "export_cpp": DESCRIBE | {"features", "models_infer"},
     "dispatch": DESCRIBE | {"select", "models_infer", "family", "families_cpu_gemm",
-                            "families_cublaslt", "gpu"},
+                            "families_cublaslt", "cublaslt", "gpu"},
 }
 # What every family may use; never another family, never dataset.
-FAMILY = DESCRIBE | {"family", "gpu", "kernels"}
+FAMILY = DESCRIBE | {"family", "gpu", "kernels", "cublaslt"}
 
 # Our header that hands a third-party one on, on purpose: whoever includes it counts as a user.
 PASSES_JSON_ON = "foretune/documents/json.h"

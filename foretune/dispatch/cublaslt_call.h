@@ -13,7 +13,7 @@
 
 #include "foretune/base/hash.h"
 #include "foretune/base/result.h"
-#include "foretune/families/cublaslt/cublaslt_api.h"
+#include "foretune/cublaslt/cublaslt_api.h"
 #include "foretune/problem/gemm.h"
 
 namespace foretune {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "foretune/base/text.h"
-#include "foretune/families/cublaslt/cublaslt_config.h"
-#include "foretune/families/cublaslt/matmul.h"
+#include "foretune/cublaslt/cublaslt_config.h"
+#include "foretune/cublaslt/matmul.h"
 
 namespace foretune {
 

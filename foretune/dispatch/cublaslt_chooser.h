@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "foretune/base/result.h"
+#include "foretune/cublaslt/cublaslt_api.h"
 #include "foretune/dispatch/cublaslt_call.h"
-#include "foretune/families/cublaslt/cublaslt_api.h"
 #include "foretune/gpu/driver_api.h"
 #include "foretune/select/select.h"
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/cublaslt/cublaslt_config.h"
+#include "foretune/cublaslt/matmul.h"
 #include "foretune/dispatch/default_models.h"
-#include "foretune/families/cublaslt/cublaslt_config.h"
-#include "foretune/families/cublaslt/matmul.h"
 
 namespace foretune {
 namespace {

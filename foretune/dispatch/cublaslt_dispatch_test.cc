@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "foretune/base/text.h"
+#include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/dispatch/default_models.h"
 #include "foretune/dispatch/test_cublaslt.h"
-#include "foretune/families/cublaslt/cublaslt_config.h"
 #include "foretune/models/infer/model_file.h"
 
 namespace foretune {

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
+#include "foretune/cublaslt/cublaslt_config.h"
+#include "foretune/cublaslt/matmul.h"
 #include "foretune/dispatch/cublaslt_dispatch.h"
-#include "foretune/families/cublaslt/cublaslt_config.h"
-#include "foretune/families/cublaslt/matmul.h"
 #include "foretune/features/feature_table.h"
 
 namespace foretune {

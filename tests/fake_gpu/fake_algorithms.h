@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "foretune/families/cublaslt/cublaslt_api.h"
+#include "foretune/cublaslt/cublaslt_api.h"
 #include "tests/fake_gpu/fake_product.h"
 
 namespace foretune::fake_gpu {

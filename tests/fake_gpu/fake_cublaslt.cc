@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "foretune/families/cublaslt/cublaslt_api.h"
+#include "foretune/cublaslt/cublaslt_api.h"
 #include "tests/fake_gpu/fake_algorithms.h"
 #include "tests/fake_gpu/fake_objects.h"
 #include "tests/fake_gpu/fake_product.h"

@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "foretune/families/cublaslt/cublaslt_api.h"
+#include "foretune/cublaslt/cublaslt_api.h"
 #include "tests/fake_gpu/fake_product.h"
 #include "tests/fake_gpu/fake_state.h"
 

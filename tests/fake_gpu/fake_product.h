@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "foretune/families/cublaslt/cublaslt_api.h"
+#include "foretune/cublaslt/cublaslt_api.h"
 #include "foretune/gpu/driver_api.h"
 #include "tests/fake_gpu/fake_state.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/families/cublaslt/cublaslt_config.h"
+#include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/family/family.h"
 
 namespace foretune {

@@ -6,7 +6,7 @@
 #include "foretune/base/check.h"
 #include "foretune/base/embedded_text.h"
 #include "foretune/base/text.h"
-#include "foretune/families/cublaslt/cublaslt_config.h"
+#include "foretune/cublaslt/cublaslt_config.h"
 
 namespace foretune {
 

@@ -1,4 +1,4 @@
-#include "foretune/families/cublaslt/cublaslt_config.h"
+#include "foretune/cublaslt/cublaslt_config.h"
 
 #include <algorithm>
 #include <array>

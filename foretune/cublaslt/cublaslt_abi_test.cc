@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "foretune/families/cublaslt/cublaslt_api.h"
+#include "foretune/cublaslt/cublaslt_api.h"
 #include "foretune/gpu/test_abi.h"
 
 namespace foretune::cublaslt {

@@ -1,4 +1,4 @@
-#include "foretune/families/cublaslt/cublaslt_api.h"
+#include "foretune/cublaslt/cublaslt_api.h"
 
 #include <utility>
 

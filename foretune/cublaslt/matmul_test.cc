@@ -1,5 +1,5 @@
 // Against the libraries that tests/fake_gpu plays, which compute real products.
-#include "foretune/families/cublaslt/matmul.h"
+#include "foretune/cublaslt/matmul.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/families/cublaslt/matmul_data.h"
+#include "foretune/cublaslt/matmul_data.h"
 
 namespace foretune::cublaslt {
 namespace {

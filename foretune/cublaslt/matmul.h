@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/families/cublaslt/cublaslt_api.h"
-#include "foretune/families/cublaslt/cublaslt_config.h"
+#include "foretune/cublaslt/cublaslt_api.h"
+#include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/problem/gemm.h"
 
 namespace foretune::cublaslt {

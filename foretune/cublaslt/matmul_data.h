@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/families/cublaslt/matmul.h"
+#include "foretune/cublaslt/matmul.h"
 #include "foretune/family/family.h"
 #include "foretune/gpu/device.h"
 #include "foretune/problem/gemm.h"
@@ -37,6 +37,8 @@ class MatmulData final : public ProblemData {
   [[nodiscard]] const GemmProblem& problem() const { return problem_; }
   // The product whose plans are run; made once for all configs.
   [[nodiscard]] Matmul& matmul() { return *matmul_; }
+  // n elements on the device, nullptr for operations without.
+  [[nodiscard]] const void* bias() const { return bias_.address(); }
   // Set 0 is what poison() and verify() look at. The others hold the same inputs elsewhere in
   // memory, for runs that must not find theirs in the cache.
   [[nodiscard]] Operands operands(std::size_t set) const;

@@ -1,4 +1,4 @@
-#include "foretune/families/cublaslt/matmul.h"
+#include "foretune/cublaslt/matmul.h"
 
 #include <array>
 #include <span>

@@ -1,4 +1,4 @@
-#include "foretune/families/cublaslt/matmul_data.h"
+#include "foretune/cublaslt/matmul_data.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,67 @@
+// An open GPU with cuBLASLt on it, as the families on NVIDIA's devices share it, and the family
+// options that say which.
+//
+//   FORETUNE_TRY(const bool taken, options.take(name, value));
+//   FORETUNE_TRY(const std::shared_ptr<Session> session, Session::open(options));
+//
+// Thread safety: plain values; a session belongs to one thread. Cost: opening takes about a second.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/cublaslt/matmul.h"
+#include "foretune/cublaslt/matmul_data.h"
+#include "foretune/family/family.h"
+#include "foretune/gpu/clock_monitor.h"
+#include "foretune/gpu/device.h"
+
+namespace foretune::cublaslt {
+
+// Of an H100 in PyTorch it is half of this; Hopper's kernels profit from more.
+inline constexpr std::int64_t kDefaultWorkspaceMb = 64;
+
+struct SessionOptions {
+  // Names of the options, for messages.
+  static constexpr std::string_view kNames =
+      "device, workspace_mb, clock_log, driver, nvml, cublaslt";
+  int device = 0;
+  std::int64_t workspace_mb = kDefaultWorkspaceMb;
+  std::string clock_log;
+  gpu::Libraries libraries;
+  std::vector<std::string> cublaslt{"libcublasLt.so.13", "libcublasLt.so.12",
+                                    "/usr/local/cuda/lib64/libcublasLt.so"};
+  bool system_libraries = true;
+
+  // Whether the option is one of these; then it is set. Errors: kInvalidArgument for its value.
+  Result<bool> take(std::string_view name, const std::string& value);
+  // No when the system has no NVIDIA driver and none was named.
+  [[nodiscard]] Support available() const;
+};
+
+struct Session {
+  std::shared_ptr<gpu::Device> device;
+  std::shared_ptr<const Library> library;
+  std::unique_ptr<gpu::ClockMonitor> monitor;  // none where NVML is missing
+  // Its isa names the library, too: "sm_90 cublaslt-13.1". Another version has other kernels behind
+  // the same numbers.
+  Fingerprint fingerprint;
+  std::size_t workspace_bytes = 0;
+
+  // Errors: kUnsupported when there is no device or library, kIo.
+  static Result<std::shared_ptr<Session>> open(const SessionOptions& options);
+  // Inputs and reference of a product.
+  Result<std::unique_ptr<MatmulData>> make_data(const Problem& problem, std::uint64_t seed) const;
+  [[nodiscard]] std::optional<DeviceConditions> conditions() const;
+};
+
+// Whether its operands and their f32 reference fit a device with so much memory (0: not known).
+Support fits_memory(const GemmProblem& problem, double memory_bytes);
+
+}  // namespace foretune::cublaslt
