@@ -49,9 +49,13 @@ static_assert(kMatches<decltype(DriverApi::graph_destroy), decltype(cuGraphDestr
 static_assert(kMatches<decltype(DriverApi::graph_exec_destroy), decltype(cuGraphExecDestroy)>);
 static_assert(kMatches<decltype(DriverApi::module_load), decltype(cuModuleLoadData)>);
 static_assert(kMatches<decltype(DriverApi::module_function), decltype(cuModuleGetFunction)>);
+static_assert(kMatches<decltype(DriverApi::function_attribute), decltype(cuFuncSetAttribute)>);
 static_assert(kMatches<decltype(DriverApi::launch_kernel), decltype(cuLaunchKernel)>);
 
 static_assert(kDriverSuccess == CUDA_SUCCESS && kDriverOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(kDriverInvalidValue == CUDA_ERROR_INVALID_VALUE &&
+              kDriverLaunchOutOfResources == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+static_assert(kMostDynamicSharedBytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(kEventRecordExternal == CU_EVENT_RECORD_EXTERNAL);
 static_assert(kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);

@@ -74,6 +74,7 @@ Result<std::shared_ptr<const DriverApi>> DriverApi::load(const std::string& libr
   FORETUNE_TRY_STATUS(driver.find("cuGraphExecDestroy", api->graph_exec_destroy));
   FORETUNE_TRY_STATUS(driver.find("cuModuleLoadData", api->module_load));
   FORETUNE_TRY_STATUS(driver.find("cuModuleGetFunction", api->module_function));
+  FORETUNE_TRY_STATUS(driver.find("cuFuncSetAttribute", api->function_attribute));
   FORETUNE_TRY_STATUS(driver.find("cuLaunchKernel", api->launch_kernel));
   return api;
 }

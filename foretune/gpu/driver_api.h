@@ -37,10 +37,15 @@ using Function = FunctionObject*;
 using DevicePointer = std::uint64_t;
 
 inline constexpr int kDriverSuccess = 0;
+inline constexpr int kDriverInvalidValue = 1;
 inline constexpr int kDriverOutOfMemory = 2;
+inline constexpr int kDriverLaunchOutOfResources = 701;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventRecordExternal = 1;  // inside a capture: a node that records
 inline constexpr int kCaptureThreadLocal = 1;
+// CUfunction_attribute: the limit of dynamic shared memory, and what a block may have without it.
+inline constexpr int kMostDynamicSharedBytes = 8;
+inline constexpr unsigned kPlainSharedBytes = 48U << 10U;
 
 // CUdevice_attribute.
 enum class DeviceAttribute : int {
@@ -107,6 +112,7 @@ struct DriverApi {
   int (*graph_exec_destroy)(GraphExec exec) = nullptr;
   int (*module_load)(Module* module, const void* image) = nullptr;
   int (*module_function)(Function* function, Module module, const char* name) = nullptr;
+  int (*function_attribute)(Function function, int attribute, int value) = nullptr;
   int (*launch_kernel)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                        Stream stream, void** parameters, void** extra) = nullptr;
