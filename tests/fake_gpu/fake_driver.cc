@@ -11,6 +11,7 @@
 #include "foretune/gpu/driver_api.h"
 #include "tests/fake_gpu/fake_kernels.h"
 #include "tests/fake_gpu/fake_state.h"
+#include "tests/fake_gpu/fake_triton.h"
 
 namespace foretune::fake_gpu {
 namespace {
@@ -136,6 +137,7 @@ EntryOf<decltype(DriverApi::graph_destroy)> cuGraphDestroy;
 EntryOf<decltype(DriverApi::graph_exec_destroy)> cuGraphExecDestroy;
 EntryOf<decltype(DriverApi::module_load)> cuModuleLoadData;
 EntryOf<decltype(DriverApi::module_function)> cuModuleGetFunction;
+EntryOf<decltype(DriverApi::function_attribute)> cuFuncSetAttribute;
 EntryOf<decltype(DriverApi::launch_kernel)> cuLaunchKernel;
 
 int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
@@ -346,6 +348,14 @@ int cuModuleLoadData(gpu::Module* module, const void* image) {
       return kInvalidArgument;
     }
     const std::string_view text = static_cast<const char*>(image);
+    if (text.starts_with(kTritonImage)) {
+      const gpu::Function function = triton_function(text);
+      if (function == nullptr) {
+        return kInvalidPtx;
+      }
+      *module = make(device, gpu::ModuleObject{function});
+      return kDriverSuccess;
+    }
     for (const gpu::FunctionObject& kernel : kernels()) {
       if (text.find(kernel.name) == std::string_view::npos) {
         return kInvalidPtx;
@@ -364,6 +374,10 @@ int cuModuleGetFunction(gpu::Function* function, gpu::Module module, const char*
     if (!device.live.contains(module)) {
       return kInvalidHandle;
     }
+    if (module->function != nullptr) {
+      *function = module->function;
+      return std::string_view(name) == module->function->name ? kDriverSuccess : kNotFound;
+    }
     for (gpu::FunctionObject& kernel : kernels()) {
       if (std::string_view(name) == kernel.name) {
         *function = &kernel;
@@ -374,11 +388,22 @@ int cuModuleGetFunction(gpu::Function* function, gpu::Module module, const char*
   });
 }
 
+int cuFuncSetAttribute(gpu::Function function, int attribute, int value) {
+  return with_context([&](State& /*device*/) {
+    if (!is_triton_function(function)) {
+      return kInvalidHandle;
+    }
+    const bool is_possible = attribute == gpu::kMostDynamicSharedBytes && value <= (227 << 10);
+    return is_possible ? kDriverSuccess : kInvalidArgument;
+  });
+}
+
 int cuLaunchKernel(gpu::Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    gpu::Stream stream, void** parameters, void** extra) {
   return with_context([&](State& device) {
     const bool known =
+        is_triton_function(function) ||
         std::ranges::any_of(kernels(), [&](const auto& kernel) { return &kernel == function; });
     if (!known) {
       return kInvalidHandle;
@@ -390,7 +415,7 @@ int cuLaunchKernel(gpu::Function function, unsigned grid_x, unsigned grid_y, uns
         extra != nullptr) {
       return kInvalidArgument;
     }
-    return device.submit(stream, function->bind(parameters));
+    return device.submit(stream, function->bind({parameters, grid_x, grid_z, block_x}));
   });
 }
 

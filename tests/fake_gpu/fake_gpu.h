@@ -33,6 +33,12 @@
 //   cuModuleLoadData takes any text that names foretune_fill, foretune_widen and foretune_compare
 //   (else 218); the three run on the host as foretune/gpu/kernels/check.cu says. Another name gives
 //   500 from cuModuleGetFunction.
+//   An image that begins with "foretune fake triton kernel\n" followed by the key of a kernel of
+//   the family triton (foretune/families/triton/triton_config.h) and a zero is such a kernel, by
+//   the name of "matmul". It computes the product with the parameters of that family's launches, in
+//   2200 + waves * (block_m * block_n * k * 3.3e-4) * f, f by tile, stages, warps and alignment. A
+//   launch with another number of threads or blocks than the key asks for, or with sizes that break
+//   what the key promises (even_k, aligned), is an illegal address.
 //
 // cuBLASLt
 //   Algorithms (tiles are given as id, rows x columns of D):
@@ -82,7 +88,8 @@
 //
 // Environment, read once at first use
 //   FORETUNE_FAKE_GPU_NAME    name of the device; "Foretune Fake GPU" if not set
-//   FORETUNE_FAKE_GPU_FAULTS  a comma-separated list, TILE being a tile's id:
+//   FORETUNE_FAKE_GPU_FAULTS  a comma-separated list, TILE being a tile's id, or
+//                             1000 * block_m + block_n of a kernel of Triton's:
 //     wrong:TILE   the element in the middle of every result of the tile is off by 1000
 //     nan:TILE     the last element of the result is not written
 //     crash:TILE   cublasLtMatmul returns 13 and every later driver call 719

@@ -77,7 +77,8 @@ void pass_kernel(State& device, std::uint64_t bytes) {
   device.clock_ns += 2000 + static_cast<double>(bytes) / 2400;
 }
 
-Operation bind_fill(void** parameters) {
+Operation bind_fill(const Launch& launch) {
+  void** const parameters = launch.parameters;
   const auto to = parameter<DevicePointer>(parameters, 0);
   const DataType type = type_of(parameter<unsigned>(parameters, 1));
   const auto count = parameter<std::uint64_t>(parameters, 2);
@@ -112,7 +113,8 @@ Operation bind_fill(void** parameters) {
   };
 }
 
-Operation bind_widen(void** parameters) {
+Operation bind_widen(const Launch& launch) {
+  void** const parameters = launch.parameters;
   const auto from = parameter<DevicePointer>(parameters, 0);
   const DataType type = type_of(parameter<unsigned>(parameters, 1));
   const auto count = parameter<std::uint64_t>(parameters, 2);
@@ -131,7 +133,8 @@ Operation bind_widen(void** parameters) {
   };
 }
 
-Operation bind_compare(void** parameters) {
+Operation bind_compare(const Launch& launch) {
+  void** const parameters = launch.parameters;
   const auto found = parameter<DevicePointer>(parameters, 0);
   const DataType type = type_of(parameter<unsigned>(parameters, 1));
   const auto wanted = parameter<DevicePointer>(parameters, 2);

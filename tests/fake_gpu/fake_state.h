@@ -69,7 +69,10 @@ struct GraphObject {
 struct GraphExecObject {
   std::vector<fake_gpu::Operation> operations;
 };
-struct ModuleObject {};
+struct ModuleObject {
+  // The only function of a kernel that Triton would have compiled; null in our own module.
+  Function function = nullptr;
+};
 struct NvmlDeviceObject {};
 
 }  // namespace foretune::gpu
