@@ -152,6 +152,7 @@ class GemmTable : public FeatureTable {
 
 const FeatureTable& gemm_cpu_table();
 const FeatureTable& gemm_triton_table();
+const FeatureTable& gemm_triton_templates_table();
 const FeatureTable& gemm_null_table();
 const FeatureTable& gemm_cublaslt_table();
 const FeatureTable& gemm_ck_table();

@@ -82,6 +82,10 @@ std::vector<Sampled> sampled_tables() {
       {"gemm-triton",
        schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
        {{16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}},
+      {"gemm-triton-templates",
+       schema_of(
+           {"template", "block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
+       {{0, 1, 2}, {16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}},
       // With numbers that the library does not have, and ranks beside explicit algorithms.
       {"gemm-cublaslt",
        schema_of({"heuristic", "algorithm", "tile", "stages", "split_k", "reduction", "swizzle",
@@ -344,6 +348,7 @@ TEST(FeatureTables, IdsAreGolden) {
   EXPECT_EQ(ids["gemm-cpu"], 4572547745254685475U);
   EXPECT_EQ(ids["gemm-triton"], 5464519619889270585U);
   EXPECT_EQ(ids["gemm-cublaslt"], 16873666698406177120U);
+  EXPECT_EQ(ids["gemm-triton-templates"], 1012034323957528379U);
   EXPECT_EQ(ids["gemm-ck"], 14050647595413995567U);
   EXPECT_EQ(ids["grouped-conv"], 12767648221588833716U);
   EXPECT_EQ(ids["gemm-ck-55"], 14656727082876628685U);

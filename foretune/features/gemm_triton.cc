@@ -1,5 +1,7 @@
 // Features of tiled GPU kernels: what a tile costs in registers and shared memory, how the tiles
-// fill the device in waves, how much of them is useful.
+// fill the device in waves, how much of them is useful. The second table is for configs that begin
+// with the number of a template, where 0 is the library's own choice: its columns about tiles are
+// 0.
 #include <algorithm>
 #include <array>
 
@@ -10,6 +12,9 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kParameters{"block_m", "block_n",    "block_k",
                                                       "group_m", "num_stages", "num_warps"};
+
+constexpr std::array<std::string_view, 7> kTemplateParameters{
+    "template", "block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"};
 
 constexpr std::array kConfigColumns{
     FeatureInfo{"block_m", FeatureKind::kConfig, "rows of a tile"},
@@ -56,11 +61,26 @@ constexpr std::array kInteractionColumns{
     FeatureInfo{"group_use", FeatureKind::kInteraction, "useful share of the groups of tile rows"},
 };
 
+// In front of and behind the columns above.
+constexpr std::array kTemplateColumn{
+    FeatureInfo{"template", FeatureKind::kConfig, "number of the template, 0 for the library",
+                true},
+};
+constexpr std::array kAlignmentColumn{
+    FeatureInfo{"aligned", FeatureKind::kInteraction,
+                "1 where all rows begin at a multiple of 8 elements, for a template"},
+};
+
 class GemmTritonTable final : public GemmTable {
  public:
   GemmTritonTable() : GemmTable("gemm-triton", kParameters, kConfigColumns, kInteractionColumns) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
+    tile_row(words, out);
+  }
+
+  // The columns of a config's tile.
+  static void tile_row(std::span<const std::int32_t> words, std::span<double> out) {
     const double block_m = words[0];
     const double block_n = words[1];
     const double block_k = words[2];
@@ -151,28 +171,48 @@ class GemmTritonTable final : public GemmTable {
     return std::max(1.0, blocks);
   }
 
-  // Pools list the configs of a tile one after another.
   void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
                   ColumnWriter& writer) const override {
+    all_tiles(view, words, width, 0, writer, [](std::size_t /*count*/, bool /*is_tile*/) {});
+  }
+
+ public:
+  // The columns of candidates whose tiles begin at word `at`. Pools list the configs of a tile one
+  // after another. `then` puts further columns of `count` configs.
+  template <class Then>
+  static void all_tiles(const GemmView& view, std::span<const std::int32_t> words,
+                        std::size_t width, std::size_t at, ColumnWriter& writer, const Then& then) {
     const Limits limits = Limits::of(view);
     std::size_t count = 0;
     for (std::size_t first = 0; first * width < words.size(); first += count) {
       const auto rest = words.subspan(first * width);
       count = 1;
       while (count * width < rest.size() &&
-             std::equal(rest.begin(), rest.begin() + 3, rest.subspan(count * width).begin())) {
+             std::equal(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(at) + 3,
+                        rest.subspan(count * width).begin())) {
         ++count;
       }
       writer.start(first);
-      same_tile(view, limits, rest.first(count * width), width, writer);
+      // In front of the tile may be the number of its template.
+      const bool is_tile = at == 0 || rest[0] != 0;
+      if (is_tile) {
+        same_tile(view, limits, rest.subspan(at, count * width - at), width, writer);
+      } else {
+        for (std::size_t i = 0; i < kInteractionColumns.size(); ++i) {
+          writer.fill(count, 0);
+        }
+      }
+      then(count, is_tile);
     }
   }
 
+ private:
   static void same_tile(const GemmView& view, const Limits& limits,
                         std::span<const std::int32_t> words, std::size_t width,
                         ColumnWriter& writer) {
     const Tile tile = Tile::of(view, words);
-    const std::size_t count = words.size() / width;
+    // The last config may end before the next would begin.
+    const std::size_t count = (words.size() + width - 1) / width;
     writer.fill(count, tile.use_m);
     writer.fill(count, tile.use_n);
     writer.fill(count, tile.use_k);
@@ -193,7 +233,7 @@ class GemmTritonTable final : public GemmTable {
     writer.fill(count, std::min(64.0, view.n / tile.block_n));
     const auto group_use = writer.take(count);
     for (std::size_t i = 0; i < count; ++i) {
-      const auto config = words.subspan(i * width, width);
+      const auto config = words.subspan(i * width);
       const double stages = config[4];
       // Most of them differ from the one before in their warps only.
       const bool same_stages = i > 0 && config[4] == words[(i - 1) * width + 4];
@@ -212,7 +252,43 @@ class GemmTritonTable final : public GemmTable {
   }
 };
 
+class GemmTritonTemplatesTable final : public GemmTable {
+ public:
+  GemmTritonTemplatesTable()
+      : GemmTable(
+            "gemm-triton-templates", kTemplateParameters,
+            joined(std::array<std::span<const FeatureInfo>, 2>{kTemplateColumn, kConfigColumns}),
+            joined(std::array<std::span<const FeatureInfo>, 2>{kInteractionColumns,
+                                                               kAlignmentColumn})) {}
+
+  void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
+    out[0] = words[0];
+    if (words[0] == 0) {
+      std::fill(out.begin() + 1, out.end(), 0.0);
+    } else {
+      GemmTritonTable::tile_row(words.subspan(1), out.subspan(1));
+    }
+  }
+
+ private:
+  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
+                  ColumnWriter& writer) const override {
+    const double a = view.a_by_columns ? view.m : view.k;
+    const double b = view.b_by_columns ? view.k : view.n;
+    const bool is_aligned =
+        a == 8 * floor_of(a / 8) && b == 8 * floor_of(b / 8) && view.n == 8 * floor_of(view.n / 8);
+    GemmTritonTable::all_tiles(view, words, width, 1, writer, [&](std::size_t count, bool is_tile) {
+      writer.fill(count, is_aligned && is_tile ? 1 : 0);
+    });
+  }
+};
+
 }  // namespace
+
+const FeatureTable& gemm_triton_templates_table() {
+  static const GemmTritonTemplatesTable table;
+  return table;
+}
 
 const FeatureTable& gemm_triton_table() {
   static const GemmTritonTable table;
