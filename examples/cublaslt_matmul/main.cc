@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/cublaslt/cublaslt_api.h"
+#include "foretune/cublaslt/matmul.h"
 #include "foretune/dispatch/cublaslt_matmul.h"
-#include "foretune/families/cublaslt/cublaslt_api.h"
-#include "foretune/families/cublaslt/matmul.h"
 #include "foretune/gpu/driver_api.h"
 
 namespace {

@@ -12,6 +12,7 @@
 #include "foretune/families/load_recorded.h"
 #include "foretune/families/null/null.h"
 #include "foretune/families/recorded/recorded.h"
+#include "foretune/families/triton/triton.h"
 
 namespace foretune {
 namespace {
@@ -40,13 +41,18 @@ Result<std::unique_ptr<Family>> load_recorded(const FamilyOptions& options) {
   return make_recorded(std::move(table));
 }
 
-constexpr std::array<FamilyEntry, 4> kFamilies{{
+constexpr std::array<FamilyEntry, 5> kFamilies{{
     {"cpu-gemm", "matrix products on this CPU, with our own kernels", cpu_gemm_available,
      make_cpu_gemm},
     {.name = "cublaslt",
      .description = "matrix products by NVIDIA's cuBLASLt, with an algorithm of our choice",
      .available = cublaslt_available,
      .create = make_cublaslt,
+     .on_device = true},
+    {.name = "triton",
+     .description = "matrix products by Triton's kernels, or by NVIDIA's library",
+     .available = triton_available,
+     .create = make_triton,
      .on_device = true},
     {"recorded", "replays the measurements of a data set file", recorded_available, load_recorded},
     {"null", "times by formula, faults on request: for tests without hardware", null_available,

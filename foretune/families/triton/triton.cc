@@ -1,0 +1,407 @@
+#include "foretune/families/triton/triton.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/text.h"
+#include "foretune/cublaslt/matmul_data.h"
+#include "foretune/cublaslt/product_run.h"
+#include "foretune/cublaslt/session.h"
+#include "foretune/gpu/kernel_file.h"
+#include "foretune/problem/gemm.h"
+#include "foretune/space/listed_space.h"
+
+namespace foretune {
+namespace {
+
+using cublaslt::MatmulData;
+using cublaslt::Operands;
+using cublaslt::Plan;
+using cublaslt::ProductRun;
+using cublaslt::SessionOptions;
+using gpu::CompiledKernel;
+using gpu::KernelFile;
+
+// Offsets in a kernel are 32 bits wide, the grid's third extent 16.
+constexpr std::int64_t kMostElements = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostBatches = 65535;
+
+struct TritonOptions {
+  std::string kernels;
+  SessionOptions session;
+
+  static Result<TritonOptions> parse(const FamilyOptions& options);
+};
+
+Result<TritonOptions> TritonOptions::parse(const FamilyOptions& options) {
+  TritonOptions parsed;
+  for (const auto& [name, value] : options.parameters) {
+    if (name == "kernels") {
+      parsed.kernels = value;
+      continue;
+    }
+    FORETUNE_TRY(const bool taken, parsed.session.take(name, value));
+    if (!taken) {
+      return fail(ErrorCode::kInvalidArgument, "triton has no option '", name,
+                  "'; it has: kernels, ", SessionOptions::kNames);
+    }
+  }
+  return parsed;
+}
+
+// A kernel on the device.
+struct LoadedKernel {
+  gpu::Function function = nullptr;
+  unsigned threads = 0;
+  unsigned shared_bytes = 0;
+  std::size_t scratch_bytes = 0;  // of every block
+};
+
+// The device with the kernels that were loaded on it; a kernel serves many problems.
+class TritonSession {
+ public:
+  static Result<std::shared_ptr<TritonSession>> open(const SessionOptions& options,
+                                                     std::shared_ptr<const KernelFile> kernels) {
+    auto session = std::make_shared<TritonSession>();
+    FORETUNE_TRY(session->shared_, cublaslt::Session::open(options));
+    session->kernels_ = std::move(kernels);
+    session->fingerprint_ = session->shared_->fingerprint;
+    if (session->kernels_ != nullptr) {
+      const gpu::KernelFileHeader& header = session->kernels_->header();
+      if (!session->fingerprint_.isa.starts_with(header.target + " ")) {
+        return fail(ErrorCode::kMismatch, "the kernels are for ", header.target, ", the device is ",
+                    session->fingerprint_.isa);
+      }
+      // Another compiler makes other kernels of the same configs.
+      session->fingerprint_.isa += " " + header.compiler;
+    }
+    return session;
+  }
+
+  [[nodiscard]] const std::shared_ptr<cublaslt::Session>& shared() const { return shared_; }
+  [[nodiscard]] const Fingerprint& fingerprint() const { return fingerprint_; }
+
+  // Errors: kUnsupported when there is no such kernel or the device does not take it.
+  Result<LoadedKernel> load(const std::string& key);
+  // Memory for the blocks of a launch, which all launches share: they follow each other.
+  Result<gpu::DevicePointer> scratch(std::size_t bytes);
+
+ private:
+  std::shared_ptr<cublaslt::Session> shared_;
+  std::shared_ptr<const KernelFile> kernels_;
+  Fingerprint fingerprint_;
+  std::unordered_map<std::string, LoadedKernel> loaded_;
+  gpu::Buffer scratch_;
+};
+
+Result<LoadedKernel> TritonSession::load(const std::string& key) {
+  if (const auto found = loaded_.find(key); found != loaded_.end()) {
+    return found->second;
+  }
+  const CompiledKernel* const compiled = kernels_ == nullptr ? nullptr : kernels_->find(key);
+  if (compiled == nullptr) {
+    return fail(ErrorCode::kUnsupported, "the file has no kernel '", key, "'");
+  }
+  if (!compiled->error.empty()) {
+    return fail(ErrorCode::kUnsupported, "it does not compile: ", compiled->error);
+  }
+  const gpu::DriverApi& api = shared_->device->api();
+  const auto must = [&api](int code, std::string_view call) -> Status {
+    const Status status = api.check(code, call);
+    return status ? status : Status(fail(ErrorCode::kUnsupported, status.error().message));
+  };
+  gpu::Module module = nullptr;
+  LoadedKernel kernel{.threads = compiled->threads,
+                      .shared_bytes = compiled->shared_bytes,
+                      .scratch_bytes = compiled->scratch_bytes};
+  FORETUNE_TRY_STATUS(
+      must(api.module_load(&module, kernels_->image(*compiled).data()), "cuModuleLoadData"));
+  FORETUNE_TRY_STATUS(
+      must(api.module_function(&kernel.function, module, compiled->function.c_str()),
+           "cuModuleGetFunction"));
+  if (kernel.shared_bytes > gpu::kPlainSharedBytes) {
+    FORETUNE_TRY_STATUS(must(api.function_attribute(kernel.function, gpu::kMostDynamicSharedBytes,
+                                                    static_cast<int>(kernel.shared_bytes)),
+                             "cuFuncSetAttribute"));
+  }
+  return loaded_[key] = kernel;
+}
+
+Result<gpu::DevicePointer> TritonSession::scratch(std::size_t bytes) {
+  if (bytes > scratch_.bytes()) {
+    // What was enqueued may still use the old one.
+    shared_->device->synchronize();
+    FORETUNE_TRY(scratch_, shared_->device->allocate(bytes));
+  }
+  return scratch_.pointer();
+}
+
+// The arguments of a launch, in the order of the templates' parameters (python/foretune/triton/
+// _kernels.py); the last two are Triton's own.
+struct Arguments {
+  gpu::DevicePointer a = 0;
+  gpu::DevicePointer b = 0;
+  gpu::DevicePointer d = 0;
+  gpu::DevicePointer bias = 0;
+  std::int32_t m = 0;
+  std::int32_t n = 0;
+  std::int32_t k = 0;
+  std::int32_t lda = 0;
+  std::int32_t ldb = 0;
+  std::int32_t ldd = 0;
+  std::int64_t batch_a = 0;
+  std::int64_t batch_b = 0;
+  std::int64_t batch_d = 0;
+  gpu::DevicePointer scratch = 0;
+  gpu::DevicePointer profile = 0;
+
+  std::array<void*, 15> pointers() {
+    return {&a,   &b,   &d,       &bias,    &m,       &n,       &k,      &lda,
+            &ldb, &ldd, &batch_a, &batch_b, &batch_d, &scratch, &profile};
+  }
+};
+
+gpu::DevicePointer device_pointer(const void* address) {
+  return reinterpret_cast<gpu::DevicePointer>(address);
+}
+
+// One kernel, ready to be launched for one problem.
+struct Launch {
+  LoadedKernel kernel;
+  unsigned grid_x = 1;
+  unsigned grid_z = 1;
+  Arguments arguments;
+
+  static Result<Launch> make(TritonSession& session, const GemmProblem& problem,
+                             const TritonConfig& config, const void* bias);
+  Status enqueue(const gpu::DriverApi& api, const Operands& operands, gpu::Stream stream) const;
+};
+
+Result<Launch> Launch::make(TritonSession& session, const GemmProblem& problem,
+                            const TritonConfig& config, const void* bias) {
+  Launch launch;
+  FORETUNE_TRY(launch.kernel, session.load(triton_kernel_key(problem, config)));
+  const auto blocks = [](std::int64_t size, std::int64_t block) {
+    return (size + block - 1) / block;
+  };
+  std::int64_t tiles = blocks(problem.m(), config.block_m) * blocks(problem.n(), config.block_n);
+  if (config.kernel == TritonTemplate::kPersistent) {
+    const double cores = session.fingerprint().hardware.get(HardwareValue::kCores);
+    tiles = std::min(tiles, std::max<std::int64_t>(1, static_cast<std::int64_t>(cores)));
+  }
+  launch.grid_x = static_cast<unsigned>(tiles);
+  launch.grid_z = static_cast<unsigned>(problem.batch());
+  const LeadingDimensions leading = leading_dimensions(problem);
+  Arguments& arguments = launch.arguments;
+  arguments.bias = device_pointer(bias);
+  arguments.m = static_cast<std::int32_t>(problem.m());
+  arguments.n = static_cast<std::int32_t>(problem.n());
+  arguments.k = static_cast<std::int32_t>(problem.k());
+  arguments.lda = static_cast<std::int32_t>(leading.a);
+  arguments.ldb = static_cast<std::int32_t>(leading.b);
+  arguments.ldd = static_cast<std::int32_t>(leading.d);
+  arguments.batch_a = problem.m() * problem.k();
+  arguments.batch_b = problem.k() * problem.n();
+  arguments.batch_d = problem.m() * problem.n();
+  if (launch.kernel.scratch_bytes > 0) {
+    FORETUNE_TRY(arguments.scratch,
+                 session.scratch(launch.kernel.scratch_bytes * launch.grid_x * launch.grid_z));
+  }
+  return launch;
+}
+
+Status Launch::enqueue(const gpu::DriverApi& api, const Operands& operands,
+                       gpu::Stream stream) const {
+  Arguments values = arguments;
+  values.a = device_pointer(operands.a);
+  values.b = device_pointer(operands.b);
+  values.d = device_pointer(operands.d);
+  std::array<void*, 15> pointers = values.pointers();
+  const int code = api.launch_kernel(kernel.function, grid_x, 1, grid_z, kernel.threads, 1, 1,
+                                     kernel.shared_bytes, stream, pointers.data(), nullptr);
+  const Status status = api.check(code, "cuLaunchKernel");
+  // More registers or shared memory than the device has: about this kernel, not the context.
+  if (!status && (code == gpu::kDriverInvalidValue || code == gpu::kDriverLaunchOutOfResources)) {
+    return fail(ErrorCode::kUnsupported, status.error().message);
+  }
+  return status;
+}
+
+class TritonArtifact final : public Artifact {
+ public:
+  TritonArtifact(std::shared_ptr<TritonSession> session, const TritonConfig& config)
+      : session_(std::move(session)), config_(config) {}
+
+  Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
+    auto* const product = dynamic_cast<MatmulData*>(&data);
+    if (product == nullptr || product->problem().to_problem() != problem) {
+      return fail(ErrorCode::kMismatch, "the data are not those of '", problem.text(), "'");
+    }
+    ProductRun::Enqueue enqueue;
+    if (config_.kernel == TritonTemplate::kLibrary) {
+      FORETUNE_TRY(const Plan plan, product->matmul().plan(CublasltConfig::rank(1)));
+      enqueue = [plan, &matmul = product->matmul()](const Operands& operands, gpu::Stream stream) {
+        return matmul.run(plan, operands, stream);
+      };
+    } else {
+      FORETUNE_TRY(const Launch launch,
+                   Launch::make(*session_, product->problem(), config_, product->bias()));
+      enqueue = [launch, &api = session_->shared()->device->api()](const Operands& operands,
+                                                                   gpu::Stream stream) {
+        return launch.enqueue(api, operands, stream);
+      };
+    }
+    return std::make_unique<ProductRun>(session_->shared(), *product, std::move(enqueue));
+  }
+
+ private:
+  std::shared_ptr<TritonSession> session_;
+  TritonConfig config_;
+};
+
+class Triton final : public Family {
+ public:
+  Triton(FamilyInfo info, TritonOptions options, std::shared_ptr<const KernelFile> kernels)
+      : info_(std::move(info)), options_(std::move(options)), kernels_(std::move(kernels)) {}
+
+  const FamilyInfo& info() const override { return info_; }
+
+  Support supports(const Problem& problem) const override {
+    const Result<GemmProblem> gemm = GemmProblem::from(problem);
+    if (!gemm) {
+      return Support::no(gemm.error().message);
+    }
+    switch (gemm->dtype()) {
+      case DataType::kBf16:
+      case DataType::kF16:
+      case DataType::kF32:
+      case DataType::kTf32:
+        break;
+      default:
+        return Support::no("the templates multiply bf16, f16, f32 and tf32, not ",
+                           to_string(gemm->dtype()));
+    }
+    if (std::max({gemm->m() * gemm->k(), gemm->k() * gemm->n(), gemm->m() * gemm->n()}) >
+        kMostElements) {
+      return Support::no("a matrix has more than ", kMostElements, " elements");
+    }
+    if (gemm->batch() > kMostBatches) {
+      return Support::no("more than ", kMostBatches, " products at once");
+    }
+    return cublaslt::fits_memory(*gemm,
+                                 info_.fingerprint.hardware.get(HardwareValue::kMemoryBytes));
+  }
+
+  // What is legal, and with a file of kernels what is in it.
+  Result<std::unique_ptr<Space>> space(const Problem& problem) const override {
+    if (const Support support = supports(problem); !support) {
+      return fail(ErrorCode::kUnsupported, support.reason());
+    }
+    FORETUNE_TRY(auto legal,
+                 ParametricSpace::bind(info_.space, problem, info_.fingerprint.hardware));
+    if (kernels_ == nullptr) {
+      return legal;
+    }
+    FORETUNE_TRY(const GemmProblem gemm, GemmProblem::from(problem));
+    std::vector<Config> compiled;
+    for (std::uint64_t i = 0; i < legal->count(); ++i) {
+      Config config = legal->unrank(i);
+      FORETUNE_TRY(const TritonConfig checked, TritonConfig::from(config));
+      if (checked.kernel == TritonTemplate::kLibrary ||
+          kernels_->find(triton_kernel_key(gemm, checked)) != nullptr) {
+        compiled.push_back(std::move(config));
+      }
+    }
+    std::ranges::sort(compiled);
+    return std::make_unique<ListedSpace>(info_.config_schema, std::move(compiled), info_.space,
+                                         problem, info_.fingerprint.hardware,
+                                         "the file of compiled kernels has none for it");
+  }
+
+  // What a program does that does not choose.
+  std::vector<Config> default_configs(const Problem& problem) const override {
+    return supports(problem) ? std::vector<Config>{TritonConfig().to_config()}
+                             : std::vector<Config>{};
+  }
+
+  std::string artifact_key(const Problem& /*problem*/, const Config& config) const override {
+    return to_text(info_.config_schema, config);
+  }
+
+  Result<std::unique_ptr<Artifact>> prepare(const Problem& /*problem*/,
+                                            const Config& config) const override {
+    FORETUNE_TRY(const TritonConfig checked, TritonConfig::from(config));
+    FORETUNE_TRY(std::shared_ptr<TritonSession> session, this->session());
+    return std::make_unique<TritonArtifact>(std::move(session), checked);
+  }
+
+  Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
+                                                 std::uint64_t seed) const override {
+    if (const Support support = supports(problem); !support) {
+      return fail(ErrorCode::kUnsupported, support.reason());
+    }
+    FORETUNE_TRY(const std::shared_ptr<TritonSession> session, this->session());
+    FORETUNE_TRY(std::unique_ptr<MatmulData> data, session->shared()->make_data(problem, seed));
+    return data;
+  }
+
+  Result<Fingerprint> read_device() const override {
+    FORETUNE_TRY(const std::shared_ptr<TritonSession> session, this->session());
+    return session->fingerprint();
+  }
+
+  std::optional<DeviceConditions> conditions() const override {
+    const std::lock_guard lock(mutex_);
+    return session_ == nullptr ? DeviceConditions{} : session_->shared()->conditions();
+  }
+
+ private:
+  Result<std::shared_ptr<TritonSession>> session() const {
+    const std::lock_guard lock(mutex_);
+    if (session_ == nullptr) {
+      FORETUNE_TRY(session_, TritonSession::open(options_.session, kernels_));
+    }
+    return session_;
+  }
+
+  FamilyInfo info_;
+  TritonOptions options_;
+  std::shared_ptr<const KernelFile> kernels_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<TritonSession> session_;
+};
+
+}  // namespace
+
+Support triton_available(const FamilyOptions& options) {
+  const Result<TritonOptions> parsed = TritonOptions::parse(options);
+  // Wrong options are for make_triton to explain.
+  return parsed ? parsed->session.available() : Support::yes();
+}
+
+Result<std::unique_ptr<Family>> make_triton(const FamilyOptions& options) {
+  FORETUNE_TRY(TritonOptions parsed, TritonOptions::parse(options));
+  std::shared_ptr<const KernelFile> kernels;
+  if (!parsed.kernels.empty()) {
+    FORETUNE_TRY(kernels, KernelFile::open(parsed.kernels));
+  }
+  FamilyInfo info;
+  info.name = "triton";
+  info.description = "matrix products by Triton's kernels, or by NVIDIA's library";
+  info.problem_type = ProblemType::kGemm;
+  info.config_schema = triton_matmul_schema();
+  FORETUNE_TRY(info.space, CompiledSpace::create(triton_matmul_space()));
+  info.fingerprint = options.fingerprint;
+  info.feature_table = "gemm-triton-templates";
+  info.needs_worker = true;
+  return std::make_unique<Triton>(std::move(info), std::move(parsed), std::move(kernels));
+}
+
+}  // namespace foretune
