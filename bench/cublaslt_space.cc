@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "bench/bench_json.h"
-#include "bench/cublaslt_device.h"
+#include "bench/gpu_device.h"
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
@@ -138,7 +138,7 @@ Result<Walk> walk(const Arguments& arguments, const CublasltFamily& family, Meas
   return walk;
 }
 
-Status measure_all(const Arguments& arguments, const bench::CublasltDevice& device) {
+Status measure_all(const Arguments& arguments, const bench::GpuDevice<CublasltFamily>& device) {
   FORETUNE_TRY(const std::string text, read_text_file(arguments.shapes));
   FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
   DatasetHeader header = header_of(device.family->info());
@@ -160,7 +160,7 @@ Status measure_all(const Arguments& arguments, const bench::CublasltDevice& devi
   return journal->sync();
 }
 
-Status list_answers(const Arguments& arguments, const bench::CublasltDevice& device) {
+Status list_answers(const Arguments& arguments, const bench::GpuDevice<CublasltFamily>& device) {
   FORETUNE_TRY(const std::string text, read_text_file(arguments.shapes));
   FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
   std::string table;
@@ -230,7 +230,8 @@ Status run(int argc, char** argv) {
   if (arguments.portfolio > 0) {
     return list_portfolio(arguments);
   }
-  FORETUNE_TRY(const bench::CublasltDevice device, bench::open_cublaslt(argc, argv));
+  FORETUNE_TRY(const bench::GpuDevice<CublasltFamily> device,
+               bench::open_gpu<CublasltFamily>(argc, argv, create_cublaslt));
   return arguments.lists_heuristic ? list_answers(arguments, device)
                                    : measure_all(arguments, device);
 }

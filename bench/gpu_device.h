@@ -1,4 +1,4 @@
-// What the programs about cuBLASLt share: the family on the device that is here, in this process.
+// What the programs about GPUs share: a family on the device that is here, in this process.
 #pragma once
 
 #include <memory>
@@ -8,33 +8,36 @@
 
 #include "bench/bench_json.h"
 #include "foretune/dataset/measurement.h"
-#include "foretune/families/cublaslt/cublaslt.h"
+#include "foretune/family/family.h"
 #include "foretune/measure/measure.h"
 
 namespace foretune::bench {
 
-struct CublasltDevice {
-  std::shared_ptr<const CublasltFamily> family;
+template <class FamilyType>
+struct GpuDevice {
+  std::shared_ptr<const FamilyType> family;
   std::unique_ptr<Measurer> measurer;
 };
 
-// The family's options are those of the command line that have their names: --cublaslt FILE,
-// --driver FILE, --nvml FILE, --clock_log FILE, --workspace_mb N, --configs FILE.
-inline Result<CublasltDevice> open_cublaslt(int argc, char** argv) {
+// `create`: Result<std::unique_ptr<FamilyType>>(const FamilyOptions&). The family's options are
+// those of the command line that have their names: --cublaslt FILE, --driver FILE, --nvml FILE,
+// --clock_log FILE, --workspace_mb N, --configs FILE, --kernels FILE.
+template <class FamilyType, class Create>
+Result<GpuDevice<FamilyType>> open_gpu(int argc, char** argv, const Create& create) {
   FamilyOptions options;
   for (const std::string_view name :
-       {"cublaslt", "driver", "nvml", "clock_log", "workspace_mb", "configs"}) {
+       {"cublaslt", "driver", "nvml", "clock_log", "workspace_mb", "configs", "kernels"}) {
     std::string value = argument(argc, argv, name);
     if (!value.empty()) {
       options.parameters.emplace_back(name, std::move(value));
     }
   }
   {
-    FORETUNE_TRY(const auto unknown, create_cublaslt(options));
+    FORETUNE_TRY(const auto unknown, create(options));
     FORETUNE_TRY(options.fingerprint, unknown->read_device());
   }
-  CublasltDevice device;
-  FORETUNE_TRY(device.family, create_cublaslt(options));
+  GpuDevice<FamilyType> device;
+  FORETUNE_TRY(device.family, create(options));
   const Fingerprint& fingerprint = device.family->info().fingerprint;
   Protocol protocol;
   protocol.windows = 3;
