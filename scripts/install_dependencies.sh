@@ -5,7 +5,7 @@
 #   scripts/install_dependencies.sh           what `make demo` and `pip install .` need
 #   scripts/install_dependencies.sh --python  also what `make test` needs: the packages of
 #                                             scripts/requirements-python.txt
-#   scripts/install_dependencies.sh --ci      also what .ci/run needs (clang 19, valgrind)
+#   scripts/install_dependencies.sh --ci      also what .ci/run needs (clang 19, valgrind, Triton)
 #   scripts/install_dependencies.sh --bench   also the libraries that bench/ measures beside ours
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,11 +16,13 @@ packages=(
   python3 python3-dev python3-venv
 )
 wants_python=""
+wants_triton=""
 case "${1:-}" in
   "") ;;
   --python) wants_python=yes ;;
   --ci)
     wants_python=yes
+    wants_triton=yes
     packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind)
     ;;
   --bench) packages+=(libopenblas0-pthread libblis4-pthread libdnnl2 libxsmm-dev) ;;
@@ -78,15 +80,20 @@ make_venv() {
 }
 
 # The Python package is built and tested against fixed versions, each checked by its hash.
-if [[ -n "$wants_python" ]]; then
-  requirements=scripts/requirements-python.txt
-  if ! cmp --silent "$requirements" build/venv/requirements-python.txt; then
-    echo "installing the Python packages of $requirements into build/venv"
+install_python_packages() { # install_python_packages REQUIREMENTS
+  if ! cmp --silent "$1" "build/venv/$(basename "$1")"; then
+    echo "installing the Python packages of $1 into build/venv"
     make_venv
     PYTHONDONTWRITEBYTECODE=1 build/venv/bin/python -m pip install --quiet \
-      --disable-pip-version-check --only-binary :all: --require-hashes -r "$requirements"
-    cp "$requirements" build/venv/requirements-python.txt
+      --disable-pip-version-check --only-binary :all: --require-hashes -r "$1"
+    cp "$1" build/venv/
   fi
+}
+if [[ -n "$wants_python" ]]; then
+  install_python_packages scripts/requirements-python.txt
+fi
+if [[ -n "$wants_triton" ]]; then
+  install_python_packages scripts/requirements-triton.txt
 fi
 
 # LightGBM trains the trees. Its source archive is pinned by hash in scripts/requirements.txt; pip

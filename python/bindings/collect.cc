@@ -156,6 +156,23 @@ nb::tuple problems_of(const Values& values, const std::string& role, std::int64_
   return nb::make_tuple(problems, prepared.remarks);
 }
 
+// The same where the device is not: what a family on a device would be asked to measure.
+std::vector<std::string> detached_problems_of(const Values& values, const std::string& role,
+                                              std::int64_t seed) {
+  const std::unique_ptr<Job> job = make_job(values, role, seed, {});
+  const auto drawn = [&]() -> Result<SampledProblems> {
+    FORETUNE_TRY(const cli::LiveFamily live,
+                 cli::open_family_of(job->arguments.family, Fingerprint()));
+    return cli::make_problems(job->arguments.problems, *live.family,
+                              static_cast<std::uint64_t>(seed), {});
+  };
+  std::vector<std::string> problems;
+  for (const Problem& problem : checked(without_lock(drawn)).problems) {
+    problems.push_back(problem.text());
+  }
+  return problems;
+}
+
 // Names and values alone: whether they contradict each other is found out where they are used.
 void check(const Values& values, const std::string& role) { make_job(values, role, 0, {}); }
 
@@ -178,6 +195,8 @@ void bind_collect(nb::module_& module) {
              nb::arg("worker_command"), nb::arg("hardware_name"), nb::arg("progress").none());
   module.def("collection_problems", &problems_of, nb::arg("options"), nb::arg("role"),
              nb::arg("seed"), nb::arg("hardware_name"));
+  module.def("detached_problems", &detached_problems_of, nb::arg("options"), nb::arg("role"),
+             nb::arg("seed"));
   module.def("check_collection", &check, nb::arg("options"), nb::arg("role"));
   module.def("families", &family_list);
   module.def("run_worker", &run_worker_here);

@@ -25,4 +25,5 @@ NB_MODULE(_foretune, module) {
   foretune::python::bind_collect(module);
   foretune::python::bind_models(module);
   foretune::python::bind_evaluation(module);
+  foretune::python::bind_triton(module);
 }
