@@ -386,7 +386,9 @@ void report(const Selector& selector, const Judged& judged, double margin, std::
     pick.speeds.push_back(verdict.pick);
     careful.speeds.push_back(verdict.careful);
     best_of_top.speeds.push_back(verdict.best_of_top);
-    ranks.speeds.push_back(verdict.best_of_ranks);
+    if (judged.family == "cublaslt") {
+      ranks.speeds.push_back(verdict.best_of_ranks);
+    }
     if (verdict.fast) {
       fast.speeds.push_back(*verdict.fast);
     }
