@@ -14,6 +14,7 @@ from ``foretune.Error``. What may be called from several threads at once is said
 """
 
 from . import _foretune
+from ._autotune import autotune
 from ._collector import CollectionMode, CollectionSummary, MatmulDatasetCollector, families
 from ._dataset import OUTCOMES, STAGES, Dataset, ImportReport
 from ._errors import (CancelledError, CorruptDataError, Error, InputOutputError, InternalError,
@@ -28,6 +29,6 @@ __all__ = [
     "OUTCOMES", "STAGES", "CancelledError", "Choice", "CollectionMode", "CollectionSummary",
     "CorruptDataError", "Dataset", "Error", "Evaluation", "ImportReport", "InputOutputError",
     "InternalError", "InvalidArgumentError", "MatmulDatasetCollector", "MismatchError", "Model",
-    "NotFoundError", "Predictor", "RankedKernel", "Selector", "UnsupportedError", "evaluate",
-    "families", "problem_text", "select", "train",
+    "NotFoundError", "Predictor", "RankedKernel", "Selector", "UnsupportedError", "autotune",
+    "evaluate", "families", "problem_text", "select", "train",
 ]

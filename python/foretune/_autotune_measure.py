@@ -1,0 +1,213 @@
+"""Measuring one config of a kernel: what surrounds a launch, the clock, and what went wrong.
+
+Thread safety: one measurement at a time per object; several on one device disturb each other.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Union
+
+from ._autotune_store import Measurement
+from ._errors import InvalidArgumentError
+
+# A config that is slower than the fastest so far by more than this is not worth its time.
+STOP_FACTOR = 2.0
+# Of a full measurement's time; the minimum of a rough one is within a few per cent of a full one's.
+_ROUGH_SHARE = 1 / 20
+# What Triton's benchmark functions take when nobody says otherwise, in milliseconds.
+_WARMUP_MS = 25
+_REPETITION_MS = 100
+
+# Outcome and stage by the name of an exception's class or of one of its parents. By name, because
+# Triton has moved these classes between modules, and need not be installed.
+_FAILURES = {
+    "OutOfResources": ("unsupported", "prepare"),
+    "CompilationError": ("prepare failed", "prepare"),
+    "PTXASError": ("prepare failed", "prepare"),
+}
+_LONGEST_REASON = 300
+
+
+class Timing(NamedTuple):
+    """What a ``measure`` function may return, also as a plain tuple, in place of nanoseconds."""
+
+    time_ns: float
+    """Median of a launch; with ``censored`` a lower bound of it."""
+    spread: float = 0.0
+    """20th to 80th percentile over the median; 0 when unknown."""
+    censored: bool = False
+
+
+Measure = Callable[[Callable[[], None], Union[float, None]], Union[Timing, float]]
+"""``measure(launch, limit_ns)``: times ``launch()``, which launches the kernel once, hooks
+included. One that is sure to take longer than ``limit_ns`` (None: no limit) need not be timed well.
+"""
+
+
+def failure_of(error: BaseException) -> tuple[str, str] | None:
+    """Outcome and stage of an exception that says that a config does not work here; None for all
+    others, which are the caller's."""
+    for parent in type(error).__mro__:
+        if parent.__name__ in _FAILURES:
+            return _FAILURES[parent.__name__]
+    return None
+
+
+def reason_of(error: BaseException) -> str:
+    """What an exception says, on one line. Of a compiler's message the last lines matter."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _LONGEST_REASON else "... " + text[-_LONGEST_REASON:]
+
+
+class Hooks:
+    """What runs before and after a launch that is measured: the user's hooks, or the ones that
+    ``reset_to_zero`` and ``restore_value`` ask for."""
+
+    def __init__(self, reset_to_zero: Sequence[str] | None, restore_value: Sequence[str] | None,
+                 pre_hook: Callable[..., object] | None,
+                 post_hook: Callable[..., object] | None) -> None:
+        self._reset = list(reset_to_zero or ())
+        self._restore = list(restore_value or ())
+        self._pre_hook = pre_hook
+        self._post_hook = post_hook
+        self._copies: dict[str, Any] = {}
+
+    def before(self, arguments: Mapping[str, Any]) -> None:
+        if self._pre_hook is not None:
+            self._pre_hook(arguments)
+            return
+        self._zero(arguments)
+        self._copies = {name: arguments[name].clone() for name in self._restore}
+
+    def after(self, arguments: Mapping[str, Any], error: BaseException | None) -> None:
+        if self._post_hook is not None:
+            self._post_hook(arguments, exception=error)
+            return
+        # With a hook of the user before, there may be nothing to restore.
+        for name, copy in self._copies.items():
+            arguments[name].copy_(copy)
+        self._copies = {}
+
+    def reset(self, arguments: Mapping[str, Any]) -> None:
+        """Once after all measurements, before the launch that counts."""
+        if self._pre_hook is not None:
+            self._pre_hook(arguments, reset_only=True)
+        else:
+            self._zero(arguments)
+
+    def _zero(self, arguments: Mapping[str, Any]) -> None:
+        for name in self._reset:
+            arguments[name].zero_()
+
+
+@dataclass(frozen=True)
+class TritonClock:
+    """Measures as ``triton.testing`` does: with events and a cold L2 cache, or with CUDA graphs.
+
+    A rough measurement of a twentieth of the time comes first when there is a limit; a kernel whose
+    best launch is beyond it is not measured any further.
+    """
+
+    warmup_ms: float | None = None
+    repetition_ms: float | None = None
+    use_cuda_graph: bool = False
+    do_bench: Callable[..., Any] | None = None
+    """The user's own ``do_bench(call, quantiles)``, in milliseconds; it is always run in full."""
+
+    def __call__(self, launch: Callable[[], None], limit_ns: float | None) -> Timing:
+        bench, is_adjustable = self._benchmark()
+        repetition = self.repetition_ms if self.repetition_ms is not None else _REPETITION_MS
+        if limit_ns is not None and is_adjustable:
+            rough = max(1.0, repetition * _ROUGH_SHARE)
+            best_ns = _milliseconds(self._run(bench, launch, 1.0, rough, (0.0, 0.5)))[0] * 1e6
+            if best_ns > limit_ns:
+                return Timing(limit_ns, censored=True)
+        if not is_adjustable:
+            times = _milliseconds(bench(launch, quantiles=(0.5, 0.2, 0.8)))
+        else:
+            warmup = self.warmup_ms if self.warmup_ms is not None else _WARMUP_MS
+            times = _milliseconds(self._run(bench, launch, warmup, repetition, (0.5, 0.2, 0.8)))
+        median = times[0]
+        spread = (times[2] - times[1]) / median if len(times) > 2 and 0 < median < math.inf else 0.0
+        return Timing(median * 1e6, max(0.0, spread))
+
+    def _run(self, bench: Callable[..., Any], launch: Callable[[], None], warmup: float,
+             repetition: float, quantiles: tuple[float, ...]) -> Any:
+        if self.use_cuda_graph:
+            return bench(launch, rep=repetition, quantiles=quantiles)
+        return bench(launch, warmup=warmup, rep=repetition, quantiles=quantiles)
+
+    def _benchmark(self) -> tuple[Callable[..., Any], bool]:
+        """The benchmark function, and whether it takes warm-up and repetition times."""
+        if self.use_cuda_graph:
+            from triton.testing import do_bench_cudagraph  # type: ignore[import-not-found]
+
+            return do_bench_cudagraph, True
+        if self.warmup_ms is not None or self.repetition_ms is not None:
+            from triton.testing import do_bench
+
+            return do_bench, True
+        if self.do_bench is not None:
+            return self.do_bench, False
+        from triton.runtime.driver import driver  # type: ignore[import-not-found]
+
+        bench = driver.active.get_benchmarker()  # what Triton takes for this device
+        try:
+            taken = inspect.signature(bench).parameters
+        except (TypeError, ValueError):
+            return bench, False
+        return bench, "warmup" in taken and "rep" in taken
+
+
+def measured(measure: Measure, launch: Callable[[], None], key: str, config: str,
+             incumbent_ns: float | None) -> tuple[Measurement, BaseException | None]:
+    """Measures a config, and makes an outcome of what says that it does not work here.
+
+    Args:
+        measure: the clock.
+        launch: launches the kernel once.
+        key, config: canonical texts.
+        incumbent_ns: the fastest so far; None when there is none.
+
+    Returns:
+        The measurement, and the exception behind a failure.
+
+    Raises:
+        Whatever a launch raises for reasons that are not the config's.
+        InvalidArgumentError: ``measure`` returned what is no time.
+    """
+    begin = time.perf_counter()
+    try:
+        result = measure(launch, None if incumbent_ns is None else STOP_FACTOR * incumbent_ns)
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is None:
+            raise
+        outcome, stage = failure
+        seconds = time.perf_counter() - begin
+        return Measurement(key, config, outcome, stage=stage, reason=reason_of(error),
+                           seconds=seconds), error
+    seconds = time.perf_counter() - begin
+    timing = Timing(*result) if isinstance(result, tuple) else Timing(float(result))
+    if timing.time_ns == math.inf:
+        # What benchmark functions return that keep exceptions to themselves.
+        return Measurement(key, config, "unsupported", stage="run", seconds=seconds,
+                           reason="the benchmark function returned infinity"), None
+    if not 0 < timing.time_ns < 1e30:
+        raise InvalidArgumentError(f"a measured time is a positive number, not {timing.time_ns}")
+    outcome = "censored" if timing.censored else "ok"
+    return Measurement(key, config, outcome, float(timing.time_ns), float(timing.spread),
+                       seconds=seconds), None
+
+
+def _milliseconds(times: Any) -> list[float]:
+    """A benchmark function's answer: one number, or one for each quantile."""
+    try:
+        return [float(entry) for entry in times]
+    except TypeError:
+        return [float(times)]

@@ -1,0 +1,171 @@
+"""Deciding a key: what is known, what is worth measuring, and which config it is then.
+
+Thread safety: one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ._autotune_learn import FEWEST_CONFIGS, Learner
+from ._autotune_store import Choice, Measurement, Store, config_id
+from ._errors import UnsupportedError
+
+MeasureConfig = Callable[[str, "float | None"], tuple[Measurement, "BaseException | None"]]
+"""Config's text and the fastest time so far in ns to what became of it."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which config a key gets."""
+
+    config: str
+    """Canonical text."""
+    measured: int
+    """Measurements that were made for it now."""
+    is_proven: bool
+    """Whether it ran before; a prediction may still fail to compile."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What all keys of a kernel have in common.
+
+    Args:
+        store: what was measured, by whomever.
+        learner: None measures every config of every key.
+        top_k: configs to measure of a key that a model knows; 1 takes its first unmeasured.
+        kernel: for sentences.
+    """
+
+    store: Store
+    learner: Learner | None
+    top_k: int
+    kernel: str
+
+    def decide(self, key: str, configs: Sequence[str], measure: MeasureConfig) -> Decision:
+        """The config of a key; measures what is missing and keeps it in the store.
+
+        Args:
+            key: canonical text.
+            configs: canonical texts of the legal configs, in the user's order.
+            measure: measures one.
+
+        Raises:
+            UnsupportedError: no config works.
+            Whatever ``measure`` raises; what was measured until then is kept.
+        """
+        known = self.store.measurements(key)
+        choice = self.store.choice(key)
+        fresh = self._fresh(configs, known, choice)
+        if not fresh:
+            if (config := self._settled(choice, known, configs)) is not None:
+                return Decision(config, 0, config in known)
+            # Those that were fast are no longer among the configs; what was slow beside them may
+            # be the best that is left.
+            fresh = [config for config in configs
+                     if config not in known or known[config].outcome == "censored"]
+        is_predicted = self.top_k == 1 and not _any_ok(configs, known)
+        ranking = None
+        if self.learner is not None and len(configs) >= FEWEST_CONFIGS and (
+                is_predicted or len(fresh) > self.top_k):
+            ranking = self.learner.rank(self.store, key, fresh) if fresh else None
+        if ranking is None:
+            return self._measured(key, configs, self._by_wins(fresh), None, measure)
+        if is_predicted:
+            self._choose(key, configs, ranking[0], "prediction")
+            return Decision(ranking[0], 0, False)
+        return self._measured(key, configs, ranking, self.top_k, measure)
+
+    def replace(self, key: str, configs: Sequence[str], failed: Measurement) -> str | None:
+        """Another prediction for a key whose predicted config turned out not to work; None when
+        there is no other."""
+        self.store.add_measurement(failed)
+        known = self.store.measurements(key)
+        left = [config for config in configs if config not in known or known[config].is_timed]
+        if not left:
+            return None
+        ranking = self.learner.rank(self.store, key, left) if self.learner else None
+        config = (ranking or left)[0]
+        self._choose(key, configs, config, "prediction")
+        return config
+
+    def _settled(self, choice: Choice | None, known: Mapping[str, Measurement],
+                 configs: Sequence[str]) -> str | None:
+        """The config of a key with nothing left to measure; None when no measured one works."""
+        timed = [config for config in configs if config in known and known[config].is_ok]
+        if timed:
+            return min(timed, key=lambda config: known[config].time_ns)
+        if choice is not None and choice.method == "prediction" and choice.config in configs:
+            entry = known.get(choice.config)
+            return choice.config if entry is None or entry.is_timed else None
+        return None
+
+    def _fresh(self, configs: Sequence[str], known: Mapping[str, Measurement],
+               choice: Choice | None) -> list[str]:
+        """Configs that nothing has been decided about."""
+        unknown = [config for config in configs if config not in known]
+        if choice is None or self.learner is None:
+            return unknown
+        fresh = [config for config in unknown if config_id(config) not in choice.considered]
+        # Beside a prediction that was never measured, a new config proves nothing by itself.
+        return unknown if fresh and not _any_ok(configs, known) else fresh
+
+    def _measured(self, key: str, configs: Sequence[str], order: Sequence[str], most: int | None,
+                  measure: MeasureConfig) -> Decision:
+        """Measures in that order: ``most`` of them, and on until one works."""
+        cause: BaseException | None = None
+        count = 0
+        for config in order:
+            known = self.store.measurements(key)
+            times = [known[text].time_ns for text in configs if text in known and known[text].is_ok]
+            if most is not None and count >= most and times:
+                break
+            entry, error = measure(config, min(times, default=None))
+            self.store.add_measurement(entry)
+            cause = cause or error
+            count += 1
+        known = self.store.measurements(key)
+        settled = self._settled(None, known, configs)
+        if settled is None:
+            raise self._nothing_works(known, configs) from cause
+        # A key that a model knew may have got the rest later, and the other way round.
+        method = "exhaustive" if all(entry in known for entry in configs) else "model"
+        self._choose(key, configs, settled, method)
+        return Decision(settled, count, True)
+
+    def _choose(self, key: str, configs: Sequence[str], config: str, method: str) -> None:
+        previous = self.store.choice(key)
+        considered = frozenset(config_id(entry) for entry in configs)
+        if previous is not None:
+            considered |= previous.considered
+        self.store.add_choice(Choice(key, config, method, considered))
+
+    def _by_wins(self, configs: Sequence[str]) -> list[str]:
+        """Configs that were fastest for most other keys first: then the others stop early."""
+        wins: dict[str, int] = {}
+        for key in self.store.keys:
+            choice = self.store.choice(key)
+            if choice is not None:
+                wins[choice.config] = wins.get(choice.config, 0) + 1
+        return sorted(configs, key=lambda config: -wins.get(config, 0))
+
+    def _nothing_works(self, known: Mapping[str, Measurement],
+                       configs: Sequence[str]) -> UnsupportedError:
+        reasons: dict[str, int] = {}
+        for config in configs:
+            if config in known:
+                entry = known[config]
+                words = f"{entry.outcome}: {entry.reason}" if entry.reason else entry.outcome
+                reasons[words] = reasons.get(words, 0) + 1
+        most = sorted(reasons, key=lambda words: -reasons[words])
+        told = "; ".join(f"{reasons[words]} x {words}" for words in most[:2])
+        more = f"; and {len(most) - 2} other reasons" if len(most) > 2 else ""
+        where = f" (kept in {self.store.path})" if self.store.path else ""
+        return UnsupportedError(f"none of the {len(configs)} configs of {self.kernel} works here: "
+                                f"{told}{more}{where}")
+
+
+def _any_ok(configs: Sequence[str], known: Mapping[str, Measurement]) -> bool:
+    return any(config in known and known[config].is_ok for config in configs)
