@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""What a model's picks are worth in torch.compile: compile time and run time of whole networks.
+
+    python bench/torch_end_to_end.py --model triton.ftm --output end_to_end.jsonl
+
+Needs a GPU of NVIDIA's, PyTorch 2.11 and the package foretune. Every mode runs in a process of its
+own, in rounds of all modes, so that a drift of the device's clock hits all of them; every network
+in it has a cache folder of its own, and shapes that no other network has.
+
+- Compile time: seconds from before the session is opened (where there is one) until the first
+  result is there. Importing PyTorch, creating the device's context, Inductor's own imports and
+  worker processes come before that, by compiling one pointwise function, the same in all modes.
+- Run time: microseconds a call, replayed from a CUDA graph: median of the rounds of a process, and
+  of the processes.
+- Results are compared with those of the network without compiling.
+
+Nothing is printed but a table at the end; all figures are JSON lines in --output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+MODES = ("default", "max-autotune", "max-autotune-gemm", "foretune-1", "foretune-5", "exhaustive")
+DEFAULT_MODES = ("default", "max-autotune", "foretune-1", "foretune-5", "exhaustive")
+NETWORKS = ("gemm", "mlp", "attention", "transformer")
+# Relative error, in the 2-norm, of results in bf16 against the uncompiled network's.
+MAX_ERROR = 2e-2
+# Of one process, for any mode but exhaustive.
+PROCESS_SECONDS = 300
+ROUNDS = 40
+ROUND_US = 4000
+
+
+# -- networks -------------------------------------------------------------------------------------
+
+
+def make_network(name: str, gemm: tuple[int, int, int]) -> tuple[Any, Any]:
+    """Module and input, bf16, the same in every process."""
+    import torch
+    from torch import nn
+
+    torch.manual_seed(7)
+    m, n, k = gemm
+    modules: dict[str, Callable[[], tuple[Any, tuple[int, ...]]]] = {
+        "gemm": lambda: (nn.Linear(k, n, bias=False), (m, k)),
+        "mlp": lambda: (nn.Sequential(nn.Linear(1536, 6144), nn.GELU(), nn.Linear(6144, 1536)),
+                        (1111, 1536)),
+        "attention": lambda: (attention_class()(1280, 20), (4, 389, 1280)),
+        "transformer": lambda: (nn.Sequential(*(block_class()(1024, 16) for _ in range(4))),
+                                (3, 437, 1024)),
+    }
+    module, shape = modules[name]()
+    module = module.to(device="cuda", dtype=torch.bfloat16).eval().requires_grad_(False)
+    return module, torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+
+
+def attention_class() -> Any:
+    from torch import nn
+    from torch.nn import functional
+
+    class Attention(nn.Module):
+        def __init__(self, width: int, heads: int) -> None:
+            super().__init__()
+            self.heads = heads
+            self.qkv = nn.Linear(width, 3 * width)
+            self.out = nn.Linear(width, width)
+
+        def forward(self, x: Any) -> Any:
+            batch, tokens, width = x.shape
+            split = self.qkv(x).view(batch, tokens, 3, self.heads, width // self.heads)
+            q, k, v = split.permute(2, 0, 3, 1, 4)
+            mixed = functional.scaled_dot_product_attention(q, k, v)
+            return self.out(mixed.transpose(1, 2).reshape(batch, tokens, width))
+
+    return Attention
+
+
+def block_class() -> Any:
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self, width: int, heads: int) -> None:
+            super().__init__()
+            self.attention = attention_class()(width, heads)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(),
+                                     nn.Linear(4 * width, width))
+            self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+
+        def forward(self, x: Any) -> Any:
+            x = x + self.attention(self.norms[0](x))
+            return x + self.mlp(self.norms[1](x))
+
+    return Block
+
+
+# -- one process ----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def tuning(mode: str, model: str | None) -> Iterator[Any]:
+    """What a mode needs around compiling; gives the session of foretune, if there is one."""
+    import torch._inductor.config as config
+
+    if mode.startswith("foretune-"):
+        import foretune.torch
+
+        with foretune.torch.autotune(model, k=int(mode.rpartition("-")[2])) as session:
+            yield session
+    elif mode in ("max-autotune-gemm", "exhaustive"):
+        settings: dict[str, Any] = {"max_autotune_gemm": True}
+        if mode == "exhaustive":
+            settings.update({"max_autotune_gemm_search_space": "EXHAUSTIVE",
+                             "max_autotune_gemm_backends": "ATEN,TRITON",
+                             "max_autotune_prune_choices_based_on_shared_mem": True})
+        with config.patch(settings):
+            yield None
+    else:
+        yield None
+
+
+def compile_network(network: Any, mode: str) -> Any:
+    import torch
+
+    torch_mode = "max-autotune-no-cudagraphs" if mode == "max-autotune" else "default"
+    return torch.compile(network, mode=torch_mode, dynamic=False)
+
+
+def measure_run(function: Callable[[], Any]) -> tuple[float, float, int]:
+    """Median and interquartile range of a call in microseconds, and the calls behind them."""
+    import torch
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            function()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        function()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def replay(times: int) -> float:
+        begin.record()
+        for _ in range(times):
+            graph.replay()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) * 1e3 / times
+
+    replay(20)
+    times = max(1, round(ROUND_US / replay(20)))
+    rounds = [replay(times) for _ in range(ROUNDS)]
+    quarters = statistics.quantiles(rounds, n=4)
+    return statistics.median(rounds), quarters[2] - quarters[0], times * ROUNDS
+
+
+def describe(session: Any) -> dict[str, Any]:
+    """What foretune decided."""
+    if session is None:
+        return {}
+    decisions = [{"problem": decision.problem, "picks": list(decision.picks),
+                  "candidates": decision.candidates, "speedup": decision.speedup,
+                  "ranking_ms": decision.ranking_seconds * 1e3, "reason": decision.reason}
+                 for decision in session.decisions]
+    return {"decisions": decisions,
+            "ranking_ms": sum(decision["ranking_ms"] for decision in decisions)}
+
+
+def run_network(name: str, mode: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    import torch
+    from torch._inductor.utils import fresh_cache
+
+    network, example = make_network(name, tuple(arguments.gemm))
+    with torch.no_grad(), fresh_cache():
+        expected = network(example).float()
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        with tuning(mode, arguments.model) as session:
+            compiled = compile_network(network, mode)
+            result = compiled(example)
+            torch.cuda.synchronize()
+            compile_seconds = time.perf_counter() - started
+        error = float((result.float() - expected).norm() / expected.norm())
+        run_us, spread_us, calls = measure_run(lambda: compiled(example))
+    return {"compile_seconds": compile_seconds, "run_us": run_us, "run_spread_us": spread_us,
+            "calls": calls, "error": error, "right": error <= MAX_ERROR, **describe(session)}
+
+
+def warm_up() -> None:
+    """What every process pays once, whatever it compiles."""
+    import torch
+    import torch._inductor.config as config
+    from torch._inductor.utils import fresh_cache
+
+    config.autotune_num_choices_displayed = 0
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
+    operand = torch.ones(64, 64, device="cuda", dtype=torch.bfloat16)
+    with torch.no_grad(), fresh_cache():
+        torch.compile(lambda x: x * 2 + 1, dynamic=False)(operand)
+        torch.mm(operand, operand)
+    torch.cuda.synchronize()
+
+
+def work(arguments: argparse.Namespace) -> int:
+    """One mode, all networks: a line of JSON for each."""
+    import torch
+
+    warm_up()
+    facts = {"mode": arguments.worker, "repetition": arguments.repetition,
+             "torch": torch.__version__, "device": torch.cuda.get_device_name()}
+    for name in arguments.networks:
+        torch._dynamo.reset()
+        try:
+            found = run_network(name, arguments.worker, arguments)
+        except Exception as error:  # noqa: BLE001  the other networks are measured all the same
+            found = {"failure": f"{type(error).__name__}: {error}"[:2000]}
+        with open(arguments.output, "a", encoding="utf-8") as file:
+            file.write(json.dumps({**facts, "network": name, **found}) + "\n")
+    return 0
+
+
+# -- all processes --------------------------------------------------------------------------------
+
+
+def plan(arguments: argparse.Namespace) -> list[tuple[str, int, list[str]]]:
+    """Mode, repetition and networks of every process, in order; the exhaustive search once, last,
+    of the single product alone."""
+    processes = [(mode, repetition, list(arguments.networks))
+                 for repetition in range(arguments.repetitions)
+                 for mode in arguments.modes if mode != "exhaustive"]
+    if "exhaustive" in arguments.modes and "gemm" in arguments.networks:
+        processes.append(("exhaustive", 0, ["gemm"]))
+    return processes
+
+
+def start(mode: str, repetition: int, networks: list[str], limit: float,
+          arguments: argparse.Namespace) -> str:
+    """Runs one process; returns why it did not end well, "" when it did."""
+    command = [sys.executable, __file__, "--worker", mode, "--repetition", str(repetition),
+               "--networks", *networks, "--output", arguments.output,
+               "--gemm", *map(str, arguments.gemm)]
+    if arguments.model:
+        command += ["--model", arguments.model]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+                       "TRITON_CACHE_DIR": f"{folder}/triton",
+                       "TORCHINDUCTOR_AUTOTUNE_NUM_CHOICES_DISPLAYED": "0"}
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True,
+                                  timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            return f"not done after {limit:.0f} s"
+    if done.returncode == 0:
+        return ""
+    return f"exit code {done.returncode}: {(done.stderr or done.stdout)[-1500:]}"
+
+
+def run_all(arguments: argparse.Namespace) -> None:
+    began = time.monotonic()
+    for mode, repetition, networks in plan(arguments):
+        left = arguments.deadline - (time.monotonic() - began)
+        limit = arguments.exhaustive_seconds if mode == "exhaustive" else PROCESS_SECONDS
+        failure = "the deadline had passed" if left <= 0 else start(
+            mode, repetition, networks, min(limit, max(left, 60)), arguments)
+        if failure:
+            with open(arguments.output, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"mode": mode, "repetition": repetition,
+                                       "networks": networks, "failure": failure}) + "\n")
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """Medians over the repetitions; run times also against the default mode's."""
+    measured: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for line in lines:
+        if "run_us" in line:
+            measured.setdefault((line["network"], line["mode"]), []).append(line)
+    out = [f"{'network':<12} {'mode':<18} {'compile':>9} {'run':>10} {'speed':>7}  results"]
+    for network in NETWORKS:
+        default = measured.get((network, "default"))
+        base = statistics.median(line["run_us"] for line in default) if default else None
+        for mode in MODES:
+            found = measured.get((network, mode))
+            if not found:
+                continue
+            seconds = statistics.median(line["compile_seconds"] for line in found)
+            run = statistics.median(line["run_us"] for line in found)
+            speed = f"{base / run:.3f} x" if base else ""
+            right = "right" if all(line["right"] for line in found) else "WRONG"
+            out.append(f"{network:<12} {mode:<18} {seconds:7.2f} s {run:7.1f} us {speed:>7}  "
+                       f"{right}")
+    failures = [line for line in lines if "failure" in line]
+    for line in failures:
+        reason = line["failure"].strip().splitlines()
+        out.append(f"failed: {line['mode']} {line.get('network', '')} "
+                   f"(repetition {line['repetition']}): {reason[-1] if reason else ''}")
+    return "\n".join(out)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--output", default="torch_end_to_end.jsonl",
+                        help="JSON lines, appended to")
+    parser.add_argument("--model", help="a model of the family triton; default: the shipped one")
+    parser.add_argument("--networks", "--models", nargs="+", choices=NETWORKS,
+                        default=list(NETWORKS))
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(DEFAULT_MODES))
+    parser.add_argument("--gemm", nargs=3, type=int, metavar=("M", "N", "K"),
+                        default=[1000, 4096, 4096], help="sizes of the single product")
+    parser.add_argument("--repetitions", type=int, default=2)
+    parser.add_argument("--deadline", type=float, default=540,
+                        help="seconds after which no process is started")
+    parser.add_argument("--exhaustive-seconds", type=float, default=180,
+                        help="limit of the exhaustive search")
+    parser.add_argument("--worker", choices=MODES, help=argparse.SUPPRESS)
+    parser.add_argument("--repetition", type=int, default=0, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    arguments.output = str(Path(arguments.output).resolve())
+    if arguments.model:
+        arguments.model = str(Path(arguments.model).resolve())
+    return arguments
+
+
+def main() -> int:
+    arguments = parse()
+    if arguments.worker:
+        return work(arguments)
+    before = Path(arguments.output).stat().st_size if Path(arguments.output).exists() else 0
+    run_all(arguments)
+    with open(arguments.output, encoding="utf-8") as file:
+        file.seek(before)
+        lines = [json.loads(line) for line in file]
+    print(table(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

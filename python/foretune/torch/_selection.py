@@ -1,0 +1,131 @@
+"""Which of Inductor's choices are kept: the ranking applied to candidates. Nothing of torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ._problem import Abstention
+from ._ranking import LIBRARY, PARAMETERS, Words
+
+# Inductor's templates by uid, as the parameter ``template`` of a config numbers them.
+TEMPLATES = {"triton::mm": 1, "triton::bmm": 1, "triton::mm_persistent_tma": 2}
+LIBRARY_PREFIX = "aten::"
+# The keyword of a template for each parameter.
+_KEYWORDS = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_stages", "num_warps")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is kept of an operation's candidates."""
+
+    choices: list[Any]
+    """Inductor's own objects, unchanged, best first."""
+    picks: tuple[str, ...]
+    """The same in words."""
+    candidates: int
+    """Configs of the offered templates that the model ranked."""
+    speedup: float | None
+    """Predicted speed of the first pick over ATen, 1 for ATen itself; None when the model does not
+    know ATen."""
+    library_alone: bool
+    """Whether nothing but ATen is kept, so that nothing has to be measured."""
+
+
+def words_of(template: int, keywords: Mapping[str, Any]) -> Words | None:
+    """The config of a template's keywords; None when it is for one size of several."""
+    if keywords.get("hint_override") is not None:
+        return None
+    try:
+        return (template, *(int(keywords[name]) for name in _KEYWORDS))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def text_of(uid: str, words: Words) -> str:
+    """``triton::mm block_m=128 block_n=256 block_k=64 group_m=8 num_stages=3 num_warps=8``."""
+    return uid + "".join(f" {name}={word}" for name, word in zip(PARAMETERS, words[1:]))
+
+
+def select(offered: Mapping[str, Iterable[Any]], scores: Mapping[Words, float], k: int, *,
+           knows_library: bool, tolerance: float = math.inf) -> Selection:
+    """The best ``k`` of what Inductor offers for an operation.
+
+    Args:
+        offered: choices by the uid of their template; generators are used up. Of a choice only
+            ``params.to_kwargs()`` is looked at. Those that the model ranks behind may be missing.
+        scores: of the model's configs, lower is better.
+        k: how many to keep. All of ATen's choices count as one and are kept wherever ``k`` is
+            above 1; with 1 there is only the winner.
+        knows_library: whether ``scores`` hold ATen.
+        tolerance: templates that are expected to take more than this share longer than ATen are
+            not kept.
+
+    Raises:
+        Abstention: nothing that is offered is known to the model.
+    """
+    library: list[tuple[str, Any]] = []
+    ranked: list[tuple[float, int, str, Words, Any]] = []
+    for uid, choices in offered.items():
+        if uid.startswith(LIBRARY_PREFIX):
+            library.extend((uid, choice) for choice in choices)
+        elif uid in TEMPLATES:
+            template = TEMPLATES[uid]
+            for choice in choices:
+                words = words_of(template, choice.params.to_kwargs())
+                score = math.inf if words is None else scores.get(words, math.inf)
+                if words is not None and math.isfinite(score):
+                    ranked.append((score, len(ranked), uid, words, choice))
+    if not ranked:
+        raise Abstention("Inductor offers no template that the model knows")
+    ranked.sort(key=lambda entry: entry[:2])
+    on_offer = {TEMPLATES[uid] for uid in offered if uid in TEMPLATES}
+    candidates = sum(words[0] in on_offer for words in scores)
+    library_score = scores.get(LIBRARY) if knows_library and library else None
+    if k == 1:
+        return _winner(library, library_score, ranked[0], candidates)
+    best = ranked[: k - 1 if library else k]
+    if library_score is not None:
+        slowest = library_score + math.log1p(tolerance)
+        best = [entry for entry in best if entry[0] <= slowest]
+        if not best:
+            return _library_alone(library, candidates)
+    kept = [(score, uid if words is None else text_of(uid, words), choice)
+            for score, uid, words, choice in _entries(library, library_score, best)]
+    return Selection([choice for _, _, choice in kept], tuple(text for _, text, _ in kept),
+                     candidates, _speedup(library_score, kept[0][0]), False)
+
+
+def _winner(library: Sequence[tuple[str, Any]], library_score: float | None,
+            best: tuple[float, int, str, Words, Any], candidates: int) -> Selection:
+    score, _, uid, words, choice = best
+    if library_score is not None and library_score <= score:
+        return _library_alone(library, candidates)
+    return Selection([choice], (text_of(uid, words),), candidates, _speedup(library_score, score),
+                     False)
+
+
+def _library_alone(library: Sequence[tuple[str, Any]], candidates: int) -> Selection:
+    # Of ATen's choices Inductor offers the one that is usually faster first (a bias of one row goes
+    # to cuBLASLt), the general one after it.
+    name, choice = library[0]
+    return Selection([choice], (name,), candidates, 1.0, True)
+
+
+def _entries(library: Sequence[tuple[str, Any]], library_score: float | None,
+             best: Sequence[tuple[float, int, str, Words, Any]],
+             ) -> list[tuple[float, str, Words | None, Any]]:
+    """ATen's choices and the best templates in the order of prediction; ATen last where the model
+    does not know it. The order is what counts when nothing is measured (deterministic mode)."""
+    entries: list[tuple[float, str, Words | None, Any]] = [
+        (score, uid, words, choice) for score, _, uid, words, choice in best]
+    of_library = [(math.inf if library_score is None else library_score, uid, None, choice)
+                  for uid, choice in library]
+    # Stable: ATen before a template of the same score.
+    return sorted([*of_library, *entries], key=lambda entry: entry[0])
+
+
+def _speedup(library_score: float | None, score: float) -> float | None:
+    return None if library_score is None else math.exp(library_score - score)

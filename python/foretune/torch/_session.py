@@ -1,0 +1,381 @@
+"""``autotune``: a model picks the kernels of matrix products that are compiled meanwhile."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from .._errors import InvalidArgumentError, UnsupportedError
+from .._model import Model
+from . import _hooks
+from ._problem import (OPERATIONS, Abstention, dtype_of, matrices_of, problem_text, rough_text,
+                       sizes_of)
+from ._ranking import Ranker
+from ._selection import LIBRARY_PREFIX, TEMPLATES, Selection, select
+
+# Part of the keys of cached graphs: changes when the same model would pick otherwise.
+_VERSION = 1
+# Candidates beyond k that Inductor is asked for, because it may rule out what a model does not.
+_SPARE = 32
+_MODELS = Path(__file__).parents[1] / "models"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided about one matrix product."""
+
+    operation: str
+    """``mm``, ``addmm``, ``bmm``, ``baddbmm``"""
+    problem: str
+    """As models see it, or roughly what it is where it is no problem of theirs."""
+    picks: tuple[str, ...]
+    """What Inductor may choose from, predicted best first; empty on an abstention."""
+    candidates: int
+    """Configs of Inductor's templates that the model ranked."""
+    speedup: float | None
+    """Predicted speed of the first pick over ATen; None when the model does not know ATen."""
+    ranking_seconds: float
+    """From offering to picking; the first time for a problem a few milliseconds."""
+    reason: str | None
+    """Why the operation was left to Inductor; None when it was not."""
+
+
+class Session:
+    """The context manager that ``autotune`` returns; a session may be entered once.
+
+    Thread safety: sessions belong to the process, see ``autotune``; ``decisions`` may be read while
+    other threads compile.
+    """
+
+    def __init__(self, model: Model | str | os.PathLike[str] | None, k: int, tolerance: float,
+                 other_devices: bool) -> None:
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise InvalidArgumentError(f"k must be a whole number from 1, not {k!r}")
+        if not tolerance >= 0:
+            raise InvalidArgumentError(f"tolerance must be at least 0, not {tolerance!r}")
+        self.k = k
+        self.tolerance = float(tolerance)
+        self.decisions: list[Decision] = []
+        """One per matrix product that was lowered, in the order of lowering."""
+        self.tag = ""
+        self._model = model
+        self._other_devices = other_devices
+        self._inductor: _hooks.Inductor | None = None
+        self._ranker: Ranker | None = None
+        self._devices: dict[str, str | None] = {}
+        self._hits_before = 0
+        self._hits: int | None = None
+        self._lock = threading.Lock()
+
+    # -- the context ------------------------------------------------------------------------------
+
+    def __enter__(self) -> Session:
+        if self._inductor is not None:
+            raise InvalidArgumentError("a session can be entered once; call autotune() again")
+        inductor = _hooks.open_inductor()
+        self._ranker = Ranker(_opened(self._model, inductor))
+        self.tag = f"+foretune{_VERSION}:{self._ranker.fingerprint}:k{self.k}:t{self.tolerance:g}"
+        if self._other_devices:
+            self.tag += ":any"
+        self._inductor = inductor
+        self._hits_before = inductor.cache_hits()
+        _hooks.INSTALLATION.add(inductor, self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        assert self._inductor is not None
+        _hooks.INSTALLATION.remove(self._inductor, self)
+        self._hits = self._inductor.cache_hits() - self._hits_before
+
+    @property
+    def cached_graphs(self) -> int:
+        """Graphs that Inductor took from its cache since the session began: what it holds was
+        decided by the same model with the same k, and nothing is decided again."""
+        if self._inductor is None:
+            return 0
+        return self._inductor.cache_hits() - self._hits_before if self._hits is None else self._hits
+
+    # -- one operation ----------------------------------------------------------------------------
+
+    def lower(self, operation: str, original: Callable[..., Any], arguments: tuple[Any, ...],
+              keywords: dict[str, Any]) -> tuple[Any] | None:
+        """Called by the wrapped lowerings. Never raises: whatever goes wrong is an abstention, and
+        then the lowering without us shows whether the operation itself is at fault."""
+        request = _Request(self, operation)
+        try:
+            return (request.lower(original, arguments, keywords),)
+        except _LibraryWins:
+            self._note(request, rough_text(operation, arguments))
+        except Abstention as abstention:
+            self._note(request, rough_text(operation, arguments), str(abstention))
+        except Exception as error:  # noqa: BLE001  compilation goes on without us
+            self._note(request, rough_text(operation, arguments),
+                       f"it failed: {type(error).__name__}: {_first_line(error)}")
+        return None
+
+    def _note(self, request: _Request, rough: str, reason: str | None = None) -> None:
+        selection = request.selection if reason is None else None
+        decision = Decision(
+            request.operation, request.problem or rough,
+            selection.picks if selection else (), selection.candidates if selection else 0,
+            selection.speedup if selection else None, request.seconds, reason)
+        with self._lock:
+            self.decisions.append(decision)
+
+    def _check_device(self, device: Any) -> None:
+        """Whether the model speaks for it; asked once for each.
+
+        Raises:
+            Abstention: it does not.
+        """
+        assert self._inductor is not None and self._ranker is not None
+        key = str(device)
+        if key not in self._devices:
+            facts = self._inductor.device_facts(device)
+            reason = None
+            if facts is None:
+                reason = f"the operands are on {key}, which is no GPU of NVIDIA's"
+            elif not self._other_devices and not _same_device(self._ranker.device, facts.name):
+                reason = f"the model was trained on {self._ranker.device}, not on {facts.name}"
+            self._devices[key] = reason
+        if (reason := self._devices[key]) is not None:
+            raise Abstention(reason)
+
+    # -- report -----------------------------------------------------------------------------------
+
+    def report(self) -> str:
+        """The decisions as a table, equal ones in one line."""
+        with self._lock:
+            decisions = list(self.decisions)
+        return _report(decisions, self.k, self.cached_graphs)
+
+
+class _LibraryWins(Exception):
+    """ATen alone is what Inductor does without us, too: its own path then is the better way."""
+
+
+class _Request:
+    """One operation on its way through Inductor."""
+
+    def __init__(self, session: Session, operation: str) -> None:
+        assert session._inductor is not None and session._ranker is not None
+        self.operation = operation
+        self.problem = ""
+        self.selection: Selection | None = None
+        self.seconds = 0.0
+        self._session = session
+        self._inductor = session._inductor
+        self._ranker = session._ranker
+        self._autotuning = False
+
+    def lower(self, original: Callable[..., Any], arguments: tuple[Any, ...],
+              keywords: dict[str, Any]) -> Any:
+        """The operation with the model's picks.
+
+        Raises:
+            Abstention, _LibraryWins: it is to be lowered as without us; what else ``original``
+                raises.
+        """
+        self._check(arguments, keywords)
+        config = self._inductor.config
+        self._autotuning = bool(config.max_autotune or config.max_autotune_gemm)
+        virtualized = self._inductor.virtualized
+        handler = _hooks.handler_with(virtualized.choices, self._finalize, self._check_choices)
+        with config.patch(self._settings()), virtualized.set_choices_handler(handler):
+            lowered = original(*arguments, **keywords)
+        if self.selection is None:
+            raise Abstention("Inductor did not ask for choices")
+        self._session._note(self, "")
+        return lowered
+
+    def _check(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """All that can be said before operands have a layout; cheap."""
+        if OPERATIONS[self.operation] is None:
+            raise Abstention(f"{self.operation} is no operation that models know")
+        a, b = matrices_of(self.operation, arguments)
+        self._session._check_device(a.get_device())
+        result = keywords.get("out_dtype")
+        if self.operation != "addmm" and len(arguments) > 2:
+            result = arguments[2]
+        if result is not None and result != a.get_dtype():
+            raise Abstention(f"the result is {result}, not of the operands' type")
+        dtype_of(a, b, False)
+        sizes_of(self.operation, a, b)
+        config = self._inductor.config
+        if config.triton.native_matmul:
+            raise Abstention("triton.native_matmul is on")
+        # Inductor's own way to say that a nested graph is not to be tuned.
+        if "TRITON" not in _backends(config):
+            raise Abstention("Triton is not among the GEMM backends")
+
+    def _settings(self) -> dict[str, Any]:
+        config = self._inductor.config
+        # Without autotuning there is ATen whatever the setting says.
+        library = not self._autotuning or "ATEN" in _backends(config)
+        settings = {
+            "max_autotune_gemm": True,
+            "max_autotune_gemm_backends": "ATEN,TRITON" if library else "TRITON",
+            "max_autotune_gemm_search_space": "EXHAUSTIVE",
+            "max_autotune_prune_choices_based_on_shared_mem": True,
+            # Where it is offered, Inductor leaves out the templates that the model ranks.
+            "triton.num_decompose_k_splits": 0,
+        }
+        if self.operation != "bmm" and self._ranker.knows_library:
+            settings["triton.enable_persistent_tma_matmul"] = True
+        return settings
+
+    def _finalize(self, previous: Callable[[], list[Any]],
+                  offered: Mapping[str, Iterable[Any]], kernel_inputs: Any,
+                  operation: str) -> list[Any]:
+        """Inductor's question which of the offered choices to build."""
+        if operation != self.operation:
+            return previous()
+        started = time.perf_counter()
+        try:
+            self.selection = self._select(offered, kernel_inputs)
+        finally:
+            self.seconds = time.perf_counter() - started
+        if self.selection.library_alone and not self._autotuning:
+            raise _LibraryWins
+        return self.selection.choices
+
+    def _select(self, offered: Mapping[str, Iterable[Any]], kernel_inputs: Any) -> Selection:
+        a, b = kernel_inputs.mat1mat2()
+        self.problem = problem_text(self.operation, a, b, tf32=self._inductor.allows_tf32())
+        scores = self._ranker.rank(self.problem)
+        best = self._ranker.ordered(self.problem)
+        k = self._session.k
+        made: dict[str, Iterable[Any]] = {}
+        for uid, choices in offered.items():
+            if uid in TEMPLATES:
+                heuristic = self._inductor.heuristic(uid, a.get_device().type, self.operation)
+                with _hooks.narrowed(heuristic, best.get(TEMPLATES[uid], ()), k + _SPARE):
+                    made[uid] = list(choices) if TEMPLATES[uid] in best else []
+            elif uid.startswith(LIBRARY_PREFIX):
+                made[uid] = choices
+        return select(made, scores, k, knows_library=self._ranker.knows_library,
+                      tolerance=self._session.tolerance)
+
+    def _check_choices(self, choices: list[Any]) -> None:
+        if self.selection is not None and not choices:
+            raise Abstention("Inductor could not make any kernel that was picked")
+
+
+def autotune(model: Model | str | os.PathLike[str] | None = None, k: int = 5, *,
+             tolerance: float = 0.05, other_devices: bool = False) -> Session:
+    """Lets a model pick the kernels of matrix products that are compiled inside the ``with``.
+
+    ``mm``, ``addmm`` and ``bmm`` on NVIDIA's GPUs get the best ``k`` choices of ATen and Inductor's
+    Triton templates, out of the templates' exhaustive search space:
+
+    - 1: the predicted winner alone, ATen or a template. Nothing is measured, so that compiling
+      takes hardly longer than without autotuning.
+    - 2 and more: ATen and the best ``k`` - 1 templates, as far as they may win (``tolerance``).
+      Inductor compiles, measures and chooses, as with its own lists; ATen's variants count as one.
+
+    Choices that no model can score (decompose-K, backends other than ATen and Triton) are left out
+    wherever the model picks. Where it does not cover the device, operation, type, layout or sizes,
+    and for dynamic shapes, the operation takes the path that it takes without us, under the
+    settings that hold outside. Nothing else is tuned: pointwise kernels, reductions and
+    convolutions keep their settings.
+
+    Inductor's caches stay on: graphs that were compiled with the same model and k are found again,
+    others never.
+
+    Args:
+        model: a model of Triton's GEMM templates, or its path. None takes the one shipped for the
+            device (``foretune/models/triton-sm_90.ftm``).
+        k: choices per operation, ATen included.
+        tolerance: templates that the model expects to take more than this share longer than ATen
+            are not measured; where none is left, ATen is taken as it is. Infinite: always ``k``.
+        other_devices: whether to trust the model on devices other than the one it was trained on.
+
+    Raises (on entering):
+        UnsupportedError: PyTorch is missing or has other hooks, there is no shipped model for the
+            device, or the model is for other kernels.
+        NotFoundError, CorruptDataError: as ``Model.open``.
+    Raises:
+        InvalidArgumentError: ``k`` is no whole number from 1, or ``tolerance`` is negative.
+
+    Thread safety: Inductor's hooks belong to the process, and so does a session: whatever compiles
+    while it is open, on any thread, is served by the session that was opened last, and by those
+    before where it abstains.
+    """
+    return Session(model, k, tolerance, other_devices)
+
+
+def _opened(model: Model | str | os.PathLike[str] | None, inductor: _hooks.Inductor) -> Model:
+    if isinstance(model, Model):
+        return model
+    if model is not None:
+        return Model.open(model)
+    facts = inductor.device_facts(None)
+    if facts is None:
+        raise UnsupportedError("there is no GPU of NVIDIA's here to take the shipped model of; "
+                               "name a model")
+    path = _MODELS / f"triton-{facts.isa}.ftm"
+    if not path.exists():
+        raise UnsupportedError(f"no model is shipped for {facts.name} ({facts.isa}); name a model")
+    return Model.open(path)
+
+
+def _backends(config: Any) -> set[str]:
+    return {name.strip().upper() for name in config.max_autotune_gemm_backends.split(",")}
+
+
+def _same_device(trained: str, found: str) -> bool:
+    """Whether a device is the one that a model was trained on; form factors do not count. A model
+    that does not say its device is trusted."""
+    first, second = (name.upper().replace("NVIDIA", "").split() for name in (trained, found))
+    shorter = min(len(first), len(second))
+    return not first or (shorter > 0 and first[:shorter] == second[:shorter])
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [""])[0][:200]
+
+
+def _report(decisions: list[Decision], k: int, cached: int) -> str:
+    lines = []
+    rows = [("operation", "candidates", "over ATen", "ranked in", "picks")]
+    for decision, count in _grouped(decisions):
+        times = f"{count} x " if count > 1 else ""
+        if decision.reason is not None:
+            rows.append((times + decision.problem, "", "", "", "left to Inductor: "
+                         + decision.reason))
+            continue
+        more = f" (+{len(decision.picks) - 1})" if len(decision.picks) > 1 else ""
+        rows.append((times + decision.problem, f"{decision.candidates:,}",
+                     "" if decision.speedup is None else f"{decision.speedup:.2f} x",
+                     f"{decision.ranking_seconds * 1e3:.1f} ms", decision.picks[0] + more))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    for row in rows:
+        lines.append("  ".join([row[0].ljust(widths[0]),
+                                *(row[i].rjust(widths[i]) for i in range(1, 4)), row[4]]).rstrip())
+    picked = sum(decision.reason is None for decision in decisions)
+    lines.append(f"{len(decisions)} matrix products, k={k}: {picked} picked, "
+                 f"{len(decisions) - picked} left to Inductor")
+    if cached:
+        lines.append(f"{cached} graphs came from Inductor's cache, with what was decided when they "
+                     "were compiled")
+    return "\n".join(lines)
+
+
+def _grouped(decisions: list[Decision]) -> list[tuple[Decision, int]]:
+    """Each decision that differs from others in more than its time, and how many there are."""
+    def key(decision: Decision) -> tuple[Any, ...]:
+        return (decision.problem, decision.picks, decision.reason)
+
+    counts = Counter(key(decision) for decision in decisions)
+    first: dict[tuple[Any, ...], Decision] = {}
+    for decision in decisions:
+        first.setdefault(key(decision), decision)
+    return [(decision, counts[group]) for group, decision in first.items()]
