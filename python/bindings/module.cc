@@ -21,7 +21,7 @@ void raise(const Error& error) {
 NB_MODULE(_foretune, module) {
   module.doc() = "The compiled part of foretune.";
   // What a program keeps until its end is nothing that its user could do anything about.
-  nb::set_leak_warnings(false);
+  nanobind::set_leak_warnings(false);
   module.attr("version") = std::string(foretune::kVersion);
   foretune::python::bind_dataset(module);
   foretune::python::bind_collect(module);
