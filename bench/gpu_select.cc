@@ -216,6 +216,7 @@ struct Verdict {
   double best_of_ranks = 1;    // the fastest of the heuristic's answers, measured once each
   double oracle = 1;           // the fastest of all that took part
   bool is_careful_pick = false;
+  bool is_in_turns = true;  // or the pick took no part in the comparison: measured once
   // Without the library's choice: the first and the best few of the others over the fastest other.
   std::optional<double> own_efficiency;
   double own_top_efficiency = 0;
@@ -231,7 +232,25 @@ std::optional<double> score_of(const Selector& selector,
   return std::nullopt;
 }
 
-// Nothing where the library's choice or the pick did not take part.
+// Over the library's choice, by times of the same kind.
+std::optional<double> speed_over(const std::map<Config, double>& times_ns, const Config& library,
+                                 const Config& config) {
+  const auto first = times_ns.find(library);
+  const auto time = times_ns.find(config);
+  return first == times_ns.end() || time == times_ns.end()
+             ? std::nullopt
+             : std::optional(first->second / time->second);
+}
+std::optional<double> speed_in_turns(const Candidates& candidates, const Config& library,
+                                     const Config& config) {
+  return speed_over(candidates.reference_ns, library, config);
+}
+std::optional<double> speed_once(const Candidates& candidates, const Config& library,
+                                 const Config& config) {
+  return speed_over(candidates.once_ns, library, config);
+}
+
+// Nothing where the library's choice or the pick was not measured.
 std::optional<Verdict> judge(const Selector& selector, const Problem& problem,
                              const Config& library, const Candidates& candidates, double margin,
                              std::size_t top) {
@@ -246,19 +265,23 @@ std::optional<Verdict> judge(const Selector& selector, const Problem& problem,
   std::vector<double> own;  // speeds of the model's first others
   for (std::size_t i = 0; i < ranking.size() && own.size() < top; ++i) {
     const Config config = selector.config(ranking[i].candidate);
-    const auto time = candidates.reference_ns.find(config);
-    if (time == candidates.reference_ns.end()) {
+    const std::optional<double> in_turns = speed_in_turns(candidates, library, config);
+    const std::optional<double> measured =
+        in_turns ? in_turns : speed_once(candidates, library, config);
+    if (!measured) {
       continue;  // refused, or wrong: whoever runs the picks takes the next
     }
-    const double speed = first_ns / time->second;
-    if (i < top) {
+    const double speed = *measured;
+    // The best of several that were measured once is the luckiest: only the first counts then.
+    if (i < top && (in_turns || !has_pick)) {
       verdict.best_of_top = has_pick ? std::max(verdict.best_of_top, speed) : speed;
     }
     if (config != library) {
-      own.push_back(speed);
+      own.push_back(in_turns || own.empty() ? speed : 0);
     }
     if (!has_pick) {
       has_pick = true;
+      verdict.is_in_turns = in_turns.has_value();
       verdict.pick = speed;
       const std::optional<double> library_score = score_of(selector, ranking, library);
       verdict.expected_gain = library_score.value_or(ranking[i].score) - ranking[i].score;
@@ -271,8 +294,9 @@ std::optional<Verdict> judge(const Selector& selector, const Problem& problem,
     fastest_other = std::max(fastest_other, config == library ? 0 : first_ns / time_ns);
   }
   if (!own.empty()) {
-    verdict.own_efficiency = own.front() / fastest_other;
-    verdict.own_top_efficiency = *std::max_element(own.begin(), own.end()) / fastest_other;
+    verdict.own_efficiency = std::min(1.0, own.front() / fastest_other);
+    verdict.own_top_efficiency =
+        std::min(1.0, *std::max_element(own.begin(), own.end()) / fastest_other);
   }
   for (const auto& [config, time_ns] : candidates.reference_ns) {
     verdict.oracle = std::max(verdict.oracle, first_ns / time_ns);
@@ -376,6 +400,7 @@ void report(const Selector& selector, const Judged& judged, double margin, std::
   Line ranks{"best of the heuristic's answers, measured", "ranks_", {}};
   Line oracle{"the fastest of the space", "oracle_", {}};
   std::size_t kept = 0;
+  std::size_t once = 0;
   std::vector<double> own;
   std::vector<double> own_top;
   for (const auto& [text, verdict] : judged.verdicts) {
@@ -394,6 +419,7 @@ void report(const Selector& selector, const Judged& judged, double margin, std::
     }
     oracle.speeds.push_back(verdict.oracle);
     kept += verdict.is_careful_pick ? 0U : 1U;
+    once += verdict.is_in_turns ? 0U : 1U;
   }
   std::printf("%s: ", judged.family.c_str());
   print_head(judged.problems.size());
@@ -413,9 +439,10 @@ void report(const Selector& selector, const Judged& judged, double margin, std::
     figures.add(concat(judged.family, "_top", top, "_efficiency"), mean(own_top));
   }
   std::printf(
-      "the library's choice is kept on %zu; a new problem takes %.1f us, %.2f us by the fast "
+      "%zu picks took no part in the comparison and were measured once; the library's choice is "
+      "kept on %zu; a new problem takes %.1f us, %.2f us by the fast "
       "mode\n",
-      kept, select_us(selector, judged.problems, false),
+      once, kept, select_us(selector, judged.problems, false),
       select_us(selector, judged.problems, true));
   figures.add("problems", static_cast<double>(judged.problems.size()));
 }
