@@ -30,3 +30,15 @@ PYTHON
 foretune-parquet import ck.parquet ck.ftd
 foretune-parquet export ck.ftd again.parquet
 python -c "import foretune, os.path; assert os.path.exists(os.path.dirname(foretune.__file__) + '/py.typed')"
+# None of these needs torch, Triton or a GPU to be imported; the model for H200s is part of them.
+python - <<'PYTHON'
+import pathlib
+
+import foretune
+import foretune.torch
+import foretune.triton
+
+model = pathlib.Path(foretune.__file__).parent / "models" / "triton-sm_90.ftm"
+choice = foretune.Selector(model).select("gemm m=512 n=4096 k=4096 dtype=bf16 layout=rcr")
+assert choice.picked, choice.reason
+PYTHON

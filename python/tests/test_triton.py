@@ -165,6 +165,44 @@ def test_problems_need_no_device(tmp_path):
             collector.collect(tmp_path / "data.ftd", tmp_path / "kernels.ftk")
 
 
+def fake_gpu_compile(key, target):
+    """Kernels that the library that plays a GPU knows how to play."""
+    words = parse_key(key)
+    return CompiledKernel(key, function="matmul", threads=32 * int(words["num_warps"]),
+                          shared_bytes=1 << 16, scratch_bytes=384 * (words["template"] == "2"),
+                          image=b"foretune fake triton kernel\n" + key.encode() + b"\0")
+
+
+@pytest.mark.skipif("FORETUNE_FAKE_GPU" not in os.environ, reason="no library that plays a GPU")
+def test_collects_trains_and_picks(tmp_path):
+    shapes = tmp_path / "shapes.csv"
+    shapes.write_text("operation,m,n,k,dtype,layout\n" + "".join(
+        f"mm,{m},{n},128,bf16,rcr\n" for m in (64, 128, 200, 328) for n in (64, 136, 256)))
+    fake = os.environ["FORETUNE_FAKE_GPU"]
+    collector = TritonCollector(
+        shapeset=shapes, num_shapes=0, search_space="SAMPLE:40",
+        family_options={"driver": fake, "nvml": fake, "cublaslt": fake})
+    kernels = tmp_path / "kernels.ftk"
+    compile_kernels(kernel_keys(collector.problems()), kernels, compile_one=fake_gpu_compile,
+                    compiler="triton-3.6.0")
+    # Stopped and continued: nothing is measured twice.
+    first = collector.collect(tmp_path / "data.ftd", kernels, budget="100")
+    assert first.stopped_by_budget and first.measured == 100
+    summary = collector.collect(tmp_path / "data.ftd", kernels)
+    assert summary.resumed == 100 and summary.problems == 12
+    dataset = summary.dataset()
+    frame = dataset.to_pandas()
+    assert set(frame.outcome) <= {"ok", "censored"}
+    assert not frame.duplicated(["m", "n", "k", "template", "block_m", "block_n", "block_k",
+                                 "num_stages", "num_warps"]).any()
+    # The library's choice is measured first of every problem.
+    assert (frame.groupby(["m", "n"], sort=False).template.first() == 0).all()
+    assert "triton-3.6.0" in dataset.header["isa"]
+    model = foretune.train(dataset, trees=30, folds=2, threads=1)
+    choice = foretune.Selector(model).select("gemm m=160 n=192 k=128 dtype=bf16 layout=rcr")
+    assert choice.picked and choice.config.startswith("template=")
+
+
 def test_the_program_says_what_is_wrong_in_one_sentence(tmp_path, capsys):
     assert main(["--shapeset", "/no/such/file", "--output", os.fspath(tmp_path / "k.ftk")]) == 1
     error = capsys.readouterr().err
