@@ -24,6 +24,25 @@ Result<std::int64_t> parse_number(std::string_view name, std::string_view value,
 
 }  // namespace
 
+Result<SessionOptions> SessionOptions::parse(const FamilyOptions& options, std::string_view family,
+                                             std::string_view file_option) {
+  SessionOptions parsed;
+  for (const auto& [name, value] : options.parameters) {
+    if (name == file_option) {
+      parsed.file = value;
+      continue;
+    }
+    FORETUNE_TRY(const bool is_known, parsed.take(name, value));
+    if (!is_known) {
+      return fail(ErrorCode::kInvalidArgument, family, " has no option '", name,
+                  "'; it has: ", file_option,
+                  ", device, workspace_mb, clock_log, driver, nvml, cublaslt");
+    }
+  }
+  return parsed;
+}
+
+// Whether the option is known; then it is set.
 Result<bool> SessionOptions::take(std::string_view name, const std::string& value) {
   if (name == "device") {
     FORETUNE_TRY(const std::int64_t number, parse_number(name, value, 0, 1023));
@@ -45,9 +64,9 @@ Result<bool> SessionOptions::take(std::string_view name, const std::string& valu
   return true;
 }
 
-Support SessionOptions::available() const {
+Support SessionOptions::available(const Result<SessionOptions>& parsed) {
   std::error_code error;
-  if (system_libraries && !std::filesystem::exists(kDriverNode, error)) {
+  if (parsed && parsed->system_libraries && !std::filesystem::exists(kDriverNode, error)) {
     return Support::no("there is no NVIDIA GPU here (no ", kDriverNode, ")");
   }
   return Support::yes();

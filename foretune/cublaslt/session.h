@@ -1,8 +1,8 @@
 // An open GPU with cuBLASLt on it, as the families on NVIDIA's devices share it, and the family
 // options that say which.
 //
-//   FORETUNE_TRY(const bool taken, options.take(name, value));
-//   FORETUNE_TRY(const std::shared_ptr<Session> session, Session::open(options));
+//   FORETUNE_TRY(const auto parsed, SessionOptions::parse(options, "triton", "kernels"));
+//   FORETUNE_TRY(const std::shared_ptr<Session> session, Session::open(parsed));
 //
 // Thread safety: plain values; a session belongs to one thread. Cost: opening takes about a second.
 #pragma once
@@ -28,9 +28,7 @@ namespace foretune::cublaslt {
 inline constexpr std::int64_t kDefaultWorkspaceMb = 64;
 
 struct SessionOptions {
-  // Names of the options, for messages.
-  static constexpr std::string_view kNames =
-      "device, workspace_mb, clock_log, driver, nvml, cublaslt";
+  std::string file;  // of the family's own option
   int device = 0;
   std::int64_t workspace_mb = kDefaultWorkspaceMb;
   std::string clock_log;
@@ -39,10 +37,16 @@ struct SessionOptions {
                                     "/usr/local/cuda/lib64/libcublasLt.so"};
   bool system_libraries = true;
 
-  // Whether the option is one of these; then it is set. Errors: kInvalidArgument for its value.
+  // The options of a family, which has one of its own that names a file: `file_option`. Errors:
+  // kInvalidArgument for an unknown option and for values that make no sense.
+  static Result<SessionOptions> parse(const FamilyOptions& options, std::string_view family,
+                                      std::string_view file_option);
+  // No when the system has no NVIDIA driver and none was named. Options that make no sense are
+  // parse()'s to explain.
+  static Support available(const Result<SessionOptions>& parsed);
+
+ private:
   Result<bool> take(std::string_view name, const std::string& value);
-  // No when the system has no NVIDIA driver and none was named.
-  [[nodiscard]] Support available() const;
 };
 
 struct Session {

@@ -29,31 +29,10 @@ using cublaslt::ProductRun;
 using cublaslt::Session;
 using cublaslt::SessionOptions;
 
+constexpr std::string_view kName = "cublaslt";
+constexpr std::string_view kFileOption = "configs";
 // Sizes that f8 kernels take.
 constexpr std::int64_t kF8Multiple = 16;
-
-struct CublasltOptions {
-  std::string configs;
-  SessionOptions session;
-
-  static Result<CublasltOptions> parse(const FamilyOptions& options);
-};
-
-Result<CublasltOptions> CublasltOptions::parse(const FamilyOptions& options) {
-  CublasltOptions parsed;
-  for (const auto& [name, value] : options.parameters) {
-    if (name == "configs") {
-      parsed.configs = value;
-      continue;
-    }
-    FORETUNE_TRY(const bool taken, parsed.session.take(name, value));
-    if (!taken) {
-      return fail(ErrorCode::kInvalidArgument, "cublaslt has no option '", name,
-                  "'; it has: configs, ", SessionOptions::kNames);
-    }
-  }
-  return parsed;
-}
 
 class MatmulArtifact final : public Artifact {
  public:
@@ -80,7 +59,7 @@ class MatmulArtifact final : public Artifact {
 
 class Cublaslt final : public CublasltFamily {
  public:
-  Cublaslt(FamilyInfo info, CublasltOptions options, std::vector<Config> portfolio)
+  Cublaslt(FamilyInfo info, SessionOptions options, std::vector<Config> portfolio)
       : info_(std::move(info)), options_(std::move(options)), portfolio_(std::move(portfolio)) {}
 
   const FamilyInfo& info() const override { return info_; }
@@ -174,7 +153,7 @@ class Cublaslt final : public CublasltFamily {
   Result<std::shared_ptr<Session>> session() const {
     const std::lock_guard lock(mutex_);
     if (session_ == nullptr) {
-      FORETUNE_TRY(session_, Session::open(options_.session));
+      FORETUNE_TRY(session_, Session::open(options_));
     }
     return session_;
   }
@@ -189,7 +168,7 @@ class Cublaslt final : public CublasltFamily {
   }
 
   FamilyInfo info_;
-  CublasltOptions options_;
+  SessionOptions options_;
   std::vector<Config> portfolio_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<Session> session_;
@@ -198,15 +177,13 @@ class Cublaslt final : public CublasltFamily {
 }  // namespace
 
 Support cublaslt_available(const FamilyOptions& options) {
-  const Result<CublasltOptions> parsed = CublasltOptions::parse(options);
-  // Wrong options are for create to explain.
-  return parsed ? parsed->session.available() : Support::yes();
+  return SessionOptions::available(SessionOptions::parse(options, kName, kFileOption));
 }
 
 Result<std::unique_ptr<CublasltFamily>> create_cublaslt(const FamilyOptions& options) {
-  FORETUNE_TRY(CublasltOptions parsed, CublasltOptions::parse(options));
+  FORETUNE_TRY(SessionOptions parsed, SessionOptions::parse(options, kName, kFileOption));
   FamilyInfo info;
-  info.name = "cublaslt";
+  info.name = kName;
   info.description = "matrix products by NVIDIA's cuBLASLt, with an algorithm of our choice";
   info.problem_type = ProblemType::kGemm;
   info.config_schema = cublaslt_schema();
@@ -215,13 +192,13 @@ Result<std::unique_ptr<CublasltFamily>> create_cublaslt(const FamilyOptions& opt
   info.feature_table = "gemm-cublaslt";
   info.needs_worker = true;
   std::vector<Config> portfolio;
-  if (parsed.configs.empty()) {
+  if (parsed.file.empty()) {
     portfolio = cublaslt_portfolio(info.fingerprint.isa.substr(0, info.fingerprint.isa.find(' ')));
   } else {
-    FORETUNE_TRY(const std::string text, read_text_file(parsed.configs));
+    FORETUNE_TRY(const std::string text, read_text_file(parsed.file));
     auto configs = parse_cublaslt_configs(text);
     if (!configs) {
-      return fail_because(configs.error(), parsed.configs);
+      return fail_because(configs.error(), parsed.file);
     }
     portfolio = *std::move(configs);
   }

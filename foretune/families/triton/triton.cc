@@ -32,29 +32,8 @@ using gpu::KernelFile;
 // Offsets in a kernel are 32 bits wide, the grid's third extent 16.
 constexpr std::int64_t kMostElements = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostBatches = 65535;
-
-struct TritonOptions {
-  std::string kernels;
-  SessionOptions session;
-
-  static Result<TritonOptions> parse(const FamilyOptions& options);
-};
-
-Result<TritonOptions> TritonOptions::parse(const FamilyOptions& options) {
-  TritonOptions parsed;
-  for (const auto& [name, value] : options.parameters) {
-    if (name == "kernels") {
-      parsed.kernels = value;
-      continue;
-    }
-    FORETUNE_TRY(const bool taken, parsed.session.take(name, value));
-    if (!taken) {
-      return fail(ErrorCode::kInvalidArgument, "triton has no option '", name,
-                  "'; it has: kernels, ", SessionOptions::kNames);
-    }
-  }
-  return parsed;
-}
+constexpr std::string_view kName = "triton";
+constexpr std::string_view kFileOption = "kernels";
 
 // A kernel on the device.
 struct LoadedKernel {
@@ -268,7 +247,7 @@ class TritonArtifact final : public Artifact {
 
 class Triton final : public Family {
  public:
-  Triton(FamilyInfo info, TritonOptions options, std::shared_ptr<const KernelFile> kernels)
+  Triton(FamilyInfo info, SessionOptions options, std::shared_ptr<const KernelFile> kernels)
       : info_(std::move(info)), options_(std::move(options)), kernels_(std::move(kernels)) {}
 
   const FamilyInfo& info() const override { return info_; }
@@ -366,13 +345,13 @@ class Triton final : public Family {
   Result<std::shared_ptr<TritonSession>> session() const {
     const std::lock_guard lock(mutex_);
     if (session_ == nullptr) {
-      FORETUNE_TRY(session_, TritonSession::open(options_.session, kernels_));
+      FORETUNE_TRY(session_, TritonSession::open(options_, kernels_));
     }
     return session_;
   }
 
   FamilyInfo info_;
-  TritonOptions options_;
+  SessionOptions options_;
   std::shared_ptr<const KernelFile> kernels_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<TritonSession> session_;
@@ -381,19 +360,17 @@ class Triton final : public Family {
 }  // namespace
 
 Support triton_available(const FamilyOptions& options) {
-  const Result<TritonOptions> parsed = TritonOptions::parse(options);
-  // Wrong options are for make_triton to explain.
-  return parsed ? parsed->session.available() : Support::yes();
+  return SessionOptions::available(SessionOptions::parse(options, kName, kFileOption));
 }
 
 Result<std::unique_ptr<Family>> make_triton(const FamilyOptions& options) {
-  FORETUNE_TRY(TritonOptions parsed, TritonOptions::parse(options));
+  FORETUNE_TRY(SessionOptions parsed, SessionOptions::parse(options, kName, kFileOption));
   std::shared_ptr<const KernelFile> kernels;
-  if (!parsed.kernels.empty()) {
-    FORETUNE_TRY(kernels, KernelFile::open(parsed.kernels));
+  if (!parsed.file.empty()) {
+    FORETUNE_TRY(kernels, KernelFile::open(parsed.file));
   }
   FamilyInfo info;
-  info.name = "triton";
+  info.name = kName;
   info.description = "matrix products by Triton's kernels, or by NVIDIA's library";
   info.problem_type = ProblemType::kGemm;
   info.config_schema = triton_matmul_schema();
