@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "foretune/base/byte_io.h"
@@ -101,8 +101,10 @@ Result<CompiledKernel> read_kernel(const Record& record, std::size_t position) {
   return kernel;
 }
 
+std::string system_error() { return std::generic_category().message(errno); }
+
 Error last_error(std::string_view call, const std::filesystem::path& path) {
-  return {ErrorCode::kIo, concat(call, " ", path.string(), ": ", std::strerror(errno))};
+  return {ErrorCode::kIo, concat(call, " ", path.string(), ": ", system_error())};
 }
 
 Status write_whole(int file, std::span<const std::byte> bytes) {
@@ -112,7 +114,7 @@ Status write_whole(int file, std::span<const std::byte> bytes) {
       continue;
     }
     if (written <= 0) {
-      return fail(ErrorCode::kIo, "writing kernels: ", std::strerror(errno));
+      return fail(ErrorCode::kIo, "writing kernels: ", system_error());
     }
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
@@ -241,7 +243,7 @@ Status KernelFileWriter::append(const CompiledKernel& kernel) {
                 " is too large");
   }
   const off_t before = ::lseek(file_, 0, SEEK_CUR);
-  if (const Status written = write_whole(file_, record(words, kernel.image)); !written) {
+  if (Status written = write_whole(file_, record(words, kernel.image)); !written) {
     // Half a record in the middle would be damage to all that follow.
     if (::ftruncate(file_, before) != 0 || ::lseek(file_, before, SEEK_SET) != before) {
       return fail(ErrorCode::kIo, written.error().message, "; the end of the file is torn");

@@ -143,7 +143,8 @@ Product product_of(const Kernel& kernel, const Arguments& of, std::int64_t batch
 // Tiles in waves of 132, larger ones more efficient, deeper pipelines better for long k.
 double simulated_ns(const Kernel& kernel, const Arguments& of, std::int64_t batches) {
   const auto blocks = [](std::int64_t size, std::int64_t block) {
-    return static_cast<double>((size + block - 1) / block);
+    const std::int64_t whole = (size + block - 1) / block;
+    return static_cast<double>(whole);
   };
   const double tiles =
       blocks(of.m, kernel.block_m) * blocks(of.n, kernel.block_n) * static_cast<double>(batches);

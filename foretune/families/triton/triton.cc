@@ -205,7 +205,7 @@ Status Launch::enqueue(const gpu::DriverApi& api, const Operands& operands,
   std::array<void*, 15> pointers = values.pointers();
   const int code = api.launch_kernel(kernel.function, grid_x, 1, grid_z, kernel.threads, 1, 1,
                                      kernel.shared_bytes, stream, pointers.data(), nullptr);
-  const Status status = api.check(code, "cuLaunchKernel");
+  Status status = api.check(code, "cuLaunchKernel");
   // More registers or shared memory than the device has: about this kernel, not the context.
   if (!status && (code == gpu::kDriverInvalidValue || code == gpu::kDriverLaunchOutOfResources)) {
     return fail(ErrorCode::kUnsupported, status.error().message);
