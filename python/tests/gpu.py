@@ -1,0 +1,11 @@
+"""For the tests that need a GPU of NVIDIA's: torch, or a reason to skip the file."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU here", allow_module_level=True)
+
+
+def operand(*shape):
+    return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
