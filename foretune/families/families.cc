@@ -73,6 +73,14 @@ Result<const FamilyEntry*> find_entry(std::string_view name) {
                            : concat("; did you mean '", near, "'?"));
 }
 
+Result<std::unique_ptr<Family>> create_of(const FamilyEntry& entry, const FamilyOptions& options) {
+  if (options.build_jobs > 0 && !entry.builds) {
+    return fail(ErrorCode::kInvalidArgument, "the family ", entry.name,
+                " builds nothing, so there are no build jobs to share out");
+  }
+  return entry.create(options);
+}
+
 }  // namespace
 
 std::span<const FamilyEntry> families() { return kFamilies; }
@@ -83,17 +91,13 @@ Result<std::unique_ptr<Family>> create_family(std::string_view name, const Famil
     return fail(ErrorCode::kUnsupported, "the family ", name,
                 " is not available: ", support.reason());
   }
-  return create_detached_family(name, options);
+  return create_of(*entry, options);
 }
 
 Result<std::unique_ptr<Family>> create_detached_family(std::string_view name,
                                                        const FamilyOptions& options) {
   FORETUNE_TRY(const FamilyEntry* const entry, find_entry(name));
-  if (options.build_jobs > 0 && !entry->builds) {
-    return fail(ErrorCode::kInvalidArgument, "the family ", name,
-                " builds nothing, so there are no build jobs to share out");
-  }
-  return entry->create(options);
+  return create_of(*entry, options);
 }
 
 std::span<const Problem> known_problems(const Family& family) { return recorded_problems(family); }
