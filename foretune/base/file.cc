@@ -12,11 +12,10 @@
 #include <system_error>
 #include <utility>
 
+#include "foretune/base/system_error.h"
+
 namespace foretune {
 namespace {
-
-// The calling thread's last system error as text, without the shared buffer of strerror.
-std::string last_error() { return std::generic_category().message(errno); }
 
 class Descriptor {
  public:

@@ -15,6 +15,7 @@
 
 #include "foretune/base/check.h"
 #include "foretune/base/file.h"
+#include "foretune/base/system_error.h"
 #include "foretune/dataset/records.h"
 #include "foretune/dataset/storable.h"
 
@@ -34,8 +35,6 @@ constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 30U;
 constexpr std::size_t kDefinitionBytes = std::size_t{64} << 20U;  // of one block of definitions
 // The texts of a header are bounded (storable.h); a schema has at most so many labels.
 constexpr std::size_t kMaxHeaderBytes = std::size_t{256} << 20U;
-
-std::string last_error() { return std::generic_category().message(errno); }
 
 class FileLock {
  public:

@@ -8,11 +8,11 @@
 #include <array>
 #include <cerrno>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "foretune/base/byte_io.h"
 #include "foretune/base/hash.h"
+#include "foretune/base/system_error.h"
 #include "foretune/base/text.h"
 
 namespace foretune::gpu {
@@ -101,10 +101,8 @@ Result<CompiledKernel> read_kernel(const Record& record, std::size_t position) {
   return kernel;
 }
 
-std::string system_error() { return std::generic_category().message(errno); }
-
-Error last_error(std::string_view call, const std::filesystem::path& path) {
-  return {ErrorCode::kIo, concat(call, " ", path.string(), ": ", system_error())};
+Error failed(std::string_view call, const std::filesystem::path& path) {
+  return {ErrorCode::kIo, concat(call, " ", path.string(), ": ", last_error())};
 }
 
 Status write_whole(int file, std::span<const std::byte> bytes) {
@@ -114,7 +112,7 @@ Status write_whole(int file, std::span<const std::byte> bytes) {
       continue;
     }
     if (written <= 0) {
-      return fail(ErrorCode::kIo, "writing kernels: ", system_error());
+      return fail(ErrorCode::kIo, "writing kernels: ", last_error());
     }
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
@@ -183,7 +181,7 @@ Result<std::unique_ptr<KernelFileWriter>> KernelFileWriter::open(const std::file
                                                                  const KernelFileHeader& header) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0) {
-    return tl::unexpected(last_error("open", path));
+    return tl::unexpected(failed("open", path));
   }
   std::unique_ptr<KernelFileWriter> writer(new KernelFileWriter(file));
   FORETUNE_TRY_STATUS(writer->start(path, header));
@@ -194,23 +192,23 @@ Status KernelFileWriter::start(const std::filesystem::path& path, const KernelFi
   if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
     return errno == EWOULDBLOCK
                ? fail(ErrorCode::kIo, path.string(), ": another process is writing to it")
-               : Status(tl::unexpected(last_error("lock", path)));
+               : Status(tl::unexpected(failed("lock", path)));
   }
   const off_t size = ::lseek(file_, 0, SEEK_END);
   if (size < 0) {
-    return tl::unexpected(last_error("seek", path));
+    return tl::unexpected(failed("seek", path));
   }
   ByteWriter begin;
   begin.put_bytes(std::as_bytes(std::span(kMagic)));
   begin.put_bytes(record(words_of(header), {}));
   std::vector<std::byte> there(std::min(begin.size(), static_cast<std::size_t>(size)));
   if (::pread(file_, there.data(), there.size(), 0) != size && there.size() < begin.size()) {
-    return tl::unexpected(last_error("read", path));
+    return tl::unexpected(failed("read", path));
   }
   // New, or whoever made it was killed on the first write.
   if (there.size() < begin.size() && std::ranges::equal(there, begin.bytes().first(there.size()))) {
     if (::ftruncate(file_, 0) != 0 || ::lseek(file_, 0, SEEK_SET) != 0) {
-      return tl::unexpected(last_error("truncate", path));
+      return tl::unexpected(failed("truncate", path));
     }
     return write_whole(file_, begin.bytes());
   }
@@ -225,7 +223,7 @@ Status KernelFileWriter::start(const std::filesystem::path& path, const KernelFi
   }
   const auto whole = static_cast<off_t>(old->whole_bytes());
   if (::ftruncate(file_, whole) != 0 || ::lseek(file_, whole, SEEK_SET) != whole) {
-    return tl::unexpected(last_error("truncate", path));
+    return tl::unexpected(failed("truncate", path));
   }
   return {};
 }
