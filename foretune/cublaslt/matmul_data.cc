@@ -80,6 +80,14 @@ Result<std::unique_ptr<MatmulData>> MatmulData::create(std::shared_ptr<gpu::Devi
   return data;
 }
 
+Result<MatmulData*> MatmulData::of(const Problem& problem, ProblemData& data) {
+  auto* const product = dynamic_cast<MatmulData*>(&data);
+  if (product == nullptr || product->problem().to_problem() != problem) {
+    return fail(ErrorCode::kMismatch, "the data are not those of '", problem.text(), "'");
+  }
+  return product;
+}
+
 Result<MatmulData::Set> MatmulData::make_set() {
   const DataType type = problem_.dtype();
   Set set;

@@ -30,6 +30,9 @@ class MatmulData final : public ProblemData {
                                                     std::size_t workspace_bytes,
                                                     std::uint64_t seed);
 
+  // What make_data() of a family gave out for this problem. Errors: kMismatch.
+  static Result<MatmulData*> of(const Problem& problem, ProblemData& data);
+
   void poison() override;
   Support verify() override;
   std::int64_t bytes() const override;

@@ -1,8 +1,20 @@
 #include "foretune/cublaslt/product_run.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace foretune::cublaslt {
+
+Result<std::unique_ptr<Run>> ProductRun::of_library(std::shared_ptr<Session> session,
+                                                    MatmulData& data,
+                                                    const CublasltConfig& config) {
+  FORETUNE_TRY(const Plan plan, data.matmul().plan(config));
+  return std::make_unique<ProductRun>(
+      std::move(session), data,
+      [plan, &matmul = data.matmul()](const Operands& operands, gpu::Stream stream) {
+        return matmul.run(plan, operands, stream);
+      });
+}
 
 void ProductRun::run() {
   gpu::Device::must(enqueue(0));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "foretune/base/result.h"
+#include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/cublaslt/matmul_data.h"
 #include "foretune/cublaslt/session.h"
 #include "foretune/family/family.h"
@@ -29,6 +30,10 @@ class ProductRun final : public Run, public DeviceClock {
         data_(data),
         enqueue_(std::move(enqueue)),
         watch_(*session_->device) {}
+
+  // The product by cuBLASLt, with this config. Errors: those of Matmul::plan().
+  static Result<std::unique_ptr<Run>> of_library(std::shared_ptr<Session> session, MatmulData& data,
+                                                 const CublasltConfig& config);
 
   void run() override;
   DeviceClock* device_clock() override { return this; }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,6 +64,30 @@ struct Session {
   // Inputs and reference of a product.
   Result<std::unique_ptr<MatmulData>> make_data(const Problem& problem, std::uint64_t seed) const;
   [[nodiscard]] std::optional<DeviceConditions> conditions() const;
+};
+
+// A session that is opened when it is first needed and kept. Thread safety: yes.
+template <class Opened>
+class OpenedOnce {
+ public:
+  // Errors: those of `open`, which is asked again the next time.
+  template <class Open>
+  Result<std::shared_ptr<Opened>> get(const Open& open) {
+    const std::lock_guard lock(mutex_);
+    if (session_ == nullptr) {
+      FORETUNE_TRY(session_, open());
+    }
+    return session_;
+  }
+  // nullptr before the first get().
+  [[nodiscard]] std::shared_ptr<Opened> if_open() {
+    const std::lock_guard lock(mutex_);
+    return session_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Opened> session_;
 };
 
 // Whether its operands and their f32 reference fit a device with so much memory (0: not known).

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +22,7 @@ namespace foretune {
 namespace {
 
 using cublaslt::MatmulData;
-using cublaslt::Operands;
+using cublaslt::OpenedOnce;
 using cublaslt::Plan;
 using cublaslt::ProductRun;
 using cublaslt::Session;
@@ -40,16 +39,8 @@ class MatmulArtifact final : public Artifact {
       : session_(std::move(session)), config_(config) {}
 
   Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
-    auto* const matmul_data = dynamic_cast<MatmulData*>(&data);
-    if (matmul_data == nullptr || matmul_data->problem().to_problem() != problem) {
-      return fail(ErrorCode::kMismatch, "the data are not those of '", problem.text(), "'");
-    }
-    FORETUNE_TRY(const Plan plan, matmul_data->matmul().plan(config_));
-    return std::make_unique<ProductRun>(
-        session_, *matmul_data,
-        [plan, &matmul = matmul_data->matmul()](const Operands& operands, gpu::Stream stream) {
-          return matmul.run(plan, operands, stream);
-        });
+    FORETUNE_TRY(MatmulData* const product, MatmulData::of(problem, data));
+    return ProductRun::of_library(session_, *product, config_);
   }
 
  private:
@@ -129,8 +120,8 @@ class Cublaslt final : public CublasltFamily {
   }
 
   std::optional<DeviceConditions> conditions() const override {
-    const std::lock_guard lock(mutex_);
-    return session_ == nullptr ? DeviceConditions{} : session_->conditions();
+    const std::shared_ptr<Session> session = session_.if_open();
+    return session == nullptr ? DeviceConditions{} : session->conditions();
   }
 
   Result<std::vector<CublasltConfig>> enumerate(
@@ -151,11 +142,7 @@ class Cublaslt final : public CublasltFamily {
 
  private:
   Result<std::shared_ptr<Session>> session() const {
-    const std::lock_guard lock(mutex_);
-    if (session_ == nullptr) {
-      FORETUNE_TRY(session_, Session::open(options_));
-    }
-    return session_;
+    return session_.get([this] { return Session::open(options_); });
   }
 
   Result<std::unique_ptr<MatmulData>> matmul_data(const Problem& problem,
@@ -170,8 +157,7 @@ class Cublaslt final : public CublasltFamily {
   FamilyInfo info_;
   SessionOptions options_;
   std::vector<Config> portfolio_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<Session> session_;
+  mutable OpenedOnce<Session> session_;
 };
 
 }  // namespace

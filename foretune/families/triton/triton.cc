@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -22,8 +21,8 @@ namespace foretune {
 namespace {
 
 using cublaslt::MatmulData;
+using cublaslt::OpenedOnce;
 using cublaslt::Operands;
-using cublaslt::Plan;
 using cublaslt::ProductRun;
 using cublaslt::SessionOptions;
 using gpu::CompiledKernel;
@@ -219,25 +218,17 @@ class TritonArtifact final : public Artifact {
       : session_(std::move(session)), config_(config) {}
 
   Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
-    auto* const product = dynamic_cast<MatmulData*>(&data);
-    if (product == nullptr || product->problem().to_problem() != problem) {
-      return fail(ErrorCode::kMismatch, "the data are not those of '", problem.text(), "'");
-    }
-    ProductRun::Enqueue enqueue;
+    FORETUNE_TRY(MatmulData* const product, MatmulData::of(problem, data));
     if (config_.kernel == TritonTemplate::kLibrary) {
-      FORETUNE_TRY(const Plan plan, product->matmul().plan(CublasltConfig::rank(1)));
-      enqueue = [plan, &matmul = product->matmul()](const Operands& operands, gpu::Stream stream) {
-        return matmul.run(plan, operands, stream);
-      };
-    } else {
-      FORETUNE_TRY(const Launch launch,
-                   Launch::make(*session_, product->problem(), config_, product->bias()));
-      enqueue = [launch, &api = session_->shared()->device->api()](const Operands& operands,
-                                                                   gpu::Stream stream) {
-        return launch.enqueue(api, operands, stream);
-      };
+      return ProductRun::of_library(session_->shared(), *product, CublasltConfig::rank(1));
     }
-    return std::make_unique<ProductRun>(session_->shared(), *product, std::move(enqueue));
+    FORETUNE_TRY(const Launch launch,
+                 Launch::make(*session_, product->problem(), config_, product->bias()));
+    return std::make_unique<ProductRun>(session_->shared(), *product,
+                                        [launch, &api = session_->shared()->device->api()](
+                                            const Operands& operands, gpu::Stream stream) {
+                                          return launch.enqueue(api, operands, stream);
+                                        });
   }
 
  private:
@@ -337,24 +328,19 @@ class Triton final : public Family {
   }
 
   std::optional<DeviceConditions> conditions() const override {
-    const std::lock_guard lock(mutex_);
-    return session_ == nullptr ? DeviceConditions{} : session_->shared()->conditions();
+    const std::shared_ptr<TritonSession> session = session_.if_open();
+    return session == nullptr ? DeviceConditions{} : session->shared()->conditions();
   }
 
  private:
   Result<std::shared_ptr<TritonSession>> session() const {
-    const std::lock_guard lock(mutex_);
-    if (session_ == nullptr) {
-      FORETUNE_TRY(session_, TritonSession::open(options_, kernels_));
-    }
-    return session_;
+    return session_.get([this] { return TritonSession::open(options_, kernels_); });
   }
 
   FamilyInfo info_;
   SessionOptions options_;
   std::shared_ptr<const KernelFile> kernels_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<TritonSession> session_;
+  mutable OpenedOnce<TritonSession> session_;
 };
 
 }  // namespace
@@ -374,7 +360,7 @@ Result<std::unique_ptr<Family>> make_triton(const FamilyOptions& options) {
   info.description = "matrix products by Triton's kernels, or by NVIDIA's library";
   info.problem_type = ProblemType::kGemm;
   info.config_schema = triton_matmul_schema();
-  FORETUNE_TRY(info.space, CompiledSpace::create(triton_matmul_space()));
+  info.space = compiled_triton_matmul_space();
   info.fingerprint = options.fingerprint;
   info.feature_table = "gemm-triton-templates";
   info.needs_worker = true;

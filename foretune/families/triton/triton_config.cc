@@ -17,12 +17,6 @@ std::uint64_t schema_id() {
   return kId;
 }
 
-const std::shared_ptr<const CompiledSpace>& compiled_space() {
-  static const std::shared_ptr<const CompiledSpace> kSpace =
-      *CompiledSpace::create(triton_matmul_space());
-  return kSpace;
-}
-
 }  // namespace
 
 const ConfigSchema& triton_matmul_schema() {
@@ -112,6 +106,12 @@ SpaceDefinition triton_matmul_space() {
   return definition;
 }
 
+const std::shared_ptr<const CompiledSpace>& compiled_triton_matmul_space() {
+  static const std::shared_ptr<const CompiledSpace> kSpace =
+      *CompiledSpace::create(triton_matmul_space());
+  return kSpace;
+}
+
 LeadingDimensions leading_dimensions(const GemmProblem& problem) {
   return {.a = a_by_columns(problem.layout()) ? problem.m() : problem.k(),
           .b = b_by_columns(problem.layout()) ? problem.k() : problem.n(),
@@ -141,8 +141,8 @@ std::string triton_kernel_key(const GemmProblem& problem, const TritonConfig& co
 
 Result<std::vector<std::string>> triton_kernel_keys(const GemmProblem& problem,
                                                     const Hardware& hardware) {
-  FORETUNE_TRY(const auto space,
-               ParametricSpace::bind(compiled_space(), problem.to_problem(), hardware));
+  FORETUNE_TRY(const auto space, ParametricSpace::bind(compiled_triton_matmul_space(),
+                                                       problem.to_problem(), hardware));
   std::vector<std::string> keys;
   for (std::uint64_t i = 0; i < space->count(); ++i) {
     FORETUNE_TRY(const TritonConfig config, TritonConfig::from(space->unrank(i)));

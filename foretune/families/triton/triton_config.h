@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,8 @@ struct TritonConfig {
 
 const ConfigSchema& triton_matmul_schema();
 SpaceDefinition triton_matmul_space();
+// The same, compiled once.
+const std::shared_ptr<const CompiledSpace>& compiled_triton_matmul_space();
 
 // Leading dimensions that are multiples of this many elements are promised to the compiler, which
 // then loads 16 bytes at a time.
