@@ -11,10 +11,9 @@
 // not hold it yet, and then in turns, --rounds rounds, the library's choice (the family's default
 // config: cuBLASLt's first heuristic answer), the model's best --top others and the best --top of
 // the space. The second form, which the first ends with, needs no device: it reads those
-// measurements. Speeds are medians over the rounds, of
-// the same run, relative to the library's choice. With a second model and its measurements, of
-// another family on the same problems, each problem goes to the family whose model expects more
-// over that choice, which both families have.
+// measurements. Speeds are medians over the rounds, of the same run, relative to the library's
+// choice. With a second model and its measurements, of another family on the same problems, each
+// problem goes to the family whose model expects more over that choice, which both families have.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -27,6 +26,7 @@
 
 #include "bench/bench_json.h"
 #include "bench/gpu_device.h"
+#include "bench/selection_time.h"
 #include "foretune/base/file.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
@@ -43,11 +43,14 @@ namespace {
 
 using Device = bench::GpuDevice<Family>;
 
-// Measured times of one problem, once each.
+// Of the time that a selection takes.
+constexpr int kTimedRuns = 5;
+
+// Measured times of one problem, in ns.
 using Times = std::map<Config, double>;
 
 struct Candidates {
-  std::map<Config, double> reference_ns;  // medians, in turns
+  Times reference_ns;  // medians, in turns
   Times once_ns;
 };
 
@@ -110,29 +113,20 @@ struct MeasureOptions {
   std::size_t top = 5;
 };
 
-Status measure_problem(const Device& device, const Config& library, const Selector& selector,
-                       JournalWriter& journal, const Problem& problem, Times times,
-                       const MeasureOptions& options) {
+// Every config of the space once, `first` before the others, so that these are stopped early.
+Result<Times> measure_space(const Device& device, JournalWriter& journal, const Problem& problem,
+                            const std::vector<Config>& first) {
   FORETUNE_TRY(const std::unique_ptr<Space> space, device.family->space(problem));
-  const std::vector<Config> picks = ranked_others(selector, problem, library, options.top);
-  std::vector<Config> order{library};
-  add_new(order, picks);
-  const std::vector<Config> first = order;
+  std::vector<Config> order = first;
   for (std::uint64_t i = 0; i < space->enumerable()->count(); ++i) {
     Config config = space->enumerable()->unrank(i);
     if (std::find(first.begin(), first.end(), config) == first.end()) {
       order.push_back(std::move(config));
     }
   }
+  Times times;
   double best_ns = -1;
-  for (const auto& [config, time_ns] : times) {
-    best_ns = best_ns < 0 ? time_ns : std::min(best_ns, time_ns);
-  }
-  const bool is_measured = times.contains(library);
   for (const Config& config : order) {
-    if (is_measured) {
-      break;
-    }
     const Measurement measurement =
         device.measurer->measure({.problem = problem, .config = config, .incumbent_ns = best_ns});
     FORETUNE_TRY_STATUS(journal.append(measurement));
@@ -142,8 +136,18 @@ Status measure_problem(const Device& device, const Config& library, const Select
       best_ns = best_ns < 0 ? time->value : std::min(best_ns, time->value);
     }
   }
+  return times;
+}
+
+// `times`: of an earlier run; without one of the library's choice the space is measured.
+Status measure_problem(const Device& device, const Config& library, const Selector& selector,
+                       JournalWriter& journal, const Problem& problem, Times times,
+                       const MeasureOptions& options) {
   std::vector<Config> contestants{library};
-  add_new(contestants, picks);
+  add_new(contestants, ranked_others(selector, problem, library, options.top));
+  if (!times.contains(library)) {
+    FORETUNE_TRY(times, measure_space(device, journal, problem, contestants));
+  }
   add_new(contestants, best_of(times, options.top));
   std::vector<Measurement> compared =
       device.measurer->compare(problem, contestants, options.rounds);
@@ -177,6 +181,7 @@ Status measure_all(int argc, char** argv, const Selector& selector, const std::s
     }
   }
   FORETUNE_TRY(const auto journal, JournalWriter::open(output, header));
+  const std::uint64_t rows_before = journal->row_count();
   const MeasureOptions options{
       .rounds = static_cast<int>(bench::count_argument<unsigned>(argc, argv, "rounds", 9)),
       .top = bench::count_argument<std::size_t>(argc, argv, "top", 5)};
@@ -198,7 +203,7 @@ Status measure_all(int argc, char** argv, const Selector& selector, const std::s
     ++done;
   }
   const double taken_s = bench::seconds_now() - begin_s;
-  const auto rows = static_cast<double>(journal->row_count());
+  const auto rows = static_cast<double>(journal->row_count() - rows_before);
   std::printf("%zu of %zu problems measured in %.0f s\n", done, problems.size(), taken_s);
   figures.add("collect_seconds_per_shape",
               taken_s / static_cast<double>(std::max<std::size_t>(1, done)));
@@ -233,21 +238,13 @@ std::optional<double> score_of(const Selector& selector,
 }
 
 // Over the library's choice, by times of the same kind.
-std::optional<double> speed_over(const std::map<Config, double>& times_ns, const Config& library,
+std::optional<double> speed_over(const Times& times_ns, const Config& library,
                                  const Config& config) {
   const auto first = times_ns.find(library);
   const auto time = times_ns.find(config);
   return first == times_ns.end() || time == times_ns.end()
              ? std::nullopt
              : std::optional(first->second / time->second);
-}
-std::optional<double> speed_in_turns(const Candidates& candidates, const Config& library,
-                                     const Config& config) {
-  return speed_over(candidates.reference_ns, library, config);
-}
-std::optional<double> speed_once(const Candidates& candidates, const Config& library,
-                                 const Config& config) {
-  return speed_over(candidates.once_ns, library, config);
 }
 
 // Nothing where the library's choice or the pick was not measured.
@@ -265,9 +262,9 @@ std::optional<Verdict> judge(const Selector& selector, const Problem& problem,
   std::vector<double> own;  // speeds of the model's first others
   for (std::size_t i = 0; i < ranking.size() && own.size() < top; ++i) {
     const Config config = selector.config(ranking[i].candidate);
-    const std::optional<double> in_turns = speed_in_turns(candidates, library, config);
+    const std::optional<double> in_turns = speed_over(candidates.reference_ns, library, config);
     const std::optional<double> measured =
-        in_turns ? in_turns : speed_once(candidates, library, config);
+        in_turns ? in_turns : speed_over(candidates.once_ns, library, config);
     if (!measured) {
       continue;  // refused, or wrong: whoever runs the picks takes the next
     }
@@ -293,27 +290,20 @@ std::optional<Verdict> judge(const Selector& selector, const Problem& problem,
   for (const auto& [config, time_ns] : candidates.reference_ns) {
     fastest_other = std::max(fastest_other, config == library ? 0 : first_ns / time_ns);
   }
+  verdict.oracle = std::max(1.0, fastest_other);
   if (!own.empty()) {
     verdict.own_efficiency = std::min(1.0, own.front() / fastest_other);
     verdict.own_top_efficiency =
         std::min(1.0, *std::max_element(own.begin(), own.end()) / fastest_other);
   }
-  for (const auto& [config, time_ns] : candidates.reference_ns) {
-    verdict.oracle = std::max(verdict.oracle, first_ns / time_ns);
-  }
-  const auto first_once = candidates.once_ns.find(library);
   const Choice fast = selector.select_fast(problem).choice;
-  if (fast.has_candidate && first_once != candidates.once_ns.end()) {
-    const auto time = candidates.once_ns.find(selector.config(fast.candidate));
-    if (time != candidates.once_ns.end()) {
-      verdict.fast = first_once->second / time->second;
-    }
+  if (fast.has_candidate) {
+    verdict.fast = speed_over(candidates.once_ns, library, selector.config(fast.candidate));
   }
-  for (const auto& [config, time_ns] : candidates.once_ns) {
-    if (first_once != candidates.once_ns.end() && config.schema == cublaslt_schema().id() &&
-        config.words[0] > 0) {
-      verdict.best_of_ranks = std::max(verdict.best_of_ranks, first_once->second / time_ns);
-    }
+  for (std::int32_t rank = 1; rank <= kCublasltHeuristicRanks; ++rank) {
+    const auto speed =
+        speed_over(candidates.once_ns, library, CublasltConfig::rank(rank).to_config());
+    verdict.best_of_ranks = std::max(verdict.best_of_ranks, speed.value_or(1));
   }
   return has_pick ? std::optional<Verdict>(verdict) : std::nullopt;
 }
@@ -340,22 +330,6 @@ struct Line {
 void print_head(std::size_t problems) {
   std::printf("%zu problems; speed over the library's choice\n%-44s %8s %8s %8s %8s %8s\n",
               problems, "", "geomean", "P10", "median", "P90", "% < 0.98");
-}
-
-// The median time of one unseen problem, in us.
-double select_us(const Selector& selector, const std::vector<Problem>& problems, bool fast) {
-  std::vector<double> each_us;
-  for (int round = 0; round < 5; ++round) {
-    for (const Problem& problem : problems) {
-      const double begin_s = bench::seconds_now();
-      const bool answered = fast ? selector.select_fast(problem).choice.has_candidate
-                                 : selector.select_uncached(problem).has_candidate;
-      if (answered) {
-        each_us.push_back(1e6 * (bench::seconds_now() - begin_s));
-      }
-    }
-  }
-  return each_us.empty() ? 0 : median(each_us);
 }
 
 struct Judged {
@@ -442,8 +416,8 @@ void report(const Selector& selector, const Judged& judged, double margin, std::
       "%zu picks took no part in the comparison and were measured once; the library's choice is "
       "kept on %zu; a new problem takes %.1f us, %.2f us by the fast "
       "mode\n",
-      once, kept, select_us(selector, judged.problems, false),
-      select_us(selector, judged.problems, true));
+      once, kept, bench::selection_us(selector, judged.problems, kTimedRuns, false),
+      bench::selection_us(selector, judged.problems, kTimedRuns, true));
   figures.add("problems", static_cast<double>(judged.problems.size()));
 }
 

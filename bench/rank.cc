@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/selection_time.h"
 #include "foretune/base/file.h"
-#include "foretune/base/statistics.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/select/select.h"
@@ -72,20 +72,6 @@ Status forget_rules(Model& model) {
   return {};
 }
 
-template <class Ask>
-double median_us(const std::vector<Problem>& problems, int runs, const Ask& ask) {
-  std::vector<double> each_us;
-  for (int run = 0; run < runs; ++run) {
-    for (const Problem& problem : problems) {
-      const double begin_s = bench::seconds_now();
-      if (ask(problem)) {
-        each_us.push_back(1e6 * (bench::seconds_now() - begin_s));
-      }
-    }
-  }
-  return each_us.empty() ? 0 : median(each_us);
-}
-
 Status run(int argc, char** argv, Figures& figures) {
   const std::string path = bench::argument(argc, argv, "model");
   const auto wanted =
@@ -100,14 +86,9 @@ Status run(int argc, char** argv, Figures& figures) {
   FORETUNE_TRY_STATUS(forget_rules(model));
   const std::size_t pool = model.pool.size();
   FORETUNE_TRY(const std::unique_ptr<Selector> extended, Selector::create(std::move(model)));
-  const auto exact = [](const Selector& selector) {
-    return [&](const Problem& problem) { return selector.select_uncached(problem).has_candidate; };
-  };
-  const double own_us = median_us(problems, runs, exact(*own));
-  const double extended_us = median_us(problems, runs, exact(*extended));
-  const double fast_us = median_us(problems, runs, [&](const Problem& problem) {
-    return own->select_fast(problem).choice.has_candidate;
-  });
+  const double own_us = bench::selection_us(*own, problems, runs, false);
+  const double extended_us = bench::selection_us(*extended, problems, runs, false);
+  const double fast_us = bench::selection_us(*own, problems, runs, true);
   std::printf(
       "%zu problems: %zu candidates in %.0f us, the model's own %zu (those that are legal) "
       "in %.0f us, %.2f us by the fast mode\n",
