@@ -61,7 +61,14 @@ enum class DescriptorAttribute : int {
   kScaleModeB = 32,           // int32
 };
 // cublasLtEpilogue_t.
-enum class Epilogue : std::uint32_t { kDefault = 1, kRelu = 2, kBias = 4, kReluBias = 6 };
+enum class Epilogue : std::uint32_t {
+  kDefault = 1,
+  kRelu = 2,
+  kBias = 4,
+  kReluBias = 6,
+  kGelu = 32,
+  kGeluBias = 36,
+};
 // cublasLtMatrixLayoutAttribute_t.
 enum class LayoutAttribute : int {
   kType = 0,                // int32, CudaType

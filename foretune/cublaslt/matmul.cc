@@ -126,6 +126,21 @@ Result<Types> types_of(DataType type) {
   }
 }
 
+Epilogue epilogue_of(GemmOperation operation) {
+  switch (operation) {
+    case GemmOperation::kAddmm:
+      return Epilogue::kBias;
+    case GemmOperation::kAddmmRelu:
+      return Epilogue::kReluBias;
+    case GemmOperation::kAddmmGelu:
+      return Epilogue::kGeluBias;
+    case GemmOperation::kMm:
+    case GemmOperation::kBmm:
+      break;
+  }
+  return Epilogue::kDefault;
+}
+
 DataType result_type(DataType type) { return type == DataType::kF8e4m3 ? DataType::kBf16 : type; }
 
 Result<std::unique_ptr<Matmul>> Matmul::create(std::shared_ptr<const Library> library,
@@ -187,9 +202,8 @@ Status Matmul::describe(const GemmProblem& problem, const MatmulOptions& options
   FORETUNE_TRY_STATUS(set(DescriptorAttribute::kTransposeA, transpose_a, "transpose"));
   FORETUNE_TRY_STATUS(set(DescriptorAttribute::kTransposeB, transpose_b, "transpose"));
   if (has_bias(problem.operation())) {
-    const Epilogue epilogue =
-        problem.operation() == GemmOperation::kAddmmRelu ? Epilogue::kReluBias : Epilogue::kBias;
-    FORETUNE_TRY_STATUS(set(DescriptorAttribute::kEpilogue, epilogue, "epilogue"));
+    FORETUNE_TRY_STATUS(
+        set(DescriptorAttribute::kEpilogue, epilogue_of(problem.operation()), "epilogue"));
     FORETUNE_TRY_STATUS(set(DescriptorAttribute::kBiasPointer, bias, "bias"));
     FORETUNE_TRY_STATUS(set(DescriptorAttribute::kBiasDataType, types_.cd, "bias type"));
   }

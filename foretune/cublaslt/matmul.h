@@ -51,6 +51,8 @@ struct Types {
 };
 // Errors: kUnsupported for types without a product here.
 Result<Types> types_of(DataType type);
+// kDefault where nothing is done to the sums.
+Epilogue epilogue_of(GemmOperation operation);
 // How the result and the bias are stored: bf16 for f8e4m3, else as the operands.
 DataType result_type(DataType type);
 

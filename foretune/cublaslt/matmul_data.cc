@@ -22,6 +22,9 @@ constexpr std::uint64_t kStreamA = 0x0a00000000000000U;
 constexpr std::uint64_t kStreamB = 0x0b00000000000000U;
 constexpr std::uint64_t kStreamBias = 0x0c00000000000000U;
 
+// A GELU of the hardware's tanh: half of what PTX allows `tanh.approx.f32` to differ (2^-11).
+constexpr double kGeluPrecision = 0x1p-12;
+
 // What one rounding of the result may change, relatively, with room for sums of parts that were
 // rounded before.
 double result_precision(DataType type) {
@@ -119,6 +122,11 @@ Status MatmulData::make_reference(const std::shared_ptr<const Library>& library,
                                   std::size_t workspace_bytes) {
   GemmSizes sizes = problem_.sizes();
   sizes.dtype = DataType::kF32;
+  // The library's own GELU is an approximation.
+  const bool has_gelu = sizes.operation == GemmOperation::kAddmmGelu;
+  if (has_gelu) {
+    sizes.operation = GemmOperation::kAddmm;
+  }
   FORETUNE_TRY(const GemmProblem wide, GemmProblem::create(sizes));
   const DataType type = problem_.dtype();
   std::array<gpu::Buffer, 3> inputs;
@@ -146,6 +154,9 @@ Status MatmulData::make_reference(const std::shared_ptr<const Library>& library,
                                    .d = reference_.address(),
                                    .workspace = workspace_.address()},
                                   device_->stream()));
+  if (has_gelu) {
+    device_->gelu(reference_, elements_d());
+  }
   device_->synchronize();
   return {};
 }
@@ -169,7 +180,14 @@ double MatmulData::host_element(std::int64_t batch, std::int64_t row, std::int64
     sum += static_cast<double>(gpu::random_element(result_type(type), seed_ + kStreamBias,
                                                    static_cast<std::uint64_t>(column)));
   }
-  return problem_.operation() == GemmOperation::kAddmmRelu ? std::max(sum, 0.0) : sum;
+  switch (problem_.operation()) {
+    case GemmOperation::kAddmmRelu:
+      return std::max(sum, 0.0);
+    case GemmOperation::kAddmmGelu:
+      return gelu(sum);
+    default:
+      return sum;
+  }
 }
 
 Status MatmulData::check_reference() const {
@@ -201,7 +219,9 @@ void MatmulData::poison() { device_->set(sets_[0].d, kPoison); }
 
 Support MatmulData::verify() {
   const DataType stored = result_type(problem_.dtype());
-  const double precision = result_precision(problem_.dtype());
+  const double precision =
+      std::max(result_precision(problem_.dtype()),
+               problem_.operation() == GemmOperation::kAddmmGelu ? kGeluPrecision : 0);
   const double absolute = precision * (1 + 2 * typical_sum(problem_.k()));
   const gpu::Difference difference =
       device_->compare(sets_[0].d, stored, reference_, elements_d(), static_cast<float>(absolute),

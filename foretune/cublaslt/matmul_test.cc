@@ -163,14 +163,15 @@ std::vector<Case> cases() {
   for (const DataType dtype : {DataType::kF32, DataType::kTf32, DataType::kF16, DataType::kBf16}) {
     for (const GemmLayout layout :
          {GemmLayout::kRcr, GemmLayout::kRrr, GemmLayout::kCrr, GemmLayout::kCcr}) {
-      for (const GemmOperation operation : {GemmOperation::kMm, GemmOperation::kAddmm,
-                                            GemmOperation::kBmm, GemmOperation::kAddmmRelu}) {
+      for (const GemmOperation operation :
+           {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm,
+            GemmOperation::kAddmmRelu, GemmOperation::kAddmmGelu}) {
         all.emplace_back(dtype, layout, operation);
       }
     }
   }
-  for (const GemmOperation operation :
-       {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm}) {
+  for (const GemmOperation operation : {GemmOperation::kMm, GemmOperation::kAddmm,
+                                        GemmOperation::kBmm, GemmOperation::kAddmmGelu}) {
     all.emplace_back(DataType::kF8e4m3, GemmLayout::kRcr, operation);
   }
   return all;

@@ -115,9 +115,10 @@ Device::~Device() {
 Status Device::load_kernels() {
   const std::string text(gpu_kernel_texts().front().text);
   FORETUNE_TRY_STATUS(api_->check(api_->module_load(&module_, text.c_str()), "cuModuleLoadData"));
-  const std::array<std::pair<const char*, Function*>, 3> kernels{{
+  const std::array<std::pair<const char*, Function*>, 4> kernels{{
       {"foretune_fill", &fill_},
       {"foretune_widen", &widen_},
+      {"foretune_gelu", &gelu_},
       {"foretune_compare", &compare_},
   }};
   for (const auto& [name, function] : kernels) {
@@ -230,6 +231,12 @@ void Device::widen(const Buffer& from, DataType type, std::uint64_t count, const
   auto kind = static_cast<unsigned>(type);
   std::array<void*, 4> parameters{&source, &kind, &count, &target};
   launch(widen_, count, parameters.data());
+}
+
+void Device::gelu(const Buffer& values, std::uint64_t count) {
+  DevicePointer pointer = values.pointer();
+  std::array<void*, 2> parameters{&pointer, &count};
+  launch(gelu_, count, parameters.data());
 }
 
 Difference Device::compare(const Buffer& found, DataType type, const Buffer& wanted,

@@ -91,6 +91,8 @@ class Device {
   void fill(const Buffer& buffer, DataType type, std::uint64_t count, std::uint64_t seed);
   // f32 of the values.
   void widen(const Buffer& from, DataType type, std::uint64_t count, const Buffer& to);
+  // GELU (foretune::gelu) of f32 elements, in place.
+  void gelu(const Buffer& values, std::uint64_t count);
   // Elements for which |found - wanted| > absolute + relative * |wanted|, NaN included. Waits.
   Difference compare(const Buffer& found, DataType type, const Buffer& wanted, std::uint64_t count,
                      float absolute, float relative);
@@ -111,6 +113,7 @@ class Device {
   Module module_ = nullptr;
   Function fill_ = nullptr;
   Function widen_ = nullptr;
+  Function gelu_ = nullptr;
   Function compare_ = nullptr;
   Buffer difference_;
   Fingerprint fingerprint_;

@@ -141,6 +141,20 @@ TEST(Device, ComparesByTolerance) {
   EXPECT_EQ(device->compare(*found, DataType::kF32, *wanted, kCount, 2.5F, 0).count, 0U);
 }
 
+TEST(Device, AppliesGeluInPlace) {
+  constexpr std::size_t kCount = 300;
+  const auto device = open_device();
+  const auto buffer = device->allocate(kCount * sizeof(float));
+  ASSERT_TRUE(buffer);
+  device->fill(*buffer, DataType::kF32, kCount, 5);
+  const std::vector<float> before = values(*device, *buffer, DataType::kF32, kCount);
+  device->gelu(*buffer, kCount);
+  const std::vector<float> after = values(*device, *buffer, DataType::kF32, kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_NEAR(static_cast<double>(after[i]), gelu(static_cast<double>(before[i])), 1e-6);
+  }
+}
+
 TEST(Device, PoisonIsNeverEqual) {
   constexpr std::size_t kCount = 64;
   const auto device = open_device();

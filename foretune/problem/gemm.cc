@@ -1,6 +1,8 @@
 #include "foretune/problem/gemm.h"
 
 #include <array>
+#include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "foretune/base/check.h"
@@ -9,7 +11,8 @@
 namespace foretune {
 namespace {
 
-constexpr std::array<std::string_view, 4> kOperations{"mm", "addmm", "bmm", "addmm_relu"};
+constexpr std::array<std::string_view, 5> kOperations{"mm", "addmm", "bmm", "addmm_relu",
+                                                      "addmm_gelu"};
 constexpr std::array<std::string_view, 8> kDataTypes{"f32",  "f16",    "bf16",   "f64",
                                                      "tf32", "f8e4m3", "f8e5m2", "i8"};
 constexpr std::array<std::string_view, 4> kLayouts{"rcr", "rrr", "crr", "ccr"};
@@ -34,6 +37,11 @@ Result<DataType> parse_data_type(std::string_view text) {
 }
 Result<GemmLayout> parse_gemm_layout(std::string_view text) {
   return problem_internal::parse_label<GemmLayout>("a GEMM layout", kLayouts, text);
+}
+
+double gelu(double x) {
+  const double z = std::numbers::sqrt2 * std::numbers::inv_sqrtpi * (x + 0.044715 * x * x * x);
+  return x / (1 + std::exp(-2 * z));  // 1 + tanh z = 2 / (1 + exp(-2 z))
 }
 
 double bytes_per_element(DataType type) {

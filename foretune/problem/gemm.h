@@ -22,6 +22,7 @@ enum class GemmOperation : std::uint8_t {
   kAddmm = 1,      // C = A * B + bias, bias of length n added to every row
   kBmm = 2,        // batch independent products
   kAddmmRelu = 3,  // C = max(0, A * B + bias)
+  kAddmmGelu = 4,  // C = gelu(A * B + bias)
 };
 
 // Stored in files: never renumber.
@@ -49,8 +50,13 @@ constexpr bool b_by_columns(GemmLayout layout) {
 
 // Whether the operation adds a bias.
 constexpr bool has_bias(GemmOperation operation) {
-  return operation == GemmOperation::kAddmm || operation == GemmOperation::kAddmmRelu;
+  return operation == GemmOperation::kAddmm || operation == GemmOperation::kAddmmRelu ||
+         operation == GemmOperation::kAddmmGelu;
 }
+
+// The Gaussian error linear unit in its tanh form, x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+// (Hendrycks and Gimpel: Gaussian Error Linear Units, 2016).
+double gelu(double x);
 
 std::string_view to_string(GemmOperation operation);
 std::string_view to_string(DataType type);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numbers>
 #include <set>
 #include <string>
 #include <vector>
@@ -78,7 +80,7 @@ TEST(Problem, CreateChecksCountRangeAndPayload) {
   EXPECT_TRUE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 0}));
   EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0}));
   EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 4}));
-  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {4, 1, 2, 3, 1, 0, 0}));
+  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {5, 1, 2, 3, 1, 0, 0}));
   EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 0}, Digest{1, 2}));
   EXPECT_EQ(Problem::create(static_cast<ProblemType>(77), {}).error().code,
             ErrorCode::kUnsupported);
@@ -136,6 +138,17 @@ TEST(GemmProblem, RefusesWhatIsNotAProduct) {
   EXPECT_FALSE(GemmProblem::create({.batch = 2}));
   EXPECT_FALSE(GemmProblem::create({.batch = 0, .operation = GemmOperation::kBmm}));
   EXPECT_FALSE(GemmProblem::create({.dtype = static_cast<DataType>(99)}));
+}
+
+TEST(GemmProblem, GeluFollowsItsFormula) {
+  EXPECT_EQ(gelu(0), 0);
+  for (const double x : {-6.0, -2.5, -1.0, -0.1, 0.3, 1.0, 2.0, 7.5}) {
+    const double z = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * std::pow(x, 3));
+    EXPECT_NEAR(gelu(x), x / 2 * (1 + std::tanh(z)), 1e-14) << x;
+  }
+  EXPECT_EQ(gelu(1e4), 1e4);
+  EXPECT_EQ(gelu(-1e4), 0);
+  EXPECT_TRUE(std::isnan(gelu(std::nan(""))));
 }
 
 TEST(GemmLabels, ParseBack) {

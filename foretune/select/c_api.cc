@@ -34,6 +34,7 @@ static_assert(static_cast<int>(GemmOperation::kMm) == FORETUNE_MM);
 static_assert(static_cast<int>(GemmOperation::kAddmm) == FORETUNE_ADDMM);
 static_assert(static_cast<int>(GemmOperation::kBmm) == FORETUNE_BMM);
 static_assert(static_cast<int>(GemmOperation::kAddmmRelu) == FORETUNE_ADDMM_RELU);
+static_assert(static_cast<int>(GemmOperation::kAddmmGelu) == FORETUNE_ADDMM_GELU);
 static_assert(static_cast<int>(DataType::kF32) == FORETUNE_F32);
 static_assert(static_cast<int>(DataType::kF16) == FORETUNE_F16);
 static_assert(static_cast<int>(DataType::kBf16) == FORETUNE_BF16);

@@ -55,7 +55,13 @@ enum {
 
 /* foretune_gemm.op; .dtype, the numbers of DataType, of which these are named; .layout: how A, B
  * and C are stored, r by rows and c by columns. */
-enum { FORETUNE_MM = 0, FORETUNE_ADDMM = 1, FORETUNE_BMM = 2, FORETUNE_ADDMM_RELU = 3 };
+enum {
+  FORETUNE_MM = 0,
+  FORETUNE_ADDMM = 1,
+  FORETUNE_BMM = 2,
+  FORETUNE_ADDMM_RELU = 3,
+  FORETUNE_ADDMM_GELU = 4
+};
 enum { FORETUNE_F32 = 0, FORETUNE_F16 = 1, FORETUNE_BF16 = 2, FORETUNE_I8 = 7 };
 enum { FORETUNE_RCR = 0, FORETUNE_RRR = 1, FORETUNE_CRR = 2, FORETUNE_CCR = 3 };
 

@@ -67,7 +67,8 @@ class MatmulDatasetCollector:
 
     Args:
         mode: where the sizes come from.
-        operations: ``mm``, ``addmm``, ``bmm``, ``addmm_relu``; one is drawn per problem.
+        operations: ``mm``, ``addmm``, ``bmm``, ``addmm_relu``, ``addmm_gelu``; one is drawn per
+            problem.
         num_shapes: problems to draw; 0 takes all of a shape set or of a recorded family.
         seed: of every random choice; the same seed draws the same problems and configs.
         hardware_name: the device that the data is for, or a part of its name. The device is found

@@ -227,7 +227,8 @@ def test_real_kernels_compile_without_a_gpu(tmp_path):
             for template, dtype, layout, epilogue, even_k, aligned in [
                 (1, "bf16", "rrr", "none", 1, 1), (1, "f16", "rcr", "bias", 0, 1),
                 (1, "f32", "crr", "bias_relu", 0, 0), (1, "tf32", "ccr", "none", 1, 1),
-                (2, "bf16", "rcr", "none", 1, 1), (2, "f16", "crr", "bias_relu", 1, 1)]]
+                (2, "bf16", "rcr", "none", 1, 1), (2, "f16", "crr", "bias_relu", 1, 1),
+                (1, "bf16", "rcr", "bias_gelu", 1, 1)]]
     summary = compile_kernels(keys, path, jobs=2)
     assert (summary.compiled, summary.failed) == (len(keys), 0)
     for kernel in _foretune.read_kernel_file(os.fspath(path))["kernels"]:

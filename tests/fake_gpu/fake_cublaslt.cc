@@ -56,6 +56,19 @@ struct Request {
   bool is_known = false;  // what the fake can compute
 };
 
+Activation activation_of(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kRelu:
+    case Epilogue::kReluBias:
+      return Activation::kRelu;
+    case Epilogue::kGelu:
+    case Epilogue::kGeluBias:
+      return Activation::kGelu;
+    default:
+      return Activation::kNone;
+  }
+}
+
 Request request_of(Descriptor descriptor, Layout a, Layout b, Layout c, Layout d) {
   Request request;
   Product& product = request.product;
@@ -68,11 +81,13 @@ Request request_of(Descriptor descriptor, Layout a, Layout b, Layout c, Layout d
   product.d = d->matrix;
   product.k = product.transpose_a ? product.a.rows : product.a.columns;
   const Epilogue epilogue = descriptor->epilogue;
-  product.relu = epilogue == Epilogue::kRelu || epilogue == Epilogue::kReluBias;
-  product.has_bias = epilogue == Epilogue::kBias || epilogue == Epilogue::kReluBias;
+  product.activation = activation_of(epilogue);
+  product.has_bias = epilogue == Epilogue::kBias || epilogue == Epilogue::kReluBias ||
+                     epilogue == Epilogue::kGeluBias;
   const bool by_columns = a->order == 0 && b->order == 0 && c->order == 0 && d->order == 0;
   request.is_known = by_columns && descriptor->pointer_mode == 0 &&
-                     (product.relu || product.has_bias || epilogue == Epilogue::kDefault);
+                     (product.activation != Activation::kNone || product.has_bias ||
+                      epilogue == Epilogue::kDefault);
   product.bias = descriptor->bias;
   // There is no bias in F8.
   product.bias_type = descriptor->bias_type.value_or(

@@ -30,15 +30,15 @@
 //   Arguments are copied when captured, pointers are checked when the graph executes.
 //
 // Kernels
-//   cuModuleLoadData takes any text that names foretune_fill, foretune_widen and foretune_compare
-//   (else 218); the three run on the host as foretune/gpu/kernels/check.cu says. Another name gives
-//   500 from cuModuleGetFunction.
-//   An image that begins with "foretune fake triton kernel\n" followed by the key of a kernel of
-//   the family triton (foretune/families/triton/triton_config.h) and a zero is such a kernel, by
-//   the name of "matmul". It computes the product with the parameters of that family's launches, in
-//   2200 + waves * (block_m * block_n * k * 3.3e-4) * f, f by tile, stages, warps and alignment. A
-//   launch with another number of threads or blocks than the key asks for, or with sizes that break
-//   what the key promises (even_k, aligned), is an illegal address.
+//   cuModuleLoadData takes any text that names foretune_fill, foretune_widen, foretune_gelu and
+//   foretune_compare (else 218); the three run on the host as foretune/gpu/kernels/check.cu says.
+//   Another name gives 500 from cuModuleGetFunction. An image that begins with "foretune fake
+//   triton kernel\n" followed by the key of a kernel of the family triton
+//   (foretune/families/triton/triton_config.h) and a zero is such a kernel, by the name of
+//   "matmul". It computes the product with the parameters of that family's launches, in 2200 +
+//   waves * (block_m * block_n * k * 3.3e-4) * f, f by tile, stages, warps and alignment. A launch
+//   with another number of threads or blocks than the key asks for, or with sizes that break what
+//   the key promises (even_k, aligned), is an illegal address.
 //
 // cuBLASLt
 //   Algorithms (tiles are given as id, rows x columns of D):
@@ -58,7 +58,7 @@
 //   leading dimensions in multiples of 16. The workspace is 4 * m * n * split_k * batch bytes with
 //   split-k, else 0; too little given to cublasLtMatmul returns 7, and so do null operands and
 //   unknown attributes or wrong sizes of their values. The inner shape has to be 0. Row-major
-//   layouts, alpha and beta on the device, and epilogues other than bias and relu return 15.
+//   layouts, alpha and beta on the device, and epilogues other than bias, relu and gelu return 15.
 //   Without an algorithm the heuristic's first is run. cublasLtMatmulAlgoGetHeuristic offers up to
 //   8 configs of tiles and split-k in {1, 2, 4, 8} that fit the preference's workspace, by a
 //   formula without wave quantisation that underrates what small tiles lose, so that the fastest
@@ -66,11 +66,11 @@
 //
 // Products
 //   cublasLtMatmul computes what it is asked for: column-major, transposes, strided batches, alpha
-//   and beta (float, or double for compute F64), bias along the rows of D, relu, rounded to nearest
-//   even (F8 saturates). Sums are float, or double for compute F64; TF32 rounds its inputs to 10
-//   bits of fraction first. Tiles and split-k do not change the result. A product of operands seen
-//   before is remembered and costs about as much as reading them. Its simulated time, with tiles
-//   counted along D's rows and columns, rounded up to clusters:
+//   and beta (float, or double for compute F64), bias along the rows of D, relu or gelu, rounded to
+//   nearest even (F8 saturates). Sums are float, or double for compute F64; TF32 rounds its inputs
+//   to 10 bits of fraction first. Tiles and split-k do not change the result. A product of operands
+//   seen before is remembered and costs about as much as reading them. Its simulated time, with
+//   tiles counted along D's rows and columns, rounded up to clusters:
 //     2000 + waves * (tile rows * tile columns * ceil(k / split_k) * c) * f + split-k's reduction
 //   waves = ceil(tiles * batch * split_k / 132). c depends on the types and on the tile (larger is
 //   more efficient), f within a few percent on cluster, swizzle and custom option, and on the

@@ -133,6 +133,23 @@ Operation bind_widen(const Launch& launch) {
   };
 }
 
+Operation bind_gelu(const Launch& launch) {
+  const auto values = parameter<DevicePointer>(launch.parameters, 0);
+  const auto count = parameter<std::uint64_t>(launch.parameters, 1);
+  return [=](State& device) {
+    std::byte* const elements = device.memory.writable(values, count * sizeof(float));
+    if (elements == nullptr) {
+      return kIllegalAddress;
+    }
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto value = static_cast<double>(element<float>(elements, i));
+      set_element(elements, i, static_cast<float>(gelu_by_tanh(value)));
+    }
+    pass_kernel(device, 2 * count * sizeof(float));
+    return kDriverSuccess;
+  };
+}
+
 Operation bind_compare(const Launch& launch) {
   void** const parameters = launch.parameters;
   const auto found = parameter<DevicePointer>(parameters, 0);
@@ -174,6 +191,7 @@ std::span<gpu::FunctionObject> kernels() {
   static std::array result{
       gpu::FunctionObject{"foretune_fill", bind_fill},
       gpu::FunctionObject{"foretune_widen", bind_widen},
+      gpu::FunctionObject{"foretune_gelu", bind_gelu},
       gpu::FunctionObject{"foretune_compare", bind_compare},
   };
   return result;

@@ -122,6 +122,19 @@ std::vector<Real> multiply(const std::vector<Real>& a, const std::vector<Real>& 
   return result;
 }
 
+template <class Real>
+Real activated(Activation activation, Real value) {
+  switch (activation) {
+    case Activation::kNone:
+      return value;
+    case Activation::kRelu:
+      return value < 0 ? Real{0} : value;  // NaN stays
+    case Activation::kGelu:
+      return static_cast<Real>(gelu_by_tanh(static_cast<double>(value)));
+  }
+  return value;
+}
+
 // D without gaps.
 template <class Real>
 std::vector<std::byte> compute(const Product& product, const Operands& operands) {
@@ -148,11 +161,7 @@ std::vector<std::byte> compute(const Product& product, const Operands& operands)
         if (operands.bias != nullptr) {
           value += load<Real>(operands.bias, product.bias_type, row);
         }
-        // NaN stays.
-        if (product.relu && value < 0) {
-          value = 0;
-        }
-        store(result.data(), d.type, batch * elements + i, value);
+        store(result.data(), d.type, batch * elements + i, activated(product.activation, value));
       }
     }
   }
@@ -221,9 +230,9 @@ class Results {
     digest.add(static_cast<std::uint64_t>(product.compute));
     digest.add(static_cast<std::uint64_t>(product.transpose_a) |
                static_cast<std::uint64_t>(product.transpose_b) << 1 |
-               static_cast<std::uint64_t>(product.relu) << 2 |
-               static_cast<std::uint64_t>(operands.c != nullptr) << 3 |
-               static_cast<std::uint64_t>(operands.bias != nullptr) << 4);
+               static_cast<std::uint64_t>(operands.c != nullptr) << 2 |
+               static_cast<std::uint64_t>(operands.bias != nullptr) << 3 |
+               static_cast<std::uint64_t>(product.activation) << 4);
     digest.add(std::bit_cast<std::uint64_t>(product.alpha));
     digest.add(std::bit_cast<std::uint64_t>(product.beta));
     digest.add(product.a, operands.a);

@@ -24,7 +24,9 @@ struct Matrix {
   [[nodiscard]] std::size_t bytes() const;
 };
 
-// D = epilogue(alpha * op(A) * op(B) + beta * C + bias).
+enum class Activation : std::uint8_t { kNone, kRelu, kGelu };
+
+// D = activation(alpha * op(A) * op(B) + beta * C + bias).
 struct Product {
   cublaslt::ComputeType compute = cublaslt::ComputeType::kF32;
   bool transpose_a = false;
@@ -36,7 +38,7 @@ struct Product {
   std::int64_t k = 0;
   double alpha = 1;
   double beta = 0;
-  bool relu = false;
+  Activation activation = Activation::kNone;
   bool has_bias = false;
   cublaslt::CudaType bias_type = cublaslt::CudaType::kF32;
   gpu::DevicePointer bias = 0;

@@ -131,7 +131,9 @@ Product product_of(const Kernel& kernel, const Arguments& of, std::int64_t batch
   product.c = product.d;
   product.k = of.k;
   product.has_bias = kernel.epilogue != "none";
-  product.relu = kernel.epilogue == "bias_relu";
+  product.activation = kernel.epilogue == "bias_relu"   ? Activation::kRelu
+                       : kernel.epilogue == "bias_gelu" ? Activation::kGelu
+                                                        : Activation::kNone;
   product.bias = of.bias;
   product.bias_type = type;
   const auto tile = static_cast<unsigned>(1000 * kernel.block_m + kernel.block_n);

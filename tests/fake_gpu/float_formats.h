@@ -1,9 +1,16 @@
-// Conversions between float and the narrow formats of a GPU, as bits.
+// Conversions between float and the narrow formats of a GPU, as bits; and GELU.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace foretune::fake_gpu {
+
+// GELU by its formula with tanh.
+inline double gelu_by_tanh(double x) {
+  constexpr double kScale = 0.79788456080286535588;  // sqrt(2 / pi)
+  return x / 2 * (1 + std::tanh(kScale * (x + 0.044715 * x * x * x)));
+}
 
 float f16_to_float(std::uint16_t bits);
 float bf16_to_float(std::uint16_t bits);

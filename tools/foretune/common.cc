@@ -271,8 +271,8 @@ Result<GemmSampling> sampling_of(const ProblemArguments& arguments) {
 }
 
 std::vector<GemmOperation> all_operations() {
-  return {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm,
-          GemmOperation::kAddmmRelu};
+  return {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm, GemmOperation::kAddmmRelu,
+          GemmOperation::kAddmmGelu};
 }
 
 // The sizes and layouts in other types.
@@ -363,7 +363,8 @@ void OneProblemArguments::visit(OptionList& list) {
   list.add("n", n, "N", "columns of B and C").at_least(1);
   list.add("k", k, "N", "columns of A, rows of B").at_least(1);
   list.add("batch", batch, "N", "independent products").at_least(1);
-  list.add("op", operation, "OP", "mm, addmm, bmm or addmm_relu (default: mm, bmm with a batch)");
+  list.add("op", operation, "OP",
+           "mm, addmm, bmm, addmm_relu or addmm_gelu (default: mm, bmm with a batch)");
   list.add("dtype", dtype, "TYPE", "data type (default: f32)");
   list.add("layout", layout, "LAYOUT", "rcr, rrr, crr or ccr (default: rrr)");
 }

@@ -238,6 +238,9 @@ class CpuGemmFamily final : public CpuGemm {
     if (gemm->dtype() == DataType::kI8 && gemm->operation() == GemmOperation::kAddmmRelu) {
       return Support::no("cpu-gemm has no ReLU for sums of integers");
     }
+    if (gemm->operation() == GemmOperation::kAddmmGelu) {
+      return Support::no("cpu-gemm has no GELU");
+    }
     const double memory = info_.fingerprint.hardware.get(HardwareValue::kMemoryBytes);
     if (memory > 0 && gemm->bytes() > 0.8 * memory) {
       return Support::no("the operands take ", fixed(gemm->bytes() / 1e9, 1), " GB of the ",

@@ -304,6 +304,8 @@ TEST(CpuGemmTest, SaysWhatItIsAndWhatItDoesNotDo) {
       refusal(
           {.m = 4, .n = 4, .k = 4, .operation = GemmOperation::kAddmmRelu, .dtype = DataType::kI8}),
       "cpu-gemm has no ReLU for sums of integers");
+  EXPECT_EQ(refusal({.m = 4, .n = 4, .k = 4, .operation = GemmOperation::kAddmmGelu}),
+            "cpu-gemm has no GELU");
 
   FamilyOptions options = options_for();
   options.parameters = {{"speed", "max"}};

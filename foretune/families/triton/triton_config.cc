@@ -17,6 +17,21 @@ std::uint64_t schema_id() {
   return kId;
 }
 
+std::string_view epilogue_label(GemmOperation operation) {
+  switch (operation) {
+    case GemmOperation::kAddmm:
+      return "bias";
+    case GemmOperation::kAddmmRelu:
+      return "bias_relu";
+    case GemmOperation::kAddmmGelu:
+      return "bias_gelu";
+    case GemmOperation::kMm:
+    case GemmOperation::kBmm:
+      break;
+  }
+  return "none";
+}
+
 }  // namespace
 
 const ConfigSchema& triton_matmul_schema() {
@@ -125,13 +140,10 @@ std::string triton_kernel_key(const GemmProblem& problem, const TritonConfig& co
   // Tensor descriptors fill what lies outside with zeros.
   const bool is_even =
       config.kernel == TritonTemplate::kPersistent || problem.k() % config.block_k == 0;
-  const std::string_view epilogue = problem.operation() == GemmOperation::kAddmm       ? "bias"
-                                    : problem.operation() == GemmOperation::kAddmmRelu ? "bias_relu"
-                                                                                       : "none";
-  std::string key =
-      concat("template=", static_cast<int>(config.kernel), " dtype=", to_string(problem.dtype()),
-             " layout=", to_string(problem.layout()), " epilogue=", epilogue,
-             " even_k=", is_even ? 1 : 0, " aligned=", is_aligned ? 1 : 0);
+  std::string key = concat(
+      "template=", static_cast<int>(config.kernel), " dtype=", to_string(problem.dtype()),
+      " layout=", to_string(problem.layout()), " epilogue=", epilogue_label(problem.operation()),
+      " even_k=", is_even ? 1 : 0, " aligned=", is_aligned ? 1 : 0);
   const ConfigSchema& schema = triton_matmul_schema();
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
     key += concat(" ", schema.parameters[i + 1].name, "=", config.*kSizes[i]);

@@ -158,6 +158,8 @@ TEST(TritonKernelKey, SaysWhatTheCompilerMayRelyOn) {
   EXPECT_NE(other.find("dtype=f16 layout=crr epilogue=bias_relu even_k=0 aligned=1"),
             std::string::npos)
       << other;
+  sizes.operation = GemmOperation::kAddmmGelu;
+  EXPECT_NE(key(sizes, kTile).find("epilogue=bias_gelu"), std::string::npos);
   // Descriptors need no even k; rows of 201 elements begin anywhere.
   EXPECT_NE(key(sizes, kPersistent).find("even_k=1"), std::string::npos);
   sizes.m = 201;
@@ -210,6 +212,8 @@ TEST_F(TritonTest, MeasuresKernelsOfAllKinds) {
   problems.back().operation = GemmOperation::kAddmm;
   problems.push_back(small(DataType::kBf16, GemmLayout::kRrr));
   problems.back().operation = GemmOperation::kAddmmRelu;
+  problems.push_back(small());
+  problems.back().operation = GemmOperation::kAddmmGelu;
   problems.push_back(small());
   problems.back().operation = GemmOperation::kBmm;
   problems.back().batch = 3;

@@ -116,6 +116,14 @@ extern "C" __global__ void foretune_widen(const void* from, unsigned type, uint6
   }
 }
 
+// GELU in its tanh form: x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3))).
+extern "C" __global__ void foretune_gelu(float* values, uint64_t count) {
+  for (uint64_t i = position(); i < count; i += step()) {
+    const float x = values[i];
+    values[i] = x / (1.0f + expf(-1.5957691216057308f * (x + 0.044715f * x * x * x)));
+  }
+}
+
 extern "C" __global__ void foretune_compare(const void* found, unsigned type, const float* wanted,
                                             uint64_t count, float absolute, float relative,
                                             Difference* difference) {

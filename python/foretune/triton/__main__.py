@@ -22,7 +22,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="problems to draw; 0 takes all of a shape set")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--operations", nargs="+", metavar="OP",
-                        help="mm, addmm, addmm_relu, bmm (default: mm, or all of a shape set)")
+                        help="mm, addmm, addmm_relu, addmm_gelu, bmm (default: mm, or all of a "
+                             "shape set)")
     parser.add_argument("--dtypes", nargs="+", metavar="TYPE", help="bf16, f16, f32, tf32")
     parser.add_argument("--layouts", nargs="+", metavar="LAYOUT", help="rrr, rcr, crr, ccr")
     parser.add_argument("--device", default="", help="whose limits count: a100, h200 (default)")
@@ -43,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns the exit status: 0, or 1 with one sentence on standard error."""
     options = _parser().parse_args(arguments)
     operations = options.operations or (
-        ["mm", "addmm", "addmm_relu", "bmm"] if options.shapeset else ["mm"])
+        ["mm", "addmm", "addmm_relu", "addmm_gelu", "bmm"] if options.shapeset else ["mm"])
     try:
         collector = TritonCollector(
             CollectionMode.LOG_NORMAL if options.log_normal else None, shapeset=options.shapeset,

@@ -13,7 +13,7 @@ _POINTERS = ("a", "b", "d", "bias")
 _SIZES = ("m", "n", "k", "lda", "ldb", "ldd")
 _DISTANCES = ("batch_a", "batch_b", "batch_d")
 _TYPES = {"bf16": "bf16", "f16": "fp16", "f32": "fp32", "tf32": "fp32"}
-_EPILOGUES = {"none": 0, "bias": 1, "bias_relu": 2}
+_EPILOGUES = {"none": 0, "bias": 1, "bias_relu": 2, "bias_gelu": 3}
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ def _finished(sums, bias, columns, n, EPILOGUE: tl.constexpr):
         sums += tl.load(bias + columns, mask=columns < n, other=0.0).to(tl.float32)[None, :]
     if EPILOGUE == 2:
         sums = tl.maximum(sums, 0.0)
+    if EPILOGUE == 3:
+        # GELU by tanh, where 1 + tanh z = 2 sigmoid(2 z) and 2 sqrt(2/pi) = 1.5957691.
+        sums *= tl.sigmoid(1.5957691216057308 * (sums + 0.044715 * sums * sums * sums))
     return sums
 
 
