@@ -28,6 +28,7 @@ struct GemmView {
   double is_bmm = 0;
   bool a_by_columns = false;
   bool b_by_columns = false;
+  bool on_matrix_units = false;  // a GPU's matrix units multiply its type
   // Of the device.
   double cores = 1;
   double vector_bytes = 0;
@@ -61,6 +62,9 @@ inline double edge_use(double size, double block) { return size / (ceil_div(size
 // The columns every GEMM table begins with, and their values.
 std::span<const FeatureInfo> gemm_problem_columns();
 void gemm_problem_row(const GemmView& view, std::span<double> out);
+// How the operands are stored, for tables of GPU kernels: these follow those columns.
+std::span<const FeatureInfo> gemm_storage_columns();
+void gemm_storage_row(const GemmView& view, std::span<double> out);
 
 // One output place per interaction column of candidate i. A logarithm costs as much as ten other
 // columns, and candidates next to each other often have the same argument: each column of
@@ -122,7 +126,10 @@ void for_each_config(std::span<const std::int32_t> words, std::size_t width, Col
 // Lists of columns one after another.
 std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts);
 
-// A table of one kind of GEMM config: the columns every GEMM table begins with, then its own.
+// What a table says of a problem: the columns of all GEMM tables, or those of storage, too.
+enum class GemmProblemColumns : std::uint8_t { kCommon, kWithStorage };
+
+// A table of one kind of GEMM config: columns of the problem, then its own.
 class GemmTable : public FeatureTable {
  public:
   std::string_view name() const final { return name_; }
@@ -138,7 +145,8 @@ class GemmTable : public FeatureTable {
  protected:
   GemmTable(std::string_view name, std::span<const std::string_view> parameters,
             std::span<const FeatureInfo> config_columns,
-            std::span<const FeatureInfo> interaction_columns);
+            std::span<const FeatureInfo> interaction_columns,
+            GemmProblemColumns problem_columns = GemmProblemColumns::kCommon);
 
  private:
   // The interaction columns of all candidates, each in order; `words` has `width` for each.
@@ -147,6 +155,7 @@ class GemmTable : public FeatureTable {
 
   std::string_view name_;
   std::span<const std::string_view> parameters_;
+  GemmProblemColumns problem_columns_;
   std::vector<FeatureInfo> columns_;
 };
 

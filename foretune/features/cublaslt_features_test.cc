@@ -124,6 +124,22 @@ TEST(GemmCublaslt, ValuesByHand) {
   EXPECT_DOUBLE_EQ(row["log2_tiles_n"], 2);
   EXPECT_DOUBLE_EQ(row["last_wave"], 8.0 / 132);
 
+  // Rows of A are 400 bytes long, those of B and C 2,000; B by columns is as long as A.
+  EXPECT_DOUBLE_EQ(row["a_by_columns"], 0);
+  EXPECT_DOUBLE_EQ(row["b_by_columns"], 0);
+  EXPECT_DOUBLE_EQ(row["on_matrix_units"], 1);
+  EXPECT_DOUBLE_EQ(row["alignment_a"], 4);
+  EXPECT_DOUBLE_EQ(row["alignment_b"], 4);
+  EXPECT_DOUBLE_EQ(row["alignment_c"], 4);
+  row = row_of({.m = 24, .n = 4096, .k = 32768, .layout = GemmLayout::kCcr},
+               config_of({.tile = kTile256x128}));
+  EXPECT_DOUBLE_EQ(row["a_by_columns"], 1);
+  EXPECT_DOUBLE_EQ(row["b_by_columns"], 1);
+  EXPECT_DOUBLE_EQ(row["on_matrix_units"], 0);
+  EXPECT_DOUBLE_EQ(row["alignment_a"], 5);   // 96 bytes
+  EXPECT_DOUBLE_EQ(row["alignment_b"], 14);  // 131,072 bytes: no more is told apart
+  EXPECT_DOUBLE_EQ(row["alignment_c"], 14);
+
   // A third tile along n leaves half of the second cluster empty.
   row = row_of({.m = 1, .n = 600, .k = 64},
                config_of({.tile = kTile256x128, .cluster = kCluster2x1}));

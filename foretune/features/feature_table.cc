@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -120,8 +122,10 @@ GemmView GemmView::of(const Problem& problem, const Hardware& hardware) {
   view.n = field(GemmField::kN);
   view.k = field(GemmField::kK);
   view.batch = field(GemmField::kBatch);
-  view.bytes_per_element = foretune::bytes_per_element(
-      static_cast<DataType>(problem.field(static_cast<std::size_t>(GemmField::kDtype))));
+  const auto dtype =
+      static_cast<DataType>(problem.field(static_cast<std::size_t>(GemmField::kDtype)));
+  view.bytes_per_element = foretune::bytes_per_element(dtype);
+  view.on_matrix_units = dtype != DataType::kF32;
   view.is_addmm = has_bias(operation) ? 1 : 0;
   view.is_bmm = operation == GemmOperation::kBmm ? 1 : 0;
   const auto layout =
@@ -193,6 +197,36 @@ void gemm_problem_row(const GemmView& view, std::span<double> out) {
   put(view.cores);
 }
 
+std::span<const FeatureInfo> gemm_storage_columns() {
+  static constexpr std::array kColumns{
+      FeatureInfo{"a_by_columns", FeatureKind::kProblem, "1 when A is stored by columns"},
+      FeatureInfo{"b_by_columns", FeatureKind::kProblem, "1 when B is stored by columns"},
+      FeatureInfo{"on_matrix_units", FeatureKind::kProblem, "1 unless the type is f32"},
+      FeatureInfo{"alignment_a", FeatureKind::kProblem,
+                  "log2 of the largest power of 2, at most 2^14, that divides the bytes from one "
+                  "row of A (column, where stored by columns) to the next"},
+      FeatureInfo{"alignment_b", FeatureKind::kProblem, "the same of B"},
+      FeatureInfo{"alignment_c", FeatureKind::kProblem, "the same of C"},
+  };
+  return kColumns;
+}
+
+// Of rows and columns, as a power of 2.
+constexpr int kMostAlignment = 14;
+
+void gemm_storage_row(const GemmView& view, std::span<double> out) {
+  const auto alignment = [&view](double elements) {
+    const auto bytes = static_cast<std::uint64_t>(elements * view.bytes_per_element);
+    return static_cast<double>(std::min(std::countr_zero(bytes), kMostAlignment));
+  };
+  out[0] = view.a_by_columns ? 1 : 0;
+  out[1] = view.b_by_columns ? 1 : 0;
+  out[2] = view.on_matrix_units ? 1 : 0;
+  out[3] = alignment(view.a_by_columns ? view.m : view.k);
+  out[4] = alignment(view.b_by_columns ? view.k : view.n);
+  out[5] = alignment(view.n);
+}
+
 std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts) {
   std::vector<FeatureInfo> out;
   for (const std::span<const FeatureInfo> part : parts) {
@@ -203,11 +237,16 @@ std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> pa
 
 GemmTable::GemmTable(std::string_view name, std::span<const std::string_view> parameters,
                      std::span<const FeatureInfo> config_columns,
-                     std::span<const FeatureInfo> interaction_columns)
+                     std::span<const FeatureInfo> interaction_columns,
+                     GemmProblemColumns problem_columns)
     : name_(name),
       parameters_(parameters),
-      columns_(joined(std::array<std::span<const FeatureInfo>, 3>{
-          gemm_problem_columns(), config_columns, interaction_columns})) {}
+      problem_columns_(problem_columns),
+      columns_(joined(std::array<std::span<const FeatureInfo>, 4>{
+          gemm_problem_columns(),
+          problem_columns == GemmProblemColumns::kWithStorage ? gemm_storage_columns()
+                                                              : std::span<const FeatureInfo>(),
+          config_columns, interaction_columns})) {}
 
 Support GemmTable::supports(ProblemType type, const ConfigSchema& schema) const {
   if (type != ProblemType::kGemm) {
@@ -232,7 +271,11 @@ Support GemmTable::supports(ProblemType type, const ConfigSchema& schema) const 
 
 void GemmTable::problem_row(const Problem& problem, const Hardware& hardware,
                             std::span<double> out) const {
-  gemm_problem_row(GemmView::of(problem, hardware), out);
+  const GemmView view = GemmView::of(problem, hardware);
+  gemm_problem_row(view, out.first(gemm_problem_columns().size()));
+  if (problem_columns_ == GemmProblemColumns::kWithStorage) {
+    gemm_storage_row(view, out.subspan(gemm_problem_columns().size()));
+  }
 }
 
 void GemmTable::interaction_columns(const Problem& problem, const Hardware& hardware,

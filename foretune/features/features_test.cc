@@ -347,8 +347,8 @@ TEST(FeatureTables, IdsAreGolden) {
   }
   EXPECT_EQ(ids["gemm-cpu"], 4572547745254685475U);
   EXPECT_EQ(ids["gemm-triton"], 5464519619889270585U);
-  EXPECT_EQ(ids["gemm-cublaslt"], 16873666698406177120U);
-  EXPECT_EQ(ids["gemm-triton-templates"], 1012034323957528379U);
+  EXPECT_EQ(ids["gemm-cublaslt"], 290416288027860257U);
+  EXPECT_EQ(ids["gemm-triton-templates"], 18112573255556927389U);
   EXPECT_EQ(ids["gemm-ck"], 14050647595413995567U);
   EXPECT_EQ(ids["grouped-conv"], 12767648221588833716U);
   EXPECT_EQ(ids["gemm-ck-55"], 14656727082876628685U);

@@ -127,7 +127,8 @@ struct Shape {
 class GemmCublasltTable final : public GemmTable {
  public:
   GemmCublasltTable()
-      : GemmTable("gemm-cublaslt", kParameters, kConfigColumns, kInteractionColumns) {}
+      : GemmTable("gemm-cublaslt", kParameters, kConfigColumns, kInteractionColumns,
+                  GemmProblemColumns::kWithStorage) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     std::size_t i = 0;

@@ -258,8 +258,9 @@ class GemmTritonTemplatesTable final : public GemmTable {
       : GemmTable(
             "gemm-triton-templates", kTemplateParameters,
             joined(std::array<std::span<const FeatureInfo>, 2>{kTemplateColumn, kConfigColumns}),
-            joined(std::array<std::span<const FeatureInfo>, 2>{kInteractionColumns,
-                                                               kAlignmentColumn})) {}
+            joined(
+                std::array<std::span<const FeatureInfo>, 2>{kInteractionColumns, kAlignmentColumn}),
+            GemmProblemColumns::kWithStorage) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     out[0] = words[0];
