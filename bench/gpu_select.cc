@@ -4,7 +4,8 @@
 //   gpu_select --model cublaslt.ftm --shapes bench/shapes/cublaslt_test.csv --output test.ftd
 //              [--family cublaslt | triton] [--rounds 9] [--top 5] [--seconds 600]
 //              [--cublaslt FILE] [--kernels FILE] [--json FILE] ...
-//   gpu_select --model cublaslt.ftm --data test.ftd [--margin 0.02] [--json FILE]
+//   gpu_select --model cublaslt.ftm --data test.ftd [--margin 0.02] [--answers answers.tsv]
+//              [--json FILE]
 //              [--second triton.ftm --second-data triton_test.ftd]
 //
 // The first form measures on the device: for every problem the whole space, as far as --output does
@@ -12,15 +13,20 @@
 // config: cuBLASLt's first heuristic answer), the model's best --top others and the best --top of
 // the space. The second form, which the first ends with, needs no device: it reads those
 // measurements. Speeds are medians over the rounds, of the same run, relative to the library's
-// choice. With a second model and its measurements, of another family on the same problems, each
-// problem goes to the family whose model expects more over that choice, which both families have.
+// choice. Where --answers says which config the library's choice is (`cublaslt_space --heuristic`
+// lists them), a margin is over the model's score of that config, as in dispatch, else over that of
+// the rank, which the model knows as what it is on average. With a second model and its
+// measurements, of another family on the same problems, each problem goes to the family whose model
+// expects more over that choice, which both families have.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,6 +41,7 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/families.h"
+#include "foretune/models/infer/forest_scorer.h"
 #include "foretune/select/select.h"
 #include "foretune/tune/collect.h"
 
@@ -227,6 +234,25 @@ struct Verdict {
   double own_top_efficiency = 0;
 };
 
+// The config behind the library's first answer, by the problem's text.
+using Answers = std::map<std::string, Config>;
+
+Result<Answers> read_answers(const std::string& path) {
+  Answers answers;
+  if (path.empty()) {
+    return answers;
+  }
+  FORETUNE_TRY(const std::string text, read_text_file(path));
+  for (const std::string_view line : split(text, '\n')) {
+    const std::vector<std::string_view> parts = split(line, '\t');
+    if (parts.size() == 3 && parts[1] == "1") {
+      FORETUNE_TRY(const Config config, parse_config(cublaslt_schema(), parts[2]));
+      answers.emplace(parts[0], config);
+    }
+  }
+  return answers;
+}
+
 std::optional<double> score_of(const Selector& selector,
                                const std::vector<RankedCandidate>& ranking, const Config& config) {
   for (const RankedCandidate& candidate : ranking) {
@@ -248,15 +274,22 @@ std::optional<double> speed_over(const Times& times_ns, const Config& library,
 }
 
 // Nothing where the library's choice or the pick was not measured.
-std::optional<Verdict> judge(const Selector& selector, const Problem& problem,
-                             const Config& library, const Candidates& candidates, double margin,
-                             std::size_t top) {
+Result<std::optional<Verdict>> judge(const Selector& selector, const Problem& problem,
+                                     const Config& library, const Candidates& candidates,
+                                     const Answers& answers, double margin, std::size_t top) {
   const auto found = candidates.reference_ns.find(library);
   const std::vector<RankedCandidate> ranking = selector.rank(problem);
   if (found == candidates.reference_ns.end() || ranking.empty()) {
-    return std::nullopt;
+    return std::optional<Verdict>();
   }
   const double first_ns = found->second;
+  const auto answer = answers.find(problem.text());
+  std::optional<double> library_score = score_of(selector, ranking, library);
+  if (answer != answers.end()) {
+    FORETUNE_TRY(const std::vector<double> scores,
+                 score_configs(selector.model(), problem, std::span(&answer->second, 1)));
+    library_score = scores.front();
+  }
   Verdict verdict;
   bool has_pick = false;
   std::vector<double> own;  // speeds of the model's first others
@@ -268,7 +301,9 @@ std::optional<Verdict> judge(const Selector& selector, const Problem& problem,
     if (!measured) {
       continue;  // refused, or wrong: whoever runs the picks takes the next
     }
-    const double speed = *measured;
+    // The same algorithm by another name.
+    const bool is_library = answer != answers.end() && config == answer->second;
+    const double speed = is_library ? 1 : *measured;
     // The best of several that were measured once is the luckiest: only the first counts then.
     if (i < top && (in_turns || !has_pick)) {
       verdict.best_of_top = has_pick ? std::max(verdict.best_of_top, speed) : speed;
@@ -280,7 +315,6 @@ std::optional<Verdict> judge(const Selector& selector, const Problem& problem,
       has_pick = true;
       verdict.is_in_turns = in_turns.has_value();
       verdict.pick = speed;
-      const std::optional<double> library_score = score_of(selector, ranking, library);
       verdict.expected_gain = library_score.value_or(ranking[i].score) - ranking[i].score;
       verdict.is_careful_pick = !library_score || verdict.expected_gain >= margin;
       verdict.careful = verdict.is_careful_pick ? speed : 1;
@@ -338,8 +372,8 @@ struct Judged {
   std::vector<Problem> problems;
 };
 
-Result<Judged> judge_all(const Selector& selector, const Dataset& dataset, double margin,
-                         std::size_t top) {
+Result<Judged> judge_all(const Selector& selector, const Dataset& dataset, const Answers& answers,
+                         double margin, std::size_t top) {
   Judged judged;
   judged.family = dataset.header().family;
   FamilyOptions options;
@@ -349,9 +383,11 @@ Result<Judged> judge_all(const Selector& selector, const Dataset& dataset, doubl
   for (const auto& [index, candidates] : read_candidates(dataset)) {
     const Problem& problem = dataset.problems()[index];
     const std::vector<Config> defaults = family->default_configs(problem);
-    const std::optional<Verdict> verdict =
-        defaults.empty() ? std::nullopt
-                         : judge(selector, problem, defaults.front(), candidates, margin, top);
+    std::optional<Verdict> verdict;
+    if (!defaults.empty()) {
+      FORETUNE_TRY(verdict,
+                   judge(selector, problem, defaults.front(), candidates, answers, margin, top));
+    }
     if (!verdict) {
       std::printf("left out: %s\n", problem.text().c_str());
       continue;
@@ -466,7 +502,8 @@ Status run(int argc, char** argv, Figures& figures) {
   const double margin = bench::number_argument(argc, argv, "margin", 0);
   const auto top = bench::count_argument<std::size_t>(argc, argv, "top", 5);
   FORETUNE_TRY(const Dataset dataset, read_dataset(data));
-  FORETUNE_TRY(const Judged judged, judge_all(*selector, dataset, margin, top));
+  FORETUNE_TRY(const Answers answers, read_answers(bench::argument(argc, argv, "answers")));
+  FORETUNE_TRY(const Judged judged, judge_all(*selector, dataset, answers, margin, top));
   report(*selector, judged, margin, top, figures);
   const std::string second_path = bench::argument(argc, argv, "second");
   if (second_path.empty()) {
@@ -475,7 +512,7 @@ Status run(int argc, char** argv, Figures& figures) {
   FORETUNE_TRY(const std::unique_ptr<Selector> second, Selector::open(second_path));
   FORETUNE_TRY(const Dataset second_dataset,
                read_dataset(bench::argument(argc, argv, "second-data")));
-  FORETUNE_TRY(const Judged second_judged, judge_all(*second, second_dataset, margin, top));
+  FORETUNE_TRY(const Judged second_judged, judge_all(*second, second_dataset, {}, margin, top));
   report(*second, second_judged, margin, top, figures);
   report_union(judged, second_judged, margin, figures);
   return {};

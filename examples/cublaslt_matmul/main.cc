@@ -1,10 +1,12 @@
 // One product by cublasLtMatmul as it is and with an algorithm of Foretune's: what each chooses,
 // and how long it takes. Built without CUDA: its libraries are loaded when the program runs.
 //
-//   cublaslt_matmul [--model FILE] [--cublaslt LIBRARY] [--driver LIBRARY] [M N K]
+//   cublaslt_matmul [--model FILE] [--cublaslt LIBRARY] [--driver LIBRARY]
+//                   [--follow] [M N K]
 //
 // D (M x N) = A' * B in bf16, all stored by columns, as cuBLASLt has it. Without a model the
-// shipped one chooses, if there is one for the GPU. Exits with 77 where there is no GPU.
+// shipped one chooses, if there is one for the GPU; with --follow also where it expects to gain
+// little. Exits with 77 where there is no GPU.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -40,6 +42,7 @@ struct Arguments {
   std::string model;
   std::string cublaslt;
   std::string driver = "libcuda.so.1";
+  bool follow = false;
   std::array<std::int64_t, 3> sizes{4096, 128, 7168};
 };
 
@@ -48,6 +51,10 @@ std::optional<Arguments> parse(int argc, char** argv) {
   std::size_t size = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
+    if (word == "--follow") {
+      arguments.follow = true;
+      continue;
+    }
     std::string* const text = word == "--model"      ? &arguments.model
                               : word == "--cublaslt" ? &arguments.cublaslt
                               : word == "--driver"   ? &arguments.driver
@@ -233,6 +240,7 @@ Status run(Product& product, const Arguments& arguments) {
   options.model_path = arguments.model.empty() ? nullptr : arguments.model.c_str();
   options.cublaslt_library = arguments.cublaslt.empty() ? nullptr : arguments.cublaslt.c_str();
   options.driver_library = arguments.driver.c_str();
+  options.margin = arguments.follow ? -1 : 0;
   foretune_cublaslt* opened = nullptr;
   std::array<char, 256> message{};
   if (foretune_cublaslt_open_with(&options, &opened, message.data(), message.size()) !=

@@ -31,7 +31,7 @@ fi
   --threads 1
 
 # 3. Multiply: with the model, and where it has to leave the choice to the library.
-"$MATMUL" --model cublaslt.ftm "${libraries[@]}" 256 192 384 | tee inside.txt
+"$MATMUL" --model cublaslt.ftm --follow "${libraries[@]}" 256 192 384 | tee inside.txt
 "$MATMUL" --model cublaslt.ftm "${libraries[@]}" 8 8 65536 | tee outside.txt
 "$MATMUL" "${libraries[@]}" 256 192 384 >/dev/null
 grep -q '^foretune .*  model' inside.txt

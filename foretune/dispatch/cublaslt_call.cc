@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "foretune/cublaslt/matmul.h"
+
 namespace foretune::dispatch_internal {
 namespace {
 
@@ -97,11 +99,12 @@ std::optional<GemmOperation> operation_of(const CallKey& key) {
   if (key.epilogue == static_cast<std::uint32_t>(Epilogue::kDefault)) {
     return key.d.batches > 1 ? GemmOperation::kBmm : GemmOperation::kMm;
   }
-  if (key.d.batches == 1 && key.epilogue == static_cast<std::uint32_t>(Epilogue::kBias)) {
-    return GemmOperation::kAddmm;
-  }
-  if (key.d.batches == 1 && key.epilogue == static_cast<std::uint32_t>(Epilogue::kReluBias)) {
-    return GemmOperation::kAddmmRelu;
+  for (const GemmOperation operation :
+       {GemmOperation::kAddmm, GemmOperation::kAddmmRelu, GemmOperation::kAddmmGelu}) {
+    if (key.d.batches == 1 &&
+        key.epilogue == static_cast<std::uint32_t>(cublaslt::epilogue_of(operation))) {
+      return operation;
+    }
   }
   return std::nullopt;
 }

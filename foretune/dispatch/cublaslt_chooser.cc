@@ -1,6 +1,5 @@
 #include "foretune/dispatch/cublaslt_chooser.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
@@ -10,6 +9,7 @@
 #include "foretune/base/text.h"
 #include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/cublaslt/matmul.h"
+#include "foretune/models/infer/forest_scorer.h"
 
 namespace foretune {
 
@@ -316,8 +316,7 @@ CublasltPlan CublasltChooser::by_model(const Selector& selector, const Problem& 
     // The schema was compared, and numbers below 0 are in no space.
     return CublasltConfig::from(selector.config(candidate)).value_or(CublasltConfig{});
   };
-  // A margin is between scores of the exact model.
-  if (options_.fast && !(options_.margin > 0)) {
+  if (options_.fast) {
     const FastChoice fast = selector.select_fast(problem);
     if (!fast.exact && fast.choice.picked()) {
       const CublasltConfig config = config_of(fast.choice.candidate);
@@ -332,19 +331,15 @@ CublasltPlan CublasltChooser::by_model(const Selector& selector, const Problem& 
     return attempt.first(selector.explain(problem, choice));
   }
   const std::vector<RankedCandidate> ranking = selector.rank(problem);
-  const auto score_of = [&](const CublasltConfig& config) -> std::optional<double> {
-    const auto found = std::ranges::find_if(ranking, [&](const RankedCandidate& candidate) {
-      return config_of(candidate.candidate) == config;
-    });
-    return found == ranking.end() ? std::nullopt : std::optional(found->score);
-  };
-  std::optional<double> base = score_of(CublasltConfig::rank(1));
+  std::optional<double> base;
   if (options_.margin > 0) {
-    // The model knows the heuristic's first as what it is on average. What it is for this call says
-    // more, where that is a candidate, too.
+    // As a rank, the heuristic's first is known to the model as what it is on average. Scored is
+    // what it is for this call.
     if (const std::optional<CublasltConfig> answer = attempt.first_config()) {
-      const std::optional<double> here = score_of(*answer);
-      base = here ? here : base;
+      if (const auto scores =
+              score_configs(selector.model(), problem, std::array{answer->to_config()})) {
+        base = scores->front();
+      }
     }
   }
   const std::size_t most = std::min(ranking.size(), kMostCandidates);

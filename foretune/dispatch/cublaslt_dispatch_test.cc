@@ -27,6 +27,8 @@ constexpr std::uint32_t kRelu = 2;
 constexpr std::uint32_t kBias = 4;
 constexpr std::uint32_t kReluBias = 6;
 constexpr std::uint32_t kGelu = 32;
+constexpr std::uint32_t kGeluBias = 36;
+constexpr std::uint32_t kGeluAux = 160;
 
 FakeBench& bench() { return FakeBench::get(); }
 
@@ -78,7 +80,7 @@ TEST(CublasltDispatchTest, ComputesWhatIsAskedFor) {
   for (const CudaType type : {CudaType::kF32, CudaType::kBf16}) {
     for (const bool transpose_a : {false, true}) {
       for (const bool transpose_b : {false, true}) {
-        for (const std::uint32_t epilogue : {1U, kBias, kReluBias}) {
+        for (const std::uint32_t epilogue : {1U, kBias, kReluBias, kGeluBias}) {
           MatmulShape shape{.transpose_a = transpose_a,
                             .transpose_b = transpose_b,
                             .type = type,
@@ -126,6 +128,8 @@ TEST(CublasltDispatchTest, MapsCallsToProblemsByRows) {
                                        .operation = GemmOperation::kAddmmRelu,
                                        .dtype = DataType::kTf32,
                                        .layout = GemmLayout::kCrr}));
+  other.epilogue = kGeluBias;
+  EXPECT_EQ(problem(other).operation, GemmOperation::kAddmmGelu);
   other.transpose_a = true;
   other.epilogue = 1;
   other.batch = 5;
@@ -180,6 +184,7 @@ TEST(CublasltDispatchTest, TheHeuristicChoosesWhereTheModelCannot) {
     return decision.reason;
   };
   EXPECT_THAT(reason({.epilogue = kRelu}), HasSubstr("do not know epilogue 2"));
+  EXPECT_THAT(reason({.epilogue = kGelu}), HasSubstr("do not know epilogue 32"));
   EXPECT_THAT(reason({.batch = 2, .epilogue = kBias}), HasSubstr("do not know epilogue 4 of"));
   EXPECT_THAT(reason({.compute = ComputeType::kF32Pedantic}), HasSubstr("types"));
   EXPECT_THAT(reason({.type = CudaType::kBf16, .offset = 2}), HasSubstr("not aligned"));
@@ -188,8 +193,7 @@ TEST(CublasltDispatchTest, TheHeuristicChoosesWhereTheModelCannot) {
   limited.set(cublaslt::DescriptorAttribute::kMultiprocessorCount, std::int32_t{16});
   EXPECT_THAT(run(*dispatcher, limited).reason, HasSubstr("multiprocessors"));
 
-  const auto small =
-      open_dispatcher({.model = cublaslt_model(sample_predictions(), {.most_log2_m = 5})});
+  const auto small = following_dispatcher(cublaslt_model(sample_predictions(), {.most_log2_m = 5}));
   EXPECT_EQ(run(*small, MatmulSample({.n = 32})).source, CublasltSource::kModel);
   const CublasltDecision outside = run(*small, MatmulSample({.n = 33}));
   EXPECT_EQ(outside.source, CublasltSource::kHeuristic);
@@ -198,14 +202,14 @@ TEST(CublasltDispatchTest, TheHeuristicChoosesWhereTheModelCannot) {
 
 TEST(CublasltDispatchTest, WhatTheLibraryRefusesIsItsAnswer) {
   const auto dispatcher = sample_dispatcher();
-  for (const MatmulShape& shape : {MatmulShape{.order = 1}, MatmulShape{.epilogue = kGelu}}) {
+  for (const MatmulShape& shape : {MatmulShape{.order = 1}, MatmulShape{.epilogue = kGeluAux}}) {
     const MatmulSample sample(shape);
     EXPECT_EQ(dispatcher->matmul(sample.call()), cublaslt::kNotSupported);
     const auto decision = dispatcher->decision(sample.call());
     ASSERT_TRUE(decision);
     EXPECT_EQ(decision->source, CublasltSource::kHeuristic);
     EXPECT_THAT(decision->text(), StartsWith("heuristic: left to the library; "));
-    EXPECT_THAT(decision->reason, HasSubstr(shape.order == 1 ? "another order" : "epilogue 32"));
+    EXPECT_THAT(decision->reason, HasSubstr(shape.order == 1 ? "another order" : "epilogue 160"));
   }
 }
 
@@ -231,9 +235,8 @@ TEST(CublasltDispatchTest, ConfigsThatNeedMoreWorkspaceAreNotUsed) {
   CublasltConfig split = tensor_config(448);
   split.split_k = 2;
   split.reduction = 2;
-  const auto dispatcher =
-      open_dispatcher({.model = cublaslt_model(
-                           {{split, 7}, {tensor_config(23), 8}, {CublasltConfig::rank(1), 9}})});
+  const auto dispatcher = following_dispatcher(
+      cublaslt_model({{split, 7}, {tensor_config(23), 8}, {CublasltConfig::rank(1), 9}}));
   const MatmulSample sample({.type = CudaType::kBf16});
   EXPECT_EQ(run(*dispatcher, sample).source, CublasltSource::kModel);
   EXPECT_EQ(bench().executed(), split);
@@ -260,7 +263,7 @@ TEST(CublasltDispatchTest, WithoutAnAcceptedConfigTheHeuristicChooses) {
   in_place.split_k = 2;
   in_place.reduction = 1;
   Model model = cublaslt_model({{in_place, 6}, {tensor_config(99), 7}, {tensor_config(23, 9), 8}});
-  const auto nothing = open_dispatcher({.model = model});
+  const auto nothing = following_dispatcher(model);
   const CublasltDecision decision = run(*nothing, MatmulSample({.type = CudaType::kBf16}));
   EXPECT_EQ(decision.source, CublasltSource::kHeuristic);
   EXPECT_EQ(decision.rank, 1);
@@ -269,8 +272,8 @@ TEST(CublasltDispatchTest, WithoutAnAcceptedConfigTheHeuristicChooses) {
 }
 
 TEST(CublasltDispatchTest, RanksOfTheHeuristicCanBeThePick) {
-  const auto dispatcher = open_dispatcher(
-      {.model = cublaslt_model({{CublasltConfig::rank(2), 7}, {tensor_config(23), 8}})});
+  const auto dispatcher =
+      following_dispatcher(cublaslt_model({{CublasltConfig::rank(2), 7}, {tensor_config(23), 8}}));
   const MatmulSample sample({.type = CudaType::kBf16});
   const CublasltDecision decision = run(*dispatcher, sample);
   EXPECT_EQ(decision.source, CublasltSource::kModel);
@@ -279,20 +282,8 @@ TEST(CublasltDispatchTest, RanksOfTheHeuristicCanBeThePick) {
   EXPECT_EQ(to_text(cublaslt_schema(), bench().executed().to_config()), decision.config_text);
 }
 
-TEST(CublasltDispatchTest, AMarginIsOverTheHeuristicsFirst) {
-  const auto source = [](double margin) {
-    const auto dispatcher =
-        open_dispatcher({.model = cublaslt_model(sample_predictions()), .margin = margin});
-    return run(*dispatcher, MatmulSample({.type = CudaType::kBf16}));
-  };
-  EXPECT_EQ(source(0.9).source, CublasltSource::kModel);
-  const CublasltDecision decision = source(1.1);
-  EXPECT_EQ(decision.source, CublasltSource::kHeuristic);
-  EXPECT_EQ(decision.rank, 1);
-  EXPECT_THAT(decision.reason, HasSubstr("margin of 1.1"));
-}
-
-TEST(CublasltDispatchTest, AMarginIsOverWhatTheHeuristicsFirstIsHere) {
+// The model scores by the tile alone.
+TEST(CublasltDispatchTest, AMarginIsOverWhatTheModelSaysOfTheHeuristicsFirst) {
   const MatmulSample sample({.type = CudaType::kBf16});
   const auto with_margin = [&](std::vector<Prediction> predictions, double margin) {
     const auto dispatcher =
@@ -301,13 +292,21 @@ TEST(CublasltDispatchTest, AMarginIsOverWhatTheHeuristicsFirstIsHere) {
   };
   const CublasltDecision first = with_margin(sample_predictions(), 100);
   ASSERT_EQ(first.source, CublasltSource::kHeuristic);
-  std::vector<Prediction> predictions = sample_predictions();
-  // Nearly as fast as the pick; the rank alone is predicted to be slower by 1.
-  predictions.push_back(
-      {*CublasltConfig::from(*parse_config(cublaslt_schema(), first.config_text)), 8.05});
-  EXPECT_EQ(with_margin(predictions, 0.5).source, CublasltSource::kHeuristic);
-  EXPECT_EQ(with_margin(predictions, 0.04).source, CublasltSource::kModel);
-  EXPECT_EQ(with_margin(sample_predictions(), 0.5).source, CublasltSource::kModel);
+  EXPECT_EQ(first.rank, 1);
+  EXPECT_THAT(first.reason, HasSubstr("margin of 100"));
+  const CublasltConfig answer =
+      *CublasltConfig::from(*parse_config(cublaslt_schema(), first.config_text));
+  ASSERT_NE(answer.tile, 448);
+  // Whether the answer itself or only another config of its tile is a candidate.
+  for (const CublasltConfig& known : {answer, tensor_config(answer.tile, 9)}) {
+    std::vector<Prediction> predictions{{tensor_config(448), 8.0}, {known, 8.1}};
+    EXPECT_EQ(with_margin(predictions, 0.11).source, CublasltSource::kHeuristic);
+    EXPECT_EQ(with_margin(predictions, 0.09).source, CublasltSource::kModel);
+    EXPECT_EQ(with_margin(predictions, kDefaultCublasltMargin).source, CublasltSource::kModel);
+    predictions.back().score = 8.05;
+    EXPECT_EQ(with_margin(predictions, kDefaultCublasltMargin).source, CublasltSource::kHeuristic);
+    EXPECT_EQ(with_margin(predictions, 0).source, CublasltSource::kModel);
+  }
 }
 
 TEST(CublasltDispatchTest, TheFastModelIsAskedFirstWhereThatIsWanted) {
@@ -336,7 +335,8 @@ TEST(CublasltDispatchTest, TheFastModelIsAskedFirstWhereThatIsWanted) {
   EXPECT_EQ(bench().executed(), tensor_config(23));
   EXPECT_EQ(source(0, false), CublasltSource::kModel);
   EXPECT_EQ(bench().executed(), tensor_config(448));
-  EXPECT_EQ(source(0.1, true), CublasltSource::kModel);
+  EXPECT_EQ(source(100, true), CublasltSource::kFastModel);
+  EXPECT_EQ(source(100, false), CublasltSource::kHeuristic);
 }
 
 TEST(CublasltDispatchTest, GraphsHoldTheChoice) {

@@ -1,5 +1,6 @@
 #include "foretune/dispatch/cublaslt_matmul.h"
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <memory>
@@ -29,10 +30,13 @@ Status open(const foretune_cublaslt_options& options, foretune_cublaslt** out) {
     return fail(ErrorCode::kInvalidArgument, "out must not be NULL");
   }
   *out = nullptr;
-  if (!(options.margin >= 0) || !std::isfinite(options.margin)) {
-    return fail(ErrorCode::kInvalidArgument, "a margin is a number from 0, not ", options.margin);
+  if (!std::isfinite(options.margin)) {
+    return fail(ErrorCode::kInvalidArgument, "a margin is a number, not ", options.margin);
   }
-  CublasltDispatchOptions cpp{.margin = options.margin, .fast = options.fast != 0};
+  CublasltDispatchOptions cpp{.fast = options.fast != 0};
+  if (options.margin != 0) {
+    cpp.margin = std::max(0.0, options.margin);
+  }
   if (options.model_path != nullptr) {
     FORETUNE_TRY(cpp.model, read_model(options.model_path));
   }

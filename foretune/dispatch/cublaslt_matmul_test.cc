@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 #include <string>
 
 #include "foretune/base/file.h"
@@ -92,7 +93,7 @@ TEST(CublasltMatmulTest, RefusesWrongArguments) {
   foretune_cublaslt_options options = fake_options();
   EXPECT_EQ(foretune_cublaslt_open_with(&options, nullptr, nullptr, 0),
             FORETUNE_CUBLASLT_INVALID_ARGUMENT);
-  options.margin = -1;
+  options.margin = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(foretune_cublaslt_open_with(&options, &foretune, nullptr, 0),
             FORETUNE_CUBLASLT_INVALID_ARGUMENT);
   options.margin = 0;

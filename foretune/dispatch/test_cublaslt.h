@@ -193,6 +193,7 @@ class MatmulSample {
   static FakeBench& bench() { return FakeBench::get(); }
   [[nodiscard]] bool has_bias() const { return (shape_.epilogue & 4U) != 0; }
   [[nodiscard]] bool has_relu() const { return (shape_.epilogue & 2U) != 0; }
+  [[nodiscard]] bool has_gelu() const { return (shape_.epilogue & 32U) != 0; }
   // Exact in bf16.
   static double random(Rng& rng) { return static_cast<double>(rng.between(-16, 16)) / 16; }
 
@@ -254,7 +255,7 @@ class MatmulSample {
     if (has_bias()) {
       sum += load(bias_, i);
     }
-    return has_relu() ? std::max(sum, 0.0) : sum;
+    return has_relu() ? std::max(sum, 0.0) : has_gelu() ? gelu(sum) : sum;
   }
 
   MatmulShape shape_;
@@ -357,8 +358,13 @@ inline std::unique_ptr<CublasltDispatcher> open_dispatcher(CublasltDispatchOptio
   return *std::move(opened);
 }
 
+// Follows the model whatever it expects to gain.
+inline std::unique_ptr<CublasltDispatcher> following_dispatcher(Model model) {
+  return open_dispatcher({.model = std::move(model), .margin = 0});
+}
+
 inline std::unique_ptr<CublasltDispatcher> sample_dispatcher() {
-  return open_dispatcher({.model = cublaslt_model(sample_predictions())});
+  return following_dispatcher(cublaslt_model(sample_predictions()));
 }
 
 }  // namespace foretune

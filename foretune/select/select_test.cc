@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 
 #include "foretune/base/allocation_count.h"
 #include "foretune/base/temporary_folder.h"
+#include "foretune/models/infer/forest_scorer.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/select/foretune.h"
 
@@ -96,6 +98,38 @@ TEST_F(SelectTest, PicksTheBestLegalCandidate) {
     EXPECT_EQ(again.has_candidate, choice.has_candidate);
   }
   EXPECT_GT(picked, 30);
+}
+
+TEST_F(SelectTest, ScoresAnyConfig) {
+  Model model = sample_model({.candidates = 40}, rng_);
+  const Config left_out = model.pool.back();
+  const Problem problem = sample_gemm(rng_);
+  const auto whole = make(model);
+  const auto expected = score_configs(whole->model(), problem, model.pool);
+  ASSERT_TRUE(expected) << expected.error().message;
+  for (const RankedCandidate& candidate : whole->rank(problem)) {
+    EXPECT_EQ((*expected)[candidate.candidate], candidate.score);
+  }
+  model.pool.pop_back();
+  const auto without = make(model);
+  const auto scores =
+      score_configs(without->model(), problem, std::array{left_out, model.pool.front()});
+  ASSERT_TRUE(scores);
+  EXPECT_EQ(*scores, (std::vector<double>{expected->back(), expected->front()}));
+  EXPECT_TRUE(score_configs(without->model(), problem, {})->empty());
+
+  Config other = left_out;
+  other.schema += 1;
+  EXPECT_EQ(score_configs(without->model(), problem, std::array{other}).error().code,
+            ErrorCode::kMismatch);
+  other = left_out;
+  other.words.push_back(1);
+  EXPECT_EQ(score_configs(without->model(), problem, std::array{other}).error().code,
+            ErrorCode::kMismatch);
+  const Result<Problem> conv = Problem::parse("conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=1");
+  ASSERT_TRUE(conv) << conv.error().message;
+  EXPECT_EQ(score_configs(without->model(), *conv, std::array{left_out}).error().code,
+            ErrorCode::kMismatch);
 }
 
 TEST_F(SelectTest, AbstainsOutsideOfTrainingWithTheBestLegalConfigOfThePortfolio) {

@@ -115,27 +115,11 @@ nb::tuple train(const Dataset& dataset, const TrainKeywords& keywords, const nb:
 nb::ndarray<nb::numpy, double, nb::ndim<1>> score(const Model& model, const std::string& problem,
                                                   const std::vector<std::string>& configs) {
   const Problem parsed = problem_from(problem);
-  if (parsed.type() != model.problem_type) {
-    raise({ErrorCode::kMismatch, concat("the model is not for problems like '", problem, "'")});
-  }
-  std::vector<std::int32_t> words;
+  std::vector<Config> parsed_configs;
   for (const std::string& text : configs) {
-    const Config config = checked(parse_config(model.config_schema, text));
-    words.insert(words.end(), config.words.view().begin(), config.words.view().end());
+    parsed_configs.push_back(checked(parse_config(model.config_schema, text)));
   }
-  std::vector<double> scores(configs.size());
-  if (configs.empty()) {
-    return array(std::move(scores));
-  }
-  checked(without_lock([&]() -> Status {
-    FORETUNE_TRY(const auto scorer, make_scorer(model));
-    FORETUNE_TRY(const auto pool, scorer->prepare(words, model.config_schema.parameters.size(),
-                                                  model.fingerprint.hardware));
-    std::vector<std::byte> workspace(pool->workspace_bytes());
-    pool->score(parsed, workspace, scores, {});
-    return {};
-  }));
-  return array(std::move(scores));
+  return array(checked(without_lock([&] { return score_configs(model, parsed, parsed_configs); })));
 }
 
 nb::dict describe(const Model& model) {

@@ -258,4 +258,27 @@ Result<std::unique_ptr<PreparedPool>> prepare_checked(const Model& model,
   return kind->prepare(model, words, width);
 }
 
+Result<std::vector<double>> score_configs(const Model& model, const Problem& problem,
+                                          std::span<const Config> configs) {
+  if (problem.type() != model.problem_type) {
+    return fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(), "'");
+  }
+  const std::size_t width = model.config_schema.parameters.size();
+  std::vector<std::int32_t> words;
+  for (const Config& config : configs) {
+    if (config.schema != model.config_schema.id() || config.words.size() != width) {
+      return fail(ErrorCode::kMismatch, "the model scores configs of ", model.config_schema.name);
+    }
+    words.insert(words.end(), config.words.begin(), config.words.end());
+  }
+  std::vector<double> scores(configs.size());
+  if (configs.empty()) {
+    return scores;
+  }
+  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, prepare_checked(model, words, width));
+  std::vector<std::byte> workspace(pool->workspace_bytes());
+  pool->score(problem, workspace, scores, {});
+  return scores;
+}
+
 }  // namespace foretune
