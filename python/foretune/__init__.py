@@ -13,8 +13,9 @@ Everything is computed by the C++ library; its errors are exceptions with its se
 from ``foretune.Error``. What may be called from several threads at once is said with every class.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from . import _foretune
-from ._autotune import autotune
 from ._collector import CollectionMode, CollectionSummary, MatmulDatasetCollector, families
 from ._dataset import OUTCOMES, STAGES, Dataset, ImportReport
 from ._errors import (CancelledError, CorruptDataError, Error, InputOutputError, InternalError,
@@ -22,6 +23,9 @@ from ._errors import (CancelledError, CorruptDataError, Error, InputOutputError,
 from ._model import (Choice, Evaluation, Model, Predictor, RankedKernel, Selector, evaluate, select,
                      train)
 from ._problem import problem_text
+
+if TYPE_CHECKING:
+    from ._autotune import autotune
 
 __version__: str = _foretune.version
 
@@ -32,3 +36,13 @@ __all__ = [
     "NotFoundError", "Predictor", "RankedKernel", "Selector", "UnsupportedError", "autotune",
     "evaluate", "families", "problem_text", "select", "train",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Tuning Triton kernels is two thirds of what importing all would take.
+    if name == "autotune":
+        from ._autotune import autotune
+
+        globals()[name] = autotune
+        return autotune
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
