@@ -124,7 +124,7 @@ TEST(GemmCublaslt, ValuesByHand) {
   EXPECT_DOUBLE_EQ(row["log2_tiles_n"], 2);
   EXPECT_DOUBLE_EQ(row["last_wave"], 8.0 / 132);
 
-  // Rows of A are 400 bytes long, those of B and C 2,000; B by columns is as long as A.
+  // Rows of A are 400 bytes long, those of B and C 2,000.
   EXPECT_DOUBLE_EQ(row["a_by_columns"], 0);
   EXPECT_DOUBLE_EQ(row["b_by_columns"], 0);
   EXPECT_DOUBLE_EQ(row["on_matrix_units"], 1);

@@ -46,7 +46,8 @@ struct TrainKeywords {
   std::string model_type, features, target, objective;
   std::uint32_t folds = 0, forests = 0, threads = 0, trees = 0, leaves = 0, min_rows_per_leaf = 0,
                 portfolio_size = 0;
-  double learning_rate = 0, bagging_fraction = 0, feature_fraction = 0;
+  double learning_rate = 0, bagging_fraction = 0, feature_fraction = 0, lambda_l2 = 0,
+         weight_decay = 0, regret_decay = 0;
   std::uint64_t seed = 0;
 };
 
@@ -66,6 +67,9 @@ TrainOptions options_of(const TrainKeywords& keywords) {
   options.gbdt.bagging_fraction = keywords.bagging_fraction;
   options.gbdt.feature_fraction = keywords.feature_fraction;
   options.gbdt.min_rows_per_leaf = keywords.min_rows_per_leaf;
+  options.gbdt.lambda_l2 = keywords.lambda_l2;
+  options.weight_decay = keywords.weight_decay;
+  options.regret_decay = keywords.regret_decay;
   options.gbdt.threads = keywords.threads > 0
                              ? keywords.threads
                              : static_cast<std::uint32_t>(std::max(1, read_cpu_facts().cores));
@@ -225,6 +229,9 @@ void bind_models(nb::module_& module) {
       .def_rw("learning_rate", &TrainKeywords::learning_rate)
       .def_rw("bagging_fraction", &TrainKeywords::bagging_fraction)
       .def_rw("feature_fraction", &TrainKeywords::feature_fraction)
+      .def_rw("lambda_l2", &TrainKeywords::lambda_l2)
+      .def_rw("weight_decay", &TrainKeywords::weight_decay)
+      .def_rw("regret_decay", &TrainKeywords::regret_decay)
       .def_rw("seed", &TrainKeywords::seed);
   nb::class_<Model>(module, "Model")
       .def("describe", &describe)

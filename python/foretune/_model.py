@@ -98,6 +98,9 @@ def train(
     bagging_fraction: float = 0.8,
     feature_fraction: float = 0.8,
     min_rows_per_leaf: int = 10,
+    lambda_l2: float = 1.0,
+    weight_decay: float = 0.5,
+    regret_decay: float = 4.0,
     forests: int = 1,
     portfolio_size: int = 16,
     progress: TrainProgress | None = None,
@@ -117,8 +120,13 @@ def train(
         seed: of every random choice; the same data and options give the same model.
         threads: of the trainer; 0 takes all cores.
         trees: at most; early stopping decides.
-        leaves, learning_rate, bagging_fraction, feature_fraction, min_rows_per_leaf: of the trees;
-            the fractions and the rate are above 0 and at most 1.
+        leaves, learning_rate, bagging_fraction, feature_fraction, min_rows_per_leaf, lambda_l2: of
+            the trees; the fractions and the rate are above 0 and at most 1, ``lambda_l2`` is the
+            penalty of large leaf values.
+        weight_decay: how fast the weight of a row falls with its distance from the problem's best,
+            ``exp(-weight_decay * ln(time / best))``, at least 0.05.
+        regret_decay: the same of the objective ``regret``. Less than 4 where picks are also made
+            among configs that are all far from the best.
         forests: forests whose scores are averaged.
         portfolio_size: configs of the fallback portfolio.
         progress: called after every tree with ``stage``, ``tree``, ``trees``, ``loss``.
@@ -145,6 +153,10 @@ def train(
                         ("feature_fraction", feature_fraction)):
         if not 0 < value <= 1:
             raise InvalidArgumentError(f"{name} must be above 0 and at most 1, not {value}")
+    for name, value in (("lambda_l2", lambda_l2), ("weight_decay", weight_decay),
+                        ("regret_decay", regret_decay)):
+        if not 0 <= value <= 1e6:
+            raise InvalidArgumentError(f"{name} must be from 0 to a million, not {value}")
     counts = {"folds": (folds, 0), "threads": (threads, 0), "trees": (trees, 1),
               "leaves": (leaves, 2), "min_rows_per_leaf": (min_rows_per_leaf, 1),
               "forests": (forests, 1), "portfolio_size": (portfolio_size, 1), "seed": (seed, 0)}
@@ -160,6 +172,9 @@ def train(
     keywords.learning_rate = float(learning_rate)
     keywords.bagging_fraction = float(bagging_fraction)
     keywords.feature_fraction = float(feature_fraction)
+    keywords.lambda_l2 = float(lambda_l2)
+    keywords.weight_decay = float(weight_decay)
+    keywords.regret_decay = float(regret_decay)
     native, metrics, scores = _foretune.train(dataset.merge()._native, keywords, progress)
     return Model(native, metrics, scores)
 

@@ -28,11 +28,21 @@ def test_training_repeats_to_the_byte_and_files_hold_the_model(tmp_path, trainin
     ({"trees": 0}, "at least 1"), ({"leaves": 1}, "at least 2"), ({"forests": -1}, "at least 1"),
     ({"target": "tflops"}, "relative-log"), ({"model_type": "svm"}, "there are gbdt"),
     ({"features": "gemm-cpuu"}, "gemm-cpu"), ({"feature_fraction": math.nan}, "above 0"),
+    ({"regret_decay": -1}, "from 0 to"), ({"lambda_l2": math.inf}, "from 0 to"),
 ])
 def test_senseless_training_options_are_refused(training, options, sentence):
     with pytest.raises(foretune.Error, match=sentence) as caught:
         foretune.train(training, **options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [
+    {"regret_decay": 0.5}, {"objective": "regression", "weight_decay": 3.0}, {"lambda_l2": 20.0}])
+def test_every_option_of_the_trees_reaches_the_trainer(training, options):
+    usual = {"objective": options.get("objective", "auto"), "trees": 10, "folds": 0, "threads": 1}
+    model = foretune.train(training, **usual)
+    assert foretune.train(training, **usual).to_bytes() == model.to_bytes()
+    assert foretune.train(training, **{**usual, **options}).to_bytes() != model.to_bytes()
 
 
 def test_validation_sets_are_not_trained_on(validation):
