@@ -12,29 +12,11 @@
 #include <system_error>
 #include <utility>
 
+#include "foretune/base/descriptor.h"
 #include "foretune/base/system_error.h"
 
 namespace foretune {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) {
-      ::close(value_);
-    }
-  }
-  [[nodiscard]] int get() const { return value_; }
-  [[nodiscard]] bool ok() const { return value_ >= 0; }
-  // Some file systems report a failed write only here.
-  bool close() { return ::close(std::exchange(value_, -1)) == 0; }
-
- private:
-  int value_;
-};
 
 Result<struct stat> open_for_reading(const std::filesystem::path& path, const Descriptor& file) {
   if (!file.ok()) {
@@ -49,20 +31,6 @@ Result<struct stat> open_for_reading(const std::filesystem::path& path, const De
     return fail(ErrorCode::kInvalidArgument, path.string(), " is a directory, not a file");
   }
   return status;
-}
-
-Status write_fully(int file, std::span<const std::byte> bytes, const std::string& name) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
-      return fail(ErrorCode::kIo, "cannot write ", name, ": ", last_error());
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return {};
 }
 
 // What a path names: a link's target is replaced, not the link, and a device or pipe (such as

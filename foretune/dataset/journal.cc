@@ -1,7 +1,6 @@
 #include "foretune/dataset/journal.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/base/descriptor.h"
 #include "foretune/base/file.h"
 #include "foretune/base/system_error.h"
 #include "foretune/dataset/records.h"
@@ -35,56 +35,6 @@ constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 30U;
 constexpr std::size_t kDefinitionBytes = std::size_t{64} << 20U;  // of one block of definitions
 // The texts of a header are bounded (storable.h); a schema has at most so many labels.
 constexpr std::size_t kMaxHeaderBytes = std::size_t{256} << 20U;
-
-class FileLock {
- public:
-  FileLock() = default;
-  FileLock(FileLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  FileLock& operator=(FileLock&& other) noexcept {
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-  ~FileLock() {
-    if (file_ >= 0) {
-      ::close(file_);
-    }
-  }
-
-  // Errors: kNotFound, kIo when another writer holds the lock.
-  static Result<FileLock> open(const std::filesystem::path& path, int flags) {
-    // Sealing replaces the file: a lock on the old one would guard nothing, so look again.
-    for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-      FileLock lock;
-      lock.file_ = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-      if (lock.file_ < 0) {
-        return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot open ",
-                    path.string(), ": ", last_error());
-      }
-      struct stat opened{};
-      if (::fstat(lock.file_, &opened) == 0 && !S_ISREG(opened.st_mode)) {
-        return fail(ErrorCode::kInvalidArgument, path.string(), " is not a regular file");
-      }
-      if (::flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
-        return fail(ErrorCode::kIo, path.string(),
-                    errno == EWOULDBLOCK ? std::string(" is being written by another process")
-                                         : concat(" cannot be locked: ", last_error()));
-      }
-      struct stat named{};
-      if (::stat(path.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
-          named.st_dev == opened.st_dev) {
-        return lock;
-      }
-    }
-    return fail(ErrorCode::kIo, path.string(), " is being replaced all the time");
-  }
-  [[nodiscard]] int get() const { return file_; }
-
- private:
-  static constexpr int kMaxAttempts = 100;
-  int file_ = -1;
-};
 
 struct Loaded {
   Dataset dataset;
@@ -202,7 +152,7 @@ void append_new_definitions(ByteWriter& out, const Dataset& dataset, const Defin
 struct JournalWriter::State {
   explicit State(DatasetHeader header)
       : tables(std::move(header)), schema_id(tables.header().config_schema.id()) {}
-  FileLock file;
+  Descriptor file;
   std::filesystem::path path;
   Dataset tables;  // interned definitions as the file numbers them; its rows are only the newest
   std::uint64_t schema_id;
@@ -278,7 +228,7 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::open(const std::filesystem
   State& state = *writer->state_;
   state.path = path;
   FORETUNE_TRY_STATUS(dataset_internal::check_header(header));
-  FORETUNE_TRY(state.file, FileLock::open(path, O_RDWR | O_CREAT | O_APPEND));
+  FORETUNE_TRY(state.file, open_locked(path, O_RDWR | O_CREAT | O_APPEND));
   FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
   // A run killed while it wrote the very first block leaves a beginning without content.
   ByteWriter preamble;
@@ -467,7 +417,7 @@ Status replace_file(const Dataset& dataset, const std::filesystem::path& path,
 Status write_dataset(const Dataset& dataset, const std::filesystem::path& path,
                      const WriteOptions& options) {
   // Replacing a file under its writer would lose what that one appends from then on.
-  const auto lock = FileLock::open(path, O_RDWR);
+  const auto lock = open_locked(path, O_RDWR);
   if (!lock && lock.error().code != ErrorCode::kNotFound) {
     return tl::unexpected<Error>(lock.error());
   }
@@ -475,7 +425,7 @@ Status write_dataset(const Dataset& dataset, const std::filesystem::path& path,
 }
 
 Status seal(const std::filesystem::path& path) {
-  FORETUNE_TRY(const FileLock lock, FileLock::open(path, O_RDWR));
+  FORETUNE_TRY(const Descriptor lock, open_locked(path, O_RDWR));
   FORETUNE_TRY(const Dataset dataset, read_dataset(path));
   return replace_file(dataset, path, {});
 }

@@ -1,16 +1,15 @@
 #include "foretune/gpu/kernel_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
 #include "foretune/base/byte_io.h"
+#include "foretune/base/descriptor.h"
 #include "foretune/base/hash.h"
 #include "foretune/base/system_error.h"
 #include "foretune/base/text.h"
@@ -105,20 +104,6 @@ Error failed(std::string_view call, const std::filesystem::path& path) {
   return {ErrorCode::kIo, concat(call, " ", path.string(), ": ", last_error())};
 }
 
-Status write_whole(int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written <= 0) {
-      return fail(ErrorCode::kIo, "writing kernels: ", last_error());
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const KernelFile>> KernelFile::open(const std::filesystem::path& path) {
@@ -179,22 +164,14 @@ std::span<const std::byte> KernelFile::image(const CompiledKernel& kernel) const
 
 Result<std::unique_ptr<KernelFileWriter>> KernelFileWriter::open(const std::filesystem::path& path,
                                                                  const KernelFileHeader& header) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) {
-    return tl::unexpected(failed("open", path));
-  }
-  std::unique_ptr<KernelFileWriter> writer(new KernelFileWriter(file));
+  FORETUNE_TRY(Descriptor file, open_locked(path, O_RDWR | O_CREAT));
+  std::unique_ptr<KernelFileWriter> writer(new KernelFileWriter(std::move(file), path.string()));
   FORETUNE_TRY_STATUS(writer->start(path, header));
   return writer;
 }
 
 Status KernelFileWriter::start(const std::filesystem::path& path, const KernelFileHeader& header) {
-  if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-    return errno == EWOULDBLOCK
-               ? fail(ErrorCode::kIo, path.string(), ": another process is writing to it")
-               : Status(tl::unexpected(failed("lock", path)));
-  }
-  const off_t size = ::lseek(file_, 0, SEEK_END);
+  const off_t size = ::lseek(file_.get(), 0, SEEK_END);
   if (size < 0) {
     return tl::unexpected(failed("seek", path));
   }
@@ -202,15 +179,15 @@ Status KernelFileWriter::start(const std::filesystem::path& path, const KernelFi
   begin.put_bytes(std::as_bytes(std::span(kMagic)));
   begin.put_bytes(record(words_of(header), {}));
   std::vector<std::byte> there(std::min(begin.size(), static_cast<std::size_t>(size)));
-  if (::pread(file_, there.data(), there.size(), 0) != size && there.size() < begin.size()) {
+  if (::pread(file_.get(), there.data(), there.size(), 0) != size && there.size() < begin.size()) {
     return tl::unexpected(failed("read", path));
   }
   // New, or whoever made it was killed on the first write.
   if (there.size() < begin.size() && std::ranges::equal(there, begin.bytes().first(there.size()))) {
-    if (::ftruncate(file_, 0) != 0 || ::lseek(file_, 0, SEEK_SET) != 0) {
+    if (::ftruncate(file_.get(), 0) != 0 || ::lseek(file_.get(), 0, SEEK_SET) != 0) {
       return tl::unexpected(failed("truncate", path));
     }
-    return write_whole(file_, begin.bytes());
+    return write_fully(file_.get(), begin.bytes(), name_);
   }
   FORETUNE_TRY(const std::shared_ptr<const KernelFile> old, KernelFile::open(path));
   if (old->header() != header) {
@@ -222,13 +199,11 @@ Status KernelFileWriter::start(const std::filesystem::path& path, const KernelFi
     keys_.insert(kernel.key);
   }
   const auto whole = static_cast<off_t>(old->whole_bytes());
-  if (::ftruncate(file_, whole) != 0 || ::lseek(file_, whole, SEEK_SET) != whole) {
+  if (::ftruncate(file_.get(), whole) != 0 || ::lseek(file_.get(), whole, SEEK_SET) != whole) {
     return tl::unexpected(failed("truncate", path));
   }
   return {};
 }
-
-KernelFileWriter::~KernelFileWriter() { ::close(file_); }
 
 Status KernelFileWriter::append(const CompiledKernel& kernel) {
   if (kernel.image.empty() == kernel.error.empty()) {
@@ -240,10 +215,10 @@ Status KernelFileWriter::append(const CompiledKernel& kernel) {
     return fail(ErrorCode::kInvalidArgument, "the kernel ", foretune::quoted(kernel.key),
                 " is too large");
   }
-  const off_t before = ::lseek(file_, 0, SEEK_CUR);
-  if (Status written = write_whole(file_, record(words, kernel.image)); !written) {
+  const off_t before = ::lseek(file_.get(), 0, SEEK_CUR);
+  if (Status written = write_fully(file_.get(), record(words, kernel.image), name_); !written) {
     // Half a record in the middle would be damage to all that follow.
-    if (::ftruncate(file_, before) != 0 || ::lseek(file_, before, SEEK_SET) != before) {
+    if (::ftruncate(file_.get(), before) != 0 || ::lseek(file_.get(), before, SEEK_SET) != before) {
       return fail(ErrorCode::kIo, written.error().message, "; the end of the file is torn");
     }
     return written;

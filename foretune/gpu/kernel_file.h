@@ -23,8 +23,10 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "foretune/base/descriptor.h"
 #include "foretune/base/file.h"
 #include "foretune/base/result.h"
 
@@ -80,10 +82,6 @@ class KernelFileWriter {
   // file has another header, kCorrupt, kIo also when another writer holds the lock.
   static Result<std::unique_ptr<KernelFileWriter>> open(const std::filesystem::path& path,
                                                         const KernelFileHeader& header);
-  ~KernelFileWriter();
-  KernelFileWriter(const KernelFileWriter&) = delete;
-  KernelFileWriter& operator=(const KernelFileWriter&) = delete;
-
   [[nodiscard]] bool contains(const std::string& key) const { return keys_.contains(key); }
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
   // Errors: kIo, and the file is as before; kInvalidArgument for a kernel with neither code nor
@@ -91,10 +89,12 @@ class KernelFileWriter {
   Status append(const CompiledKernel& kernel);
 
  private:
-  explicit KernelFileWriter(int file) : file_(file) {}
+  KernelFileWriter(Descriptor file, std::string name)
+      : file_(std::move(file)), name_(std::move(name)) {}
   Status start(const std::filesystem::path& path, const KernelFileHeader& header);
 
-  int file_;
+  Descriptor file_;
+  std::string name_;  // for errors
   std::unordered_set<std::string> keys_;
 };
 
