@@ -119,7 +119,7 @@ def train(
         folds: group folds of the held-out figures; 0 for none.
         seed: of every random choice; the same data and options give the same model.
         threads: of the trainer; 0 takes all cores.
-        trees: at most; early stopping decides.
+        trees: at most; early stopping decides, but without folds all of them are grown.
         leaves, learning_rate, bagging_fraction, feature_fraction, min_rows_per_leaf, lambda_l2: of
             the trees; the fractions and the rate are above 0 and at most 1, ``lambda_l2`` is the
             penalty of large leaf values.

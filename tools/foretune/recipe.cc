@@ -23,7 +23,8 @@ void RecipeArguments::visit(OptionList& list, std::string target_help, std::stri
       .choose(std::move(tables));
   list.add("folds", folds, "N", std::move(folds_help)).at_least(0);
   list.add("threads", threads, "N", "threads of the trainer; 0 is all cores").at_least(0);
-  list.add("trees", trees, "N", "at most; early stopping decides").at_least(1);
+  list.add("trees", trees, "N", "at most; early stopping decides, where there are folds")
+      .at_least(1);
   list.add("leaves", leaves, "N", "per tree").at_least(2);
   list.add("learning-rate", learning_rate, "X", "shrinkage per tree");
   list.add("forests", forests, "N", "forests whose scores are averaged: better picks, slower")

@@ -46,7 +46,6 @@ using train_internal::warm_forests;
 
 namespace {
 
-constexpr std::uint32_t kTreesWithoutFolds = 300;
 constexpr std::uint32_t kMaxForests = 64;
 
 // One training from data to figures, step by step.
@@ -69,7 +68,7 @@ class Training {
     FORETUNE_TRY(learned_, learned_values(dataset_, set_, options_.target, options_.log_transform));
     result_.fold_of_problem = folds_.of_problem;
     result_.held_out_scores.assign(dataset_.size(), std::numeric_limits<double>::quiet_NaN());
-    std::uint32_t trees = std::min(options_.gbdt.trees, kTreesWithoutFolds);
+    std::uint32_t trees = options_.gbdt.trees;
     if (folds_.count > 0) {
       FORETUNE_TRY(const CrossValidated held_out, cross_validate());
       trees = held_out.trees;

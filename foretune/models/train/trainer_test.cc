@@ -234,6 +234,18 @@ TEST(TrainGbdt, DataWithoutASpaceGivesAModelThatCanBeRead) {
   EXPECT_EQ(*read, result->model);
 }
 
+TEST(TrainGbdt, WithoutFoldsAllTreesAreGrown) {
+  const Dataset dataset = dataset_of(6, 31, formula_ns);
+  TrainOptions options = quick_options();
+  options.gbdt.trees = 350;
+  options.gbdt.leaves = 4;
+  options.gbdt.learning_rate = 0.01;
+  options.folds = 0;
+  const auto result = train_gbdt(dataset, options);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->model.forests.front().trees.size(), 350U);
+}
+
 TEST(TrainGbdt, LeavesColumnsOut) {
   const Dataset dataset = dataset_of(15, 31, formula_ns);
   TrainOptions options = quick_options();
