@@ -24,7 +24,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -286,9 +285,7 @@ Result<std::optional<Verdict>> judge(const Selector& selector, const Problem& pr
   const auto answer = answers.find(problem.text());
   std::optional<double> library_score = score_of(selector, ranking, library);
   if (answer != answers.end()) {
-    FORETUNE_TRY(const std::vector<double> scores,
-                 score_configs(selector.model(), problem, std::span(&answer->second, 1)));
-    library_score = scores.front();
+    FORETUNE_TRY(library_score, score_config(selector.model(), problem, answer->second));
   }
   Verdict verdict;
   bool has_pick = false;

@@ -336,9 +336,8 @@ CublasltPlan CublasltChooser::by_model(const Selector& selector, const Problem& 
     // As a rank, the heuristic's first is known to the model as what it is on average. Scored is
     // what it is for this call.
     if (const std::optional<CublasltConfig> answer = attempt.first_config()) {
-      if (const auto scores =
-              score_configs(selector.model(), problem, std::array{answer->to_config()})) {
-        base = scores->front();
+      if (const auto score = score_config(selector.model(), problem, answer->to_config())) {
+        base = *score;
       }
     }
   }

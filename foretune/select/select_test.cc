@@ -109,6 +109,8 @@ TEST_F(SelectTest, ScoresAnyConfig) {
   ASSERT_TRUE(expected) << expected.error().message;
   for (const RankedCandidate& candidate : whole->rank(problem)) {
     EXPECT_EQ((*expected)[candidate.candidate], candidate.score);
+    EXPECT_EQ(score_config(whole->model(), problem, model.pool[candidate.candidate]),
+              candidate.score);
   }
   model.pool.pop_back();
   const auto without = make(model);
@@ -117,6 +119,8 @@ TEST_F(SelectTest, ScoresAnyConfig) {
   ASSERT_TRUE(scores);
   EXPECT_EQ(*scores, (std::vector<double>{expected->back(), expected->front()}));
   EXPECT_TRUE(score_configs(without->model(), problem, {})->empty());
+
+  EXPECT_EQ(score_config(without->model(), problem, left_out), expected->back());
 
   Config other = left_out;
   other.schema += 1;

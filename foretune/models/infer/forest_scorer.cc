@@ -214,6 +214,17 @@ Result<const ModelKind*> kind_of(const Model& model) {
   return found;
 }
 
+Status check_scored(const Model& model, const Problem& problem, const Config& config) {
+  if (problem.type() != model.problem_type) {
+    return fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(), "'");
+  }
+  if (config.schema != model.config_schema.id() ||
+      config.words.size() != model.config_schema.parameters.size()) {
+    return fail(ErrorCode::kMismatch, "the model scores configs of ", model.config_schema.name);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ForestScorer>> ForestScorer::create(std::vector<Forest> forests,
@@ -260,25 +271,33 @@ Result<std::unique_ptr<PreparedPool>> prepare_checked(const Model& model,
 
 Result<std::vector<double>> score_configs(const Model& model, const Problem& problem,
                                           std::span<const Config> configs) {
-  if (problem.type() != model.problem_type) {
-    return fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(), "'");
-  }
-  const std::size_t width = model.config_schema.parameters.size();
   std::vector<std::int32_t> words;
   for (const Config& config : configs) {
-    if (config.schema != model.config_schema.id() || config.words.size() != width) {
-      return fail(ErrorCode::kMismatch, "the model scores configs of ", model.config_schema.name);
-    }
+    FORETUNE_TRY_STATUS(check_scored(model, problem, config));
     words.insert(words.end(), config.words.begin(), config.words.end());
   }
   std::vector<double> scores(configs.size());
   if (configs.empty()) {
     return scores;
   }
-  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, prepare_checked(model, words, width));
+  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool,
+               prepare_checked(model, words, model.config_schema.parameters.size()));
   std::vector<std::byte> workspace(pool->workspace_bytes());
   pool->score(problem, workspace, scores, {});
   return scores;
+}
+
+Result<double> score_config(const Model& model, const Problem& problem, const Config& config) {
+  FORETUNE_TRY_STATUS(check_scored(model, problem, config));
+  FORETUNE_TRY([[maybe_unused]] const ModelKind* const kind, kind_of(model));
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  std::vector<double> row(table->columns().size());
+  feature_row(*table, problem, model.fingerprint.hardware, config, row);
+  double sum = 0;
+  for (const Forest& forest : model.forests) {
+    sum += predict_reference(forest, row);
+  }
+  return sum / static_cast<double>(model.forests.size());
 }
 
 }  // namespace foretune

@@ -57,9 +57,11 @@ Result<std::unique_ptr<PreparedPool>> prepare_checked(const Model& model,
                                                       std::size_t width);
 
 // Scores of any configs of the model's schema, in its pool or not, in the order given. The model
-// has passed check_model(). For a few: making them ready takes a tenth of a millisecond. Errors:
+// has passed check_model(). Making them ready takes milliseconds, however few they are. Errors:
 // kMismatch for problems and configs that the model is not for, and those of prepare_checked().
 Result<std::vector<double>> score_configs(const Model& model, const Problem& problem,
                                           std::span<const Config> configs);
+// The same of one, by walking through its trees: microseconds, and the same bits.
+Result<double> score_config(const Model& model, const Problem& problem, const Config& config);
 
 }  // namespace foretune
