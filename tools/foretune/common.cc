@@ -271,8 +271,11 @@ Result<GemmSampling> sampling_of(const ProblemArguments& arguments) {
 }
 
 std::vector<GemmOperation> all_operations() {
-  return {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm, GemmOperation::kAddmmRelu,
-          GemmOperation::kAddmmGelu};
+  std::vector<GemmOperation> operations;
+  for (std::size_t i = 0; i < gemm_operation_labels().size(); ++i) {
+    operations.push_back(static_cast<GemmOperation>(i));
+  }
+  return operations;
 }
 
 // The sizes and layouts in other types.
