@@ -327,10 +327,15 @@ CublasltPlan CublasltChooser::by_model(const Selector& selector, const Problem& 
       }
     }
   }
-  if (const Choice choice = selector.select(problem); !choice.picked()) {
-    return attempt.first(selector.explain(problem, choice));
+  Choice none{.reason = selector.coverage(problem)};
+  std::vector<RankedCandidate> ranking;
+  if (none.picked()) {
+    ranking = selector.rank(problem);
+    none.reason = AbstainReason::kNoLegalConfig;
   }
-  const std::vector<RankedCandidate> ranking = selector.rank(problem);
+  if (ranking.empty()) {
+    return attempt.first(selector.explain(problem, none));
+  }
   std::optional<double> base;
   if (options_.margin > 0) {
     // As a rank, the heuristic's first is known to the model as what it is on average. Scored is

@@ -142,6 +142,7 @@ TEST_F(DeferredTest, AnUnusableForestIsRefusedAtOpenOrMakesItAbstainForEver) {
     ASSERT_FALSE(prepared);
     EXPECT_EQ(prepared.error().code, ErrorCode::kMismatch);
     EXPECT_TRUE(selector->rank(problem).empty());
+    EXPECT_EQ(selector->coverage(problem), AbstainReason::kUnusableModel);
     const FastChoice exact = selector->select_fast(problem, -1);
     EXPECT_TRUE(exact.exact);
     EXPECT_EQ(exact.choice.reason, AbstainReason::kUnusableModel);

@@ -86,6 +86,17 @@ Choice from_answer(const AnswerCache::Answer& answer) {
           .margin = std::bit_cast<double>(answer[2])};
 }
 
+// The first feature out of its range.
+std::string explain_range(const Model& model, const FeatureTable& table, const Problem& problem) {
+  const std::vector<OutsideRange> outside = outside_ranges(model, table, problem);
+  if (outside.empty()) {
+    return {};
+  }
+  const OutsideRange& first = outside.front();
+  return concat(first.feature, "=", fixed(first.value, 2), " lies outside of ", fixed(first.low, 2),
+                " to ", fixed(first.high, 2), ", the range in training");
+}
+
 }  // namespace
 
 std::string_view to_string(AbstainReason reason) {
@@ -504,21 +515,6 @@ FastChoice Selector::select_fast(ProblemType type, std::span<const std::int64_t>
   return select_fast(*problem, max_regret);
 }
 
-namespace {
-
-// The first feature out of its range.
-std::string explain_range(const Model& model, const FeatureTable& table, const Problem& problem) {
-  const std::vector<OutsideRange> outside = outside_ranges(model, table, problem);
-  if (outside.empty()) {
-    return {};
-  }
-  const OutsideRange& first = outside.front();
-  return concat(first.feature, "=", fixed(first.value, 2), " lies outside of ", fixed(first.low, 2),
-                " to ", fixed(first.high, 2), ", the range in training");
-}
-
-}  // namespace
-
 std::string Selector::explain(const Problem& problem, const Choice& choice) const {
   const Model& model = state_->model;
   const std::string general(to_string(choice.reason));
@@ -540,6 +536,16 @@ std::string Selector::explain(const Problem& problem, const Choice& choice) cons
 
 Choice Selector::select_uncached(const Problem& problem) const noexcept {
   return state_->answer({}, problem);
+}
+
+AbstainReason Selector::coverage(const Problem& problem) const noexcept {
+  const State::Exact* const exact = state_->exact();
+  if (exact == nullptr || problem.type() != state_->model.problem_type) {
+    return exact == nullptr ? AbstainReason::kUnusableModel : AbstainReason::kInvalidProblem;
+  }
+  const WorkspacePool::Lease workspace = exact->workspaces->borrow();
+  return state_->inside_training(problem, workspace.bytes()) ? AbstainReason::kNone
+                                                             : AbstainReason::kOutsideTraining;
 }
 
 std::vector<RankedCandidate> Selector::rank(const Problem& problem) const {

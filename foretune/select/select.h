@@ -119,6 +119,9 @@ class Selector {
   Status prepare() const;
   // Without looking into or filling the cache.
   [[nodiscard]] Choice select_uncached(const Problem& problem) const noexcept;
+  // What select() would say of the problem itself, without scoring anything: kNone where it lies
+  // inside of what the model was trained on. What is legal is not looked at.
+  [[nodiscard]] AbstainReason coverage(const Problem& problem) const noexcept;
   // All legal candidates, best first, those in canonical form before others (allocates; for tools).
   [[nodiscard]] std::vector<RankedCandidate> rank(const Problem& problem) const;
 

@@ -83,9 +83,11 @@ TEST_F(SelectTest, PicksTheBestLegalCandidate) {
     const Choice choice = selector->select(problem);
     if (!inside(model, problem)) {
       EXPECT_EQ(choice.reason, AbstainReason::kOutsideTraining);
+      EXPECT_EQ(selector->coverage(problem), AbstainReason::kOutsideTraining);
       continue;
     }
     ++picked;
+    EXPECT_EQ(selector->coverage(problem), AbstainReason::kNone);
     ASSERT_TRUE(choice.picked()) << problem.text() << " seed " << kSeed;
     EXPECT_EQ(choice.candidate, expected[0].candidate);
     EXPECT_EQ(choice.score, expected[0].score);
@@ -187,6 +189,9 @@ TEST_F(SelectTest, SaysWhenNothingIsLegal) {
   EXPECT_EQ(choice.reason, AbstainReason::kNoLegalConfig);
   EXPECT_FALSE(choice.has_candidate);
   EXPECT_TRUE(selector->rank(problem).empty());
+  EXPECT_EQ(selector->coverage(problem), AbstainReason::kNone);
+  EXPECT_EQ(selector->coverage(*Problem::parse("conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=1")),
+            AbstainReason::kInvalidProblem);
   EXPECT_TRUE(selector->select(*Problem::parse("gemm m=65 n=256 k=256 dtype=bf16")).picked());
 }
 
