@@ -1,5 +1,6 @@
 // Models: training, files, ranking and selecting; models that others trained.
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -156,16 +158,42 @@ nb::dict choice_of(const Selector& selector, const std::string& text) {
   return out;
 }
 
+auto scores_of(const std::vector<RankedCandidate>& ranked) {
+  std::vector<double> scores;
+  for (const RankedCandidate& candidate : ranked) {
+    scores.push_back(candidate.score);
+  }
+  return array(std::move(scores));
+}
+
 nb::tuple ranking_of(const Selector& selector, const std::string& text) {
   const Problem problem = problem_from(text);
   const std::vector<RankedCandidate> ranked = without_lock([&] { return selector.rank(problem); });
   std::vector<std::string> configs;
-  std::vector<double> scores;
   for (const RankedCandidate& candidate : ranked) {
     configs.push_back(selector.config_text(candidate.candidate));
-    scores.push_back(candidate.score);
   }
-  return nb::make_tuple(configs, array(std::move(scores)));
+  return nb::make_tuple(configs, scores_of(ranked));
+}
+
+// For who asks often: configs as rows of words, not as text.
+nb::tuple word_ranking_of(const Selector& selector, const std::string& text) {
+  const Problem problem = problem_from(text);
+  const std::vector<RankedCandidate> ranked = without_lock([&] { return selector.rank(problem); });
+  std::vector<std::int32_t> words;
+  for (const RankedCandidate& candidate : ranked) {
+    const std::span row = selector.words(candidate.candidate);
+    words.insert(words.end(), row.begin(), row.end());
+  }
+  return nb::make_tuple(
+      matrix(std::move(words), ranked.size(), selector.model().config_schema.parameters.size()),
+      scores_of(ranked));
+}
+
+std::optional<std::string> abstention_of(const Selector& selector, const std::string& text) {
+  const AbstainReason reason = selector.coverage(problem_from(text));
+  return reason == AbstainReason::kNone ? std::nullopt
+                                        : std::optional(std::string(to_string(reason)));
 }
 
 // Of one target, for kernels by their names; `split_k` for each of a GEMM.
@@ -257,7 +285,9 @@ void bind_models(nb::module_& module) {
   nb::class_<Selector>(module, "Selector")
       .def_prop_ro("pool_size", &Selector::pool_size)
       .def("select", &choice_of, nb::arg("problem"))
-      .def("rank", &ranking_of, nb::arg("problem"));
+      .def("abstention", &abstention_of, nb::arg("problem"))
+      .def("rank", &ranking_of, nb::arg("problem"))
+      .def("rank_words", &word_ranking_of, nb::arg("problem"));
   module.def(
       "read_model",
       [](const std::string& path) {

@@ -1,5 +1,6 @@
 """foretune.torch without PyTorch: problems, selection, sessions."""
 
+import hashlib
 import math
 import subprocess
 import sys
@@ -28,10 +29,13 @@ def inductor(monkeypatch):
     return made
 
 
+MODEL_IDENTITY = hashlib.sha256(b"a model").hexdigest()[:16]
+
+
 def install(monkeypatch, inductor):
     monkeypatch.setattr(_hooks, "open_inductor", lambda: inductor.hooks)
     monkeypatch.setattr(_session, "Ranker", FakeRanker)
-    monkeypatch.setattr(_session, "_opened", lambda model, _: model)
+    monkeypatch.setattr(_session, "_opened", lambda model, _: (model, b"a model"))
 
 
 def uids(choices):
@@ -156,6 +160,21 @@ def test_templates_without_a_chance_are_not_kept():
             library[:1] if kept == 0 else library)
 
 
+@pytest.mark.parametrize(("k", "library_score"), [(1, 0.0), (9, -0.1)])
+def test_templates_are_not_even_made_where_the_library_wins(k, library_score):
+    def made():
+        raise AssertionError("asked for")
+        yield
+
+    found = _selection.select({"triton::mm": made(), "aten::mm": iter([object()])},
+                              {**SCORES, LIBRARY: library_score}, k, knows_library=True,
+                              tolerance=0.05)
+    assert found.library_alone and found.candidates == 4
+    with pytest.raises(AssertionError, match="asked for"):
+        _selection.select({"triton::mm": made(), "aten::mm": iter([object()])}, SCORES, k,
+                          knows_library=True, tolerance=0.05)
+
+
 def test_choices_are_inductors_own_and_unchanged():
     made = list(templates("triton::mm"))
     before = [dict(choice.keywords) for choice in made]
@@ -200,7 +219,7 @@ def test_templates_are_told_apart():
 def test_a_session_picks_and_restores(inductor):
     before = inductor.config.snapshot()
     with foretune.torch.autotune(SCORES, k=3, tolerance=0.5) as session:
-        assert inductor.config.cache_key_tag == "+foretune1:0123456789abcdef:k3:t0.5"
+        assert inductor.config.cache_key_tag == "+foretune1:" + MODEL_IDENTITY + ":k3:t0.5"
         kept = inductor.lower("mm", A, B)
         # Outside of an operation nothing is changed.
         assert not inductor.config.max_autotune_gemm
@@ -511,9 +530,9 @@ def test_the_shipped_model_is_that_of_the_device(old_model, monkeypatch, tmp_pat
     with pytest.raises(foretune.UnsupportedError, match=r"no model is shipped for NVIDIA H200 \("):
         _session._opened(None, inductor.hooks)
     old_model.save(tmp_path / "triton-sm_90.ftm")
-    assert _session._opened(None, inductor.hooks).info == old_model.info
-    assert _session._opened(tmp_path / "triton-sm_90.ftm", inductor.hooks).info == old_model.info
-    assert _session._opened(old_model, inductor.hooks) is old_model
+    for named in (None, tmp_path / "triton-sm_90.ftm", old_model):
+        opened, data = _session._opened(named, inductor.hooks)
+        assert opened.info == old_model.info and data == old_model.to_bytes()
     with pytest.raises(foretune.NotFoundError):
         _session._opened(tmp_path / "none.ftm", inductor.hooks)
     monkeypatch.setattr(Inductor, "_facts", lambda *_: None)

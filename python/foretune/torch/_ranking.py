@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
-import numpy as np
-
 from .._errors import UnsupportedError
 from .._model import Model, Selector
 from ._problem import Abstention
@@ -38,9 +34,7 @@ class Ranker:
                 "Triton's GEMM templates (template, " + ", ".join(PARAMETERS) + ")")
         self.knows_library = names[0] == "template"
         self.device = str(model.info["device"])
-        self.fingerprint = hashlib.sha256(model.to_bytes()).hexdigest()[:16]
         self._selector = Selector(model)
-        self._words: dict[str, Words] = {}
         self._ranked: dict[str, dict[Words, float] | str] = {}
         self._ordered: dict[str, dict[int, list[Words]]] = {}
 
@@ -75,22 +69,17 @@ class Ranker:
         return found
 
     def _rank(self, problem: str) -> dict[Words, float] | str:
-        choice = self._selector.select(problem)
-        if not choice.picked and " op=addmm " in problem:
+        selector = self._selector._native
+        reason = selector.abstention(problem)
+        if reason and " op=addmm " in problem:
             # A row of bias is nothing beside the matrices: as good as the product without it.
             problem = problem.replace(" op=addmm ", " op=mm ")
-            choice = self._selector.select(problem)
-        if not choice.picked:
-            return choice.reason or "The model does not say why it abstains."
-        texts, scores = self._selector._native.rank(problem)
-        ranked: dict[Words, float] = {}
-        for text, score in zip(texts, np.asarray(scores).tolist()):
-            words = self._words.get(text)
-            if words is None:
-                words = self._words[text] = self._parse(text)
-            ranked[words] = score
-        return ranked
-
-    def _parse(self, text: str) -> Words:
-        words = tuple(int(word.rpartition("=")[2]) for word in text.split())
-        return words if self.knows_library else (1, *words)
+            reason = selector.abstention(problem)
+        if reason:
+            return str(reason)
+        configs, scores = selector.rank_words(problem)
+        if not len(configs):
+            return "No config of the model is legal for the problem."
+        template = () if self.knows_library else (1,)
+        return {(*template, *words): score
+                for words, score in zip(configs.tolist(), scores.tolist())}

@@ -54,8 +54,9 @@ def select(offered: Mapping[str, Iterable[Any]], scores: Mapping[Words, float], 
     """The best ``k`` of what Inductor offers for an operation.
 
     Args:
-        offered: choices by the uid of their template; generators are used up. Of a choice only
-            ``params.to_kwargs()`` is looked at. Those that the model ranks behind may be missing.
+        offered: choices by the uid of their template; generators are used up, those of templates
+            not where ATen is sure to be kept alone. Of a choice only ``params.to_kwargs()`` is
+            looked at. Those that the model ranks behind may be missing.
         scores: of the model's configs, lower is better.
         k: how many to keep. All of ATen's choices count as one and are kept wherever ``k`` is
             above 1; with 1 there is only the winner.
@@ -66,45 +67,48 @@ def select(offered: Mapping[str, Iterable[Any]], scores: Mapping[Words, float], 
     Raises:
         Abstention: nothing that is offered is known to the model.
     """
-    library: list[tuple[str, Any]] = []
-    ranked: list[tuple[float, int, str, Words, Any]] = []
-    for uid, choices in offered.items():
-        if uid.startswith(LIBRARY_PREFIX):
-            library.extend((uid, choice) for choice in choices)
-        elif uid in TEMPLATES:
-            template = TEMPLATES[uid]
-            for choice in choices:
-                words = words_of(template, choice.params.to_kwargs())
-                score = math.inf if words is None else scores.get(words, math.inf)
-                if words is not None and math.isfinite(score):
-                    ranked.append((score, len(ranked), uid, words, choice))
+    library = [(uid, choice) for uid, choices in offered.items()
+               if uid.startswith(LIBRARY_PREFIX) for choice in choices]
+    library_score = scores.get(LIBRARY) if knows_library and library else None
+    on_offer = {TEMPLATES[uid] for uid in offered if uid in TEMPLATES}
+    of_templates = [score for words, score in scores.items() if words[0] in on_offer]
+    candidates = len(of_templates)
+    # Of equals the library's, unless there is more than one to keep.
+    slowest = math.inf
+    if library_score is not None:
+        slowest = (math.nextafter(library_score, -math.inf) if k == 1
+                   else library_score + math.log1p(tolerance))
+    if of_templates and min(of_templates) > slowest:
+        return _library_alone(library, candidates)
+    ranked = _ranked(offered, scores)
     if not ranked:
         raise Abstention("Inductor offers no template that the model knows")
-    ranked.sort(key=lambda entry: entry[:2])
-    on_offer = {TEMPLATES[uid] for uid in offered if uid in TEMPLATES}
-    candidates = sum(words[0] in on_offer for words in scores)
-    library_score = scores.get(LIBRARY) if knows_library and library else None
+    best = [entry for entry in ranked[: k - 1 if library and k > 1 else k] if entry[0] <= slowest]
+    if not best:
+        return _library_alone(library, candidates)
     if k == 1:
-        return _winner(library, library_score, ranked[0], candidates)
-    best = ranked[: k - 1 if library else k]
-    if library_score is not None:
-        slowest = library_score + math.log1p(tolerance)
-        best = [entry for entry in best if entry[0] <= slowest]
-        if not best:
-            return _library_alone(library, candidates)
+        score, _, uid, words, choice = best[0]
+        return Selection([choice], (text_of(uid, words),), candidates,
+                         _speedup(library_score, score), False)
     kept = [(score, uid if words is None else text_of(uid, words), choice)
             for score, uid, words, choice in _entries(library, library_score, best)]
     return Selection([choice for _, _, choice in kept], tuple(text for _, text, _ in kept),
                      candidates, _speedup(library_score, kept[0][0]), False)
 
 
-def _winner(library: Sequence[tuple[str, Any]], library_score: float | None,
-            best: tuple[float, int, str, Words, Any], candidates: int) -> Selection:
-    score, _, uid, words, choice = best
-    if library_score is not None and library_score <= score:
-        return _library_alone(library, candidates)
-    return Selection([choice], (text_of(uid, words),), candidates, _speedup(library_score, score),
-                     False)
+def _ranked(offered: Mapping[str, Iterable[Any]],
+            scores: Mapping[Words, float]) -> list[tuple[float, int, str, Words, Any]]:
+    """The templates' choices that have a score, best first: score, position, uid, config, choice."""
+    ranked: list[tuple[float, int, str, Words, Any]] = []
+    for uid, choices in offered.items():
+        if uid not in TEMPLATES:
+            continue
+        for choice in choices:
+            words = words_of(TEMPLATES[uid], choice.params.to_kwargs())
+            score = math.inf if words is None else scores.get(words, math.inf)
+            if words is not None and math.isfinite(score):
+                ranked.append((score, len(ranked), uid, words, choice))
+    return sorted(ranked, key=lambda entry: entry[:2])
 
 
 def _library_alone(library: Sequence[tuple[str, Any]], candidates: int) -> Selection:

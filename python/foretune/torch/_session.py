@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,7 @@ from . import _hooks
 from ._problem import (OPERATIONS, Abstention, dtype_of, matrices_of, problem_text, rough_text,
                        sizes_of)
 from ._ranking import Ranker
-from ._selection import LIBRARY_PREFIX, TEMPLATES, Selection, select
+from ._selection import TEMPLATES, Selection, select
 
 # Part of the keys of cached graphs: changes when the same model would pick otherwise.
 _VERSION = 1
@@ -80,8 +81,10 @@ class Session:
         if self._inductor is not None:
             raise InvalidArgumentError("a session can be entered once; call autotune() again")
         inductor = _hooks.open_inductor()
-        self._ranker = Ranker(_opened(self._model, inductor))
-        self.tag = f"+foretune{_VERSION}:{self._ranker.fingerprint}:k{self.k}:t{self.tolerance:g}"
+        model, data = _opened(self._model, inductor)
+        self._ranker = Ranker(model)
+        identity = hashlib.sha256(data).hexdigest()[:16]
+        self.tag = f"+foretune{_VERSION}:{identity}:k{self.k}:t{self.tolerance:g}"
         if self._other_devices:
             self.tag += ":any"
         self._inductor = inductor
@@ -253,15 +256,16 @@ class _Request:
         scores = self._ranker.rank(self.problem)
         best = self._ranker.ordered(self.problem)
         k = self._session.k
-        made: dict[str, Iterable[Any]] = {}
-        for uid, choices in offered.items():
-            if uid in TEMPLATES:
-                heuristic = self._inductor.heuristic(uid, a.get_device().type, self.operation)
-                with _hooks.narrowed(heuristic, best.get(TEMPLATES[uid], ()), k + _SPARE):
-                    made[uid] = list(choices) if TEMPLATES[uid] in best else []
-            elif uid.startswith(LIBRARY_PREFIX):
-                made[uid] = choices
-        return select(made, scores, k, knows_library=self._ranker.knows_library,
+
+        def made(uid: str, choices: Iterable[Any]) -> Iterator[Any]:
+            wanted = best.get(TEMPLATES[uid], ())
+            heuristic = self._inductor.heuristic(uid, a.get_device().type, self.operation)
+            with _hooks.narrowed(heuristic, wanted, k + _SPARE):
+                yield from choices if wanted else ()
+
+        return select({uid: made(uid, choices) if uid in TEMPLATES else choices
+                       for uid, choices in offered.items()},
+                      scores, k, knows_library=self._ranker.knows_library,
                       tolerance=self._session.tolerance)
 
     def _check_choices(self, choices: list[Any]) -> None:
@@ -312,11 +316,16 @@ def autotune(model: Model | str | os.PathLike[str] | None = None, k: int = 5, *,
     return Session(model, k, tolerance, other_devices)
 
 
-def _opened(model: Model | str | os.PathLike[str] | None, inductor: _hooks.Inductor) -> Model:
+def _opened(model: Model | str | os.PathLike[str] | None,
+            inductor: _hooks.Inductor) -> tuple[Model, bytes]:
+    """The model, and what it is as a file."""
     if isinstance(model, Model):
-        return model
-    if model is not None:
-        return Model.open(model)
+        return model, model.to_bytes()
+    path = _shipped(inductor) if model is None else Path(model)
+    return Model.open(path), path.read_bytes()
+
+
+def _shipped(inductor: _hooks.Inductor) -> Path:
     facts = inductor.device_facts(None)
     if facts is None:
         raise UnsupportedError("there is no GPU of NVIDIA's here to take the shipped model of; "
@@ -324,7 +333,7 @@ def _opened(model: Model | str | os.PathLike[str] | None, inductor: _hooks.Induc
     path = _MODELS / f"triton-{facts.isa}.ftm"
     if not path.exists():
         raise UnsupportedError(f"no model is shipped for {facts.name} ({facts.isa}); name a model")
-    return Model.open(path)
+    return path
 
 
 def _backends(config: Any) -> set[str]:
