@@ -4,13 +4,15 @@
 //
 //   cublaslt_space --shapes bench/shapes/cublaslt_space.csv --output space.ftd [--seconds 20]
 //                  [--splits 2,3,4,6,8,16] [--driver FILE] [--cublaslt FILE] [--nvml FILE]
-//                  [--clock_log FILE] [--workspace_mb N]
+//                  [--clock_log FILE] [--workspace_mb N] [--finals ROUNDS]
 //   cublaslt_space --portfolio 2000 --space space.ftd --output configs.txt
 //   cublaslt_space --heuristic yes --shapes shapes.csv --output answers.tsv
 //
-// A problem is cut off after --seconds; what was measured of it is then a random part. The second
-// form needs no device. The third lists which configs the heuristic's answers are: problem, rank,
-// config.
+// A problem is cut off after --seconds; what was measured of it is then a random part. With
+// --finals the portfolio that is built in is measured, too, ahead of all others, and at the end the
+// heuristic's first choice, the best twelve of the portfolio and the best twelve of all run in
+// turns. The second form needs no device. The third lists which configs the heuristic's answers
+// are: problem, rank, config.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -42,6 +44,7 @@ struct Arguments {
   std::string space;
   double seconds = 20;
   std::vector<std::int32_t> splits;
+  int finals = 0;  // rounds
   std::size_t portfolio = 0;
   bool lists_heuristic = false;
 };
@@ -52,6 +55,7 @@ Result<Arguments> parse(int argc, char** argv) {
   arguments.output = bench::argument(argc, argv, "output");
   arguments.space = bench::argument(argc, argv, "space");
   arguments.seconds = bench::number_argument(argc, argv, "seconds", 20);
+  arguments.finals = static_cast<int>(bench::count_argument<unsigned>(argc, argv, "finals", 0));
   arguments.portfolio = bench::count_argument<std::size_t>(argc, argv, "portfolio", 0);
   arguments.lists_heuristic = !bench::argument(argc, argv, "heuristic").empty();
   const std::string splits = bench::argument(argc, argv, "splits", "2,3,4,6,8,16");
@@ -70,8 +74,20 @@ Result<Arguments> parse(int argc, char** argv) {
   return arguments;
 }
 
+// Explicit configs of a problem, with times in ns; fastest first once sorted.
+using Ranking = std::vector<std::pair<double, Config>>;
+
+// Of many that were measured once the first few are the luckiest, so more than a handful.
+constexpr std::size_t kFinalists = 12;
+
 // What one problem gave.
 struct Walk {
+  Ranking ranking;               // what was measured of the space, in the order of measuring
+  std::size_t of_portfolio = 0;  // the first so many of `ranking`
+  // Medians in turns.
+  double final_first_ns = -1;
+  double final_portfolio_ns = -1;
+  double final_best_ns = -1;
   std::size_t configs = 0;
   std::size_t measured = 0;
   std::size_t ok = 0;
@@ -96,6 +112,8 @@ struct Walk {
     }
     if (config.heuristic > 0) {
       best_rank_ns = best_ns;
+    } else {
+      ranking.emplace_back(time->value, measurement.config);
     }
   }
 
@@ -104,9 +122,84 @@ struct Walk {
                 problem.text().c_str(), configs, measured, ok, wrong, first_ns / 1e3,
                 best_rank_ns / 1e3, best_ns / 1e3, first_ns / best_ns, enumerate_s, measure_s,
                 1e6 * measure_s / static_cast<double>(std::max<std::size_t>(1, measured)));
+    if (final_first_ns > 0 && final_portfolio_ns > 0) {
+      std::printf(
+          "  in turns: first %.2f, best of the portfolio %.2f (%.3f x), of all %.2f (%.3f x)\n",
+          final_first_ns / 1e3, final_portfolio_ns / 1e3, final_first_ns / final_portfolio_ns,
+          final_best_ns / 1e3, final_first_ns / final_best_ns);
+    }
     std::fflush(stdout);
   }
 };
+
+Ranking best_of(Ranking ranking) {
+  const std::size_t count = std::min(kFinalists, ranking.size());
+  std::partial_sort(ranking.begin(), ranking.begin() + static_cast<std::ptrdiff_t>(count),
+                    ranking.end());
+  ranking.resize(count);
+  return ranking;
+}
+
+double faster(double best_ns, double time_ns) {
+  return best_ns < 0 ? time_ns : std::min(best_ns, time_ns);
+}
+
+Status compare_finalists(int rounds, Measurer& measurer, JournalWriter& journal,
+                         const Problem& problem, Walk& walk) {
+  const auto end = walk.ranking.begin() + static_cast<std::ptrdiff_t>(walk.of_portfolio);
+  std::vector<Config> contestants{CublasltConfig::rank(1).to_config()};
+  for (const auto& [time_ns, config] : best_of(Ranking(walk.ranking.begin(), end))) {
+    contestants.push_back(config);
+  }
+  const std::size_t rest = contestants.size();
+  for (const auto& [time_ns, config] : best_of(walk.ranking)) {
+    if (std::find(contestants.begin(), contestants.end(), config) == contestants.end()) {
+      contestants.push_back(config);
+    }
+  }
+  std::vector<Measurement> compared = measurer.compare(problem, contestants, rounds);
+  for (std::size_t i = 0; i < compared.size(); ++i) {
+    compared[i].context.fidelity = kReferenceFidelity;
+    FORETUNE_TRY_STATUS(journal.append(compared[i]));
+    const MetricValue* const time = compared[i].find(MetricId::kMedianNs);
+    if (compared[i].outcome != Outcome::kOk || time == nullptr) {
+      continue;
+    }
+    if (i == 0) {
+      walk.final_first_ns = time->value;
+      continue;
+    }
+    walk.final_best_ns = faster(walk.final_best_ns, time->value);
+    if (i < rest) {
+      walk.final_portfolio_ns = faster(walk.final_portfolio_ns, time->value);
+    }
+  }
+  return {};
+}
+
+// All configs of the portfolio, and then those of `configs` that are not among them.
+Result<std::vector<CublasltConfig>> with_portfolio(const CublasltFamily& family,
+                                                   const Problem& problem,
+                                                   const std::vector<CublasltConfig>& configs,
+                                                   std::size_t& of_portfolio) {
+  std::vector<CublasltConfig> order;
+  std::map<Config, bool> known;
+  FORETUNE_TRY(const std::unique_ptr<Space> space, family.space(problem));
+  for (std::uint64_t i = 0; i < space->enumerable()->count(); ++i) {
+    Config config = space->enumerable()->unrank(i);
+    FORETUNE_TRY(const CublasltConfig parsed, CublasltConfig::from(config));
+    if (parsed.heuristic == 0 && known.emplace(std::move(config), true).second) {
+      order.push_back(parsed);
+    }
+  }
+  of_portfolio = order.size();
+  for (const CublasltConfig& config : configs) {
+    if (!known.contains(config.to_config())) {
+      order.push_back(config);
+    }
+  }
+  return order;
+}
 
 Result<Walk> walk(const Arguments& arguments, const CublasltFamily& family, Measurer& measurer,
                   JournalWriter& journal, const Problem& problem, Rng rng) {
@@ -118,10 +211,15 @@ Result<Walk> walk(const Arguments& arguments, const CublasltFamily& family, Meas
   // Splits of k help few problems and are most of the space.
   std::stable_partition(configs.begin(), configs.end(),
                         [](const CublasltConfig& config) { return config.split_k == 1; });
+  std::size_t of_portfolio = 0;
+  if (arguments.finals > 0) {
+    FORETUNE_TRY(configs, with_portfolio(family, problem, configs, of_portfolio));
+  }
   std::vector<CublasltConfig> order;
   for (std::int32_t rank = 1; rank <= kCublasltHeuristicRanks; ++rank) {
     order.push_back(CublasltConfig::rank(rank));
   }
+  of_portfolio += order.size();
   order.insert(order.end(), configs.begin(), configs.end());
   const double start_s = bench::seconds_now();
   walk.enumerate_s = start_s - begin_s;
@@ -133,8 +231,14 @@ Result<Walk> walk(const Arguments& arguments, const CublasltFamily& family, Meas
         {.problem = problem, .config = config.to_config(), .incumbent_ns = walk.best_ns});
     FORETUNE_TRY_STATUS(journal.append(measurement));
     walk.learn(config, measurement);
+    if (walk.measured == of_portfolio) {
+      walk.of_portfolio = walk.ranking.size();
+    }
   }
   walk.measure_s = bench::seconds_now() - start_s;
+  if (arguments.finals > 0) {
+    FORETUNE_TRY_STATUS(compare_finalists(arguments.finals, measurer, journal, problem, walk));
+  }
   return walk;
 }
 
@@ -174,9 +278,6 @@ Status list_answers(const Arguments& arguments, const bench::GpuDevice<CublasltF
   return write_text_file_atomically(arguments.output, table);
 }
 
-// Explicit configs of a problem, fastest first.
-using Ranking = std::vector<std::pair<double, Config>>;
-
 // Each problem in turn gives its next best config until there are enough: what any of them needs
 // is in early, and what comes late is hardly better than what is in.
 std::vector<Config> choose(const std::vector<Ranking>& rankings, std::size_t wanted) {
@@ -204,7 +305,8 @@ Status list_portfolio(const Arguments& arguments) {
     const Measurement measurement = dataset.measurement(row);
     const MetricValue* const time = measurement.find(MetricId::kTimeNs);
     FORETUNE_TRY(const CublasltConfig config, CublasltConfig::from(measurement.config));
-    if (measurement.outcome == Outcome::kOk && time != nullptr && config.heuristic == 0) {
+    if (measurement.outcome == Outcome::kOk && time != nullptr && config.heuristic == 0 &&
+        (measurement.flags & kFlagReference) == 0) {
       by_problem[dataset.rows()[row].problem].emplace_back(time->value, measurement.config);
     }
   }

@@ -8,8 +8,9 @@ own, in rounds of all modes, so that a drift of the device's clock hits all of t
 in it has a cache folder of its own, and shapes that no other network has.
 
 - Compile time: seconds from before the session is opened (where there is one) until the first
-  result is there. Importing PyTorch, creating the device's context, Inductor's own imports and
-  worker processes come before that, by compiling one pointwise function, the same in all modes.
+  result is there. Importing PyTorch and foretune, creating the device's context, Inductor's own
+  imports and worker processes come before that, by compiling one pointwise function, the same in
+  all modes. What importing foretune takes beside PyTorch is a figure of its own.
 - Run time: microseconds a call, replayed from a CUDA graph: median of the rounds of a process, and
   of the processes.
 - Results are compared with those of the network without compiling.
@@ -199,8 +200,9 @@ def run_network(name: str, mode: str, arguments: argparse.Namespace) -> dict[str
             "calls": calls, "error": error, "right": error <= MAX_ERROR, **describe(session)}
 
 
-def warm_up() -> None:
-    """What every process pays once, whatever it compiles."""
+def warm_up() -> float:
+    """What every process pays once, whatever it compiles; gives the seconds of importing
+    foretune."""
     import torch
     import torch._inductor.config as config
     from torch._inductor.utils import fresh_cache
@@ -212,14 +214,19 @@ def warm_up() -> None:
         torch.compile(lambda x: x * 2 + 1, dynamic=False)(operand)
         torch.mm(operand, operand)
     torch.cuda.synchronize()
+    started = time.perf_counter()
+    import foretune.torch  # noqa: F401
+
+    return time.perf_counter() - started
 
 
 def work(arguments: argparse.Namespace) -> int:
     """One mode, all networks: a line of JSON for each."""
     import torch
 
-    warm_up()
+    import_seconds = warm_up()
     facts = {"mode": arguments.worker, "repetition": arguments.repetition,
+             "import_seconds": import_seconds,
              "torch": torch.__version__, "device": torch.cuda.get_device_name()}
     for name in arguments.networks:
         torch._dynamo.reset()
@@ -227,6 +234,8 @@ def work(arguments: argparse.Namespace) -> int:
             found = run_network(name, arguments.worker, arguments)
         except Exception as error:  # noqa: BLE001  the other networks are measured all the same
             found = {"failure": f"{type(error).__name__}: {error}"[:2000]}
+        if name == "gemm":
+            found["sizes"] = arguments.gemm
         with open(arguments.output, "a", encoding="utf-8") as file:
             file.write(json.dumps({**facts, "network": name, **found}) + "\n")
     return 0
