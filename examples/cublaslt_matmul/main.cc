@@ -1,5 +1,6 @@
 // One product by cublasLtMatmul as it is and with an algorithm of Foretune's: what each chooses,
-// and how long it takes. Built without CUDA: its libraries are loaded when the program runs.
+// how long it takes, and how long the call does. Built without CUDA: its libraries are loaded when
+// the program runs.
 //
 //   cublaslt_matmul [--model FILE] [--cublaslt LIBRARY] [--driver LIBRARY]
 //                   [--follow] [M N K]
@@ -9,6 +10,7 @@
 // little. Exits with 77 where there is no GPU.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -155,28 +157,52 @@ Result<std::vector<std::uint16_t>> Product::result() const {
   return copy;
 }
 
-// Microseconds of a call: the fastest of some windows.
-Result<double> time_us(const Product& product, const std::function<int()>& call) {
+// Microseconds of a product, the fastest of some windows of each.
+struct Timing {
+  double device_us = std::numeric_limits<double>::infinity();
+  double call_us = std::numeric_limits<double>::infinity();  // until the call returns
+  double first_call_us = 0;
+};
+
+double now_us() {
+  using std::chrono::steady_clock;
+  return std::chrono::duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
+}
+
+Result<Timing> time_product(const Product& product, const std::function<int()>& call) {
   const gpu::DriverApi& driver = *product.driver;
   std::array<gpu::Event, 2> events{};
   for (gpu::Event& event : events) {
     FORETUNE_TRY_STATUS(driver.check(driver.event_create(&event, 0), "cuEventCreate"));
   }
-  float best_ms = std::numeric_limits<float>::infinity();
+  Timing timing;
+  const double begin_us = now_us();
+  FORETUNE_TRY_STATUS(product.api->check(call(), "cublasLtMatmul"));
+  timing.first_call_us = now_us() - begin_us;
   for (int window = 0; window <= kWindows; ++window) {  // the first warms up
     FORETUNE_TRY_STATUS(driver.check(driver.event_record(events[0], product.stream), "record"));
+    const double window_us = now_us();
     for (int i = 0; i < kCallsPerWindow; ++i) {
       FORETUNE_TRY_STATUS(product.api->check(call(), "cublasLtMatmul"));
     }
+    timing.call_us = std::min(timing.call_us, (now_us() - window_us) / kCallsPerWindow);
     FORETUNE_TRY_STATUS(driver.check(driver.event_record(events[1], product.stream), "record"));
     FORETUNE_TRY_STATUS(
         driver.check(driver.stream_synchronize(product.stream), "cuStreamSynchronize"));
     float ms = 0;
     FORETUNE_TRY_STATUS(
         driver.check(driver.event_elapsed_ms(&ms, events[0], events[1]), "cuEventElapsedTime"));
-    best_ms = window == 0 ? best_ms : std::min(best_ms, ms);
+    if (window > 0) {
+      timing.device_us =
+          std::min(timing.device_us, 1e3 * static_cast<double>(ms) / kCallsPerWindow);
+    }
   }
-  return 1e3 * static_cast<double>(best_ms) / kCallsPerWindow;
+  return timing;
+}
+
+void print(const char* name, const Timing& timing, const std::string& chosen) {
+  std::printf("%-9s %9.2f us, a call %.2f us, the first %.0f us  %s\n", name, timing.device_us,
+              timing.call_us, timing.first_call_us, chosen.c_str());
 }
 
 // What a program does today: asks the heuristic once and keeps its first answer.
@@ -200,18 +226,16 @@ Result<cublaslt::Algorithm> first_of_heuristic(const Product& product) {
 
 Status compare(const Product& p, foretune_cublaslt* foretune) {
   FORETUNE_TRY(const cublaslt::Algorithm algorithm, first_of_heuristic(p));
-  FORETUNE_TRY(const double before, time_us(p, [&] {
+  FORETUNE_TRY(const Timing before, time_product(p, [&] {
                  return p.api->matmul(p.handle, p.descriptor, &p.alpha, p.a, p.a_layout, p.b,
                                       p.b_layout, &p.beta, p.d, p.d_layout, p.d, p.d_layout,
                                       &algorithm, p.workspace, kWorkspaceBytes, p.stream);
                }));
   FORETUNE_TRY(const std::vector<std::uint16_t> expected, p.result());
-  std::printf(
-      "heuristic %9.2f us  %s\n", before,
-      to_text(foretune::cublaslt_schema(), cublaslt::words_of(*p.api, algorithm).to_config())
-          .c_str());
+  print("heuristic", before,
+        to_text(foretune::cublaslt_schema(), cublaslt::words_of(*p.api, algorithm).to_config()));
   // The same call by another name, with one argument more and no algorithm.
-  FORETUNE_TRY(const double after, time_us(p, [&] {
+  FORETUNE_TRY(const Timing after, time_product(p, [&] {
                  return foretune_cublaslt_matmul(foretune, p.handle, p.descriptor, &p.alpha, p.a,
                                                  p.a_layout, p.b, p.b_layout, &p.beta, p.d,
                                                  p.d_layout, p.d, p.d_layout, nullptr, p.workspace,
@@ -220,7 +244,7 @@ Status compare(const Product& p, foretune_cublaslt* foretune) {
   std::array<char, 512> chosen{};
   foretune_cublaslt_explain(foretune, p.handle, p.descriptor, p.a_layout, p.b_layout, p.d_layout,
                             p.d_layout, kWorkspaceBytes, chosen.data(), chosen.size());
-  std::printf("foretune  %9.2f us  %s\n", after, chosen.data());
+  print("foretune", after, chosen.data());
   FORETUNE_TRY(const std::vector<std::uint16_t> found, p.result());
   const auto differ = [](std::uint16_t x, std::uint16_t y) {
     // Neighbours of each other: another order of summation may round the other way.
