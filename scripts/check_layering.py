@@ -26,6 +26,7 @@ ALLOWED = {
     "dataset": DESCRIBE | {"documents"},
     "features": DESCRIBE,
     "kernels": {"base", "hardware"},
+    "loop": {"base", "hardware", "kernels"},
     "gpu": {"base", "hardware", "problem"},
     "family": DESCRIBE,
     "cublaslt": DESCRIBE | {"family", "gpu"},
@@ -43,7 +44,7 @@ ALLOWED = {
                             "families_cublaslt", "cublaslt", "gpu"},
 }
 # What every family may use; never another family, never dataset.
-FAMILY = DESCRIBE | {"family", "gpu", "kernels", "cublaslt"}
+FAMILY = DESCRIBE | {"family", "gpu", "kernels", "loop", "cublaslt"}
 
 # Our header that hands a third-party one on, on purpose: whoever includes it counts as a user.
 PASSES_JSON_ON = "foretune/documents/json.h"
@@ -54,6 +55,7 @@ THIRD_PARTY = {
     PASSES_JSON_ON: {"documents", "dataset", "models_exchange", "evaluate"},
     "zlib.h": {"documents"},
     "LightGBM/": {"models_train"},
+    "asmjit/": {"loop"},
     "CLI/": set(),
     "gtest/": set(),
     "gmock/": set(),

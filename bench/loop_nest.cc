@@ -1,0 +1,430 @@
+// Loop nests compiled from schedules: how close the best schedule that a short search finds comes
+// to the multiply-add peak, beside the libraries that one would use instead.
+//
+//   loop_nest --shapes bench/shapes/loop_test.csv [--isa avx512 | avx2] [--rounds 41]
+//             [--search 2.0] [--peers yes] [--json FILE]
+//   loop_nest --fuzz 100000 [--seed 1] [--json FILE]
+//
+// The first form: of every product, the schedules of the textbook, compiled, verified and timed for
+// --search seconds at most; then the first of them (nothing measured), the fastest and the
+// libraries in turns, with probes of the peak between them. A share of the peak is between the
+// fastest window of each. The second form compiles random schedules of random computations for AVX2
+// and AVX-512 and compares results with the interpreter's.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/bench_json.h"
+#include "bench/gemm_peers.h"
+#include "foretune/base/file.h"
+#include "foretune/base/rng.h"
+#include "foretune/base/statistics.h"
+#include "foretune/dataset/exchange.h"
+#include "foretune/hardware/cpu.h"
+#include "foretune/hardware/peak_probes.h"
+#include "foretune/kernels/aligned_buffer.h"
+#include "foretune/loop/interpreter.h"
+#include "foretune/loop/jit.h"
+#include "foretune/loop/loop_samples.h"
+#include "foretune/loop/register_tiles.h"
+#include "foretune/problem/gemm.h"
+
+namespace foretune {
+namespace {
+
+using loop::Computation;
+using loop::Jit;
+using loop::Kernel;
+using loop::Nest;
+using loop::VectorUnit;
+
+constexpr double kWindowSeconds = 200e-6;
+constexpr double kSearchWindowSeconds = 50e-6;
+constexpr std::size_t kFinalists = 12;
+// After every window: the clock of a core changes within milliseconds.
+constexpr int kProbes = 8;
+// No result may lie above this share of the peak: one of the two would be measured wrongly.
+constexpr double kMostShare = 1.02;
+
+// A computation with operands, reference and all that runs it.
+class Workbench {
+ public:
+  static Result<std::unique_ptr<Workbench>> create(Computation computation) {
+    std::unique_ptr<Workbench> bench(new Workbench(std::move(computation)));
+    Rng rng(1);
+    for (const std::vector<float>& values : loop::whole_inputs(bench->computation_, rng)) {
+      FORETUNE_TRY(AlignedBuffer buffer, AlignedBuffer::create(values.size()));
+      std::copy(values.begin(), values.end(), buffer.data());
+      bench->inputs_.push_back(std::move(buffer));
+    }
+    for (const AlignedBuffer& input : bench->inputs_) {
+      bench->views_.push_back(input.view());
+    }
+    FORETUNE_TRY(
+        bench->output_,
+        AlignedBuffer::create(static_cast<std::size_t>(bench->computation_.output.elements())));
+    return bench;
+  }
+
+  [[nodiscard]] const Computation& computation() const { return computation_; }
+  [[nodiscard]] AlignedBuffer& input(std::size_t i) { return inputs_[i]; }
+  [[nodiscard]] AlignedBuffer& output() { return output_; }
+
+  // What runs a nest, once; checked. Errors: those of compiling, kInternal for a wrong result.
+  Result<std::function<void()>> prepare(const Jit& jit, const Nest& nest, double* compile_s) {
+    const double begin_s = bench::seconds_now();
+    FORETUNE_TRY(Kernel made, jit.compile(computation_, nest));
+    *compile_s = bench::seconds_now() - begin_s;
+    auto kernel = std::make_shared<Kernel>(std::move(made));
+    FORETUNE_TRY(Kernel::Workspace room, kernel->make_workspace(1));
+    auto workspace = std::make_shared<Kernel::Workspace>(std::move(room));
+    std::function<void()> run = [this, kernel, workspace] {
+      kernel->run(views_, output_.view(), *workspace);
+    };
+    std::fill(output_.view().begin(), output_.view().end(), std::nanf(""));
+    run();
+    FORETUNE_TRY_STATUS(verify());
+    return run;
+  }
+
+  Status verify() {
+    if (expected_.empty()) {
+      FORETUNE_TRY_STATUS(expect());
+    }
+    const std::string wrong = loop::difference(computation_, expected_, output_.view());
+    return wrong.empty() ? Status() : fail(ErrorCode::kInternal, computation_.name, ": ", wrong);
+  }
+
+ private:
+  explicit Workbench(Computation computation) : computation_(std::move(computation)) {}
+
+  Status expect() {
+    expected_ = loop::reference(computation_, views_);
+    return {};
+  }
+
+  Computation computation_;
+  std::vector<AlignedBuffer> inputs_;
+  loop::Inputs views_;
+  AlignedBuffer output_;
+  std::vector<double> expected_;
+};
+
+struct Contender {
+  std::string name;
+  std::function<void()> run;
+  double best_s = 1e9;
+
+  void window(double seconds) {
+    const double start_s = bench::seconds_now();
+    run();
+    const double once_s = bench::seconds_now() - start_s;
+    best_s = std::min(best_s, once_s);
+    const int repeats = static_cast<int>(seconds / once_s);
+    if (repeats < 2) {
+      return;
+    }
+    const double begin_s = bench::seconds_now();
+    for (int i = 0; i < repeats; ++i) {
+      run();
+    }
+    best_s = std::min(best_s, (bench::seconds_now() - begin_s) / repeats);
+  }
+};
+
+// GFLOP/s of multiply-adds that wait for nothing, of the width that is compared with.
+double probe_gflops(CpuIsa isa) {
+  constexpr std::size_t kProbeRounds = 3000;
+  const bool is_wide = isa == CpuIsa::kAvx512;
+  const double flops =
+      2.0 * static_cast<double>(kProbeRounds) *
+      (is_wide ? hardware_internal::kAvx512Lanes * hardware_internal::kAvx512Accumulators
+               : hardware_internal::kAvx2Lanes * hardware_internal::kAvx2Accumulators);
+  const double begin_s = bench::seconds_now();
+  const double sum = is_wide ? hardware_internal::fma_probe_avx512(kProbeRounds)
+                             : hardware_internal::fma_probe_avx2(kProbeRounds);
+  const double taken_s = bench::seconds_now() - begin_s;
+  return std::isfinite(sum) ? flops / taken_s / 1e9 : 0;
+}
+
+struct Found {
+  Contender textbook;  // the first schedule, nothing measured
+  Contender best;
+  std::string tree;
+  std::size_t tried = 0;
+  double search_s = 0;
+  std::vector<double> compile_us;
+};
+
+Result<Found> search(Workbench& workbench, const Jit& jit, double limit_s) {
+  Found found;
+  const double begin_s = bench::seconds_now();
+  std::vector<std::pair<Contender, Nest>> tried;
+  for (const Nest& nest : loop::textbook_nests(workbench.computation(), jit.unit(), 512)) {
+    if (bench::seconds_now() - begin_s > 0.8 * limit_s && !tried.empty()) {
+      break;
+    }
+    double compile_s = 0;
+    auto run = workbench.prepare(jit, nest, &compile_s);
+    if (!run && run.error().code == ErrorCode::kInternal) {
+      return fail(run.error().code, run.error().message);
+    }
+    if (run) {
+      found.compile_us.push_back(1e6 * compile_s);
+      Contender contender{"", *std::move(run)};
+      contender.window(kSearchWindowSeconds);
+      contender.window(kSearchWindowSeconds);
+      tried.emplace_back(std::move(contender), nest);
+    }
+  }
+  if (tried.empty()) {
+    return fail(ErrorCode::kUnsupported, "no schedule of the textbook compiles");
+  }
+  found.textbook = tried.front().first;
+  found.tried = tried.size();
+  std::stable_sort(tried.begin(), tried.end(),
+                   [](const auto& a, const auto& b) { return a.first.best_s < b.first.best_s; });
+  tried.resize(std::min(tried.size(), kFinalists));
+  for (auto& [contender, nest] : tried) {
+    contender.best_s = 1e9;
+  }
+  do {
+    for (auto& [contender, nest] : tried) {
+      contender.window(kWindowSeconds);
+    }
+  } while (bench::seconds_now() - begin_s < 0.3 * limit_s);
+  const auto best = std::min_element(tried.begin(), tried.end(), [](const auto& a, const auto& b) {
+    return a.first.best_s < b.first.best_s;
+  });
+  found.best = best->first;
+  found.tree = tree_text(workbench.computation(), best->second);
+  found.search_s = bench::seconds_now() - begin_s;
+  found.best.best_s = 1e9;
+  found.textbook.best_s = 1e9;
+  return found;
+}
+
+double geometric_mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) {
+    sum += std::log(value);
+  }
+  return std::exp(sum / static_cast<double>(values.size()));
+}
+
+struct Options {
+  CpuIsa isa = CpuIsa::kAvx512;
+  int rounds = 41;
+  double search_s = 2;
+  bool shows_trees = false;
+};
+
+// Shares of the peak, by contender.
+using Shares = std::map<std::string, std::vector<double>>;
+
+Status compare(const Jit& jit, const GemmProblem& gemm, const Options& options,
+               std::vector<std::unique_ptr<Peer>>& peers, Shares& shares,
+               std::vector<double>& compile_us) {
+  const bool ta = a_by_columns(gemm.layout());
+  const bool tb = b_by_columns(gemm.layout());
+  FORETUNE_TRY(Computation computation, loop::matmul({.m = gemm.m(),
+                                                      .n = gemm.n(),
+                                                      .k = gemm.k(),
+                                                      .batch = gemm.batch(),
+                                                      .transpose_a = ta,
+                                                      .transpose_b = tb}));
+  FORETUNE_TRY(const std::unique_ptr<Workbench> workbench,
+               Workbench::create(std::move(computation)));
+  FORETUNE_TRY(Found found, search(*workbench, jit, options.search_s));
+  compile_us.insert(compile_us.end(), found.compile_us.begin(), found.compile_us.end());
+  std::vector<Contender> contenders{std::move(found.best), std::move(found.textbook)};
+  contenders[0].name = "searched";
+  contenders[1].name = "textbook, nothing measured";
+  for (const std::unique_ptr<Peer>& peer : peers) {
+    auto run = peer->prepare({.m = gemm.m(),
+                              .n = gemm.n(),
+                              .k = gemm.k(),
+                              .a_by_columns = ta,
+                              .b_by_columns = tb,
+                              .a = workbench->input(0).data(),
+                              .b = workbench->input(1).data(),
+                              .c = workbench->output().data()});
+    if (run) {
+      run();
+      FORETUNE_TRY_STATUS(workbench->verify());
+      contenders.push_back({peer->name(), std::move(run)});
+    }
+  }
+  double peak = 0;
+  for (int round = 0; round < options.rounds; ++round) {
+    for (Contender& contender : contenders) {
+      contender.window(kWindowSeconds);
+      for (int probe = 0; probe < kProbes; ++probe) {
+        peak = std::max(peak, probe_gflops(options.isa));
+      }
+    }
+  }
+  std::printf("%5lld %5lld %5lld %7.1f %4zu %5.2f ", static_cast<long long>(gemm.m()),
+              static_cast<long long>(gemm.n()), static_cast<long long>(gemm.k()), peak, found.tried,
+              found.search_s);
+  for (const Contender& contender : contenders) {
+    const double share = gemm.flops() / contender.best_s / 1e9 / peak;
+    if (contender.name == "searched" && share > kMostShare) {
+      return fail(ErrorCode::kInternal, "a schedule runs at ", fixed(share, 3), " of the peak");
+    }
+    shares[contender.name].push_back(share);
+    std::printf(" %6.3f", share);
+  }
+  std::printf("\n");
+  if (options.shows_trees) {
+    std::printf("%s", found.tree.c_str());
+  }
+  std::fflush(stdout);
+  return {};
+}
+
+Status run_shapes(int argc, char** argv, const std::string& path, Figures& figures) {
+  Options options;
+  const std::string isa = bench::argument(argc, argv, "isa", to_string(best_cpu_isa()));
+  const std::optional<CpuIsa> known = parse_cpu_isa(isa);
+  if (!known || *known < CpuIsa::kAvx2 || *known > best_cpu_isa()) {
+    return fail(ErrorCode::kUnsupported, "there is no machine code for ", isa, " here");
+  }
+  options.isa = *known;
+  options.rounds = static_cast<int>(bench::count_argument<unsigned>(argc, argv, "rounds", 41));
+  options.search_s = bench::number_argument(argc, argv, "search", 2);
+  options.shows_trees = !bench::argument(argc, argv, "trees").empty();
+  Peers peers;
+  if (bench::argument(argc, argv, "peers", "yes") == "yes") {
+    peers = load_peers();
+  }
+  for (const std::unique_ptr<Peer>& peer : peers.found) {
+    peer->set_threads(1);
+  }
+  FORETUNE_TRY(const std::string text, read_text_file(path));
+  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
+  const Jit jit(VectorUnit::of(options.isa));
+  Shares shares;
+  std::vector<double> compile_us;
+  std::printf("shares of the peak (GFLOP/s of one core):\n%5s %5s %5s %7s %4s %5s  ours, textbook",
+              "m", "n", "k", "peak", "runs", "s");
+  for (const std::unique_ptr<Peer>& peer : peers.found) {
+    std::printf(", %s", peer->name().c_str());
+  }
+  std::printf("\n");
+  for (const Problem& problem : problems) {
+    FORETUNE_TRY(const GemmProblem gemm, GemmProblem::from(problem));
+    FORETUNE_TRY_STATUS(compare(jit, gemm, options, peers.found, shares, compile_us));
+  }
+  std::printf("%-40s %9s %8s\n", "", "geomean", "least");
+  for (const auto& [name, values] : shares) {
+    std::printf("%-40s %9.3f %8.3f  of the peak\n", name.c_str(), geometric_mean(values),
+                *std::min_element(values.begin(), values.end()));
+  }
+  const std::string prefix = options.isa == CpuIsa::kAvx2 ? "avx2_" : "";
+  const std::vector<double>& ours = shares["searched"];
+  figures.add(prefix + "geomean_share_of_peak", geometric_mean(ours));
+  figures.add(prefix + "min_share_of_peak", *std::min_element(ours.begin(), ours.end()));
+  std::printf("compiling: %zu schedules, median %.1f us, P99 %.1f us\n", compile_us.size(),
+              quantile(compile_us, 0.5), quantile(compile_us, 0.99));
+  figures.add(prefix + "compile_p50_us", quantile(compile_us, 0.5));
+  figures.add(prefix + "compile_p99_us", quantile(compile_us, 0.99));
+  return {};
+}
+
+// -- random schedules --
+
+struct Tally {
+  std::uint64_t compiled = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t wrong = 0;
+  std::vector<double> compile_us;
+};
+
+Status fuzz_one(const Jit& jit, const Computation& computation, const Nest& nest,
+                const loop::Inputs& inputs, const std::vector<double>& expected, Tally& tally) {
+  const double begin_s = bench::seconds_now();
+  const Result<Kernel> kernel = loop::compile_what_fits(jit, computation, nest);
+  tally.compile_us.push_back(1e6 * (bench::seconds_now() - begin_s));
+  if (!kernel) {
+    ++tally.refused;
+    return {};
+  }
+  FORETUNE_TRY(Kernel::Workspace workspace, kernel->make_workspace(1));
+  constexpr std::size_t kGuard = 64;
+  constexpr float kPattern = -12345.5F;
+  std::vector<float> memory(2 * kGuard + static_cast<std::size_t>(computation.output.elements()),
+                            kPattern);
+  const std::span output = std::span(memory).subspan(kGuard, memory.size() - 2 * kGuard);
+  kernel->run(inputs, output, workspace);
+  std::string wrong = loop::difference(computation, expected, output);
+  for (std::size_t i = 0; i < kGuard; ++i) {
+    if (memory[i] != kPattern || memory[memory.size() - 1 - i] != kPattern) {
+      wrong = "it writes beyond the output";
+    }
+  }
+  ++tally.compiled;
+  if (!wrong.empty()) {
+    ++tally.wrong;
+    std::printf("%s: %s\n%s\n", computation.name.c_str(), wrong.c_str(),
+                tree_text(computation, nest).c_str());
+  }
+  return {};
+}
+
+Status run_fuzz(int argc, char** argv, std::uint64_t count, Figures& figures) {
+  const auto seed = bench::count_argument<std::uint64_t>(argc, argv, "seed", 1);
+  std::vector<std::unique_ptr<Jit>> jits;
+  for (const CpuIsa isa : {CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    if (isa <= best_cpu_isa()) {
+      jits.push_back(std::make_unique<Jit>(VectorUnit::of(isa)));
+    }
+  }
+  constexpr std::size_t kActions = 12;
+  Tally tally;
+  const Rng root(seed);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Rng rng = root.split(i);
+    const Computation computation = loop::random_computation(rng);
+    const Nest nest = loop::random_nest(computation, rng, kActions);
+    const std::vector<std::vector<float>> values = loop::whole_inputs(computation, rng);
+    const loop::Inputs inputs(values.begin(), values.end());
+    const std::vector<double> expected = loop::reference(computation, inputs);
+    for (const std::unique_ptr<Jit>& jit : jits) {
+      FORETUNE_TRY_STATUS(fuzz_one(*jit, computation, nest, inputs, expected, tally));
+    }
+  }
+  std::printf(
+      "%llu random schedules, %zu instruction sets: %llu compiled and run, %llu refused, "
+      "%llu wrong; compiling takes %.1f us, P99 %.1f us\n",
+      static_cast<unsigned long long>(count), jits.size(),
+      static_cast<unsigned long long>(tally.compiled),
+      static_cast<unsigned long long>(tally.refused), static_cast<unsigned long long>(tally.wrong),
+      quantile(tally.compile_us, 0.5), quantile(tally.compile_us, 0.99));
+  figures.add("fuzzed_schedules", static_cast<double>(count));
+  figures.add("fuzz_mismatches", static_cast<double>(tally.wrong));
+  return tally.wrong == 0 ? Status() : fail(ErrorCode::kInternal, "results differ");
+}
+
+Status run(int argc, char** argv, Figures& figures) {
+  const auto fuzz = bench::count_argument<std::uint64_t>(argc, argv, "fuzz", 0);
+  const std::string shapes = bench::argument(argc, argv, "shapes");
+  if ((fuzz == 0) == shapes.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "give --shapes or --fuzz");
+  }
+  return fuzz > 0 ? run_fuzz(argc, argv, fuzz, figures) : run_shapes(argc, argv, shapes, figures);
+}
+
+}  // namespace
+}  // namespace foretune
+
+int main(int argc, char** argv) {
+  return foretune::bench::run_program("loop_nest", argc, argv, foretune::run);
+}

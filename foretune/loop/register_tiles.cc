@@ -1,0 +1,246 @@
+#include "foretune/loop/register_tiles.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace foretune::loop {
+namespace {
+
+// Of x86 cores since 2017: multiply-adds and loads of whole vectors a cycle, cycles until a sum can
+// be added to again.
+constexpr double kPerCycle = 2;
+constexpr double kLatency = 4;
+// Registers beside the sums.
+constexpr int kOperandRegisters = 4;
+
+double block_cycles(std::int64_t vectors, std::int64_t rows) {
+  const auto sums = static_cast<double>(vectors * rows);
+  const double loads = static_cast<double>(vectors + rows) / kPerCycle;
+  // Sums of a single block are spread over several registers where they are few.
+  return std::max({sums / kPerCycle, loads, std::min(kLatency, sums)});
+}
+
+std::int64_t extent_of(const Computation& computation, std::size_t var) {
+  return var < computation.vars.size() ? computation.vars[var].extent : 1;
+}
+
+double all_cycles(std::int64_t all_vectors, std::int64_t all_rows, const RegisterTile& tile) {
+  double cycles = 0;
+  for (std::int64_t v = 0; v < all_vectors; v += tile.vectors) {
+    const std::int64_t vectors = std::min(tile.vectors, all_vectors - v);
+    const std::int64_t whole = all_rows / tile.rows;
+    const std::int64_t rest = all_rows % tile.rows;
+    cycles += static_cast<double>(whole) * block_cycles(vectors, tile.rows);
+    cycles += rest > 0 ? block_cycles(vectors, rest) : 0;
+  }
+  return cycles;
+}
+
+// Where lanes may lie: neighbours in the output, neighbours or the same element in what is
+// combined.
+bool takes_lanes(const Computation& computation, std::size_t var) {
+  if (computation.vars[var].is_reduction || computation.output.stride_of(var) != 1) {
+    return false;
+  }
+  for (int i = 0; i < computation.combined; ++i) {
+    const std::int64_t stride = computation.inputs[static_cast<std::size_t>(i)].stride_of(var);
+    if (stride != 0 && stride != 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The rows of a block reuse what lies across lanes: the input that moves with the lanes stays.
+std::vector<std::size_t> row_vars(const Computation& computation, std::size_t lane_var) {
+  std::vector<std::size_t> rows;
+  for (std::size_t v = 0; v < computation.vars.size(); ++v) {
+    if (v == lane_var || computation.vars[v].is_reduction || computation.vars[v].extent == 1) {
+      continue;
+    }
+    for (int i = 0; i < computation.combined; ++i) {
+      const Tensor& input = computation.inputs[static_cast<std::size_t>(i)];
+      if (input.stride_of(lane_var) != 0 && input.stride_of(v) == 0) {
+        rows.push_back(v);
+      }
+    }
+  }
+  if (rows.empty()) {
+    rows.push_back(computation.vars.size());
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<RegisterTile> register_tiles(const Computation& computation, const VectorUnit& unit) {
+  std::vector<RegisterTile> tiles;
+  const std::int64_t most = unit.registers - kOperandRegisters;
+  for (std::size_t lane_var = 0; lane_var < computation.vars.size(); ++lane_var) {
+    if (!takes_lanes(computation, lane_var)) {
+      continue;
+    }
+    const std::int64_t all_vectors =
+        (extent_of(computation, lane_var) + unit.lanes - 1) / unit.lanes;
+    for (const std::size_t row_var : row_vars(computation, lane_var)) {
+      const std::int64_t all_rows = extent_of(computation, row_var);
+      for (std::int64_t vectors = 1; vectors <= std::min(all_vectors, most); ++vectors) {
+        for (std::int64_t rows = 1; rows <= std::min(all_rows, most / vectors); ++rows) {
+          RegisterTile tile{
+              .lane_var = lane_var, .row_var = row_var, .vectors = vectors, .rows = rows};
+          tile.cycles = all_cycles(all_vectors, all_rows, tile) * computation.points() /
+                        static_cast<double>(extent_of(computation, lane_var) * all_rows);
+          tiles.push_back(tile);
+        }
+      }
+    }
+  }
+  std::stable_sort(tiles.begin(), tiles.end(), [](const RegisterTile& a, const RegisterTile& b) {
+    return a.cycles != b.cycles ? a.cycles < b.cycles : a.vectors + a.rows < b.vectors + b.rows;
+  });
+  return tiles;
+}
+
+namespace {
+
+// Puts the loops of a nest down from the outside.
+class Builder {
+ public:
+  Builder(const Computation& computation, const VectorUnit& unit, const RegisterTile& tile,
+          const CacheBlocks& blocks)
+      : c_(computation), tile_(tile), blocks_(blocks), lanes_(tile.vectors * unit.lanes) {
+    for (std::size_t v = 0; v < c_.vars.size(); ++v) {
+      covers_.push_back(c_.vars[v].extent);
+      if (c_.vars[v].is_reduction &&
+          (reduction_ == kNone || c_.vars[v].extent > c_.vars[reduction_].extent)) {
+        reduction_ = v;
+      }
+    }
+  }
+
+  Nest build() {
+    for (std::size_t v = 0; v < c_.vars.size(); ++v) {
+      if (v != tile_.lane_var && v != tile_.row_var && !c_.vars[v].is_reduction) {
+        add(v, 1, Mark::kNone);
+      }
+    }
+    add(tile_.lane_var, blocks_.lane_step, Mark::kNone);
+    add(reduction_, blocks_.reduction_step, Mark::kNone);
+    pack(blocks_.packs_lanes, true);
+    add(tile_.row_var, blocks_.row_step, Mark::kNone);
+    pack(blocks_.packs_rows, false);
+    if (blocks_.rows_first) {
+      add(tile_.row_var, tile_.rows, Mark::kNone);
+    }
+    add(tile_.lane_var, lanes_, Mark::kNone);
+    if (!blocks_.rows_first) {
+      add(tile_.row_var, tile_.rows, Mark::kNone);
+    }
+    nest_.block = static_cast<int>(nest_.loops.size());
+    add(tile_.row_var, 1, Mark::kNone);
+    for (std::size_t v = 0; v < c_.vars.size(); ++v) {
+      if (c_.vars[v].is_reduction) {
+        add(v, 1, Mark::kNone);
+      }
+    }
+    add(tile_.lane_var, 1, Mark::kVector);
+    std::sort(nest_.packs.begin(), nest_.packs.end());
+    return nest_;
+  }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  // A loop that would have one round is left out, but for the last of each variable.
+  void add(std::size_t var, std::int64_t step, Mark mark) {
+    if (var >= c_.vars.size() || step == 0 || (step > 1 && step >= covers_[var]) ||
+        (step == 1 && covers_[var] == 1 && c_.vars[var].extent > 1)) {
+      return;
+    }
+    covers_[var] = step;
+    nest_.loops.push_back({.var = static_cast<std::uint8_t>(var), .mark = mark, .step = step});
+  }
+
+  void pack(bool wanted, bool moves_with_lanes) {
+    for (int i = 0; wanted && i < c_.combined; ++i) {
+      const Tensor& input = c_.inputs[static_cast<std::size_t>(i)];
+      if ((input.stride_of(tile_.lane_var) != 0) == moves_with_lanes) {
+        nest_.packs.push_back({.input = static_cast<std::uint8_t>(i),
+                               .level = static_cast<std::uint8_t>(nest_.loops.size())});
+        return;
+      }
+    }
+  }
+
+  const Computation& c_;
+  const RegisterTile& tile_;
+  const CacheBlocks& blocks_;
+  std::int64_t lanes_;
+  std::vector<std::int64_t> covers_;
+  std::size_t reduction_ = kNone;
+  Nest nest_;
+};
+
+// What is worth trying around a block, by how much data there is.
+std::vector<CacheBlocks> cache_blocks(const Computation& computation) {
+  std::int64_t elements = 0;
+  for (const Tensor& input : computation.inputs) {
+    elements = std::max(elements, input.elements());
+  }
+  // Up to what a second-level cache holds comfortably.
+  constexpr std::int64_t kSmallElements = 96 * 1024;
+  std::vector<CacheBlocks> blocks;
+  if (elements <= kSmallElements) {
+    for (const bool packs : {false, true}) {
+      for (const bool rows_first : {false, true}) {
+        blocks.push_back({.packs_lanes = packs, .rows_first = rows_first});
+      }
+    }
+    return blocks;
+  }
+  for (const std::int64_t reduction_step : {240, 336, 480, 0}) {
+    for (const std::int64_t row_step : {0, 168, 336}) {
+      for (const std::int64_t lane_step : {0, 768}) {
+        for (const bool packs_rows : {true, false}) {
+          blocks.push_back({.lane_step = lane_step,
+                            .reduction_step = reduction_step,
+                            .row_step = row_step,
+                            .packs_lanes = true,
+                            .packs_rows = packs_rows});
+        }
+      }
+    }
+  }
+  blocks.push_back({});
+  return blocks;
+}
+
+}  // namespace
+
+Nest nest_of(const Computation& computation, const VectorUnit& unit, const RegisterTile& tile,
+             const CacheBlocks& blocks) {
+  return Builder(computation, unit, tile, blocks).build();
+}
+
+std::vector<Nest> textbook_nests(const Computation& computation, const VectorUnit& unit,
+                                 std::size_t count) {
+  const std::vector<RegisterTile> tiles = register_tiles(computation, unit);
+  const std::vector<CacheBlocks> blocks = cache_blocks(computation);
+  std::vector<Nest> nests;
+  // The best tiles with all blocks before the next tiles.
+  constexpr std::size_t kTilesAtOnce = 4;
+  for (std::size_t first = 0; first < tiles.size() && nests.size() < count; first += kTilesAtOnce) {
+    for (const CacheBlocks& around : blocks) {
+      for (std::size_t t = first; t < std::min(tiles.size(), first + kTilesAtOnce); ++t) {
+        Nest nest = nest_of(computation, unit, tiles[t], around);
+        if (nests.size() < count && check(computation, nest) &&
+            std::find(nests.begin(), nests.end(), nest) == nests.end()) {
+          nests.push_back(std::move(nest));
+        }
+      }
+    }
+  }
+  return nests;
+}
+
+}  // namespace foretune::loop
