@@ -96,18 +96,27 @@ class Workbench {
 
   Status verify() {
     if (expected_.empty()) {
-      FORETUNE_TRY_STATUS(expect());
+      expect();
     }
-    const std::string wrong = loop::difference(computation_, expected_, output_.view());
+    std::string wrong = loop::difference(computation_, expected_, output_.view());
+    for (const float value : output_.view()) {
+      if (std::isnan(value)) {
+        wrong = "not all outputs are written";
+      }
+    }
     return wrong.empty() ? Status() : fail(ErrorCode::kInternal, computation_.name, ": ", wrong);
   }
 
  private:
   explicit Workbench(Computation computation) : computation_(std::move(computation)) {}
 
-  Status expect() {
-    expected_ = loop::reference(computation_, views_);
-    return {};
+  void expect() {
+    constexpr double kMostPoints = 3e7;
+    constexpr std::size_t kSample = 4096;
+    Rng rng(2);
+    expected_ = computation_.points() <= kMostPoints
+                    ? loop::reference(computation_, views_)
+                    : loop::reference_of_sample(computation_, views_, kSample, rng);
   }
 
   Computation computation_;
@@ -263,19 +272,28 @@ Status compare(const Jit& jit, const GemmProblem& gemm, const Options& options,
     }
   }
   double peak = 0;
-  for (int round = 0; round < options.rounds; ++round) {
-    for (Contender& contender : contenders) {
-      contender.window(kWindowSeconds);
-      for (int probe = 0; probe < kProbes; ++probe) {
-        peak = std::max(peak, probe_gflops(options.isa));
+  const auto share_of = [&](const Contender& contender) {
+    return gemm.flops() / contender.best_s / 1e9 / peak;
+  };
+  // A core that others slow down shows its peak only now and then: until the probes have seen it.
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    for (int round = 0; round < options.rounds; ++round) {
+      for (Contender& contender : contenders) {
+        contender.window(kWindowSeconds);
+        for (int probe = 0; probe < kProbes; ++probe) {
+          peak = std::max(peak, probe_gflops(options.isa));
+        }
       }
+    }
+    if (share_of(contenders.front()) <= kMostShare) {
+      break;
     }
   }
   std::printf("%5lld %5lld %5lld %7.1f %4zu %5.2f ", static_cast<long long>(gemm.m()),
               static_cast<long long>(gemm.n()), static_cast<long long>(gemm.k()), peak, found.tried,
               found.search_s);
   for (const Contender& contender : contenders) {
-    const double share = gemm.flops() / contender.best_s / 1e9 / peak;
+    const double share = share_of(contender);
     if (contender.name == "searched" && share > kMostShare) {
       return fail(ErrorCode::kInternal, "a schedule runs at ", fixed(share, 3), " of the peak");
     }

@@ -27,7 +27,8 @@ void Emitter::block(const Extents& extents) {
       reductions_.push_back(level);
     }
   }
-  copies_ = p_.copies;
+  copies_ =
+      c_.has_reduction() ? copies_of_sums(p_.unit, static_cast<std::int64_t>(points_.size())) : 1;
   prepare_masks();
   start_sums();
   leaves_ = 0;

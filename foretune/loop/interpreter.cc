@@ -83,6 +83,18 @@ void for_each(const Computation& computation, bool is_reduction, std::size_t fir
   point[first] = 0;
 }
 
+// Of one output; the point's reduction variables are 0.
+double output_value(const Computation& computation, const Inputs& inputs, Point& point) {
+  if (!computation.has_reduction()) {
+    return after_steps(computation, inputs, point, combined_value(computation, inputs, point));
+  }
+  auto value = static_cast<double>(computation.neutral());
+  for_each(computation, true, 0, point, [&] {
+    value = apply(computation.reduce, value, combined_value(computation, inputs, point));
+  });
+  return after_steps(computation, inputs, point, value);
+}
+
 // Walks a nest, and remembers where it has been.
 class Walk {
  public:
@@ -203,17 +215,23 @@ std::vector<double> reference(const Computation& computation, const Inputs& inpu
   std::vector<double> out = nothing_written(computation);
   Point point(computation.vars.size(), 0);
   for_each(computation, false, 0, point, [&] {
-    double value = 0;
-    if (computation.has_reduction()) {
-      value = static_cast<double>(computation.neutral());
-      for_each(computation, true, 0, point, [&] {
-        value = apply(computation.reduce, value, combined_value(computation, inputs, point));
-      });
-    } else {
-      value = combined_value(computation, inputs, point);
-    }
-    out[output_place(computation, point)] = after_steps(computation, inputs, point, value);
+    out[output_place(computation, point)] = output_value(computation, inputs, point);
   });
+  return out;
+}
+
+std::vector<double> reference_of_sample(const Computation& computation, const Inputs& inputs,
+                                        std::size_t count, Rng& rng) {
+  check_sizes(computation, inputs);
+  std::vector<double> out = nothing_written(computation);
+  Point point(computation.vars.size(), 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t v = 0; v < point.size(); ++v) {
+      const Var& var = computation.vars[v];
+      point[v] = var.is_reduction ? 0 : rng.between(0, var.extent - 1);
+    }
+    out[output_place(computation, point)] = output_value(computation, inputs, point);
+  }
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <asmjit/x86.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -55,7 +56,8 @@ struct Kernel::State {
   std::size_t code_bytes = 0;
   Lowered plan;
   std::vector<Tensor> inputs;  // as they come
-  std::int64_t rounds = 1;     // of a parallel loop, the shorter last one not counted
+  std::array<std::int64_t, kMaxTensors> origins{};
+  std::int64_t rounds = 1;  // of a parallel loop, the shorter last one not counted
   bool has_remainder = false;
   bool is_parallel = false;
 
@@ -103,7 +105,7 @@ void Kernel::run(std::span<const std::span<const float>> inputs, std::span<float
   const State& state = *state_;
   FORETUNE_CHECK(inputs.size() == state.inputs.size());
   KernelArguments shared;
-  shared.tensors[0] = output.data() + state.plan.tensors[0].origin();
+  shared.tensors[0] = output.data() + state.origins[0];
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const float* data = inputs[i].data();
     if (state.plan.is_padded[i + 1]) {
@@ -111,29 +113,29 @@ void Kernel::run(std::span<const std::span<const float>> inputs, std::span<float
       copy_inside(state.inputs[i], state.plan.tensors[i + 1], inputs[i], padded, 0, 0, 0);
       data = padded;
     }
-    shared.tensors[i + 1] = data + state.plan.tensors[i + 1].origin();
+    shared.tensors[i + 1] = data + state.origins[i + 1];
+  }
+  shared.packs = workspace.packs[0].data();
+  shared.rounds = state.rounds;
+  shared.does_remainder = 1;
+  if (pool == nullptr || !state.is_parallel) {
+    state.function(&shared);
+    return;
   }
   const std::size_t threads =
-      pool == nullptr || !state.is_parallel
-          ? 1
-          : std::min({pool->threads(), workspace.packs.size(),
-                      static_cast<std::size_t>(state.rounds + (state.has_remainder ? 1 : 0))});
-  const auto part = [&](std::size_t thread) {
-    KernelArguments arguments = shared;
+      std::min({pool->threads(), workspace.packs.size(),
+                static_cast<std::size_t>(state.rounds + (state.has_remainder ? 1 : 0))});
+  pool->run(threads, [&](std::size_t thread) {
     const auto edge = [&](std::size_t t) {
       return state.rounds * static_cast<std::int64_t>(t) / static_cast<std::int64_t>(threads);
     };
+    KernelArguments arguments = shared;
     arguments.packs = workspace.packs[thread].data();
     arguments.first_round = edge(thread);
     arguments.rounds = edge(thread + 1) - edge(thread);
     arguments.does_remainder = thread + 1 == threads ? 1 : 0;
     state.function(&arguments);
-  };
-  if (threads == 1) {
-    part(0);
-  } else {
-    pool->run(threads, part);
-  }
+  });
 }
 
 Jit::Jit(const VectorUnit& unit) : unit_(unit), memory_(std::make_shared<Memory>()) {}
@@ -145,6 +147,9 @@ Result<Kernel> Jit::compile(const Computation& computation, const Nest& nest) co
   FORETUNE_TRY(state.plan, lower(computation, nest, unit_));
   state.inputs = computation.inputs;
   state.memory = memory_;
+  for (std::size_t t = 0; t < state.plan.tensors.size(); ++t) {
+    state.origins.at(t) = state.plan.tensors[t].origin();
+  }
   if (!state.plan.nest.loops.empty() && state.plan.nest.loops[0].mark == Mark::kParallel) {
     const Loop& loop = state.plan.nest.loops[0];
     const std::int64_t extent = computation.vars[loop.var].extent;

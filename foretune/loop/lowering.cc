@@ -13,11 +13,6 @@ constexpr std::int64_t kMaxPackFloats = std::int64_t{16} << 20U;
 // Multiply-adds that a block may unroll to, and rounds of a loop across lanes that adds up.
 constexpr std::int64_t kMaxBlockPoints = 512;
 constexpr std::int64_t kMaxOperations = 4096;
-// Registers that operands need beside the accumulators.
-constexpr std::int64_t kOperandRegisters = 4;
-// Additions in flight that hide their latency: 4 cycles, two each.
-constexpr std::int64_t kChains = 8;
-
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class Lowering {
@@ -309,11 +304,6 @@ class Lowering {
       return fail(ErrorCode::kUnsupported, "the block unrolls to more than ", kMaxOperations,
                   " operations");
     }
-    // Few sums wait for each other: more of them, added up at the end.
-    if (c_.has_reduction()) {
-      out_.copies = static_cast<int>(std::clamp<std::int64_t>(
-          std::min(ceil_div(kChains, points), budget() / points), 1, kChains));
-    }
     return {};
   }
 
@@ -336,6 +326,12 @@ class Lowering {
 VectorUnit VectorUnit::of(CpuIsa isa) {
   return isa == CpuIsa::kAvx512 ? VectorUnit{.isa = isa, .lanes = 16, .registers = 32}
                                 : VectorUnit{.isa = isa, .lanes = 8, .registers = 16};
+}
+
+int copies_of_sums(const VectorUnit& unit, std::int64_t points) {
+  const std::int64_t wanted = ceil_div(kChains, points);
+  const std::int64_t room = (unit.registers - kOperandRegisters) / points;
+  return static_cast<int>(std::clamp<std::int64_t>(std::min(wanted, room), 1, kChains));
 }
 
 Extents extents_of(const Computation& computation) {

@@ -45,7 +45,6 @@ struct Lowered {
   // The loop across lanes; none: one lane.
   std::size_t vector_level = 0;
   int lanes = 1;
-  int copies = 1;  // accumulators per output, for short blocks
   // Of each tensor, per loop: elements that one round moves it by.
   std::vector<std::vector<std::int64_t>> strides;
   // Of each tensor that is not packed, per variable.
@@ -59,6 +58,13 @@ struct Lowered {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::size_t outer_reduction = kNone;
 };
+
+// Registers that operands need beside the sums, and sums in flight that hide the latency of adding:
+// 4 cycles, two each.
+inline constexpr std::int64_t kOperandRegisters = 4;
+inline constexpr std::int64_t kChains = 8;
+// Registers per sum of a block of so many: few of them would wait for each other.
+int copies_of_sums(const VectorUnit& unit, std::int64_t points);
 
 // Extents of a computation's variables.
 Extents extents_of(const Computation& computation);

@@ -10,8 +10,6 @@ namespace {
 // be added to again.
 constexpr double kPerCycle = 2;
 constexpr double kLatency = 4;
-// Registers beside the sums.
-constexpr int kOperandRegisters = 4;
 
 double block_cycles(std::int64_t vectors, std::int64_t rows) {
   const auto sums = static_cast<double>(vectors * rows);
@@ -198,20 +196,19 @@ std::vector<CacheBlocks> cache_blocks(const Computation& computation) {
     }
     return blocks;
   }
-  for (const std::int64_t reduction_step : {240, 336, 480, 0}) {
-    for (const std::int64_t row_step : {0, 168, 336}) {
-      for (const std::int64_t lane_step : {0, 768}) {
-        for (const bool packs_rows : {true, false}) {
+  for (const bool packs_lanes : {true, false}) {
+    for (const std::int64_t reduction_step : {192, 336, 512}) {
+      for (const std::int64_t lane_step : {1024, 512, 0}) {
+        for (const std::int64_t row_step : {0, 336, 84}) {
           blocks.push_back({.lane_step = lane_step,
                             .reduction_step = reduction_step,
                             .row_step = row_step,
-                            .packs_lanes = true,
-                            .packs_rows = packs_rows});
+                            .packs_lanes = packs_lanes,
+                            .rows_first = true});
         }
       }
     }
   }
-  blocks.push_back({});
   return blocks;
 }
 
@@ -228,7 +225,7 @@ std::vector<Nest> textbook_nests(const Computation& computation, const VectorUni
   const std::vector<CacheBlocks> blocks = cache_blocks(computation);
   std::vector<Nest> nests;
   // The best tiles with all blocks before the next tiles.
-  constexpr std::size_t kTilesAtOnce = 4;
+  constexpr std::size_t kTilesAtOnce = 8;
   for (std::size_t first = 0; first < tiles.size() && nests.size() < count; first += kTilesAtOnce) {
     for (const CacheBlocks& around : blocks) {
       for (std::size_t t = first; t < std::min(tiles.size(), first + kTilesAtOnce); ++t) {
