@@ -214,6 +214,8 @@ TEST(Difference, AllowsADivisionAFewUnitsInTheLastPlace) {
 }
 
 TEST(ReferenceOfSample, IsTheReferenceWhereItIsAnything) {
+  constexpr std::uint64_t kSeed = 31;
+  SCOPED_TRACE(concat("seed ", kSeed));
   Rng rng(kSeed);
   for (int i = 0; i < 50; ++i) {
     const Computation computation = random_computation(rng);
