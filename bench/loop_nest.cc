@@ -3,13 +3,14 @@
 //
 //   loop_nest --shapes bench/shapes/loop_test.csv [--isa avx512 | avx2] [--rounds 41]
 //             [--search 2.0] [--peers yes] [--json FILE]
+//   loop_nest --convolutions yes [...]
 //   loop_nest --fuzz 100000 [--seed 1] [--json FILE]
 //
-// The first form: of every product, the schedules of the textbook, compiled, verified and timed for
-// --search seconds at most; then the first of them (nothing measured), the fastest and the
-// libraries in turns, with probes of the peak between them. A share of the peak is between the
-// fastest window of each. The second form compiles random schedules of random computations for AVX2
-// and AVX-512 and compares results with the interpreter's.
+// The first two: of every product or convolution, the schedules of the textbook, compiled, verified
+// and timed for --search seconds at most; then the first of them (nothing measured), the fastest
+// and the libraries in turns, with probes of the peak between them. A share of the peak is between
+// the fastest window of each. The last form compiles random schedules of random computations for
+// AVX2 and AVX-512 and compares results with the interpreter's.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -238,42 +240,49 @@ struct Options {
 // Shares of the peak, by contender.
 using Shares = std::map<std::string, std::vector<double>>;
 
-Status compare(const Jit& jit, const GemmProblem& gemm, const Options& options,
+// What is measured; a product of which libraries know more than a computation says.
+struct Case {
+  Computation computation;
+  std::optional<GemmProblem> gemm;
+};
+
+// The libraries that do such products, checked.
+Status add_peers(const Case& item, Workbench& workbench, std::vector<std::unique_ptr<Peer>>& peers,
+                 std::vector<Contender>& contenders) {
+  for (const std::unique_ptr<Peer>& peer : peers) {
+    auto run = peer->prepare({.m = item.gemm->m(),
+                              .n = item.gemm->n(),
+                              .k = item.gemm->k(),
+                              .a_by_columns = a_by_columns(item.gemm->layout()),
+                              .b_by_columns = b_by_columns(item.gemm->layout()),
+                              .a = workbench.input(0).data(),
+                              .b = workbench.input(1).data(),
+                              .c = workbench.output().data()});
+    if (run) {
+      run();
+      FORETUNE_TRY_STATUS(workbench.verify());
+      contenders.push_back({peer->name(), std::move(run)});
+    }
+  }
+  return {};
+}
+
+Status compare(const Jit& jit, const Case& item, const Options& options,
                std::vector<std::unique_ptr<Peer>>& peers, Shares& shares,
                std::vector<double>& compile_us) {
-  const bool ta = a_by_columns(gemm.layout());
-  const bool tb = b_by_columns(gemm.layout());
-  FORETUNE_TRY(Computation computation, loop::matmul({.m = gemm.m(),
-                                                      .n = gemm.n(),
-                                                      .k = gemm.k(),
-                                                      .batch = gemm.batch(),
-                                                      .transpose_a = ta,
-                                                      .transpose_b = tb}));
-  FORETUNE_TRY(const std::unique_ptr<Workbench> workbench,
-               Workbench::create(std::move(computation)));
+  FORETUNE_TRY(const std::unique_ptr<Workbench> workbench, Workbench::create(item.computation));
   FORETUNE_TRY(Found found, search(*workbench, jit, options.search_s));
   compile_us.insert(compile_us.end(), found.compile_us.begin(), found.compile_us.end());
   std::vector<Contender> contenders{std::move(found.best), std::move(found.textbook)};
   contenders[0].name = "searched";
   contenders[1].name = "textbook, nothing measured";
-  for (const std::unique_ptr<Peer>& peer : peers) {
-    auto run = peer->prepare({.m = gemm.m(),
-                              .n = gemm.n(),
-                              .k = gemm.k(),
-                              .a_by_columns = ta,
-                              .b_by_columns = tb,
-                              .a = workbench->input(0).data(),
-                              .b = workbench->input(1).data(),
-                              .c = workbench->output().data()});
-    if (run) {
-      run();
-      FORETUNE_TRY_STATUS(workbench->verify());
-      contenders.push_back({peer->name(), std::move(run)});
-    }
+  if (item.gemm) {
+    FORETUNE_TRY_STATUS(add_peers(item, *workbench, peers, contenders));
   }
+  const double flops = item.computation.flops();
   double peak = 0;
   const auto share_of = [&](const Contender& contender) {
-    return gemm.flops() / contender.best_s / 1e9 / peak;
+    return flops / contender.best_s / 1e9 / peak;
   };
   // A core that others slow down shows its peak only now and then: until the probes have seen it.
   for (int attempt = 0; attempt < 4; ++attempt) {
@@ -289,8 +298,7 @@ Status compare(const Jit& jit, const GemmProblem& gemm, const Options& options,
       break;
     }
   }
-  std::printf("%5lld %5lld %5lld %7.1f %4zu %5.2f ", static_cast<long long>(gemm.m()),
-              static_cast<long long>(gemm.n()), static_cast<long long>(gemm.k()), peak, found.tried,
+  std::printf("%-44s %7.1f %4zu %5.2f ", item.computation.name.c_str(), peak, found.tried,
               found.search_s);
   for (const Contender& contender : contenders) {
     const double share = share_of(contender);
@@ -308,7 +316,52 @@ Status compare(const Jit& jit, const GemmProblem& gemm, const Options& options,
   return {};
 }
 
-Status run_shapes(int argc, char** argv, const std::string& path, Figures& figures) {
+Result<std::vector<Case>> read_products(const std::string& path) {
+  FORETUNE_TRY(const std::string text, read_text_file(path));
+  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
+  std::vector<Case> cases;
+  for (const Problem& problem : problems) {
+    FORETUNE_TRY(const GemmProblem gemm, GemmProblem::from(problem));
+    FORETUNE_TRY(Computation computation,
+                 loop::matmul({.m = gemm.m(),
+                               .n = gemm.n(),
+                               .k = gemm.k(),
+                               .batch = gemm.batch(),
+                               .transpose_a = a_by_columns(gemm.layout()),
+                               .transpose_b = b_by_columns(gemm.layout())}));
+    cases.push_back({std::move(computation), gemm});
+  }
+  return cases;
+}
+
+// Layers of ResNet-50 (He et al. 2016) and MobileNetV2 (Sandler et al. 2018), one image.
+Result<std::vector<Case>> convolutions() {
+  struct Layer {
+    std::int64_t channels, out_channels, size, kernel, stride, groups;
+  };
+  std::vector<Case> cases;
+  for (const Layer& layer :
+       {Layer{3, 64, 224, 7, 2, 1}, Layer{64, 64, 56, 3, 1, 1}, Layer{64, 256, 56, 1, 1, 1},
+        Layer{128, 128, 56, 3, 2, 1}, Layer{128, 128, 28, 3, 1, 1}, Layer{256, 256, 14, 3, 1, 1},
+        Layer{1024, 256, 14, 1, 1, 1}, Layer{512, 512, 7, 3, 1, 1}, Layer{24, 144, 56, 1, 1, 1},
+        Layer{144, 144, 56, 3, 1, 144}, Layer{144, 144, 56, 3, 2, 144},
+        Layer{960, 320, 7, 1, 1, 1}}) {
+    FORETUNE_TRY(Computation computation, loop::conv2d({.channels = layer.channels,
+                                                        .out_channels = layer.out_channels,
+                                                        .height = layer.size,
+                                                        .width = layer.size,
+                                                        .kernel_height = layer.kernel,
+                                                        .kernel_width = layer.kernel,
+                                                        .stride = layer.stride,
+                                                        .pad = layer.kernel / 2,
+                                                        .groups = layer.groups,
+                                                        .channels_last = true}));
+    cases.push_back({std::move(computation), std::nullopt});
+  }
+  return cases;
+}
+
+Status run_cases(int argc, char** argv, const std::vector<Case>& cases, Figures& figures) {
   Options options;
   const std::string isa = bench::argument(argc, argv, "isa", to_string(best_cpu_isa()));
   const std::optional<CpuIsa> known = parse_cpu_isa(isa);
@@ -326,20 +379,17 @@ Status run_shapes(int argc, char** argv, const std::string& path, Figures& figur
   for (const std::unique_ptr<Peer>& peer : peers.found) {
     peer->set_threads(1);
   }
-  FORETUNE_TRY(const std::string text, read_text_file(path));
-  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
   const Jit jit(VectorUnit::of(options.isa));
   Shares shares;
   std::vector<double> compile_us;
-  std::printf("shares of the peak (GFLOP/s of one core):\n%5s %5s %5s %7s %4s %5s  ours, textbook",
-              "m", "n", "k", "peak", "runs", "s");
+  std::printf("shares of the peak (GFLOP/s of one core):\n%-44s %7s %4s %5s  ours, textbook", "",
+              "peak", "runs", "s");
   for (const std::unique_ptr<Peer>& peer : peers.found) {
     std::printf(", %s", peer->name().c_str());
   }
   std::printf("\n");
-  for (const Problem& problem : problems) {
-    FORETUNE_TRY(const GemmProblem gemm, GemmProblem::from(problem));
-    FORETUNE_TRY_STATUS(compare(jit, gemm, options, peers.found, shares, compile_us));
+  for (const Case& item : cases) {
+    FORETUNE_TRY_STATUS(compare(jit, item, options, peers.found, shares, compile_us));
   }
   std::printf("%-40s %9s %8s\n", "", "geomean", "least");
   for (const auto& [name, values] : shares) {
@@ -434,10 +484,16 @@ Status run_fuzz(int argc, char** argv, std::uint64_t count, Figures& figures) {
 Status run(int argc, char** argv, Figures& figures) {
   const auto fuzz = bench::count_argument<std::uint64_t>(argc, argv, "fuzz", 0);
   const std::string shapes = bench::argument(argc, argv, "shapes");
-  if ((fuzz == 0) == shapes.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "give --shapes or --fuzz");
+  const bool has_convolutions = !bench::argument(argc, argv, "convolutions").empty();
+  if (fuzz > 0) {
+    return run_fuzz(argc, argv, fuzz, figures);
   }
-  return fuzz > 0 ? run_fuzz(argc, argv, fuzz, figures) : run_shapes(argc, argv, shapes, figures);
+  if (shapes.empty() && !has_convolutions) {
+    return fail(ErrorCode::kInvalidArgument, "give --shapes, --convolutions or --fuzz");
+  }
+  FORETUNE_TRY(const std::vector<Case> cases,
+               has_convolutions ? convolutions() : read_products(shapes));
+  return run_cases(argc, argv, cases, figures);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "foretune/loop/register_tiles.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace foretune::loop {
@@ -93,8 +94,13 @@ std::vector<RegisterTile> register_tiles(const Computation& computation, const V
       }
     }
   }
-  std::stable_sort(tiles.begin(), tiles.end(), [](const RegisterTile& a, const RegisterTile& b) {
-    return a.cycles != b.cycles ? a.cycles < b.cycles : a.vectors + a.rows < b.vectors + b.rows;
+  // Of equals the one that loads least for what it adds.
+  const auto loads = [](const RegisterTile& tile) {
+    return static_cast<double>(tile.vectors + tile.rows) /
+           static_cast<double>(tile.vectors * tile.rows);
+  };
+  std::stable_sort(tiles.begin(), tiles.end(), [&](const auto& a, const auto& b) {
+    return a.cycles != b.cycles ? a.cycles < b.cycles : loads(a) < loads(b);
   });
   return tiles;
 }
@@ -117,6 +123,10 @@ class Builder {
   }
 
   Nest build() {
+    if (blocks_.lanes_outermost) {
+      add(tile_.lane_var, lanes_, Mark::kNone);
+      pack(blocks_.packs_lanes, true);
+    }
     for (std::size_t v = 0; v < c_.vars.size(); ++v) {
       if (v != tile_.lane_var && v != tile_.row_var && !c_.vars[v].is_reduction) {
         add(v, 1, Mark::kNone);
@@ -124,22 +134,29 @@ class Builder {
     }
     add(tile_.lane_var, blocks_.lane_step, Mark::kNone);
     add(reduction_, blocks_.reduction_step, Mark::kNone);
-    pack(blocks_.packs_lanes, true);
+    pack(blocks_.packs_lanes && !blocks_.lanes_outermost, true);
     add(tile_.row_var, blocks_.row_step, Mark::kNone);
     pack(blocks_.packs_rows, false);
     if (blocks_.rows_first) {
       add(tile_.row_var, tile_.rows, Mark::kNone);
     }
-    add(tile_.lane_var, lanes_, Mark::kNone);
+    add(tile_.lane_var, blocks_.lanes_outermost ? 0 : lanes_, Mark::kNone);
     if (!blocks_.rows_first) {
       add(tile_.row_var, tile_.rows, Mark::kNone);
     }
     nest_.block = static_cast<int>(nest_.loops.size());
     add(tile_.row_var, 1, Mark::kNone);
+    // The one that moves least in memory innermost.
+    std::vector<std::size_t> reductions;
     for (std::size_t v = 0; v < c_.vars.size(); ++v) {
       if (c_.vars[v].is_reduction) {
-        add(v, 1, Mark::kNone);
+        reductions.push_back(v);
       }
+    }
+    std::stable_sort(reductions.begin(), reductions.end(),
+                     [&](std::size_t a, std::size_t b) { return distance_of(a) > distance_of(b); });
+    for (const std::size_t v : reductions) {
+      add(v, 1, Mark::kNone);
     }
     add(tile_.lane_var, 1, Mark::kVector);
     std::sort(nest_.packs.begin(), nest_.packs.end());
@@ -157,6 +174,14 @@ class Builder {
     }
     covers_[var] = step;
     nest_.loops.push_back({.var = static_cast<std::uint8_t>(var), .mark = mark, .step = step});
+  }
+
+  [[nodiscard]] std::int64_t distance_of(std::size_t var) const {
+    std::int64_t distance = 0;
+    for (int i = 0; i < c_.combined; ++i) {
+      distance += std::abs(c_.inputs[static_cast<std::size_t>(i)].stride_of(var));
+    }
+    return distance;
   }
 
   void pack(bool wanted, bool moves_with_lanes) {
@@ -182,34 +207,45 @@ class Builder {
 // What is worth trying around a block, by how much data there is.
 std::vector<CacheBlocks> cache_blocks(const Computation& computation) {
   std::int64_t elements = 0;
+  std::size_t others = 0;
   for (const Tensor& input : computation.inputs) {
     elements = std::max(elements, input.elements());
   }
+  for (const Var& var : computation.vars) {
+    others += var.is_reduction || var.extent == 1 ? 0U : 1U;
+  }
+  std::vector<CacheBlocks> blocks;
+  // Beside the two variables of the block there are others, which could go inside.
+  if (others > 2) {
+    blocks.push_back({.packs_lanes = true, .lanes_outermost = true});
+    blocks.push_back({.lanes_outermost = true});
+  }
+  for (const bool packs : {false, true}) {
+    for (const bool rows_first : {false, true}) {
+      blocks.push_back({.packs_lanes = packs, .rows_first = rows_first});
+    }
+  }
   // Up to what a second-level cache holds comfortably.
   constexpr std::int64_t kSmallElements = 96 * 1024;
-  std::vector<CacheBlocks> blocks;
-  if (elements <= kSmallElements) {
-    for (const bool packs : {false, true}) {
-      for (const bool rows_first : {false, true}) {
-        blocks.push_back({.packs_lanes = packs, .rows_first = rows_first});
-      }
-    }
+  if (elements <= kSmallElements || others > 2) {
     return blocks;
   }
+  std::vector<CacheBlocks> large;
   for (const bool packs_lanes : {true, false}) {
     for (const std::int64_t reduction_step : {192, 336, 512}) {
       for (const std::int64_t lane_step : {1024, 512, 0}) {
         for (const std::int64_t row_step : {0, 336, 84}) {
-          blocks.push_back({.lane_step = lane_step,
-                            .reduction_step = reduction_step,
-                            .row_step = row_step,
-                            .packs_lanes = packs_lanes,
-                            .rows_first = true});
+          large.push_back({.lane_step = lane_step,
+                           .reduction_step = reduction_step,
+                           .row_step = row_step,
+                           .packs_lanes = packs_lanes,
+                           .rows_first = true});
         }
       }
     }
   }
-  return blocks;
+  large.insert(large.end(), blocks.begin(), blocks.end());
+  return large;
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ struct CacheBlocks {
   bool packs_lanes = false;  // the input that moves with the lanes, before the loop over row_step
   bool packs_rows = false;   // the other one, inside of it
   bool rows_first = false;   // blocks of rows lie outside of blocks of vectors
+  // Blocks of vectors lie outside of everything: what moves with the lanes is large.
+  bool lanes_outermost = false;
 };
 
 // Loops over all other variables, over cache blocks, over register blocks, then the block: rows,
