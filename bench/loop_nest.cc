@@ -29,6 +29,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/exchange.h"
+#include "foretune/environment/workbench.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/hardware/peak_probes.h"
 #include "foretune/kernels/aligned_buffer.h"
@@ -41,6 +42,7 @@
 namespace foretune {
 namespace {
 
+using environment::Workbench;
 using loop::Computation;
 using loop::Jit;
 using loop::Kernel;
@@ -54,79 +56,6 @@ constexpr std::size_t kFinalists = 12;
 constexpr int kProbes = 8;
 // No result may lie above this share of the peak: one of the two would be measured wrongly.
 constexpr double kMostShare = 1.02;
-
-// A computation with operands, reference and all that runs it.
-class Workbench {
- public:
-  static Result<std::unique_ptr<Workbench>> create(Computation computation) {
-    std::unique_ptr<Workbench> bench(new Workbench(std::move(computation)));
-    Rng rng(1);
-    for (const std::vector<float>& values : loop::whole_inputs(bench->computation_, rng)) {
-      FORETUNE_TRY(AlignedBuffer buffer, AlignedBuffer::create(values.size()));
-      std::copy(values.begin(), values.end(), buffer.data());
-      bench->inputs_.push_back(std::move(buffer));
-    }
-    for (const AlignedBuffer& input : bench->inputs_) {
-      bench->views_.push_back(input.view());
-    }
-    FORETUNE_TRY(
-        bench->output_,
-        AlignedBuffer::create(static_cast<std::size_t>(bench->computation_.output.elements())));
-    return bench;
-  }
-
-  [[nodiscard]] const Computation& computation() const { return computation_; }
-  [[nodiscard]] AlignedBuffer& input(std::size_t i) { return inputs_[i]; }
-  [[nodiscard]] AlignedBuffer& output() { return output_; }
-
-  // What runs a nest, once; checked. Errors: those of compiling, kInternal for a wrong result.
-  Result<std::function<void()>> prepare(const Jit& jit, const Nest& nest, double* compile_s) {
-    const double begin_s = bench::seconds_now();
-    FORETUNE_TRY(Kernel made, jit.compile(computation_, nest));
-    *compile_s = bench::seconds_now() - begin_s;
-    auto kernel = std::make_shared<Kernel>(std::move(made));
-    FORETUNE_TRY(Kernel::Workspace room, kernel->make_workspace(1));
-    auto workspace = std::make_shared<Kernel::Workspace>(std::move(room));
-    std::function<void()> run = [this, kernel, workspace] {
-      kernel->run(views_, output_.view(), *workspace);
-    };
-    std::fill(output_.view().begin(), output_.view().end(), std::nanf(""));
-    run();
-    FORETUNE_TRY_STATUS(verify());
-    return run;
-  }
-
-  Status verify() {
-    if (expected_.empty()) {
-      expect();
-    }
-    std::string wrong = loop::difference(computation_, expected_, output_.view());
-    for (const float value : output_.view()) {
-      if (std::isnan(value)) {
-        wrong = "not all outputs are written";
-      }
-    }
-    return wrong.empty() ? Status() : fail(ErrorCode::kInternal, computation_.name, ": ", wrong);
-  }
-
- private:
-  explicit Workbench(Computation computation) : computation_(std::move(computation)) {}
-
-  void expect() {
-    constexpr double kMostPoints = 3e7;
-    constexpr std::size_t kSample = 4096;
-    Rng rng(2);
-    expected_ = computation_.points() <= kMostPoints
-                    ? loop::reference(computation_, views_)
-                    : loop::reference_of_sample(computation_, views_, kSample, rng);
-  }
-
-  Computation computation_;
-  std::vector<AlignedBuffer> inputs_;
-  loop::Inputs views_;
-  AlignedBuffer output_;
-  std::vector<double> expected_;
-};
 
 struct Contender {
   std::string name;
@@ -174,7 +103,8 @@ struct Found {
   std::vector<double> compile_us;
 };
 
-Result<Found> search(Workbench& workbench, const Jit& jit, double limit_s) {
+Result<Found> search(Workbench& workbench, double limit_s) {
+  const Jit& jit = workbench.jit();
   Found found;
   const double begin_s = bench::seconds_now();
   std::vector<std::pair<Contender, Nest>> tried;
@@ -182,8 +112,13 @@ Result<Found> search(Workbench& workbench, const Jit& jit, double limit_s) {
     if (bench::seconds_now() - begin_s > 0.8 * limit_s && !tried.empty()) {
       break;
     }
-    double compile_s = 0;
-    auto run = workbench.prepare(jit, nest, &compile_s);
+    const double compile_begin_s = bench::seconds_now();
+    const bool compiles = jit.compile(workbench.computation(), nest).has_value();
+    const double compile_s = bench::seconds_now() - compile_begin_s;
+    if (!compiles) {
+      continue;
+    }
+    auto run = workbench.prepare(nest);
     if (!run && run.error().code == ErrorCode::kInternal) {
       return fail(run.error().code, run.error().message);
     }
@@ -267,11 +202,12 @@ Status add_peers(const Case& item, Workbench& workbench, std::vector<std::unique
   return {};
 }
 
-Status compare(const Jit& jit, const Case& item, const Options& options,
+Status compare(const VectorUnit& unit, const Case& item, const Options& options,
                std::vector<std::unique_ptr<Peer>>& peers, Shares& shares,
                std::vector<double>& compile_us) {
-  FORETUNE_TRY(const std::unique_ptr<Workbench> workbench, Workbench::create(item.computation));
-  FORETUNE_TRY(Found found, search(*workbench, jit, options.search_s));
+  FORETUNE_TRY(const std::unique_ptr<Workbench> workbench,
+               Workbench::create(item.computation, unit));
+  FORETUNE_TRY(Found found, search(*workbench, options.search_s));
   compile_us.insert(compile_us.end(), found.compile_us.begin(), found.compile_us.end());
   std::vector<Contender> contenders{std::move(found.best), std::move(found.textbook)};
   contenders[0].name = "searched";
@@ -379,7 +315,7 @@ Status run_cases(int argc, char** argv, const std::vector<Case>& cases, Figures&
   for (const std::unique_ptr<Peer>& peer : peers.found) {
     peer->set_threads(1);
   }
-  const Jit jit(VectorUnit::of(options.isa));
+  const VectorUnit unit = VectorUnit::of(options.isa);
   Shares shares;
   std::vector<double> compile_us;
   std::printf("shares of the peak (GFLOP/s of one core):\n%-44s %7s %4s %5s  ours, textbook", "",
@@ -389,7 +325,7 @@ Status run_cases(int argc, char** argv, const std::vector<Case>& cases, Figures&
   }
   std::printf("\n");
   for (const Case& item : cases) {
-    FORETUNE_TRY_STATUS(compare(jit, item, options, peers.found, shares, compile_us));
+    FORETUNE_TRY_STATUS(compare(unit, item, options, peers.found, shares, compile_us));
   }
   std::printf("%-40s %9s %8s\n", "", "geomean", "least");
   for (const auto& [name, values] : shares) {

@@ -27,6 +27,7 @@ ALLOWED = {
     "features": DESCRIBE,
     "kernels": {"base", "hardware"},
     "loop": {"base", "hardware", "kernels"},
+    "environment": {"base", "hardware", "kernels", "loop"},
     "gpu": {"base", "hardware", "problem"},
     "family": DESCRIBE,
     "cublaslt": DESCRIBE | {"family", "gpu"},

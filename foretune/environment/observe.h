@@ -1,0 +1,50 @@
+// The observations of an environment by the names that LoopTune's users know: one table for
+// command lines, bindings and documentation.
+//
+//   FORETUNE_TRY(const Observation observation, observe(environment, "loops_tensor"));
+//   std::get<FloatTensor>(observation).shape   {10, 20}
+//
+// Agents in C++ write tensors into their own memory instead; see observations.h.
+//
+// Thread safety: free functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/environment/environment.h"
+
+namespace foretune::environment {
+
+// By rows.
+struct FloatTensor {
+  std::vector<std::size_t> shape;
+  std::vector<float> values;
+};
+
+using Observation = std::variant<double, FloatTensor, std::string>;
+
+// In the order of Observation's alternatives.
+enum class ObservationKind : std::uint8_t { kNumber, kFloatTensor, kText };
+
+struct ObservationInfo {
+  std::string_view name;
+  ObservationKind kind;
+  std::string_view unit;  // empty where there is none
+  std::string_view what;
+};
+
+// All of them. Every one has the same kind and, of tensors, the same shape for all states of an
+// environment.
+std::span<const ObservationInfo> observations();
+
+// Errors: kInvalidArgument, naming what is no observation.
+Result<Observation> observe(const Environment& environment, std::string_view name);
+
+}  // namespace foretune::environment
