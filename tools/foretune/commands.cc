@@ -81,6 +81,12 @@ std::span<const Subcommand> subcommands() {
                  "foretune import-model models/gemm_universal_fp8_gfx950 --pool gemm.ftd --output "
                  "gemm.ftm",
                  false, &prepare_import_model},
+      Subcommand{"env", "one loop nest: schedules as a tree and as C, and how fast they are",
+                 "Compiles schedules of a matrix product, a convolution or a reduction to machine "
+                 "code, verifies and times them. A schedule is a text, a list of LoopTune's "
+                 "actions, or the best of those that a textbook would try.",
+                 "foretune env \"mm m=192 n=96 k=64\" --search 64 --c kernel.c", false,
+                 &prepare_env},
       Subcommand{"doctor", "what this machine can do, and why a family is absent", "",
                  "foretune doctor", false, &prepare_doctor},
       Subcommand{"completion", "a shell completion script", "",

@@ -1,0 +1,147 @@
+// foretune env: one loop nest under the hands of a user: schedules as text, as a tree, as C, and
+// how fast they are.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/file.h"
+#include "foretune/base/text.h"
+#include "foretune/environment/canonical_schedule.h"
+#include "foretune/environment/cursor_actions.h"
+#include "foretune/environment/workbench.h"
+#include "foretune/hardware/cpu.h"
+#include "foretune/loop/c_emitter.h"
+#include "foretune/loop/computation_text.h"
+#include "foretune/loop/register_tiles.h"
+#include "tools/foretune/commands.h"
+#include "tools/foretune/common.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::cli {
+namespace {
+
+using environment::CursorAction;
+using environment::Evaluated;
+using environment::State;
+using environment::Stopwatch;
+using environment::Workbench;
+using loop::Computation;
+using loop::Nest;
+
+struct EnvArguments {
+  std::string computation;
+  std::string schedule;
+  std::string actions;
+  std::string c_file;
+  std::string isa;
+  std::int64_t search = 0;
+  void visit(OptionList& list) {
+    list.add_positional("computation", computation,
+                        "what to compute: \"mm m=192 n=96 k=64\", \"conv c=64 h=56 ...\"")
+        .require();
+    list.add("schedule", schedule, "TEXT", "\"split n0 16, swap m0, vectorize n1\"");
+    list.add("actions", actions, "LIST",
+             "LoopTune's actions, one after the other: split_4,down,swap_up");
+    list.add("search", search, "N", "time the best N schedules of the textbook").at_least(0);
+    list.add("isa", isa, "NAME", "instructions to compile for").choose({"avx2", "avx512"});
+    list.add("c", c_file, "FILE", "write the schedule as a C function");
+  }
+};
+
+// One line of the table.
+void print_line(const std::string& what, const Evaluated& evaluated, double peak_gflops) {
+  const std::string speed =
+      evaluated.ok ? concat(fixed(evaluated.gflops, 1), " GFLOP/s, ",
+                            fixed(100 * evaluated.gflops / peak_gflops, 1), " % of the peak, ",
+                            fixed(1e6 * evaluated.seconds, 2), " us")
+                   : concat("refused: ", evaluated.reason);
+  print(concat(what, what.size() < 24 ? std::string(24 - what.size(), ' ') : " ", speed, "\n"));
+}
+
+// Every action with the speed after it; the nest at the end.
+Result<Nest> take_actions(const Computation& computation, const std::string& text,
+                          Stopwatch& stopwatch, double peak_gflops) {
+  FORETUNE_TRY(const std::vector<CursorAction> actions, environment::parse_actions(text));
+  State state{.nest = Nest::plain(computation), .cursor = 0};
+  for (const CursorAction action : actions) {
+    const Nest before = state.nest;
+    FORETUNE_TRY(state, environment::apply(computation, state, action));
+    const std::string name(environment::to_string(action));
+    if (state.nest == before) {
+      print(concat(name, "\n"));
+    } else {
+      print_line(name, stopwatch.evaluate(state.nest), peak_gflops);
+    }
+  }
+  return state.nest;
+}
+
+Nest search(const Computation& computation, const loop::VectorUnit& unit, std::int64_t count,
+            Stopwatch& stopwatch) {
+  std::optional<std::pair<double, Nest>> best;
+  for (const Nest& nest :
+       loop::textbook_nests(computation, unit, static_cast<std::size_t>(count))) {
+    const Evaluated evaluated = stopwatch.evaluate(nest);
+    if (evaluated.ok && (!best || evaluated.seconds < best->first)) {
+      best.emplace(evaluated.seconds, nest);
+    }
+  }
+  return best ? best->second : Nest::plain(computation);
+}
+
+Result<int> show(const EnvArguments& arguments, const Invocation& /*invocation*/) {
+  FORETUNE_TRY(const Computation computation, loop::parse_computation(arguments.computation));
+  if ((arguments.schedule.empty() ? 0 : 1) + (arguments.actions.empty() ? 0 : 1) +
+          (arguments.search > 0 ? 1 : 0) >
+      1) {
+    return fail(ErrorCode::kInvalidArgument, "give one of --schedule, --actions and --search");
+  }
+  const CpuIsa isa = parse_cpu_isa(arguments.isa).value_or(best_cpu_isa());
+  if (isa > best_cpu_isa() || isa == CpuIsa::kGeneric) {
+    return fail(ErrorCode::kUnsupported, "this CPU runs ", to_string(best_cpu_isa()),
+                "; loop nests are compiled for avx2 and avx512");
+  }
+  const loop::VectorUnit unit = loop::VectorUnit::of(isa);
+  FORETUNE_TRY(const std::unique_ptr<Workbench> workbench, Workbench::create(computation, unit));
+  Stopwatch stopwatch(*workbench);
+  const double peak_gflops = measure_fma_gflops(0.05);
+  print(concat(computation.name, ": ", fixed(computation.flops() / 1e6, 2), " MFLOP, ",
+               to_string(isa), ", peak ", fixed(peak_gflops, 1), " GFLOP/s\n"));
+  Nest nest = Nest::plain(computation);
+  print_line("as it is", stopwatch.evaluate(nest), peak_gflops);
+  if (!arguments.actions.empty()) {
+    FORETUNE_TRY(nest, take_actions(computation, arguments.actions, stopwatch, peak_gflops));
+  } else if (!arguments.schedule.empty()) {
+    FORETUNE_TRY(const std::vector<loop::Action> actions,
+                 loop::parse_schedule(computation, arguments.schedule));
+    FORETUNE_TRY(nest, loop::apply_all(computation, actions));
+  } else if (arguments.search > 0) {
+    nest = search(computation, unit, arguments.search, stopwatch);
+  }
+  const Evaluated scheduled = stopwatch.evaluate(nest);
+  print_line("scheduled", scheduled, peak_gflops);
+  const std::vector<loop::Action> schedule = environment::schedule_of(computation, nest);
+  print(concat("\n", loop::tree_text(computation, nest), "\n", loop::to_text(computation, schedule),
+               "\n"));
+  if (!arguments.c_file.empty()) {
+    FORETUNE_TRY(const std::string code, loop::emit_c(computation, nest, "kernel"));
+    FORETUNE_TRY_STATUS(write_text_file_atomically(arguments.c_file, code));
+    print(concat("wrote ", arguments.c_file, "\n"));
+  }
+  if (!scheduled.ok) {
+    return fail(ErrorCode::kUnsupported, scheduled.reason);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+std::function<int(const Invocation&)> prepare_env(OptionList& list) {
+  return prepare_with<EnvArguments, show>(list);
+}
+
+}  // namespace foretune::cli
