@@ -2,15 +2,16 @@
 // to the multiply-add peak, beside the libraries that one would use instead.
 //
 //   loop_nest --shapes bench/shapes/loop_test.csv [--isa avx512 | avx2] [--rounds 41]
-//             [--search 2.0] [--peers yes] [--json FILE]
+//             [--search 2.0] [--peers yes] [--threads 1] [--json FILE]
 //   loop_nest --convolutions yes [...]
 //   loop_nest --fuzz 100000 [--seed 1] [--json FILE]
 //
 // The first two: of every product or convolution, the schedules of the textbook, compiled, verified
 // and timed for --search seconds at most; then the first of them (nothing measured), the fastest
 // and the libraries in turns, with probes of the peak between them. A share of the peak is between
-// the fastest window of each. The last form compiles random schedules of random computations for
-// AVX2 and AVX-512 and compares results with the interpreter's.
+// the fastest window of each. With more threads schedules that they share take part, too, as shares
+// of one core's peak; the peers have one. The last form compiles random schedules of random
+// computations for AVX2 and AVX-512 and compares results with the interpreter's.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -28,6 +29,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
+#include "foretune/base/thread_pool.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/environment/workbench.h"
 #include "foretune/hardware/cpu.h"
@@ -103,14 +105,22 @@ struct Found {
   std::vector<double> compile_us;
 };
 
-Result<Found> search(Workbench& workbench, double limit_s) {
+// With a pool: schedules whose outermost loop its threads can share.
+Result<Found> search(Workbench& workbench, double limit_s, ThreadPool* pool) {
   const Jit& jit = workbench.jit();
   Found found;
   const double begin_s = bench::seconds_now();
   std::vector<std::pair<Contender, Nest>> tried;
-  for (const Nest& nest : loop::textbook_nests(workbench.computation(), jit.unit(), 512)) {
+  for (Nest nest : loop::textbook_nests(workbench.computation(), jit.unit(), 512)) {
     if (bench::seconds_now() - begin_s > 0.8 * limit_s && !tried.empty()) {
       break;
+    }
+    if (pool != nullptr) {
+      const auto shared = apply(workbench.computation(), nest, loop::Action::parallelize(0));
+      if (!shared) {
+        continue;
+      }
+      nest = *shared;
     }
     const double compile_begin_s = bench::seconds_now();
     const bool compiles = jit.compile(workbench.computation(), nest).has_value();
@@ -118,7 +128,7 @@ Result<Found> search(Workbench& workbench, double limit_s) {
     if (!compiles) {
       continue;
     }
-    auto run = workbench.prepare(nest);
+    auto run = workbench.prepare(nest, pool);
     if (!run && run.error().code == ErrorCode::kInternal) {
       return fail(run.error().code, run.error().message);
     }
@@ -203,15 +213,20 @@ Status add_peers(const Case& item, Workbench& workbench, std::vector<std::unique
 }
 
 Status compare(const VectorUnit& unit, const Case& item, const Options& options,
-               std::vector<std::unique_ptr<Peer>>& peers, Shares& shares,
+               std::vector<std::unique_ptr<Peer>>& peers, ThreadPool* pool, Shares& shares,
                std::vector<double>& compile_us) {
   FORETUNE_TRY(const std::unique_ptr<Workbench> workbench,
                Workbench::create(item.computation, unit));
-  FORETUNE_TRY(Found found, search(*workbench, options.search_s));
+  FORETUNE_TRY(Found found, search(*workbench, options.search_s, nullptr));
   compile_us.insert(compile_us.end(), found.compile_us.begin(), found.compile_us.end());
   std::vector<Contender> contenders{std::move(found.best), std::move(found.textbook)};
   contenders[0].name = "searched";
   contenders[1].name = "textbook, nothing measured";
+  if (pool != nullptr) {
+    FORETUNE_TRY(Found shared, search(*workbench, options.search_s, pool));
+    contenders.push_back(std::move(shared.best));
+    contenders.back().name = concat("searched, ", pool->threads(), " threads");
+  }
   if (item.gemm) {
     FORETUNE_TRY_STATUS(add_peers(item, *workbench, peers, contenders));
   }
@@ -316,6 +331,9 @@ Status run_cases(int argc, char** argv, const std::vector<Case>& cases, Figures&
     peer->set_threads(1);
   }
   const VectorUnit unit = VectorUnit::of(options.isa);
+  const auto threads = bench::count_argument<std::size_t>(argc, argv, "threads", 1);
+  const std::unique_ptr<ThreadPool> pool =
+      threads > 1 ? std::make_unique<ThreadPool>(threads) : nullptr;
   Shares shares;
   std::vector<double> compile_us;
   std::printf("shares of the peak (GFLOP/s of one core):\n%-44s %7s %4s %5s  ours, textbook", "",
@@ -325,7 +343,7 @@ Status run_cases(int argc, char** argv, const std::vector<Case>& cases, Figures&
   }
   std::printf("\n");
   for (const Case& item : cases) {
-    FORETUNE_TRY_STATUS(compare(unit, item, options, peers.found, shares, compile_us));
+    FORETUNE_TRY_STATUS(compare(unit, item, options, peers.found, pool.get(), shares, compile_us));
   }
   std::printf("%-40s %9s %8s\n", "", "geomean", "least");
   for (const auto& [name, values] : shares) {
