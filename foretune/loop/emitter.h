@@ -23,6 +23,11 @@
 
 namespace foretune::loop {
 
+// Where the tensors' pointers are.
+inline constexpr std::array<asmjit::x86::Gp, kMaxTensors> kPointers{
+    asmjit::x86::r8,  asmjit::x86::r9,  asmjit::x86::r10,
+    asmjit::x86::r11, asmjit::x86::r12, asmjit::x86::r13};
+
 struct KernelArguments {
   std::array<const float*, kMaxTensors> tensors{};  // at their origins; the output first
   float* packs = nullptr;
@@ -129,6 +134,7 @@ class Emitter {
   void broadcast_constant(int reg, float value);
   void apply_steps(int reg, const Offsets& offsets, int count, std::size_t lane_var, int scratch);
   void operate(Op op, int target, int left, int right);
+  void set_masks(std::vector<int> counts);
   void use_mask(int count);
   [[nodiscard]] Vec vec(int reg) const;
   [[nodiscard]] Mem address(std::size_t tensor, std::int64_t element) const;

@@ -1,5 +1,6 @@
 // The register block: sums stay in registers while the reductions run.
 #include <algorithm>
+#include <utility>
 
 #include "foretune/loop/emitter.h"
 
@@ -67,13 +68,12 @@ void Emitter::find_points(std::size_t level, Extents extents, Offsets offsets) {
 
 // Which partial vectors the block has, and which registers are left for operands.
 void Emitter::prepare_masks() {
-  mask_counts_.clear();
-  loaded_mask_ = 0;
+  std::vector<int> partial;
   const auto add = [&](std::int64_t count) {
     const int rest = static_cast<int>(count % p_.unit.lanes);
     if (p_.lanes > 1 && rest != 0 &&
-        std::find(mask_counts_.begin(), mask_counts_.end(), rest) == mask_counts_.end()) {
-      mask_counts_.push_back(rest);
+        std::find(partial.begin(), partial.end(), rest) == partial.end()) {
+      partial.push_back(rest);
     }
   };
   for (const Point& point : points_) {
@@ -104,16 +104,7 @@ void Emitter::prepare_masks() {
       add(cover);
     }
   }
-  if (is_avx512_) {
-    if (mask_counts_.size() > 7) {
-      is_too_large_ = true;
-      mask_counts_.resize(7);
-    }
-    for (std::size_t i = 0; i < mask_counts_.size(); ++i) {
-      a_.mov(x86::eax, (1 << mask_counts_[i]) - 1);
-      a_.kmovw(x86::k(static_cast<std::uint32_t>(i) + 1), x86::eax);
-    }
-  }
+  set_masks(std::move(partial));
   const bool is_product = c_.combined == 2 && c_.combine == Op::kMultiply &&
                           c_.reduce == Op::kAdd && c_.has_reduction();
   const bool combines = !is_product || (is_lane_reduction() && !is_avx512_);

@@ -12,8 +12,6 @@ namespace Inst = x86::Inst;
 
 namespace {
 
-constexpr std::array<x86::Gp, kMaxTensors> kPointers{x86::r8,  x86::r9,  x86::r10,
-                                                     x86::r11, x86::r12, x86::r13};
 // For the innermost loops; the others count in memory.
 constexpr std::array<x86::Gp, 5> kCounters{x86::rbx, x86::r14, x86::r15, x86::rcx, x86::rdx};
 constexpr std::array<x86::Gp, 5> kSaved{x86::rbx, x86::r12, x86::r13, x86::r14, x86::r15};
@@ -359,15 +357,13 @@ void Emitter::copy_elements(const PackPlan& plan, std::int64_t source, std::int6
     a_.emit(Inst::kIdVmovups, vec(0), from);
     a_.emit(Inst::kIdVmovups, to, vec(0));
   } else {
-    mask_counts_.assign(1, count);
-    loaded_mask_ = 0;
+    set_masks({count});
+    use_mask(count);
     if (is_avx512_) {
-      a_.mov(x86::eax, (1 << count) - 1);
-      a_.kmovw(x86::k1, x86::eax);
-      a_.k(x86::k1).z().emit(Inst::kIdVmovups, vec(0), from);
-      a_.k(x86::k1).emit(Inst::kIdVmovups, to, vec(0));
-    } else {
+      a_.z().emit(Inst::kIdVmovups, vec(0), from);
       use_mask(count);
+      a_.emit(Inst::kIdVmovups, to, vec(0));
+    } else {
       a_.vmaskmovps(x86::ymm0, x86::ymm15, from);
       a_.vmaskmovps(to, x86::ymm15, x86::ymm0);
     }
@@ -437,12 +433,7 @@ void Emitter::pass_dimension(Pass kind, std::span<const std::size_t> vars, std::
 void Emitter::pass_elements(Pass kind, int count, std::size_t var) {
   const bool is_single = var == c_.vars.size();
   if (!is_single && count != p_.unit.lanes) {
-    mask_counts_.assign(1, count);
-    loaded_mask_ = 0;
-    if (is_avx512_) {
-      a_.mov(x86::eax, (1 << count) - 1);
-      a_.kmovw(x86::k1, x86::eax);
-    }
+    set_masks({count});
   }
   const Value output{.tensor = 0, .offset = 0, .count = count, .is_broadcast = is_single};
   if (kind == Pass::kFinish) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "foretune/base/check.h"
 #include "foretune/loop/emitter.h"
@@ -14,8 +15,6 @@ namespace Inst = x86::Inst;
 namespace {
 
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-constexpr std::array<x86::Gp, kMaxTensors> kPointers{x86::r8,  x86::r9,  x86::r10,
-                                                     x86::r11, x86::r12, x86::r13};
 
 asmjit::InstId instruction_of(Op op) {
   switch (op) {
@@ -70,6 +69,19 @@ asmjit::Label Emitter::constant(float value) {
 
 void Emitter::broadcast_constant(int reg, float value) {
   a_.emit(Inst::kIdVbroadcastss, vec(reg), x86::ptr(constant(value)));
+}
+
+// The partial vectors that follow, by their lanes.
+void Emitter::set_masks(std::vector<int> counts) {
+  constexpr std::size_t kMaskRegisters = 7;
+  is_too_large_ = is_too_large_ || counts.size() > kMaskRegisters;
+  counts.resize(std::min(counts.size(), kMaskRegisters));
+  mask_counts_ = std::move(counts);
+  loaded_mask_ = 0;
+  for (std::size_t i = 0; is_avx512_ && i < mask_counts_.size(); ++i) {
+    a_.mov(x86::eax, (1 << mask_counts_[i]) - 1);
+    a_.kmovw(x86::k(static_cast<std::uint32_t>(i) + 1), x86::eax);
+  }
 }
 
 // Lanes of a count: a mask register for each in AVX-512, one register that is loaded in AVX2.
@@ -244,8 +256,8 @@ void Emitter::write_product(const Operation& operation, std::size_t index, Cache
 
 // Any other combination and reduction. The register before the cache's is for the combined value.
 void Emitter::write_general(const Operation& operation, std::size_t index, Cache& cache) {
-  const int combined = cache.first_register - 1;
   const int sum = operation.accumulator;
+  const int combined = c_.has_reduction() ? cache.first_register - 1 : sum;
   std::array<int, 2> regs{};
   for (int i = 0; i < c_.combined; ++i) {
     const std::size_t value = operation.values[static_cast<std::size_t>(i)];
@@ -260,7 +272,6 @@ void Emitter::write_general(const Operation& operation, std::size_t index, Cache
     a_.emit(Inst::kIdVmovups, vec(combined), vec(regs[0]));
   }
   if (!c_.has_reduction()) {
-    a_.emit(Inst::kIdVmovups, vec(sum), vec(combined));
     return;
   }
   const bool is_partial = is_lane_reduction() && operation.count != p_.unit.lanes;
