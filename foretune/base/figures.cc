@@ -101,6 +101,17 @@ std::string json_quoted(std::string_view text) {
   return out + "\"";
 }
 
+std::string dot_quoted(std::string_view text) {
+  // JSON's escapes but for \uXXXX are Graphviz's own as well, and control characters, which those
+  // are for, have no place in a label.
+  std::string plain;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    plain += code < 0x20 || code == 0x7f ? ' ' : c;
+  }
+  return json_quoted(plain);
+}
+
 std::string Figures::json() const {
   const auto number = [](std::string& out, double value) {
     out += std::isfinite(value) ? concat(value) : std::string("null");

@@ -27,5 +27,8 @@ struct Figures {
 
 // `text` as a JSON string, quotes included; invalid UTF-8 bytes become U+FFFD.
 std::string json_quoted(std::string_view text);
+// `text` as a string of Graphviz, quotes included; control characters become blanks, and invalid
+// UTF-8 bytes U+FFFD.
+std::string dot_quoted(std::string_view text);
 
 }  // namespace foretune

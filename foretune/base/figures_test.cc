@@ -28,6 +28,10 @@ TEST(JsonQuoted, ReplacesInvalidUtf8ByteByByte) {
             "\"" + replacement + replacement + replacement + replacement + "\"");
 }
 
+TEST(DotQuoted, LeavesNoControlCharacters) {
+  EXPECT_EQ(dot_quoted("a \"b\"\\\nc\td\x7f\xff"), "\"a \\\"b\\\"\\\\ c d \xef\xbf\xbd\"");
+}
+
 TEST(Figures, PrintOneObjectInOrder) {
   Figures figures;
   figures.name = "select";

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "foretune/measure/child_process.h"
+#include "foretune/base/child_process.h"
 #include "foretune/measure/measure.h"
 #include "foretune/measure/wire.h"
 

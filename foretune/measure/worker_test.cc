@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "foretune/base/child_process.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/families/null/null.h"
-#include "foretune/measure/child_process.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/gemm.h"
 

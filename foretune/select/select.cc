@@ -14,7 +14,7 @@
 #include "foretune/base/check.h"
 #include "foretune/base/text.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/infer/training_range.h"
 #include "foretune/select/answer_cache.h"
 #include "foretune/select/workspace_pool.h"

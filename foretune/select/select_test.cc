@@ -9,8 +9,8 @@
 
 #include "foretune/base/allocation_count.h"
 #include "foretune/base/temporary_folder.h"
-#include "foretune/models/infer/forest_scorer.h"
 #include "foretune/models/infer/model_samples.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "foretune/select/foretune.h"
 
 namespace foretune {

@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "foretune/base/child_process.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
-#include "foretune/measure/child_process.h"
 
 namespace foretune {
 namespace {

@@ -1,4 +1,4 @@
-#include "foretune/measure/child_process.h"
+#include "foretune/base/child_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
