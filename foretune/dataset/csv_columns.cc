@@ -40,20 +40,6 @@ bool next_csv_record(std::string_view& text, std::vector<std::string>& cells) {
   return !quoted;
 }
 
-std::string csv_quoted(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) {
-    return std::string(text);
-  }
-  std::string out = "\"";
-  for (const char c : text) {
-    out += c;
-    if (c == '"') {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
 namespace {
 
 struct Known {

@@ -48,7 +48,6 @@ struct CsvColumn {
 // Splits one record off `text` (RFC 4180): quoted cells may hold commas, quotes and line breaks.
 // False when a quote is never closed, or there are over kMaxCsvColumns columns.
 bool next_csv_record(std::string_view& text, std::vector<std::string>& cells);
-std::string csv_quoted(std::string_view text);
 
 // The column of a measurement that is called `name`: "time_us", "outcome", "energy_j_spread".
 std::optional<CsvColumn> measurement_column(std::string_view name);

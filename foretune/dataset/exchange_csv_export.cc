@@ -7,12 +7,13 @@
 #include "foretune/dataset/csv_columns.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/exchange_io.h"
+#include "foretune/documents/csv.h"
 
 namespace foretune {
 
-using dataset_internal::csv_quoted;
 using dataset_internal::float_text;
 using dataset_internal::hex_text;
+using documents::csv_quoted;
 
 namespace {
 
