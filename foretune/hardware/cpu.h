@@ -77,8 +77,10 @@ class CpuLoadMeter {
   Times last_;
 };
 
-// Multiply-adds of whole vectors in registers, on the core this runs on, over at least `seconds`.
+// Multiply-adds of whole vectors in registers, on the core this runs on, over at least `seconds`:
+// of the best instruction set, or of one that this CPU can run.
 double measure_fma_gflops(double seconds);
+double measure_fma_gflops(double seconds, CpuIsa isa);
 
 // Of the core this runs on, from a chain of dependent additions of about 50 us.
 double measure_clock_mhz();

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "foretune/base/check.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/hardware/peak_probes.h"
 
@@ -96,9 +97,12 @@ double measure_clock_mhz() {
   return highest;
 }
 
-double measure_fma_gflops(double seconds) {
+double measure_fma_gflops(double seconds) { return measure_fma_gflops(seconds, best_cpu_isa()); }
+
+double measure_fma_gflops(double seconds, CpuIsa isa) {
   constexpr std::size_t kRounds = 20'000;
-  const FmaProbe probe = fma_probe_of(best_cpu_isa());
+  FORETUNE_CHECK(isa <= best_cpu_isa());
+  const FmaProbe probe = fma_probe_of(isa);
   double rounds = 0;
   double elapsed_s = 0;
   const double start_s = now_s();

@@ -152,6 +152,13 @@ TEST(CpuPeaks, ArePlausibleAndInProportion) {
   EXPECT_LT(per_cycle, 4.5);
 }
 
+TEST(CpuPeaks, AreMeasuredOfEveryInstructionSetThatThisCpuRuns) {
+  EXPECT_GT(measure_fma_gflops(1e-3, CpuIsa::kGeneric), 0.01);
+  if (best_cpu_isa() >= CpuIsa::kAvx2) {
+    EXPECT_GT(measure_fma_gflops(1e-3, CpuIsa::kAvx2), 0.01);
+  }
+}
+
 TEST(CpuLoadMeter, TellsOthersFromThisProcess) {
   CpuLoadMeter meter;
   const auto until = [](double seconds) {
