@@ -5,86 +5,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
-#include <memory>
-#include <span>
 #include <sstream>
 
 #include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
-#include "foretune/loop/interpreter.h"
-#include "foretune/loop/loop_samples.h"
+#include "foretune/loop/c_samples.h"
 
 namespace foretune::loop {
 namespace {
 
 using ::testing::HasSubstr;
 
-using Function = void (*)(const float* const*, float*);
-
 bool run_command(const std::string& command) {
   return std::system(command.c_str()) == 0;  // NOLINT(concurrency-mt-unsafe): one thread
-}
-
-// Values between zones of NaN, which show up in sums and are looked at after writes.
-class GuardedFloats {
- public:
-  explicit GuardedFloats(std::size_t count) : all_(count + 2 * kZone, kPoison) {}
-  explicit GuardedFloats(std::span<const float> values) : GuardedFloats(values.size()) {
-    std::copy(values.begin(), values.end(), data());
-  }
-  float* data() { return all_.data() + kZone; }
-  [[nodiscard]] std::span<const float> values() const {
-    return std::span(all_).subspan(kZone, all_.size() - 2 * kZone);
-  }
-  [[nodiscard]] bool is_zone_whole() const {
-    const auto is_poison = [](float value) { return std::isnan(value); };
-    return std::all_of(all_.begin(), all_.begin() + kZone, is_poison) &&
-           std::all_of(all_.end() - kZone, all_.end(), is_poison);
-  }
-
- private:
-  static constexpr std::ptrdiff_t kZone = 64;
-  static constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
-  std::vector<float> all_;
-};
-
-struct Sample {
-  Computation computation;
-  Nest nest;
-};
-
-// Empty where a compiled function computes what the nest means.
-std::string run_and_compare(const Sample& sample, Function function, Rng& rng) {
-  const auto values = whole_inputs(sample.computation, rng);
-  const auto expected =
-      interpret(sample.computation, sample.nest, Inputs(values.begin(), values.end()));
-  if (!expected) {
-    return expected.error().message;
-  }
-  std::vector<GuardedFloats> guarded;
-  for (const std::vector<float>& input : values) {
-    guarded.emplace_back(input);
-  }
-  std::vector<const float*> inputs;
-  for (GuardedFloats& input : guarded) {
-    inputs.push_back(input.data());
-  }
-  GuardedFloats output(expected->size());
-  function(inputs.data(), output.data());
-  for (std::size_t place = 0; place < expected->size(); ++place) {
-    if (std::isnan((*expected)[place]) && !std::isnan(output.values()[place])) {
-      return concat("place ", place, " is in a gap of the output and was written");
-    }
-  }
-  return output.is_zone_whole() ? difference(sample.computation, *expected, output.values())
-                                : "wrote outside of the output";
 }
 
 class CEmitterTest : public testing::Test {
@@ -117,8 +54,8 @@ class CEmitterTest : public testing::Test {
     library_ = ::dlopen((folder_ / "nests.so").c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     ASSERT_NE(library_, nullptr) << ::dlerror();  // NOLINT(concurrency-mt-unsafe)
   }
-  [[nodiscard]] Function find(const std::string& name) const {
-    return reinterpret_cast<Function>(::dlsym(library_, name.c_str()));
+  [[nodiscard]] CFunction find(const std::string& name) const {
+    return reinterpret_cast<CFunction>(::dlsym(library_, name.c_str()));
   }
 
   testing_support::TemporaryFolder folder_;
@@ -143,21 +80,15 @@ TEST_P(RandomNests, ComputeWhatTheInterpreterDoes) {
     GTEST_SKIP() << "cc does not know " << parameters.flags;
   }
   Rng rng(parameters.seed);
-  std::vector<Sample> samples;
   std::string source;
-  while (samples.size() < parameters.count) {
-    Sample sample{.computation = random_computation(rng), .nest = {}};
-    sample.nest = random_nest(sample.computation, rng, 14);
-    const auto text = emit_c(sample.computation, sample.nest, concat("nest", samples.size()));
-    ASSERT_TRUE(text.has_value()) << text.error().message;
-    source += concat(*text, "\n");
-    samples.push_back(std::move(sample));
-  }
+  const auto made = random_c_samples(parameters.count, rng, source);
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  const std::vector<CSample>& samples = *made;
   ASSERT_TRUE(build(source, parameters.flags));
   load();
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    const Sample& sample = samples[i];
-    const Function function = find(concat("nest", i));
+    const CSample& sample = samples[i];
+    const CFunction function = find(concat("nest", i));
     ASSERT_NE(function, nullptr);
     EXPECT_EQ(run_and_compare(sample, function, rng), "")
         << sample.computation.name << "\n"

@@ -141,6 +141,8 @@ class Emitter {
   [[nodiscard]] Mem operand_memory(const Value& value) const;
   [[nodiscard]] bool moves_lanes(std::size_t tensor) const;
   [[nodiscard]] bool is_lane_reduction() const;
+  [[nodiscard]] bool adds_products() const;
+  void check_size();
   asmjit::Label constant(float value);
 
   const Computation& c_;

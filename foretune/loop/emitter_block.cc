@@ -105,9 +105,7 @@ void Emitter::prepare_masks() {
     }
   }
   set_masks(std::move(partial));
-  const bool is_product = c_.combined == 2 && c_.combine == Op::kMultiply &&
-                          c_.reduce == Op::kAdd && c_.has_reduction();
-  const bool combines = !is_product || (is_lane_reduction() && !is_avx512_);
+  const bool combines = !adds_products() || (is_lane_reduction() && !is_avx512_);
   first_operand_register_ = static_cast<int>(points_.size()) * copies_ + (combines ? 1 : 0);
   last_operand_register_ = p_.unit.registers - (!is_avx512_ && !mask_counts_.empty() ? 1 : 0);
 }
@@ -248,7 +246,7 @@ void Emitter::leaf(const Extents& extents, const Offsets& offsets) {
     ++leaves_;
   }
   write_operations(operations, cache);
-  is_too_large_ = is_too_large_ || a_.offset() > (std::size_t{256} << 10U);
+  check_size();
 }
 
 void Emitter::finish_sums() {
@@ -301,9 +299,6 @@ void Emitter::add_lanes(int reg) {
   if (is_avx512_) {
     a_.vextractf64x4(x86::ymm(other), x86::zmm(source), 1);
     fold(x86::ymm(source), x86::ymm(other));
-  }
-  // The other operand register takes part for instructions that know 16 registers only.
-  if (is_avx512_) {
     a_.vextractf32x4(x86::xmm(other), x86::ymm(source), 1);
   } else {
     a_.vextractf128(x86::xmm(other), x86::ymm(source), 1);

@@ -1,8 +1,6 @@
 // Loops around the register block, copies of packed inputs, passes over outputs.
 #include <algorithm>
-#include <bit>
 
-#include "foretune/base/check.h"
 #include "foretune/loop/emitter.h"
 
 namespace foretune::loop {
@@ -308,7 +306,7 @@ void Emitter::copy(const PackPlan& plan, std::size_t level, const Extents& exten
   }
   move_pointer(source, -whole * plan.strides[level]);
   move_pointer(kTarget, -whole * target_stride);
-  is_too_large_ = is_too_large_ || a_.offset() > (std::size_t{256} << 10U);
+  check_size();
 }
 
 void Emitter::copy_row(const PackPlan& plan, std::size_t level, std::int64_t count) {
@@ -332,11 +330,9 @@ void Emitter::copy_row(const PackPlan& plan, std::size_t level, std::int64_t cou
     move_pointer(source, body * width * stride);
     move_pointer(kTarget, body * width);
     count_down(level, top);
-    write(whole - rounds * body);
-  } else {
-    write(whole);
   }
   const std::int64_t left = rounds > 1 ? whole - rounds * body : whole;
+  write(left);
   if (count % width != 0) {
     copy_elements(plan, left * width, left * width, static_cast<int>(count % width));
   }
@@ -383,7 +379,7 @@ void Emitter::pass(Pass kind, const Extents& extents) {
     return p_.var_strides[0][a] > p_.var_strides[0][b];
   });
   if (kind == Pass::kStart) {
-    broadcast_constant(0, c_.has_reduction() ? c_.neutral() : 0.0F);
+    broadcast_constant(0, c_.neutral());
   }
   pass_dimension(kind, vars, 0, extents);
 }

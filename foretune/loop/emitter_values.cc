@@ -14,6 +14,7 @@ namespace Inst = x86::Inst;
 
 namespace {
 
+constexpr std::size_t kMaxCodeBytes = std::size_t{256} << 10U;
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
 asmjit::InstId instruction_of(Op op) {
@@ -53,6 +54,14 @@ Emitter::Mem Emitter::operand_memory(const Value& value) const {
 bool Emitter::is_lane_reduction() const {
   return p_.lanes > 1 && c_.vars[p_.nest.loops[p_.vector_level].var].is_reduction;
 }
+
+// One instruction then multiplies and adds.
+bool Emitter::adds_products() const {
+  return c_.combined == 2 && c_.combine == Op::kMultiply && c_.reduce == Op::kAdd &&
+         c_.has_reduction();
+}
+
+void Emitter::check_size() { is_too_large_ = is_too_large_ || a_.offset() > kMaxCodeBytes; }
 
 // Whether neighbouring lanes of the vector loop are neighbours in the tensor.
 bool Emitter::moves_lanes(std::size_t tensor) const {
@@ -212,11 +221,9 @@ int Emitter::take_register(Cache& cache, std::size_t value, std::size_t index, i
 }
 
 void Emitter::write_operations(std::span<const Operation> operations, Cache& cache) {
-  const bool is_product = c_.combined == 2 && c_.combine == Op::kMultiply &&
-                          c_.reduce == Op::kAdd && c_.has_reduction();
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const bool is_partial = is_lane_reduction() && operations[i].count != p_.unit.lanes;
-    if (is_product && (!is_partial || is_avx512_)) {
+    if (adds_products() && (!is_partial || is_avx512_)) {
       write_product(operations[i], i, cache);
     } else {
       write_general(operations[i], i, cache);

@@ -1,10 +1,7 @@
 #include "foretune/loop/lowering.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
-
-#include "foretune/base/check.h"
 
 namespace foretune::loop {
 namespace {
@@ -13,6 +10,7 @@ constexpr std::int64_t kMaxPackFloats = std::int64_t{16} << 20U;
 // Multiply-adds that a block may unroll to, and rounds of a loop across lanes that adds up.
 constexpr std::int64_t kMaxBlockPoints = 512;
 constexpr std::int64_t kMaxOperations = 4096;
+
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class Lowering {
@@ -309,9 +307,10 @@ class Lowering {
 
   void find_outer_reduction() {
     const auto block = static_cast<std::size_t>(out_.nest.block);
-    for (std::size_t level = block; level-- > 0;) {
+    for (std::size_t level = 0; level < block; ++level) {
       if (is_reduction(level)) {
         out_.outer_reduction = level;
+        return;
       }
     }
   }

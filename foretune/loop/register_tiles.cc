@@ -125,7 +125,7 @@ class Builder {
   Nest build() {
     if (blocks_.lanes_outermost) {
       add(tile_.lane_var, lanes_, Mark::kNone);
-      pack(blocks_.packs_lanes, true);
+      pack_lanes();
     }
     for (std::size_t v = 0; v < c_.vars.size(); ++v) {
       if (v != tile_.lane_var && v != tile_.row_var && !c_.vars[v].is_reduction) {
@@ -134,9 +134,10 @@ class Builder {
     }
     add(tile_.lane_var, blocks_.lane_step, Mark::kNone);
     add(reduction_, blocks_.reduction_step, Mark::kNone);
-    pack(blocks_.packs_lanes && !blocks_.lanes_outermost, true);
+    if (!blocks_.lanes_outermost) {
+      pack_lanes();
+    }
     add(tile_.row_var, blocks_.row_step, Mark::kNone);
-    pack(blocks_.packs_rows, false);
     if (blocks_.rows_first) {
       add(tile_.row_var, tile_.rows, Mark::kNone);
     }
@@ -159,7 +160,6 @@ class Builder {
       add(v, 1, Mark::kNone);
     }
     add(tile_.lane_var, 1, Mark::kVector);
-    std::sort(nest_.packs.begin(), nest_.packs.end());
     return nest_;
   }
 
@@ -184,10 +184,10 @@ class Builder {
     return distance;
   }
 
-  void pack(bool wanted, bool moves_with_lanes) {
-    for (int i = 0; wanted && i < c_.combined; ++i) {
-      const Tensor& input = c_.inputs[static_cast<std::size_t>(i)];
-      if ((input.stride_of(tile_.lane_var) != 0) == moves_with_lanes) {
+  // The input that moves with the lanes.
+  void pack_lanes() {
+    for (int i = 0; blocks_.packs_lanes && i < c_.combined; ++i) {
+      if (c_.inputs[static_cast<std::size_t>(i)].stride_of(tile_.lane_var) != 0) {
         nest_.packs.push_back({.input = static_cast<std::uint8_t>(i),
                                .level = static_cast<std::uint8_t>(nest_.loops.size())});
         return;

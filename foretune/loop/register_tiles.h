@@ -35,7 +35,6 @@ struct CacheBlocks {
   std::int64_t reduction_step = 0;  // of the longest reduction
   std::int64_t row_step = 0;
   bool packs_lanes = false;  // the input that moves with the lanes, before the loop over row_step
-  bool packs_rows = false;   // the other one, inside of it
   bool rows_first = false;   // blocks of rows lie outside of blocks of vectors
   // Blocks of vectors lie outside of everything: what moves with the lanes is large.
   bool lanes_outermost = false;
