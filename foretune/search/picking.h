@@ -3,12 +3,18 @@
 // Thread safety: one thread.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -61,6 +67,58 @@ class PickingStrategy : public Strategy {
   std::unordered_set<Config> asked_;
 };
 
+// What evolution and annealing share, whatever they walk on.
+//
+// Real et al. 2019, "Regularized evolution for image classifier architecture search": the best of a
+// few drawn members is mutated, the child joins, the oldest leaves, however good.
+template <class Member>
+class AgingPopulation {
+ public:
+  static constexpr std::size_t kSize = 32;
+  static constexpr std::size_t kTournament = 8;
+
+  void join(double value, Member member) {
+    members_.emplace_back(value, std::move(member));
+    if (members_.size() > kSize) {
+      members_.pop_front();
+    }
+  }
+  [[nodiscard]] bool empty() const { return members_.empty(); }
+  // The best of a few; there is at least one.
+  const Member& draw(Rng& rng) const {
+    const std::pair<double, Member>* best = nullptr;
+    for (std::size_t i = 0; i < kTournament; ++i) {
+      const auto& drawn = members_[rng.below(members_.size())];
+      best = best == nullptr || drawn < *best ? &drawn : best;
+    }
+    return best->second;
+  }
+
+ private:
+  std::deque<std::pair<double, Member>> members_;  // by age
+};
+
+// Kirkpatrick et al. 1983, "Optimization by simulated annealing", on ln(value).
+class Cooling {
+ public:
+  // `steps` of 0: as many as usual.
+  explicit Cooling(std::size_t steps) : steps_(steps > 0 ? static_cast<double>(steps) : 500) {}
+  // Whether to go from one value to another after so many steps; `dice` is from [0, 1).
+  [[nodiscard]] bool accepts(double from, double to, std::size_t done, double dice) const {
+    // Temperatures in units of ln(value): at the beginning a loss of a third is often accepted.
+    constexpr double kHot = 0.3;
+    constexpr double kCold = 0.005;
+    const double share = std::min(1.0, static_cast<double>(done) / steps_);
+    const double temperature = kHot * std::pow(kCold / kHot, share);
+    // Values are positive where they are times; others are compared as they are.
+    const double loss = to > 0 && from > 0 ? std::log(to / from) : to - from;
+    return loss <= 0 || dice < std::exp(-loss / temperature);
+  }
+
+ private:
+  double steps_;
+};
+
 using StrategyResult = Result<std::unique_ptr<Strategy>>;
 StrategyResult make_exhaustive(const Problem& problem, const Space& space,
                                const StrategyOptions& options);
@@ -77,5 +135,8 @@ StrategyResult make_evolution(const Problem& problem, const Space& space,
                               const StrategyOptions& options);
 StrategyResult make_annealing(const Problem& problem, const Space& space,
                               const StrategyOptions& options);
+
+// For a name that none of these is.
+tl::unexpected<Error> no_strategy(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace foretune

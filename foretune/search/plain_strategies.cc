@@ -69,7 +69,10 @@ class StratifiedStrategy final : public PickingStrategy {
 }  // namespace
 
 StrategyResult make_exhaustive(const Problem& /*problem*/, const Space& space,
-                               const StrategyOptions& /*options*/) {
+                               const StrategyOptions& options) {
+  if (space.sequential() != nullptr) {
+    return create_walk("exhaustive", space, options);
+  }
   const EnumerableSpace* const ranked = space.enumerable();
   if (ranked == nullptr) {
     return fail(ErrorCode::kUnsupported, "the space ", space.schema().name,
@@ -81,6 +84,9 @@ StrategyResult make_exhaustive(const Problem& /*problem*/, const Space& space,
 
 StrategyResult make_random(const Problem& /*problem*/, const Space& space,
                            const StrategyOptions& options) {
+  if (space.sequential() != nullptr) {
+    return create_walk("random", space, options);
+  }
   return std::unique_ptr<Strategy>(std::make_unique<RandomStrategy>(space, options.sample_size));
 }
 

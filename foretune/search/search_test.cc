@@ -234,7 +234,7 @@ std::vector<Config> walk(Strategy& strategy, Rng& rng, std::size_t batch,
 }
 
 bool can_walk(std::string_view strategy, const Space& space) {
-  return strategy != "exhaustive" || space.enumerable() != nullptr;
+  return strategy != "exhaustive" || space.enumerable() != nullptr || space.sequential() != nullptr;
 }
 
 TEST(Strategies, NeverRepeatNeverIllegalAndReachEverything) {

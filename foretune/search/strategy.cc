@@ -22,22 +22,28 @@ constexpr std::array<StrategyEntry, 8> kStrategies{{
 
 }  // namespace
 
+tl::unexpected<Error> no_strategy(std::string_view name, const std::vector<std::string>& names) {
+  const std::string near = nearest_word(name, names);
+  return fail(ErrorCode::kNotFound, "there is no strategy '", name, "'",
+              near.empty() ? concat("; there are ", join(names, ", "))
+                           : concat("; did you mean '", near, "'?"));
+}
+
 std::span<const StrategyEntry> strategies() { return kStrategies; }
 
 Result<std::unique_ptr<Strategy>> create_strategy(std::string_view name, const Problem& problem,
                                                   const Space& space,
                                                   const StrategyOptions& options) {
   std::vector<std::string> names;
-  for (const StrategyEntry& entry : kStrategies) {
-    if (entry.name == name) {
-      return entry.create(problem, space, options);
+  for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
+    for (const StrategyEntry& entry : table) {
+      if (entry.name == name) {
+        return entry.create(problem, space, options);
+      }
+      names.emplace_back(entry.name);
     }
-    names.emplace_back(entry.name);
   }
-  const std::string near = nearest_word(name, names);
-  return fail(ErrorCode::kNotFound, "there is no strategy '", name, "'",
-              near.empty() ? concat("; there are ", join(names, ", "))
-                           : concat("; did you mean '", near, "'?"));
+  return no_strategy(name, names);
 }
 
 }  // namespace foretune

@@ -43,12 +43,28 @@ class Strategy {
   virtual void tell(std::span<const Trial> finished) = 0;
 };
 
+// Learns from finished trials which configs are fast: what `guided` is guided by.
+class ConfigLearner {
+ public:
+  virtual ~ConfigLearner() = default;
+  // Values are of the metric to minimise, those that failed left out; all that are known, every
+  // time. Errors: what the learner cannot learn from, and then it stays as it was.
+  virtual Status learn(std::span<const Trial> trials) = 0;
+  // One score per config, lower is better. Empty when it has not learnt anything yet.
+  virtual std::vector<double> score(std::span<const Config> configs) = 0;
+};
+
 struct StrategyOptions {
   // All but `exhaustive`: how many in all; 0 is no limit. `annealing` cools down over as many.
   std::size_t sample_size = 0;
   const Scorer* scorer = nullptr;  // `model`: tries the best-scored first
   Hardware hardware;
-  double exploration = 0.1;  // `model`, `local`: share of random configs
+  double exploration = 0.1;  // `model`, `local`, `guided`: share of random configs
+  // Of sequential spaces: the longest list of actions; 0 is 10.
+  std::size_t max_steps = 0;
+  std::size_t lookahead = 1;         // `greedy`: changes
+  std::size_t width = 4;             // `beam-bfs`, `beam-dfs`, `guided` (times 16)
+  ConfigLearner* learner = nullptr;  // `guided`
 };
 
 struct StrategyEntry {
@@ -58,13 +74,19 @@ struct StrategyEntry {
                                               const StrategyOptions& options);
 };
 
-// exhaustive, random, stratified (even over every parameter's values), model, local, de, evolution,
-// annealing. All propose legal configs in canonical form, none twice.
+// For all spaces: exhaustive, random, stratified (even over every parameter's values), model,
+// local, de, evolution, annealing. All propose legal configs in canonical form, none twice.
 std::span<const StrategyEntry> strategies();
+// For those that are built step by step only: greedy, beam-bfs, beam-dfs, mcts, guided.
+std::span<const StrategyEntry> sequential_strategies();
 // Errors: kNotFound for an unknown name, kUnsupported when the strategy cannot walk this space,
 // kInvalidArgument when an option it needs is missing.
 Result<std::unique_ptr<Strategy>> create_strategy(std::string_view name, const Problem& problem,
                                                   const Space& space,
                                                   const StrategyOptions& options);
+// The same for a space that is built step by step, which takes no problem: random, exhaustive,
+// evolution, annealing and the sequential ones. Errors: as above.
+Result<std::unique_ptr<Strategy>> create_walk(std::string_view name, const Space& space,
+                                              const StrategyOptions& options);
 
 }  // namespace foretune

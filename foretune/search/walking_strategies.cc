@@ -1,7 +1,5 @@
 // Strategies that step from a config to one of its neighbours: aging evolution and annealing.
-#include <algorithm>
 #include <cmath>
-#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -14,14 +12,7 @@
 namespace foretune {
 namespace {
 
-constexpr std::size_t kPopulation = 32;
-constexpr std::size_t kTournament = 8;
 constexpr std::size_t kChains = 4;
-// Temperatures in units of ln(value): at the beginning a loss of a third is often accepted.
-constexpr double kHot = 0.3;
-constexpr double kCold = 0.005;
-// Steps over which an unlimited annealing cools down.
-constexpr double kUsualSteps = 500;
 // A neighbour of a neighbour is tried when all nearer ones are known, so many steps at most.
 constexpr int kLongestWalk = 4;
 
@@ -46,8 +37,6 @@ std::optional<Config> unknown_neighbour(const Space& space, Config from, const I
   return std::nullopt;
 }
 
-// Real et al. 2019, "Regularized evolution for image classifier architecture search": the best of a
-// few drawn members is mutated, the child joins, the oldest leaves, however good.
 class EvolutionStrategy final : public PickingStrategy {
  public:
   EvolutionStrategy(const Space& space, const StrategyOptions& options)
@@ -56,24 +45,16 @@ class EvolutionStrategy final : public PickingStrategy {
   void tell(std::span<const Trial> finished) override {
     for (const Trial& trial : finished) {
       if (const double value = value_of(trial); std::isfinite(value)) {
-        population_.emplace_back(value, trial.config);
+        population_.join(value, trial.config);
       }
-    }
-    while (population_.size() > kPopulation) {
-      population_.pop_front();
     }
   }
 
  private:
   std::optional<Config> propose(Rng& rng) override {
-    if (asked_count() >= kPopulation && !population_.empty()) {
-      const std::pair<double, Config>* best = nullptr;
-      for (std::size_t i = 0; i < kTournament; ++i) {
-        const auto& drawn = population_[rng.below(population_.size())];
-        best = best == nullptr || drawn < *best ? &drawn : best;
-      }
+    if (asked_count() >= AgingPopulation<Config>::kSize && !population_.empty()) {
       const auto is_known = [this](const Config& config) { return asked(config); };
-      if (auto child = unknown_neighbour(space(), best->second, is_known, rng)) {
+      if (auto child = unknown_neighbour(space(), population_.draw(rng), is_known, rng)) {
         return child;
       }
     }
@@ -81,16 +62,16 @@ class EvolutionStrategy final : public PickingStrategy {
   }
 
   RandomOrder order_;
-  std::deque<std::pair<double, Config>> population_;
+  AgingPopulation<Config> population_;
 };
 
-// Simulated annealing (Kirkpatrick et al. 1983), several chains in turn, on ln(value).
+// Several chains in turn.
 class AnnealingStrategy final : public PickingStrategy {
  public:
   AnnealingStrategy(const Space& space, const StrategyOptions& options)
       : PickingStrategy(space, options.sample_size),
         order_(space),
-        steps_(options.sample_size > 0 ? static_cast<double>(options.sample_size) : kUsualSteps),
+        cooling_(options.sample_size),
         chains_(kChains) {}
 
   void tell(std::span<const Trial> finished) override {
@@ -133,19 +114,14 @@ class AnnealingStrategy final : public PickingStrategy {
     if (!std::isfinite(value)) {
       return;
     }
-    const double done = std::min(1.0, static_cast<double>(asked_count()) / steps_);
-    const double temperature = kHot * std::pow(kCold / kHot, done);
-    // Values are positive where they are times; others are compared as they are.
-    const double loss =
-        value > 0 && chain.value > 0 ? std::log(value / chain.value) : value - chain.value;
-    if (!chain.here || loss <= 0 || chain.dice < std::exp(-loss / temperature)) {
+    if (!chain.here || cooling_.accepts(chain.value, value, asked_count(), chain.dice)) {
       chain.here = config;
       chain.value = value;
     }
   }
 
   RandomOrder order_;
-  double steps_;
+  Cooling cooling_;
   std::vector<Chain> chains_;
   std::size_t next_ = 0;
   std::unordered_map<Config, std::size_t> pending_;
@@ -155,11 +131,17 @@ class AnnealingStrategy final : public PickingStrategy {
 
 StrategyResult make_evolution(const Problem& /*problem*/, const Space& space,
                               const StrategyOptions& options) {
+  if (space.sequential() != nullptr) {
+    return create_walk("evolution", space, options);
+  }
   return std::unique_ptr<Strategy>(std::make_unique<EvolutionStrategy>(space, options));
 }
 
 StrategyResult make_annealing(const Problem& /*problem*/, const Space& space,
                               const StrategyOptions& options) {
+  if (space.sequential() != nullptr) {
+    return create_walk("annealing", space, options);
+  }
   return std::unique_ptr<Strategy>(std::make_unique<AnnealingStrategy>(space, options));
 }
 
