@@ -16,17 +16,6 @@ namespace {
 constexpr std::array<std::string_view, 4> kMarkNames = {"", "unroll", "vector", "parallel"};
 constexpr std::string_view kOperation = "operation";
 
-// A label of Graphviz between quotes: JSON's escapes but for \uXXXX are its own as well, and
-// control characters, which those are for, have no place in a label.
-std::string dot_quoted(std::string_view text) {
-  std::string plain;
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    plain += code < 0x20 || code == 0x7f ? ' ' : c;
-  }
-  return json_quoted(plain);
-}
-
 std::string loop_id(const loop::Computation& computation, const State& state, std::size_t level) {
   return concat("loop:", loop::loop_name(computation, state.nest, level));
 }

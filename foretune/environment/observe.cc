@@ -1,9 +1,8 @@
 #include "foretune/environment/observe.h"
 
-#include <algorithm>
 #include <array>
-#include <utility>
 
+#include "foretune/base/check.h"
 #include "foretune/base/text.h"
 #include "foretune/environment/observation_texts.h"
 #include "foretune/environment/observations.h"
@@ -11,104 +10,136 @@
 namespace foretune::environment {
 namespace {
 
-using Observe = Observation (*)(const Environment& environment);
+using Shape = std::vector<std::size_t>;
 
-FloatTensor zeros(std::vector<std::size_t> shape) {
-  std::size_t count = 1;
-  for (const std::size_t size : shape) {
-    count *= size;
-  }
-  return {.shape = std::move(shape), .values = std::vector<float>(count)};
-}
-
-Observation loops_tensor(const Environment& environment) {
-  FloatTensor out = zeros({environment.options().max_loops, kLoopsTensorColumns});
-  write_loops_tensor(environment.computation(), environment.state(), out.values);
-  return out;
-}
-
-Observation loops_features(const Environment& environment) {
-  FloatTensor out = zeros({environment.options().max_loops, kLoopFeatureColumns});
-  write_loops_features(environment.computation(), environment.state(), out.values);
-  return out;
-}
-
-Observation stride_tensor(const Environment& environment) {
-  FloatTensor out = zeros({kStrideBins});
-  write_stride_tensor(environment.computation(), environment.state().nest,
-                      std::span<float, kStrideBins>(out.values));
-  return out;
-}
-
-Observation previous_actions(const Environment& environment) {
-  FloatTensor out = zeros({kPreviousActions, environment.actions().size()});
-  write_previous_actions(environment.actions(), environment.actions_taken(), out.values);
-  return out;
-}
-
-template <std::string (*kText)(const loop::Computation&, const State&)>
-Observation text(const Environment& environment) {
-  return kText(environment.computation(), environment.state());
-}
+using Number = double (*)(const Environment& environment);
+struct Tensor {
+  Shape (*shape)(const EnvironmentOptions& options, const ActionSet& actions);
+  void (*write)(const Environment& environment, std::span<float> out);
+};
+using Text = std::string (*)(const loop::Computation& computation, const State& state);
 
 struct Entry {
-  ObservationInfo info;
-  Observe observe;
+  std::string_view name;
+  std::string_view unit;
+  std::string_view what;
+  std::variant<Number, Tensor, Text> make;  // in the order of ObservationKind
 };
 
-constexpr auto kNumber = ObservationKind::kNumber;
-constexpr auto kTensor = ObservationKind::kFloatTensor;
-constexpr auto kText = ObservationKind::kText;
+constexpr Tensor kLoopsTensor{[](const EnvironmentOptions& options, const ActionSet&) {
+                                return Shape{options.max_loops, kLoopsTensorColumns};
+                              },
+                              [](const Environment& environment, std::span<float> out) {
+                                write_loops_tensor(environment.computation(), environment.state(),
+                                                   out);
+                              }};
+constexpr Tensor kLoopsFeatures{[](const EnvironmentOptions& options, const ActionSet&) {
+                                  return Shape{options.max_loops, kLoopFeatureColumns};
+                                },
+                                [](const Environment& environment, std::span<float> out) {
+                                  write_loops_features(environment.computation(),
+                                                       environment.state(), out);
+                                }};
+constexpr Tensor kStrideTensor{
+    [](const EnvironmentOptions&, const ActionSet&) { return Shape{kStrideBins}; },
+    [](const Environment& environment, std::span<float> out) {
+      write_stride_tensor(environment.computation(), environment.state().nest,
+                          out.first<kStrideBins>());
+    }};
+constexpr Tensor kPreviousActionsTensor{[](const EnvironmentOptions&, const ActionSet& actions) {
+                                          return Shape{kPreviousActions, actions.size()};
+                                        },
+                                        [](const Environment& environment, std::span<float> out) {
+                                          write_previous_actions(environment.actions(),
+                                                                 environment.actions_taken(), out);
+                                        }};
 
 constexpr std::array<Entry, 13> kEntries = {{
-    {{"runtime", kNumber, "s", "time of one run; infinite where the schedule was refused"},
-     [](const Environment& each) -> Observation { return each.runtime_seconds(); }},
-    {{"runtime_ns", kNumber, "ns", "the same in nanoseconds"},
-     [](const Environment& each) -> Observation { return each.runtime_ns(); }},
-    {{"flops", kNumber, "GFLOPS", "rate of one run; 0 where the schedule was refused"},
-     [](const Environment& each) -> Observation { return each.gflops(); }},
-    {{"ir", kText, "", "the computation and its canonical schedule"}, text<ir>},
-    {{"loop_tree", kText, "", "the loops as an indented tree, with the cursor"}, text<loop_tree>},
-    {{"ir_tree_networkx", kText, "", "the loops as JSON for networkx.tree_graph"},
-     text<ir_tree_json>},
-    {{"ir_tree_dot", kText, "", "the loops for Graphviz"}, text<ir_tree_dot>},
-    {{"ir_graph_networkx", kText, "",
-      "loops, tensors and the operation as JSON for networkx.node_link_graph"},
-     text<ir_graph_json>},
-    {{"ir_graph_dot", kText, "", "loops, tensors and the operation for Graphviz"},
-     text<ir_graph_dot>},
-    {{"loops_tensor", kTensor, "", "LoopTune's features of each loop"}, loops_tensor},
-    {{"loops_features", kTensor, "", "named features of each loop"}, loops_features},
-    {{"stride_tensor", kTensor, "", "parts of the accesses by log2 of their strides"},
-     stride_tensor},
-    {{"5_prev_actions_tensor", kTensor, "", "the last five actions, oldest first, one-hot"},
-     previous_actions},
+    {"runtime", "s", "time of one run; infinite where the schedule was refused",
+     [](const Environment& each) { return each.runtime_seconds(); }},
+    {"runtime_ns", "ns", "the same in nanoseconds",
+     [](const Environment& each) { return each.runtime_ns(); }},
+    {"flops", "GFLOPS", "rate of one run; 0 where the schedule was refused",
+     [](const Environment& each) { return each.gflops(); }},
+    {"ir", "", "the computation and its canonical schedule", &ir},
+    {"loop_tree", "", "the loops as an indented tree, with the cursor", &loop_tree},
+    {"ir_tree_networkx", "", "the loops as JSON for networkx.tree_graph", &ir_tree_json},
+    {"ir_tree_dot", "", "the loops for Graphviz", &ir_tree_dot},
+    {"ir_graph_networkx", "",
+     "loops, tensors and the operation as JSON for networkx.node_link_graph", &ir_graph_json},
+    {"ir_graph_dot", "", "loops, tensors and the operation for Graphviz", &ir_graph_dot},
+    {"loops_tensor", "", "LoopTune's features of each loop", kLoopsTensor},
+    {"loops_features", "", "named features of each loop", kLoopsFeatures},
+    {"stride_tensor", "", "parts of the accesses by log2 of their strides", kStrideTensor},
+    {"5_prev_actions_tensor", "", "the last five actions, oldest first, one-hot",
+     kPreviousActionsTensor},
 }};
 
 constexpr std::array<ObservationInfo, kEntries.size()> kInfos = [] {
   std::array<ObservationInfo, kEntries.size()> out{};
   for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = kEntries[i].info;
+    out[i] = {.name = kEntries[i].name,
+              .kind = static_cast<ObservationKind>(kEntries[i].make.index()),
+              .unit = kEntries[i].unit,
+              .what = kEntries[i].what};
   }
   return out;
 }();
+
+std::size_t count_of(const Shape& shape) {
+  std::size_t count = 1;
+  for (const std::size_t size : shape) {
+    count *= size;
+  }
+  return count;
+}
 
 }  // namespace
 
 std::span<const ObservationInfo> observations() { return kInfos; }
 
-Result<Observation> observe(const Environment& environment, std::string_view name) {
-  const auto* entry = std::find_if(kEntries.begin(), kEntries.end(),
-                                   [&](const Entry& each) { return each.info.name == name; });
-  if (entry != kEntries.end()) {
-    return entry->observe(environment);
-  }
+Result<std::size_t> find_observation(std::string_view name) {
   std::vector<std::string> names;
-  for (const ObservationInfo& info : kInfos) {
-    names.emplace_back(info.name);
+  for (std::size_t i = 0; i < kInfos.size(); ++i) {
+    if (kInfos[i].name == name) {
+      return i;
+    }
+    names.emplace_back(kInfos[i].name);
   }
   return fail(ErrorCode::kInvalidArgument, quoted(name),
               " is no observation; the observations are ", join(names, " "));
+}
+
+Shape observation_shape(std::size_t index, const EnvironmentOptions& options,
+                        const ActionSet& actions) {
+  const auto* const tensor = std::get_if<Tensor>(&kEntries.at(index).make);
+  return tensor == nullptr ? Shape() : tensor->shape(options, actions);
+}
+
+Observation observe(const Environment& environment, std::size_t index) {
+  const Entry& entry = kEntries.at(index);
+  if (const auto* const number = std::get_if<Number>(&entry.make)) {
+    return (*number)(environment);
+  }
+  if (const auto* const text = std::get_if<Text>(&entry.make)) {
+    return (*text)(environment.computation(), environment.state());
+  }
+  FloatTensor out{.shape = observation_shape(index, environment.options(), environment.actions()),
+                  .values = {}};
+  out.values.resize(count_of(out.shape));
+  write_observation(environment, index, out.values);
+  return out;
+}
+
+Result<Observation> observe(const Environment& environment, std::string_view name) {
+  FORETUNE_TRY(const std::size_t index, find_observation(name));
+  return observe(environment, index);
+}
+
+void write_observation(const Environment& environment, std::size_t index, std::span<float> out) {
+  const auto* const tensor = std::get_if<Tensor>(&kEntries.at(index).make);
+  FORETUNE_CHECK(tensor != nullptr);
+  tensor->write(environment, out);
 }
 
 }  // namespace foretune::environment

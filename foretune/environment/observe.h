@@ -4,9 +4,14 @@
 //   FORETUNE_TRY(const Observation observation, observe(environment, "loops_tensor"));
 //   std::get<FloatTensor>(observation).shape   {10, 20}
 //
-// Agents in C++ write tensors into their own memory instead; see observations.h.
+// Agents in C++ write tensors into their own memory instead; see observations.h. Whoever knows
+// names alone finds them once, and then writes into memory of its own as well:
 //
-// Thread safety: free functions.
+//   FORETUNE_TRY(const std::size_t index, find_observation("loops_tensor"));
+//   const auto shape = observation_shape(index, environment.options(), environment.actions());
+//   write_observation(environment, index, values);
+//
+// Thread safety: free functions. Cost: of writing a tensor that of observations.h.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +49,16 @@ struct ObservationInfo {
 // environment.
 std::span<const ObservationInfo> observations();
 
-// Errors: kInvalidArgument, naming what is no observation.
+// The place in observations(). Errors: kInvalidArgument, naming what is no observation.
+Result<std::size_t> find_observation(std::string_view name);
+// Of a tensor; empty for what is none.
+std::vector<std::size_t> observation_shape(std::size_t index, const EnvironmentOptions& options,
+                                           const ActionSet& actions);
+
+Observation observe(const Environment& environment, std::size_t index);
+// Errors: those of find_observation().
 Result<Observation> observe(const Environment& environment, std::string_view name);
+// Of a tensor, all of its values.
+void write_observation(const Environment& environment, std::size_t index, std::span<float> out);
 
 }  // namespace foretune::environment

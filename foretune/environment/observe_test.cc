@@ -64,6 +64,26 @@ TEST(Observe, GivesEachTheKindThatTheTableTells) {
   }
 }
 
+TEST(Observe, WritesTensorsIntoMemoryOfTheCaller) {
+  FunctionEvaluator evaluator(by_hash());
+  Environment environment = made(evaluator);
+  ASSERT_TRUE(environment.step(CursorAction::kSplit4));
+  for (std::size_t i = 0; i < observations().size(); ++i) {
+    const ObservationInfo& info = observations()[i];
+    ASSERT_EQ(find_observation(info.name).value(), i);
+    const std::vector<std::size_t> shape =
+        observation_shape(i, environment.options(), environment.actions());
+    EXPECT_EQ(shape.empty(), info.kind != ObservationKind::kFloatTensor) << info.name;
+    if (!shape.empty()) {
+      const FloatTensor expected = tensor(environment, info.name);
+      EXPECT_EQ(shape, expected.shape) << info.name;
+      std::vector<float> written(expected.values.size(), -1);
+      write_observation(environment, i, written);
+      EXPECT_EQ(written, expected.values) << info.name;
+    }
+  }
+}
+
 TEST(Observe, GivesTensorsOfFixedShapes) {
   FunctionEvaluator evaluator(by_hash());
   Environment environment = made(evaluator);
