@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "foretune/models/infer/model_samples.h"
+#include "foretune/models/infer/network_samples.h"
 #include "foretune/problem/conv.h"
 
 namespace foretune {
@@ -104,6 +105,29 @@ TEST_F(PredictionTest, EffectsAddUpToTheMargin) {
         EXPECT_NE(effect.feature, table->columns()[f].name) << "both have the same problem";
       }
     }
+  }
+}
+
+// Without hidden layers the effects of a network's inputs add up; with trees beside it those of
+// both, by their shares.
+TEST_F(PredictionTest, EffectsOfNetworksAreExchangesOfOneFeature) {
+  Rng rng(6);
+  for (const bool has_trees : {false, true}) {
+    Model sample = model();
+    const FeatureTable& table = **find_feature_table(sample.feature_table);
+    sample.kind = has_trees ? "ensemble" : "network";
+    sample.networks = {random_chain(table, {}, rng), random_chain(table, {}, rng)};
+    sample.network_share = 0.25;
+    if (!has_trees) {
+      sample.forests.clear();
+    }
+    const Prediction prediction = predicted(sample, problem(), {.top = 2, .explain = true});
+    ASSERT_TRUE(prediction.explanation.has_value());
+    double sum = 0;
+    for (const FeatureEffect& effect : prediction.explanation->effects) {
+      sum += effect.log_ratio;
+    }
+    EXPECT_NEAR(sum, prediction.ranked[1].score - prediction.ranked[0].score, 1e-3);
   }
 }
 

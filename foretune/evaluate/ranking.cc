@@ -12,7 +12,7 @@
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/infer/scorer.h"
 #include "foretune/space/parametric_space.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/documents/svg.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/report.h"
 #include "foretune/evaluate/report_plots.h"
@@ -13,11 +14,11 @@
 namespace foretune {
 namespace {
 
+using documents::html_escaped;
 using evaluate_internal::count_text;
 using evaluate_internal::efficiency_class;
 using evaluate_internal::gain_text;
 using evaluate_internal::Headline;
-using evaluate_internal::html_escaped;
 using evaluate_internal::interval_text;
 using evaluate_internal::number_text;
 using evaluate_internal::percent_text;

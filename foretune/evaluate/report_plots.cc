@@ -8,109 +8,24 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/documents/svg.h"
 #include "foretune/evaluate/report.h"
 
 namespace foretune::evaluate_internal {
 namespace {
 
+using documents::Anchor;
+using documents::Axis;
+using documents::html_escaped;
+using documents::log_range;
+using documents::Range;
+using documents::Svg;
+using documents::Tick;
+
 // One size for all, so that they stand side by side; letters stay readable on a narrow screen.
 constexpr double kWidth = 480;
 constexpr double kHeight = 330;
-constexpr double kLeft = 58;
-constexpr double kRight = 12;
-constexpr double kTop = 12;
-constexpr double kBottom = 46;
-
-std::string coordinate(double value) {
-  std::string out = fixed(value, 1);
-  if (out.ends_with(".0")) {
-    out.resize(out.size() - 2);
-  }
-  return out;
-}
-
-enum class Anchor { kStart, kMiddle, kEnd };
-
-class Svg {
- public:
-  explicit Svg(std::string_view label) {
-    out_ = concat("<svg viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\" aria-label=\"",
-                  html_escaped(label), "\">");
-  }
-  void line(double x1, double y1, double x2, double y2, std::string_view style) {
-    out_ += concat("<line class=\"", style, "\" x1=\"", coordinate(x1), "\" y1=\"", coordinate(y1),
-                   "\" x2=\"", coordinate(x2), "\" y2=\"", coordinate(y2), "\"/>");
-  }
-  void text(double x, double y, Anchor anchor, std::string_view style, std::string_view text) {
-    static constexpr std::array<std::string_view, 3> kAnchors{"start", "middle", "end"};
-    out_ += concat("<text class=\"", style, "\" x=\"", coordinate(x), "\" y=\"", coordinate(y),
-                   "\" text-anchor=\"", kAnchors[static_cast<std::size_t>(anchor)], "\">",
-                   html_escaped(text), "</text>");
-  }
-  // Along the vertical axis, read from below.
-  void vertical_text(double x, double y, std::string_view style, std::string_view text) {
-    out_ += concat("<text class=\"", style, "\" text-anchor=\"middle\" transform=\"translate(",
-                   coordinate(x), " ", coordinate(y), ") rotate(-90)\">", html_escaped(text),
-                   "</text>");
-  }
-  void circle(double x, double y, double radius, std::string_view style, std::string_view title) {
-    out_ += concat("<circle class=\"", style, "\" cx=\"", coordinate(x), "\" cy=\"", coordinate(y),
-                   "\" r=\"", coordinate(radius), "\"><title>", html_escaped(title),
-                   "</title></circle>");
-  }
-  void polyline(const std::vector<std::pair<double, double>>& points, std::string_view style,
-                std::string_view title) {
-    out_ += concat("<polyline class=\"", style, "\" points=\"");
-    for (const auto& [x, y] : points) {
-      out_ += concat(coordinate(x), ",", coordinate(y), " ");
-    }
-    out_ += concat("\"><title>", html_escaped(title), "</title></polyline>");
-  }
-  // Dots without tooltips: thousands fit in one element, as lines of no length with round ends.
-  void cloud(const std::vector<std::pair<double, double>>& points, std::string_view style) {
-    out_ += concat("<path class=\"", style, "\" d=\"");
-    for (const auto& [x, y] : points) {
-      out_ += concat("M", coordinate(x), " ", coordinate(y), "h0");
-    }
-    out_ += "\"/>";
-  }
-  std::string finish() { return std::move(out_) + "</svg>"; }
-
- private:
-  std::string out_;
-};
-
-// Values to places, linear or logarithmic.
-class Axis {
- public:
-  Axis(double low, double high, bool is_log, double from, double to)
-      : low_(is_log ? std::log(low) : low),
-        high_(is_log ? std::log(high) : high),
-        is_log_(is_log),
-        from_(from),
-        to_(to) {}
-  [[nodiscard]] double at(double value) const {
-    const double place = ((is_log_ ? std::log(value) : value) - low_) / (high_ - low_);
-    return from_ + std::clamp(place, 0.0, 1.0) * (to_ - from_);
-  }
-
- private:
-  double low_;
-  double high_;
-  bool is_log_;
-  double from_;
-  double to_;
-};
-
-struct Tick {
-  double value = 0;
-  std::string text;
-};
-
-struct Range {
-  double low = 0;
-  double high = 0;
-};
+constexpr documents::Panel kPanel{.left = 58, .top = 12, .right = 468, .bottom = 284};
 
 // Ends at steps of 5 points, with room for the lowest; at least 10 points wide.
 Range efficiency_range(double lowest, double highest) {
@@ -149,27 +64,8 @@ std::string round_time_text(double nanoseconds) {
                               : concat(fixed(nanoseconds, 3), " ns");
 }
 
-// A little wider than the values, at least a factor of two.
-Range log_range(double low, double high) {
-  const double margin = std::max(std::pow(high / low, 0.04), high / low < 2 ? 1.5 : 1.0);
-  return {low / margin, high * margin};
-}
-
 std::vector<Tick> time_ticks(const Range& range) {
-  const double decades = std::log10(range.high / range.low);
-  const int every = std::max(1, static_cast<int>(std::ceil(decades / 6)));
-  std::vector<Tick> out;
-  for (int power = static_cast<int>(std::floor(std::log10(range.low))) - 1;
-       std::pow(10.0, power) <= range.high; ++power) {
-    for (const double digit : {1.0, 2.0, 5.0}) {
-      const double value = digit * std::pow(10.0, power);
-      const bool wanted = decades < 2.2 ? true : (digit == 1 && power % every == 0);
-      if (wanted && value >= range.low && value <= range.high) {
-        out.push_back({value, round_time_text(value)});
-      }
-    }
-  }
-  return out;
+  return documents::log_ticks(range, round_time_text);
 }
 
 std::vector<Tick> size_ticks(const Range& range) {
@@ -184,30 +80,10 @@ std::vector<Tick> size_ticks(const Range& range) {
   return out;
 }
 
-// Grid, ticks and names of both axes.
 void draw_frame(Svg& svg, const Axis& x, const Axis& y, const std::vector<Tick>& x_ticks,
                 const std::vector<Tick>& y_ticks, std::string_view x_name,
                 std::string_view y_name) {
-  for (const Tick& tick : y_ticks) {
-    const double place = y.at(tick.value);
-    svg.line(kLeft, place, kWidth - kRight, place, "grid");
-    svg.text(kLeft - 6, place + 4, Anchor::kEnd, "tick", tick.text);
-  }
-  for (const Tick& tick : x_ticks) {
-    const double place = x.at(tick.value);
-    svg.line(place, kHeight - kBottom, place, kHeight - kBottom + 4, "axis");
-    svg.text(place, kHeight - kBottom + 17, Anchor::kMiddle, "tick", tick.text);
-  }
-  svg.line(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "axis");
-  svg.text((kLeft + kWidth - kRight) / 2, kHeight - 8, Anchor::kMiddle, "name", x_name);
-  svg.vertical_text(14, (kTop + kHeight - kBottom) / 2, "name", y_name);
-}
-
-Axis horizontal(const Range& range, bool is_log) {
-  return {range.low, range.high, is_log, kLeft, kWidth - kRight};
-}
-Axis vertical(const Range& range, bool is_log) {
-  return {range.low, range.high, is_log, kHeight - kBottom, kTop};
+  documents::draw_frame(svg, kPanel, x, y, x_ticks, y_ticks, x_name, y_name);
 }
 
 // The model and the baselines whose lines are drawn, the model last and so on top.
@@ -252,33 +128,6 @@ std::vector<const ProblemPoint*> worst_last(const Evaluation& evaluation) {
 double dot_radius(std::size_t count) { return count <= 100 ? 5.5 : count <= 600 ? 4 : 2.5; }
 
 }  // namespace
-
-std::string html_escaped(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 std::string_view efficiency_class(double efficiency) {
   if (efficiency >= 0.99) {
@@ -331,9 +180,10 @@ std::string distribution_plot(const Evaluation& evaluation) {
     }
   }
   const Range range = efficiency_range(values.low, values.high);
-  const Axis x = horizontal({0, 1}, false);
-  const Axis y = vertical(range, false);
-  Svg svg("Efficiency of every problem, from the worst to the best, for each way of picking");
+  const Axis x = kPanel.horizontal({0, 1}, false);
+  const Axis y = kPanel.vertical(range, false);
+  Svg svg(kWidth, kHeight,
+          "Efficiency of every problem, from the worst to the best, for each way of picking");
   std::vector<Tick> x_ticks;
   for (const int percent : {0, 10, 25, 50, 75, 100}) {
     x_ticks.push_back({percent / 100.0, concat(percent, " %")});
@@ -341,12 +191,12 @@ std::string distribution_plot(const Evaluation& evaluation) {
   draw_frame(svg, x, y, x_ticks, efficiency_ticks(range), "share of problems that do worse",
              "efficiency");
   for (const double share : {0.1, 0.5}) {
-    svg.line(x.at(share), kTop, x.at(share), kHeight - kBottom, "guide");
-    svg.text(x.at(share) + 4, kHeight - kBottom - 6, Anchor::kStart, "note",
+    svg.line(x.at(share), kPanel.top, x.at(share), kPanel.bottom, "guide");
+    svg.text(x.at(share) + 4, kPanel.bottom - 6, Anchor::kStart, "note",
              share < 0.5 ? "P10" : "median");
   }
   if (range.high > 1) {
-    svg.line(kLeft, y.at(1), kWidth - kRight, y.at(1), "guide");
+    svg.line(kPanel.left, y.at(1), kPanel.right, y.at(1), "guide");
   }
   for (const PickerResult* picker : pickers) {
     std::vector<double> sorted = picker->efficiency;
@@ -386,9 +236,10 @@ std::string curve_plot(const Evaluation& evaluation) {
     return {};
   }
   const Range range = efficiency_range(values.low, 1);
-  const Axis x = horizontal({0.93, kCurveLength * 1.07}, true);
-  const Axis y = vertical(range, false);
-  Svg svg("Mean efficiency when the first few configs are measured and the fastest is kept");
+  const Axis x = kPanel.horizontal({0.93, kCurveLength * 1.07}, true);
+  const Axis y = kPanel.vertical(range, false);
+  Svg svg(kWidth, kHeight,
+          "Mean efficiency when the first few configs are measured and the fastest is kept");
   std::vector<Tick> x_ticks;
   for (const std::size_t step : kCurveSteps) {
     x_ticks.push_back({static_cast<double>(step), concat(step)});
@@ -424,9 +275,9 @@ std::string portfolio_plot(const Evaluation& evaluation) {
     x_ticks.push_back({static_cast<double>(point.configs), concat(point.configs)});
   }
   const Range range = efficiency_range(low, 1);
-  const Axis x = horizontal({0.93, most * 1.07}, true);
-  const Axis y = vertical(range, false);
-  Svg svg("Efficiency of the best of the first configs of a portfolio");
+  const Axis x = kPanel.horizontal({0.93, most * 1.07}, true);
+  const Axis y = kPanel.vertical(range, false);
+  Svg svg(kWidth, kHeight, "Efficiency of the best of the first configs of a portfolio");
   draw_frame(svg, x, y, x_ticks, efficiency_ticks(range), "configs of the portfolio", "efficiency");
   struct Line {
     std::string_view name;
@@ -463,9 +314,10 @@ std::string map_plot(const Evaluation& evaluation) {
   }
   xs = log_range(xs.low, xs.high);
   ys = log_range(ys.low, ys.high);
-  const Axis x = horizontal(xs, true);
-  const Axis y = vertical(ys, true);
-  Svg svg("Every problem by two of its sizes, coloured by the efficiency of the pick");
+  const Axis x = kPanel.horizontal(xs, true);
+  const Axis y = kPanel.vertical(ys, true);
+  Svg svg(kWidth, kHeight,
+          "Every problem by two of its sizes, coloured by the efficiency of the pick");
   draw_frame(svg, x, y, size_ticks(xs), size_ticks(ys), evaluation.map_x, evaluation.map_y);
   for (const ProblemPoint* point : worst_last(evaluation)) {
     svg.circle(x.at(size(point->x)), y.at(size(point->y)), dot_radius(evaluation.map.size()),
@@ -486,9 +338,9 @@ std::string duration_plot(const Evaluation& evaluation) {
   }
   times = log_range(times.low, times.high);
   const Range range = efficiency_range(lowest, 1);
-  const Axis x = horizontal(times, true);
-  const Axis y = vertical(range, false);
-  Svg svg("Efficiency of every problem's pick by the time of its best config");
+  const Axis x = kPanel.horizontal(times, true);
+  const Axis y = kPanel.vertical(range, false);
+  Svg svg(kWidth, kHeight, "Efficiency of every problem's pick by the time of its best config");
   draw_frame(svg, x, y, time_ticks(times), efficiency_ticks(range), "time of the best config",
              "efficiency");
   for (const ProblemPoint* point : worst_last(evaluation)) {
@@ -510,9 +362,9 @@ std::string prediction_plot(const Evaluation& evaluation) {
     }
   }
   values = log_range(values.low, values.high);
-  const Axis x = horizontal(values, true);
-  const Axis y = vertical(values, true);
-  Svg svg("Predicted time against measured time of a sample of measurements");
+  const Axis x = kPanel.horizontal(values, true);
+  const Axis y = kPanel.vertical(values, true);
+  Svg svg(kWidth, kHeight, "Predicted time against measured time of a sample of measurements");
   draw_frame(svg, x, y, time_ticks(values), time_ticks(values), "measured", "predicted");
   std::vector<std::pair<double, double>> points;
   for (const PredictionPoint& point : evaluation.points) {

@@ -10,9 +10,6 @@
 
 namespace foretune::evaluate_internal {
 
-// Text for element content and attribute values; control characters become blanks.
-std::string html_escaped(std::string_view text);
-
 // The style sheet of the page.
 std::string_view page_style();
 

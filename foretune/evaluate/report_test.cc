@@ -21,7 +21,6 @@ namespace {
 
 using evaluate_internal::count_text;
 using evaluate_internal::gain_text;
-using evaluate_internal::html_escaped;
 using evaluate_internal::interval_text;
 using evaluate_internal::percent_text;
 using evaluate_internal::time_text;
@@ -302,10 +301,6 @@ TEST(ReportHtml, DrawsNothingWhereThereIsNothing) {
   EXPECT_EQ(evaluate_internal::prediction_plot(evaluation), "");
   EXPECT_EQ(html_defect(report_html(evaluation, "empty")), "");
   EXPECT_FALSE(report_text(evaluation, false).empty());
-}
-
-TEST(HtmlEscaped, LeavesNothingThatMarksUp) {
-  EXPECT_EQ(html_escaped("a<b>&\"c'\n\x01"), "a&lt;b&gt;&amp;&quot;c&#39;\n ");
 }
 
 }  // namespace
