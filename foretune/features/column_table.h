@@ -164,6 +164,8 @@ const FeatureTable& gemm_triton_table();
 const FeatureTable& gemm_triton_templates_table();
 const FeatureTable& gemm_null_table();
 const FeatureTable& gemm_cublaslt_table();
+const FeatureTable& gemm_diode_table();
+const FeatureTable& gemm_diode_v1_table();
 const FeatureTable& gemm_ck_table();
 const FeatureTable& grouped_conv_table();
 const FeatureTable& gemm_ck_55_table();

@@ -88,12 +88,14 @@ void foreign_row(const FeatureTable& table, const Problem& problem, const Hardwa
 }
 
 std::span<const FeatureTable* const> feature_tables() {
-  static const std::array<const FeatureTable*, 10> tables{
-      &features_internal::gemm_cpu_table(),      &features_internal::gemm_triton_table(),
-      &features_internal::gemm_null_table(),     &features_internal::gemm_ck_table(),
-      &features_internal::grouped_conv_table(),  &features_internal::gemm_ck_55_table(),
-      &features_internal::gemm_ck_72_table(),    &features_internal::grouped_conv_ck_83_table(),
-      &features_internal::gemm_cublaslt_table(), &features_internal::gemm_triton_templates_table()};
+  static const std::array<const FeatureTable*, 12> tables{
+      &features_internal::gemm_cpu_table(), &features_internal::gemm_triton_table(),
+      &features_internal::gemm_null_table(), &features_internal::gemm_ck_table(),
+      &features_internal::grouped_conv_table(), &features_internal::gemm_ck_55_table(),
+      &features_internal::gemm_ck_72_table(), &features_internal::grouped_conv_ck_83_table(),
+      &features_internal::gemm_cublaslt_table(), &features_internal::gemm_triton_templates_table(),
+      // After ours of the same configs: the first that describes a config is the default.
+      &features_internal::gemm_diode_v1_table(), &features_internal::gemm_diode_table()};
   return tables;
 }
 
