@@ -57,6 +57,46 @@ std::int64_t fast_feature_value(const FastFeature& feature, std::span<const std:
   return 0;
 }
 
+Status check_fast_feature(const FastFeature& feature, std::size_t index, std::size_t fields) {
+  if (feature.kind > FastFeatureKind::kWaves) {
+    return fail(ErrorCode::kUnsupported, "input ", index, " of the fast model is of a kind that ",
+                "this version does not know");
+  }
+  // A label is any number; the others are divided by.
+  const bool is_label = feature.kind == FastFeatureKind::kLabel;
+  if (feature.field >= fields || feature.other >= fields || feature.repeat >= fields ||
+      (!is_label && feature.block < 1) || feature.other_block < 1 || feature.places < 1) {
+    return fail(ErrorCode::kCorrupt, "input ", index, " of the fast model makes no sense");
+  }
+  return {};
+}
+
+void put_fast_feature(ByteWriter& writer, const FastFeature& feature) {
+  writer.put(static_cast<std::uint8_t>(feature.kind));
+  writer.put(feature.field);
+  writer.put(feature.other);
+  writer.put(feature.repeat);
+  writer.put(feature.block);
+  writer.put(feature.other_block);
+  writer.put(feature.places);
+  writer.put(feature.mean);
+  writer.put(feature.scale);
+}
+
+FastFeature get_fast_feature(ByteReader& reader) {
+  FastFeature feature;
+  feature.kind = static_cast<FastFeatureKind>(reader.get<std::uint8_t>());
+  feature.field = reader.get<std::uint8_t>();
+  feature.other = reader.get<std::uint8_t>();
+  feature.repeat = reader.get<std::uint8_t>();
+  feature.block = reader.get<std::int32_t>();
+  feature.other_block = reader.get<std::int32_t>();
+  feature.places = reader.get<std::int32_t>();
+  feature.mean = reader.get<std::int32_t>();
+  feature.scale = reader.get<std::int32_t>();
+  return feature;
+}
+
 void FastModel::inputs(std::span<const std::int64_t> fields,
                        std::span<std::int16_t> out) const noexcept {
   for (std::size_t i = 0; i < features.size(); ++i) {
@@ -111,20 +151,6 @@ float FastModel::bound(std::span<const std::int16_t> inputs) const noexcept {
 // ---- checks -------------------------------------------------------------------------------------
 
 namespace {
-
-Status check_feature(const FastFeature& feature, std::size_t index, std::size_t fields) {
-  if (feature.kind > FastFeatureKind::kWaves) {
-    return fail(ErrorCode::kUnsupported, "input ", index, " of the fast model is of a kind that ",
-                "this version does not know");
-  }
-  // A label is any number; the others are divided by.
-  const bool is_label = feature.kind == FastFeatureKind::kLabel;
-  if (feature.field >= fields || feature.other >= fields || feature.repeat >= fields ||
-      (!is_label && feature.block < 1) || feature.other_block < 1 || feature.places < 1) {
-    return fail(ErrorCode::kCorrupt, "input ", index, " of the fast model makes no sense");
-  }
-  return {};
-}
 
 // Whether no sum of the layer leaves 32 bits, whatever its inputs are.
 Status check_layer(const FastLayer& layer, std::size_t index, std::int64_t largest_input) {
@@ -200,7 +226,7 @@ Status FastModel::validate(std::size_t fields, std::size_t pool) const {
     return fail(ErrorCode::kCorrupt, "the fast model has ", features.size(), " inputs");
   }
   for (std::size_t i = 0; i < features.size(); ++i) {
-    FORETUNE_TRY_STATUS(check_feature(features[i], i, fields));
+    FORETUNE_TRY_STATUS(check_fast_feature(features[i], i, fields));
   }
   if (!(score_unit > 0 && std::isfinite(score_unit) && mean_regret >= 0 &&
         std::isfinite(mean_regret) && p90_regret >= 0 && std::isfinite(p90_regret))) {
@@ -220,15 +246,7 @@ void put_fast_model(ByteWriter& writer, const FastModel& model) {
   }
   writer.put_varint(model.features.size());
   for (const FastFeature& feature : model.features) {
-    writer.put(static_cast<std::uint8_t>(feature.kind));
-    writer.put(feature.field);
-    writer.put(feature.other);
-    writer.put(feature.repeat);
-    writer.put(feature.block);
-    writer.put(feature.other_block);
-    writer.put(feature.places);
-    writer.put(feature.mean);
-    writer.put(feature.scale);
+    put_fast_feature(writer, feature);
   }
   writer.put_varint(model.layers.size());
   for (const FastLayer& layer : model.layers) {
@@ -265,20 +283,6 @@ std::uint32_t get_small(ByteReader& reader, std::uint32_t largest) {
   return static_cast<std::uint32_t>(value);
 }
 
-FastFeature get_feature(ByteReader& reader) {
-  FastFeature feature;
-  feature.kind = static_cast<FastFeatureKind>(reader.get<std::uint8_t>());
-  feature.field = reader.get<std::uint8_t>();
-  feature.other = reader.get<std::uint8_t>();
-  feature.repeat = reader.get<std::uint8_t>();
-  feature.block = reader.get<std::int32_t>();
-  feature.other_block = reader.get<std::int32_t>();
-  feature.places = reader.get<std::int32_t>();
-  feature.mean = reader.get<std::int32_t>();
-  feature.scale = reader.get<std::int32_t>();
-  return feature;
-}
-
 FastLayer get_layer(ByteReader& reader) {
   constexpr std::uint32_t kWidest = FastModel::kMaxInputs;
   FastLayer layer;
@@ -313,7 +317,7 @@ Result<FastModel> get_fast_model(ByteReader& reader) {
   }
   model.features.resize(reader.get_count(kFeatureBytes));
   for (FastFeature& feature : model.features) {
-    feature = get_feature(reader);
+    feature = get_fast_feature(reader);
   }
   const std::uint64_t layers = reader.get_count(3);
   for (std::uint64_t i = 0; i < layers && reader.ok(); ++i) {

@@ -106,6 +106,11 @@ struct FastModel {
 // The value of one input before it is standardised. Sizes below 1 count as 1.
 std::int64_t fast_feature_value(const FastFeature& feature, std::span<const std::int64_t> fields);
 
+// Whether the value of one input can be computed of problems with that many fields.
+Status check_fast_feature(const FastFeature& feature, std::size_t index, std::size_t fields);
+void put_fast_feature(ByteWriter& writer, const FastFeature& feature);
+FastFeature get_fast_feature(ByteReader& reader);
+
 void put_fast_model(ByteWriter& writer, const FastModel& model);
 Result<FastModel> get_fast_model(ByteReader& reader);
 

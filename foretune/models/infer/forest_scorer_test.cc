@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "foretune/models/infer/model_samples.h"
+#include "foretune/models/infer/model_scorer.h"
 
 namespace foretune {
 namespace {

@@ -117,13 +117,46 @@ Status check_features(const Model& model) {
   return {};
 }
 
-}  // namespace
+// What a model of each kind is made of.
+struct KindParts {
+  std::string_view name;
+  bool has_forests;
+  bool has_networks;
+};
+constexpr std::array kKinds{KindParts{"gbdt", true, false}, KindParts{"network", false, true},
+                            KindParts{"ensemble", true, true}};
 
-Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model& model) {
-  if (model.kind != "gbdt") {
+Result<KindParts> parts_of(const Model& model) {
+  const auto* const found = std::find_if(
+      kKinds.begin(), kKinds.end(), [&](const KindParts& kind) { return kind.name == model.kind; });
+  if (found == kKinds.end()) {
     return fail(ErrorCode::kUnsupported, "models of kind '",
                 std::string_view(model.kind).substr(0, 40), "' are not known to this version");
   }
+  return *found;
+}
+
+Status check_networks(const Model& model, bool has_networks, std::size_t fields) {
+  if (model.networks.empty() == has_networks) {
+    return fail(ErrorCode::kCorrupt, "a model of kind '", model.kind, "' has ",
+                model.networks.size(), " networks");
+  }
+  if (!(model.network_share >= 0 && model.network_share <= 1)) {
+    return fail(ErrorCode::kCorrupt, "the networks' share of the score is not from 0 to 1");
+  }
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  for (std::size_t i = 0; i < model.networks.size(); ++i) {
+    if (const Status status = model.networks[i].validate(*table, fields); !status) {
+      return fail_because(status.error(), "network ", i);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model& model) {
+  FORETUNE_TRY(const KindParts parts, parts_of(model));
   FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, check_schemas(model));
   FORETUNE_TRY_STATUS(check_numbers(model));
   FORETUNE_TRY_STATUS(check_pool(model));
@@ -135,13 +168,16 @@ Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model
     FORETUNE_TRY_STATUS(model.fast->validate(fields, model.pool.size()));
   }
   FORETUNE_TRY_STATUS(check_features(model));
+  FORETUNE_TRY_STATUS(check_networks(model, parts.has_networks, fields));
   return space;
 }
 
 Status check_forests_fit(const Model& model) {
+  FORETUNE_TRY(const KindParts parts, parts_of(model));
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
-  if (model.forests.empty()) {
-    return fail(ErrorCode::kCorrupt, "the model has no forest");
+  if (model.forests.empty() == parts.has_forests) {
+    return fail(ErrorCode::kCorrupt, "the model has ",
+                model.forests.empty() ? "no forest" : "forests, which its kind does not have");
   }
   for (std::size_t i = 0; i < model.forests.size(); ++i) {
     if (model.forests[i].feature_count != table->columns().size()) {

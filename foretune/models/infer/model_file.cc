@@ -228,6 +228,25 @@ Status get_fast(ByteReader& reader, Model& model) {
   return {};
 }
 
+void put_networks(ByteWriter& writer, const Model& model) {
+  writer.put(model.network_share);
+  writer.put_varint(model.networks.size());
+  for (const Network& network : model.networks) {
+    put_network(writer, network);
+  }
+}
+
+Status get_networks(ByteReader& reader, Model& model) {
+  constexpr std::size_t kLeastBytes = 16;
+  model.network_share = reader.get<double>();
+  const std::uint64_t count = reader.get_count(kLeastBytes);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    FORETUNE_TRY(Network network, get_network(reader));
+    model.networks.push_back(std::move(network));
+  }
+  return {};
+}
+
 struct Section {
   std::uint32_t id;
   std::string_view name;
@@ -254,6 +273,8 @@ constexpr std::array kSections{
             [](const Model& model) { return model.hull.has_value(); }},
     Section{section_id("FAST"), "fast model", &put_fast, &get_fast,
             [](const Model& model) { return model.fast.has_value(); }},
+    Section{section_id("NETW"), "networks", &put_networks, &get_networks,
+            [](const Model& model) { return !model.networks.empty(); }},
 };
 
 // ---- the container ------------------------------------------------------------------------------

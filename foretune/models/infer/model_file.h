@@ -18,6 +18,7 @@
 #include "foretune/hardware/hardware.h"
 #include "foretune/models/infer/fast_model.h"
 #include "foretune/models/infer/forest.h"
+#include "foretune/models/infer/network.h"
 #include "foretune/models/infer/training_hull.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
@@ -27,7 +28,7 @@ namespace foretune {
 class CompiledSpace;
 
 struct Model {
-  std::string kind;    // "gbdt"
+  std::string kind;    // "gbdt", "network", or "ensemble" of both
   std::string family;  // "cpu-gemm"
   ProblemType problem_type = ProblemType::kGemm;
   std::uint64_t problem_schema = 0;  // ProblemSchema::id()
@@ -39,7 +40,10 @@ struct Model {
   std::vector<Config> pool;              // the candidates, distinct, in score order of ties
   std::vector<std::uint32_t> portfolio;  // positions in the pool, most useful first
   std::vector<Forest> forests;           // scores are averaged
-  // What the trees learned: "relative-log", "log", "tflops", "latency" or "bandwidth". Scores are
+  std::vector<Network> networks;         // scores are averaged
+  // Of an ensemble: score = (1 - share) * score of the forests + share * score of the networks.
+  double network_share = 0.5;
+  // What the model learned: "relative-log", "log", "tflops", "latency" or "bandwidth". Scores are
   // made of it so that lower is better; they are absolute, ln(ns), for "log" alone.
   std::string target;
   double residual_std = 0;  // of the log time on held-out problems; 0 when unknown
@@ -58,7 +62,8 @@ struct Model {
 
 // What a reader checks before a model is used with a family or data set.
 Status check_model(const Model& model);
-// The same in parts. Everything but the forests; returns the space, which is compiled on the way.
+// The same in parts. Everything but the forests, networks included; returns the space, which is
+// compiled on the way.
 Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model& model);
 // The forests; and without looking through them, as those that were just read are valid
 // (Forest::validate()), whether there are any and they fit the rest.
@@ -70,7 +75,8 @@ std::vector<std::byte> model_bytes(const Model& model);
 Result<Model> read_model(const std::filesystem::path& path);
 Result<Model> parse_model(std::span<const std::byte> bytes);
 
-// A model file whose forests, nearly all of it, are still to be parsed: `model` has none.
+// A model file whose forests, nearly all of it where there are any, are still to be parsed: `model`
+// has none.
 struct ModelParts {
   Model model;
   std::vector<std::byte> forests;  // a copy: the file may change or go

@@ -1,0 +1,44 @@
+// The scorer of a model file, whatever it holds: trees, networks, or both.
+//
+//   FORETUNE_TRY(const auto scorer, make_scorer(model));
+//   FORETUNE_TRY(const auto pool, scorer->prepare(words, width, model.fingerprint.hardware));
+//
+// Thread safety: free functions; scorers and pools as scorer.h says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/models/infer/model_file.h"
+#include "foretune/models/infer/scorer.h"
+#include "foretune/problem/problem.h"
+#include "foretune/space/config.h"
+
+namespace foretune {
+
+// The scorer of a model, by its kind. Errors: kUnsupported for a kind unknown to this version, and
+// those of ForestScorer::create, NetworkScorer::create and of finding the feature table.
+Result<std::unique_ptr<Scorer>> make_scorer(const Model& model);
+
+// What make_scorer(model) and its prepare() give for configs of `width` words each, of a model that
+// has passed check_model(): the model is neither looked through again nor copied where that takes
+// long. Errors: kUnsupported for a kind unknown to this version or what the engine does not have
+// (ForestEngine::create()).
+Result<std::unique_ptr<PreparedPool>> prepare_checked(const Model& model,
+                                                      std::span<const std::int32_t> words,
+                                                      std::size_t width);
+
+// Scores of any configs of the model's schema, in its pool or not, in the order given. The model
+// has passed check_model(). Making them ready takes milliseconds, however few they are. Errors:
+// kMismatch for problems and configs that the model is not for, and those of prepare_checked().
+Result<std::vector<double>> score_configs(const Model& model, const Problem& problem,
+                                          std::span<const Config> configs);
+// The same of one, by walking through its trees: microseconds, and the same bits.
+Result<double> score_config(const Model& model, const Problem& problem, const Config& config);
+
+}  // namespace foretune

@@ -1,0 +1,126 @@
+// A neural cost model as it is asked, free of the framework that trained it: batch normalisation is
+// folded into the layers, dropout is gone, inputs know how they are made of a feature table.
+//
+//   chain       inputs -> layers -> one number per candidate
+//   two towers  p = layers(inputs of the problem), c = config_layers(inputs of the config), and
+//               score = p[0, d) . c[0, d)  +  sum over h of interaction[h] * max(0, p[d + h] + c[d
+//               + h])
+//               + c[d + h...], so that the config's side is computed once per pool and a query
+//               costs a dot product and a small network over sums
+//
+// Every sum is a chain of fused multiply-adds in the order of its inputs, one chain per output, in
+// each instruction set alike: the same bits on every CPU.
+//
+// Thread safety: plain data. Cost: predict_reference() one scalar pass; network_scorer.h is the
+// fast evaluation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foretune/base/byte_io.h"
+#include "foretune/base/result.h"
+#include "foretune/features/feature_table.h"
+#include "foretune/models/infer/fast_model.h"
+#include "foretune/problem/problem.h"
+
+namespace foretune {
+
+// Stored in files: never renumber.
+enum class InputTransform : std::uint8_t {
+  kIdentity = 0,
+  kLog = 1,        // ln(max(x, 1e-30))
+  kSignedLog = 2,  // sign(x) ln(1 + |x|)
+  kEquals = 3,     // 1 where x is `value`, else 0
+};
+double transformed(InputTransform transform, double parameter, double x);
+
+// The network sees float((transformed(x) - mean) * inverse_std), computed in double precision.
+struct NetworkInput {
+  std::uint16_t column = 0;  // of the feature table
+  InputTransform transform = InputTransform::kIdentity;
+  double value = 0;  // of kEquals
+  double mean = 0;
+  double inverse_std = 1;
+  [[nodiscard]] float of(double x) const {
+    return static_cast<float>((transformed(transform, value, x) - mean) * inverse_std);
+  }
+  bool operator==(const NetworkInput&) const = default;
+};
+
+// fast_feature_value() / 4096.
+double fast_feature_units(const FastFeature& feature, std::span<const std::int64_t> fields);
+// The network sees float((fast_feature_units() - mean) * inverse_std).
+struct FieldInput {
+  FastFeature feature;  // without its own mean and scale
+  double mean = 0;
+  double inverse_std = 1;
+  [[nodiscard]] float of(std::span<const std::int64_t> fields) const {
+    return static_cast<float>((fast_feature_units(feature, fields) - mean) * inverse_std);
+  }
+  bool operator==(const FieldInput&) const = default;
+};
+
+// y = x W + bias, then the skip connection is added (the values that entered the layer before this
+// one), then max(0, y) if rectified, then y * scale + shift where there is a scale.
+struct DenseLayer {
+  std::uint32_t inputs = 0;
+  std::uint32_t outputs = 0;
+  bool is_rectified = false;
+  bool adds_skip = false;
+  std::vector<float> weights;  // `outputs` for each input, one input after another
+  std::vector<float> bias;
+  std::vector<float> scale;  // empty: none
+  std::vector<float> shift;
+  bool operator==(const DenseLayer&) const = default;
+};
+
+struct Network {
+  static constexpr std::size_t kMaxInputs = 4096;
+  static constexpr std::size_t kMaxWidth = 4096;
+  static constexpr std::size_t kMaxLayers = 256;
+
+  std::string architecture;  // "standard", "deep", "two-tower", ...: for people
+  // In the order of their columns' kinds: first `problem_inputs` of the problem, then
+  // `config_inputs` of the config, then those of both, of which two towers have none.
+  std::vector<NetworkInput> inputs;
+  std::uint32_t problem_inputs = 0;
+  std::uint32_t config_inputs = 0;
+  // Further inputs from the problem's fields alone; in the first layer they stand behind those of
+  // the problem's columns.
+  std::vector<FieldInput> field_inputs;
+  std::vector<DenseLayer> layers;         // of the chain, or of the problem's tower
+  std::vector<DenseLayer> config_layers;  // of the config's tower; empty for a chain
+  std::vector<float> interaction;         // one weight for each hidden unit between the towers
+  bool has_least = false;                 // then the score is ln(exp(score) + exp(least))
+  float least = 0;
+
+  [[nodiscard]] bool has_towers() const { return !config_layers.empty(); }
+  // What enters the first layer from the problem alone.
+  [[nodiscard]] std::size_t problem_width() const { return problem_inputs + field_inputs.size(); }
+  // Length of the towers' dot product; what is behind it and the interaction is the config's own
+  // term, one number of the config's tower.
+  [[nodiscard]] std::size_t dot_length() const;
+
+  // Whether the parts fit each other and the table: true of whatever get_network() returns, but for
+  // the table, which it does not know. `fields` is the number of fields of a problem.
+  [[nodiscard]] Status validate() const;
+  [[nodiscard]] Status validate(const FeatureTable& table, std::size_t fields) const;
+  bool operator==(const Network&) const = default;
+};
+
+// The score of what the last layer gives.
+double above_least(const Network& network, float value);
+
+// The slow, obviously right evaluation, to the last bit what the fast one gives. `row` is a full
+// row of the feature table, `fields` are the problem's.
+double predict_reference(const Network& network, std::span<const double> row,
+                         std::span<const std::int64_t> fields);
+
+void put_network(ByteWriter& writer, const Network& network);
+Result<Network> get_network(ByteReader& reader);
+
+}  // namespace foretune

@@ -1,0 +1,67 @@
+// What the fast evaluation of networks runs, once for every instruction set. Internal to
+// models/infer. Candidates are lanes: a block of them goes through all layers while its values stay
+// in the first cache level, and the weights come by from the second. Every lane's sums are one
+// chain of fused multiply-adds each, so that all instruction sets give the same bits.
+//
+// Thread safety: the functions work on what the task points to, and nothing else.
+#pragma once
+
+#include <cstddef>
+
+#include "foretune/hardware/cpu.h"
+
+namespace foretune {
+
+// Candidates of one block: three vectors of AVX-512. Matrices of values have a row of so many for
+// each input or output.
+inline constexpr std::size_t kNetworkLanes = 48;
+// Outputs that are computed together; rows of outputs are padded to whole tiles.
+inline constexpr std::size_t kNetworkTile = 8;
+
+inline constexpr std::size_t network_tiles(std::size_t outputs) {
+  return (outputs + kNetworkTile - 1) / kNetworkTile;
+}
+inline constexpr std::size_t network_padded(std::size_t outputs) {
+  return network_tiles(outputs) * kNetworkTile;
+}
+
+// output = act((bias + initial) + input W), as DenseLayer says. All pointers are aligned to 64.
+struct NetworkDense {
+  const float* input;    // inputs x kNetworkLanes
+  const float* weights;  // of each tile of outputs: kNetworkTile for each input
+  const float* bias;     // padded
+  const float* initial;  // padded x kNetworkLanes, or null
+  const float* skip;     // padded x kNetworkLanes, or null; may be `output`
+  const float* scale;    // padded, or null
+  const float* shift;
+  float* output;  // padded x kNetworkLanes
+  std::size_t inputs;
+  std::size_t outputs;
+  std::size_t lanes;  // that matter: the vectors with none of them are left out
+  bool is_rectified;
+};
+
+// Scores of one block by two towers, from rows of kNetworkLanes of the config's tower.
+struct NetworkTowers {
+  const float* problem;      // dot + hidden values
+  const float* config;       // dot + hidden + 1 rows
+  const float* interaction;  // hidden values
+  float* output;             // kNetworkLanes
+  std::size_t dot;
+  std::size_t hidden;
+};
+
+struct NetworkKernels {
+  const char* name;
+  void (*dense)(const NetworkDense& task);
+  void (*towers)(const NetworkTowers& task);
+};
+
+// Null where the build has none.
+const NetworkKernels* network_kernels_generic();
+const NetworkKernels* network_kernels_avx2();
+const NetworkKernels* network_kernels_avx512();
+// The best of those for a CPU.
+const NetworkKernels* network_kernels(CpuIsa isa);
+
+}  // namespace foretune
