@@ -12,6 +12,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/models/train/fast_network.h"
 #include "foretune/models/train/fast_teacher.h"
+#include "foretune/models/train/network_inputs.h"
 #include "foretune/problem/gemm.h"
 
 namespace foretune {
@@ -68,53 +69,15 @@ std::vector<Problem> sample_between(std::span<const Problem> problems, std::size
 
 namespace {
 
-// Heights and widths of the register blocks and tiles of many kernels.
-constexpr std::array<std::int32_t, 8> kBlocks{6, 8, 14, 16, 32, 64, 128, 256};
+// Of the waves that inputs count.
 constexpr std::array<std::int32_t, 3> kTiles{64, 128, 256};
-
-// Everything that could matter; those that do not vary are left out later.
-std::vector<FastFeature> all_features(const Model& model) {
-  const ProblemSchema& schema = *find_problem_schema(model.problem_type);
-  std::vector<FastFeature> out;
-  for (std::size_t i = 0; i < schema.fields.size(); ++i) {
-    const auto field = static_cast<std::uint8_t>(i);
-    const auto add = [&](FastFeatureKind kind, std::int32_t block) {
-      out.push_back({.kind = kind, .field = field, .block = block});
-    };
-    for (std::size_t label = 0; label < schema.fields[i].labels.size(); ++label) {
-      add(FastFeatureKind::kLabel, static_cast<std::int32_t>(label));
-    }
-    if (schema.fields[i].labels.empty()) {
-      add(FastFeatureKind::kLog2, 1);
-      for (const std::int32_t block : kBlocks) {
-        add(FastFeatureKind::kUse, block);
-      }
-    }
-  }
-  const double cores = model.fingerprint.hardware.get(HardwareValue::kCores);
-  if (model.problem_type == ProblemType::kGemm && cores >= 1) {
-    for (const std::int32_t rows : kTiles) {
-      for (const std::int32_t columns : kTiles) {
-        for (const FastFeatureKind kind : {FastFeatureKind::kWaveUse, FastFeatureKind::kWaves}) {
-          out.push_back({.kind = kind,
-                         .field = static_cast<std::uint8_t>(GemmField::kM),
-                         .block = rows,
-                         .other = static_cast<std::uint8_t>(GemmField::kN),
-                         .other_block = columns,
-                         .repeat = static_cast<std::uint8_t>(GemmField::kBatch),
-                         .places = static_cast<std::int32_t>(cores)});
-        }
-      }
-    }
-  }
-  return out;
-}
 
 // Mean 0 and a quarter of the inputs' range as standard deviation.
 std::vector<FastFeature> standardised_features(const Model& model,
                                                std::span<const Problem> problems) {
   std::vector<FastFeature> out;
-  for (FastFeature feature : all_features(model)) {
+  for (FastFeature feature :
+       train_internal::field_features(model.problem_type, model.fingerprint.hardware, kTiles)) {
     double sum = 0;
     double squares = 0;
     for (const Problem& problem : problems) {

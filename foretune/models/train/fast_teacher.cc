@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_scorer.h"
 
 namespace foretune::train_internal {
 namespace {

@@ -17,7 +17,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/models/exchange/foreign_samples.h"
-#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/trainer.h"
 #include "foretune/problem/conv.h"
 #include "foretune/problem/gemm.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "foretune/version.h"
 
@@ -25,28 +26,80 @@ Json split_counts(const FeatureTable& table, const Forest& forest) {
   return out;
 }
 
-}  // namespace
-
-std::string model_card(const Dataset& dataset, const FeatureTable& table, const Forest& forest,
-                       const CardFacts& facts) {
+// What cards of all kinds begin with.
+Json card_head(const Dataset& dataset, const FeatureTable& table, std::string_view kind,
+               std::size_t examples, std::uint64_t failed_rows) {
   const DatasetHeader& header = dataset.header();
-  const GbdtOptions& gbdt = facts.options.gbdt;
   Json card;
   card["foretune"] = kVersion;
-  card["kind"] = "gbdt";
+  card["kind"] = kind;
   card["family"] = header.family;
   card["device"] = header.fingerprint.device;
   card["hardware"] = header.fingerprint.hardware.text();
   card["features"] = table.name();
+  card["data"] = {{"fingerprint", dataset.fingerprint().hex()},
+                  {"problems", dataset.problems().size()},
+                  {"measurements", dataset.size()},
+                  {"examples", examples},
+                  {"failed", failed_rows}};
+  return card;
+}
+
+Json held_out_json(std::uint32_t folds, GroupKey key,
+                   const std::vector<std::pair<std::string, double>>& metrics) {
+  Json held_out = Json::object();
+  for (const auto& [name, value] : metrics) {
+    held_out[name] = value;
+  }
+  return {{"folds", folds},
+          {"split", key == GroupKey::kSizes ? "by sizes" : "by group"},
+          {"metrics", held_out}};
+}
+
+}  // namespace
+
+std::string network_card(const Dataset& dataset, const FeatureTable& table,
+                         const NetworkCardFacts& facts) {
+  const NetworkOptions& network = facts.options.network;
+  Json card = card_head(dataset, table, "network", facts.examples, facts.failed_rows);
+  card["target"] = to_string(facts.options.target);
+  card["architecture"] = facts.architecture;
+  card["networks"] = network.networks;
+  card["weights"] = facts.weights;
+  card["libtorch"] = facts.libtorch;
+  card["options"] = {{"hidden_dims", network.hidden_dims},
+                     {"hidden_dim", network.hidden_dim},
+                     {"num_layers", network.num_layers},
+                     {"tower_layers", network.tower_layers},
+                     {"dot", network.dot},
+                     {"interaction", network.interaction},
+                     {"dropout", network.dropout},
+                     {"loss", network.loss},
+                     {"batch_size", network.batch_size},
+                     {"group_size", network.group_size},
+                     {"num_epochs", network.num_epochs},
+                     {"learning_rate", network.learning_rate},
+                     {"weight_decay", network.weight_decay},
+                     {"patience", network.patience},
+                     {"clip", network.clip},
+                     {"optimizer", network.optimizer},
+                     {"stop_share", network.stop_share},
+                     {"standardises", network.standardises},
+                     {"splits_by_sample", network.splits_by_sample},
+                     {"row_weight_decay", facts.options.weight_decay},
+                     {"seed", facts.options.seed}};
+  card["held_out"] = held_out_json(facts.folds, facts.options.group_key, facts.metrics);
+  return card.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string model_card(const Dataset& dataset, const FeatureTable& table, const Forest& forest,
+                       const CardFacts& facts) {
+  const GbdtOptions& gbdt = facts.options.gbdt;
+  Json card = card_head(dataset, table, "gbdt", facts.examples, facts.failed_rows);
   card["target"] = to_string(facts.target);
   card["objective"] = to_string(facts.options.objective);
   card["log1p"] = facts.log1p;
   card["score_factor"] = facts.score_factor;
-  card["data"] = {{"fingerprint", dataset.fingerprint().hex()},
-                  {"problems", dataset.problems().size()},
-                  {"measurements", dataset.size()},
-                  {"examples", facts.examples},
-                  {"failed", facts.failed_rows}};
   card["forests"] = facts.options.forests;
   card["trees"] = facts.trees;
   card["splits"] = forest.feature.size();
@@ -67,14 +120,7 @@ std::string model_card(const Dataset& dataset, const FeatureTable& table, const 
                           {"trees", facts.options.warm_start->forests[0].trees.size()},
                           {"added", facts.options.warm_start_trees}};
   }
-  Json held_out = Json::object();
-  for (const auto& [name, value] : facts.metrics) {
-    held_out[name] = value;
-  }
-  card["held_out"] = {
-      {"folds", facts.folds},
-      {"split", facts.options.group_key == GroupKey::kSizes ? "by sizes" : "by group"},
-      {"metrics", held_out}};
+  card["held_out"] = held_out_json(facts.folds, facts.options.group_key, facts.metrics);
   if (!facts.compared.empty()) {
     Json compared = Json::object();
     for (const auto& [target, efficiency] : facts.compared) {

@@ -28,6 +28,19 @@ struct CardFacts {
   std::vector<std::pair<std::string, double>> metrics;
 };
 
+struct NetworkCardFacts {
+  TrainOptions options;
+  std::string architecture;
+  std::uint32_t folds = 0;
+  std::size_t examples = 0;
+  std::uint64_t failed_rows = 0;
+  std::size_t weights = 0;  // of each network
+  std::string libtorch;
+  std::vector<std::pair<std::string, double>> metrics;
+};
+std::string network_card(const Dataset& dataset, const FeatureTable& table,
+                         const NetworkCardFacts& facts);
+
 std::string model_card(const Dataset& dataset, const FeatureTable& table, const Forest& forest,
                        const CardFacts& facts);
 

@@ -13,6 +13,8 @@
 #include "foretune/models/train/held_out.h"
 #include "foretune/models/train/model_card.h"
 #include "foretune/models/train/targets.h"
+#include "foretune/models/train/train_ensemble.h"
+#include "foretune/models/train/train_network.h"
 #include "foretune/models/train/training_set.h"
 #include "foretune/models/train/warm_start.h"
 
@@ -285,7 +287,13 @@ Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& given
 
 std::span<const ModelTypeEntry> model_types() {
   static constexpr std::array kTypes{
-      ModelTypeEntry{"gbdt", "gradient-boosted regression trees (LightGBM)", &train_gbdt}};
+      ModelTypeEntry{"gbdt", "gradient-boosted regression trees (LightGBM)", &train_gbdt},
+      ModelTypeEntry{"standard", "dense layers one after another", &train_standard},
+      ModelTypeEntry{"deep", "residual blocks of dense layers", &train_deep},
+      ModelTypeEntry{"two-tower", "a network of the problem and one of the config",
+                     &train_two_tower},
+      ModelTypeEntry{"ensemble", "boosted trees and networks, mixed as picks best",
+                     &train_ensemble}};
   return kTypes;
 }
 

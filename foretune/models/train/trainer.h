@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "foretune/models/exchange/tree_model.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/train/cv_metrics.h"
+#include "foretune/models/train/network_options.h"
 
 namespace foretune {
 
@@ -101,6 +103,9 @@ struct TrainOptions {
   // A model to add trees to; borrowed. It must agree in everything that gives its trees a meaning.
   const Model* warm_start = nullptr;
   std::uint32_t warm_start_trees = 500;  // added to every forest
+  NetworkOptions network;                // of neural models
+  // Curves of every network's training are written below; empty: nowhere.
+  std::filesystem::path network_log_folder;
 };
 
 // The objective that is asked for. kAuto is kRegression where the target is not certain to be
@@ -111,10 +116,13 @@ TrainObjective settled_objective(const TrainOptions& options);
 Status check_train_options(const TrainOptions& options);
 
 struct TrainProgress {
-  std::string stage;  // "fold 2 of 5"
-  std::uint32_t tree = 0;
+  std::string stage;       // "fold 2 of 5"
+  std::uint32_t tree = 0;  // or epoch
   std::uint32_t trees = 0;
   double loss = 0;
+  std::string_view step = "tree";  // or "epoch", of networks
+  double efficiency = 0;    // of the picks for the problems that decide when to stop; 0: unknown
+  double seconds_left = 0;  // of the stage, at most; 0: unknown
 };
 
 struct FeatureImportance {

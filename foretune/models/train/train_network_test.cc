@@ -1,0 +1,207 @@
+// The parent's side of training networks: inputs, rows, what becomes of a trained network, and what
+// a program that fails leaves behind. The program itself is tested where it is built.
+#include "foretune/models/train/train_network.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "foretune/base/file.h"
+#include "foretune/base/temporary_folder.h"
+#include "foretune/models/neural/neural_samples.h"
+#include "foretune/models/train/network_inputs.h"
+#include "foretune/models/train/training_samples.h"
+#include "foretune/models/train/training_set.h"
+
+namespace foretune {
+namespace {
+
+using testing_support::sample_deep;
+using testing_support::sample_floats;
+using testing_support::sample_standard;
+using testing_support::TemporaryFolder;
+using train_internal::make_inputs;
+using train_internal::make_network;
+using train_internal::make_rows;
+using train_internal::make_training_set;
+using train_internal::NetworkRows;
+using train_internal::TrainingSet;
+
+const FeatureTable& table() { return **find_feature_table("gemm-triton"); }
+
+struct Sample {
+  Dataset dataset = dataset_of(12, 3, formula_ns);
+  TrainingSet set = *make_training_set(dataset, table(), 0.5);
+  std::vector<std::uint32_t> folds;
+  Sample() {
+    for (std::uint32_t i = 0; i < dataset.problems().size(); ++i) {
+      folds.push_back(i % 3);
+    }
+  }
+};
+
+TEST(NetworkInputs, ColumnsThatDoNotVaryAreLeftOutAndFewValuesBecomeInputsEach) {
+  const Sample sample;
+  const Network chain = make_inputs(sample.dataset, table(), sample.set, false);
+  std::size_t block_m_values = 0;
+  for (std::size_t i = 0; i < chain.inputs.size(); ++i) {
+    const NetworkInput& input = chain.inputs[i];
+    const std::string_view name = table().columns()[input.column].name;
+    EXPECT_NE(name, "block_k");
+    EXPECT_NE(name, "num_stages");
+    block_m_values += name == "block_m" && input.transform == InputTransform::kEquals ? 1 : 0;
+    const FeatureKind kind = table().columns()[input.column].kind;
+    EXPECT_EQ(kind == FeatureKind::kProblem, i < chain.problem_inputs);
+    EXPECT_EQ(kind == FeatureKind::kInteraction, i >= chain.problem_inputs + chain.config_inputs);
+  }
+  EXPECT_EQ(block_m_values, 5U);
+  EXPECT_TRUE(chain.field_inputs.empty());
+  const Network towers = make_inputs(sample.dataset, table(), sample.set, true);
+  EXPECT_EQ(towers.inputs.size(), towers.problem_inputs + towers.config_inputs);
+  EXPECT_FALSE(towers.field_inputs.empty());
+}
+
+TEST(NetworkInputs, RowsStandProblemAfterProblemAndHoldWhatTheNetworkSees) {
+  const Sample sample;
+  for (const bool has_towers : {false, true}) {
+    const Network inputs = make_inputs(sample.dataset, table(), sample.set, has_towers);
+    const NetworkRows made =
+        make_rows(sample.dataset, table(), sample.set, inputs, sample.folds, GroupKey::kProblem);
+    const std::size_t columns = made.rows.columns();
+    ASSERT_EQ(made.rows.inputs.size(), columns * made.rows.size());
+    ASSERT_EQ(made.rows.size(), sample.set.size());
+    for (std::size_t i = 0; i < made.rows.size(); ++i) {
+      const std::uint32_t example = made.example[i];
+      EXPECT_EQ(made.rows.fold[made.rows.problem[i]], sample.folds[sample.set.problem[example]]);
+      EXPECT_EQ(made.rows.relative[i], sample.set.relative[example]);
+      const double* const values =
+          sample.set.matrix.values.data() + example * table().columns().size();
+      EXPECT_EQ(made.rows.inputs[i * columns],
+                inputs.inputs[0].of(values[inputs.inputs[0].column]));
+      EXPECT_EQ(made.rows.inputs[i * columns + columns - 1],
+                inputs.inputs.back().of(values[inputs.inputs.back().column]));
+    }
+  }
+}
+
+// Inputs, standardisation, layers, scale and offset against the network as libtorch has it.
+TEST(NetworkInputs, TheNetworkSaysWhatTheTrainedLayersSay) {
+  const Sample sample;
+  Rng rng(4);
+  for (const bool has_towers : {false, true}) {
+    const Network inputs = make_inputs(sample.dataset, table(), sample.set, has_towers);
+    const NetworkRows made =
+        make_rows(sample.dataset, table(), sample.set, inputs, sample.folds, GroupKey::kProblem);
+    const auto columns = static_cast<std::uint32_t>(made.rows.columns());
+    const auto of_problem = static_cast<std::uint32_t>(inputs.problem_width());
+    constexpr std::uint32_t kDot = 3;
+    constexpr std::uint32_t kHidden = 4;
+    TrainedNetwork trained;
+    trained.scale = 0.3;
+    trained.offset = -1.5;
+    for (std::uint32_t c = 0; c < columns; ++c) {
+      trained.mean.push_back(static_cast<double>(made.rows.inputs[c]));
+      trained.inverse_std.push_back(0.5);
+    }
+    if (has_towers) {
+      trained.layers = sample_standard(of_problem, {6}, kDot + kHidden, rng);
+      trained.config_layers = sample_standard(columns - of_problem, {5}, kDot + kHidden + 1, rng);
+      trained.interaction = sample_floats(kHidden, 1, rng);
+    } else {
+      trained.layers = sample_deep(columns, 8, 2, rng);
+    }
+    const auto network = make_network(inputs, trained);
+    ASSERT_TRUE(network) << network.error().message;
+    ASSERT_TRUE(network->validate(table(), sample.dataset.problems()[0].fields().size()));
+    for (std::size_t i = 0; i < made.rows.size(); i += 7) {
+      std::vector<double> row;
+      for (std::uint32_t c = 0; c < columns; ++c) {
+        row.push_back((static_cast<double>(made.rows.inputs[i * columns + c]) - trained.mean[c]) *
+                      trained.inverse_std[c]);
+      }
+      double expected = 0;
+      if (has_towers) {
+        const std::span all(row);
+        const auto p = evaluate_layers(trained.layers, all.first(of_problem));
+        const auto c = evaluate_layers(trained.config_layers, all.subspan(of_problem));
+        expected = c.back();
+        for (std::size_t d = 0; d < kDot; ++d) {
+          expected += p[d] * c[d];
+        }
+        for (std::size_t h = 0; h < kHidden; ++h) {
+          expected += static_cast<double>(trained.interaction[h]) *
+                      std::max(0.0, p[kDot + h] + c[kDot + h]);
+        }
+      } else {
+        expected = evaluate_layers(trained.layers, row).front();
+      }
+      expected = expected * trained.scale + trained.offset;
+      const std::uint32_t example = made.example[i];
+      const std::span<const double> features =
+          std::span(sample.set.matrix.values)
+              .subspan(example * table().columns().size(), table().columns().size());
+      const double found = predict_reference(
+          *network, features, sample.dataset.problems()[sample.set.problem[example]].fields());
+      EXPECT_NEAR(found, expected, 1e-5 * std::max(1.0, std::fabs(expected)));
+    }
+    TrainedNetwork other = trained;
+    other.mean.pop_back();
+    EXPECT_FALSE(make_network(inputs, other));
+  }
+}
+
+std::string script(const TemporaryFolder& folder, const std::string& text) {
+  const std::filesystem::path path = folder / "program";
+  EXPECT_TRUE(write_text_file_atomically(path, "#!/bin/sh\n" + text));
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path.string();
+}
+
+TEST(TrainNetwork, SaysWhatIsWrongWithTheProgramOrTheOptions) {
+  const TemporaryFolder folder;
+  const Dataset dataset = dataset_of(6, 3, formula_ns);
+  TrainOptions options = quick_options();
+  const auto reason = [&] {
+    const auto result = train_deep(dataset, options);
+    return result ? std::string() : result.error().message;
+  };
+  EXPECT_NE(reason().find("foretune-train-network"), std::string::npos);
+  options.network.program = folder / "nowhere";
+  EXPECT_NE(reason().find("nowhere"), std::string::npos);
+  options.network.program = script(folder, "echo epoch 1 of 2; echo no more memory >&2; exit 3\n");
+  EXPECT_NE(reason().find("no more memory"), std::string::npos);
+  options.network.program = script(folder, "kill -9 $$\n");
+  EXPECT_NE(reason().find("SIGKILL"), std::string::npos);
+  options.target = Target::kTflops;
+  EXPECT_NE(reason().find("tflops"), std::string::npos);
+}
+
+TEST(TrainNetwork, AProgramThatTakesLongCanBeStoppedAndKeepsItsFolder) {
+  const TemporaryFolder folder;
+  TrainOptions options = quick_options();
+  options.network.program =
+      script(folder,
+             "echo epoch 1 of 9 train 0.5 stop 0.4 efficiency 0.9 lr 0.1 seconds 2\n"
+             "sleep 600\n");
+  options.network.work_folder = folder / "work";
+  TrainProgress seen;
+  const auto result =
+      train_standard(dataset_of(6, 3, formula_ns), options, [&](const TrainProgress& progress) {
+        seen = progress;
+        return progress.trees == 0;
+      });
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(seen.tree, 1U);
+  EXPECT_EQ(seen.trees, 9U);
+  EXPECT_EQ(seen.step, "epoch");
+  EXPECT_DOUBLE_EQ(seen.loss, 0.4);
+  EXPECT_DOUBLE_EQ(seen.efficiency, 0.9);
+  EXPECT_DOUBLE_EQ(seen.seconds_left, 16);
+  EXPECT_TRUE(std::filesystem::exists(folder / "work" / "rows"));
+}
+
+}  // namespace
+}  // namespace foretune
