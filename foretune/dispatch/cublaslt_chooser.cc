@@ -9,7 +9,7 @@
 #include "foretune/base/text.h"
 #include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/cublaslt/matmul.h"
-#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_scorer.h"
 
 namespace foretune {
 
