@@ -130,6 +130,23 @@ expect 2 "$foretune" compare elsewhere.ftm elsewhere.json
 one_sentence
 expect 3 "$foretune" compare elsewhere.json "$source_dir/tests/triton_times.csv"
 one_sentence
+# A checkpoint of torch-diode is a model like any other.
+diode="$source_dir/foretune/models/exchange/testdata"
+expect 0 "$foretune" import-model "$diode/diode_v1.pt" --pool elsewhere/train.ftd --output diode.ftm
+grep -q "^torch-diode v1: 112 weights on 12 columns of gemm-diode-v1" out.txt
+expect 0 "$foretune" validate-model --model diode.ftm --dataset elsewhere/rest.ftd \
+  --family-data elsewhere.ftd
+expect 0 "$foretune" import-model "$diode/diode_v1.pt" --pool elsewhere/train.ftd --output diode.ftm \
+  --raw --diode-kind v1 --overwrite
+expect 0 "$foretune" predict --model diode.ftm gemm m=128 n=256 k=64 dtype=bf16
+for wrong in "" "--raw" "--diode-kind v2" "--target latency" "--kernels out.txt"; do
+  # shellcheck disable=SC2086
+  expect 2 "$foretune" import-model "$diode/diode_deep.pt" ${wrong:+--pool elsewhere.ftd} $wrong \
+    --output no.ftm
+  one_sentence
+done
+expect 3 "$foretune" import-model missing.pt --pool elsewhere.ftd --output no.ftm
+one_sentence
 # Every way of training; what is left is read, continued and the same again.
 train() {
   expect 0 "$foretune" train --data-dir elsewhere --folds 2 --trees 20 --threads 1 "$@"

@@ -8,8 +8,8 @@
 
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
-#include "foretune/models/infer/forest_scorer.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/trainer.h"
 #include "foretune/select/select.h"
 

@@ -10,6 +10,7 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
+#include "foretune/environment/benchmarks.h"
 #include "foretune/environment/canonical_schedule.h"
 #include "foretune/environment/cursor_actions.h"
 #include "foretune/environment/workbench.h"
@@ -24,6 +25,8 @@
 namespace foretune::cli {
 namespace {
 
+using environment::Benchmark;
+using environment::CachedEvaluator;
 using environment::CursorAction;
 using environment::Evaluated;
 using environment::State;
@@ -34,6 +37,7 @@ using loop::Nest;
 
 struct EnvArguments {
   std::string computation;
+  std::string bench;
   std::string schedule;
   std::string actions;
   std::string c_file;
@@ -41,8 +45,9 @@ struct EnvArguments {
   std::int64_t search = 0;
   void visit(OptionList& list) {
     list.add_positional("computation", computation,
-                        "what to compute: \"mm m=192 n=96 k=64\", \"conv c=64 h=56 ...\"")
-        .require();
+                        "what to compute: \"mm m=192 n=96 k=64\", \"conv c=64 h=56 ...\"");
+    list.add("bench", bench, "NAME",
+             "a benchmark instead: of a data set (mm64_256_16_test/mm64_80_96), or a file of one");
     list.add("schedule", schedule, "TEXT", "\"split n0 16, swap m0, vectorize n1\"");
     list.add("actions", actions, "LIST",
              "LoopTune's actions, one after the other: split_4,down,swap_up");
@@ -62,11 +67,12 @@ void print_line(const std::string& what, const Evaluated& evaluated, double peak
   print(concat(what, what.size() < 24 ? std::string(24 - what.size(), ' ') : " ", speed, "\n"));
 }
 
-// Every action with the speed after it; the nest at the end.
-Result<Nest> take_actions(const Computation& computation, const std::string& text,
-                          Stopwatch& stopwatch, double peak_gflops) {
+// Every action with the speed after it and, where it changed anything, the tree; the nest at the
+// end.
+Result<Nest> take_actions(const Computation& computation, const Nest& start,
+                          const std::string& text, CachedEvaluator& evaluator, double peak_gflops) {
   FORETUNE_TRY(const std::vector<CursorAction> actions, environment::parse_actions(text));
-  State state{.nest = Nest::plain(computation), .cursor = 0};
+  State state{.nest = start, .cursor = 0};
   for (const CursorAction action : actions) {
     const Nest before = state.nest;
     FORETUNE_TRY(state, environment::apply(computation, state, action));
@@ -74,18 +80,19 @@ Result<Nest> take_actions(const Computation& computation, const std::string& tex
     if (state.nest == before) {
       print(concat(name, "\n"));
     } else {
-      print_line(name, stopwatch.evaluate(state.nest), peak_gflops);
+      print_line(name, evaluator.evaluate(state.nest), peak_gflops);
+      print(concat(loop::tree_text(computation, state.nest), "\n"));
     }
   }
   return state.nest;
 }
 
 Nest search(const Computation& computation, const loop::VectorUnit& unit, std::int64_t count,
-            Stopwatch& stopwatch) {
+            CachedEvaluator& evaluator) {
   std::optional<std::pair<double, Nest>> best;
   for (const Nest& nest :
        loop::textbook_nests(computation, unit, static_cast<std::size_t>(count))) {
-    const Evaluated evaluated = stopwatch.evaluate(nest);
+    const Evaluated evaluated = evaluator.evaluate(nest);
     if (evaluated.ok && (!best || evaluated.seconds < best->first)) {
       best.emplace(evaluated.seconds, nest);
     }
@@ -93,8 +100,27 @@ Nest search(const Computation& computation, const loop::VectorUnit& unit, std::i
   return best ? best->second : Nest::plain(computation);
 }
 
+Result<Benchmark> benchmark_of(const EnvArguments& arguments) {
+  if (arguments.computation.empty() == arguments.bench.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "say what to compute, as \"mm m=192 n=96 k=64\" or by --bench");
+  }
+  if (arguments.bench.empty()) {
+    FORETUNE_TRY(Computation computation, loop::parse_computation(arguments.computation));
+    return Benchmark{
+        .name = computation.name, .computation = std::move(computation), .schedule = {}};
+  }
+  FORETUNE_TRY(std::vector<Benchmark> found, environment::load_benchmarks(arguments.bench));
+  if (found.size() != 1) {
+    return fail(ErrorCode::kInvalidArgument, arguments.bench, " has ", found.size(),
+                " benchmarks; name one: ", arguments.bench, "/", found.front().name);
+  }
+  return std::move(found.front());
+}
+
 Result<int> show(const EnvArguments& arguments, const Invocation& /*invocation*/) {
-  FORETUNE_TRY(const Computation computation, loop::parse_computation(arguments.computation));
+  FORETUNE_TRY(const Benchmark benchmark, benchmark_of(arguments));
+  const Computation& computation = benchmark.computation;
   if ((arguments.schedule.empty() ? 0 : 1) + (arguments.actions.empty() ? 0 : 1) +
           (arguments.search > 0 ? 1 : 0) >
       1) {
@@ -108,21 +134,24 @@ Result<int> show(const EnvArguments& arguments, const Invocation& /*invocation*/
   const loop::VectorUnit unit = loop::VectorUnit::of(isa);
   FORETUNE_TRY(const std::unique_ptr<Workbench> workbench, Workbench::create(computation, unit));
   Stopwatch stopwatch(*workbench);
+  CachedEvaluator evaluator(stopwatch);
   const double peak_gflops = measure_fma_gflops(0.05);
   print(concat(computation.name, ": ", fixed(computation.flops() / 1e6, 2), " MFLOP, ",
                to_string(isa), ", peak ", fixed(peak_gflops, 1), " GFLOP/s\n"));
-  Nest nest = Nest::plain(computation);
-  print_line("as it is", stopwatch.evaluate(nest), peak_gflops);
+  Nest nest = benchmark.start();
+  print_line("as it is", evaluator.evaluate(nest), peak_gflops);
   if (!arguments.actions.empty()) {
-    FORETUNE_TRY(nest, take_actions(computation, arguments.actions, stopwatch, peak_gflops));
+    FORETUNE_TRY(nest, take_actions(computation, nest, arguments.actions, evaluator, peak_gflops));
   } else if (!arguments.schedule.empty()) {
-    FORETUNE_TRY(const std::vector<loop::Action> actions,
-                 loop::parse_schedule(computation, arguments.schedule));
+    // It goes on from where the benchmark starts: its loops are those of that nest.
+    std::string text = loop::to_text(computation, benchmark.schedule);
+    text += concat(text.empty() ? "" : ", ", arguments.schedule);
+    FORETUNE_TRY(const std::vector<loop::Action> actions, loop::parse_schedule(computation, text));
     FORETUNE_TRY(nest, loop::apply_all(computation, actions));
   } else if (arguments.search > 0) {
-    nest = search(computation, unit, arguments.search, stopwatch);
+    nest = search(computation, unit, arguments.search, evaluator);
   }
-  const Evaluated scheduled = stopwatch.evaluate(nest);
+  const Evaluated scheduled = evaluator.evaluate(nest);
   print_line("scheduled", scheduled, peak_gflops);
   const std::vector<loop::Action> schedule = environment::schedule_of(computation, nest);
   print(concat("\n", loop::tree_text(computation, nest), "\n", loop::to_text(computation, schedule),

@@ -1,12 +1,18 @@
-// foretune import-model: a model directory of CK Tile's heuristics as a model file.
+// foretune import-model: a model directory of CK Tile's heuristics, or a checkpoint of torch-diode,
+// as a model file.
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
+#include "foretune/documents/stored_zip.h"
+#include "foretune/models/exchange/diode_checkpoint.h"
 #include "foretune/models/exchange/foreign_models.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/train/import_diode.h"
 #include "foretune/models/train/import_model.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
@@ -23,10 +29,13 @@ struct ImportModelArguments {
   std::string target = "tflops";
   std::string family = "recorded";
   std::int64_t portfolio_size = ImportOptions().portfolio_size;
+  std::string diode_kind = "auto";
+  bool raw = false;
   bool overwrite = false;
 
   void visit(OptionList& list) {
-    list.add_positional("directory", input, "model directory").require();
+    list.add_positional("model", input, "model directory, or checkpoint of torch-diode (.pt)")
+        .require();
     list.add("output", output, "FILE", "model file to write (.ftm)").require();
     list.add("pool", pool, "FILE",
              "data set whose configs are the candidates; says the range of problems, too");
@@ -37,6 +46,12 @@ struct ImportModelArguments {
     list.add("portfolio-size", portfolio_size, "N",
              "configs of the fallback for problems out of range; needs --pool")
         .at_least(0);
+    list.add("diode-kind", diode_kind, "KIND",
+             "architecture of a checkpoint; auto tells it by its tensors")
+        .choose({"auto", "v1", "base", "deep"});
+    list.add_switch("raw", raw,
+                    "checkpoint v1: its inputs as torch-diode's integration makes them, which are "
+                    "not those that it learned");
     list.add_switch("overwrite", overwrite, "replace an existing output");
   }
 };
@@ -75,19 +90,85 @@ Result<Model> import(const ImportModelArguments& arguments, const ForeignModels&
   return model ? std::move(model) : fail_because(model.error(), arguments.input, " with ", from);
 }
 
-Result<int> import_directory(const ImportModelArguments& arguments,
-                             const Invocation& /*invocation*/) {
-  if (!arguments.overwrite && std::filesystem::exists(arguments.output)) {
-    return fail(ErrorCode::kInvalidArgument, arguments.output, " exists; --overwrite replaces it");
+// By content; by name where there is none or another one, for an error that fits.
+bool is_checkpoint(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return false;
+  }
+  const auto file = MappedFile::open(path);
+  return path.extension() == ".pt" || (file && documents::is_zip(file->bytes()));
+}
+
+Status check_checkpoint_options(const ImportModelArguments& arguments) {
+  const ImportModelArguments defaults;
+  if (arguments.pool.empty() || !arguments.kernels.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "the candidates of a checkpoint come from --pool DATASET");
+  }
+  if (arguments.target != defaults.target || arguments.family != defaults.family) {
+    return fail(ErrorCode::kInvalidArgument,
+                "--target and --family are for model directories; a checkpoint predicts times, and "
+                "its family is that of the data set");
+  }
+  return {};
+}
+
+void print_checkpoint(const DiodeCheckpoint& checkpoint, const Model& model) {
+  std::size_t weights = 0;
+  for (const TorchLayer& layer : checkpoint.layers) {
+    weights += layer.weight.size() + layer.bias.size();
+  }
+  print(concat("torch-diode ", to_string(checkpoint.kind), ": ", count_text(weights),
+               " weights on ", model.networks.front().inputs.size(), " columns of ",
+               model.feature_table, "\n"));
+}
+
+Result<Model> import_checkpoint(const ImportModelArguments& arguments) {
+  FORETUNE_TRY_STATUS(check_checkpoint_options(arguments));
+  std::optional<DiodeKind> kind;
+  if (arguments.diode_kind != "auto") {
+    FORETUNE_TRY(kind, parse_diode_kind(arguments.diode_kind));
+  }
+  FORETUNE_TRY(const DiodeCheckpoint checkpoint, read_diode_checkpoint(arguments.input, kind));
+  if (arguments.raw && checkpoint.kind != DiodeKind::kV1) {
+    return fail(ErrorCode::kInvalidArgument, "--raw is for v1; a ", to_string(checkpoint.kind),
+                " model learned its inputs as they are");
+  }
+  FORETUNE_TRY(const Dataset dataset, import_dataset(arguments.pool, std::nullopt));
+  auto model =
+      import_diode(checkpoint, dataset,
+                   {.raw = arguments.raw,
+                    .portfolio_size = static_cast<std::uint32_t>(arguments.portfolio_size)});
+  if (!model) {
+    return fail_because(model.error(), arguments.input, " with ", arguments.pool);
+  }
+  print_checkpoint(checkpoint, *model);
+  return model;
+}
+
+Result<Model> import_directory(const ImportModelArguments& arguments) {
+  if (arguments.raw || arguments.diode_kind != "auto") {
+    return fail(ErrorCode::kInvalidArgument, "--raw and --diode-kind are for checkpoints of ",
+                "torch-diode (.pt)");
   }
   FORETUNE_TRY(const ForeignModels models, ForeignModels::open(arguments.input));
-  FORETUNE_TRY(const Model model, import(arguments, models));
-  FORETUNE_TRY_STATUS(write_model(model, arguments.output));
+  FORETUNE_TRY(Model model, import(arguments, models));
   const ModelDirectory& directory = models.directory();
   print(concat(directory.op_type, " ", directory.dtype, " ", directory.arch, ": ",
                count_text(model.forests.front().trees.size()), " trees on ",
                directory.feature_names.size(), " features, as columns of ", model.feature_table,
                "\n"));
+  return model;
+}
+
+Result<int> run_import(const ImportModelArguments& arguments, const Invocation& /*invocation*/) {
+  if (!arguments.overwrite && std::filesystem::exists(arguments.output)) {
+    return fail(ErrorCode::kInvalidArgument, arguments.output, " exists; --overwrite replaces it");
+  }
+  FORETUNE_TRY(const Model model, is_checkpoint(arguments.input) ? import_checkpoint(arguments)
+                                                                 : import_directory(arguments));
+  FORETUNE_TRY_STATUS(write_model(model, arguments.output));
   print(concat(count_text(model.pool.size()), " candidates, ", model.portfolio.size(),
                " of them as fallback\nwrote ", arguments.output, "\n"));
   return kExitOk;
@@ -96,7 +177,7 @@ Result<int> import_directory(const ImportModelArguments& arguments,
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_import_model(OptionList& list) {
-  return prepare_with<ImportModelArguments, import_directory>(list);
+  return prepare_with<ImportModelArguments, run_import>(list);
 }
 
 }  // namespace foretune::cli

@@ -139,6 +139,19 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
                                " of them describe the problem)")));
   print(row("forests", concat(model.forests.size(), " with ", count_text(trees), " trees and ",
                               count_text(splits), " splits")));
+  for (const Network& network : model.networks) {
+    std::size_t weights = network.interaction.size();
+    for (const std::vector<DenseLayer>* part : {&network.layers, &network.config_layers}) {
+      for (const DenseLayer& layer : *part) {
+        weights += layer.weights.size() + layer.bias.size();
+      }
+    }
+    print(row("network", concat(network.architecture, " with ", count_text(weights), " weights, ",
+                                network.inputs.size() + network.field_inputs.size(), " inputs")));
+  }
+  if (model.kind == "ensemble") {
+    print(row("share of networks", fixed(model.network_share, 2)));
+  }
   print(row("target", model.target));
   print(row("candidates", count_text(model.pool.size())));
   if (model.fast) {

@@ -8,7 +8,7 @@
 
 #include "foretune/base/file.h"
 #include "foretune/evaluate/search_report.h"
-#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "foretune/search/strategy.h"
 #include "foretune/search/surrogate.h"
 #include "foretune/space/parametric_space.h"

@@ -20,6 +20,7 @@
 #include "foretune/tune/collect.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/network_arguments.h"
 #include "tools/foretune/recipe.h"
 #include "tools/foretune/terminal.h"
 
@@ -41,13 +42,14 @@ struct TrainArguments {
   std::string group_key = "problem";
   std::string warm_start;
   std::optional<std::int64_t> n_splits;
-  std::int64_t batch_size = 64;
   TrainOptions defaults;
   double bagging_fraction = defaults.gbdt.bagging_fraction;
   double feature_fraction = defaults.gbdt.feature_fraction;
   std::int64_t min_rows_per_leaf = defaults.gbdt.min_rows_per_leaf;
   std::int64_t portfolio_size = defaults.portfolio_size;
-  double weight_decay = defaults.weight_decay;
+  std::optional<double> weight_decay;
+  double row_weight_decay = defaults.weight_decay;
+  NetworkArguments network;
   double regret_decay = defaults.regret_decay;
   double lambda_l2 = defaults.gbdt.lambda_l2;
   std::optional<std::int64_t> warm_start_trees;
@@ -71,7 +73,8 @@ struct TrainArguments {
     list.add_switch("write-lightgbm", write_lightgbm,
                     "with --out-dir: the models as LightGBM text, too, zipped");
     list.add("model-type", model_type, "TYPE", "kind of model").choose(std::move(types));
-    list.add("log-dir", log_dir, "DIR", "write the loss of every fold there as CSV");
+    list.add("log-dir", log_dir, "DIR",
+             "write the loss of every fold there as CSV, of networks for TensorBoard, too");
     list.add("json", json, "FILE", "write the held-out figures as JSON");
     list.section("Training");
     list.add("targets", targets, "LIST",
@@ -99,16 +102,18 @@ struct TrainArguments {
     list.add("feature-fraction", feature_fraction, "X", "features per tree");
     list.add("min-rows-per-leaf", min_rows_per_leaf, "N", "least rows in a leaf").at_least(1);
     list.add("lambda-l2", lambda_l2, "X", "penalty of large leaf values");
-    list.add("weight-decay", weight_decay, "X",
+    list.add("row-weight-decay", row_weight_decay, "X",
              "how fast the weight of a row falls with its distance from the best");
+    list.add("weight-decay", weight_decay, "X",
+             concat("of trees the same, of networks the penalty of large weights (default: ",
+                    defaults.network.weight_decay, ")"));
     list.add("regret-decay", regret_decay, "X", "the same of the objective regret");
     list.add("portfolio-size", portfolio_size, "N", "configs in the fallback portfolio")
         .at_least(1);
     list.add_switch(
         "fast", fast,
         "distil a fast model too: answers in a microsecond, takes up to a minute to train");
-    list.add("batch-size", batch_size, "N", "for neural models; boosted trees take no notice")
-        .at_least(1);
+    network.visit(list);
   }
 };
 
@@ -151,7 +156,8 @@ Status check_numbers(const TrainArguments& arguments) {
                   fraction);
     }
   }
-  for (const double value : {arguments.weight_decay, arguments.regret_decay, arguments.lambda_l2}) {
+  for (const double value : {arguments.weight_decay.value_or(0), arguments.row_weight_decay,
+                             arguments.regret_decay, arguments.lambda_l2}) {
     if (!(value >= 0 && value <= 1e6)) {
       return fail(ErrorCode::kInvalidArgument, "decays and --lambda-l2 must be from 0, not ",
                   value);
@@ -160,16 +166,24 @@ Status check_numbers(const TrainArguments& arguments) {
   return {};
 }
 
-Result<TrainOptions> options_of(const TrainArguments& arguments, const GlobalOptions& global) {
+Result<TrainOptions> options_of(const TrainArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY_STATUS(check_numbers(arguments));
-  FORETUNE_TRY(TrainOptions options, arguments.recipe.options(global));
+  FORETUNE_TRY(TrainOptions options, arguments.recipe.options(*invocation.global));
+  const NetworkOptions common = options.network;
+  FORETUNE_TRY(options.network, arguments.network.options(invocation));
+  options.network.learning_rate = common.learning_rate;
+  options.network.threads = common.threads;
+  options.network.weight_decay = arguments.weight_decay.value_or(common.weight_decay);
+  options.network_log_folder = arguments.log_dir;
   options.log_transform = !arguments.no_log_transform;
   if (arguments.n_splits) {
     options.folds = static_cast<std::uint32_t>(*arguments.n_splits);
   }
   options.group_key = arguments.group_key == "sizes" ? GroupKey::kSizes : GroupKey::kProblem;
   options.portfolio_size = static_cast<std::uint32_t>(arguments.portfolio_size);
-  options.weight_decay = arguments.weight_decay;
+  const bool are_trees = arguments.model_type == "gbdt";
+  options.weight_decay = are_trees ? arguments.weight_decay.value_or(arguments.row_weight_decay)
+                                   : arguments.row_weight_decay;
   options.regret_decay = arguments.regret_decay;
   options.mining.rounds = static_cast<std::uint32_t>(arguments.mining_rounds);
   options.warm_start_trees =
@@ -210,6 +224,10 @@ Result<std::vector<TrainOptions>> options_of_targets(const TrainArguments& argum
   if (arguments.write_lightgbm && arguments.out_dir.empty()) {
     return fail(ErrorCode::kInvalidArgument, "--write-lightgbm needs an --out-dir");
   }
+  if (!arguments.out_dir.empty() && arguments.model_type != "gbdt") {
+    return fail(ErrorCode::kInvalidArgument,
+                "--out-dir is for boosted trees; --model writes a neural model");
+  }
   if (out.size() > 1 && arguments.out_dir.empty()) {
     return fail(ErrorCode::kInvalidArgument, "several targets need an --out-dir");
   }
@@ -223,6 +241,18 @@ Result<Model> read_warm_start(const TrainArguments& arguments, const TrainOption
     path /= concat("model_", file_name_of(options.target), ".ftm");
   }
   return read_model(path);
+}
+
+std::string progress_text(const TrainProgress& progress) {
+  std::string out = concat(progress.stage, ": ", progress.step, " ", progress.tree, "/",
+                           progress.trees, "  loss ", fixed(progress.loss, 5));
+  if (progress.efficiency > 0) {
+    out += concat("  efficiency ", fixed(100 * progress.efficiency, 1), " %");
+  }
+  if (progress.seconds_left > 0) {
+    out += concat("  at most ", duration_text(progress.seconds_left), " left");
+  }
+  return out;
 }
 
 class LossLog {
@@ -299,10 +329,12 @@ class TargetTrainer {
     const ProgressHook hook = [&](const TrainProgress& progress) {
       TrainProgress named = progress;
       named.stage = head + progress.stage;
-      losses_.add(named);
-      if (line_.due()) {
-        line_.show(concat(named.stage, ": tree ", progress.tree, "/", progress.trees, "  loss ",
-                          fixed(progress.loss, 5)));
+      // Also while nothing is known yet it is asked whether to go on.
+      if (named.trees > 0) {
+        losses_.add(named);
+      }
+      if (named.trees > 0 && line_.due()) {
+        line_.show(progress_text(named));
       }
       return !stop_flag().load();
     };
@@ -355,7 +387,13 @@ void report(const TrainResult& result, std::string_view name, bool is_one_of_sev
   }
   for (const auto& [metric, value] : result.metrics) {
     figures.add(is_one_of_several ? concat(name, "_", metric) : metric, value);
-    print(concat("  ", metric, " ", std::isfinite(value) ? fixed(value, 4) : "-", "\n"));
+    constexpr double kSmallest = 1e-3;  // that four decimals show
+    const bool is_tiny = value != 0 && std::fabs(value) < kSmallest;
+    print(concat("  ", metric, " ",
+                 !std::isfinite(value) ? std::string("-")
+                 : is_tiny             ? concat(static_cast<float>(value))
+                                       : fixed(value, 4),
+                 "\n"));
   }
 }
 
@@ -381,7 +419,7 @@ Status write_models(const TrainArguments& arguments, const Dataset& dataset,
 }
 
 Result<int> train(const TrainArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(const TrainOptions common, options_of(arguments, *invocation.global));
+  FORETUNE_TRY(const TrainOptions common, options_of(arguments, invocation));
   FORETUNE_TRY(std::vector<TrainOptions> options, options_of_targets(arguments, common));
   FORETUNE_TRY(Dataset dataset, read_training(arguments));
   if (const std::size_t merged = dataset.deduplicate(); merged > 0) {

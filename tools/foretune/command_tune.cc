@@ -8,7 +8,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
-#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "foretune/problem/gemm.h"
 #include "foretune/tune/tune_problem.h"
 #include "tools/foretune/commands.h"

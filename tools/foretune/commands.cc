@@ -74,10 +74,12 @@ std::span<const Subcommand> subcommands() {
                  "foretune export gemm.ftm --cpp gemm_heuristics.h", false, &prepare_export},
       Subcommand{"merge", "several data sets into one, duplicates reduced to their median", "",
                  "foretune merge a.ftd b.ftd --output all.ftd", false, &prepare_merge},
-      Subcommand{"import-model", "a model that CK Tile's heuristics trained, as one of ours",
-                 "Reads a model directory (feature_spec.json, model_tflops.lgbm[.gz]) and writes a "
-                 "model file for predict, validate-model, compare and the selector. The candidates "
-                 "come from a data set, or by name.",
+      Subcommand{"import-model",
+                 "a model that CK Tile's heuristics or torch-diode trained, as one of ours",
+                 "Reads a model directory (feature_spec.json, model_tflops.lgbm[.gz]) or a "
+                 "checkpoint of torch-diode (.pt), which is not unpickled, and writes a model file "
+                 "for predict, validate-model, compare and the selector. The candidates come from "
+                 "a data set, or for a model directory by name.",
                  "foretune import-model models/gemm_universal_fp8_gfx950 --pool gemm.ftd --output "
                  "gemm.ftm",
                  false, &prepare_import_model},
@@ -87,6 +89,20 @@ std::span<const Subcommand> subcommands() {
                  "actions, or the best of those that a textbook would try.",
                  "foretune env \"mm m=192 n=96 k=64\" --search 64 --c kernel.c", false,
                  &prepare_env},
+      Subcommand{"env-search", "search the fastest schedules of loop nests",
+                 "Searches every benchmark of a data set by several methods under equal budgets, "
+                 "each with a stopwatch of its own, times what they found in turns, and writes "
+                 "tables, plots and the machine's facts into a folder.",
+                 "foretune env-search --dataset mm64_256_16_test25 --size 5 --eval-time 2 "
+                 "--output results",
+                 false, &prepare_env_search},
+      Subcommand{"env-generate", "lists of loop nests by ranges of sizes",
+                 "Writes benchmarks for env and env-search: products or convolutions of all sizes "
+                 "in some ranges, and a part for tests where that is wanted. --list shows the data "
+                 "sets that there are.",
+                 "foretune env-generate --dimA 64:128:16,64:128:16 --dimB 64:128:16,64:128:16 "
+                 "--out mm.txt",
+                 false, &prepare_env_generate},
       Subcommand{"doctor", "what this machine can do, and why a family is absent", "",
                  "foretune doctor", false, &prepare_doctor},
       Subcommand{"completion", "a shell completion script", "",

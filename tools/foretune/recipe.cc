@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/text.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/hardware/cpu.h"
 
@@ -26,13 +27,16 @@ void RecipeArguments::visit(OptionList& list, std::string target_help, std::stri
   list.add("trees", trees, "N", "at most; early stopping decides, where there are folds")
       .at_least(1);
   list.add("leaves", leaves, "N", "per tree").at_least(2);
-  list.add("learning-rate", learning_rate, "X", "shrinkage per tree");
+  list.add("learning-rate", learning_rate, "X",
+           concat("shrinkage per tree (default: ", defaults.gbdt.learning_rate,
+                  "), or step of a network's optimizer (default: ", defaults.network.learning_rate,
+                  ")"));
   list.add("forests", forests, "N", "forests whose scores are averaged: better picks, slower")
       .at_least(1);
 }
 
 Result<TrainOptions> RecipeArguments::options(const GlobalOptions& global) const {
-  if (!(learning_rate > 0 && learning_rate <= 1)) {
+  if (learning_rate && !(*learning_rate > 0 && *learning_rate <= 1)) {
     return fail(ErrorCode::kInvalidArgument, "--learning-rate must be above 0 and at most 1");
   }
   TrainOptions out = defaults;
@@ -45,9 +49,11 @@ Result<TrainOptions> RecipeArguments::options(const GlobalOptions& global) const
   out.forests = static_cast<std::uint32_t>(forests);
   out.gbdt.trees = static_cast<std::uint32_t>(trees);
   out.gbdt.leaves = static_cast<std::uint32_t>(leaves);
-  out.gbdt.learning_rate = learning_rate;
+  out.gbdt.learning_rate = learning_rate.value_or(out.gbdt.learning_rate);
+  out.network.learning_rate = learning_rate.value_or(out.network.learning_rate);
   out.gbdt.threads =
       static_cast<std::uint32_t>(threads > 0 ? threads : std::int64_t{read_cpu_facts().cores});
+  out.network.threads = out.gbdt.threads;
   return out;
 }
 

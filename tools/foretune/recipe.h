@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "foretune/base/result.h"
@@ -20,7 +21,7 @@ struct RecipeArguments {
   TrainOptions defaults;
   std::int64_t trees = defaults.gbdt.trees;
   std::int64_t leaves = defaults.gbdt.leaves;
-  double learning_rate = defaults.gbdt.learning_rate;
+  std::optional<double> learning_rate;
   std::int64_t forests = defaults.forests;
 
   // What target and folds are for is the command's to say.

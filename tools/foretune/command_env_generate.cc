@@ -1,0 +1,97 @@
+// foretune env-generate: lists of loop-nest benchmarks by ranges of sizes, and what data sets there
+// are.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/file.h"
+#include "foretune/base/text.h"
+#include "foretune/environment/benchmarks.h"
+#include "tools/foretune/commands.h"
+#include "tools/foretune/common.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::cli {
+namespace {
+
+using environment::Benchmark;
+
+struct EnvGenerateArguments {
+  environment::BenchmarkGenerator generator;
+  std::string out;
+  std::string train;
+  std::string test;
+  double test_share = 0.1;
+  bool list = false;
+
+  void visit(OptionList& options) {
+    options.add_switch("list", list, "show the data sets that there are");
+    options.add("kind", generator.kind, "NAME", "of computations").choose({"mm", "conv"});
+    options.add("dimA", generator.dim_a, "LISTS",
+                "sizes of the first operand: 64:128:16,64:128:16 (m, k), or batch, channels, "
+                "height, width");
+    options.add("dimB", generator.dim_b, "LISTS",
+                "of the second: k, n, or output channels, channels, height, width");
+    options.add("words", generator.words, "WORDS", "for every computation: \"pad=1 nhwc relu\"");
+    options.add_switch("permute", generator.permute, "start from every order of the loops");
+    options.add("out", out, "FILE", "write the list");
+    options.add("train", train, "FILE", "write what is not for tests");
+    options.add("test", test, "FILE", "write a part that is drawn by --seed");
+    options.add("test-share", test_share, "PART", "of the computations").at_least(0).at_most(1);
+  }
+};
+
+Status write(const std::string& path, const std::vector<Benchmark>& benchmarks) {
+  FORETUNE_TRY_STATUS(write_text_file_atomically(path, environment::to_text(benchmarks)));
+  print(concat("wrote ", path, ": ", benchmarks.size(), " benchmarks\n"));
+  return {};
+}
+
+Result<int> show_datasets() {
+  for (const environment::DatasetInfo& info : environment::benchmark_datasets()) {
+    const std::string name =
+        concat(info.name, std::string(20 - std::min<std::size_t>(19, info.name.size()), ' '));
+    const std::string count = concat(info.count);
+    print(concat(name, std::string(6 - std::min<std::size_t>(5, count.size()), ' '), count, "  ",
+                 info.what, "\n"));
+  }
+  return kExitOk;
+}
+
+Result<int> generate(const EnvGenerateArguments& arguments, const Invocation& invocation) {
+  if (arguments.list) {
+    return show_datasets();
+  }
+  if (arguments.out.empty() && arguments.test.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "say where the list goes: --out FILE, or --train FILE --test FILE");
+  }
+  if (arguments.train.empty() != arguments.test.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "--train and --test go together");
+  }
+  FORETUNE_TRY(std::vector<Benchmark> all, environment::generate_benchmarks(arguments.generator));
+  if (!arguments.out.empty()) {
+    FORETUNE_TRY_STATUS(write(arguments.out, all));
+  }
+  if (!arguments.test.empty()) {
+    const std::vector<Benchmark> test = environment::take_test_part(
+        all, arguments.test_share, static_cast<std::uint64_t>(invocation.global->seed));
+    // A list without any could not be read.
+    if (test.empty() || all.empty()) {
+      return fail(ErrorCode::kInvalidArgument, "--test-share ", arguments.test_share, " leaves ",
+                  test.empty() ? "--test" : "--train", " nothing of these benchmarks");
+    }
+    FORETUNE_TRY_STATUS(write(arguments.train, all));
+    FORETUNE_TRY_STATUS(write(arguments.test, test));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+std::function<int(const Invocation&)> prepare_env_generate(OptionList& list) {
+  return prepare_with<EnvGenerateArguments, generate>(list);
+}
+
+}  // namespace foretune::cli

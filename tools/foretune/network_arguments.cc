@@ -1,0 +1,117 @@
+#include "tools/foretune/network_arguments.h"
+
+#include <filesystem>
+#include <string_view>
+
+#include "foretune/base/text.h"
+
+namespace foretune::cli {
+namespace {
+
+constexpr std::string_view kProgram = "foretune-train-network";
+
+// Beside our own program, where an installation has it, or where the build leaves it.
+std::filesystem::path trainer_beside(const std::string& own_path) {
+  const std::filesystem::path folder = std::filesystem::path(own_path).parent_path();
+  const std::filesystem::path beside = folder / kProgram;
+  const std::filesystem::path built = folder.parent_path() / "train_network" / kProgram;
+  return !std::filesystem::exists(beside) && std::filesystem::exists(built) ? built : beside;
+}
+
+Result<std::vector<std::uint32_t>> widths_of(const std::string& text) {
+  constexpr std::uint64_t kWidest = 4096;
+  std::vector<std::uint32_t> out;
+  for (const std::string_view width : split(text, ',')) {
+    const auto number = parse_uint(trim(width));
+    if (!number || *number < 1 || *number > kWidest) {
+      return fail(ErrorCode::kInvalidArgument, "--hidden-dims wants widths from 1 to ", kWidest,
+                  " with commas, not ", quoted(std::string_view(text)));
+    }
+    out.push_back(static_cast<std::uint32_t>(*number));
+  }
+  return out;
+}
+
+}  // namespace
+
+void NetworkArguments::visit(OptionList& list) {
+  list.section("Neural models");
+  list.add("batch-size", batch_size, "N", "rows of a step (default: 1024)").at_least(1);
+  list.add("num-epochs", num_epochs, "N", "at most; early stopping decides").at_least(1);
+  list.add("patience", patience, "N", "epochs without a lower loss before it stops").at_least(1);
+  list.add("loss", loss, "NAME",
+           "mse, margin, lambdarank, listmle, or a mixture as mse:1,lambdarank:0.5");
+  list.add("group-size", group_size, "N", "configs of a problem that a ranking loss sees together")
+      .at_least(2);
+  list.add("hidden-dims", hidden_dims, "LIST", "widths of the standard network");
+  list.add("hidden-dim", hidden_dim, "N", "width of the deep network and of the towers")
+      .at_least(1)
+      .at_most(4096);
+  list.add("num-layers", num_layers, "N", "residual blocks of the deep network")
+      .at_least(1)
+      .at_most(100);
+  list.add("tower-layers", tower_layers, "N", "hidden layers of each of two towers")
+      .at_least(1)
+      .at_most(16);
+  list.add("dot", dot, "N", "length of the towers' dot product").at_least(1).at_most(1024);
+  list.add("interaction", interaction, "N", "units of the network between the towers")
+      .at_least(0)
+      .at_most(1024);
+  list.add("dropout", dropout, "X", "share of the hidden values that training drops");
+  list.add("optimizer", optimizer, "NAME", "what follows the gradient").choose({"adam", "adamw"});
+  list.add("clip", clip, "X", "largest norm of the gradient");
+  list.add("stop-share", stop_share, "X",
+           "share of the training problems that decide when to stop instead of training");
+  list.add("networks", networks, "N", "networks whose scores are averaged").at_least(1);
+  list.add("device", device, "NAME", "where to train").choose({"cpu", "cuda"});
+  list.add("ensemble-with", partner, "TYPE", "the network of an ensemble")
+      .choose({"standard", "deep", "two-tower"});
+  list.add("standardise", standardise, "YES", "no: inputs as they are, to see what that costs")
+      .choose({"yes", "no"});
+  list.add("split", split, "BY",
+           "sample: hold out measurements instead of problems, to see how that flatters")
+      .choose({"problem", "sample"});
+  list.add("work-dir", work_dir, "DIR", "keep checkpoints and trained networks there");
+  list.add_switch("resume", resume, "with --work-dir: go on where a training was interrupted");
+  list.add("trainer", trainer, "FILE",
+           "the program that trains (default: foretune-train-network beside this one)");
+}
+
+Result<NetworkOptions> NetworkArguments::options(const Invocation& invocation) const {
+  if (!(dropout >= 0 && dropout < 1) || !(stop_share >= 0 && stop_share <= 0.9) || !(clip > 0)) {
+    return fail(ErrorCode::kInvalidArgument,
+                "--dropout must be from 0 and below 1, --stop-share from 0 to 0.9, --clip above 0");
+  }
+  if (resume && work_dir.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "--resume needs the --work-dir of what it resumes");
+  }
+  NetworkOptions out;
+  FORETUNE_TRY(out.hidden_dims, widths_of(hidden_dims));
+  const auto small = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
+  out.program = trainer.empty() ? trainer_beside(invocation.worker_command.front())
+                                : std::filesystem::path(trainer);
+  out.batch_size = small(batch_size.value_or(0));
+  out.num_epochs = small(num_epochs);
+  out.patience = small(patience);
+  out.hidden_dim = small(hidden_dim);
+  out.num_layers = small(num_layers);
+  out.dropout = dropout;
+  out.tower_layers = small(tower_layers);
+  out.dot = small(dot);
+  out.interaction = small(interaction);
+  out.loss = loss;
+  out.group_size = small(group_size);
+  out.optimizer = optimizer;
+  out.clip = clip;
+  out.stop_share = stop_share;
+  out.networks = small(networks);
+  out.device = device;
+  out.partner = partner;
+  out.standardises = standardise == "yes";
+  out.splits_by_sample = split == "sample";
+  out.work_folder = work_dir;
+  out.resumes = resume;
+  return out;
+}
+
+}  // namespace foretune::cli
