@@ -80,5 +80,6 @@ void bind_collect(nb::module_& module);
 void bind_models(nb::module_& module);
 void bind_evaluation(nb::module_& module);
 void bind_triton(nb::module_& module);
+void bind_loops(nb::module_& module);
 
 }  // namespace foretune::python

@@ -28,4 +28,5 @@ NB_MODULE(_foretune, module) {
   foretune::python::bind_models(module);
   foretune::python::bind_evaluation(module);
   foretune::python::bind_triton(module);
+  foretune::python::bind_loops(module);
 }

@@ -6,6 +6,7 @@ import sys
 
 import foretune
 from conftest import ROOT
+from loop_samples import needs_vectors
 
 
 def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
@@ -17,6 +18,17 @@ def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
     for block in blocks:
         exec(compile(block, "docs/python.md", "exec"), names)  # noqa: S102
     assert names["choice"].config
+
+
+@needs_vectors
+def test_the_page_of_loop_nests_runs():
+    page = (ROOT / "docs" / "loop-nests.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) == 2
+    names = {}
+    for block in blocks:
+        exec(compile(block, "docs/loop-nests.md", "exec"), names)  # noqa: S102
+    assert names["env"].best.gflops > 0
 
 
 def test_the_readme_runs(tmp_path, monkeypatch):

@@ -1,0 +1,390 @@
+// Loop nests: computations, schedules as text, and kernels that run on NumPy's memory.
+#include "python/bindings/loops.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "foretune/autoschedule/schedule_search.h"
+#include "foretune/autoschedule/search_comparison.h"
+#include "foretune/base/text.h"
+#include "foretune/base/thread_pool.h"
+#include "foretune/environment/canonical_schedule.h"
+#include "foretune/environment/observation_texts.h"
+#include "foretune/environment/workbench.h"
+#include "foretune/hardware/cpu.h"
+#include "foretune/loop/c_emitter.h"
+#include "foretune/loop/computation_text.h"
+#include "foretune/loop/register_tiles.h"
+#include "python/bindings/bindings.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::python {
+
+using loop::Computation;
+using loop::Nest;
+using loop::VectorUnit;
+
+Result<VectorUnit> known_unit(const std::string& isa) {
+  const std::optional<CpuIsa> known = parse_cpu_isa(isa);
+  if (!known || *known == CpuIsa::kGeneric) {
+    return fail(ErrorCode::kInvalidArgument, "loop nests are compiled for avx2 and avx512, not '",
+                isa, "'");
+  }
+  return VectorUnit::of(*known);
+}
+
+Result<VectorUnit> unit_of_this_cpu(const std::string& isa) {
+  const CpuIsa best = best_cpu_isa();
+  if (best == CpuIsa::kGeneric) {
+    return fail(ErrorCode::kUnsupported,
+                "loop nests are compiled for avx2 and avx512, and this CPU has neither");
+  }
+  if (isa.empty()) {
+    return VectorUnit::of(best);
+  }
+  FORETUNE_TRY(const VectorUnit unit, known_unit(isa));
+  if (unit.isa > best) {
+    return fail(ErrorCode::kUnsupported, "this CPU runs ", to_string(best), ", not ", isa);
+  }
+  return unit;
+}
+
+namespace {
+
+Result<Nest> nest_of(const Computation& computation, const std::string& schedule) {
+  FORETUNE_TRY(const std::vector<loop::Action> actions,
+               loop::parse_schedule(computation, schedule));
+  return loop::apply_all(computation, actions);
+}
+
+std::string schedule_text(const Computation& computation, const Nest& nest) {
+  return loop::to_text(computation, environment::schedule_of(computation, nest));
+}
+
+// A compiled schedule with what it takes to call it: any number of threads may at once.
+class LoopKernel {
+ public:
+  static Result<std::unique_ptr<LoopKernel>> create(const Computation& computation,
+                                                    const std::string& schedule,
+                                                    const std::string& isa, std::size_t threads) {
+    FORETUNE_TRY(const VectorUnit unit, unit_of_this_cpu(isa));
+    FORETUNE_TRY(Nest nest, nest_of(computation, schedule));
+    FORETUNE_TRY(loop::Kernel kernel, loop::Jit(unit).compile(computation, nest));
+    return std::unique_ptr<LoopKernel>(
+        new LoopKernel(computation, std::move(nest), unit, std::move(kernel), threads));
+  }
+
+  Status run(const std::vector<std::span<const float>>& inputs, std::span<float> output) {
+    FORETUNE_TRY(loop::Kernel::Workspace workspace, take_workspace());
+    {
+      // A pool runs one loop at a time.
+      std::unique_lock<std::mutex> alone(pool_mutex_, std::defer_lock);
+      if (pool_) {
+        alone.lock();
+      }
+      kernel_.run(inputs, output, workspace, pool_.get());
+    }
+    const std::lock_guard<std::mutex> lock(free_mutex_);
+    free_.push_back(std::move(workspace));
+    return {};
+  }
+
+  // Seconds of one run, of the fastest of several windows, on operands of its own. The first call
+  // verifies.
+  Result<double> time(int windows, double window_seconds) {
+    if (windows < 1 || !std::isfinite(window_seconds) || window_seconds <= 0) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "at least one window is timed, of more than 0 seconds");
+    }
+    const std::scoped_lock alone(bench_mutex_, pool_mutex_);
+    if (!bench_run_) {
+      FORETUNE_TRY(bench_, environment::Workbench::create(computation_, unit_));
+      FORETUNE_TRY(bench_run_, bench_->prepare(nest_, pool_.get()));
+    }
+    double best = seconds_of(1);
+    for (int window = 0; window < windows; ++window) {
+      constexpr double kMostRuns = 1e9;
+      const double runs = std::clamp(window_seconds / std::max(best, 1e-9), 1.0, kMostRuns);
+      best = std::min(best, seconds_of(static_cast<std::int64_t>(runs)));
+    }
+    return best;
+  }
+
+  [[nodiscard]] const Computation& computation() const { return computation_; }
+  [[nodiscard]] std::string schedule() const { return schedule_text(computation_, nest_); }
+  [[nodiscard]] std::string isa() const { return std::string(to_string(unit_.isa)); }
+  [[nodiscard]] std::size_t code_bytes() const { return kernel_.code_bytes(); }
+
+ private:
+  LoopKernel(Computation computation, Nest nest, const VectorUnit& unit, loop::Kernel kernel,
+             std::size_t threads)
+      : computation_(std::move(computation)),
+        nest_(std::move(nest)),
+        unit_(unit),
+        kernel_(std::move(kernel)),
+        pool_(threads > 1 ? std::make_unique<ThreadPool>(threads) : nullptr) {}
+
+  Result<loop::Kernel::Workspace> take_workspace() {
+    {
+      const std::lock_guard<std::mutex> lock(free_mutex_);
+      if (!free_.empty()) {
+        loop::Kernel::Workspace workspace = std::move(free_.back());
+        free_.pop_back();
+        return workspace;
+      }
+    }
+    return kernel_.make_workspace(pool_ ? pool_->threads() : 1);
+  }
+
+  [[nodiscard]] double seconds_of(std::int64_t runs) const {
+    const double begin_s = cli::monotonic_s();
+    for (std::int64_t i = 0; i < runs; ++i) {
+      bench_run_();
+    }
+    return (cli::monotonic_s() - begin_s) / static_cast<double>(runs);
+  }
+
+  Computation computation_;
+  Nest nest_;
+  VectorUnit unit_;
+  loop::Kernel kernel_;
+  std::unique_ptr<ThreadPool> pool_;  // none for one thread
+  std::mutex pool_mutex_;
+  std::mutex free_mutex_;
+  std::vector<loop::Kernel::Workspace> free_;
+  std::mutex bench_mutex_;
+  std::unique_ptr<environment::Workbench> bench_;
+  std::function<void()> bench_run_;
+};
+
+// Memory that holds as many floats as the tensor has places.
+std::span<float> floats_of(const ArrayMemory& memory, const loop::Tensor& tensor) {
+  if (memory.bytes() != static_cast<std::size_t>(tensor.elements()) * sizeof(float)) {
+    raise({ErrorCode::kInvalidArgument, concat(tensor.name, " has ", memory.bytes(),
+                                               " bytes, and not ", tensor.elements(), " floats")});
+  }
+  return memory.floats();
+}
+
+void run_kernel(LoopKernel& kernel, const nb::tuple& inputs, nb::handle out) {
+  const Computation& computation = kernel.computation();
+  if (inputs.size() != computation.inputs.size()) {
+    raise({ErrorCode::kInvalidArgument,
+           concat("there are ", computation.inputs.size(), " inputs, not ", inputs.size())});
+  }
+  std::vector<ArrayMemory> memory;
+  std::vector<std::span<const float>> values;
+  memory.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    memory.emplace_back(inputs[i], ArrayMemory::kRead);
+    values.emplace_back(floats_of(memory.back(), computation.inputs[i]));
+  }
+  const ArrayMemory target(out, ArrayMemory::kWrite);
+  const std::span<float> output = floats_of(target, computation.output);
+  checked(without_lock([&] { return kernel.run(values, output); }));
+}
+
+std::string refusal(const Computation& computation, const std::string& schedule,
+                    const std::string& isa) {
+  const auto attempt = [&]() -> Status {
+    FORETUNE_TRY(const Nest nest, nest_of(computation, schedule));
+    if (!isa.empty()) {
+      FORETUNE_TRY(const VectorUnit unit, known_unit(isa));
+      if (const auto lowered = loop::lower(computation, nest, unit); !lowered) {
+        return fail(lowered.error().code, lowered.error().message);
+      }
+    }
+    return {};
+  };
+  const Status status = attempt();
+  return status ? std::string() : status.error().message;
+}
+
+std::vector<std::string> textbook_schedules(const Computation& computation, const std::string& isa,
+                                            std::size_t count) {
+  const VectorUnit unit = checked(isa.empty() ? unit_of_this_cpu(isa) : known_unit(isa));
+  std::vector<std::string> out;
+  for (const Nest& nest : loop::textbook_nests(computation, unit, count)) {
+    out.push_back(schedule_text(computation, nest));
+  }
+  return out;
+}
+
+// By a method of autoschedule::SearchMethod: the schedule found, its GFLOPS, and of every
+// measurement the GFLOPS and the seconds since the search began.
+using Measurement = std::pair<double, double>;
+std::tuple<std::string, double, std::vector<Measurement>, bool> search(
+    const Computation& computation, const std::string& method_name, std::size_t measurements,
+    double seconds, std::uint64_t seed, std::size_t max_steps, bool names_loops,
+    const std::string& isa) {
+  const VectorUnit unit = checked(unit_of_this_cpu(isa));
+  const auto method = checked(autoschedule::SearchMethod::parse(method_name));
+  const auto space =
+      names_loops ? autoschedule::ScheduleSpace::of_loops(computation, unit)
+                  : autoschedule::ScheduleSpace::of_cursor(computation, environment::ActionSet());
+  autoschedule::SearchTrace trace;
+  double gflops = 0;
+  checked(without_lock([&]() -> Status {
+    FORETUNE_TRY(const auto workbench, environment::Workbench::create(computation, unit));
+    environment::Stopwatch stopwatch(*workbench);
+    FORETUNE_TRY(trace,
+                 autoschedule::run_search(
+                     *space, method, stopwatch, {.measurements = measurements, .seconds = seconds},
+                     seed, {.max_steps = max_steps, .unit = unit, .textbook_count = 512}));
+    std::vector<autoschedule::SearchTrace*> traces{&trace};
+    FORETUNE_TRY(const std::vector<double> timed,
+                 autoschedule::time_finalists(*workbench, *space, traces));
+    gflops = timed.front();
+    return {};
+  }));
+  std::vector<Measurement> steps;
+  for (const autoschedule::SearchStep& step : trace.steps) {
+    steps.emplace_back(step.gflops, step.elapsed_s);
+  }
+  const bool has_found = !trace.steps.empty();
+  return {has_found ? space->text(trace.steps[trace.best].config) : "", gflops, std::move(steps),
+          trace.is_finished};
+}
+
+// The highest of several short probes: what else runs makes one slower, never faster.
+double measure_peak(const std::string& isa, double seconds) {
+  if (!std::isfinite(seconds) || seconds <= 0) {
+    raise({ErrorCode::kInvalidArgument, "a peak is measured over more than 0 seconds"});
+  }
+  const VectorUnit unit = checked(unit_of_this_cpu(isa));
+  return without_lock([&] {
+    constexpr double kProbeSeconds = 1e-3;
+    const double end_s = cli::monotonic_s() + seconds;
+    double best = 0;
+    do {
+      best = std::max(best, measure_fma_gflops(kProbeSeconds, unit.isa));
+    } while (cli::monotonic_s() < end_s);
+    return best;
+  });
+}
+
+nb::tuple describe(const loop::Tensor& tensor) {
+  nb::list shape;
+  for (const loop::Dimension& dimension : tensor.dimensions) {
+    shape.append(dimension.size);
+  }
+  return nb::make_tuple(tensor.name, nb::tuple(shape));
+}
+
+std::vector<std::tuple<std::string, std::int64_t, bool>> variables_of(
+    const Computation& computation) {
+  std::vector<std::tuple<std::string, std::int64_t, bool>> out;
+  for (const loop::Var& var : computation.vars) {
+    out.emplace_back(var.name, var.extent, var.is_reduction);
+  }
+  return out;
+}
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> out;
+  for (const CpuIsa isa : {CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    if (isa <= best_cpu_isa()) {
+      out.emplace_back(to_string(isa));
+    }
+  }
+  return out;
+}
+
+void bind_computation(nb::module_& module) {
+  nb::class_<Computation>(module, "LoopComputation")
+      .def_ro("name", &Computation::name)
+      .def_prop_ro("flops", &Computation::flops)
+      .def_prop_ro("points", &Computation::points)
+      .def_prop_ro("operation",
+                   [](const Computation& each) { return environment::operation_text(each); })
+      .def_prop_ro("variables", &variables_of)
+      .def_prop_ro("output", [](const Computation& each) { return describe(each.output); })
+      .def_prop_ro("inputs", [](const Computation& each) {
+        nb::list out;
+        for (const loop::Tensor& tensor : each.inputs) {
+          out.append(describe(tensor));
+        }
+        return out;
+      });
+  module.def(
+      "parse_loop_computation",
+      [](const std::string& text) { return checked(loop::parse_computation(text)); },
+      nb::arg("text"));
+}
+
+void bind_schedules(nb::module_& module) {
+  const auto computation = nb::arg("computation");
+  const auto schedule = nb::arg("schedule");
+  module.def(
+      "loop_tree",
+      [](const Computation& each, const std::string& text) {
+        return loop::tree_text(each, checked(nest_of(each, text)));
+      },
+      computation, schedule);
+  module.def(
+      "loop_canonical",
+      [](const Computation& each, const std::string& text) {
+        return schedule_text(each, checked(nest_of(each, text)));
+      },
+      computation, schedule);
+  module.def(
+      "loop_to_c",
+      [](const Computation& each, const std::string& text, const std::string& name) {
+        return checked(loop::emit_c(each, checked(nest_of(each, text)), name));
+      },
+      computation, schedule, nb::arg("name"));
+  module.def("loop_refusal", &refusal, computation, schedule, nb::arg("isa"));
+  module.def("search_loops", &search, computation, nb::arg("method"), nb::arg("measurements"),
+             nb::arg("seconds"), nb::arg("seed"), nb::arg("max_steps"), nb::arg("names_loops"),
+             nb::arg("isa"));
+  module.def("loop_textbook_schedules", &textbook_schedules, computation, nb::arg("isa"),
+             nb::arg("count"));
+}
+
+}  // namespace
+
+void bind_loops(nb::module_& module) {
+  bind_computation(module);
+  bind_schedules(module);
+  nb::class_<LoopKernel>(module, "LoopKernel")
+      .def_prop_ro("schedule", &LoopKernel::schedule)
+      .def_prop_ro("isa", &LoopKernel::isa)
+      .def_prop_ro("code_bytes", &LoopKernel::code_bytes)
+      .def("run", &run_kernel, nb::arg("inputs"), nb::arg("out"))
+      .def(
+          "time",
+          [](LoopKernel& kernel, int windows, double window_seconds) {
+            return checked(without_lock([&] { return kernel.time(windows, window_seconds); }));
+          },
+          nb::arg("windows"), nb::arg("window_seconds"));
+  module.def(
+      "compile_loops",
+      [](const Computation& computation, const std::string& schedule, const std::string& isa,
+         std::size_t threads) {
+        return checked(
+            without_lock([&] { return LoopKernel::create(computation, schedule, isa, threads); }));
+      },
+      nb::arg("computation"), nb::arg("schedule"), nb::arg("isa"), nb::arg("threads"));
+  module.def("loop_instruction_sets", &instruction_sets);
+  module.def("measure_loop_peak", &measure_peak, nb::arg("isa"), nb::arg("seconds"));
+  bind_loop_environment(module);
+}
+
+}  // namespace foretune::python

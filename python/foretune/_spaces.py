@@ -1,0 +1,138 @@
+"""What an environment says of its actions and observations where Gymnasium is not installed.
+
+As much of ``gymnasium.spaces`` as ``foretune.loops`` needs, by the same names: agents that look at
+``n``, ``shape``, ``dtype``, ``spaces``, ``sample()`` and ``contains()`` see no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Space:
+    """What the others share: a source of random members.
+
+    Thread safety: one thread at a time.
+    """
+
+    def __init__(self, shape: tuple[int, ...] | None, dtype: npt.DTypeLike | None) -> None:
+        self.shape = shape
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        self._random = np.random.default_rng()
+
+    def seed(self, seed: int | None = None) -> None:
+        """From here on the same samples for the same seed."""
+        self._random = np.random.default_rng(seed)
+
+    def contains(self, value: Any) -> bool:
+        """Whether ``value`` is a member."""
+        raise NotImplementedError
+
+    def sample(self) -> Any:
+        """A random member."""
+        raise NotImplementedError
+
+    def __contains__(self, value: Any) -> bool:
+        return self.contains(value)
+
+
+class Discrete(Space):
+    """The whole numbers from 0 to ``n`` - 1."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__((), np.int64)
+        self.n = n
+
+    def contains(self, value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            return False
+        return 0 <= int(value) < self.n
+
+    def sample(self, mask: npt.NDArray[Any] | None = None) -> np.int64:
+        """A random number, of those that ``mask`` has set; 0 where it has none."""
+        choices = np.arange(self.n) if mask is None else np.flatnonzero(mask)
+        return np.int64(self._random.choice(choices) if len(choices) else 0)
+
+    def __repr__(self) -> str:
+        return f"Discrete({self.n})"
+
+
+class Box(Space):
+    """Arrays of one shape, every value from ``low`` to ``high``."""
+
+    def __init__(self, low: float, high: float, shape: tuple[int, ...],
+                 dtype: npt.DTypeLike) -> None:
+        super().__init__(shape, dtype)
+        self.low = np.full(shape, low, dtype)
+        self.high = np.full(shape, high, dtype)
+
+    def contains(self, value: Any) -> bool:
+        return (isinstance(value, np.ndarray) and value.shape == self.shape
+                and value.dtype == self.dtype
+                and bool(np.all(value >= self.low) and np.all(value <= self.high)))
+
+    def sample(self) -> npt.NDArray[Any]:
+        """Exponentially distributed above ``low``, as Gymnasium has it of values without an end."""
+        values = self.low + self._random.exponential(size=self.shape)
+        clipped: npt.NDArray[Any] = np.minimum(values, self.high).astype(self.dtype)
+        return clipped
+
+    def __repr__(self) -> str:
+        return f"Box({self.low.min()}, {self.high.max()}, {self.shape}, {self.dtype})"
+
+
+class Text(Space):
+    """Texts up to a length, of some characters."""
+
+    def __init__(self, max_length: int, *, min_length: int = 0, charset: str) -> None:
+        super().__init__(None, None)
+        self.max_length = max_length
+        self.min_length = min_length
+        self.characters = charset
+
+    def contains(self, value: Any) -> bool:
+        return (isinstance(value, str) and self.min_length <= len(value) <= self.max_length
+                and set(value) <= set(self.characters))
+
+    def sample(self) -> str:
+        """A short one."""
+        length = int(self._random.integers(self.min_length, min(self.max_length, 16) + 1))
+        return "".join(self._random.choice(list(self.characters), length))
+
+    def __repr__(self) -> str:
+        return f"Text({self.max_length})"
+
+
+class Dict(Space):
+    """A member of a space for each of several names."""
+
+    def __init__(self, spaces: Mapping[str, Space]) -> None:
+        super().__init__(None, None)
+        self.spaces = dict(spaces)
+
+    def seed(self, seed: int | None = None) -> None:
+        for i, space in enumerate(self.spaces.values()):
+            space.seed(None if seed is None else seed + i)
+
+    def contains(self, value: Any) -> bool:
+        return (isinstance(value, dict) and value.keys() == self.spaces.keys()
+                and all(space.contains(value[name]) for name, space in self.spaces.items()))
+
+    def sample(self) -> dict[str, Any]:
+        return {name: space.sample() for name, space in self.spaces.items()}
+
+    def __getitem__(self, name: str) -> Space:
+        return self.spaces[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.spaces)
+
+    def __len__(self) -> int:
+        return len(self.spaces)
+
+    def __repr__(self) -> str:
+        return f"Dict({self.spaces})"
