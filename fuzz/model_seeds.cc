@@ -1,5 +1,5 @@
-// Writes the seed of the model fuzz target that holds what the older ones do not: a fast model, a
-// training hull and packed leaf values.
+// Writes the seeds of the model fuzz target that hold what the older ones do not: a fast model, a
+// training hull and packed leaf values; and an ensemble with networks of both shapes.
 //   build/dev/fuzz/model_seeds fuzz/corpus/model
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +10,7 @@
 #include "foretune/models/infer/fast_samples.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_samples.h"
+#include "foretune/models/infer/network_samples.h"
 #include "foretune/models/infer/training_hull.h"
 #include "foretune/select/select.h"
 
@@ -30,7 +31,21 @@ Model seed_model() {
   return model;
 }
 
+Model ensemble_model() {
+  Rng rng(2);
+  Model model = sample_model(
+      {.candidates = 8, .forest = {.trees = 2, .max_leaves = 4, .vary_leaves = false}}, rng);
+  const FeatureTable& table = **find_feature_table(model.feature_table);
+  model.kind = "ensemble";
+  model.networks = {random_deep(table, 4, 1, rng), random_towers(table, 4, 2, 2, rng)};
+  return model;
+}
+
 Status write_seeds(const std::filesystem::path& folder) {
+  const Model ensemble = ensemble_model();
+  FORETUNE_TRY_STATUS(Selector::create(ensemble));
+  FORETUNE_TRY_STATUS(
+      write_file_atomically(folder / "ensemble_networks.ftm", model_bytes(ensemble)));
   const Model model = seed_model();
   FORETUNE_TRY_STATUS(Selector::create(model));  // or it would test only a refusal
   return write_file_atomically(folder / "fast_hull_packed.ftm", model_bytes(model));

@@ -1,0 +1,38 @@
+// Any text: it is refused with one sentence, or it is a list of benchmarks whose starts are legal
+// and whose text form reads back to the same text.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "foretune/environment/benchmarks.h"
+
+namespace {
+
+void check(bool condition) {
+  if (!condition) {
+    std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace foretune;  // NOLINT(google-build-using-namespace)
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto benchmarks = environment::parse_benchmarks(text, "x");
+  if (!benchmarks) {
+    const std::string& message = benchmarks.error().message;
+    check(message.starts_with("x") && message.find_first_of("\n\x1b") == std::string::npos);
+    return 0;
+  }
+  check(!benchmarks->empty());
+  for (const environment::Benchmark& benchmark : *benchmarks) {
+    check(loop::check(benchmark.computation, benchmark.start()).has_value());
+  }
+  const std::string written = environment::to_text(*benchmarks);
+  const auto back = environment::parse_benchmarks(written, "back");
+  check(back && environment::to_text(*back) == written);
+  return 0;
+}
