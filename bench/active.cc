@@ -35,7 +35,7 @@
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/families/load_recorded.h"
 #include "foretune/families/recorded/recorded.h"
-#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/trainer.h"
 
 namespace foretune {

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -80,6 +81,11 @@ using Ranking = std::vector<std::pair<double, Config>>;
 // Of many that were measured once the first few are the luckiest, so more than a handful.
 constexpr std::size_t kFinalists = 12;
 
+// Below 0: none yet.
+double faster(double best_ns, double time_ns) {
+  return best_ns < 0 ? time_ns : std::min(best_ns, time_ns);
+}
+
 // What one problem gave.
 struct Walk {
   Ranking ranking;               // what was measured of the space, in the order of measuring
@@ -106,7 +112,7 @@ struct Walk {
       return;
     }
     ++ok;
-    best_ns = best_ns < 0 ? time->value : std::min(best_ns, time->value);
+    best_ns = faster(best_ns, time->value);
     if (config.heuristic == 1) {
       first_ns = time->value;
     }
@@ -138,10 +144,6 @@ Ranking best_of(Ranking ranking) {
                     ranking.end());
   ranking.resize(count);
   return ranking;
-}
-
-double faster(double best_ns, double time_ns) {
-  return best_ns < 0 ? time_ns : std::min(best_ns, time_ns);
 }
 
 Status compare_finalists(int rounds, Measurer& measurer, JournalWriter& journal,
@@ -183,12 +185,12 @@ Result<std::vector<CublasltConfig>> with_portfolio(const CublasltFamily& family,
                                                    const std::vector<CublasltConfig>& configs,
                                                    std::size_t& of_portfolio) {
   std::vector<CublasltConfig> order;
-  std::map<Config, bool> known;
+  std::set<Config> known;
   FORETUNE_TRY(const std::unique_ptr<Space> space, family.space(problem));
   for (std::uint64_t i = 0; i < space->enumerable()->count(); ++i) {
     Config config = space->enumerable()->unrank(i);
     FORETUNE_TRY(const CublasltConfig parsed, CublasltConfig::from(config));
-    if (parsed.heuristic == 0 && known.emplace(std::move(config), true).second) {
+    if (parsed.heuristic == 0 && known.insert(std::move(config)).second) {
       order.push_back(parsed);
     }
   }

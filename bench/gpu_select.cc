@@ -40,7 +40,7 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/families.h"
-#include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "foretune/select/select.h"
 #include "foretune/tune/collect.h"
 

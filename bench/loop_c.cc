@@ -5,12 +5,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,62 +16,16 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/temporary_folder.h"
-#include "foretune/loop/c_emitter.h"
-#include "foretune/loop/interpreter.h"
-#include "foretune/loop/loop_samples.h"
+#include "foretune/loop/c_samples.h"
 
 namespace foretune {
 namespace {
 
-using loop::Computation;
-using loop::Nest;
-using Function = void (*)(const float* const*, float*);
-
-struct Sample {
-  Computation computation;
-  Nest nest;
-};
-
-Result<std::vector<Sample>> make_samples(std::uint64_t count, Rng& rng, std::string& source) {
-  std::vector<Sample> samples;
-  while (samples.size() < count) {
-    Sample sample{.computation = loop::random_computation(rng), .nest = {}};
-    sample.nest = loop::random_nest(sample.computation, rng, 14);
-    FORETUNE_TRY(const std::string text,
-                 loop::emit_c(sample.computation, sample.nest, concat("nest", samples.size())));
-    source += text;
-    source += '\n';
-    samples.push_back(std::move(sample));
-  }
-  return samples;
-}
-
-// "" where the function computes what the interpreter does and leaves alone what is beyond.
-Result<std::string> compare(const Sample& sample, Function function, Rng& rng) {
-  const std::vector<std::vector<float>> values = loop::whole_inputs(sample.computation, rng);
-  FORETUNE_TRY(
-      const std::vector<double> expected,
-      loop::interpret(sample.computation, sample.nest, loop::Inputs(values.begin(), values.end())));
-  std::vector<const float*> inputs;
-  for (const std::vector<float>& input : values) {
-    inputs.push_back(input.data());
-  }
-  constexpr std::size_t kZone = 64;
-  std::vector<float> memory(expected.size() + 2 * kZone, std::numeric_limits<float>::quiet_NaN());
-  function(inputs.data(), memory.data() + kZone);
-  for (std::size_t i = 0; i < kZone; ++i) {
-    if (!std::isnan(memory[i]) || !std::isnan(memory[memory.size() - 1 - i])) {
-      return std::string("it writes beyond the output");
-    }
-  }
-  return loop::difference(sample.computation, expected,
-                          std::span(memory).subspan(kZone, expected.size()));
-}
-
 Result<std::uint64_t> run_file(std::uint64_t count, const std::string& flags, Rng rng) {
   const testing_support::TemporaryFolder folder;
   std::string source;
-  FORETUNE_TRY(const std::vector<Sample> samples, make_samples(count, rng, source));
+  FORETUNE_TRY(const std::vector<loop::CSample> samples,
+               loop::random_c_samples(count, rng, source));
   const std::string code = (folder / "nests.c").string();
   const std::string library = (folder / "nests.so").string();
   FORETUNE_TRY_STATUS(write_text_file_atomically(code, source));
@@ -90,8 +41,9 @@ Result<std::uint64_t> run_file(std::uint64_t count, const std::string& flags, Rn
   }
   std::uint64_t wrong = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    const auto function = reinterpret_cast<Function>(::dlsym(handle, concat("nest", i).c_str()));
-    FORETUNE_TRY(const std::string difference, compare(samples[i], function, rng));
+    const auto function =
+        reinterpret_cast<loop::CFunction>(::dlsym(handle, concat("nest", i).c_str()));
+    const std::string difference = loop::run_and_compare(samples[i], function, rng);
     if (!difference.empty()) {
       ++wrong;
       std::printf("%s: %s\n%s\n", samples[i].computation.name.c_str(), difference.c_str(),
