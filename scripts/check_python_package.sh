@@ -35,10 +35,16 @@ python - <<'PYTHON'
 import pathlib
 
 import foretune
+import foretune.loops
 import foretune.torch
 import foretune.triton
 
 model = pathlib.Path(foretune.__file__).parent / "models" / "triton-sm_90.ftm"
 choice = foretune.Selector(model).select("gemm m=512 n=4096 k=4096 dtype=bf16 layout=rcr")
 assert choice.picked, choice.reason
+if foretune.loops.instruction_sets():
+    env = foretune.loops.LoopNestEnv("mm m=64 n=64 k=64")
+    env.reset(seed=1)
+    env.step("split_16")
+    assert env.gflops > 0
 PYTHON

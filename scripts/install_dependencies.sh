@@ -5,7 +5,9 @@
 #   scripts/install_dependencies.sh           what `make demo` and `pip install .` need
 #   scripts/install_dependencies.sh --python  also what `make test` needs: the packages of
 #                                             scripts/requirements-python.txt
-#   scripts/install_dependencies.sh --ci      also what .ci/run needs (clang 19, valgrind, Triton)
+#   scripts/install_dependencies.sh --ci      also what .ci/run needs (clang 19, valgrind, Triton,
+#                                             libtorch)
+#   scripts/install_dependencies.sh --torch   also libtorch, which trains neural models
 #   scripts/install_dependencies.sh --bench   also the libraries that bench/ measures beside ours
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,11 +25,14 @@ case "${1:-}" in
   --ci)
     wants_python=yes
     wants_triton=yes
-    packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind)
+    packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind
+               libtorch-dev libopenblas0-pthread)
     ;;
-  --bench) packages+=(libopenblas0-pthread libblis4-pthread libdnnl2 libxsmm-dev) ;;
+  # OpenBLAS beside it, or Debian's libtorch multiplies matrices with the reference BLAS.
+  --torch) packages+=(libtorch-dev libopenblas0-pthread) ;;
+  --bench) packages+=(libopenblas0-pthread libblis4-pthread libdnnl-dev libxsmm-dev) ;;
   *)
-    echo "unknown argument: $1 (known: --python, --ci, --bench)" >&2
+    echo "unknown argument: $1 (known: --python, --ci, --bench, --torch)" >&2
     exit 2
     ;;
 esac
