@@ -286,6 +286,8 @@ function(foretune_isa_source isa)
   elseif(isa STREQUAL "avx512vbmi")
     set(flags -mavx512f -mavx512dq -mavx512bw -mavx512vl -mavx512vbmi -mavx2 -mfma -mbmi -mbmi2
               -mpopcnt)
+  elseif(isa STREQUAL "avx512vnni")
+    set(flags -mavx512f -mavx512dq -mavx512bw -mavx512vl -mavx512vnni -mavx2 -mfma -mbmi -mbmi2)
   elseif(isa STREQUAL "avx2")
     set(flags -mavx2 -mfma -mbmi -mbmi2)
   elseif(isa STREQUAL "sse42")

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/models/infer/network_int8.h"
 
 namespace foretune {
 namespace {
@@ -23,13 +24,16 @@ Status check_layer(const DenseLayer& layer, std::string_view name, std::size_t i
       layer.outputs > Network::kMaxWidth) {
     return wrong("has a width that makes no sense");
   }
-  if (layer.weights.size() != std::size_t{layer.inputs} * layer.outputs ||
+  const std::size_t weights = std::size_t{layer.inputs} * layer.outputs;
+  if (layer.weights.size() != (layer.is_int8() ? 0 : weights) ||
+      layer.int8_weights.size() != (layer.is_int8() ? weights : 0) ||
+      layer.steps.size() != (layer.is_int8() ? layer.outputs : 0) ||
       layer.bias.size() != layer.outputs || layer.scale.size() != layer.shift.size() ||
       (!layer.scale.empty() && layer.scale.size() != layer.outputs)) {
     return wrong("has another number of weights than its widths say");
   }
-  if (!all_finite(layer.weights) || !all_finite(layer.bias) || !all_finite(layer.scale) ||
-      !all_finite(layer.shift)) {
+  if (!all_finite(layer.weights) || !all_finite(layer.steps) || !all_finite(layer.bias) ||
+      !all_finite(layer.scale) || !all_finite(layer.shift)) {
     return wrong("has a weight that is not finite");
   }
   return {};
@@ -82,18 +86,25 @@ Status check_inputs(const Network& network) {
 // 0 of what is no number, as the instructions have it.
 float rectified(float value) { return value > 0 ? value : 0.0F; }
 
+std::vector<float> sums(const DenseLayer& layer, std::span<const float> values) {
+  std::vector<float> out = layer.bias;
+  for (std::size_t k = 0; k < layer.inputs; ++k) {
+    for (std::size_t o = 0; o < layer.outputs; ++o) {
+      out[o] = std::fma(values[k], layer.weights[k * layer.outputs + o], out[o]);
+    }
+  }
+  return out;
+}
+
 // One pass of a row, in the order of operations that the header promises.
 std::vector<float> run_layers(std::span<const DenseLayer> layers, std::vector<float> first) {
   std::vector<float> before;
   std::vector<float> values = std::move(first);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const DenseLayer& layer = layers[i];
-    std::vector<float> out(layer.outputs);
+    std::vector<float> out = layer.is_int8() ? int8_sums(layer, values) : sums(layer, values);
     for (std::size_t o = 0; o < layer.outputs; ++o) {
-      float sum = layer.bias[o];
-      for (std::size_t k = 0; k < layer.inputs; ++k) {
-        sum = std::fma(values[k], layer.weights[k * layer.outputs + o], sum);
-      }
+      float sum = out[o];
       sum = layer.adds_skip ? sum + before[o] : sum;
       sum = layer.is_rectified ? rectified(sum) : sum;
       out[o] = layer.scale.empty() ? sum : std::fma(sum, layer.scale[o], layer.shift[o]);
@@ -165,13 +176,27 @@ void put_layers(ByteWriter& writer, const std::vector<DenseLayer>& layers) {
   for (const DenseLayer& layer : layers) {
     writer.put(layer.inputs);
     writer.put(layer.outputs);
-    writer.put(
-        static_cast<std::uint8_t>((layer.is_rectified ? 1U : 0U) | (layer.adds_skip ? 2U : 0U)));
-    put_floats(writer, layer.weights);
+    writer.put(static_cast<std::uint8_t>((layer.is_rectified ? 1U : 0U) |
+                                         (layer.adds_skip ? 2U : 0U) |
+                                         (layer.is_int8() ? 4U : 0U)));
+    if (layer.is_int8()) {
+      writer.put_bytes(std::as_bytes(std::span(layer.int8_weights)));
+      put_floats(writer, layer.steps);
+    } else {
+      put_floats(writer, layer.weights);
+    }
     put_floats(writer, layer.bias);
     put_floats(writer, layer.scale);
     put_floats(writer, layer.shift);
   }
+}
+
+std::vector<std::int8_t> get_int8_weights(ByteReader& reader, std::size_t count) {
+  const std::span<const std::byte> bytes = reader.get_bytes(count);
+  std::vector<std::int8_t> out(bytes.size());
+  std::transform(bytes.begin(), bytes.end(), out.begin(),
+                 [](std::byte byte) { return static_cast<std::int8_t>(byte); });
+  return out;
 }
 
 std::vector<DenseLayer> get_layers(ByteReader& reader) {
@@ -181,12 +206,17 @@ std::vector<DenseLayer> get_layers(ByteReader& reader) {
     layer.inputs = reader.get<std::uint32_t>();
     layer.outputs = reader.get<std::uint32_t>();
     const auto flags = reader.get<std::uint8_t>();
-    if (flags > 3) {
+    if (flags > 7) {
       reader.fail();
     }
     layer.is_rectified = (flags & 1U) != 0;
     layer.adds_skip = (flags & 2U) != 0;
-    layer.weights = get_floats(reader);
+    if ((flags & 4U) != 0) {
+      layer.int8_weights = get_int8_weights(reader, std::size_t{layer.inputs} * layer.outputs);
+      layer.steps = get_floats(reader);
+    } else {
+      layer.weights = get_floats(reader);
+    }
     layer.bias = get_floats(reader);
     layer.scale = get_floats(reader);
     layer.shift = get_floats(reader);
@@ -230,6 +260,8 @@ Status Network::validate() const {
     if (layers.front().inputs != problem_width() || config_layers.front().inputs != config_inputs) {
       return fail(ErrorCode::kCorrupt, "the network's towers do not take its inputs");
     }
+  } else if (layers.front().is_int8()) {
+    return fail(ErrorCode::kCorrupt, "the network's first layer has weights of 8 bits");
   } else if (layers.back().outputs != 1 || !interaction.empty() || layers.front().inputs != all) {
     return fail(ErrorCode::kCorrupt, "the network's chain does not lead from ", all,
                 " inputs to one number");

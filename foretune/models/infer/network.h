@@ -9,7 +9,8 @@
 //               costs a dot product and a small network over sums
 //
 // Every sum is a chain of fused multiply-adds in the order of its inputs, one chain per output, in
-// each instruction set alike: the same bits on every CPU.
+// each instruction set alike: the same bits on every CPU. Layers with weights of 8 bits sum exactly
+// (network_int8.h).
 //
 // Thread safety: plain data. Cost: predict_reference() one scalar pass; network_scorer.h is the
 // fast evaluation.
@@ -65,16 +66,20 @@ struct FieldInput {
 };
 
 // y = x W + bias, then the skip connection is added (the values that entered the layer before this
-// one), then max(0, y) if rectified, then y * scale + shift where there is a scale.
+// one), then max(0, y) if rectified, then y * scale + shift where there is a scale. W are
+// `weights`, or `int8_weights` times the output's step.
 struct DenseLayer {
   std::uint32_t inputs = 0;
   std::uint32_t outputs = 0;
   bool is_rectified = false;
   bool adds_skip = false;
-  std::vector<float> weights;  // `outputs` for each input, one input after another
+  std::vector<float> weights;             // `outputs` for each input, one input after another
+  std::vector<std::int8_t> int8_weights;  // in that order, instead of the others
+  std::vector<float> steps;               // of int8_weights: one for each output
   std::vector<float> bias;
   std::vector<float> scale;  // empty: none
   std::vector<float> shift;
+  [[nodiscard]] bool is_int8() const { return !int8_weights.empty(); }
   bool operator==(const DenseLayer&) const = default;
 };
 

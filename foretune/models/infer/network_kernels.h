@@ -1,12 +1,14 @@
 // What the fast evaluation of networks runs, once for every instruction set. Internal to
 // models/infer. Candidates are lanes: a block of them goes through all layers while its values stay
 // in the first cache level, and the weights come by from the second. Every lane's sums are one
-// chain of fused multiply-adds each, so that all instruction sets give the same bits.
+// chain of fused multiply-adds each, so that all instruction sets give the same bits; sums of
+// values and weights of 8 bits are exact.
 //
 // Thread safety: the functions work on what the task points to, and nothing else.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "foretune/hardware/cpu.h"
 
@@ -18,6 +20,12 @@ inline constexpr std::size_t kNetworkLanes = 48;
 // Outputs that are computed together; rows of outputs are padded to whole tiles.
 inline constexpr std::size_t kNetworkTile = 8;
 
+// Inputs of 8 bits that are multiplied together.
+inline constexpr std::size_t kNetworkQuad = 4;
+
+inline constexpr std::size_t network_quads(std::size_t inputs) {
+  return (inputs + kNetworkQuad - 1) / kNetworkQuad;
+}
 inline constexpr std::size_t network_tiles(std::size_t outputs) {
   return (outputs + kNetworkTile - 1) / kNetworkTile;
 }
@@ -41,6 +49,18 @@ struct NetworkDense {
   bool is_rectified;
 };
 
+// Values of 8 bits for the candidates of a block: network_int8.h says how they are made.
+struct NetworkInt8Values {
+  std::uint8_t* quads;  // network_quads(inputs) x kNetworkLanes x kNetworkQuad
+  float* low;           // kNetworkLanes
+  float* step;          // kNetworkLanes
+};
+struct NetworkInt8Weights {
+  const std::int8_t* quads;  // of each tile of outputs: kNetworkTile x kNetworkQuad for each quad
+  const float* sums;         // padded: of an output's whole numbers
+  const float* steps;        // padded
+};
+
 // Scores of one block by two towers, from rows of kNetworkLanes of the config's tower.
 struct NetworkTowers {
   const float* problem;      // dot + hidden values
@@ -54,6 +74,10 @@ struct NetworkTowers {
 struct NetworkKernels {
   const char* name;
   void (*dense)(const NetworkDense& task);
+  // The same with weights of 8 bits: the task's are not looked at, nor is `initial`; its input is
+  // made of 8 bits in `values`.
+  void (*dense_int8)(const NetworkDense& task, const NetworkInt8Weights& weights,
+                     const NetworkInt8Values& values);
   void (*towers)(const NetworkTowers& task);
 };
 
@@ -61,6 +85,7 @@ struct NetworkKernels {
 const NetworkKernels* network_kernels_generic();
 const NetworkKernels* network_kernels_avx2();
 const NetworkKernels* network_kernels_avx512();
+const NetworkKernels* network_kernels_vnni();  // AVX-512 with its instructions for 8 bits
 // The best of those for a CPU.
 const NetworkKernels* network_kernels(CpuIsa isa);
 

@@ -4,7 +4,8 @@
 // set must never be merged with another's.
 //
 // An Isa has a vector type V of kWidth floats, the number of vectors and of outputs that a tile of
-// registers holds, and load, store, set (of one number to all lanes), add, max0, and fma.
+// registers holds, and load, store, set (of one number to all lanes), add, max0, and fma. For
+// weights of 8 bits it has what network_int8_inl.h says.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,19 @@
 
 namespace foretune {
 namespace {
+
+// What is done to an output's sums.
+template <class Isa>
+inline void finish(const NetworkDense& task, std::size_t output, std::size_t lane,
+                   typename Isa::V sum) {
+  const std::size_t at = output * kNetworkLanes + lane;
+  sum = task.skip == nullptr ? sum : Isa::add(sum, Isa::load(task.skip + at));
+  sum = task.is_rectified ? Isa::max0(sum) : sum;
+  if (task.scale != nullptr) {
+    sum = Isa::fma(sum, Isa::set(task.scale[output]), Isa::set(task.shift[output]));
+  }
+  Isa::store(task.output + at, sum);
+}
 
 // `Vectors` from column `lane`, `Isa::kOutputs` from row `first` on.
 template <class Isa, std::size_t Vectors>
@@ -60,14 +74,7 @@ inline void dense_tile(const NetworkDense& task, std::size_t first, std::size_t 
   for (std::size_t o = 0; o < kOutputs; ++o) {
     FORETUNE_UNROLL(8)
     for (std::size_t v = 0; v < Vectors; ++v) {
-      const std::size_t at = (first + o) * kNetworkLanes + lane + v * Isa::kWidth;
-      V sum = sums[o][v];
-      sum = task.skip == nullptr ? sum : Isa::add(sum, Isa::load(task.skip + at));
-      sum = task.is_rectified ? Isa::max0(sum) : sum;
-      if (task.scale != nullptr) {
-        sum = Isa::fma(sum, Isa::set(task.scale[first + o]), Isa::set(task.shift[first + o]));
-      }
-      Isa::store(task.output + at, sum);
+      finish<Isa>(task, first + o, lane + v * Isa::kWidth, sums[o][v]);
     }
   }
 }

@@ -94,6 +94,19 @@ inline Network random_deep(const FeatureTable& table, std::size_t width, std::si
   return out;
 }
 
+// In place of random weights of 32 bits: by hand, so that towers can have some as well.
+inline DenseLayer random_int8_layer(std::size_t inputs, std::size_t outputs, Rng& rng) {
+  DenseLayer layer = random_layer(inputs, outputs, rng);
+  layer.weights.clear();
+  for (std::size_t i = 0; i < inputs * outputs; ++i) {
+    layer.int8_weights.push_back(static_cast<std::int8_t>(rng.between(-127, 127)));
+  }
+  for (std::size_t i = 0; i < outputs; ++i) {
+    layer.steps.push_back(static_cast<float>(0.01 * rng.uniform()));
+  }
+  return layer;
+}
+
 inline Network random_towers(const FeatureTable& table, std::size_t width, std::size_t dot,
                              std::size_t hidden, Rng& rng) {
   Network out = network_inputs(table, true, rng);

@@ -8,6 +8,7 @@
 #include "foretune/base/allocation_count.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/models/infer/model_scorer.h"
+#include "foretune/models/infer/network_int8.h"
 #include "foretune/models/infer/network_samples.h"
 
 namespace foretune {
@@ -26,8 +27,12 @@ std::vector<Network> one_of_each(const FeatureTable& table, Rng& rng) {
   out.push_back(random_chain(table, {}, rng));
   out.push_back(random_chain(table, {33, 70, 5}, rng));
   out.push_back(random_deep(table, 24, 3, rng));
+  out.push_back(*with_int8_weights(out[1]));
+  out.push_back(*with_int8_weights(out[2]));
   out.push_back(random_towers(table, 20, 7, 9, rng));
   out.push_back(random_towers(table, 8, 16, 0, rng));
+  out.back().layers[1] = random_int8_layer(8, 8, rng);
+  out.back().config_layers[1] = random_int8_layer(8, 8, rng);
   out.back().has_least = true;
   out.back().least = 0.3F;
   return out;
@@ -167,7 +172,7 @@ TEST(Network, FilesKeepEverythingAndRefuseDamage) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, model);
   ByteWriter writer;
-  put_network(writer, model.networks[3]);
+  put_network(writer, model.networks.back());
   const std::vector<std::byte> one(writer.bytes().begin(), writer.bytes().end());
   // Without a checksum: what is read is valid, whatever was in the bytes.
   for (std::size_t i = 0; i < one.size(); ++i) {
@@ -198,6 +203,12 @@ TEST(Network, WhatDoesNotFitIsRefusedWithItsReason) {
   Network broken = chain;
   broken.layers[1].weights[3] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_NE(reason(broken).find("not finite"), std::string::npos);
+  broken = *with_int8_weights(chain);
+  broken.layers[1].int8_weights.pop_back();
+  EXPECT_NE(reason(broken).find("another number of weights"), std::string::npos);
+  broken = *with_int8_weights(chain);
+  broken.layers[0] = random_int8_layer(chain.layers[0].inputs, 8, rng);
+  EXPECT_NE(reason(broken).find("of 8 bits"), std::string::npos);
   broken = chain;
   broken.layers[1].adds_skip = true;
   EXPECT_NE(reason(broken).find("does not fit"), std::string::npos);

@@ -4,10 +4,13 @@
 #include <new>
 #include <utility>
 
+#include "foretune/models/infer/network_int8.h"
+
 namespace foretune {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+constexpr std::size_t kInt8Ranges = 2;  // rows of them: the least value and the step
 
 std::size_t blocks_of(std::size_t candidates) {
   return (candidates + kNetworkLanes - 1) / kNetworkLanes;
@@ -66,7 +69,11 @@ PreparedNetwork::PreparedNetwork(const Network& network, std::size_t first_confi
   }
   // What begin() leaves for score(), two blocks of values, and one of inputs.
   blocks_offset_ = (width_ + kNetworkLanes) / 16 * 16;
-  scratch_floats_ = blocks_offset_ + (2 * width_ + interactions_) * kNetworkLanes;
+  int8_offset_ = blocks_offset_ + (2 * width_ + interactions_) * kNetworkLanes;
+  if (has_int8_weights(network)) {
+    int8_floats_ = (network_quads(width_) + kInt8Ranges) * kNetworkLanes;
+  }
+  scratch_floats_ = int8_offset_ + int8_floats_;
   add_config_parts(config_columns, first_config_column, candidates);
 }
 
@@ -75,20 +82,47 @@ PreparedNetwork::Layer PreparedNetwork::packed(const DenseLayer& layer, std::siz
   Layer out;
   out.inputs = inputs;
   out.outputs = layer.outputs;
-  const std::size_t padded = network_padded(layer.outputs);
-  out.weights = AlignedFloats(padded * inputs);
-  for (std::size_t o = 0; o < layer.outputs; ++o) {
-    for (std::size_t k = 0; k < inputs; ++k) {
-      const std::size_t tile = o / kNetworkTile;
-      out.weights.data()[(tile * inputs + k) * kNetworkTile + o % kNetworkTile] =
-          layer.weights[(first_input + k) * layer.outputs + o];
-    }
+  if (layer.is_int8()) {
+    pack_int8_weights(layer, out);
+  } else {
+    pack_weights(layer, first_input, out);
   }
-  out.bias = AlignedFloats(padded);
+  out.bias = AlignedFloats(network_padded(layer.outputs));
   if (has_bias) {
     std::copy(layer.bias.begin(), layer.bias.end(), out.bias.data());
   }
   return out;
+}
+
+void PreparedNetwork::pack_weights(const DenseLayer& layer, std::size_t first_input, Layer& out) {
+  out.weights = AlignedFloats(network_padded(layer.outputs) * out.inputs);
+  for (std::size_t o = 0; o < layer.outputs; ++o) {
+    for (std::size_t k = 0; k < out.inputs; ++k) {
+      const std::size_t tile = o / kNetworkTile;
+      out.weights.data()[(tile * out.inputs + k) * kNetworkTile + o % kNetworkTile] =
+          layer.weights[(first_input + k) * layer.outputs + o];
+    }
+  }
+}
+
+void PreparedNetwork::pack_int8_weights(const DenseLayer& layer, Layer& out) {
+  const std::size_t padded = network_padded(layer.outputs);
+  const std::size_t quads = network_quads(layer.inputs);
+  out.int8_weights.assign(padded * quads * kNetworkQuad, 0);
+  out.int8_sums = AlignedFloats(padded);
+  out.int8_steps = AlignedFloats(padded);
+  std::copy(layer.steps.begin(), layer.steps.end(), out.int8_steps.data());
+  for (std::size_t o = 0; o < layer.outputs; ++o) {
+    std::int32_t sum = 0;
+    for (std::size_t k = 0; k < layer.inputs; ++k) {
+      const std::int8_t weight = layer.int8_weights[k * layer.outputs + o];
+      const std::size_t row = o / kNetworkTile * quads + k / kNetworkQuad;
+      const std::size_t column = o % kNetworkTile * kNetworkQuad + k % kNetworkQuad;
+      out.int8_weights[row * kNetworkTile * kNetworkQuad + column] = weight;
+      sum += weight;
+    }
+    out.int8_sums.data()[o] = static_cast<float>(sum);
+  }
 }
 
 std::vector<PreparedNetwork::Layer> PreparedNetwork::packed_all(
@@ -124,7 +158,7 @@ NetworkDense PreparedNetwork::task_of(const Layer& layer) {
           .is_rectified = layer.is_rectified};
 }
 
-float* PreparedNetwork::run(std::span<const Layer> layers, float* a, float* b,
+float* PreparedNetwork::run(std::span<const Layer> layers, float* a, float* b, float* int8_values,
                             std::size_t lanes) const {
   for (const Layer& layer : layers) {
     NetworkDense task = task_of(layer);
@@ -133,7 +167,18 @@ float* PreparedNetwork::run(std::span<const Layer> layers, float* a, float* b,
     task.skip = layer.adds_skip ? b : nullptr;
     task.output = b;
     task.lanes = lanes;
-    kernels_->dense(task);
+    if (layer.int8_weights.empty()) {
+      kernels_->dense(task);
+    } else {
+      kernels_->dense_int8(
+          task,
+          {.quads = layer.int8_weights.data(),
+           .sums = layer.int8_sums.data(),
+           .steps = layer.int8_steps.data()},
+          {.quads = reinterpret_cast<std::uint8_t*>(int8_values + kInt8Ranges * kNetworkLanes),
+           .low = int8_values,
+           .step = int8_values + kNetworkLanes});
+    }
     std::swap(a, b);
   }
   return a;
@@ -162,6 +207,7 @@ void PreparedNetwork::add_config_parts(std::span<const double> config_columns,
   for (std::size_t block = 0; block < blocks; ++block) {
     AlignedFloats a(width_ * kNetworkLanes);
     AlignedFloats b(width_ * kNetworkLanes);
+    AlignedFloats int8_values(int8_floats_);
     fill_config_block(config_columns, first_config_column, candidates, block, a.data());
     float* out = config_part_.data() + block * rows * kNetworkLanes;
     if (config_layers_.empty()) {
@@ -170,7 +216,8 @@ void PreparedNetwork::add_config_parts(std::span<const double> config_columns,
       task.output = out;
       kernels_->dense(task);
     } else {
-      const float* values = run(config_layers_, a.data(), b.data(), kNetworkLanes);
+      const float* values =
+          run(config_layers_, a.data(), b.data(), int8_values.data(), kNetworkLanes);
       std::copy_n(values, rows * kNetworkLanes, out);
     }
   }
@@ -198,7 +245,7 @@ void PreparedNetwork::begin(std::span<const double> problem_row,
     kernels_->dense(task);
     count = problem_layer_.outputs;
   } else {
-    values = run(layers_, a, b, 1);
+    values = run(layers_, a, b, scratch + int8_offset_, 1);
     count = layers_.back().outputs;
   }
   for (std::size_t i = 0; i < network_padded(count); ++i) {
@@ -230,7 +277,7 @@ void PreparedNetwork::score(std::size_t block, std::size_t count, const double* 
     task.output = a;
     task.lanes = count;
     kernels_->dense(task);
-    values = run(layers_, a, b, count);
+    values = run(layers_, a, b, scratch + int8_offset_, count);
   } else {
     const std::size_t hidden = network_.interaction.size();
     kernels_->towers({.problem = scratch,

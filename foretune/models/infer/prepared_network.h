@@ -53,6 +53,9 @@ class PreparedNetwork {
   // A dense layer as the kernels want it; its inputs may be some of the layer's.
   struct Layer {
     AlignedFloats weights;
+    std::vector<std::int8_t> int8_weights;  // instead, in quads
+    AlignedFloats int8_sums;
+    AlignedFloats int8_steps;
     AlignedFloats bias;
     AlignedFloats scale;  // empty: none
     AlignedFloats shift;
@@ -63,10 +66,14 @@ class PreparedNetwork {
   };
   static Layer packed(const DenseLayer& layer, std::size_t first_input, std::size_t inputs,
                       bool has_bias);
+  static void pack_weights(const DenseLayer& layer, std::size_t first_input, Layer& out);
+  static void pack_int8_weights(const DenseLayer& layer, Layer& out);
   static NetworkDense task_of(const Layer& layer);
   static std::vector<Layer> packed_all(std::span<const DenseLayer> layers);
-  // Values of a block through layers; `a` holds the inputs. Returns where the outputs are: a or b.
-  float* run(std::span<const Layer> layers, float* a, float* b, std::size_t lanes) const;
+  // Values of a block through layers; `a` holds the inputs, `int8_values` has room for
+  // int8_floats_. Returns where the outputs are: a or b.
+  float* run(std::span<const Layer> layers, float* a, float* b, float* int8_values,
+             std::size_t lanes) const;
   void add_config_parts(std::span<const double> config_columns, std::size_t first_config_column,
                         std::size_t candidates);
   void fill_config_block(std::span<const double> config_columns, std::size_t first_config_column,
@@ -85,6 +92,8 @@ class PreparedNetwork {
   AlignedFloats interaction_;
   AlignedFloats config_part_;    // block after block
   std::size_t config_rows_ = 0;  // of a block
+  std::size_t int8_floats_ = 0;  // for values of 8 bits and their ranges; 0 where no layer has any
+  std::size_t int8_offset_ = 0;
   std::size_t blocks_offset_ = 0;
   std::size_t scratch_floats_ = 0;
 };

@@ -1,0 +1,34 @@
+#include "foretune/models/infer/network_kernels.h"
+
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__FMA__)
+#include "foretune/models/infer/network_avx512_inl.h"
+
+namespace foretune {
+namespace {
+
+// Four products and their sum are one instruction: as many sums as floats have.
+struct Vnni : Avx512 {
+  using Quads = I;
+  using Weights = I;
+  static constexpr std::size_t kInt8Outputs = 8;
+  static Quads load_quads(const std::uint8_t* from) { return load_quads_whole(from); }
+  static Weights set_weights(const std::int8_t* from) { return set_weights_whole(from); }
+  static I dot(I sum, Quads values, Weights weights) {
+    return _mm512_dpbusd_epi32(sum, values, weights);
+  }
+};
+
+}  // namespace
+
+const NetworkKernels* network_kernels_vnni() {
+  static constexpr NetworkKernels kKernels{"AVX-512 VNNI", &dense<Vnni>, &dense_int8<Vnni>,
+                                           &towers<Vnni>};
+  return &kKernels;
+}
+
+}  // namespace foretune
+#else
+namespace foretune {
+const NetworkKernels* network_kernels_vnni() { return nullptr; }
+}  // namespace foretune
+#endif
