@@ -11,8 +11,8 @@
 //
 // A model is a type, with the loss behind a plus ("mse" without); "~raw" behind it leaves the
 // inputs as they are, "~sample" holds out measurements instead of problems: the two ways to fool
-// oneself. Every network is also mixed with the trees, if those come first. What is found trained
-// in --work-dir is not trained again.
+// oneself; "~int8" gives it weights of 8 bits. Every network is also mixed with the trees, if those
+// come first. What is found trained in --work-dir is not trained again.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -58,6 +58,7 @@ Result<TrainResult> train(const Dataset& dataset, std::string_view name, TrainOp
   };
   options.network.splits_by_sample = without("~sample");
   options.network.standardises = !without("~raw");
+  options.network.int8_weights = without("~int8");
   const std::size_t plus = name.find('+');
   if (plus != std::string_view::npos) {
     options.network.loss = std::string(name.substr(plus + 1));
@@ -112,7 +113,8 @@ Status run(int argc, char** argv, Figures& figures) {
     print_row(std::string(name), result.metrics, bench::seconds_now() - begin_s, figures);
     if (name == "gbdt") {
       trees = std::move(result);
-    } else if (trees && name.find('~') == std::string_view::npos) {
+    } else if (trees && name.find("~raw") == std::string_view::npos &&
+               name.find("~sample") == std::string_view::npos) {
       FORETUNE_TRY(const MixedScores mixed, mix_held_out(dataset, *trees, result));
       print_row(concat(name, " with gbdt"), mixed.metrics, 0, figures);
       std::printf("%-34s  of the network in the score: %.1f\n", "", mixed.share);

@@ -14,6 +14,7 @@
 
 #include "bench/bench_json.h"
 #include "foretune/base/statistics.h"
+#include "foretune/models/infer/network_int8.h"
 #include "foretune/models/infer/network_samples.h"
 #include "foretune/models/infer/network_scorer.h"
 #include "foretune/problem/gemm.h"
@@ -104,7 +105,11 @@ Status run(int argc, char** argv, Figures& figures) {
     }
   };
   add("deep", "Diode's deep network, 128 wide, 10 blocks", random_deep(table, 128, 10, rng));
+  add("deep_int8", "the same with weights of 8 bits",
+      *with_int8_weights(random_deep(table, 128, 10, rng)));
   add("standard", "Diode's standard network", random_chain(table, {256, 512, 256, 128, 64}, rng));
+  add("standard_int8", "the same with weights of 8 bits",
+      *with_int8_weights(random_chain(table, {256, 512, 256, 128, 64}, rng)));
   add("two_tower", "two towers, 128 wide, 32 + 32", random_towers(table, 128, 32, 32, rng));
   std::vector<double> gflops;
   std::vector<double> scores(candidates);

@@ -63,6 +63,8 @@ void NetworkArguments::visit(OptionList& list) {
   list.add("stop-share", stop_share, "X",
            "share of the training problems that decide when to stop instead of training");
   list.add("networks", networks, "N", "networks whose scores are averaged").at_least(1);
+  list.add("weights", weights, "TYPE", "of the layers between the first and the last")
+      .choose({"f32", "int8"});
   list.add("device", device, "NAME", "where to train").choose({"cpu", "cuda"});
   list.add("ensemble-with", partner, "TYPE", "the network of an ensemble")
       .choose({"standard", "deep", "two-tower"});
@@ -105,6 +107,7 @@ Result<NetworkOptions> NetworkArguments::options(const Invocation& invocation) c
   out.clip = clip;
   out.stop_share = stop_share;
   out.networks = small(networks);
+  out.int8_weights = weights == "int8";
   out.device = device;
   out.partner = partner;
   out.standardises = standardise == "yes";

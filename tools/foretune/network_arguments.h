@@ -31,6 +31,7 @@ struct NetworkArguments {
   double clip = defaults.clip;
   double stop_share = defaults.stop_share;
   std::int64_t networks = defaults.networks;
+  std::string weights = "f32";
   std::string device = defaults.device;
   std::string partner = defaults.partner;
   std::string standardise = "yes";

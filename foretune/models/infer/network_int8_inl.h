@@ -82,14 +82,13 @@ inline void int8_tile(const NetworkDense& task, const NetworkInt8Weights& weight
     weight += kNetworkTile * kNetworkQuad;
   }
   FORETUNE_UNROLL(8)
-  for (std::size_t v = 0; v < Vectors; ++v) {
-    const std::size_t column = lane + v * Isa::kWidth;
-    const V low = Isa::load(values.low + column);
-    const V step = Isa::load(values.step + column);
+  for (std::size_t o = 0; o < kOutputs; ++o) {
     FORETUNE_UNROLL(8)
-    for (std::size_t o = 0; o < kOutputs; ++o) {
-      const V of_step = Isa::mul(step, Isa::to_float(sums[o][v]));
-      const V whole = Isa::fma(low, Isa::set(weights.sums[first + o]), of_step);
+    for (std::size_t v = 0; v < Vectors; ++v) {
+      const std::size_t column = lane + v * Isa::kWidth;
+      const V of_step = Isa::mul(Isa::load(values.step + column), Isa::to_float(sums[o][v]));
+      const V whole =
+          Isa::fma(Isa::load(values.low + column), Isa::set(weights.sums[first + o]), of_step);
       finish<Isa>(
           task, first + o, column,
           Isa::fma(Isa::set(weights.steps[first + o]), whole, Isa::set(task.bias[first + o])));

@@ -66,6 +66,7 @@ std::string network_card(const Dataset& dataset, const FeatureTable& table,
   card["architecture"] = facts.architecture;
   card["networks"] = network.networks;
   card["weights"] = facts.weights;
+  card["int8_weights"] = network.int8_weights;
   card["libtorch"] = facts.libtorch;
   card["options"] = {{"hidden_dims", network.hidden_dims},
                      {"hidden_dim", network.hidden_dim},

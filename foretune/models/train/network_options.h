@@ -37,7 +37,10 @@ struct NetworkOptions {
   std::string optimizer = "adam";
   // Share of the training problems that do not train but decide when to stop.
   double stop_share = 0.1;
-  std::uint32_t networks = 1;    // that differ in their seed; scores are averaged
+  std::uint32_t networks = 1;  // that differ in their seed; scores are averaged
+  // Weights of 8 bits between the first layer and the last, of the standard and the deep network:
+  // what is held out is judged with them.
+  bool int8_weights = false;
   std::string device = "cpu";    // or "cuda"
   std::string partner = "deep";  // the network of an ensemble with trees
   std::uint32_t threads = 2;

@@ -13,11 +13,13 @@
 #include "foretune/base/file.h"
 #include "foretune/base/hash.h"
 #include "foretune/base/text.h"
+#include "foretune/models/infer/network_int8.h"
 #include "foretune/models/train/assemble.h"
 #include "foretune/models/train/cross_validation.h"
 #include "foretune/models/train/held_out.h"
 #include "foretune/models/train/model_card.h"
 #include "foretune/models/train/network_inputs.h"
+#include "foretune/models/train/network_predictions.h"
 #include "foretune/models/train/network_program.h"
 #include "foretune/models/train/training_set.h"
 
@@ -134,12 +136,10 @@ class NetworkTraining {
     for (std::uint32_t fold = 0; fold < folds_.count; ++fold) {
       for (std::uint32_t n = 0; n < options_.network.networks; ++n) {
         FORETUNE_TRY(const TrainedNetwork trained, train_one(static_cast<std::int32_t>(fold), n));
-        for (std::size_t i = 0; i < example_.size(); ++i) {
-          if (static_cast<RowRole>(trained.roles[i]) == RowRole::kHeldOut) {
-            double& prediction = predictions[example_[i]];
-            prediction = (n == 0 ? 0 : prediction) +
-                         static_cast<double>(trained.predictions[i]) / options_.network.networks;
-          }
+        FORETUNE_TRY(const HeldOutPredictions held_out, held_out_predictions(trained));
+        for (std::size_t i = 0; i < held_out.example.size(); ++i) {
+          double& prediction = predictions[held_out.example[i]];
+          prediction = (n == 0 ? 0 : prediction) + held_out.value[i] / options_.network.networks;
         }
         note(trained);
       }
@@ -154,6 +154,34 @@ class NetworkTraining {
       add_fold(fold, predictions);
     }
     return {};
+  }
+
+  struct HeldOutPredictions {
+    std::vector<std::uint32_t> example;
+    std::vector<double> value;
+  };
+  // What the trainer says, or, where the model will not be what was trained, what the model says.
+  Result<HeldOutPredictions> held_out_predictions(const TrainedNetwork& trained) {
+    HeldOutPredictions out;
+    for (std::size_t i = 0; i < example_.size(); ++i) {
+      if (static_cast<RowRole>(trained.roles[i]) == RowRole::kHeldOut) {
+        out.example.push_back(example_[i]);
+        out.value.push_back(static_cast<double>(trained.predictions[i]));
+      }
+    }
+    if (options_.network.int8_weights) {
+      FORETUNE_TRY(const Network whole, make_network(inputs_, trained));
+      FORETUNE_TRY(const Network small, with_int8_weights(whole));
+      FORETUNE_TRY(std::vector<double> rounded,
+                   network_predictions(small, dataset_, table_, set_, out.example));
+      for (std::size_t i = 0; i < rounded.size(); ++i) {
+        const double difference = rounded[i] - out.value[i];
+        int8_squares_ += difference * difference;
+      }
+      int8_rows_ += static_cast<double>(rounded.size());
+      out.value = std::move(rounded);
+    }
+    return out;
   }
 
   void add_fold(std::uint32_t fold, const std::vector<double>& predictions) {
@@ -195,10 +223,16 @@ class NetworkTraining {
       FORETUNE_TRY(Network network, make_network(inputs_, trained));
       note(trained);
       note_difference(network, trained);
+      if (options_.network.int8_weights) {
+        FORETUNE_TRY(network, with_int8_weights(network));
+      }
       model.networks.push_back(std::move(network));
     }
     result_.metrics.emplace_back("samples_per_second", samples_per_second_ / trainings_);
     result_.metrics.emplace_back("max_difference_to_libtorch", difference_);
+    if (int8_rows_ > 0) {
+      result_.metrics.emplace_back("int8_rms_difference", std::sqrt(int8_squares_ / int8_rows_));
+    }
     model.card_json = network_card(dataset_, table_,
                                    {.options = options_,
                                     .architecture = architecture_,
@@ -215,7 +249,8 @@ class NetworkTraining {
     std::size_t count = network.interaction.size();
     for (const std::vector<DenseLayer>* part : {&network.layers, &network.config_layers}) {
       for (const DenseLayer& layer : *part) {
-        count += layer.weights.size() + layer.bias.size() + 2 * layer.scale.size();
+        count += layer.weights.size() + layer.int8_weights.size() + layer.bias.size() +
+                 2 * layer.scale.size();
       }
     }
     return count;
@@ -259,11 +294,13 @@ class NetworkTraining {
   double samples_per_second_ = 0;  // summed over the trainings
   double trainings_ = 0;
   double difference_ = 0;
+  double int8_squares_ = 0;  // of what weights of 8 bits change in held-out predictions
+  double int8_rows_ = 0;
   std::string libtorch_;
   TrainResult result_;
 };
 
-Status check_network_options(const TrainOptions& options) {
+Status check_network_options(const TrainOptions& options, std::string_view architecture) {
   const NetworkOptions& network = options.network;
   if (network.program.empty() || !std::filesystem::exists(network.program)) {
     return fail(
@@ -280,6 +317,11 @@ Status check_network_options(const TrainOptions& options) {
     return fail(ErrorCode::kInvalidArgument,
                 "choosing the target, a warm start and mining are for boosted trees");
   }
+  if (network.int8_weights && architecture == "two-tower") {
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "weights of 8 bits are for networks of one chain: of two towers a query reads none");
+  }
   if (network.networks < 1 || network.networks > 64) {
     return fail(ErrorCode::kInvalidArgument, "a model of ", network.networks,
                 " networks; 1 to 64 make sense");
@@ -289,7 +331,7 @@ Status check_network_options(const TrainOptions& options) {
 
 Result<TrainResult> train(const Dataset& dataset, const TrainOptions& options,
                           const char* architecture, const ProgressHook& progress) {
-  FORETUNE_TRY_STATUS(check_network_options(options));
+  FORETUNE_TRY_STATUS(check_network_options(options, architecture));
   FORETUNE_TRY(const FeatureTable* const table, table_for(dataset, options.feature_table));
   FORETUNE_TRY(TrainingSet set, make_training_set(dataset, *table, options.weight_decay));
   FORETUNE_TRY_STATUS(leave_out(*table, options.without_columns, set));

@@ -12,6 +12,7 @@
 #include "foretune/base/temporary_folder.h"
 #include "foretune/models/neural/neural_samples.h"
 #include "foretune/models/train/network_inputs.h"
+#include "foretune/models/train/network_predictions.h"
 #include "foretune/models/train/training_samples.h"
 #include "foretune/models/train/training_set.h"
 
@@ -26,6 +27,7 @@ using train_internal::make_inputs;
 using train_internal::make_network;
 using train_internal::make_rows;
 using train_internal::make_training_set;
+using train_internal::network_predictions;
 using train_internal::NetworkRows;
 using train_internal::TrainingSet;
 
@@ -115,6 +117,9 @@ TEST(NetworkInputs, TheNetworkSaysWhatTheTrainedLayersSay) {
     const auto network = make_network(inputs, trained);
     ASSERT_TRUE(network) << network.error().message;
     ASSERT_TRUE(network->validate(table(), sample.dataset.problems()[0].fields().size()));
+    const auto scored = network_predictions(*network, sample.dataset, table(), sample.set,
+                                            std::span(made.example));
+    ASSERT_TRUE(scored);
     for (std::size_t i = 0; i < made.rows.size(); i += 7) {
       std::vector<double> row;
       for (std::uint32_t c = 0; c < columns; ++c) {
@@ -145,6 +150,7 @@ TEST(NetworkInputs, TheNetworkSaysWhatTheTrainedLayersSay) {
       const double found = predict_reference(
           *network, features, sample.dataset.problems()[sample.set.problem[example]].fields());
       EXPECT_NEAR(found, expected, 1e-5 * std::max(1.0, std::fabs(expected)));
+      EXPECT_EQ((*scored)[i], found);
     }
     TrainedNetwork other = trained;
     other.mean.pop_back();
@@ -176,6 +182,11 @@ TEST(TrainNetwork, SaysWhatIsWrongWithTheProgramOrTheOptions) {
   EXPECT_NE(reason().find("SIGKILL"), std::string::npos);
   options.target = Target::kTflops;
   EXPECT_NE(reason().find("tflops"), std::string::npos);
+  options.target = Target::kRelativeLog;
+  options.network.int8_weights = true;
+  const auto towers = train_two_tower(dataset, options);
+  ASSERT_FALSE(towers);
+  EXPECT_NE(towers.error().message.find("of 8 bits"), std::string::npos);
 }
 
 TEST(TrainNetwork, AProgramThatTakesLongCanBeStoppedAndKeepsItsFolder) {

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Neural models by the command line: every type trained with tiny numbers, and asked like any other.
+#   neural_workflow_test.sh FORETUNE SOURCE_DIR
+set -euo pipefail
+foretune="$1"
+source_dir="$2"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+expect() {
+  local code="$1"
+  shift
+  local status=0
+  "$@" >out.txt 2>err.txt || status=$?
+  if [[ $status -ne $code ]]; then
+    echo "expected exit code $code, got $status: $*"
+    cat out.txt err.txt
+    exit 1
+  fi
+}
+one_sentence() {
+  if [[ "$(grep -c '^foretune:' err.txt)" -ne 1 ]]; then
+    echo "not one sentence:"
+    cat err.txt
+    exit 1
+  fi
+}
+
+expect 0 "$foretune" convert "$source_dir/tests/triton_times.csv" --output times.ftd --device h200
+small=(--dataset times.ftd --folds 2 --num-epochs 3 --hidden-dims 16,8 --hidden-dim 16
+       --num-layers 2 --threads 1)
+
+expect 0 "$foretune" train "${small[@]}" --model-type standard --model standard.ftm --log-dir log \
+  --work-dir kept
+grep -q "max_difference_to_libtorch" out.txt
+test -n "$(find log -name '*.csv')"
+expect 0 "$foretune" train "${small[@]}" --model-type standard --model again.ftm --work-dir kept \
+  --resume
+cmp standard.ftm again.ftm
+expect 0 "$foretune" train "${small[@]}" --model-type deep --loss lambdarank --model deep.ftm \
+  --weights int8
+grep -q "int8_rms_difference" out.txt
+expect 0 "$foretune" train "${small[@]}" --model-type two-tower --loss listmle --model towers.ftm
+expect 0 "$foretune" train "${small[@]}" --model-type ensemble --ensemble-with standard --trees 10 \
+  --model ensemble.ftm
+for model in standard deep towers ensemble; do
+  expect 0 "$foretune" inspect $model.ftm
+  expect 0 "$foretune" validate-model --model $model.ftm --dataset times.ftd --html $model.html
+  expect 0 "$foretune" predict --model $model.ftm gemm m=200 n=300 k=100 dtype=bf16 --explain
+done
+
+expect 2 "$foretune" train "${small[@]}" --model-type two-tower --weights int8 --model no.ftm
+one_sentence
+expect 2 "$foretune" train "${small[@]}" --model-type standard --resume --model no.ftm
+one_sentence
+expect 3 "$foretune" train "${small[@]}" --model-type standard --trainer nowhere --model no.ftm
+one_sentence
+test ! -e no.ftm
