@@ -129,4 +129,36 @@ class ByteReader {
   bool bad_ = false;
 };
 
+// Numbers as they stand in memory, their count before them.
+template <class Values>
+void put_array(ByteWriter& writer, const Values& values) {
+  const std::span all(values);
+  static_assert(std::is_arithmetic_v<typename decltype(all)::value_type>);
+  writer.put_varint(all.size());
+  writer.put_bytes(std::as_bytes(all));
+}
+
+// `count` numbers as they stand in memory. None, and a bad reader, when the rest does not hold that
+// many; nothing is allocated then.
+template <class T>
+  requires std::is_arithmetic_v<T>
+std::vector<T> get_array(ByteReader& reader, std::size_t count) {
+  if (count > reader.remaining() / sizeof(T)) {
+    reader.fail();
+  }
+  const std::span<const std::byte> bytes = reader.get_bytes(reader.ok() ? count * sizeof(T) : 0);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!bytes.empty()) {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+  }
+  return values;
+}
+
+// What put_array() wrote.
+template <class T>
+  requires std::is_arithmetic_v<T>
+std::vector<T> get_array(ByteReader& reader) {
+  return get_array<T>(reader, reader.get_count(sizeof(T)));
+}
+
 }  // namespace foretune

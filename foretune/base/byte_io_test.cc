@@ -112,6 +112,51 @@ TEST(ByteIo, StringsAndCountsLargerThanTheRestAreBad) {
   EXPECT_FALSE(does_not.ok());
 }
 
+TEST(ByteIo, ArraysRoundTripWithTheirCounts) {
+  const std::vector<double> doubles{0.5, -1e300, std::numeric_limits<double>::infinity()};
+  const std::array<std::int16_t, 2> words{-2, 300};
+  const std::vector<float> none;
+  ByteWriter writer;
+  put_array(writer, doubles);
+  put_array(writer, std::span<const std::int16_t>(words));
+  put_array(writer, none);
+  EXPECT_EQ(writer.size(), 1 + 3 * sizeof(double) + 1 + 2 * sizeof(std::int16_t) + 1);
+  ByteReader reader(writer.bytes());
+  EXPECT_EQ(get_array<double>(reader), doubles);
+  EXPECT_EQ(get_array<std::int16_t>(reader), std::vector<std::int16_t>(words.begin(), words.end()));
+  EXPECT_EQ(get_array<float>(reader), none);
+  EXPECT_TRUE(reader.ok() && reader.at_end());
+
+  ByteReader counted(writer.bytes().subspan(1));
+  EXPECT_EQ(get_array<double>(counted, 3), doubles);
+  EXPECT_EQ(get_array<float>(counted, 0), none);
+  EXPECT_TRUE(counted.ok());
+}
+
+TEST(ByteIo, ArraysLargerThanTheRestAreBadAndNotAllocated) {
+  // The largest counts could not be allocated, and times four bytes they are few again.
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  for (const std::uint64_t count : {std::uint64_t{2}, kMost / 4, kMost / 4 + 1, kMost}) {
+    SCOPED_TRACE(concat("count ", count));
+    ByteWriter writer;
+    writer.put_varint(count);
+    writer.put(std::uint32_t{0});
+    ByteReader reader(writer.bytes());
+    EXPECT_EQ(get_array<float>(reader).capacity(), 0U);
+    EXPECT_FALSE(reader.ok());
+
+    const std::vector<std::byte> four(4);
+    ByteReader counted(four);
+    EXPECT_EQ(get_array<float>(counted, count).capacity(), 0U);
+    EXPECT_FALSE(counted.ok());
+  }
+  const std::vector<std::byte> four(4);
+  ByteReader bad(four);
+  bad.fail();
+  EXPECT_EQ(get_array<float>(bad, 1).capacity(), 0U);
+  EXPECT_FALSE(bad.ok());
+}
+
 TEST(ByteIo, RandomBytesNeverReadBeyondTheEnd) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(concat("seed ", seed));

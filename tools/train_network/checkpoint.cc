@@ -2,8 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <cstring>
+#include <algorithm>
 #include <span>
+#include <vector>
 
 #include "foretune/base/byte_io.h"
 #include "foretune/base/file.h"
@@ -18,22 +19,17 @@ constexpr FileSeal kSeal{.magic = {0x89, 'F', 'T', 'K', 0x0d, 0x0a, 0x1a, 0x0a},
 
 void put_tensor(ByteWriter& writer, const at::Tensor& tensor) {
   const at::Tensor host = tensor.to(at::kCPU).contiguous();
-  const auto count = static_cast<std::size_t>(host.numel());
-  writer.put_varint(count);
-  writer.put_bytes(std::as_bytes(std::span(host.data_ptr<float>(), count)));
+  put_array(writer, std::span(host.data_ptr<float>(), static_cast<std::size_t>(host.numel())));
 }
 
 Status get_tensor(ByteReader& reader, const at::Tensor& tensor) {
-  const std::uint64_t count = reader.get_count(sizeof(float));
-  if (count != static_cast<std::uint64_t>(tensor.numel())) {
-    return fail(ErrorCode::kCorrupt, "it has ", count, " numbers where ", tensor.numel(),
+  const std::vector<float> values = get_array<float>(reader);
+  if (values.size() != static_cast<std::size_t>(tensor.numel())) {
+    return fail(ErrorCode::kCorrupt, "it has ", values.size(), " numbers where ", tensor.numel(),
                 " are wanted");
   }
-  const std::span<const std::byte> bytes = reader.get_bytes(count * sizeof(float));
   const at::Tensor host = at::empty({tensor.numel()}, at::kFloat);
-  if (!bytes.empty()) {
-    std::memcpy(host.data_ptr(), bytes.data(), bytes.size());
-  }
+  std::copy(values.begin(), values.end(), host.data_ptr<float>());
   const at::NoGradGuard no_grad;
   tensor.copy_(host);
   return {};

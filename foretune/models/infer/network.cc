@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -157,20 +156,6 @@ float run_towers(const Network& network, std::span<const float> problem,
   return sum;
 }
 
-void put_floats(ByteWriter& writer, const std::vector<float>& values) {
-  writer.put_varint(values.size());
-  writer.put_bytes(std::as_bytes(std::span(values)));
-}
-
-std::vector<float> get_floats(ByteReader& reader) {
-  std::vector<float> out(reader.get_count(sizeof(float)));
-  const std::span<const std::byte> bytes = reader.get_bytes(out.size() * sizeof(float));
-  if (bytes.size() == out.size() * sizeof(float) && !out.empty()) {
-    std::memcpy(out.data(), bytes.data(), bytes.size());
-  }
-  return out;
-}
-
 void put_layers(ByteWriter& writer, const std::vector<DenseLayer>& layers) {
   writer.put_varint(layers.size());
   for (const DenseLayer& layer : layers) {
@@ -180,23 +165,15 @@ void put_layers(ByteWriter& writer, const std::vector<DenseLayer>& layers) {
                                          (layer.adds_skip ? 2U : 0U) |
                                          (layer.is_int8() ? 4U : 0U)));
     if (layer.is_int8()) {
-      writer.put_bytes(std::as_bytes(std::span(layer.int8_weights)));
-      put_floats(writer, layer.steps);
+      put_array(writer, layer.int8_weights);
+      put_array(writer, layer.steps);
     } else {
-      put_floats(writer, layer.weights);
+      put_array(writer, layer.weights);
     }
-    put_floats(writer, layer.bias);
-    put_floats(writer, layer.scale);
-    put_floats(writer, layer.shift);
+    put_array(writer, layer.bias);
+    put_array(writer, layer.scale);
+    put_array(writer, layer.shift);
   }
-}
-
-std::vector<std::int8_t> get_int8_weights(ByteReader& reader, std::size_t count) {
-  const std::span<const std::byte> bytes = reader.get_bytes(count);
-  std::vector<std::int8_t> out(bytes.size());
-  std::transform(bytes.begin(), bytes.end(), out.begin(),
-                 [](std::byte byte) { return static_cast<std::int8_t>(byte); });
-  return out;
 }
 
 std::vector<DenseLayer> get_layers(ByteReader& reader) {
@@ -212,14 +189,14 @@ std::vector<DenseLayer> get_layers(ByteReader& reader) {
     layer.is_rectified = (flags & 1U) != 0;
     layer.adds_skip = (flags & 2U) != 0;
     if ((flags & 4U) != 0) {
-      layer.int8_weights = get_int8_weights(reader, std::size_t{layer.inputs} * layer.outputs);
-      layer.steps = get_floats(reader);
+      layer.int8_weights = get_array<std::int8_t>(reader);
+      layer.steps = get_array<float>(reader);
     } else {
-      layer.weights = get_floats(reader);
+      layer.weights = get_array<float>(reader);
     }
-    layer.bias = get_floats(reader);
-    layer.scale = get_floats(reader);
-    layer.shift = get_floats(reader);
+    layer.bias = get_array<float>(reader);
+    layer.scale = get_array<float>(reader);
+    layer.shift = get_array<float>(reader);
   }
   return out;
 }
@@ -349,7 +326,7 @@ void put_network(ByteWriter& writer, const Network& network) {
   }
   put_layers(writer, network.layers);
   put_layers(writer, network.config_layers);
-  put_floats(writer, network.interaction);
+  put_array(writer, network.interaction);
   writer.put(static_cast<std::uint8_t>(network.has_least ? 1 : 0));
   writer.put(network.least);
 }
@@ -377,7 +354,7 @@ Result<Network> get_network(ByteReader& reader) {
   }
   network.layers = get_layers(reader);
   network.config_layers = get_layers(reader);
-  network.interaction = get_floats(reader);
+  network.interaction = get_array<float>(reader);
   const auto has_least = reader.get<std::uint8_t>();
   network.has_least = has_least == 1;
   network.least = reader.get<float>();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -266,21 +265,9 @@ std::vector<double> apply_linear(const TorchLayer& layer, std::span<const double
   return out;
 }
 
+// Their counts follow from the layer's widths.
 void put_floats(ByteWriter& writer, std::span<const float> values) {
   writer.put_bytes(std::as_bytes(values));
-}
-
-std::vector<float> get_floats(ByteReader& reader, std::size_t count) {
-  if (count > reader.remaining() / sizeof(float)) {
-    reader.fail();
-    return {};
-  }
-  const std::span<const std::byte> bytes = reader.get_bytes(count * sizeof(float));
-  std::vector<float> out(count);
-  if (bytes.size() == count * sizeof(float) && count > 0) {
-    std::memcpy(out.data(), bytes.data(), bytes.size());
-  }
-  return out;
 }
 
 }  // namespace
@@ -366,12 +353,12 @@ Result<std::vector<TorchLayer>> get_torch_layers(ByteReader& reader) {
       layer.inputs = reader.get<std::uint32_t>();
       layer.outputs = reader.get<std::uint32_t>();
       const std::size_t outputs = layer.outputs;
-      layer.weight = get_floats(reader, is_norm ? outputs : outputs * layer.inputs);
-      layer.bias = get_floats(reader, outputs);
+      layer.weight = get_array<float>(reader, is_norm ? outputs : outputs * layer.inputs);
+      layer.bias = get_array<float>(reader, outputs);
     }
     if (is_norm) {
-      layer.mean = get_floats(reader, layer.outputs);
-      layer.variance = get_floats(reader, layer.outputs);
+      layer.mean = get_array<float>(reader, layer.outputs);
+      layer.variance = get_array<float>(reader, layer.outputs);
       layer.epsilon = reader.get<double>();
     }
     if (const Status status = check_layer(layer); reader.ok() && !status) {

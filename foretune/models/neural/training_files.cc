@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <span>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "foretune/base/byte_io.h"
@@ -24,23 +22,6 @@ constexpr FileSeal kNetworkSeal{.magic = {0x89, 'F', 'T', 'N', 0x0d, 0x0a, 0x1a,
 
 // Fits the inputs' tensors and their indices, with room to spare.
 constexpr std::size_t kMaxRows = std::size_t{1} << 31U;
-
-template <class T>
-void put_array(ByteWriter& writer, const std::vector<T>& values) {
-  writer.put_varint(values.size());
-  writer.put_bytes(std::as_bytes(std::span(values)));
-}
-
-template <class T>
-void get_array(ByteReader& reader, std::vector<T>& values) {
-  static_assert(std::is_arithmetic_v<T>);
-  const std::uint64_t count = reader.get_count(sizeof(T));
-  const std::span<const std::byte> bytes = reader.get_bytes(count * sizeof(T));
-  values.resize(count);
-  if (!bytes.empty()) {
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-  }
-}
 
 template <class T>
 bool is_finite(const std::vector<T>& values) {
@@ -139,15 +120,15 @@ Result<TrainingRows> get_rows(ByteReader& reader) {
   rows.problem_columns = reader.get<std::uint32_t>();
   rows.config_columns = reader.get<std::uint32_t>();
   rows.interaction_columns = reader.get<std::uint32_t>();
-  get_array(reader, rows.plain_columns);
-  get_array(reader, rows.inputs);
-  get_array(reader, rows.problem);
-  get_array(reader, rows.log_time);
-  get_array(reader, rows.relative);
-  get_array(reader, rows.weight);
-  get_array(reader, rows.censored);
-  get_array(reader, rows.fold);
-  get_array(reader, rows.group);
+  rows.plain_columns = get_array<std::uint32_t>(reader);
+  rows.inputs = get_array<float>(reader);
+  rows.problem = get_array<std::uint32_t>(reader);
+  rows.log_time = get_array<float>(reader);
+  rows.relative = get_array<float>(reader);
+  rows.weight = get_array<float>(reader);
+  rows.censored = get_array<std::uint8_t>(reader);
+  rows.fold = get_array<std::uint32_t>(reader);
+  rows.group = get_array<std::uint32_t>(reader);
   rows.tie = reader.get<float>();
   return rows;
 }
@@ -239,13 +220,13 @@ Result<TrainedNetwork> get_trained(ByteReader& reader) {
   TrainedNetwork network;
   FORETUNE_TRY(network.layers, get_torch_layers(reader));
   FORETUNE_TRY(network.config_layers, get_torch_layers(reader));
-  get_array(reader, network.interaction);
+  network.interaction = get_array<float>(reader);
   network.scale = reader.get<double>();
   network.offset = reader.get<double>();
-  get_array(reader, network.mean);
-  get_array(reader, network.inverse_std);
-  get_array(reader, network.predictions);
-  get_array(reader, network.roles);
+  network.mean = get_array<double>(reader);
+  network.inverse_std = get_array<double>(reader);
+  network.predictions = get_array<float>(reader);
+  network.roles = get_array<std::uint8_t>(reader);
   network.best_epoch = reader.get<std::uint32_t>();
   network.epochs.resize(reader.get_count(5 * sizeof(double)));
   for (TrainedNetwork::Epoch& epoch : network.epochs) {
