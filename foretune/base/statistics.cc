@@ -34,7 +34,15 @@ std::vector<double> sorted_copy(std::span<const double> values) {
   return sorted;
 }
 
+template <class T>
+bool are_finite(std::span<const T> values) {
+  return std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); });
+}
+
 }  // namespace
+
+bool all_finite(std::span<const float> values) { return are_finite(values); }
+bool all_finite(std::span<const double> values) { return are_finite(values); }
 
 double quantile(std::span<const double> values, double q) {
   if (values.empty() || std::isnan(q) || has_nan(values)) {

@@ -16,6 +16,10 @@
 
 namespace foretune {
 
+// Whether no value is infinite or a NaN.
+bool all_finite(std::span<const float> values);
+bool all_finite(std::span<const double> values);
+
 // The q-quantile (0 to 1) with linear interpolation between order statistics (Hyndman and Fan 1996,
 // type 7). NaN for no values.
 double quantile(std::span<const double> values, double q);

@@ -27,6 +27,16 @@ std::vector<double> random_values(Rng& rng, std::size_t count, bool with_ties) {
   return values;
 }
 
+TEST(AllFinite, NeitherInfiniteValuesNorNansAre) {
+  EXPECT_TRUE(all_finite(std::vector<float>{}));
+  EXPECT_TRUE(all_finite(std::vector<float>{0, -std::numeric_limits<float>::max()}));
+  EXPECT_TRUE(all_finite(std::vector<double>{std::numeric_limits<double>::denorm_min(), 1e300}));
+  for (const double bad : {kInfinity, -kInfinity, kNan}) {
+    EXPECT_FALSE(all_finite(std::vector<double>{1, bad, 2}));
+    EXPECT_FALSE(all_finite(std::vector<float>{1, 2, static_cast<float>(bad)}));
+  }
+}
+
 TEST(Quantile, KnownValues) {
   const std::vector<double> values{4, 1, 3, 2};
   EXPECT_EQ(quantile(values, 0), 1);

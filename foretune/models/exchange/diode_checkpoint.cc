@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "foretune/base/file.h"
+#include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/documents/stored_zip.h"
 
@@ -130,7 +131,7 @@ class StepReader {
     std::vector<float> out(storage.size() / sizeof(float));
     static_assert(std::endian::native == std::endian::little);
     std::memcpy(out.data(), storage.data(), out.size() * sizeof(float));
-    if (!std::all_of(out.begin(), out.end(), [](float x) { return std::isfinite(x); })) {
+    if (!all_finite(out)) {
       return fail(ErrorCode::kCorrupt, "tensor ", next_ - 1, " of the checkpoint holds a number ",
                   "that is not finite");
     }

@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "foretune/base/statistics.h"
+
 namespace foretune {
 namespace {
 
@@ -390,9 +392,7 @@ Status check_grown(const Forest& forest, const std::vector<Split>& splits) {
     return split.feature < forest.feature_count &&
            !std::isnan(std::bit_cast<double>(split.threshold_bits));
   });
-  const bool good_leaves = std::all_of(forest.leaf_value.begin(), forest.leaf_value.end(),
-                                       [](double value) { return std::isfinite(value); });
-  return good_splits && good_leaves ? Status() : forest.validate();
+  return good_splits && all_finite(forest.leaf_value) ? Status() : forest.validate();
 }
 
 }  // namespace

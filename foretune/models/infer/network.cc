@@ -6,14 +6,11 @@
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/base/statistics.h"
 #include "foretune/models/infer/network_int8.h"
 
 namespace foretune {
 namespace {
-
-bool all_finite(std::span<const float> values) {
-  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
-}
 
 Status check_layer(const DenseLayer& layer, std::string_view name, std::size_t index) {
   const auto wrong = [&](std::string_view what) {

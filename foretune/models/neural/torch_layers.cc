@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/base/statistics.h"
 
 namespace foretune {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 using Kind = TorchLayer::Kind;
 
 constexpr std::size_t kMaxTorchLayers = 16 * Network::kMaxLayers;
-
-bool all_finite(std::span<const float> values) {
-  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
-}
 
 // y = scale x + shift per unit, in double precision until it is part of some layer.
 struct Affine {

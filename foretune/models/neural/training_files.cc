@@ -8,6 +8,7 @@
 
 #include "foretune/base/byte_io.h"
 #include "foretune/base/file.h"
+#include "foretune/base/statistics.h"
 #include "foretune/models/neural/sealed_file.h"
 
 namespace foretune {
@@ -22,11 +23,6 @@ constexpr FileSeal kNetworkSeal{.magic = {0x89, 'F', 'T', 'N', 0x0d, 0x0a, 0x1a,
 
 // Fits the inputs' tensors and their indices, with room to spare.
 constexpr std::size_t kMaxRows = std::size_t{1} << 31U;
-
-template <class T>
-bool is_finite(const std::vector<T>& values) {
-  return std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); });
-}
 
 Status check_columns(const TrainingRows& rows) {
   if (rows.problem_columns > Network::kMaxInputs || rows.config_columns > Network::kMaxInputs ||
@@ -89,8 +85,8 @@ Status check_rows(const TrainingRows& rows) {
   FORETUNE_TRY_STATUS(check_length("relative time", rows.relative.size()));
   FORETUNE_TRY_STATUS(check_length("weight", rows.weight.size()));
   FORETUNE_TRY_STATUS(check_length("censored", rows.censored.size()));
-  if (!is_finite(rows.inputs) || !is_finite(rows.log_time) || !is_finite(rows.relative) ||
-      !is_finite(rows.weight)) {
+  if (!all_finite(rows.inputs) || !all_finite(rows.log_time) || !all_finite(rows.relative) ||
+      !all_finite(rows.weight)) {
     return fail(ErrorCode::kCorrupt, "a row holds something that is no number");
   }
   if (!std::isfinite(rows.tie) || rows.tie < 0) {
@@ -179,8 +175,8 @@ Status check_network(const TrainedNetwork& network) {
                 network.inverse_std.size(), " deviations, ", network.predictions.size(),
                 " predictions and ", network.roles.size(), " roles");
   }
-  if (!is_finite(network.interaction) || !is_finite(network.mean) ||
-      !is_finite(network.inverse_std) || !is_finite(network.predictions) ||
+  if (!all_finite(network.interaction) || !all_finite(network.mean) ||
+      !all_finite(network.inverse_std) || !all_finite(network.predictions) ||
       !std::isfinite(network.scale) || !std::isfinite(network.offset) ||
       !std::isfinite(network.samples_per_second)) {
     return fail(ErrorCode::kCorrupt, "it holds something that is no number");
