@@ -35,33 +35,11 @@ Status get_tensor(ByteReader& reader, const at::Tensor& tensor) {
   return {};
 }
 
-void put_epochs(ByteWriter& writer, const std::vector<TrainedNetwork::Epoch>& epochs) {
-  writer.put_varint(epochs.size());
-  for (const TrainedNetwork::Epoch& epoch : epochs) {
-    writer.put(epoch.train_loss);
-    writer.put(epoch.stop_loss);
-    writer.put(epoch.stop_efficiency);
-    writer.put(epoch.learning_rate);
-    writer.put(epoch.seconds);
-  }
-}
-
-void get_epochs(ByteReader& reader, std::vector<TrainedNetwork::Epoch>& epochs) {
-  epochs.resize(reader.get_count(5 * sizeof(double)));
-  for (TrainedNetwork::Epoch& epoch : epochs) {
-    epoch.train_loss = reader.get<double>();
-    epoch.stop_loss = reader.get<double>();
-    epoch.stop_efficiency = reader.get<double>();
-    epoch.learning_rate = reader.get<double>();
-    epoch.seconds = reader.get<double>();
-  }
-}
-
 Status get_state(ByteReader& reader, TrainingState& state) {
   if (reader.get<std::uint64_t>() != state.identity) {
     return fail(ErrorCode::kMismatch, "it is of a run with other options or rows");
   }
-  get_epochs(reader, state.epochs);
+  state.epochs = get_epochs(reader);
   state.best_epoch = reader.get<std::uint32_t>();
   state.best_loss = reader.get<double>();
   state.schedule.learning_rate = reader.get<double>();

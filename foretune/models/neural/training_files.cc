@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <string_view>
 #include <utility>
 
-#include "foretune/base/byte_io.h"
 #include "foretune/base/file.h"
 #include "foretune/base/statistics.h"
 #include "foretune/models/neural/sealed_file.h"
@@ -200,14 +198,7 @@ void put_trained(ByteWriter& writer, const TrainedNetwork& network) {
   put_array(writer, network.predictions);
   put_array(writer, network.roles);
   writer.put(network.best_epoch);
-  writer.put_varint(network.epochs.size());
-  for (const TrainedNetwork::Epoch& epoch : network.epochs) {
-    writer.put(epoch.train_loss);
-    writer.put(epoch.stop_loss);
-    writer.put(epoch.stop_efficiency);
-    writer.put(epoch.learning_rate);
-    writer.put(epoch.seconds);
-  }
+  put_epochs(writer, network.epochs);
   writer.put(network.samples_per_second);
   writer.put_string(network.libtorch);
 }
@@ -224,14 +215,7 @@ Result<TrainedNetwork> get_trained(ByteReader& reader) {
   network.predictions = get_array<float>(reader);
   network.roles = get_array<std::uint8_t>(reader);
   network.best_epoch = reader.get<std::uint32_t>();
-  network.epochs.resize(reader.get_count(5 * sizeof(double)));
-  for (TrainedNetwork::Epoch& epoch : network.epochs) {
-    epoch.train_loss = reader.get<double>();
-    epoch.stop_loss = reader.get<double>();
-    epoch.stop_efficiency = reader.get<double>();
-    epoch.learning_rate = reader.get<double>();
-    epoch.seconds = reader.get<double>();
-  }
+  network.epochs = get_epochs(reader);
   network.samples_per_second = reader.get<double>();
   network.libtorch = reader.get_string();
   return network;
@@ -270,6 +254,29 @@ Result<T> read_sealed(const FileSeal& what, Status (*check)(const T&),
 }
 
 }  // namespace
+
+void put_epochs(ByteWriter& writer, std::span<const TrainedNetwork::Epoch> epochs) {
+  writer.put_varint(epochs.size());
+  for (const TrainedNetwork::Epoch& epoch : epochs) {
+    writer.put(epoch.train_loss);
+    writer.put(epoch.stop_loss);
+    writer.put(epoch.stop_efficiency);
+    writer.put(epoch.learning_rate);
+    writer.put(epoch.seconds);
+  }
+}
+
+std::vector<TrainedNetwork::Epoch> get_epochs(ByteReader& reader) {
+  std::vector<TrainedNetwork::Epoch> epochs(reader.get_count(5 * sizeof(double)));
+  for (TrainedNetwork::Epoch& epoch : epochs) {
+    epoch.train_loss = reader.get<double>();
+    epoch.stop_loss = reader.get<double>();
+    epoch.stop_efficiency = reader.get<double>();
+    epoch.learning_rate = reader.get<double>();
+    epoch.seconds = reader.get<double>();
+  }
+  return epochs;
+}
 
 Status write_training_rows(const TrainingRows& rows, const std::filesystem::path& path) {
   return write_sealed<TrainingRows>(rows, kRowsSeal, &check_rows, &put_rows, path);

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "foretune/base/byte_io.h"
 #include "foretune/base/result.h"
 #include "foretune/models/neural/torch_layers.h"
 
@@ -79,5 +81,9 @@ Status write_training_rows(const TrainingRows& rows, const std::filesystem::path
 Result<TrainingRows> read_training_rows(const std::filesystem::path& path);
 Status write_trained_network(const TrainedNetwork& network, const std::filesystem::path& path);
 Result<TrainedNetwork> read_trained_network(const std::filesystem::path& path);
+
+// Epochs as parts of files. A reader that does not hold them turns bad.
+void put_epochs(ByteWriter& writer, std::span<const TrainedNetwork::Epoch> epochs);
+std::vector<TrainedNetwork::Epoch> get_epochs(ByteReader& reader);
 
 }  // namespace foretune
