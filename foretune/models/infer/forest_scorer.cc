@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "foretune/base/check.h"
@@ -126,10 +125,7 @@ class ForestPool final : public PreparedPool {
 Result<std::unique_ptr<PreparedPool>> ForestScorer::prepare_checked(
     const std::vector<Forest>& forests, const FeatureTable& table, double residual_std,
     std::span<const std::int32_t> words, std::size_t width, const Hardware& hardware, CpuIsa isa) {
-  if (width == 0 || words.empty() || words.size() % width != 0) {
-    return fail(ErrorCode::kInvalidArgument, words.size(), " words are not configs of ", width,
-                " words");
-  }
+  FORETUNE_TRY_STATUS(check_pool_words(words, width));
   auto pool = std::make_unique<ForestPool>(table, hardware, words, width, residual_std);
   FORETUNE_TRY_STATUS(pool->add_forests(forests, isa));
   return pool;
@@ -141,9 +137,7 @@ Result<std::unique_ptr<ForestScorer>> ForestScorer::create(std::vector<Forest> f
   if (forests.empty()) {
     return fail(ErrorCode::kInvalidArgument, "a model without a forest cannot score");
   }
-  if (!(residual_std >= 0 && std::isfinite(residual_std))) {
-    return fail(ErrorCode::kInvalidArgument, "the residual of the model is not a number from 0");
-  }
+  FORETUNE_TRY_STATUS(check_residual(residual_std));
   for (const Forest& forest : forests) {
     FORETUNE_TRY_STATUS(forest.validate());
     if (forest.feature_count != table.columns().size()) {

@@ -1,7 +1,6 @@
 #include "foretune/models/infer/network_scorer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "foretune/base/check.h"
@@ -124,9 +123,7 @@ Result<std::unique_ptr<NetworkScorer>> NetworkScorer::create(std::vector<Network
   if (networks.empty()) {
     return fail(ErrorCode::kInvalidArgument, "a model without a network cannot score");
   }
-  if (!(residual_std >= 0 && std::isfinite(residual_std))) {
-    return fail(ErrorCode::kInvalidArgument, "the residual of the model is not a number from 0");
-  }
+  FORETUNE_TRY_STATUS(check_residual(residual_std));
   for (const Network& network : networks) {
     FORETUNE_TRY_STATUS(network.validate(table, fields));
   }
@@ -147,10 +144,7 @@ Result<std::unique_ptr<PreparedPool>> NetworkScorer::prepare(std::span<const std
 Result<std::unique_ptr<PreparedPool>> NetworkScorer::prepare_checked(
     const std::vector<Network>& networks, const FeatureTable& table, double residual_std,
     std::span<const std::int32_t> words, std::size_t width, const Hardware& hardware, CpuIsa isa) {
-  if (width == 0 || words.empty() || words.size() % width != 0) {
-    return fail(ErrorCode::kInvalidArgument, words.size(), " words are not configs of ", width,
-                " words");
-  }
+  FORETUNE_TRY_STATUS(check_pool_words(words, width));
   return std::make_unique<NetworkPool>(networks, table, hardware, words, width, residual_std, isa);
 }
 

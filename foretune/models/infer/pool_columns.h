@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "foretune/base/result.h"
 #include "foretune/features/feature_table.h"
 
 namespace foretune {
@@ -15,6 +16,15 @@ inline constexpr std::size_t kPoolAlignment = 64;  // of the parts of a workspac
 
 inline constexpr std::size_t pool_aligned(std::size_t bytes) {
   return (bytes + kPoolAlignment - 1) / kPoolAlignment * kPoolAlignment;
+}
+
+// Errors: kInvalidArgument for no configs and for words that are not configs of that many.
+inline Status check_pool_words(std::span<const std::int32_t> words, std::size_t width) {
+  if (width == 0 || words.empty() || words.size() % width != 0) {
+    return fail(ErrorCode::kInvalidArgument, words.size(), " words are not configs of ", width,
+                " words");
+  }
+  return {};
 }
 
 // The columns of kind kConfig, one after another, a value per candidate each.

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <span>
 
+#include "foretune/base/result.h"
+
 namespace foretune {
 
 // Sums in `scores`; in `uncertainty`, where it is not empty, the sums of squared distances from the
@@ -18,6 +20,14 @@ inline void add_score(std::size_t index, std::size_t i, double score, std::span<
     uncertainty[i] = index == 0 ? 0 : uncertainty[i] + distance * distance * before / (before + 1);
   }
   scores[i] = index == 0 ? score : scores[i] + score;
+}
+
+// Errors: kInvalidArgument for what is no standard deviation.
+inline Status check_residual(double residual_std) {
+  if (!(residual_std >= 0 && std::isfinite(residual_std))) {
+    return fail(ErrorCode::kInvalidArgument, "the residual of the model is not a number from 0");
+  }
+  return {};
 }
 
 // Turns the sums of `members` into means and standard deviations.
