@@ -9,15 +9,7 @@
 #include <cstring>
 
 #include "foretune/models/infer/engine_kernels.h"
-
-// Loops over vectors that must stay in registers. Sanitized code is not unrolled, and g++ warns of
-// every wish that it ignores.
-#define FORETUNE_PRAGMA(text) _Pragma(#text)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FORETUNE_UNROLL(count)
-#else
-#define FORETUNE_UNROLL(count) FORETUNE_PRAGMA(GCC unroll count)
-#endif
+#include "foretune/models/infer/unroll.h"
 
 namespace foretune {
 namespace {

@@ -11,13 +11,7 @@
 #include <cstddef>
 
 #include "foretune/models/infer/network_kernels.h"
-
-#define FORETUNE_PRAGMA(text) _Pragma(#text)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FORETUNE_UNROLL(count)
-#else
-#define FORETUNE_UNROLL(count) FORETUNE_PRAGMA(GCC unroll count)
-#endif
+#include "foretune/models/infer/unroll.h"
 
 namespace foretune {
 namespace {
