@@ -6,6 +6,7 @@
 
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/infer/model_kind.h"
 #include "foretune/space/config_index.h"
 #include "foretune/space/parametric_space.h"
 
@@ -117,25 +118,6 @@ Status check_features(const Model& model) {
   return {};
 }
 
-// What a model of each kind is made of.
-struct KindParts {
-  std::string_view name;
-  bool has_forests;
-  bool has_networks;
-};
-constexpr std::array kKinds{KindParts{"gbdt", true, false}, KindParts{"network", false, true},
-                            KindParts{"ensemble", true, true}};
-
-Result<KindParts> parts_of(const Model& model) {
-  const auto* const found = std::find_if(
-      kKinds.begin(), kKinds.end(), [&](const KindParts& kind) { return kind.name == model.kind; });
-  if (found == kKinds.end()) {
-    return fail(ErrorCode::kUnsupported, "models of kind '",
-                std::string_view(model.kind).substr(0, 40), "' are not known to this version");
-  }
-  return *found;
-}
-
 Status check_networks(const Model& model, bool has_networks, std::size_t fields) {
   if (model.networks.empty() == has_networks) {
     return fail(ErrorCode::kCorrupt, "a model of kind '", model.kind, "' has ",
@@ -156,7 +138,7 @@ Status check_networks(const Model& model, bool has_networks, std::size_t fields)
 }  // namespace
 
 Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model& model) {
-  FORETUNE_TRY(const KindParts parts, parts_of(model));
+  FORETUNE_TRY(const ModelKind* const kind, kind_of(model));
   FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, check_schemas(model));
   FORETUNE_TRY_STATUS(check_numbers(model));
   FORETUNE_TRY_STATUS(check_pool(model));
@@ -168,14 +150,14 @@ Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model
     FORETUNE_TRY_STATUS(model.fast->validate(fields, model.pool.size()));
   }
   FORETUNE_TRY_STATUS(check_features(model));
-  FORETUNE_TRY_STATUS(check_networks(model, parts.has_networks, fields));
+  FORETUNE_TRY_STATUS(check_networks(model, kind->has_networks, fields));
   return space;
 }
 
 Status check_forests_fit(const Model& model) {
-  FORETUNE_TRY(const KindParts parts, parts_of(model));
+  FORETUNE_TRY(const ModelKind* const kind, kind_of(model));
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
-  if (model.forests.empty() == parts.has_forests) {
+  if (model.forests.empty() == kind->has_forests) {
     return fail(ErrorCode::kCorrupt, "the model has ",
                 model.forests.empty() ? "no forest" : "forests, which its kind does not have");
   }

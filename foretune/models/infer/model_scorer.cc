@@ -8,6 +8,7 @@
 #include "foretune/base/check.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/model_kind.h"
 #include "foretune/models/infer/network_scorer.h"
 #include "foretune/models/infer/pool_columns.h"
 
@@ -122,26 +123,9 @@ PoolResult prepare_mixed(const Model& model, const FeatureTable& table, Words wo
   return std::make_unique<MixedPool>(std::move(forests), std::move(networks), model.network_share);
 }
 
-struct ModelKind {
-  std::string_view name;
-  Result<std::unique_ptr<Scorer>> (*make_scorer)(const Model& model, const FeatureTable& table);
-  PoolResult (*prepare)(const Model& model, const FeatureTable& table, Words words,
-                        std::size_t width);
-};
-
-constexpr std::array kKinds{ModelKind{"gbdt", &forest_scorer, &prepare_forests},
-                            ModelKind{"network", &network_scorer, &prepare_networks},
-                            ModelKind{"ensemble", &mixed_scorer, &prepare_mixed}};
-
-Result<const ModelKind*> kind_of(const Model& model) {
-  const auto* const found = std::find_if(
-      kKinds.begin(), kKinds.end(), [&](const ModelKind& kind) { return kind.name == model.kind; });
-  if (found == kKinds.end()) {
-    return fail(ErrorCode::kUnsupported, "models of kind '",
-                std::string_view(model.kind).substr(0, 40), "' are not known to this version");
-  }
-  return found;
-}
+constexpr std::array kKinds{ModelKind{"gbdt", true, false, &forest_scorer, &prepare_forests},
+                            ModelKind{"network", false, true, &network_scorer, &prepare_networks},
+                            ModelKind{"ensemble", true, true, &mixed_scorer, &prepare_mixed}};
 
 Status check_scored(const Model& model, const Problem& problem, const Config& config) {
   if (problem.type() != model.problem_type) {
@@ -155,6 +139,16 @@ Status check_scored(const Model& model, const Problem& problem, const Config& co
 }
 
 }  // namespace
+
+Result<const ModelKind*> kind_of(const Model& model) {
+  const auto* const found = std::find_if(
+      kKinds.begin(), kKinds.end(), [&](const ModelKind& kind) { return kind.name == model.kind; });
+  if (found == kKinds.end()) {
+    return fail(ErrorCode::kUnsupported, "models of kind '",
+                std::string_view(model.kind).substr(0, 40), "' are not known to this version");
+  }
+  return found;
+}
 
 Result<std::unique_ptr<Scorer>> make_scorer(const Model& model) {
   FORETUNE_TRY(const ModelKind* const kind, kind_of(model));
