@@ -135,6 +135,14 @@ std::vector<Problem> problems_of(const Dataset& dataset, const TrainingSet& set)
 
 }  // namespace
 
+Status check_role(const Dataset& dataset) {
+  if (dataset.header().role == DatasetRole::kValidation) {
+    return fail(ErrorCode::kMismatch,
+                "this is a validation set; a model made with it could not be judged by it");
+  }
+  return {};
+}
+
 Model model_without_data(const DatasetHeader& header, const FeatureTable& table) {
   Model model;
   model.kind = "gbdt";

@@ -11,6 +11,9 @@
 
 namespace foretune::train_internal {
 
+// Errors: kMismatch for a validation set, of which no model is made.
+Status check_role(const Dataset& dataset);
+
 // What a header and a table say: no candidates, no ranges, no forests. A header without a space
 // gives one without rules.
 Model model_without_data(const DatasetHeader& header, const FeatureTable& table);

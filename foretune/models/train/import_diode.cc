@@ -13,11 +13,13 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/models/neural/torch_layers.h"
 #include "foretune/models/train/assemble.h"
+#include "foretune/models/train/model_card.h"
 #include "foretune/models/train/training_set.h"
-#include "foretune/version.h"
 
 namespace foretune {
 
+using train_internal::begin_card;
+using train_internal::check_role;
 using train_internal::make_model;
 using train_internal::make_training_set;
 using train_internal::table_for;
@@ -105,14 +107,6 @@ Result<Network> network_of(const DiodeCheckpoint& checkpoint, const FeatureTable
   return network;
 }
 
-Status check_data(const Dataset& dataset) {
-  if (dataset.header().role == DatasetRole::kValidation) {
-    return fail(ErrorCode::kMismatch,
-                "this is a validation set; a model made with it could not be judged by it");
-  }
-  return {};
-}
-
 bool has_templates(const ConfigSchema& schema) {
   return !schema.parameters.empty() && schema.parameters.front().name == "template";
 }
@@ -157,13 +151,8 @@ std::string card_of(const DiodeCheckpoint& checkpoint, const Model& model, bool 
   for (const TorchLayer& layer : checkpoint.layers) {
     weights += layer.weight.size() + layer.bias.size();
   }
-  nlohmann::ordered_json card;
-  card["foretune"] = kVersion;
-  card["kind"] = model.kind;
-  card["family"] = model.family;
-  card["device"] = model.fingerprint.device;
-  card["hardware"] = model.fingerprint.hardware.text();
-  card["features"] = model.feature_table;
+  nlohmann::ordered_json card =
+      begin_card(model.kind, model.family, model.fingerprint, model.feature_table);
   card["target"] = model.target;
   card["imported"] = {{"from", "torch-diode"},
                       {"model", to_string(checkpoint.kind)},
@@ -179,7 +168,7 @@ std::string card_of(const DiodeCheckpoint& checkpoint, const Model& model, bool 
 
 Result<Model> import_diode(const DiodeCheckpoint& checkpoint, const Dataset& dataset,
                            const DiodeImportOptions& options) {
-  FORETUNE_TRY_STATUS(check_data(dataset));
+  FORETUNE_TRY_STATUS(check_role(dataset));
   const bool raw = options.raw && checkpoint.kind == DiodeKind::kV1;
   FORETUNE_TRY(const FeatureTable* const table,
                table_for(dataset, std::string(table_name(checkpoint, raw))));

@@ -12,15 +12,17 @@
 #include "foretune/base/text.h"
 #include "foretune/models/train/assemble.h"
 #include "foretune/models/train/combine_forests.h"
+#include "foretune/models/train/model_card.h"
 #include "foretune/models/train/targets.h"
 #include "foretune/models/train/training_set.h"
 #include "foretune/space/ck_kernels.h"
 #include "foretune/space/known_spaces.h"
 #include "foretune/space/parametric_space.h"
-#include "foretune/version.h"
 
 namespace foretune {
 
+using train_internal::begin_card;
+using train_internal::check_role;
 using train_internal::Learned;
 using train_internal::make_model;
 using train_internal::make_training_set;
@@ -99,10 +101,7 @@ Result<Learned> learned_of(const ModelDirectory::Target& target) {
 
 Status check_data(const ForeignModels& models, const Dataset& dataset) {
   const DatasetHeader& header = dataset.header();
-  if (header.role == DatasetRole::kValidation) {
-    return fail(ErrorCode::kMismatch,
-                "this is a validation set; a model made with it could not be judged by it");
-  }
+  FORETUNE_TRY_STATUS(check_role(dataset));
   if (header.problem_type != models.problem_type()) {
     return fail(ErrorCode::kMismatch, "the models are for ",
                 find_problem_schema(models.problem_type())->name, " problems, the data set has ",
@@ -133,13 +132,8 @@ Status check_data(const ForeignModels& models, const Dataset& dataset) {
 std::string card_of(const ForeignModels& models, const Learned& learned, const Model& model,
                     double factor, const Dataset* dataset) {
   const ModelDirectory& directory = models.directory();
-  nlohmann::ordered_json card;
-  card["foretune"] = kVersion;
-  card["kind"] = model.kind;
-  card["family"] = model.family;
-  card["device"] = model.fingerprint.device;
-  card["hardware"] = model.fingerprint.hardware.text();
-  card["features"] = model.feature_table;
+  nlohmann::ordered_json card =
+      begin_card(model.kind, model.family, model.fingerprint, model.feature_table);
   card["target"] = model.target;
   card["objective"] = to_string(TrainObjective::kRegression);
   card["log1p"] = learned.log1p;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "foretune/version.h"
 
@@ -26,17 +25,11 @@ Json split_counts(const FeatureTable& table, const Forest& forest) {
   return out;
 }
 
-// What cards of all kinds begin with.
+// What cards of all models that were trained here begin with.
 Json card_head(const Dataset& dataset, const FeatureTable& table, std::string_view kind,
                std::size_t examples, std::uint64_t failed_rows) {
   const DatasetHeader& header = dataset.header();
-  Json card;
-  card["foretune"] = kVersion;
-  card["kind"] = kind;
-  card["family"] = header.family;
-  card["device"] = header.fingerprint.device;
-  card["hardware"] = header.fingerprint.hardware.text();
-  card["features"] = table.name();
+  Json card = begin_card(kind, header.family, header.fingerprint, table.name());
   card["data"] = {{"fingerprint", dataset.fingerprint().hex()},
                   {"problems", dataset.problems().size()},
                   {"measurements", dataset.size()},
@@ -57,6 +50,18 @@ Json held_out_json(std::uint32_t folds, GroupKey key,
 }
 
 }  // namespace
+
+Json begin_card(std::string_view kind, std::string_view family, const Fingerprint& fingerprint,
+                std::string_view features) {
+  Json card;
+  card["foretune"] = kVersion;
+  card["kind"] = kind;
+  card["family"] = family;
+  card["device"] = fingerprint.device;
+  card["hardware"] = fingerprint.hardware.text();
+  card["features"] = features;
+  return card;
+}
 
 std::string network_card(const Dataset& dataset, const FeatureTable& table,
                          const NetworkCardFacts& facts) {

@@ -2,7 +2,9 @@
 // Thread safety: free functions without state.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,10 @@
 #include "foretune/models/train/trainer.h"
 
 namespace foretune::train_internal {
+
+// What the cards of all models begin with.
+nlohmann::ordered_json begin_card(std::string_view kind, std::string_view family,
+                                  const Fingerprint& fingerprint, std::string_view features);
 
 struct CardFacts {
   TrainOptions options;
