@@ -1,7 +1,6 @@
 #include "foretune/models/infer/forest_scorer.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "foretune/base/check.h"

@@ -13,7 +13,6 @@
 #include "foretune/models/train/fast_network.h"
 #include "foretune/models/train/fast_teacher.h"
 #include "foretune/models/train/network_inputs.h"
-#include "foretune/problem/gemm.h"
 
 namespace foretune {
 

@@ -1,7 +1,6 @@
 #include "foretune/models/train/import_model.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>

@@ -8,7 +8,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "foretune/base/text.h"
 #include "foretune/problem/gemm.h"
 
 namespace foretune::train_internal {
