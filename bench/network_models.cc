@@ -14,6 +14,7 @@
 // oneself; "~int8" gives it weights of 8 bits. Every network is also mixed with the trees, if those
 // come first. What is found trained in --work-dir is not trained again.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -38,12 +39,29 @@ double named(const Metrics& metrics, std::string_view name) {
   return found == metrics.end() ? 0 : found->second;
 }
 
-void print_row(const std::string& name, const Metrics& metrics, double seconds, Figures& figures) {
+struct Column {
+  std::string_view metric;
+  std::string_view figure;
+};
+constexpr std::array kColumns{Column{"mean_efficiency", "mean_efficiency"},
+                              Column{"p10_efficiency", "p10_efficiency"},
+                              Column{"min_efficiency", "min_efficiency"},
+                              Column{"top5_measured_efficiency", "top5_measured_efficiency"},
+                              Column{"rmse_log", "rmse_log_time"},
+                              Column{"spearman_mean", "spearman"}};
+
+// `data` is what the figures are of.
+void print_row(std::string_view data, const std::string& name, const Metrics& metrics,
+               double seconds, Figures& figures) {
   std::printf("%-34s", name.c_str());
-  for (const std::string_view key : {"mean_efficiency", "p10_efficiency", "min_efficiency",
-                                     "top5_measured_efficiency", "rmse_log", "spearman_mean"}) {
-    std::printf("  %.4f", named(metrics, key));
-    figures.add(concat(name, "_", key), named(metrics, key));
+  for (const Column& column : kColumns) {
+    std::printf("  %.4f", named(metrics, column.metric));
+    figures.add(concat(data, "_", name, "_", column.figure), named(metrics, column.metric));
+  }
+  for (const std::string_view key : {"samples_per_second", "max_difference_to_libtorch"}) {
+    if (named(metrics, key) > 0) {
+      figures.add(concat(data, "_", name, "_", key), named(metrics, key));
+    }
   }
   std::printf("  %6.0f s  %8.0f/s  %.1e\n", seconds, named(metrics, "samples_per_second"),
               named(metrics, "max_difference_to_libtorch"));
@@ -77,6 +95,7 @@ Status run(int argc, char** argv, Figures& figures) {
   const std::string path = bench::argument(argc, argv, "data");
   FORETUNE_TRY(Dataset dataset, path.empty() ? bench::read_h200(bench::argument(argc, argv, "h200"))
                                              : import_dataset(path, std::nullopt));
+  const std::string_view data = path.empty() ? "h200" : "cpu";
   dataset.deduplicate();
   TrainOptions options;
   options.folds = bench::count_argument(argc, argv, "folds", options.folds);
@@ -110,13 +129,13 @@ Status run(int argc, char** argv, Figures& figures) {
   for (const std::string_view name : split(models, ',')) {
     const double begin_s = bench::seconds_now();
     FORETUNE_TRY(TrainResult result, train(dataset, name, options));
-    print_row(std::string(name), result.metrics, bench::seconds_now() - begin_s, figures);
+    print_row(data, std::string(name), result.metrics, bench::seconds_now() - begin_s, figures);
     if (name == "gbdt") {
       trees = std::move(result);
     } else if (trees && name.find("~raw") == std::string_view::npos &&
                name.find("~sample") == std::string_view::npos) {
       FORETUNE_TRY(const MixedScores mixed, mix_held_out(dataset, *trees, result));
-      print_row(concat(name, " with gbdt"), mixed.metrics, 0, figures);
+      print_row(data, concat(name, " with gbdt"), mixed.metrics, 0, figures);
       std::printf("%-34s  of the network in the score: %.1f\n", "", mixed.share);
     }
   }

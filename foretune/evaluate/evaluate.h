@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -134,6 +135,11 @@ struct Evaluation {
   // with everything, for models of absolute time (NaN for others).
   double rmse_log = 0;
   double rmse_log_absolute = 0;
+  // Shares of the errors that are not above the error that the model states of itself, and not
+  // above twice that: 68.3 % and 95.4 % where they are normal and it is right. Of a model of
+  // absolute time the whole errors. NaN for models that state none.
+  double within_stated_error = std::numeric_limits<double>::quiet_NaN();
+  double within_twice_stated_error = std::numeric_limits<double>::quiet_NaN();
   double spearman_mean = 0;  // per problem, averaged; NaN when no problem allows it
   double spearman_median = 0;
   // By the definitions of CK Tile's heuristics. Where the model leaves a constant per problem open,

@@ -238,9 +238,19 @@ TEST(Evaluate, RelativeModelsAreJudgedWithoutTheirConstant) {
   for (std::size_t i = 0; i < scores.size(); ++i) {
     scores[i] += 100.0 * dataset.rows()[i].problem;
   }
+  EXPECT_TRUE(std::isnan(plain.within_stated_error));
   Model model;
   model.target = "log";
+  model.residual_std = 0.1;
   const Evaluation shifted = *evaluate(dataset, rank_with_scores(dataset, scores), &model, kQuick);
+  EXPECT_LT(shifted.within_twice_stated_error, 0.2) << "an absolute model has no excuse";
+  model.target = "relative-log";
+  const Evaluation stated = *evaluate(dataset, rank_with_scores(dataset, scores), &model, kQuick);
+  EXPECT_NEAR(stated.within_stated_error, 0.683, 0.08);
+  EXPECT_NEAR(stated.within_twice_stated_error, 0.954, 0.04);
+  model.residual_std = 0.05;
+  const Evaluation boasting = *evaluate(dataset, rank_with_scores(dataset, scores), &model, kQuick);
+  EXPECT_NEAR(boasting.within_twice_stated_error, stated.within_stated_error, 1e-12);
   EXPECT_NEAR(plain.rmse_log, 0.1, 0.02);
   EXPECT_NEAR(shifted.rmse_log, plain.rmse_log, 1e-9);
   EXPECT_GT(shifted.rmse_log_absolute, 100) << "an absolute model has no excuse";

@@ -171,6 +171,11 @@ PredictedConfig predicted(const Selector& selector, const RankedCandidate& candi
   out.slower = std::expm1(candidate.score - first_score);
   if (model.target == "log") {
     out.time_ns = std::exp(candidate.score);
+    if (model.residual_std > 0) {
+      constexpr double kStds = 1.96;
+      out.time_low_ns = std::exp(candidate.score - kStds * model.residual_std);
+      out.time_high_ns = std::exp(candidate.score + kStds * model.residual_std);
+    }
     if (work) {
       out.tflops = work->flops / out.time_ns * 1e-3;
       out.gb_per_s = work->bytes / out.time_ns;

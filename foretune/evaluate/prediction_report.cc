@@ -88,6 +88,11 @@ class PredictionText {
       }
       out_ += '\n';
     }
+    if (!prediction_.ranked.empty() && std::isfinite(prediction_.ranked[0].time_low_ns)) {
+      const PredictedConfig& first = prediction_.ranked[0];
+      add("time of the first: ", time_text(first.time_ns), "; with a chance of 95 % ",
+          time_text(first.time_low_ns), " to ", time_text(first.time_high_ns), "\n");
+    }
     add(count_text(prediction_.legal), " of ", count_text(prediction_.pool),
         " candidates are legal and distinct here\n");
     if (!prediction_.is_absolute && !prediction_.ranked.empty()) {
@@ -252,6 +257,8 @@ std::string prediction_json(const Prediction& prediction, const std::string& com
                               {"slower", entry.slower},
                               {"confidence", number(entry.confidence)},
                               {"time_ns", number(entry.time_ns)},
+                              {"time_low_ns", number(entry.time_low_ns)},
+                              {"time_high_ns", number(entry.time_high_ns)},
                               {"tflops", number(entry.tflops)},
                               {"gb_per_s", number(entry.gb_per_s)}});
   }

@@ -68,8 +68,13 @@ TEST_F(PredictionTest, AModelOfTimesHasRatesFromTheProblemsWork) {
   EXPECT_DOUBLE_EQ(first.tflops * 1e12, 2.0 * 512 * 256 * 1024 / (first.time_ns * 1e-9));
   EXPECT_DOUBLE_EQ(first.gb_per_s * 1e9,
                    2.0 * (512 * 1024 + 1024 * 256 + 512 * 256) / (first.time_ns * 1e-9));
+  EXPECT_NEAR(std::log(first.time_high_ns / first.time_ns), 1.96 * sample.residual_std, 1e-9);
+  EXPECT_NEAR(std::log(first.time_ns / first.time_low_ns), 1.96 * sample.residual_std, 1e-9);
   const std::string text = prediction_text(prediction, false);
   EXPECT_NE(text.find("TFLOPS"), std::string::npos);
+  EXPECT_NE(text.find("with a chance of 95 %"), std::string::npos);
+  sample.residual_std = 0;
+  EXPECT_TRUE(std::isnan(predicted(sample, problem()).ranked[0].time_low_ns));
   EXPECT_EQ(text.find("ratios within a problem"), std::string::npos);
 }
 

@@ -131,7 +131,10 @@ std::pair<std::size_t, std::size_t> map_fields(const BaselineInput& input) {
 void describe_predictions(const DiagnosisInput& diagnosis, Evaluation& out) {
   const Model* model = diagnosis.input.model;
   const bool is_absolute = model != nullptr && model->target == "log";
+  const double stated = model == nullptr ? 0 : model->residual_std;
   std::vector<double> correlations;
+  double within = 0;
+  double within_twice = 0;
   double squares = 0;
   double absolute_squares = 0;
   std::size_t count = 0;
@@ -152,6 +155,9 @@ void describe_predictions(const DiagnosisInput& diagnosis, Evaluation& out) {
       const double error = pairs.scores[i] - pairs.logs[i];
       absolute_squares += error * error;
       squares += (error + constant) * (error + constant);
+      const double size = std::fabs(is_absolute ? error : error + constant);
+      within += size <= stated ? 1 : 0;
+      within_twice += size <= 2 * stated ? 1 : 0;
       const double predicted = pairs.scores[i] + (is_absolute ? 0 : constant);
       sample.add({static_cast<float>(predicted), static_cast<float>(pairs.logs[i])});
       predicted_logs.push_back(predicted);
@@ -163,6 +169,8 @@ void describe_predictions(const DiagnosisInput& diagnosis, Evaluation& out) {
   const auto divisor = static_cast<double>(count);
   out.rmse_log = count == 0 ? kNan : std::sqrt(squares / divisor);
   out.rmse_log_absolute = count == 0 || !is_absolute ? kNan : std::sqrt(absolute_squares / divisor);
+  out.within_stated_error = count == 0 || !(stated > 0) ? kNan : within / divisor;
+  out.within_twice_stated_error = count == 0 || !(stated > 0) ? kNan : within_twice / divisor;
   out.spearman_mean = correlations.empty() ? kNan : mean(correlations);
   out.spearman_median = correlations.empty() ? kNan : median(correlations);
   out.points = sample.take();

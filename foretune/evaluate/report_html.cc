@@ -117,8 +117,13 @@ class HtmlReport {
       add(" (absolute <b>", number_text(evaluation_.rmse_log_absolute, 3), "</b>)");
     }
     add(", Spearman <b>", number_text(evaluation_.spearman_mean, 3), "</b> in the mean, <b>",
-        number_text(evaluation_.spearman_median, 3),
-        "</b> in the median of problems</span></div>\n");
+        number_text(evaluation_.spearman_median, 3), "</b> in the median of problems</span>");
+    if (!std::isnan(evaluation_.within_stated_error)) {
+      add("<span>the model's stated error holds <b>", percent_text(evaluation_.within_stated_error),
+          " %</b> of the errors, twice it <b>", percent_text(evaluation_.within_twice_stated_error),
+          " %</b> (68.3 and 95.4 where it is right)</span>");
+    }
+    add("</div>\n");
     const CkMetrics& ck = evaluation_.ck;
     if (ck.problems > 0) {
       add("<div class=\"strip\"><span>by CK Tile's definitions: mean <b>",

@@ -52,6 +52,8 @@ Json metrics_json(const Evaluation& evaluation) {
   metrics["top10_hit"] = model.top10_hit;
   add_metric(metrics, "rmse_log", evaluation.rmse_log);
   add_metric(metrics, "rmse_log_absolute", evaluation.rmse_log_absolute);
+  add_metric(metrics, "within_stated_error", evaluation.within_stated_error);
+  add_metric(metrics, "within_twice_stated_error", evaluation.within_twice_stated_error);
   add_metric(metrics, "spearman_mean", evaluation.spearman_mean);
   add_metric(metrics, "spearman_median", evaluation.spearman_median);
   const CkMetrics& ck = evaluation.ck;

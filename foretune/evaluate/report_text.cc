@@ -161,6 +161,15 @@ class TextReport {
     add(concat("   Spearman ", number_text(evaluation_.spearman_mean, 3), " in the mean, ",
                number_text(evaluation_.spearman_median, 3), " in the median of problems"));
     end_line();
+    if (!std::isnan(evaluation_.within_stated_error)) {
+      left("", 2);
+      left("stated error", 17);
+      add(concat("  holds ", percent_text(evaluation_.within_stated_error),
+                 " % of the errors, twice it ", percent_text(evaluation_.within_twice_stated_error),
+                 " %"));
+      add("   (68.3 and 95.4 where it is right)", Style::kDim);
+      end_line();
+    }
     ck_line();
     if (evaluation_.unmeasured_picks > 0) {
       left("", 2);
