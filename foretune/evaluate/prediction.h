@@ -41,8 +41,8 @@ struct PredictedConfig {
   double slower = 0;             // predicted time / that of the first in the list - 1
   double confidence = kUnknown;  // that the first in the list is faster; of the first: none
   double time_ns = kUnknown;
-  // The time lies between them in 95 of 100 cases, if the model's error is normal and what it states
-  // of itself; unknown without a time or a stated error.
+  // The time lies between them in 95 of 100 cases, if the model's error is normal and what it
+  // states of itself; unknown without a time or a stated error.
   double time_low_ns = kUnknown;
   double time_high_ns = kUnknown;
   double tflops = kUnknown;

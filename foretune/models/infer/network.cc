@@ -23,13 +23,14 @@ Status check_layer(const DenseLayer& layer, std::string_view name, std::size_t i
   const std::size_t weights = std::size_t{layer.inputs} * layer.outputs;
   if (layer.weights.size() != (layer.is_int8() ? 0 : weights) ||
       layer.int8_weights.size() != (layer.is_int8() ? weights : 0) ||
+      layer.input_scales.size() != (layer.is_int8() ? layer.inputs : 0) ||
       layer.steps.size() != (layer.is_int8() ? layer.outputs : 0) ||
       layer.bias.size() != layer.outputs || layer.scale.size() != layer.shift.size() ||
       (!layer.scale.empty() && layer.scale.size() != layer.outputs)) {
     return wrong("has another number of weights than its widths say");
   }
-  if (!all_finite(layer.weights) || !all_finite(layer.steps) || !all_finite(layer.bias) ||
-      !all_finite(layer.scale) || !all_finite(layer.shift)) {
+  if (!all_finite(layer.weights) || !all_finite(layer.steps) || !all_finite(layer.input_scales) ||
+      !all_finite(layer.bias) || !all_finite(layer.scale) || !all_finite(layer.shift)) {
     return wrong("has a weight that is not finite");
   }
   return {};
@@ -163,6 +164,7 @@ void put_layers(ByteWriter& writer, const std::vector<DenseLayer>& layers) {
                                          (layer.is_int8() ? 4U : 0U)));
     if (layer.is_int8()) {
       put_array(writer, layer.int8_weights);
+      put_array(writer, layer.input_scales);
       put_array(writer, layer.steps);
     } else {
       put_array(writer, layer.weights);
@@ -187,6 +189,7 @@ std::vector<DenseLayer> get_layers(ByteReader& reader) {
     layer.adds_skip = (flags & 2U) != 0;
     if ((flags & 4U) != 0) {
       layer.int8_weights = get_array<std::int8_t>(reader);
+      layer.input_scales = get_array<float>(reader);
       layer.steps = get_array<float>(reader);
     } else {
       layer.weights = get_array<float>(reader);

@@ -67,7 +67,7 @@ struct FieldInput {
 
 // y = x W + bias, then the skip connection is added (the values that entered the layer before this
 // one), then max(0, y) if rectified, then y * scale + shift where there is a scale. W are
-// `weights`, or `int8_weights` times the output's step.
+// `weights`, or `int8_weights` times the input's scale and the output's step.
 struct DenseLayer {
   std::uint32_t inputs = 0;
   std::uint32_t outputs = 0;
@@ -75,6 +75,7 @@ struct DenseLayer {
   bool adds_skip = false;
   std::vector<float> weights;             // `outputs` for each input, one input after another
   std::vector<std::int8_t> int8_weights;  // in that order, instead of the others
+  std::vector<float> input_scales;        // of int8_weights: one for each input
   std::vector<float> steps;               // of int8_weights: one for each output
   std::vector<float> bias;
   std::vector<float> scale;  // empty: none

@@ -13,6 +13,17 @@ namespace {
 constexpr float kLargest = 127;
 
 void make_int8(DenseLayer& layer) {
+  layer.input_scales.assign(layer.inputs, 0);
+  for (std::size_t k = 0; k < layer.inputs; ++k) {
+    float& scale = layer.input_scales[k];
+    for (std::size_t o = 0; o < layer.outputs; ++o) {
+      scale = std::max(scale, std::fabs(layer.weights[k * layer.outputs + o]));
+    }
+    for (std::size_t o = 0; o < layer.outputs; ++o) {
+      float& weight = layer.weights[k * layer.outputs + o];
+      weight = scale > 0 ? weight / scale : 0;
+    }
+  }
   layer.steps.assign(layer.outputs, 0);
   layer.int8_weights.resize(layer.weights.size());
   for (std::size_t o = 0; o < layer.outputs; ++o) {
@@ -62,9 +73,12 @@ bool has_int8_weights(const Network& network) {
 
 std::vector<float> int8_sums(const DenseLayer& layer, std::span<const float> values) {
   FORETUNE_CHECK(values.size() == layer.inputs);
+  std::vector<float> scaled(values.begin(), values.end());
   float low = 0;
   float high = 0;
-  for (const float x : values) {
+  for (std::size_t k = 0; k < layer.inputs; ++k) {
+    float& x = scaled[k];
+    x *= layer.input_scales[k];
     low = x < low ? x : low;
     high = x > high ? x : high;
   }
@@ -73,9 +87,9 @@ std::vector<float> int8_sums(const DenseLayer& layer, std::span<const float> val
   std::vector<std::int32_t> sums(layer.outputs, 0);
   std::vector<std::int32_t> weight_sums(layer.outputs, 0);
   for (std::size_t k = 0; k < layer.inputs; ++k) {
-    const float scaled = (values[k] - low) * inverse;
+    const float levels = (scaled[k] - low) * inverse;
     // 0 of what is no number, as the instructions have it.
-    const float positive = scaled > 0 ? scaled : 0.0F;
+    const float positive = levels > 0 ? levels : 0.0F;
     const auto q = static_cast<std::int32_t>(std::lrint(std::min(positive, kInt8Levels)));
     for (std::size_t o = 0; o < layer.outputs; ++o) {
       const std::int32_t weight = layer.int8_weights[k * layer.outputs + o];

@@ -3,9 +3,12 @@
 //
 //   FORETUNE_TRY(const Network small, with_int8_weights(network));
 //
-// A weight is a whole number from -127 to 127 times its output's step. What enters such a layer is
-// made of 8 bits as well, for each candidate by its own range, which holds 0:
+// A weight is a whole number from -127 to 127 times its output's step and its input's scale, which
+// is the largest of the input's weights: batch normalisation leaves inputs that hardly vary weights
+// a hundred times as large as others have, which would all become 0 beside them. What enters such a
+// layer is made of 8 bits as well, for each candidate by its own range, which holds 0:
 //
+//   x[k] = value[k] * input_scales[k]
 //   low = min(0, x...)   high = max(0, x...)   step = (high - low) / 255
 //   q[k] = round((x[k] - low) * (255 / (high - low)))        ties to even, from 0 to 255
 //   y[o] = bias[o] + steps[o] * (low * sum over k of w[k][o]  +  step * sum over k of q[k] w[k][o])

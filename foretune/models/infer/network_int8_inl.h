@@ -18,13 +18,14 @@ namespace {
 
 // One vector of candidates: their ranges, then their values.
 template <class Isa>
-inline void quantise(const NetworkDense& task, const NetworkInt8Values& values, std::size_t lane) {
+inline void quantise(const NetworkDense& task, const float* input_scales,
+                     const NetworkInt8Values& values, std::size_t lane) {
   using V = typename Isa::V;
   const float* input = task.input + lane;
   V low = Isa::set(0);
   V high = Isa::set(0);
   for (std::size_t k = 0; k < task.inputs; ++k) {
-    const V x = Isa::load(input + k * kNetworkLanes);
+    const V x = Isa::mul(Isa::load(input + k * kNetworkLanes), Isa::set(input_scales[k]));
     low = Isa::least(x, low);
     high = Isa::most(x, high);
   }
@@ -38,8 +39,9 @@ inline void quantise(const NetworkDense& task, const NetworkInt8Values& values, 
     FORETUNE_UNROLL(4)
     for (std::size_t i = 0; i < kNetworkQuad; ++i) {
       // Behind the last input its own again: their weights are 0.
-      const std::size_t k = quad * kNetworkQuad + i;
-      const V x = Isa::load(input + (k < task.inputs ? k : task.inputs - 1) * kNetworkLanes);
+      const std::size_t at = quad * kNetworkQuad + i;
+      const std::size_t k = at < task.inputs ? at : task.inputs - 1;
+      const V x = Isa::mul(Isa::load(input + k * kNetworkLanes), Isa::set(input_scales[k]));
       scaled[i] = Isa::least(Isa::max0(Isa::mul(Isa::sub(x, low), inverse)), levels);
     }
     Isa::to_quads(values.quads + (quad * kNetworkLanes + lane) * kNetworkQuad, scaled);
@@ -108,7 +110,7 @@ template <class Isa>
 void dense_int8(const NetworkDense& task, const NetworkInt8Weights& weights,
                 const NetworkInt8Values& values) {
   for (std::size_t lane = 0; lane < task.lanes; lane += Isa::kWidth) {
-    quantise<Isa>(task, values, lane);
+    quantise<Isa>(task, weights.input_scales, values, lane);
   }
   constexpr std::size_t kColumns = Isa::kInt8Vectors * Isa::kWidth;
   for (std::size_t lane = 0; lane < task.lanes; lane += kColumns) {

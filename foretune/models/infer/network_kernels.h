@@ -57,8 +57,9 @@ struct NetworkInt8Values {
 };
 struct NetworkInt8Weights {
   const std::int8_t* quads;  // of each tile of outputs: kNetworkTile x kNetworkQuad for each quad
-  const float* sums;         // padded: of an output's whole numbers
-  const float* steps;        // padded
+  const float* input_scales;
+  const float* sums;   // padded: of an output's whole numbers
+  const float* steps;  // padded
 };
 
 // Scores of one block by two towers, from rows of kNetworkLanes of the config's tower.

@@ -101,6 +101,9 @@ inline DenseLayer random_int8_layer(std::size_t inputs, std::size_t outputs, Rng
   for (std::size_t i = 0; i < inputs * outputs; ++i) {
     layer.int8_weights.push_back(static_cast<std::int8_t>(rng.between(-127, 127)));
   }
+  for (std::size_t i = 0; i < inputs; ++i) {
+    layer.input_scales.push_back(static_cast<float>(0.5 + rng.uniform()));
+  }
   for (std::size_t i = 0; i < outputs; ++i) {
     layer.steps.push_back(static_cast<float>(0.01 * rng.uniform()));
   }

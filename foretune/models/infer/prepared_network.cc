@@ -111,6 +111,8 @@ void PreparedNetwork::pack_int8_weights(const DenseLayer& layer, Layer& out) {
   out.int8_weights.assign(padded * quads * kNetworkQuad, 0);
   out.int8_sums = AlignedFloats(padded);
   out.int8_steps = AlignedFloats(padded);
+  out.int8_input_scales = AlignedFloats(layer.inputs);
+  std::copy(layer.input_scales.begin(), layer.input_scales.end(), out.int8_input_scales.data());
   std::copy(layer.steps.begin(), layer.steps.end(), out.int8_steps.data());
   for (std::size_t o = 0; o < layer.outputs; ++o) {
     std::int32_t sum = 0;
@@ -173,6 +175,7 @@ float* PreparedNetwork::run(std::span<const Layer> layers, float* a, float* b, f
       kernels_->dense_int8(
           task,
           {.quads = layer.int8_weights.data(),
+           .input_scales = layer.int8_input_scales.data(),
            .sums = layer.int8_sums.data(),
            .steps = layer.int8_steps.data()},
           {.quads = reinterpret_cast<std::uint8_t*>(int8_values + kInt8Ranges * kNetworkLanes),

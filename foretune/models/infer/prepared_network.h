@@ -54,6 +54,7 @@ class PreparedNetwork {
   struct Layer {
     AlignedFloats weights;
     std::vector<std::int8_t> int8_weights;  // instead, in quads
+    AlignedFloats int8_input_scales;
     AlignedFloats int8_sums;
     AlignedFloats int8_steps;
     AlignedFloats bias;
