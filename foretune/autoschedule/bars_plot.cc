@@ -57,12 +57,12 @@ class BarsPlot {
   BarsPlot(const SearchResults& results, std::vector<MethodSummary> methods)
       : results_(results), methods_(std::move(methods)) {
     for (const MethodSummary& method : methods_) {
-      names_ = std::max(names_, plot_internal::text_width(method.name, kNameSize));
-      cell_ = std::max(cell_, plot_internal::text_width(method.name, 12) + 8);
+      names_ = std::max(names_, documents::text_width(method.name, kNameSize));
+      cell_ = std::max(cell_, documents::text_width(method.name, 12) + 8);
     }
     if (has_table()) {
       for (const BenchmarkResult& benchmark : results_.benchmarks) {
-        names_ = std::max(names_, plot_internal::text_width(benchmark.benchmark, kNameSize));
+        names_ = std::max(names_, documents::text_width(benchmark.benchmark, kNameSize));
       }
     }
     names_ = std::min(names_, kMaxName);
@@ -274,7 +274,7 @@ class BarsPlot {
     double x = left_;
     const auto word = [&](std::string_view text) {
       svg.text(x + 20, y + 4, Anchor::kStart, "note", text);
-      x += 20 + plot_internal::text_width(text, 12) + 14;
+      x += 20 + documents::text_width(text, 12) + 14;
     };
     svg.rect(x, y - 6, 14, 12, "bar", {});
     word(count() > 1 ? "geometric mean" : "what was found, and the time it took");
@@ -307,7 +307,7 @@ class BarsPlot {
     for (const Level& level : kLevels) {
       svg.rect(x, y - 7, 14, 14, concat("cell ", level.style), {});
       svg.text(x + 20, y + 4, Anchor::kStart, "note", level.text);
-      x += 20 + plot_internal::text_width(level.text, 12) + 14;
+      x += 20 + documents::text_width(level.text, 12) + 14;
     }
   }
 

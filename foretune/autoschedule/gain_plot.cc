@@ -134,7 +134,7 @@ class GainPlot {
         by_actions_(methods_of(results, summaries, line_of_actions)),
         by_measurements_(methods_of(results, summaries, line_of_measurements)) {
     for (const MethodSummary& summary : summaries) {
-      names_ = std::max(names_, plot_internal::text_width(summary.name, 12.5));
+      names_ = std::max(names_, documents::text_width(summary.name, 12.5));
     }
     names_ = std::min(names_, 220.0);
     for (const std::vector<Method>* methods : {&by_actions_, &by_measurements_}) {
@@ -193,12 +193,7 @@ class GainPlot {
     }
     const Axis x = panel.horizontal({0, most}, false);
     const Axis y = panel.vertical(speed, false);
-    std::vector<Tick> ticks = documents::linear_ticks({0, most}, 10);
-    // Half an action is none.
-    std::erase_if(ticks, [](const Tick& tick) { return tick.value != std::round(tick.value); });
-    for (Tick& tick : ticks) {
-      tick.text = fixed(tick.value, 0);
-    }
+    const std::vector<Tick> ticks = documents::whole_ticks({0, most}, 10);
     documents::draw_frame(svg, panel, x, y, ticks, speed_ticks(speed), "actions of the schedule",
                           speed_name());
     draw_methods(svg, by_actions_, x, y, false);

@@ -93,15 +93,8 @@ std::string duration_text(double seconds) {
   return concat(fixed(seconds * 1e6, 0), " us");
 }
 
-double text_width(std::string_view text, double size) {
-  // Continuation bytes of UTF-8 have no width of their own.
-  const auto letters = std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-  });
-  return 0.66 * size * static_cast<double>(letters);
-}
-
 std::string shortened(std::string_view text, double size, double width) {
+  using documents::text_width;
   if (text_width(text, size) <= width) {
     return std::string(text);
   }

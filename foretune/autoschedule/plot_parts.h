@@ -42,8 +42,6 @@ std::string short_number(double value);
 std::string times_text(double value);
 // "38 ms", "1.2 s", "5 min"
 std::string duration_text(double seconds);
-// Units of the drawing that a text takes at most, in a usual sans-serif face of `size`.
-double text_width(std::string_view text, double size);
 // The beginning of a text that is wider than that, with an ellipsis.
 std::string shortened(std::string_view text, double size, double width);
 

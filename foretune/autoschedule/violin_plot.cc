@@ -94,7 +94,7 @@ class ViolinPlot {
       std::vector<double> speedups = sorted_speedups(method);
       if (!speedups.empty()) {
         seen_ = {std::min(seen_.low, speedups.front()), std::max(seen_.high, speedups.back())};
-        column_ = std::max(column_, plot_internal::text_width(method.name, 12.5) + 8);
+        column_ = std::max(column_, documents::text_width(method.name, 12.5) + 8);
         columns_.push_back({&method, std::move(speedups)});
       }
     }

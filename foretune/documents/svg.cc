@@ -52,6 +52,14 @@ std::string coordinate(double value) {
   return out;
 }
 
+double text_width(std::string_view text, double size) {
+  // Continuation bytes of UTF-8 have no width of their own.
+  const auto letters = std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+  });
+  return 0.66 * size * static_cast<double>(letters);
+}
+
 Svg::Svg(double width, double height, std::string_view label)
     : out_(concat("<svg viewBox=\"0 0 ", width, " ", height, "\" role=\"img\" aria-label=\"",
                   html_escaped(label), "\">")) {}
@@ -179,6 +187,15 @@ std::vector<Tick> linear_ticks(const Range& range, int most, std::string_view un
   for (int i = 0; i <= most && (first + i) * step <= range.high + 1e-9 * step; ++i) {
     out.push_back({(first + i) * step,
                    concat(fixed((first + i) * step, std::max(0, step < 1 ? -power : 0)), unit)});
+  }
+  return out;
+}
+
+std::vector<Tick> whole_ticks(const Range& range, int most) {
+  std::vector<Tick> out = linear_ticks(range, most);
+  std::erase_if(out, [](const Tick& tick) { return tick.value != std::round(tick.value); });
+  for (Tick& tick : out) {
+    tick.text = fixed(tick.value, 0);
   }
   return out;
 }

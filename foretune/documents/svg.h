@@ -27,6 +27,9 @@ std::string html_escaped(std::string_view text);
 // With one digit behind the point at most: a tenth of a unit is less than a screen shows.
 std::string coordinate(double value);
 
+// Units of the drawing that a text takes at most, in a usual sans-serif face of `size`.
+double text_width(std::string_view text, double size);
+
 enum class Anchor : std::uint8_t { kStart, kMiddle, kEnd };
 
 class Svg {
@@ -95,6 +98,8 @@ Range log_range(double low, double high);
 std::vector<Tick> log_ticks(const Range& range, const std::function<std::string(double)>& text);
 // Multiples of 1, 2 or 5 times a power of ten, at most `most` + 1 of them, as shortest numbers.
 std::vector<Tick> linear_ticks(const Range& range, int most, std::string_view unit = {});
+// The same of what is counted: whole numbers alone.
+std::vector<Tick> whole_ticks(const Range& range, int most);
 
 // Where the values of a plot are drawn. Names and ticks of the axes are outside of it: 46 units
 // below, 58 to the left.

@@ -78,6 +78,16 @@ TEST(LinearTicks, AreRoundNumbersAndNeverMoreThanWanted) {
   }
 }
 
+TEST(WholeTicks, LeaveOutWhatCannotBeCounted) {
+  EXPECT_THAT(texts(whole_ticks({0, 2}, 6)), ElementsAre("0", "1", "2"));
+  EXPECT_THAT(texts(whole_ticks({1, 57}, 6)), ElementsAre("10", "20", "30", "40", "50"));
+}
+
+TEST(TextWidth, CountsLettersAndNotBytes) {
+  EXPECT_DOUBLE_EQ(text_width("abc", 10), 3 * text_width("a", 10));
+  EXPECT_DOUBLE_EQ(text_width("\u00d7", 10), text_width("a", 10));
+}
+
 TEST(LogTicks, AreFineOverFewDecadesAndPowersOverMany) {
   EXPECT_THAT(texts(log_ticks({0.9, 12}, number)), ElementsAre("1", "2", "5", "10"));
   EXPECT_THAT(texts(log_ticks({0.5, 2e4}, number)), ElementsAre("1", "10", "100", "1000", "10000"));
