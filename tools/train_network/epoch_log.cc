@@ -6,13 +6,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "foretune/base/file.h"
+#include "foretune/base/significant.h"
 #include "foretune/base/text.h"
 
 namespace foretune::network_training {
@@ -24,12 +24,7 @@ double now_s() {
 
 // Five digits are enough for people.
 std::string short_text(double value) {
-  if (!std::isfinite(value)) {
-    return "nan";
-  }
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.5g", value);
-  return buffer.data();
+  return std::isfinite(value) ? significant(value, 5) : "nan";
 }
 
 Status print(std::string_view text) {
