@@ -137,10 +137,18 @@ class DataDescription {
     for (const Forest& forest : model_->forests) {
       trees += forest.trees.size();
     }
-    state("model", model_->kind, ", ", count_text(trees), " trees in ", model_->forests.size(),
-          model_->forests.size() == 1 ? " forest" : " forests", ", target ", model_->target,
-          ", pool of ", count_text(model_->pool.size()), ", features ", model_->feature_table,
-          ", seed ", model_->seed);
+    std::string parts;
+    if (!model_->forests.empty()) {
+      parts += concat(", ", count_text(trees), " trees in ", model_->forests.size(),
+                      model_->forests.size() == 1 ? " forest" : " forests");
+    }
+    if (!model_->networks.empty()) {
+      parts += concat(", ", model_->networks.size(), " ", model_->networks.front().architecture,
+                      model_->networks.size() == 1 ? " network" : " networks");
+    }
+    state("model", model_->kind, parts, ", target ", model_->target, ", pool of ",
+          count_text(model_->pool.size()), ", features ", model_->feature_table, ", seed ",
+          model_->seed);
     if (!model_->fingerprint.device.empty()) {
       state("trained on", model_->fingerprint.device);
     }
