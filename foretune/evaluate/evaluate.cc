@@ -122,6 +122,9 @@ Result<Evaluation> evaluate(const Dataset& dataset, const std::vector<RankedProb
   evaluate_internal::describe_slices(diagnosis, out);
   evaluate_internal::describe_problems(diagnosis, out);
   evaluate_internal::describe_data(diagnosis, out);
+  if (model != nullptr) {
+    out.trained = training_curves(model->card_json);
+  }
   return out;
 }
 

@@ -24,6 +24,7 @@
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/evaluate/ck_metrics.h"
+#include "foretune/evaluate/training_curves.h"
 #include "foretune/hardware/hardware.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/problem/problem.h"
@@ -156,6 +157,7 @@ struct Evaluation {
   std::vector<ProblemPoint> map;
   std::string map_x;                                       // "m"
   std::string map_y;                                       // "n"
+  TrainingCurves trained;                                  // of neural models
   std::vector<std::pair<std::string, std::string>> facts;  // data set, model, machine
   std::vector<std::string> warnings;
   std::size_t unmeasured_picks = 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "foretune/base/significant.h"
 #include "foretune/base/text.h"
 
 namespace foretune::evaluate_internal {
@@ -42,6 +43,11 @@ std::string time_text(double nanoseconds) {
     }
   }
   return concat(fixed(nanoseconds, nanoseconds < 10 ? 1 : 0), " ns");
+}
+
+std::string loss_text(double loss) {
+  constexpr int kDigits = 4;
+  return std::isfinite(loss) ? significant(loss, kDigits) : std::string(kNoNumber);
 }
 
 std::string right(std::string text, std::size_t width) {

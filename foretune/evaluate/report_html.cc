@@ -20,6 +20,7 @@ using evaluate_internal::efficiency_class;
 using evaluate_internal::gain_text;
 using evaluate_internal::Headline;
 using evaluate_internal::interval_text;
+using evaluate_internal::loss_text;
 using evaluate_internal::number_text;
 using evaluate_internal::percent_text;
 using evaluate_internal::time_text;
@@ -250,10 +251,33 @@ class HtmlReport {
                                    "its own mean."
                                  : ".")),
          evaluate_internal::prediction_plot(evaluation_));
+    plot("How the networks were trained",
+         "Losses over epochs; the weights of the best epoch were kept. Where the loss on the "
+         "stopping problems rises again, the network begins to learn by heart.",
+         evaluate_internal::loss_plot(evaluation_.trained));
+    trainings();
     if (evaluation_.portfolio.empty()) {
       slices();  // where the portfolio's plot would make the pair
     }
     out_ += "</div>\n";
+  }
+
+  // Beside the plot of their losses.
+  void trainings() {
+    if (evaluation_.trained.curves.empty()) {
+      return;
+    }
+    add("<section>\n<h2>Every training</h2>\n<p class=\"hint\">Losses of the best epoch. A fold is "
+        "held out: what its network says of it makes the held-out figures. What learned from all "
+        "data is in the model.</p>\n<div class=\"scroll\"><table>\n<thead><tr><th></th>"
+        "<th>epochs</th><th>best</th><th>training</th><th>stopping</th></tr></thead>\n<tbody>\n");
+    for (const TrainingCurve& curve : evaluation_.trained.curves) {
+      add("<tr", curve.is_whole ? " class=\"model\"" : "", "><td>", html_escaped(curve.name),
+          "</td><td>", count_text(curve.epochs), "</td><td>", count_text(curve.best.epoch),
+          "</td><td>", loss_text(curve.best.train_loss), "</td><td>",
+          loss_text(curve.best.stop_loss), "</td></tr>\n");
+    }
+    out_ += "</tbody></table></div>\n</section>\n";
   }
 
   void slices() {

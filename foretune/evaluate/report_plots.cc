@@ -22,9 +22,6 @@ using documents::Range;
 using documents::Svg;
 using documents::Tick;
 
-// One size for all, so that they stand side by side; letters stay readable on a narrow screen.
-constexpr double kWidth = 480;
-constexpr double kHeight = 330;
 constexpr documents::Panel kPanel{.left = 58, .top = 12, .right = 468, .bottom = 284};
 
 // Ends at steps of 5 points, with room for the lowest; at least 10 points wide.
@@ -182,7 +179,7 @@ std::string distribution_plot(const Evaluation& evaluation) {
   const Range range = efficiency_range(values.low, values.high);
   const Axis x = kPanel.horizontal({0, 1}, false);
   const Axis y = kPanel.vertical(range, false);
-  Svg svg(kWidth, kHeight,
+  Svg svg(kPlotWidth, kPlotHeight,
           "Efficiency of every problem, from the worst to the best, for each way of picking");
   std::vector<Tick> x_ticks;
   for (const int percent : {0, 10, 25, 50, 75, 100}) {
@@ -238,7 +235,7 @@ std::string curve_plot(const Evaluation& evaluation) {
   const Range range = efficiency_range(values.low, 1);
   const Axis x = kPanel.horizontal({0.93, kCurveLength * 1.07}, true);
   const Axis y = kPanel.vertical(range, false);
-  Svg svg(kWidth, kHeight,
+  Svg svg(kPlotWidth, kPlotHeight,
           "Mean efficiency when the first few configs are measured and the fastest is kept");
   std::vector<Tick> x_ticks;
   for (const std::size_t step : kCurveSteps) {
@@ -277,7 +274,7 @@ std::string portfolio_plot(const Evaluation& evaluation) {
   const Range range = efficiency_range(low, 1);
   const Axis x = kPanel.horizontal({0.93, most * 1.07}, true);
   const Axis y = kPanel.vertical(range, false);
-  Svg svg(kWidth, kHeight, "Efficiency of the best of the first configs of a portfolio");
+  Svg svg(kPlotWidth, kPlotHeight, "Efficiency of the best of the first configs of a portfolio");
   draw_frame(svg, x, y, x_ticks, efficiency_ticks(range), "configs of the portfolio", "efficiency");
   struct Line {
     std::string_view name;
@@ -316,7 +313,7 @@ std::string map_plot(const Evaluation& evaluation) {
   ys = log_range(ys.low, ys.high);
   const Axis x = kPanel.horizontal(xs, true);
   const Axis y = kPanel.vertical(ys, true);
-  Svg svg(kWidth, kHeight,
+  Svg svg(kPlotWidth, kPlotHeight,
           "Every problem by two of its sizes, coloured by the efficiency of the pick");
   draw_frame(svg, x, y, size_ticks(xs), size_ticks(ys), evaluation.map_x, evaluation.map_y);
   for (const ProblemPoint* point : worst_last(evaluation)) {
@@ -340,7 +337,8 @@ std::string duration_plot(const Evaluation& evaluation) {
   const Range range = efficiency_range(lowest, 1);
   const Axis x = kPanel.horizontal(times, true);
   const Axis y = kPanel.vertical(range, false);
-  Svg svg(kWidth, kHeight, "Efficiency of every problem's pick by the time of its best config");
+  Svg svg(kPlotWidth, kPlotHeight,
+          "Efficiency of every problem's pick by the time of its best config");
   draw_frame(svg, x, y, time_ticks(times), efficiency_ticks(range), "time of the best config",
              "efficiency");
   for (const ProblemPoint* point : worst_last(evaluation)) {
@@ -364,7 +362,8 @@ std::string prediction_plot(const Evaluation& evaluation) {
   values = log_range(values.low, values.high);
   const Axis x = kPanel.horizontal(values, true);
   const Axis y = kPanel.vertical(values, true);
-  Svg svg(kWidth, kHeight, "Predicted time against measured time of a sample of measurements");
+  Svg svg(kPlotWidth, kPlotHeight,
+          "Predicted time against measured time of a sample of measurements");
   draw_frame(svg, x, y, time_ticks(values), time_ticks(values), "measured", "predicted");
   std::vector<std::pair<double, double>> points;
   for (const PredictionPoint& point : evaluation.points) {

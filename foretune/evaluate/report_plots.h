@@ -7,11 +7,18 @@
 #include <string_view>
 
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/evaluate/training_curves.h"
 
 namespace foretune::evaluate_internal {
 
-// The style sheet of the page.
-std::string_view page_style();
+// Colours and classes of the plots, also of one that is a file of its own.
+std::string_view plot_style();
+// The style sheet of the page, plots included.
+std::string page_style();
+
+// One size for all, so that they stand side by side; letters stay readable on a narrow screen.
+inline constexpr double kPlotWidth = 480;
+inline constexpr double kPlotHeight = 330;
 
 // Class of an efficiency, "e0" (worst) to "e4"; the legend explains them.
 std::string_view efficiency_class(double efficiency);
@@ -27,5 +34,6 @@ std::string portfolio_plot(const Evaluation& evaluation);     // mean and P10 by
 std::string map_plot(const Evaluation& evaluation);           // problems by two sizes
 std::string duration_plot(const Evaluation& evaluation);      // efficiency by time of the best
 std::string prediction_plot(const Evaluation& evaluation);    // predicted and measured times
+std::string loss_plot(const TrainingCurves& trained);         // losses over epochs
 
 }  // namespace foretune::evaluate_internal

@@ -1,10 +1,11 @@
+#include "foretune/base/text.h"
 #include "foretune/evaluate/report_plots.h"
 
 namespace foretune::evaluate_internal {
 
 // Blue to red through grey for efficiencies, so that they also differ for readers who do not see
 // red and green apart; c0 to c6 for ways of picking.
-std::string_view page_style() {
+std::string_view plot_style() {
   return R"css(
 :root {
   color-scheme: light dark;
@@ -25,6 +26,41 @@ std::string_view page_style() {
     --c6: #9a9ea6;
   }
 }
+svg text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif;
+  fill: var(--soft); font-variant-numeric: tabular-nums; }
+svg text.name { fill: var(--ink); font-size: 12.5px; }
+svg text.note { fill: var(--faint); font-size: 11.5px; }
+.grid { stroke: var(--grid); stroke-width: 1; }
+.axis { stroke: var(--axis); stroke-width: 1; }
+.guide { stroke: var(--axis); stroke-width: 1; stroke-dasharray: 2 4; }
+.diagonal { stroke: var(--e1); stroke-width: 1.5; }
+.series { fill: none; stroke-width: 1.9; stroke-linejoin: round; stroke-linecap: round; }
+.series.c0 { stroke-width: 3.2; }
+.series.thin { stroke-width: 1; stroke-opacity: 0.6; }
+.series.whole { stroke-width: 2.2; }
+.mark { stroke: var(--surface); stroke-width: 1.5; }
+.dot { stroke: var(--surface); stroke-width: 1; fill-opacity: 0.92; }
+.dot:hover, .mark:hover { stroke: var(--ink); stroke-width: 2; }
+.cloud { fill: none; stroke: var(--c0); stroke-width: 4.5; stroke-linecap: round;
+  stroke-opacity: 0.5; }
+.cloud.dense { stroke-width: 3; stroke-opacity: 0.28; }
+.sheet { fill: var(--surface); }
+.series.c0 { stroke: var(--c0); } .series.c1 { stroke: var(--c1); } .series.c2 { stroke: var(--c2); }
+.series.c3 { stroke: var(--c3); } .series.c4 { stroke: var(--c4); } .series.c5 { stroke: var(--c5); }
+.series.c6 { stroke: var(--c6); }
+.mark.c0 { fill: var(--c0); } .mark.c1 { fill: var(--c1); } .mark.c2 { fill: var(--c2); }
+.mark.c3 { fill: var(--c3); } .mark.c4 { fill: var(--c4); } .mark.c5 { fill: var(--c5); }
+.mark.c6 { fill: var(--c6); }
+.dot.e0 { fill: var(--e0); background: var(--e0); } .dot.e1 { fill: var(--e1); background: var(--e1); }
+.dot.e2 { fill: var(--e2); background: var(--e2); } .dot.e3 { fill: var(--e3); background: var(--e3); }
+.dot.e4 { fill: var(--e4); background: var(--e4); }
+)css";
+}
+
+namespace {
+
+std::string_view layout_style() {
+  return R"css(
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
 body {
@@ -60,33 +96,6 @@ section { padding: 20px 22px; margin-top: 18px; min-width: 0; }
 .warnings ul { margin: 0; padding-left: 18px; }
 .warnings li { margin: 3px 0; }
 svg { display: block; width: 100%; height: auto; overflow: visible; }
-svg text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif;
-  fill: var(--soft); font-variant-numeric: tabular-nums; }
-svg text.name { fill: var(--ink); font-size: 12.5px; }
-svg text.note { fill: var(--faint); font-size: 11.5px; }
-.grid { stroke: var(--grid); stroke-width: 1; }
-.axis { stroke: var(--axis); stroke-width: 1; }
-.guide { stroke: var(--axis); stroke-width: 1; stroke-dasharray: 2 4; }
-.diagonal { stroke: var(--e1); stroke-width: 1.5; }
-.series { fill: none; stroke-width: 1.9; stroke-linejoin: round; stroke-linecap: round; }
-.series.c0 { stroke-width: 3.2; }
-.mark { stroke: var(--surface); stroke-width: 1.5; }
-.dot { stroke: var(--surface); stroke-width: 1; fill-opacity: 0.92; }
-.dot:hover, .mark:hover { stroke: var(--ink); stroke-width: 2; }
-.cloud { fill: none; stroke: var(--c0); stroke-width: 4.5; stroke-linecap: round;
-  stroke-opacity: 0.5; }
-.cloud.dense { stroke-width: 3; stroke-opacity: 0.28; }
-)css"
-         R"css(
-.series.c0 { stroke: var(--c0); } .series.c1 { stroke: var(--c1); } .series.c2 { stroke: var(--c2); }
-.series.c3 { stroke: var(--c3); } .series.c4 { stroke: var(--c4); } .series.c5 { stroke: var(--c5); }
-.series.c6 { stroke: var(--c6); }
-.mark.c0 { fill: var(--c0); } .mark.c1 { fill: var(--c1); } .mark.c2 { fill: var(--c2); }
-.mark.c3 { fill: var(--c3); } .mark.c4 { fill: var(--c4); } .mark.c5 { fill: var(--c5); }
-.mark.c6 { fill: var(--c6); }
-.dot.e0 { fill: var(--e0); background: var(--e0); } .dot.e1 { fill: var(--e1); background: var(--e1); }
-.dot.e2 { fill: var(--e2); background: var(--e2); } .dot.e3 { fill: var(--e3); background: var(--e3); }
-.dot.e4 { fill: var(--e4); background: var(--e4); }
 .key.c0 { background: var(--c0); height: 4px; } .key.c1 { background: var(--c1); }
 .key.c2 { background: var(--c2); } .key.c3 { background: var(--c3); }
 .key.c4 { background: var(--c4); } .key.c5 { background: var(--c5); }
@@ -178,5 +187,10 @@ mark { background: var(--mark); color: inherit; border-radius: 3px; padding: 0 2
 }
 )css";
 }
+
+}  // namespace
+
+// The layout comes last: on narrow screens it makes the letters of plots larger.
+std::string page_style() { return concat(plot_style(), layout_style()); }
 
 }  // namespace foretune::evaluate_internal

@@ -289,6 +289,22 @@ TEST(ReportHtml, StaysSmallForManyProblems) {
   EXPECT_EQ(html_defect(html), "");
 }
 
+TEST(ReportHtml, ShowsHowNetworksWereTrainedWhereTheirModelSaysSo) {
+  const std::string heading = "<h2>How the networks were trained</h2>";
+  Evaluation evaluation = sample_evaluation(12, 10, 1);
+  EXPECT_EQ(report_html(evaluation, "trees").find(heading), std::string::npos);
+  evaluation.trained =
+      training_curves(concat(R"({"options": {"loss": ")", "<script>",
+                             R"("}, "training": {"curves": )", sample_curves_json(), "}}"));
+  ASSERT_EQ(evaluation.trained.curves.size(), 2U);
+  const std::string html = report_html(evaluation, "networks");
+  EXPECT_EQ(html_defect(html), "");
+  EXPECT_THAT(html, HasSubstr(heading));
+  EXPECT_THAT(html, HasSubstr("<title>fold 2: 9 epochs, best 4: "));
+  EXPECT_THAT(html, HasSubstr("<td>fold 2</td><td>9</td><td>4</td><td>0.02</td><td>0.03</td>"));
+  EXPECT_THAT(html, HasSubstr("loss (&lt;script&gt;)"));
+}
+
 TEST(ReportHtml, DrawsNothingWhereThereIsNothing) {
   Evaluation evaluation = sample_evaluation(3, 3, 0.5);
   evaluation.map.clear();

@@ -107,4 +107,13 @@ inline std::vector<double> noisy_scores(const Dataset& dataset, double noise, Rn
   return scores;
 }
 
+// "training.curves" of a network's card: one without the second fold, one of all data.
+inline std::string sample_curves_json() {
+  return R"([
+    {"fold": 2, "network": 1, "epochs": 9, "best_epoch": 4, "epoch": [1, 4, 9],
+     "train_loss": [1.5, 0.02, 0.01], "stop_loss": [1.25, 0.03, 0.05]},
+    {"network": 1, "epochs": 2, "best_epoch": 2, "epoch": [1, 2],
+     "train_loss": [1.0, 0.5], "stop_loss": [1.2, 0.7]}])";
+}
+
 }  // namespace foretune

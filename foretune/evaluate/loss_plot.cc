@@ -1,0 +1,199 @@
+// Losses over epochs, of every training a line: inside the report and as a file of its own.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/significant.h"
+#include "foretune/base/text.h"
+#include "foretune/documents/svg.h"
+#include "foretune/evaluate/report_plots.h"
+#include "foretune/evaluate/training_curves.h"
+
+namespace foretune {
+namespace {
+
+using documents::Anchor;
+using documents::Axis;
+using documents::Panel;
+using documents::Range;
+using documents::Svg;
+using documents::Tick;
+
+constexpr std::string_view kLabel = "Losses over the epochs of every training";
+constexpr double kLegendRow = 18;
+constexpr double kLetters = 12;
+
+// One of the two losses of every training.
+struct Kind {
+  std::string_view name;
+  std::string_view style;
+  double TrainingCurve::Point::* loss;
+};
+constexpr std::array kKinds{Kind{"training", "c1", &TrainingCurve::Point::train_loss},
+                            Kind{"stopping problems", "c0", &TrainingCurve::Point::stop_loss}};
+
+struct LegendEntry {
+  std::string_view text;
+  std::string style;
+  bool is_mark = false;
+  double x = 0;
+  double y = 0;
+};
+
+class LossPlot {
+ public:
+  LossPlot(const TrainingCurves& trained, double width, double height)
+      : trained_(trained),
+        panel_{.left = 58, .top = 12, .right = width - 12, .bottom = height - 46} {
+    for (const TrainingCurve& curve : trained.curves) {
+      has_folds_ = has_folds_ || !curve.is_whole;
+      has_stop_ = has_stop_ || !std::isnan(curve.best.stop_loss);
+      for (const TrainingCurve::Point& point : curve.points) {
+        for (const Kind& kind : kKinds) {
+          if (const double loss = point.*kind.loss; !std::isnan(loss)) {
+            losses_ = {std::min(losses_.low, loss), std::max(losses_.high, loss)};
+          }
+        }
+      }
+      last_epoch_ = std::max(last_epoch_, static_cast<double>(curve.epochs));
+    }
+    // A loss that is next to nothing would leave the others no place.
+    constexpr double kSmallest = 1e-12;
+    is_log_ = losses_.low > kSmallest && losses_.high > 10 * losses_.low;
+    place_legend();
+  }
+
+  std::string draw(Svg svg) const {
+    const Range range = range_of_losses();
+    const Range epochs{last_epoch_ > 1 ? 1.0 : 0.0, last_epoch_};
+    const Axis x = panel_.horizontal(epochs, false);
+    const Axis y = panel_.vertical(range, is_log_);
+    documents::draw_frame(svg, panel_, x, y, documents::whole_ticks(epochs, 8), loss_ticks(range),
+                          "epoch",
+                          trained_.loss.empty() ? "loss" : concat("loss (", trained_.loss, ")"));
+    // What the model asks lies on top.
+    for (const bool is_whole : {false, true}) {
+      for (const TrainingCurve& curve : trained_.curves) {
+        if (curve.is_whole == is_whole) {
+          draw_curve(svg, curve, x, y);
+        }
+      }
+    }
+    draw_legend(svg);
+    return svg.finish();
+  }
+
+ private:
+  [[nodiscard]] Range range_of_losses() const {
+    if (is_log_) {
+      return documents::log_range(losses_.low, losses_.high);
+    }
+    // Equal losses have a range as well.
+    const double size = std::max({std::fabs(losses_.low), std::fabs(losses_.high), 1e-6});
+    const double width = losses_.high - losses_.low;
+    const double margin = width > 1e-6 * size ? 0.05 * width : 0.1 * size;
+    return {losses_.low - margin, losses_.high + margin};
+  }
+
+  [[nodiscard]] std::vector<Tick> loss_ticks(const Range& range) const {
+    return is_log_ ? documents::log_ticks(range, [](double loss) { return significant(loss, 3); })
+                   : documents::linear_ticks(range, 7);
+  }
+
+  static std::string_view weight_of(bool is_whole) { return is_whole ? "whole" : "thin"; }
+
+  void draw_curve(Svg& svg, const TrainingCurve& curve, const Axis& x, const Axis& y) const {
+    const std::string title = concat(curve.name, ": ", training_text(curve));
+    const Kind* marked = nullptr;
+    for (const Kind& kind : kKinds) {
+      std::vector<std::pair<double, double>> places;
+      for (const TrainingCurve::Point& point : curve.points) {
+        if (!std::isnan(point.*kind.loss)) {
+          places.emplace_back(x.at(point.epoch), y.at(point.*kind.loss));
+        }
+      }
+      if (!places.empty()) {
+        svg.polyline(places, concat("series ", kind.style, " ", weight_of(curve.is_whole)), title);
+      }
+      // The last kind that is there decided which epoch was best.
+      marked = std::isnan(curve.best.*kind.loss) ? marked : &kind;
+    }
+    if (marked != nullptr) {
+      svg.circle(x.at(curve.best.epoch), y.at(curve.best.*marked->loss), curve.is_whole ? 4.5 : 3,
+                 concat("mark ", marked->style), title);
+    }
+  }
+
+  // Above the panel, which makes room for as many rows as it takes.
+  void place_legend() {
+    for (const Kind& kind : kKinds) {
+      if (has_stop_ || kind.loss == &TrainingCurve::Point::train_loss) {
+        legend_.push_back({kind.name, concat("series ", kind.style, " whole")});
+      }
+    }
+    legend_.push_back({"best epoch", concat("mark ", has_stop_ ? "c0" : "c1"), true});
+    if (has_folds_) {
+      legend_.push_back({"folds", "series c6 thin"});
+      legend_.push_back({"all data", "series c6 whole"});
+    }
+    double x = panel_.left;
+    for (LegendEntry& entry : legend_) {
+      const double width = kGlyph + documents::text_width(entry.text, kLetters);
+      if (x > panel_.left && x + width > panel_.right) {
+        x = panel_.left;
+        panel_.top += kLegendRow;
+      }
+      entry.x = x;
+      entry.y = panel_.top;
+      x += width + 10;
+    }
+    panel_.top += kLegendRow;
+  }
+
+  void draw_legend(Svg& svg) const {
+    for (const LegendEntry& entry : legend_) {
+      if (entry.is_mark) {
+        svg.circle(entry.x + 9, entry.y, 4, entry.style, {});
+      } else {
+        svg.polyline({{entry.x, entry.y}, {entry.x + 18, entry.y}}, entry.style, {});
+      }
+      svg.text(entry.x + kGlyph, entry.y + 4, Anchor::kStart, "tick", entry.text);
+    }
+  }
+
+  static constexpr double kGlyph = 24;
+  const TrainingCurves& trained_;
+  Panel panel_;
+  Range losses_{HUGE_VAL, -HUGE_VAL};
+  double last_epoch_ = 1;
+  bool is_log_ = false;
+  bool has_folds_ = false;
+  bool has_stop_ = false;
+  std::vector<LegendEntry> legend_;
+};
+
+}  // namespace
+
+std::string evaluate_internal::loss_plot(const TrainingCurves& trained) {
+  if (trained.curves.empty()) {
+    return {};
+  }
+  return LossPlot(trained, kPlotWidth, kPlotHeight).draw(Svg(kPlotWidth, kPlotHeight, kLabel));
+}
+
+std::string loss_svg(const TrainingCurves& trained) {
+  if (trained.curves.empty()) {
+    return {};
+  }
+  constexpr double kWidth = 760;
+  constexpr double kHeight = 460;
+  Svg svg = Svg::standalone(kWidth, kHeight, kLabel, evaluate_internal::plot_style());
+  svg.rect(0, 0, kWidth, kHeight, "sheet", {});
+  return LossPlot(trained, kWidth, kHeight).draw(std::move(svg)) + "\n";
+}
+
+}  // namespace foretune
