@@ -1,8 +1,12 @@
 #include "foretune/models/train/model_card.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "foretune/base/significant.h"
+#include "foretune/base/text.h"
 #include "foretune/version.h"
 
 namespace foretune::train_internal {
@@ -47,6 +51,52 @@ Json held_out_json(std::uint32_t folds, GroupKey key,
   return {{"folds", folds},
           {"split", key == GroupKey::kSizes ? "by sizes" : "by group"},
           {"metrics", held_out}};
+}
+
+// Places of at most kMostPoints epochs and the best.
+std::vector<std::size_t> kept_epochs(const NetworkCurve& curve) {
+  constexpr std::size_t kMostPoints = 100;
+  const std::size_t count = curve.epochs.size();
+  std::vector<std::size_t> out;
+  if (count <= kMostPoints) {
+    out.resize(count);
+    std::iota(out.begin(), out.end(), std::size_t{0});
+    return out;
+  }
+  for (std::size_t i = 0; i < kMostPoints; ++i) {
+    out.push_back(i * (count - 1) / (kMostPoints - 1));
+  }
+  const std::size_t best = curve.best_epoch - 1;
+  if (const auto place = std::lower_bound(out.begin(), out.end(), best); *place != best) {
+    out.insert(place, best);
+  }
+  return out;
+}
+
+// Five digits are more than a plot shows.
+double rounded(double loss) { return parse_double(significant(loss, 5)).value_or(loss); }
+
+Json curve_json(const NetworkCurve& curve) {
+  Json out;
+  if (curve.held_out_fold >= 0) {
+    out["fold"] = curve.held_out_fold + 1;
+  }
+  out["network"] = curve.network + 1;
+  out["epochs"] = curve.epochs.size();
+  out["best_epoch"] = curve.best_epoch;
+  out["epoch"] = Json::array();
+  out["train_loss"] = Json::array();
+  const bool has_stop =
+      std::none_of(curve.epochs.begin(), curve.epochs.end(),
+                   [](const TrainedNetwork::Epoch& epoch) { return std::isnan(epoch.stop_loss); });
+  for (const std::size_t i : kept_epochs(curve)) {
+    out["epoch"].push_back(i + 1);
+    out["train_loss"].push_back(rounded(curve.epochs[i].train_loss));
+    if (has_stop) {
+      out["stop_loss"].push_back(rounded(curve.epochs[i].stop_loss));
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -95,6 +145,10 @@ std::string network_card(const Dataset& dataset, const FeatureTable& table,
                      {"row_weight_decay", facts.options.weight_decay},
                      {"seed", facts.options.seed}};
   card["held_out"] = held_out_json(facts.folds, facts.options.group_key, facts.metrics);
+  card["training"]["curves"] = Json::array();
+  for (const NetworkCurve& curve : facts.curves) {
+    card["training"]["curves"].push_back(curve_json(curve));
+  }
   return card.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -2,6 +2,7 @@
 // Thread safety: free functions without state.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "foretune/dataset/dataset.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest.h"
+#include "foretune/models/neural/training_files.h"
 #include "foretune/models/train/trainer.h"
 
 namespace foretune::train_internal {
@@ -34,6 +36,14 @@ struct CardFacts {
   std::vector<std::pair<std::string, double>> metrics;
 };
 
+// How one network was trained.
+struct NetworkCurve {
+  std::int32_t held_out_fold = -1;  // from 0; -1: none, all data
+  std::uint32_t network = 0;        // from 0
+  std::uint32_t best_epoch = 0;     // from 1
+  std::vector<TrainedNetwork::Epoch> epochs;
+};
+
 struct NetworkCardFacts {
   TrainOptions options;
   std::string architecture;
@@ -43,7 +53,9 @@ struct NetworkCardFacts {
   std::size_t weights = 0;  // of each network
   std::string libtorch;
   std::vector<std::pair<std::string, double>> metrics;
+  std::vector<NetworkCurve> curves;
 };
+// Of a long curve about a hundred epochs stay; the first, the best and the last are among them.
 std::string network_card(const Dataset& dataset, const FeatureTable& table,
                          const NetworkCardFacts& facts);
 

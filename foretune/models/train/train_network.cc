@@ -141,7 +141,7 @@ class NetworkTraining {
           double& prediction = predictions[held_out.example[i]];
           prediction = (n == 0 ? 0 : prediction) + held_out.value[i] / options_.network.networks;
         }
-        note(trained);
+        note(trained, static_cast<std::int32_t>(fold), n);
       }
     }
     for (std::size_t i = 0; i < set_.size(); ++i) {
@@ -221,14 +221,15 @@ class NetworkTraining {
     for (std::uint32_t n = 0; n < options_.network.networks; ++n) {
       FORETUNE_TRY(const TrainedNetwork trained, train_one(-1, n));
       FORETUNE_TRY(Network network, make_network(inputs_, trained));
-      note(trained);
+      note(trained, -1, n);
       note_difference(network, trained);
       if (options_.network.int8_weights) {
         FORETUNE_TRY(network, with_int8_weights(network));
       }
       model.networks.push_back(std::move(network));
     }
-    result_.metrics.emplace_back("samples_per_second", samples_per_second_ / trainings_);
+    result_.metrics.emplace_back("samples_per_second",
+                                 samples_per_second_ / static_cast<double>(curves_.size()));
     result_.metrics.emplace_back("max_difference_to_libtorch", difference_);
     if (int8_rows_ > 0) {
       result_.metrics.emplace_back("int8_rms_difference", std::sqrt(int8_squares_ / int8_rows_));
@@ -241,7 +242,8 @@ class NetworkTraining {
                                     .failed_rows = set_.failed_rows,
                                     .weights = weight_count(model.networks.front()),
                                     .libtorch = libtorch_,
-                                    .metrics = result_.metrics});
+                                    .metrics = result_.metrics,
+                                    .curves = curves_});
     return {};
   }
 
@@ -256,9 +258,12 @@ class NetworkTraining {
     return count;
   }
 
-  void note(const TrainedNetwork& trained) {
+  void note(const TrainedNetwork& trained, std::int32_t fold, std::uint32_t network) {
+    curves_.push_back({.held_out_fold = fold,
+                       .network = network,
+                       .best_epoch = trained.best_epoch,
+                       .epochs = trained.epochs});
     samples_per_second_ += trained.samples_per_second;
-    trainings_ += 1;
     libtorch_ = trained.libtorch;
   }
 
@@ -291,8 +296,8 @@ class NetworkTraining {
   Network inputs_;
   std::vector<std::uint32_t> example_;  // of every row
   double residual_std_ = 0;
-  double samples_per_second_ = 0;  // summed over the trainings
-  double trainings_ = 0;
+  double samples_per_second_ = 0;     // summed over the trainings
+  std::vector<NetworkCurve> curves_;  // of every training
   double difference_ = 0;
   double int8_squares_ = 0;  // of what weights of 8 bits change in held-out predictions
   double int8_rows_ = 0;

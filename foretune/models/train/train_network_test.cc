@@ -2,15 +2,20 @@
 // a program that fails leaves behind. The program itself is tested where it is built.
 #include "foretune/models/train/train_network.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "foretune/base/file.h"
 #include "foretune/base/temporary_folder.h"
+#include "foretune/base/text.h"
+#include "foretune/evaluate/training_curves.h"
 #include "foretune/models/neural/neural_samples.h"
+#include "foretune/models/neural/training_files.h"
 #include "foretune/models/train/network_inputs.h"
 #include "foretune/models/train/network_predictions.h"
 #include "foretune/models/train/training_samples.h"
@@ -117,8 +122,8 @@ TEST(NetworkInputs, TheNetworkSaysWhatTheTrainedLayersSay) {
     const auto network = make_network(inputs, trained);
     ASSERT_TRUE(network) << network.error().message;
     ASSERT_TRUE(network->validate(table(), sample.dataset.problems()[0].fields().size()));
-    const auto scored = network_predictions(*network, sample.dataset, table(), sample.set,
-                                            std::span(made.example));
+    const auto scored =
+        network_predictions(*network, sample.dataset, table(), sample.set, std::span(made.example));
     ASSERT_TRUE(scored);
     for (std::size_t i = 0; i < made.rows.size(); i += 7) {
       std::vector<double> row;
@@ -212,6 +217,52 @@ TEST(TrainNetwork, AProgramThatTakesLongCanBeStoppedAndKeepsItsFolder) {
   EXPECT_DOUBLE_EQ(seen.efficiency, 0.9);
   EXPECT_DOUBLE_EQ(seen.seconds_left, 16);
   EXPECT_TRUE(std::filesystem::exists(folder / "work" / "rows"));
+}
+
+// What the program would give back, the same for every fold: it held all rows out.
+TrainedNetwork trained_on(const Dataset& dataset, const TrainOptions& options) {
+  const TrainingSet set = *make_training_set(dataset, table(), options.weight_decay);
+  const auto columns =
+      static_cast<std::uint32_t>(make_inputs(dataset, table(), set, false).inputs.size());
+  Rng rng(7);
+  TrainedNetwork out;
+  out.layers = sample_standard(columns, {4}, 1, rng);
+  out.mean.assign(columns, 0);
+  out.inverse_std.assign(columns, 1);
+  out.predictions.assign(set.size(), 0.5F);
+  out.roles.assign(set.size(), static_cast<std::uint8_t>(RowRole::kHeldOut));
+  out.best_epoch = 2;
+  out.epochs = {{.train_loss = 2, .stop_loss = 3}, {.train_loss = 1, .stop_loss = 1.5}};
+  out.samples_per_second = 10;
+  return out;
+}
+
+TEST(TrainNetwork, TheCardHasTheCurvesOfEveryFoldAndNetwork) {
+  const TemporaryFolder folder;
+  const Dataset dataset = dataset_of(6, 3, formula_ns);
+  TrainOptions options = quick_options();
+  options.folds = 2;
+  options.network.networks = 2;
+  const std::filesystem::path prepared = folder / "prepared";
+  ASSERT_TRUE(write_trained_network(trained_on(dataset, options), prepared));
+  options.network.program =
+      script(folder, concat("while [ $# -gt 0 ]; do\n  [ \"$1\" = --out ] && cp '",
+                            prepared.string(), "' \"$2\"\n  shift\ndone\n"));
+  const auto result = train_standard(dataset, options);
+  ASSERT_TRUE(result) << result.error().message;
+  std::vector<std::string> names;
+  for (const TrainingCurve& curve : training_curves(result->model.card_json).curves) {
+    names.push_back(curve.name);
+    EXPECT_EQ(training_text(curve), "2 epochs, best 2: training loss 1, stopping loss 1.5");
+  }
+  EXPECT_THAT(names, testing::ElementsAre("fold 1, network 1", "fold 1, network 2",
+                                          "fold 2, network 1", "fold 2, network 2",
+                                          "all data, network 1", "all data, network 2"));
+  for (const auto& [name, value] : result->metrics) {
+    if (name == "samples_per_second") {
+      EXPECT_DOUBLE_EQ(value, 10);
+    }
+  }
 }
 
 }  // namespace
