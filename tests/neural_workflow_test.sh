@@ -35,6 +35,9 @@ expect 0 "$foretune" train "${small[@]}" --model-type standard --model standard.
   --work-dir kept
 grep -q "max_difference_to_libtorch" out.txt
 test -n "$(find log -name '*.csv')"
+# Two folds and all data: two lines and a mark each, and what the legend has.
+test "$(grep -o '<polyline class="series c[01] thin"' log/loss.svg | wc -l)" = 4
+test "$(grep -o '<circle class="mark c0"' log/loss.svg | wc -l)" = 4
 expect 0 "$foretune" train "${small[@]}" --model-type standard --model again.ftm --work-dir kept \
   --resume
 cmp standard.ftm again.ftm
@@ -43,12 +46,26 @@ expect 0 "$foretune" train "${small[@]}" --model-type deep --loss lambdarank --m
 grep -q "int8_rms_difference" out.txt
 expect 0 "$foretune" train "${small[@]}" --model-type two-tower --loss listmle --model towers.ftm
 expect 0 "$foretune" train "${small[@]}" --model-type ensemble --ensemble-with standard --trees 10 \
-  --model ensemble.ftm
+  --model ensemble.ftm --log-dir ensemble_log
+test -s ensemble_log/loss.svg
 for model in standard deep towers ensemble; do
   expect 0 "$foretune" inspect $model.ftm
+  test "$(grep -c '^  training .* epochs, best [1-3]: training loss [0-9.e-]*, stop' out.txt)" = 3
+  test "$(grep -c '"curves"' out.txt || true)" = 0
   expect 0 "$foretune" validate-model --model $model.ftm --dataset times.ftd --html $model.html
+  grep -q "How the networks were trained" $model.html
   expect 0 "$foretune" predict --model $model.ftm gemm m=200 n=300 k=100 dtype=bf16 --explain
 done
+grep -q "network, 1 standard network, target" standard.html
+
+# Trees have curves of their own, and nothing of these.
+expect 0 "$foretune" train --dataset times.ftd --folds 2 --trees 10 --threads 1 --log-dir tree_log \
+  --model trees.ftm
+test -s tree_log/loss.csv -a ! -e tree_log/loss.svg
+expect 0 "$foretune" inspect trees.ftm
+test "$(grep -c '^  training ' out.txt || true)" = 0
+expect 0 "$foretune" validate-model --model trees.ftm --dataset times.ftd --html trees.html
+test "$(grep -c 'How the networks were trained' trees.html || true)" = 0
 
 expect 2 "$foretune" train "${small[@]}" --model-type two-tower --weights int8 --model no.ftm
 one_sentence

@@ -8,6 +8,7 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/evaluate/training_curves.h"
 #include "foretune/models/infer/model_file.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
@@ -149,6 +150,9 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
     print(row("network", concat(network.architecture, " with ", count_text(weights), " weights, ",
                                 network.inputs.size() + network.field_inputs.size(), " inputs")));
   }
+  for (const TrainingCurve& curve : training_curves(model.card_json).curves) {
+    print(row("training", concat(curve.name, ": ", training_text(curve))));
+  }
   if (model.kind == "ensemble") {
     print(row("share of networks", fixed(model.network_share, 2)));
   }
@@ -170,7 +174,7 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
       print(concat("    ", to_text(model.config_schema, model.pool[position]), "\n"));
     }
   }
-  print(concat("  model card\n", model.card_json, "\n"));
+  print(concat("  model card\n", card_without_curves(model.card_json), "\n"));
   if (!arguments.json.empty()) {
     const Figures figures{.name = "inspect",
                           .metrics = {{"trees", static_cast<double>(trees)},

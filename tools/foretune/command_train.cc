@@ -13,6 +13,7 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/evaluate/training_curves.h"
 #include "foretune/models/train/fast_model.h"
 #include "foretune/models/train/hyper_search.h"
 #include "foretune/models/train/output_directory.h"
@@ -73,8 +74,9 @@ struct TrainArguments {
     list.add_switch("write-lightgbm", write_lightgbm,
                     "with --out-dir: the models as LightGBM text, too, zipped");
     list.add("model-type", model_type, "TYPE", "kind of model").choose(std::move(types));
-    list.add("log-dir", log_dir, "DIR",
-             "write the loss of every fold there as CSV, of networks for TensorBoard, too");
+    list.add(
+        "log-dir", log_dir, "DIR",
+        "write the loss of every fold there as CSV, of networks also as SVG and for TensorBoard");
     list.add("json", json, "FILE", "write the held-out figures as JSON");
     list.section("Training");
     list.add("targets", targets, "LIST",
@@ -347,7 +349,18 @@ class TargetTrainer {
     return result;
   }
 
-  [[nodiscard]] Status write_losses() const { return losses_.write(); }
+  [[nodiscard]] Status write_losses(const std::vector<TrainResult>& results) const {
+    FORETUNE_TRY_STATUS(losses_.write());
+    // Networks are one target's, so that nothing is written over.
+    for (const TrainResult& result : results) {
+      const TrainingCurves trained = training_curves(result.model.card_json);
+      if (!arguments_.log_dir.empty() && !trained.curves.empty()) {
+        FORETUNE_TRY_STATUS(write_text_file_atomically(
+            std::filesystem::path(arguments_.log_dir) / "loss.svg", loss_svg(trained)));
+      }
+    }
+    return {};
+  }
 
  private:
   Status search(TrainOptions& options, const ProgressHook& hook) {
@@ -435,7 +448,7 @@ Result<int> train(const TrainArguments& arguments, const Invocation& invocation)
       FORETUNE_TRY_STATUS(add_fast_model(dataset, of_target, results.back()));
     }
   }
-  FORETUNE_TRY_STATUS(trainer.write_losses());
+  FORETUNE_TRY_STATUS(trainer.write_losses(results));
   print(concat("trained on ", count_text(dataset.size()), " measurements of ",
                count_text(dataset.problems().size()), " problems in ",
                duration_text(monotonic_s() - start_s), "\n"));
