@@ -33,6 +33,10 @@ Status check_layer(const DenseLayer& layer, std::string_view name, std::size_t i
       !all_finite(layer.bias) || !all_finite(layer.scale) || !all_finite(layer.shift)) {
     return wrong("has a weight that is not finite");
   }
+  if (std::any_of(layer.input_scales.begin(), layer.input_scales.end(),
+                  [](float scale) { return scale < 0; })) {
+    return wrong("has a negative scale");
+  }
   return {};
 }
 

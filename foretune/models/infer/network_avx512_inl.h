@@ -64,6 +64,9 @@ struct Avx512 {
   static V div(V a, V b) { return _mm512_div_ps(a, b); }
   static V least(V a, V b) { return _mm512_maskz_min_ps(kAll, a, b); }
   static V most(V a, V b) { return _mm512_maskz_max_ps(kAll, a, b); }
+  static V div_where_above(V a, V b, V bound) {
+    return _mm512_maskz_div_ps(_mm512_cmp_ps_mask(b, bound, _CMP_GT_OQ), a, b);
+  }
   static I rounded(V a) { return _mm512_maskz_cvtps_epi32(kAll, a); }
   static I shifted(V a, unsigned bits) { return _mm512_maskz_slli_epi32(kAll, rounded(a), bits); }
   static void to_quads(std::uint8_t* to, const V (&values)[kNetworkQuad]) {

@@ -83,14 +83,13 @@ std::vector<float> int8_sums(const DenseLayer& layer, std::span<const float> val
     high = x > high ? x : high;
   }
   const float step = (high - low) / kInt8Levels;
-  const float inverse = kInt8Levels / (high - low);
+  const float inverse = high - low > kInt8LeastRange ? kInt8Levels / (high - low) : 0.0F;
   std::vector<std::int32_t> sums(layer.outputs, 0);
   std::vector<std::int32_t> weight_sums(layer.outputs, 0);
   for (std::size_t k = 0; k < layer.inputs; ++k) {
     const float levels = (scaled[k] - low) * inverse;
     // 0 of what is no number, as the instructions have it.
-    const float positive = levels > 0 ? levels : 0.0F;
-    const auto q = static_cast<std::int32_t>(std::lrint(std::min(positive, kInt8Levels)));
+    const auto q = static_cast<std::int32_t>(std::lrint(levels > 0 ? levels : 0.0F));
     for (std::size_t o = 0; o < layer.outputs; ++o) {
       const std::int32_t weight = layer.int8_weights[k * layer.outputs + o];
       sums[o] += q * weight;

@@ -10,7 +10,7 @@
 //
 //   x[k] = value[k] * input_scales[k]
 //   low = min(0, x...)   high = max(0, x...)   step = (high - low) / 255
-//   q[k] = round((x[k] - low) * (255 / (high - low)))        ties to even, from 0 to 255
+//   q[k] = round((x[k] - low) * (255 / (high - low)))        ties to even; 0 for ranges below 1e-30
 //   y[o] = bias[o] + steps[o] * (low * sum over k of w[k][o]  +  step * sum over k of q[k] w[k][o])
 //
 // Both sums are exact, everything else is rounded once in the order of int8_sums(): the same bits
@@ -30,6 +30,7 @@
 namespace foretune {
 
 inline constexpr float kInt8Levels = 255;  // of the values; of the weights 127 to each side
+inline constexpr float kInt8LeastRange = 1e-30F;
 
 // A chain's layers between the first, which sees the inputs and is small, and the last, which has
 // one output. Errors: kUnsupported for two towers, of which a query reads no weights, and for

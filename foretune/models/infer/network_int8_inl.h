@@ -3,9 +3,10 @@
 // An Isa has beside the operations named there: I, a vector of as many 32-bit sums as V has floats;
 // Quads, as many values of four times 8 bits, and Weights, the four of an output; load_quads and
 // set_weights, which make them; dot, which adds the products exactly; zero, to_float, sub, mul,
-// div, least and most (the second of two where one is no number), and to_quads, which rounds four
-// vectors of numbers to whole ones (ties to even) and stores them side by side. kInt8Vectors and
-// kInt8Outputs are what a tile of registers holds.
+// div, least and most (the second of two where one is no number), div_where_above, which is 0 where
+// the divisor is not above the third, and to_quads, which rounds four vectors of numbers to whole
+// ones (ties to even) and stores them side by side. kInt8Vectors and kInt8Outputs are what a tile
+// of registers holds.
 #pragma once
 
 #include <cstddef>
@@ -17,34 +18,35 @@ namespace foretune {
 namespace {
 
 // One vector of candidates: their ranges, then their values.
-template <class Isa>
+template <class Isa, bool kArePositive>
 inline void quantise(const NetworkDense& task, const float* input_scales,
                      const NetworkInt8Values& values, std::size_t lane) {
   using V = typename Isa::V;
-  const float* input = task.input + lane;
+  const auto scaled = [&](std::size_t k) {
+    return Isa::mul(Isa::load(task.input + k * kNetworkLanes + lane), Isa::set(input_scales[k]));
+  };
   V low = Isa::set(0);
   V high = Isa::set(0);
   for (std::size_t k = 0; k < task.inputs; ++k) {
-    const V x = Isa::mul(Isa::load(input + k * kNetworkLanes), Isa::set(input_scales[k]));
-    low = Isa::least(x, low);
+    const V x = scaled(k);
+    low = kArePositive ? low : Isa::least(x, low);
     high = Isa::most(x, high);
   }
-  const V range = Isa::sub(high, low);
+  const V range = kArePositive ? high : Isa::sub(high, low);
   const V levels = Isa::set(255);
   Isa::store(values.low + lane, low);
   Isa::store(values.step + lane, Isa::div(range, levels));
-  const V inverse = Isa::div(levels, range);
+  const V inverse = Isa::div_where_above(levels, range, Isa::set(1e-30F));
   for (std::size_t quad = 0; quad < network_quads(task.inputs); ++quad) {
-    V scaled[kNetworkQuad];
+    V four[kNetworkQuad];
     FORETUNE_UNROLL(4)
     for (std::size_t i = 0; i < kNetworkQuad; ++i) {
       // Behind the last input its own again: their weights are 0.
-      const std::size_t at = quad * kNetworkQuad + i;
-      const std::size_t k = at < task.inputs ? at : task.inputs - 1;
-      const V x = Isa::mul(Isa::load(input + k * kNetworkLanes), Isa::set(input_scales[k]));
-      scaled[i] = Isa::least(Isa::max0(Isa::mul(Isa::sub(x, low), inverse)), levels);
+      const std::size_t k = quad * kNetworkQuad + i;
+      const V x = scaled(k < task.inputs ? k : task.inputs - 1);
+      four[i] = Isa::max0(Isa::mul(kArePositive ? x : Isa::sub(x, low), inverse));
     }
-    Isa::to_quads(values.quads + (quad * kNetworkLanes + lane) * kNetworkQuad, scaled);
+    Isa::to_quads(values.quads + (quad * kNetworkLanes + lane) * kNetworkQuad, four);
   }
 }
 
@@ -110,7 +112,11 @@ template <class Isa>
 void dense_int8(const NetworkDense& task, const NetworkInt8Weights& weights,
                 const NetworkInt8Values& values) {
   for (std::size_t lane = 0; lane < task.lanes; lane += Isa::kWidth) {
-    quantise<Isa>(task, weights.input_scales, values, lane);
+    if (values.are_positive) {
+      quantise<Isa, true>(task, weights.input_scales, values, lane);
+    } else {
+      quantise<Isa, false>(task, weights.input_scales, values, lane);
+    }
   }
   constexpr std::size_t kColumns = Isa::kInt8Vectors * Isa::kWidth;
   for (std::size_t lane = 0; lane < task.lanes; lane += kColumns) {

@@ -49,7 +49,8 @@ struct Packed {
   AlignedFloats bias;
 };
 
-void expect_reference(const DenseLayer& layer, const AlignedFloats& input, std::size_t lanes) {
+void expect_reference(const DenseLayer& layer, const AlignedFloats& input, std::size_t lanes,
+                      bool are_positive = false) {
   const Packed packed(layer);
   for (const NetworkKernels* kernels : all_kernels()) {
     AlignedFloats output(network_padded(layer.outputs) * kNetworkLanes);
@@ -66,7 +67,8 @@ void expect_reference(const DenseLayer& layer, const AlignedFloats& input, std::
                          .input_scales = layer.input_scales.data(),
                          .sums = packed.sums.data(),
                          .steps = packed.steps.data()},
-                        {.quads = reinterpret_cast<std::uint8_t*>(values.data()),
+                        {.are_positive = are_positive,
+                         .quads = reinterpret_cast<std::uint8_t*>(values.data()),
                          .low = ranges.data(),
                          .step = ranges.data() + kNetworkLanes});
     for (std::size_t lane = 0; lane < lanes; ++lane) {
@@ -101,6 +103,9 @@ TEST(NetworkInt8, AllInstructionSetsGiveTheBitsOfTheReference) {
       for (const std::size_t lanes : {1U, 7U, 16U, 17U, 32U, 48U}) {
         expect_reference(layer, input, lanes);
       }
+      std::transform(input.data(), input.data() + input.size(), input.data(),
+                     [](float x) { return std::fabs(x); });
+      expect_reference(layer, input, kNetworkLanes, true);
     }
   }
 }

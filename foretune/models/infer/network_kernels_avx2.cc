@@ -50,6 +50,9 @@ struct Avx2 {
   static V div(V a, V b) { return _mm256_div_ps(a, b); }
   static V least(V a, V b) { return _mm256_min_ps(a, b); }
   static V most(V a, V b) { return _mm256_max_ps(a, b); }
+  static V div_where_above(V a, V b, V bound) {
+    return _mm256_and_ps(_mm256_cmp_ps(b, bound, _CMP_GT_OQ), _mm256_div_ps(a, b));
+  }
   static I shifted(V a, int bits) { return _mm256_slli_epi32(_mm256_cvtps_epi32(a), bits); }
   static void to_quads(std::uint8_t* to, const V (&values)[kNetworkQuad]) {
     const I low = _mm256_or_si256(_mm256_cvtps_epi32(values[0]), shifted(values[1], 8));

@@ -43,6 +43,9 @@ struct Plain {
   static V div(V a, V b) { return {a.value / b.value}; }
   static V least(V a, V b) { return {a.value < b.value ? a.value : b.value}; }
   static V most(V a, V b) { return {a.value > b.value ? a.value : b.value}; }
+  static V div_where_above(V a, V b, V bound) {
+    return {b.value > bound.value ? a.value / b.value : 0};
+  }
   static void to_quads(std::uint8_t* to, const V (&values)[kNetworkQuad]) {
     for (std::size_t i = 0; i < kNetworkQuad; ++i) {
       to[i] = static_cast<std::uint8_t>(__builtin_lrintf(values[i].value));

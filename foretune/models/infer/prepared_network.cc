@@ -134,6 +134,8 @@ std::vector<PreparedNetwork::Layer> PreparedNetwork::packed_all(
     Layer next = packed(layer, 0, layer.inputs, true);
     next.is_rectified = layer.is_rectified;
     next.adds_skip = layer.adds_skip;
+    next.has_positive_inputs =
+        !out.empty() && out.back().is_rectified && out.back().scale.size() == 0;
     if (!layer.scale.empty()) {
       next.scale = AlignedFloats(network_padded(layer.outputs));
       next.shift = AlignedFloats(network_padded(layer.outputs));
@@ -178,7 +180,8 @@ float* PreparedNetwork::run(std::span<const Layer> layers, float* a, float* b, f
            .input_scales = layer.int8_input_scales.data(),
            .sums = layer.int8_sums.data(),
            .steps = layer.int8_steps.data()},
-          {.quads = reinterpret_cast<std::uint8_t*>(int8_values + kInt8Ranges * kNetworkLanes),
+          {.are_positive = layer.has_positive_inputs,
+           .quads = reinterpret_cast<std::uint8_t*>(int8_values + kInt8Ranges * kNetworkLanes),
            .low = int8_values,
            .step = int8_values + kNetworkLanes});
     }

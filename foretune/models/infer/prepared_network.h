@@ -64,6 +64,7 @@ class PreparedNetwork {
     std::size_t outputs = 0;
     bool is_rectified = false;
     bool adds_skip = false;
+    bool has_positive_inputs = false;  // or 0: known to be
   };
   static Layer packed(const DenseLayer& layer, std::size_t first_input, std::size_t inputs,
                       bool has_bias);
