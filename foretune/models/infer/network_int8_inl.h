@@ -50,7 +50,7 @@ inline void quantise(const NetworkDense& task, const float* input_scales,
   }
 }
 
-template <class Isa, std::size_t Vectors>
+template <class Isa, bool kArePositive, std::size_t Vectors>
 inline void int8_tile(const NetworkDense& task, const NetworkInt8Weights& weights,
                       const NetworkInt8Values& values, std::size_t first, std::size_t lane) {
   using V = typename Isa::V;
@@ -91,8 +91,9 @@ inline void int8_tile(const NetworkDense& task, const NetworkInt8Weights& weight
     for (std::size_t v = 0; v < Vectors; ++v) {
       const std::size_t column = lane + v * Isa::kWidth;
       const V of_step = Isa::mul(Isa::load(values.step + column), Isa::to_float(sums[o][v]));
-      const V whole =
-          Isa::fma(Isa::load(values.low + column), Isa::set(weights.sums[first + o]), of_step);
+      const V whole = kArePositive ? of_step
+                                   : Isa::fma(Isa::load(values.low + column),
+                                              Isa::set(weights.sums[first + o]), of_step);
       finish<Isa>(
           task, first + o, column,
           Isa::fma(Isa::set(weights.steps[first + o]), whole, Isa::set(task.bias[first + o])));
@@ -100,34 +101,40 @@ inline void int8_tile(const NetworkDense& task, const NetworkInt8Weights& weight
   }
 }
 
-template <class Isa, std::size_t Vectors>
+template <class Isa, bool kArePositive, std::size_t Vectors>
 inline void int8_columns(const NetworkDense& task, const NetworkInt8Weights& weights,
                          const NetworkInt8Values& values, std::size_t lane) {
   for (std::size_t first = 0; first < network_padded(task.outputs); first += Isa::kInt8Outputs) {
-    int8_tile<Isa, Vectors>(task, weights, values, first, lane);
+    int8_tile<Isa, kArePositive, Vectors>(task, weights, values, first, lane);
+  }
+}
+
+template <class Isa, bool kArePositive>
+inline void int8_layer(const NetworkDense& task, const NetworkInt8Weights& weights,
+                       const NetworkInt8Values& values) {
+  for (std::size_t lane = 0; lane < task.lanes; lane += Isa::kWidth) {
+    quantise<Isa, kArePositive>(task, weights.input_scales, values, lane);
+  }
+  constexpr std::size_t kColumns = Isa::kInt8Vectors * Isa::kWidth;
+  for (std::size_t lane = 0; lane < task.lanes; lane += kColumns) {
+    const std::size_t vectors = (task.lanes - lane + Isa::kWidth - 1) / Isa::kWidth;
+    if (vectors == 1) {
+      int8_columns<Isa, kArePositive, 1>(task, weights, values, lane);
+    } else if (vectors == 2 && Isa::kInt8Vectors > 2) {
+      int8_columns<Isa, kArePositive, 2>(task, weights, values, lane);
+    } else {
+      int8_columns<Isa, kArePositive, Isa::kInt8Vectors>(task, weights, values, lane);
+    }
   }
 }
 
 template <class Isa>
 void dense_int8(const NetworkDense& task, const NetworkInt8Weights& weights,
                 const NetworkInt8Values& values) {
-  for (std::size_t lane = 0; lane < task.lanes; lane += Isa::kWidth) {
-    if (values.are_positive) {
-      quantise<Isa, true>(task, weights.input_scales, values, lane);
-    } else {
-      quantise<Isa, false>(task, weights.input_scales, values, lane);
-    }
-  }
-  constexpr std::size_t kColumns = Isa::kInt8Vectors * Isa::kWidth;
-  for (std::size_t lane = 0; lane < task.lanes; lane += kColumns) {
-    const std::size_t vectors = (task.lanes - lane + Isa::kWidth - 1) / Isa::kWidth;
-    if (vectors == 1) {
-      int8_columns<Isa, 1>(task, weights, values, lane);
-    } else if (vectors == 2 && Isa::kInt8Vectors > 2) {
-      int8_columns<Isa, 2>(task, weights, values, lane);
-    } else {
-      int8_columns<Isa, Isa::kInt8Vectors>(task, weights, values, lane);
-    }
+  if (values.are_positive) {
+    int8_layer<Isa, true>(task, weights, values);
+  } else {
+    int8_layer<Isa, false>(task, weights, values);
   }
 }
 
