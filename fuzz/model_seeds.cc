@@ -1,5 +1,6 @@
 // Writes the seeds of the model fuzz target that hold what the older ones do not: a fast model, a
-// training hull and packed leaf values; and an ensemble with networks of both shapes.
+// training hull and packed leaf values; an ensemble with networks of both shapes; and a network with
+// weights of 8 bits.
 //   build/dev/fuzz/model_seeds fuzz/corpus/model
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include "foretune/models/infer/fast_samples.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_samples.h"
+#include "foretune/models/infer/network_int8.h"
 #include "foretune/models/infer/network_samples.h"
 #include "foretune/models/infer/training_hull.h"
 #include "foretune/select/select.h"
@@ -41,11 +43,22 @@ Model ensemble_model() {
   return model;
 }
 
+Model int8_model() {
+  Model model = ensemble_model();
+  model.kind = "network";
+  model.forests.clear();
+  model.networks = {*with_int8_weights(model.networks.front())};
+  return model;
+}
+
 Status write_seeds(const std::filesystem::path& folder) {
   const Model ensemble = ensemble_model();
   FORETUNE_TRY_STATUS(Selector::create(ensemble));
   FORETUNE_TRY_STATUS(
       write_file_atomically(folder / "ensemble_networks.ftm", model_bytes(ensemble)));
+  const Model int8 = int8_model();
+  FORETUNE_TRY_STATUS(Selector::create(int8));
+  FORETUNE_TRY_STATUS(write_file_atomically(folder / "network_int8.ftm", model_bytes(int8)));
   const Model model = seed_model();
   FORETUNE_TRY_STATUS(Selector::create(model));  // or it would test only a refusal
   return write_file_atomically(folder / "fast_hull_packed.ftm", model_bytes(model));
