@@ -1,6 +1,6 @@
 // Writes the seeds of the model fuzz target that hold what the older ones do not: a fast model, a
-// training hull and packed leaf values; an ensemble with networks of both shapes; and a network with
-// weights of 8 bits.
+// training hull and packed leaf values; an ensemble with networks of both shapes; and a network
+// with weights of 8 bits.
 //   build/dev/fuzz/model_seeds fuzz/corpus/model
 #include <cstdio>
 #include <filesystem>
