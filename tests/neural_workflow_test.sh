@@ -4,28 +4,7 @@
 set -euo pipefail
 foretune="$1"
 source_dir="$2"
-work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-expect() {
-  local code="$1"
-  shift
-  local status=0
-  "$@" >out.txt 2>err.txt || status=$?
-  if [[ $status -ne $code ]]; then
-    echo "expected exit code $code, got $status: $*"
-    cat out.txt err.txt
-    exit 1
-  fi
-}
-one_sentence() {
-  if [[ "$(grep -c '^foretune:' err.txt)" -ne 1 ]]; then
-    echo "not one sentence:"
-    cat err.txt
-    exit 1
-  fi
-}
+source "$source_dir/tests/expect.bash"
 
 expect 0 "$foretune" convert "$source_dir/tests/triton_times.csv" --output times.ftd --device h200
 small=(--dataset times.ftd --folds 2 --num-epochs 3 --hidden-dims 16,8 --hidden-dim 16

@@ -5,28 +5,7 @@ set -euo pipefail
 foretune="$1"
 source_dir="$2"
 compiler="$3"
-work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-expect() {
-  local code="$1"
-  shift
-  local status=0
-  "$@" >out.txt 2>err.txt || status=$?
-  if [[ $status -ne $code ]]; then
-    echo "expected exit code $code, got $status: $*"
-    cat out.txt err.txt
-    exit 1
-  fi
-}
-one_sentence() {
-  if [[ "$(grep -c '^foretune:' err.txt)" -ne 1 ]]; then
-    echo "not one sentence:"
-    cat err.txt
-    exit 1
-  fi
-}
+source "$source_dir/tests/expect.bash"
 
 FORETUNE="$foretune" SHAPESET="$source_dir/tests/small_shapes.csv" NUM_SHAPES=5 MAX_FLOPS=2e6 \
   SEARCH_SPACE=SAMPLE:6 "$source_dir/examples/workflow.sh"
