@@ -91,7 +91,7 @@ std::vector<float> int8_sums(const DenseLayer& layer, std::span<const float> val
     // 0 of what is no number, as the instructions have it.
     const auto q = static_cast<std::int32_t>(std::lrint(levels > 0 ? levels : 0.0F));
     for (std::size_t o = 0; o < layer.outputs; ++o) {
-      const std::int32_t weight = layer.int8_weights[k * layer.outputs + o];
+      const std::int8_t weight = layer.int8_weights[k * layer.outputs + o];
       sums[o] += q * weight;
       weight_sums[o] += weight;
     }
