@@ -97,9 +97,9 @@ void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
       (b_by_columns ? k : n) + static_cast<std::ptrdiff_t>(rng.below(4));
   const std::ptrdiff_t c_stride = n + static_cast<std::ptrdiff_t>(rng.below(4));
   const GuardSide side = rng.below(2) == 0 ? GuardSide::kEnd : GuardSide::kStart;
-  const auto size = [batch = batch](std::ptrdiff_t rows, std::ptrdiff_t stride,
-                                    std::ptrdiff_t columns) {
-    return static_cast<std::size_t>((batch * rows - 1) * stride + columns);
+  const auto size = [batches = batch](std::ptrdiff_t rows, std::ptrdiff_t stride,
+                                      std::ptrdiff_t columns) {
+    return static_cast<std::size_t>((batches * rows - 1) * stride + columns);
   };
   GuardedBuffer a(size(a_lines, a_stride, a_by_columns ? m : k), side);
   GuardedBuffer b(size(b_lines, b_stride, b_by_columns ? k : n), side);

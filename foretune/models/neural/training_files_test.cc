@@ -191,7 +191,8 @@ TEST_F(TrainingFilesTest, RefusesInconsistentNetworks) {
       {"a prediction that is no number", [](TrainedNetwork& n) { n.predictions[1] = NAN; }},
       {"no best epoch", [](TrainedNetwork& n) { n.best_epoch = 0; }},
       {"a best epoch to come", [](TrainedNetwork& n) { n.best_epoch = 4; }},
-      {"a loss that is no number", [](TrainedNetwork& n) { n.epochs[0].train_loss = NAN; }}};
+      {"a loss that is no number",
+       [](TrainedNetwork& n) { n.epochs[0].train_loss = std::nan(""); }}};
   for (const auto& [what, spoil] : cases) {
     TrainedNetwork network = sample_towers();
     spoil(network);

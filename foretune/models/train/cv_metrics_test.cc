@@ -73,7 +73,7 @@ TEST(CvMetrics, NothingFromNothing) {
 
 TEST(CvMetrics, TheMeanOfFoldsLeavesOutWhatCannotBeSaid) {
   CvMetrics first{.problems = 2, .rows = 10, .rmse = 1, .r2 = 0.5, .mean_efficiency = 0.8};
-  CvMetrics second{.problems = 1, .rows = 4, .rmse = 3, .r2 = NAN, .mean_efficiency = 0.6};
+  CvMetrics second{.problems = 1, .rows = 4, .rmse = 3, .r2 = std::nan(""), .mean_efficiency = 0.6};
   const CvMetrics mean = mean_of(std::vector{first, second});
   EXPECT_EQ(mean.problems, 3U);
   EXPECT_EQ(mean.rows, 14U);

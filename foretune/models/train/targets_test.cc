@@ -67,7 +67,7 @@ TEST(ScoreFactor, IsTheSlopeWithinProblems) {
   }
   EXPECT_NEAR(score_factor(set, learned, TrainObjective::kRegression, predictions), -2, 1e-6);
   // Rows without a prediction and bounds say nothing.
-  predictions[0] = NAN;
+  predictions[0] = std::nan("");
   set.censored[5] = true;
   predictions[5] = 1e6;
   EXPECT_NEAR(score_factor(set, learned, TrainObjective::kRegression, predictions), -2, 1e-6);

@@ -289,11 +289,11 @@ TEST(GreedyPortfolio, EachConfigIsTheOneThatHelpsMost) {
     for (std::uint32_t p = 0; p < dataset.problems().size(); ++p) {
       double best = 1e300;
       for (const Dataset::Row& row : dataset.rows()) {
-        best = row.problem == p ? std::min(best, double{row.time_ns}) : best;
+        best = row.problem == p ? std::min(best, static_cast<double>(row.time_ns)) : best;
       }
       for (const Dataset::Row& row : dataset.rows()) {
         if (row.problem == p) {
-          regret[row.config].push_back(std::log(double{row.time_ns} / best));
+          regret[row.config].push_back(std::log(static_cast<double>(row.time_ns) / best));
         }
       }
     }
