@@ -10,7 +10,8 @@
 // and timed for --search seconds at most; then the first of them (nothing measured), the fastest of
 // the first 16, the fastest of all and the libraries in turns, with probes of the peak between
 // them. A share of the peak is between the fastest window of each. With more threads schedules that
-// they share take part, too, as shares of one core's peak; the peers have one. The last form
+// they share take part, too, as shares of one core's peak, and multiply-adds on all threads at
+// once; the peers have one. The last form
 // compiles random schedules of random computations for AVX2 and AVX-512 and compares results with
 // the interpreter's.
 #include <algorithm>
@@ -28,6 +29,7 @@
 #include "bench/bench_json.h"
 #include "bench/conv_peer.h"
 #include "bench/gemm_peers.h"
+#include "foretune/base/check.h"
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
@@ -83,19 +85,36 @@ struct Contender {
   }
 };
 
+double probe(CpuIsa isa, std::size_t rounds) {
+  return isa == CpuIsa::kAvx512 ? hardware_internal::fma_probe_avx512(rounds)
+                                : hardware_internal::fma_probe_avx2(rounds);
+}
+
+double flops_of_probe_round(CpuIsa isa) {
+  return 2.0 * (isa == CpuIsa::kAvx512
+                    ? hardware_internal::kAvx512Lanes * hardware_internal::kAvx512Accumulators
+                    : hardware_internal::kAvx2Lanes * hardware_internal::kAvx2Accumulators);
+}
+
 // GFLOP/s of multiply-adds that wait for nothing, of the width that is compared with.
 double probe_gflops(CpuIsa isa) {
   constexpr std::size_t kProbeRounds = 3000;
-  const bool is_wide = isa == CpuIsa::kAvx512;
-  const double flops =
-      2.0 * static_cast<double>(kProbeRounds) *
-      (is_wide ? hardware_internal::kAvx512Lanes * hardware_internal::kAvx512Accumulators
-               : hardware_internal::kAvx2Lanes * hardware_internal::kAvx2Accumulators);
   const double begin_s = bench::seconds_now();
-  const double sum = is_wide ? hardware_internal::fma_probe_avx512(kProbeRounds)
-                             : hardware_internal::fma_probe_avx2(kProbeRounds);
+  const double sum = probe(isa, kProbeRounds);
   const double taken_s = bench::seconds_now() - begin_s;
+  const double flops = static_cast<double>(kProbeRounds) * flops_of_probe_round(isa);
   return std::isfinite(sum) ? flops / taken_s / 1e9 : 0;
+}
+
+// As many multiply-adds as a computation has, shared between threads: what they can do at most,
+// where cores share power and are shared with others.
+Contender shared_probe(CpuIsa isa, double flops, ThreadPool& pool) {
+  const double rounds = flops / flops_of_probe_round(isa) / static_cast<double>(pool.threads());
+  return {concat("nothing but multiply-adds, ", pool.threads(), " threads"), [=, &pool] {
+            pool.run(pool.threads(), [=](std::size_t) {
+              FORETUNE_CHECK(std::isfinite(probe(isa, static_cast<std::size_t>(rounds))));
+            });
+          }};
 }
 
 struct Found {
@@ -153,11 +172,12 @@ Result<Found> search(Workbench& workbench, double limit_s, ThreadPool* pool) {
   for (auto& [contender, nest] : tried) {
     contender.best_s = 1e9;
   }
+  const double final_begin_s = bench::seconds_now();
   do {
     for (auto& [contender, nest] : tried) {
       contender.window(kWindowSeconds);
     }
-  } while (bench::seconds_now() - begin_s < 0.3 * limit_s);
+  } while (bench::seconds_now() - final_begin_s < 0.2 * limit_s);
   const auto best = std::min_element(tried.begin(), tried.end(), by_time);
   found.best = best->first;
   found.tree = tree_text(workbench.computation(), best->second);
@@ -241,8 +261,10 @@ Status compare(const VectorUnit& unit, const Case& item, const Options& options,
   contenders[2].name = "textbook, best of 16";
   if (pool != nullptr) {
     FORETUNE_TRY(Found shared, search(*workbench, options.search_s, pool));
+    found.tree += shared.tree;
     contenders.push_back(std::move(shared.best));
     contenders.back().name = concat("searched, ", pool->threads(), " threads");
+    contenders.push_back(shared_probe(options.isa, item.computation.flops(), *pool));
   }
   if (item.gemm) {
     FORETUNE_TRY_STATUS(add_peers(item, *workbench, peers, contenders));
