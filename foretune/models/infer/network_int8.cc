@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "foretune/base/check.h"
+#include "foretune/models/infer/network_kernels.h"
 
 namespace foretune {
 namespace {

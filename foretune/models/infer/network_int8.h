@@ -29,9 +29,6 @@
 
 namespace foretune {
 
-inline constexpr float kInt8Levels = 255;  // of the values; of the weights 127 to each side
-inline constexpr float kInt8LeastRange = 1e-30F;
-
 // A chain's layers between the first, which sees the inputs and is small, and the last, which has
 // one output. Errors: kUnsupported for two towers, of which a query reads no weights, and for
 // chains that have no layers in between.

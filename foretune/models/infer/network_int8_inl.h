@@ -33,10 +33,10 @@ inline void quantise(const NetworkDense& task, const float* input_scales,
     high = Isa::most(x, high);
   }
   const V range = kArePositive ? high : Isa::sub(high, low);
-  const V levels = Isa::set(255);
+  const V levels = Isa::set(kInt8Levels);
   Isa::store(values.low + lane, low);
   Isa::store(values.step + lane, Isa::div(range, levels));
-  const V inverse = Isa::div_where_above(levels, range, Isa::set(1e-30F));
+  const V inverse = Isa::div_where_above(levels, range, Isa::set(kInt8LeastRange));
   for (std::size_t quad = 0; quad < network_quads(task.inputs); ++quad) {
     V four[kNetworkQuad];
     FORETUNE_UNROLL(4)

@@ -50,6 +50,8 @@ struct NetworkDense {
 };
 
 // Values of 8 bits for the candidates of a block: network_int8.h says how they are made.
+inline constexpr float kInt8Levels = 255;         // steps of a range
+inline constexpr float kInt8LeastRange = 1e-30F;  // of which there are any
 struct NetworkInt8Values {
   bool are_positive;    // or 0
   std::uint8_t* quads;  // network_quads(inputs) x kNetworkLanes x kNetworkQuad
