@@ -11,9 +11,8 @@
 // the first 16, the fastest of all and the libraries in turns, with probes of the peak between
 // them. A share of the peak is between the fastest window of each. With more threads schedules that
 // they share take part, too, as shares of one core's peak, and multiply-adds on all threads at
-// once; the peers have one. The last form
-// compiles random schedules of random computations for AVX2 and AVX-512 and compares results with
-// the interpreter's.
+// once; the peers have one. The last form compiles random schedules of random computations for AVX2
+// and AVX-512 and compares results with the interpreter's.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -85,37 +84,28 @@ struct Contender {
   }
 };
 
-double probe(CpuIsa isa, std::size_t rounds) {
-  return isa == CpuIsa::kAvx512 ? hardware_internal::fma_probe_avx512(rounds)
-                                : hardware_internal::fma_probe_avx2(rounds);
-}
-
-double flops_of_probe_round(CpuIsa isa) {
-  return 2.0 * (isa == CpuIsa::kAvx512
-                    ? hardware_internal::kAvx512Lanes * hardware_internal::kAvx512Accumulators
-                    : hardware_internal::kAvx2Lanes * hardware_internal::kAvx2Accumulators);
-}
-
 // GFLOP/s of multiply-adds that wait for nothing, of the width that is compared with.
 double probe_gflops(CpuIsa isa) {
   // Some 40 us: a tenth of that reads several percent less, starting and adding up the sums
   // included.
   constexpr std::size_t kProbeRounds = 12000;
+  const hardware_internal::FmaProbe probe = hardware_internal::fma_probe_of(isa);
   const double begin_s = bench::seconds_now();
-  const double sum = probe(isa, kProbeRounds);
+  const double sum = probe.run(kProbeRounds);
   const double taken_s = bench::seconds_now() - begin_s;
-  const double flops = static_cast<double>(kProbeRounds) * flops_of_probe_round(isa);
+  const double flops = static_cast<double>(kProbeRounds) * probe.flops_per_round;
   return std::isfinite(sum) ? flops / taken_s / 1e9 : 0;
 }
 
 // As many multiply-adds as a computation has, shared between threads: what they can do at most,
 // where cores share power and are shared with others.
 Contender shared_probe(CpuIsa isa, double flops, ThreadPool& pool) {
-  const double rounds = flops / flops_of_probe_round(isa) / static_cast<double>(pool.threads());
+  const hardware_internal::FmaProbe probe = hardware_internal::fma_probe_of(isa);
+  const auto rounds =
+      static_cast<std::size_t>(flops / probe.flops_per_round / static_cast<double>(pool.threads()));
   return {concat("nothing but multiply-adds, ", pool.threads(), " threads"), [=, &pool] {
-            pool.run(pool.threads(), [=](std::size_t) {
-              FORETUNE_CHECK(std::isfinite(probe(isa, static_cast<std::size_t>(rounds))));
-            });
+            pool.run(pool.threads(),
+                     [=](std::size_t) { FORETUNE_CHECK(std::isfinite(probe.run(rounds))); });
           }};
 }
 

@@ -20,26 +20,6 @@ double now_s() {
 // Keeps a value alive without storing it.
 void keep(double value) { __asm__ volatile("" : : "m"(value)); }
 
-struct FmaProbe {
-  double (*run)(std::size_t rounds);
-  int flops_per_round;
-};
-
-FmaProbe fma_probe_of(CpuIsa isa) {
-  switch (isa) {
-    case CpuIsa::kAvx512:
-      return {&hardware_internal::fma_probe_avx512,
-              2 * hardware_internal::kAvx512Lanes * hardware_internal::kAvx512Accumulators};
-    case CpuIsa::kAvx2:
-      return {&hardware_internal::fma_probe_avx2,
-              2 * hardware_internal::kAvx2Lanes * hardware_internal::kAvx2Accumulators};
-    case CpuIsa::kGeneric:
-      break;
-  }
-  return {&hardware_internal::fma_probe_generic,
-          2 * hardware_internal::kGenericLanes * hardware_internal::kGenericAccumulators};
-}
-
 // A chain of dependent additions: one per cycle on every core of the last decades. The addend is in
 // a register, because recent cores fold additions of small constants into the next instruction.
 double clock_mhz_once(std::uint64_t steps) {
@@ -88,6 +68,18 @@ std::size_t probe_floats(const CpuFacts& facts) {
 
 }  // namespace
 
+hardware_internal::FmaProbe hardware_internal::fma_probe_of(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kAvx512:
+      return {&fma_probe_avx512, 2 * kAvx512Lanes * kAvx512Accumulators};
+    case CpuIsa::kAvx2:
+      return {&fma_probe_avx2, 2 * kAvx2Lanes * kAvx2Accumulators};
+    case CpuIsa::kGeneric:
+      break;
+  }
+  return {&fma_probe_generic, 2 * kGenericLanes * kGenericAccumulators};
+}
+
 double measure_clock_mhz() {
   double highest = 0;
   // An interrupt makes one of them slow, never fast.
@@ -102,7 +94,7 @@ double measure_fma_gflops(double seconds) { return measure_fma_gflops(seconds, b
 double measure_fma_gflops(double seconds, CpuIsa isa) {
   constexpr std::size_t kRounds = 20'000;
   FORETUNE_CHECK(isa <= best_cpu_isa());
-  const FmaProbe probe = fma_probe_of(isa);
+  const hardware_internal::FmaProbe probe = hardware_internal::fma_probe_of(isa);
   double rounds = 0;
   double elapsed_s = 0;
   const double start_s = now_s();

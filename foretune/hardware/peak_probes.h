@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "foretune/hardware/cpu.h"
+
 namespace foretune::hardware_internal {
 
 // `rounds` rounds of independent multiply-adds on whole vectors. Returns a value that depends on
@@ -20,6 +22,12 @@ inline constexpr int kAvx512Lanes = 16;
 inline constexpr int kGenericAccumulators = 12;
 inline constexpr int kAvx2Accumulators = 12;
 inline constexpr int kAvx512Accumulators = 24;
+
+struct FmaProbe {
+  double (*run)(std::size_t rounds);
+  int flops_per_round;
+};
+FmaProbe fma_probe_of(CpuIsa isa);
 
 // Sums `count` floats with the widest loads that are safe everywhere.
 double read_probe(const float* data, std::size_t count);
