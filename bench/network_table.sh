@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains and judges every network of the tables in docs/benchmarks.md, some at a time. What is
-# trained stays in FOLDER/work and is not trained again.
+# trained stays in FOLDER/trained and is not trained again.
 #
 #   bench/network_table.sh h200|cpu FOLDER FILE [argument of network_models...]
 #
@@ -70,7 +70,7 @@ case "$data" in
     exit 2
     ;;
 esac
-mkdir -p "$folder/work"
+mkdir -p "$folder/trained"
 export OMP_NUM_THREADS=1
 
 # A name for what a row leaves behind: its models and flags, as far as a file's name may have them.
@@ -81,10 +81,10 @@ export OMP_NUM_THREADS=1
     shift 4
     name="$(tr -c "a-z0-9.\n" - <<<"$row")"
     $bench $input --models $row --batch-size 4096 --learning-rate 0.002 --threads 1 \
-      --work-dir "$folder/work/$name" --json "$folder/$name.json" "$@" \
+      --work-dir "$folder/trained/$name" --json "$folder/$name.json" "$@" \
       >"$folder/$name.txt" 2>"$folder/$name.err" || tail -n 1 "$folder/$name.err" >&2
   ' - "${BENCH:-build/bench/bench/network_models}" "$folder" "$input" ROW "$@"
 for report in "$folder"/*.txt; do
-  echo "$(basename "$report" .txt)"
+  basename "$report" .txt
   tail -n +3 "$report"
 done
