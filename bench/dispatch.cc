@@ -49,7 +49,7 @@ Status run_small_squares(Peer* peer, int rounds, Figures& figures) {
     const std::function<void()> theirs_once =
         peer == nullptr
             ? std::function<void()>()
-            : peer->prepare(
+            : peer->call(
                   {.m = size, .n = size, .k = size, .a = a.data(), .b = b.data(), .c = c.data()});
     const auto theirs = [&] {
       for (int i = 0; i < kCalls && theirs_once; ++i) {
@@ -80,12 +80,11 @@ Status run(int argc, char** argv, Figures& figures) {
   if (!rounds || *rounds < 1) {
     return fail(ErrorCode::kInvalidArgument, "--rounds takes a number");
   }
-  Peers peers = load_peers();
+  Peers peers = load_peers(1);
   Peer* openblas = nullptr;
   for (const auto& peer : peers.found) {
-    if (peer->name().find("OpenBLAS") != std::string::npos) {
+    if (peer->library() == "openblas") {
       openblas = peer.get();
-      peer->set_threads(1);
     }
   }
   const int count = static_cast<int>(*rounds);

@@ -1,108 +1,75 @@
 #include "bench/gemm_peers.h"
 
-#include <dlfcn.h>
-
+#include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
-#include "foretune/base/result.h"
-#include "foretune/base/text.h"
+#include "bench/gemm_peer_parts.h"
 #include "foretune/hardware/cpu.h"
 
 namespace foretune {
 namespace {
 
-// A shared library and its functions, by name.
-class Library {
- public:
-  static Result<Library> open(std::initializer_list<const char*> names) {
-    std::string error;
-    for (const char* name : names) {
-      if (void* handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL); handle != nullptr) {
-        return Library(handle);
-      }
-      error = ::dlerror();  // NOLINT(concurrency-mt-unsafe): before any thread
-    }
-    return fail(ErrorCode::kNotFound, error);
-  }
-  template <class Function>
-  Function* find(const char* name) const {
-    return reinterpret_cast<Function*>(::dlsym(handle_, name));
-  }
-
- private:
-  explicit Library(void* handle) : handle_(handle) {}
-  void* handle_;  // never closed: the libraries' threads live on
-};
-
 // CBLAS: 101 is row-major, 111 is no transposition, 112 a transposition.
-using CblasSgemm = void(int order, int transpose_a, int transpose_b, int m, int n, int k,
-                        float alpha, const float* a, int lda, const float* b, int ldb, float beta,
-                        float* c, int ldc);
+constexpr int kRowMajor = 101;
+constexpr int transposition(bool by_columns) { return by_columns ? 112 : 111; }
 
-std::function<void()> prepare_cblas(CblasSgemm* sgemm, const PeerProduct& p) {
-  const int m = static_cast<int>(p.m);
-  const int n = static_cast<int>(p.n);
-  const int k = static_cast<int>(p.k);
-  return [=] {
-    sgemm(101, p.a_by_columns ? 112 : 111, p.b_by_columns ? 112 : 111, m, n, k, 1.0F, p.a,
-          p.a_by_columns ? m : k, p.b, p.b_by_columns ? k : n, 0.0F, p.c, n);
-  };
+// Without a plan: programs call cblas_sgemm every time.
+std::unique_ptr<Peer> cblas_peer(std::string name, std::string library, CblasSgemm* sgemm) {
+  const auto call = [sgemm](const PeerProduct& product) { return cblas_call(sgemm, product); };
+  return std::make_unique<LoadedPeer>(std::move(name), std::move(library), call, call);
 }
 
-class LoadedPeer final : public Peer {
- public:
-  using Prepare = std::function<std::function<void()>(const PeerProduct&)>;
-  LoadedPeer(std::string name, std::function<void(int)> set_threads, Prepare prepare)
-      : name_(std::move(name)),
-        set_threads_(std::move(set_threads)),
-        prepare_(std::move(prepare)) {}
-  std::string name() const override { return name_; }
-  void set_threads(int threads) override { set_threads_(threads); }
-  std::function<void()> prepare(const PeerProduct& product) override { return prepare_(product); }
-
- private:
-  std::string name_;
-  std::function<void(int)> set_threads_;
-  Prepare prepare_;
-};
-
-std::unique_ptr<Peer> cblas_peer(std::string name, CblasSgemm* sgemm,
-                                 std::function<void(int)> set_threads) {
-  return std::make_unique<LoadedPeer>(
-      std::move(name), std::move(set_threads),
-      [sgemm](const PeerProduct& product) { return prepare_cblas(sgemm, product); });
+// The OpenBLAS of NumPy and SciPy, in the folder of whatever Python installed it.
+std::string openblas_wheel() {
+  constexpr std::string_view kInside = "site-packages/scipy_openblas32/lib/libscipy_openblas.so";
+  std::error_code error;
+  for (const auto& python :
+       std::filesystem::directory_iterator(concat(peers_folder(), "/lib"), error)) {
+    if (const auto path = python.path() / kInside; std::filesystem::exists(path, error)) {
+      return path.string();
+    }
+  }
+  return "libscipy_openblas.so";
 }
 
-Result<std::unique_ptr<Peer>> load_openblas() {
-  // 0.3.21 does not know newer CPUs and falls back to kernels for Haswell. No thread is there yet.
-  // NOLINTBEGIN(concurrency-mt-unsafe)
-  if (std::getenv("OPENBLAS_CORETYPE") == nullptr && best_cpu_isa() == CpuIsa::kAvx512) {
+Result<std::unique_ptr<Peer>> load_openblas(int threads) {
+  // Virtual machines hide which CPU they have; without a hint an older kernel would run. No thread
+  // is there yet. NOLINTBEGIN(concurrency-mt-unsafe)
+  if (best_cpu_isa() == CpuIsa::kAvx512) {
     ::setenv("OPENBLAS_CORETYPE",
-             __builtin_cpu_supports("avx512bf16") ? "SAPPHIRERAPIDS" : "SKYLAKEX", 1);
+             __builtin_cpu_supports("avx512bf16") ? "SAPPHIRERAPIDS" : "SKYLAKEX", 0);
   }
   // NOLINTEND(concurrency-mt-unsafe)
-  FORETUNE_TRY(const Library library, Library::open({"libopenblas.so.0", "libopenblas.so"}));
-  auto* const sgemm = library.find<CblasSgemm>("cblas_sgemm");
-  auto* const set_threads = library.find<void(int)>("openblas_set_num_threads");
-  auto* const config = library.find<char*()>("openblas_get_config");
-  auto* const core = library.find<char*()>("openblas_get_corename");
+  // The wheel prefixes its functions, so that several copies can live in one process.
+  const std::array<std::string, 3> names{openblas_wheel(), "libopenblas.so.0", "libopenblas.so"};
+  FORETUNE_TRY(const PeerLibrary library, PeerLibrary::open(names));
+  const std::string prefix =
+      library.find<void()>("scipy_cblas_sgemm") != nullptr ? "scipy_" : std::string();
+  const auto name = [&](const char* function) { return concat(prefix, function); };
+  auto* const sgemm = library.find<CblasSgemm>(name("cblas_sgemm").c_str());
+  auto* const set_threads = library.find<void(int)>(name("openblas_set_num_threads").c_str());
+  auto* const config = library.find<char*()>(name("openblas_get_config").c_str());
+  auto* const core = library.find<char*()>(name("openblas_get_corename").c_str());
   if (sgemm == nullptr || set_threads == nullptr || config == nullptr || core == nullptr) {
     return fail(ErrorCode::kUnsupported, "a function of OpenBLAS is missing");
   }
+  set_threads(threads);
   const std::string text = config();
-  return cblas_peer(concat(text.substr(0, text.find(' ', 9)), " (", core(), ")"), sgemm,
-                    set_threads);
+  return cblas_peer(concat(text.substr(0, text.find(' ', 9)), " (", core(), ")"), "openblas",
+                    sgemm);
 }
 
-Result<std::unique_ptr<Peer>> load_blis() {
+Result<std::unique_ptr<Peer>> load_blis(int threads) {
   // It knows CPUs with AVX-512 by their brand, which virtual machines hide. 0 is its number for
   // skx. NOLINTBEGIN(concurrency-mt-unsafe)
-  if (std::getenv("BLIS_ARCH_TYPE") == nullptr && best_cpu_isa() == CpuIsa::kAvx512) {
-    ::setenv("BLIS_ARCH_TYPE", "0", 1);
+  if (best_cpu_isa() == CpuIsa::kAvx512) {
+    ::setenv("BLIS_ARCH_TYPE", "0", 0);
   }
   // NOLINTEND(concurrency-mt-unsafe)
-  FORETUNE_TRY(const Library library, Library::open({"libblis.so.4", "libblis.so"}));
+  const std::array<std::string, 2> names{"libblis.so.4", "libblis.so"};
+  FORETUNE_TRY(const PeerLibrary library, PeerLibrary::open(names));
   auto* const sgemm = library.find<CblasSgemm>("cblas_sgemm");
   auto* const set_threads = library.find<void(long)>("bli_thread_set_num_threads");  // its dim_t
   auto* const version = library.find<const char*()>("bli_info_get_version_str");
@@ -114,41 +81,31 @@ Result<std::unique_ptr<Peer>> load_blis() {
     return fail(ErrorCode::kUnsupported, "a function of BLIS is missing");
   }
   initialise();
-  return cblas_peer(concat("BLIS ", version(), " (", arch_name(arch()), ")"), sgemm, set_threads);
-}
-
-// oneDNN's BLAS-like function, row-major.
-Result<std::unique_ptr<Peer>> load_onednn() {
-  using Sgemm = int(char transpose_a, char transpose_b, std::int64_t m, std::int64_t n,
-                    std::int64_t k, float alpha, const float* a, std::int64_t lda, const float* b,
-                    std::int64_t ldb, float beta, float* c, std::int64_t ldc);
-  struct Version {
-    int major, minor, patch;
-    const char* hash;
-    unsigned cpu_runtime, gpu_runtime;
-  };
-  FORETUNE_TRY(const Library library, Library::open({"libdnnl.so.3", "libdnnl.so.2"}));
-  FORETUNE_TRY(const Library openmp, Library::open({"libgomp.so.1"}));
-  auto* const sgemm = library.find<Sgemm>("dnnl_sgemm");
-  auto* const set_threads = openmp.find<void(int)>("omp_set_num_threads");
-  auto* const version = library.find<const Version*()>("dnnl_version");
-  if (sgemm == nullptr || set_threads == nullptr || version == nullptr) {
-    return fail(ErrorCode::kUnsupported, "a function of oneDNN is missing");
-  }
-  const Version& v = *version();
-  return std::make_unique<LoadedPeer>(
-      concat("oneDNN ", v.major, ".", v.minor, ".", v.patch), set_threads,
-      [sgemm](const PeerProduct& p) -> std::function<void()> {
-        return [=] {
-          sgemm(p.a_by_columns ? 'T' : 'N', p.b_by_columns ? 'T' : 'N', p.m, p.n, p.k, 1.0F, p.a,
-                p.a_by_columns ? p.m : p.k, p.b, p.b_by_columns ? p.k : p.n, 0.0F, p.c, p.n);
-        };
-      });
+  set_threads(threads);
+  return cblas_peer(concat("BLIS ", version(), " (", arch_name(arch()), ")"), "blis", sgemm);
 }
 
 }  // namespace
 
-Peers load_peers() {
+std::function<void()> cblas_call(CblasSgemm* sgemm, const PeerProduct& p) {
+  const int m = static_cast<int>(p.m);
+  const int n = static_cast<int>(p.n);
+  const int k = static_cast<int>(p.k);
+  return [=] {
+    sgemm(kRowMajor, transposition(p.a_by_columns), transposition(p.b_by_columns), m, n, k, 1.0F,
+          p.a, p.a_by_columns ? m : k, p.b, p.b_by_columns ? k : n, 0.0F, p.c, n);
+  };
+}
+
+std::string peers_folder() {
+#ifdef FORETUNE_PEERS_FOLDER
+  return FORETUNE_PEERS_FOLDER;
+#else
+  return "build/peers";
+#endif
+}
+
+Peers load_peers(int threads) {
   Peers peers;
   const auto add = [&](const char* name, Result<std::unique_ptr<Peer>> peer) {
     if (peer) {
@@ -157,13 +114,20 @@ Peers load_peers() {
       peers.missing.push_back(concat(name, ": ", peer.error().message));
     }
   };
-  add("OpenBLAS", load_openblas());
-  add("BLIS", load_blis());
-  add("oneDNN", load_onednn());
-  if (std::unique_ptr<Peer> libxsmm = make_libxsmm(); libxsmm != nullptr) {
-    peers.found.push_back(std::move(libxsmm));
-  } else {
-    peers.missing.emplace_back("LIBXSMM: not found when this was built");
+  const auto add_built = [&](const char* name, std::unique_ptr<Peer> peer) {
+    if (peer != nullptr) {
+      peers.found.push_back(std::move(peer));
+    } else {
+      peers.missing.push_back(concat(name, ": not found when this was built"));
+    }
+  };
+  add("MKL", load_mkl(threads));
+  add("oneDNN", load_onednn(threads));
+  add_built("oneDNN's matmul primitive", make_onednn_matmul(threads));
+  add("OpenBLAS", load_openblas(threads));
+  add("BLIS", load_blis(threads));
+  if (threads == 1) {  // its kernels use one
+    add_built("LIBXSMM", make_libxsmm());
   }
   return peers;
 }

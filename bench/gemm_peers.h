@@ -1,5 +1,6 @@
-// The libraries that a matrix product is measured beside. All but LIBXSMM are loaded when the
-// program runs, so that the benchmarks build and run without any of them.
+// The libraries that a matrix product is measured beside. Most are loaded when the program runs, so
+// that the benchmarks build and run without any of them. scripts/install_dependencies.sh --bench
+// puts current wheels into build/peers and older packages of Debian's beside them.
 // Thread safety: one thread uses the peers; they bring their own.
 #pragma once
 
@@ -28,21 +29,27 @@ class Peer {
   virtual ~Peer() = default;
   // Name, version, and what it chose for this CPU.
   virtual std::string name() const = 0;
-  virtual void set_threads(int threads) = 0;
-  // Everything that a user would do once; the returned function computes the product. Empty when
-  // the library does not do such products.
-  virtual std::function<void()> prepare(const PeerProduct& product) = 0;
+  // The library without its version, for names of figures: mkl, onednn, openblas, blis, libxsmm.
+  virtual std::string library() const = 0;
+  // Returns what computes the product. Whatever a program can do once for a product of these sizes
+  // is done here: compiling a kernel, creating a primitive. Operands are not rearranged. Empty
+  // where the library does not do such products.
+  virtual std::function<void()> plan(const PeerProduct& product) = 0;
+  // Returns a whole call as programs make it, which knows nothing of earlier calls. Empty where the
+  // library has no such call.
+  virtual std::function<void()> call(const PeerProduct& product) = 0;
 };
-
-// Null when the benchmarks were built without it.
-std::unique_ptr<Peer> make_libxsmm();
 
 // The libraries found, and of those not found why.
 struct Peers {
   std::vector<std::unique_ptr<Peer>> found;
   std::vector<std::string> missing;
 };
-// Must be called before any thread is made: environment variables are set.
-Peers load_peers();
+// Peers that compute with `threads` threads. Must be called once, before any thread is made:
+// environment variables are set, and the affinity of the calling thread changes for a while.
+Peers load_peers(int threads);
+
+// The folder with current wheels, where it was installed: lib/ holds MKL and oneDNN.
+std::string peers_folder();
 
 }  // namespace foretune

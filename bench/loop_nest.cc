@@ -209,7 +209,7 @@ struct Case {
 Status add_peers(const Case& item, Workbench& workbench, std::vector<std::unique_ptr<Peer>>& peers,
                  std::vector<Contender>& contenders) {
   for (const std::unique_ptr<Peer>& peer : peers) {
-    auto run = peer->prepare({.m = item.gemm->m(),
+    auto run = peer->plan({.m = item.gemm->m(),
                               .n = item.gemm->n(),
                               .k = item.gemm->k(),
                               .a_by_columns = a_by_columns(item.gemm->layout()),
@@ -361,9 +361,6 @@ Status run_cases(int argc, char** argv, const std::vector<Case>& cases, Figures&
   Peers peers;
   if (bench::argument(argc, argv, "peers", "yes") == "yes") {
     peers = load_peers();
-  }
-  for (const std::unique_ptr<Peer>& peer : peers.found) {
-    peer->set_threads(1);
   }
   const VectorUnit unit = VectorUnit::of(options.isa);
   const auto threads = bench::count_argument<std::size_t>(argc, argv, "threads", 1);

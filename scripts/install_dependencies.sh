@@ -19,6 +19,7 @@ packages=(
 )
 wants_python=""
 wants_triton=""
+wants_peers=""
 case "${1:-}" in
   "") ;;
   --python) wants_python=yes ;;
@@ -30,7 +31,10 @@ case "${1:-}" in
     ;;
   # OpenBLAS beside it, or Debian's libtorch multiplies matrices with the reference BLAS.
   --torch) packages+=(libtorch-dev libopenblas0-pthread) ;;
-  --bench) packages+=(libopenblas0-pthread libblis4-pthread libdnnl-dev libxsmm-dev) ;;
+  --bench)
+    wants_peers=yes
+    packages+=(libblis4-pthread libxsmm-dev)
+    ;;
   *)
     echo "unknown argument: $1 (known: --python, --ci, --bench, --torch)" >&2
     exit 2
@@ -99,6 +103,21 @@ if [[ -n "$wants_python" ]]; then
 fi
 if [[ -n "$wants_triton" ]]; then
   install_python_packages scripts/requirements-triton.txt
+fi
+# Wheels of libraries, not of Python packages: without what they name as needed.
+install_peers() { # install_peers REQUIREMENTS FOLDER
+  if ! cmp --silent "$1" "build/peers/$(basename "$1")"; then
+    echo "installing the libraries of $1 into $2"
+    make_venv
+    build/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+      --ignore-installed --only-binary :all: --require-hashes --prefix "$2" -r "$1"
+    cp "$1" build/peers/
+  fi
+}
+if [[ -n "$wants_peers" ]]; then
+  mkdir -p build/peers
+  install_peers scripts/requirements-peers.txt build/peers
+  install_peers scripts/requirements-peers-openmp.txt build/peers/openmp
 fi
 
 # LightGBM trains the trees. Its source archive is pinned by hash in scripts/requirements.txt; pip

@@ -1,0 +1,61 @@
+// Matrix products of cpu-gemm beside the libraries that one would use instead, timed in turns. Two
+// classes, each compared within itself:
+//   planned   whatever can be done once for a product is done before: our config is bound with its
+//             workspace, libraries create primitives or compile kernels
+//   called    a whole call as programs make it: foretune_sgemm beside cblas_sgemm
+// Thread safety: one thread; contenders use the threads that they were told to.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/gemm_peers.h"
+#include "foretune/base/result.h"
+#include "foretune/family/family.h"
+#include "foretune/problem/gemm.h"
+#include "foretune/select/select.h"
+
+namespace foretune {
+
+struct Shape {
+  std::string regime;
+  GemmProblem problem;
+  [[nodiscard]] std::string text() const;  // 8x3000x1000 rrr
+};
+// A shape set whose first column names the regime.
+Result<std::vector<Shape>> read_shapes(const std::string& path);
+
+// Seconds of one product: medians of the rounds.
+struct ShapeResult {
+  double ours_s = 0;
+  double selected_s = 0;  // the selector's pick, planned; 0 without a model
+  double called_s = 0;    // foretune_sgemm
+  // The highest of the probes between the rounds of this shape: how fast a core multiplies depends
+  // on what it did before.
+  double peak_gflops = 0;
+  std::map<std::string, double> planned_s;  // by peer's name
+  std::map<std::string, double> calls_s;
+  std::map<std::string, std::string> library;  // of a peer's name
+};
+
+// The name of the fastest; with a library's name, of its peers. Empty for none.
+std::string fastest(const std::map<std::string, double>& seconds, const ShapeResult& result,
+                    const std::string& library = {});
+
+struct Contest {
+  const Family& family;
+  Peers& peers;
+  const Selector* selector = nullptr;  // may be null
+  int threads = 1;
+  int rounds = 15;
+};
+
+// Checks every contender's first result against the reference, each with a poisoned output; a wrong
+// one is an error. Then times all in turns.
+Result<ShapeResult> measure_shape(const Contest& contest, const Shape& shape, const Config& winner);
+
+}  // namespace foretune
