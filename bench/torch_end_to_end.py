@@ -2,10 +2,12 @@
 """What a model's picks are worth in torch.compile: compile time and run time of whole networks.
 
     python bench/torch_end_to_end.py --model triton.ftm --output end_to_end.jsonl
+    python bench/torch_end_to_end.py --table bench/measured/torch-h200.jsonl
 
-Needs a GPU of NVIDIA's, PyTorch 2.11 and the package foretune. Every mode runs in a process of its
-own, in rounds of all modes, so that a drift of the device's clock hits all of them; every network
-in it has a cache folder of its own, and shapes that no other network has.
+The second form prints the table of what was measured before, and needs none of the following. The
+first needs a GPU of NVIDIA's, PyTorch 2.11 and the package foretune. Every mode runs in a process
+of its own, in rounds of all modes, so that a drift of the device's clock hits all of them; every
+network in it has a cache folder of its own, and shapes that no other network has.
 
 - Compile time: seconds from before the session is opened (where there is one) until the first
   result is there. Importing PyTorch and foretune, creating the device's context, Inductor's own
@@ -15,7 +17,8 @@ in it has a cache folder of its own, and shapes that no other network has.
   of the processes.
 - Results are compared with those of the network without compiling.
 
-Nothing is printed but a table at the end; all figures are JSON lines in --output.
+Nothing is printed but a table at the end, of what was added; all figures are JSON lines in
+--output.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from typing import Any
 MODES = ("default", "max-autotune", "max-autotune-gemm", "foretune-1", "foretune-5", "exhaustive")
 DEFAULT_MODES = ("default", "max-autotune", "foretune-1", "foretune-5", "exhaustive")
 NETWORKS = ("gemm", "mlp", "attention", "transformer")
+GEMM = (1000, 4096, 4096)
 # Relative error, in the 2-norm, of results in bf16 against the uncompiled network's.
 MAX_ERROR = 2e-2
 # Of one process, for any mode but exhaustive.
@@ -290,26 +294,59 @@ def run_all(arguments: argparse.Namespace) -> None:
                                        "networks": networks, "failure": failure}) + "\n")
 
 
+def label(line: dict[str, Any]) -> str:
+    """A network, and the sizes of a product."""
+    if line["network"] != "gemm":
+        return str(line["network"])
+    return "x".join(map(str, line.get("sizes", GEMM)))
+
+
+def median_of(lines: list[dict[str, Any]], figure: str) -> float:
+    return statistics.median(line[figure] for line in lines)
+
+
+def by_run(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The processes of each run of this program: repetitions count from 0 in every one."""
+    runs: list[list[dict[str, Any]]] = []
+    for line in lines:
+        if not runs or line["repetition"] <= runs[-1][-1]["repetition"]:
+            runs.append([])
+        runs[-1].append(line)
+    return runs
+
+
+def compile_ratios(found: list[dict[str, Any]], default: list[dict[str, Any]]) -> str:
+    """Compile time over the default mode's: medians of all processes, and of each run's."""
+    over = median_of(found, "compile_seconds") / median_of(default, "compile_seconds")
+    runs, of_default = by_run(found), by_run(default)
+    if len(runs) == 1 or [len(run) for run in runs] != [len(run) for run in of_default]:
+        return f"{over:.2f}"
+    each = [median_of(run, "compile_seconds") / median_of(base, "compile_seconds")
+            for run, base in zip(runs, of_default)]
+    return f"{over:.2f} ({', '.join(f'{ratio:.2f}' for ratio in each)})"
+
+
 def table(lines: list[dict[str, Any]]) -> str:
-    """Medians over the repetitions; run times also against the default mode's."""
+    """Medians over the processes; times also against the default mode's."""
     measured: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in lines:
         if "run_us" in line:
-            measured.setdefault((line["network"], line["mode"]), []).append(line)
-    out = [f"{'network':<12} {'mode':<18} {'compile':>9} {'run':>10} {'speed':>7}  results"]
-    for network in NETWORKS:
+            measured.setdefault((label(line), line["mode"]), []).append(line)
+    out = [f"{'network':<15} {'mode':<18} {'processes':>9} {'compile':>9} "
+           f"{'over default (of each run)':>27} {'run':>10} {'speed':>8}  results"]
+    for network in dict.fromkeys(network for network, _ in measured):
         default = measured.get((network, "default"))
-        base = statistics.median(line["run_us"] for line in default) if default else None
         for mode in MODES:
             found = measured.get((network, mode))
             if not found:
                 continue
-            seconds = statistics.median(line["compile_seconds"] for line in found)
-            run = statistics.median(line["run_us"] for line in found)
-            speed = f"{base / run:.3f} x" if base else ""
+            run = median_of(found, "run_us")
+            over = compile_ratios(found, default) if default else ""
+            speed = f"{median_of(default, 'run_us') / run:.3f} x" if default else ""
             right = "right" if all(line["right"] for line in found) else "WRONG"
-            out.append(f"{network:<12} {mode:<18} {seconds:7.2f} s {run:7.1f} us {speed:>7}  "
-                       f"{right}")
+            out.append(f"{network:<15} {mode:<18} {len(found):>9} "
+                       f"{median_of(found, 'compile_seconds'):7.2f} s {over:>27} {run:7.1f} us "
+                       f"{speed:>8}  {right}")
     failures = [line for line in lines if "failure" in line]
     for line in failures:
         reason = line["failure"].strip().splitlines()
@@ -322,12 +359,14 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--output", default="torch_end_to_end.jsonl",
                         help="JSON lines, appended to")
+    parser.add_argument("--table", metavar="FILE",
+                        help="measures nothing: prints the table of all lines of this file")
     parser.add_argument("--model", help="a model of the family triton; default: the shipped one")
     parser.add_argument("--networks", "--models", nargs="+", choices=NETWORKS,
                         default=list(NETWORKS))
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(DEFAULT_MODES))
     parser.add_argument("--gemm", nargs=3, type=int, metavar=("M", "N", "K"),
-                        default=[1000, 4096, 4096], help="sizes of the single product")
+                        default=list(GEMM), help="sizes of the single product")
     parser.add_argument("--repetitions", type=int, default=2)
     parser.add_argument("--deadline", type=float, default=540,
                         help="seconds after which no process is started")
@@ -346,9 +385,13 @@ def main() -> int:
     arguments = parse()
     if arguments.worker:
         return work(arguments)
-    before = Path(arguments.output).stat().st_size if Path(arguments.output).exists() else 0
-    run_all(arguments)
-    with open(arguments.output, encoding="utf-8") as file:
+    path, before = Path(arguments.output), 0
+    if arguments.table:
+        path = Path(arguments.table)
+    else:
+        before = path.stat().st_size if path.exists() else 0
+        run_all(arguments)
+    with open(path, encoding="utf-8") as file:
         file.seek(before)
         lines = [json.loads(line) for line in file]
     print(table(lines))

@@ -1,0 +1,52 @@
+"""Tables that the programs in bench/ make of measurements: what docs/benchmarks.md repeats."""
+
+import importlib.util
+
+from conftest import ROOT
+
+
+def torch_program():
+    path = ROOT / "bench" / "torch_end_to_end.py"
+    spec = importlib.util.spec_from_file_location("torch_end_to_end", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def line(mode, repetition, seconds, **more):
+    return {"network": "mlp", "mode": mode, "repetition": repetition, "compile_seconds": seconds,
+            "run_us": 10.0, "right": True, **more}
+
+
+def row(table, network, mode):
+    (found,) = [words for words in map(str.split, table.splitlines())
+                if words[:2] == [network, mode]]
+    return found
+
+
+def test_every_process_counts_and_every_run_is_shown():
+    lines = [line("default", 0, 1.0), line("foretune-1", 0, 2.0),
+             line("default", 0, 1.0), line("foretune-1", 0, 1.0),
+             line("default", 1, 1.0), line("foretune-1", 1, 1.1)]
+    found = row(torch_program().table(lines), "mlp", "foretune-1")
+    # Processes; median of all; over the default's: of all, of the first run, of the second.
+    assert found[2:8] == ["3", "1.10", "s", "1.10", "(2.00,", "1.05)"]
+
+
+def test_products_of_other_sizes_are_rows_of_their_own():
+    lines = [line("default", 0, 1.0, network="gemm"),
+             line("default", 0, 3.0, network="gemm", sizes=[1000, 4096, 4096]),
+             line("default", 0, 9.0, network="gemm", sizes=[64, 27648, 5120])]
+    table = torch_program().table(lines)
+    assert row(table, "1000x4096x4096", "default")[2:4] == ["2", "2.00"]
+    assert row(table, "64x27648x5120", "default")[2:4] == ["1", "9.00"]
+
+
+def test_the_table_of_the_kept_measurements_is_printed_without_a_gpu(capsys, monkeypatch):
+    kept = str(ROOT / "bench" / "measured" / "torch-h200.jsonl")
+    monkeypatch.setattr("sys.argv", ["torch_end_to_end.py", "--table", kept])
+    assert torch_program().main() == 0
+    printed = capsys.readouterr().out
+    assert row(printed, "transformer", "foretune-1")[2] == "10"
+    assert row(printed, "transformer", "max-autotune")[2] == "1"
+    assert "not done after 110 s" in printed
