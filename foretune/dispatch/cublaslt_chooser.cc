@@ -38,8 +38,6 @@ using cublaslt::PreferenceAttribute;
 
 constexpr std::string_view kDevicePrefix = "sm_";
 constexpr std::string_view kVersionPrefix = "cublaslt-";
-// How far down its ranking the model is followed.
-constexpr std::size_t kMostCandidates = 8;
 // Parts of k added to D one after another: each sum is rounded to D's type, which is another
 // product than the one that was asked for, unless the library itself prefers it.
 constexpr std::int32_t kInPlace = 1;
@@ -346,7 +344,7 @@ CublasltPlan CublasltChooser::by_model(const Selector& selector, const Problem& 
       }
     }
   }
-  const std::size_t most = std::min(ranking.size(), kMostCandidates);
+  const std::size_t most = std::min(ranking.size(), kMostCublasltCandidates);
   std::string reason;
   for (std::size_t i = 0; i < most; ++i) {
     const CublasltConfig config = config_of(ranking[i].candidate);

@@ -25,6 +25,9 @@ std::string_view to_string(CublasltSource source);
 
 namespace dispatch_internal {
 
+// How far down its ranking the model is followed.
+inline constexpr std::size_t kMostCublasltCandidates = 8;
+
 // What runs a call, and why.
 struct CublasltPlan {
   CublasltSource source = CublasltSource::kHeuristic;
