@@ -26,6 +26,7 @@
 #include "bench/bench_json.h"
 #include "bench/training_data.h"
 #include "foretune/base/statistics.h"
+#include "foretune/evaluate/evaluate.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/train/trainer.h"
 
@@ -45,22 +46,18 @@ std::optional<double> vendor_over_best(const Dataset& dataset) {
   return ratios.empty() ? std::nullopt : std::optional(geometric_mean(ratios));
 }
 
-double best_single_config(const Dataset& dataset) {
-  const std::vector<std::uint32_t> portfolio = greedy_portfolio(dataset, 1);
-  std::vector<double> best(dataset.problems().size(), 1e300);
-  std::vector<double> single(dataset.problems().size(), 1e300);
-  for (const Dataset::Row& row : dataset.rows()) {
-    const auto time_ns = static_cast<double>(row.time_ns);
-    best[row.problem] = std::min(best[row.problem], time_ns);
-    if (row.config == portfolio.front()) {
-      single[row.problem] = time_ns;
+// The evaluation's baseline on the same folds: the config with the best estimated mean on the other
+// folds, and the next one where it was not measured.
+Result<double> best_single_config(const Dataset& dataset, const TrainResult& result) {
+  FORETUNE_TRY(const Evaluation evaluation,
+               evaluate(dataset, rank_with_scores(dataset, result.held_out_scores), nullptr,
+                        {.bootstrap_samples = 0, .fold_of_problem = result.fold_of_problem}));
+  for (const PickerResult& baseline : evaluation.baselines) {
+    if (baseline.key == "best_single_config") {
+      return baseline.mean_efficiency.value;
     }
   }
-  double sum = 0;
-  for (std::size_t i = 0; i < best.size(); ++i) {
-    sum += best[i] / single[i];
-  }
-  return sum / static_cast<double>(best.size());
+  return fail(ErrorCode::kNotFound, "no config was measured in two folds");
 }
 
 // One way of training, and what its held-out picks reach on every problem.
@@ -257,7 +254,7 @@ Status run(int argc, char** argv, Figures& figures) {
     compare(ways.front(), way, figures);
     std::fflush(stdout);
   }
-  const double single = best_single_config(dataset);
+  FORETUNE_TRY(const double single, best_single_config(dataset, result));
   std::printf("  %-28s %.4f\n", "best_single_config", single);
   figures.add("best_single_config_efficiency", single);
   if (const std::optional<double> vendor = vendor_over_best(dataset)) {

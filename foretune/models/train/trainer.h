@@ -173,7 +173,7 @@ struct ModelTypeEntry {
 std::span<const ModelTypeEntry> model_types();
 
 // A greedy portfolio: positions in `configs` of a few configs that together minimise the mean log
-// regret over the problems (best single first). Used by trainer and baselines.
+// regret over the problems (best single first).
 std::vector<std::uint32_t> greedy_portfolio(const Dataset& dataset, std::size_t size);
 
 }  // namespace foretune
