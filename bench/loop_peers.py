@@ -5,14 +5,15 @@
     PYTHONPATH=build/dev/python build/tvm/bin/python bench/loop_peers.py --output loop_peers.json
 
 - ours: the fastest of the textbook's schedules, each compiled, verified and timed, for --search
-  seconds a product.
+  seconds a product. Timed twice: by a loop in C++ on operands of its own, as TVM's code is, and
+  called from Python on NumPy's arrays, as NumPy is.
 - TVM, default: the loops as te.create_prim_func writes them, compiled by LLVM for this CPU.
 - TVM, MetaSchedule: the best of --trials trials (0 leaves it out), and the seconds that they took.
   Its first takes longer than our whole search: processes that build and run have to start.
-- NumPy: numpy.matmul with out=, as a Python program calls it; its OpenBLAS on one thread, with the
-  core type that this CPU has.
+- NumPy: numpy.matmul with out=, called from Python on the same arrays; its OpenBLAS on one thread,
+  with the core type that this CPU has.
 
-All are timed in turns, --rounds windows of about a millisecond each; the fastest window counts. The
+Compare what C++ times with what C++ times, and calls with calls. All are timed in turns, --rounds windows of about a millisecond each; the fastest window counts. The
 peak is the highest of probes between them. Results are compared with NumPy's in f64.
 """
 
@@ -99,16 +100,16 @@ def of_tvm(name: str, library: Any, arrays: list[np.ndarray]) -> tuple[Contender
     return contender, tensors[-1].numpy()
 
 
-def of_numpy(arrays: list[np.ndarray]) -> Contender:
-    out = np.empty((arrays[0].shape[0], arrays[1].shape[1]), "float32")
+def of_calls(name: str, call: Callable[[], Any]) -> Contender:
+    """Whole calls from Python."""
 
     def window(runs: int) -> float:
         begin = time.perf_counter()
         for _ in range(runs):
-            np.matmul(arrays[0], arrays[1], out=out)
+            call()
         return (time.perf_counter() - begin) / runs
 
-    return Contender("numpy", window)
+    return Contender(name, window)
 
 
 def compare(m: int, n: int, k: int, options: argparse.Namespace) -> dict[str, Any]:
@@ -124,9 +125,11 @@ def compare(m: int, n: int, k: int, options: argparse.Namespace) -> dict[str, An
     found = loops.search(product, "textbook", seconds=options.search)
     kernel = loops.compile(product, found.schedule)
     check(kernel(*arrays), "ours")
+    out = np.empty((m, n), "float32")
     contenders = [
         Contender("ours", lambda _: kernel.time(windows=1, window_seconds=WINDOW_S)),
-        of_numpy(arrays)]
+        of_calls("ours_called", lambda: kernel(*arrays, out=out)),
+        of_calls("numpy_called", lambda: np.matmul(*arrays, out=out))]
     facts: dict[str, Any] = {"m": m, "n": n, "k": k, "ours_tried": len(found.measurements)}
     module = tvm_module(m, n, k)
     libraries = {"tvm_default": tvm.compile(module, target=tvm_target())}
@@ -166,7 +169,7 @@ def main() -> None:
         shown = {key: round(value, 3) if isinstance(value, float) else value
                  for key, value in results[-1].items()}
         print(shown, flush=True)
-    for name in ("ours", "numpy", "tvm_default", "metaschedule"):
+    for name in ("ours", "tvm_default", "metaschedule", "ours_called", "numpy_called"):
         shares = [result[name] for result in results if name in result]
         if shares:
             mean = math.exp(sum(map(math.log, shares)) / len(shares))
