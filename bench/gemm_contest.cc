@@ -6,9 +6,7 @@
 #include <utility>
 
 #include "bench/bench_json.h"
-#include "foretune/base/file.h"
 #include "foretune/base/statistics.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dispatch/sgemm.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
 #include "foretune/hardware/cpu.h"
@@ -97,8 +95,7 @@ Result<std::vector<Contender>> contenders_of(const Contest& contest, const Shape
                  bound(contest.family, problem, contest.selector->config(choice.candidate), data));
     out.push_back({"foretune, selected", std::move(selected), &result.selected_s, {}});
   }
-  out.push_back(
-      {"foretune_sgemm", our_call(shape.problem, operands), &result.called_s, {}});
+  out.push_back({"foretune_sgemm", our_call(shape.problem, operands), &result.called_s, {}});
   for (const auto& peer : contest.peers.found) {
     result.library[peer->name()] = peer->library();
     if (auto run = peer->plan(product_of(shape.problem, operands))) {
@@ -118,22 +115,13 @@ std::string Shape::text() const {
   return concat(problem.m(), "x", problem.n(), "x", problem.k(), " ", to_string(problem.layout()));
 }
 
-Result<std::vector<Shape>> read_shapes(const std::string& path) {
-  FORETUNE_TRY(const std::string text, read_text_file(path));
-  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
-  std::vector<std::string> regimes;
-  for (const std::string_view line : split(text, '\n')) {
-    if (!line.empty() && line.front() != '#') {
-      regimes.emplace_back(line.substr(0, line.find(',')));
-    }
-  }
-  if (regimes.size() != problems.size() + 1 || regimes.front() != "regime") {
-    return fail(ErrorCode::kInvalidArgument, path, ": the first column must be 'regime'");
-  }
+Result<std::vector<Shape>> read_shapes(const std::string& paths,
+                                       const bench::TrainedShapes* trained) {
+  FORETUNE_TRY(const std::vector<bench::RegimeShape> listed, bench::read_regimes(paths));
   std::vector<Shape> shapes;
-  for (std::size_t i = 0; i < problems.size(); ++i) {
-    FORETUNE_TRY(const GemmProblem problem, GemmProblem::from(problems[i]));
-    shapes.push_back({regimes[i + 1], problem});
+  for (const bench::RegimeShape& shape : listed) {
+    FORETUNE_TRY(const GemmProblem problem, GemmProblem::from(shape.problem));
+    shapes.push_back({problem, shape.regime, bench::classes_of(shape, trained)});
   }
   return shapes;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bench/gemm_peers.h"
+#include "bench/shape_classes.h"
 #include "foretune/base/result.h"
 #include "foretune/family/family.h"
 #include "foretune/problem/gemm.h"
@@ -21,13 +22,16 @@
 
 namespace foretune {
 
+// A product of a shape set.
 struct Shape {
-  std::string regime;
   GemmProblem problem;
+  std::string regime;
+  std::vector<bench::ShapeClass> classes;
   [[nodiscard]] std::string text() const;  // 8x3000x1000 rrr
 };
-// A shape set whose first column names the regime.
-Result<std::vector<Shape>> read_shapes(const std::string& path);
+// Of shape sets whose paths are separated by commas, with a column `regime`; `trained` may be null.
+Result<std::vector<Shape>> read_shapes(const std::string& paths,
+                                       const bench::TrainedShapes* trained);
 
 // Seconds of one product: medians of the rounds.
 struct ShapeResult {

@@ -36,11 +36,11 @@ std::unique_ptr<Peer> make_onednn_matmul(int threads) {
       const std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(a, engine, p.a)},
                                                       {DNNL_ARG_WEIGHTS, memory(b, engine, p.b)},
                                                       {DNNL_ARG_DST, memory(c, engine, p.c)}};
-      return [stream, arguments,
-              run = dnnl::matmul(dnnl::matmul::primitive_desc(engine, a, b, c))] {
-        run.execute(*stream, arguments);
-        stream->wait();
-      };
+      return
+          [stream, arguments, run = dnnl::matmul(dnnl::matmul::primitive_desc(engine, a, b, c))] {
+            run.execute(*stream, arguments);
+            stream->wait();
+          };
     } catch (const dnnl::error&) {
       return {};
     }

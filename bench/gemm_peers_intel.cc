@@ -1,5 +1,5 @@
-// MKL and oneDNN from their wheels. Each brings a threading runtime: MKL Intel's OpenMP (or none for
-// one thread), oneDNN's current wheel TBB below SYCL.
+// MKL and oneDNN from their wheels. Each brings a threading runtime: MKL Intel's OpenMP (or none
+// for one thread), oneDNN's current wheel TBB below SYCL.
 #include <sched.h>
 #include <unistd.h>
 
@@ -24,8 +24,8 @@ void open_runtimes(std::initializer_list<const char*> names) {
 constexpr int kIntelThreads = 0;
 constexpr int kSequential = 1;
 
-// Binds the calling thread to its first cores while it lives: TBB makes as many threads as its first
-// user may run on, for ever.
+// Binds the calling thread to its first cores while it lives: TBB makes as many threads as its
+// first user may run on, for ever.
 class FewCores {
  public:
   explicit FewCores(int cores) {
@@ -127,7 +127,11 @@ Result<std::unique_ptr<Peer>> load_onednn(int threads) {
   constexpr std::ptrdiff_t kSize = 256;
   std::vector<float> ones(kSize * kSize, 1.0F);
   std::vector<float> product(kSize * kSize);
-  call({.m = kSize, .n = kSize, .k = kSize, .a = ones.data(), .b = ones.data(),
+  call({.m = kSize,
+        .n = kSize,
+        .k = kSize,
+        .a = ones.data(),
+        .b = ones.data(),
         .c = product.data()})();
   return std::make_unique<LoadedPeer>(concat("oneDNN ", v.major, ".", v.minor, ".", v.patch),
                                       "onednn", call, call);

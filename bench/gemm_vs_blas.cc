@@ -1,5 +1,5 @@
-// The cpu-gemm family beside MKL, oneDNN, OpenBLAS, BLIS and LIBXSMM: for every shape of a list, the
-// config that `foretune tune` found (stored in a data set), what foretune_sgemm does when it is
+// The cpu-gemm family beside MKL, oneDNN, OpenBLAS, BLIS and LIBXSMM: for every shape of a list,
+// the config that `foretune tune` found (stored in a data set), what foretune_sgemm does when it is
 // called, and every library, planned and called, timed in turn, round by round, one thread or more.
 // Says how our time compares with that of the best library of each shape, by regime, and how close
 // large squares come to the multiply-add peak. With a model, also how the config that the selector
@@ -8,13 +8,16 @@
 //   foretune tune --shapeset bench/shapes/blas.csv --family-option threads=1 --output winners.ftd
 //   gemm_vs_blas --winners winners.ftd [--threads 1] [--rounds 15] [--json FILE] [--tune 5]
 //                [--shapes bench/shapes/blas.csv] [--model gemm.ftm] [--only square]
+//                [--training-data train.ftd,more.csv]
 //
-// Winners belong to the CPU that they were found on. A shape without one that is legal here is tuned
-// for --tune seconds first (0: left out), and the output says how many were.
+// With --training-data the classes of shapes also say what the model was trained on.
+// Winners belong to the CPU that they were found on. A shape without one that is legal here is
+// tuned for --tune seconds first (0: left out), and the output says how many were.
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -109,7 +112,7 @@ class Tuner {
 // such a peer count nowhere.
 struct Ratios {
   std::vector<double> all;
-  std::map<std::string, std::vector<double>> by_regime;
+  std::map<bench::ShapeClass, std::vector<double>> by_class;
   double worst = 0;
   std::string worst_shape;
 
@@ -121,7 +124,9 @@ struct Ratios {
     }
     const double ratio = peers_s.at(best) / ours_s;
     all.push_back(ratio);
-    by_regime[shape.regime].push_back(ratio);
+    for (const bench::ShapeClass& of : shape.classes) {
+      by_class[of].push_back(ratio);
+    }
     if (worst_shape.empty() || ratio < worst) {
       worst = ratio;
       worst_shape = shape.text();
@@ -132,24 +137,23 @@ struct Ratios {
 void print_ratios(const std::string& name, const std::vector<double>& ratios) {
   Rng rng(1);
   const BootstrapInterval interval = bootstrap_interval(ratios, &geometric_mean, kResamples, rng);
-  std::printf("  %-10s %4zu shapes: %.3f (%.3f to %.3f), least %.3f, faster on %zu\n", name.c_str(),
+  std::printf("  %-40s %4zu shapes: %.3f (%.3f to %.3f), least %.3f, faster on %zu\n", name.c_str(),
               ratios.size(), geometric_mean(ratios), interval.low, interval.high,
               *std::min_element(ratios.begin(), ratios.end()),
               static_cast<std::size_t>(std::count_if(ratios.begin(), ratios.end(),
                                                      [](double ratio) { return ratio >= 1; })));
 }
 
-void report(const std::string& title, const Ratios& ratios, bool by_regime) {
+void report(const std::string& title, const Ratios& ratios, bool by_class) {
   if (ratios.all.empty()) {
     return;
   }
   std::printf("%s (least: %s)\n", title.c_str(), ratios.worst_shape.c_str());
-  for (const auto& [regime, values] : ratios.by_regime) {
-    if (by_regime) {
-      print_ratios(regime, values);
+  for (const auto& [of, values] : ratios.by_class) {
+    if (by_class || of.order == 0) {
+      print_ratios(of.name, values);
     }
   }
-  print_ratios("all", ratios.all);
 }
 
 // The libraries that figures are named after.
@@ -188,12 +192,15 @@ void summarise(const std::vector<Shape>& shapes, const std::vector<ShapeResult>&
   put("geomean_vs_best", planned, "worst_vs_best");
   put("selected_vs_best", selected, "selected_worst");
   put("calls_vs_best", called, "calls_worst");
-  for (const auto& [regime, values] : planned.by_regime) {
-    figures.add(concat("geomean_vs_best_", regime, suffix), geometric_mean(values));
-  }
-  for (const auto& [regime, values] : called.by_regime) {
-    figures.add(concat("calls_vs_best_", regime, suffix), geometric_mean(values));
-  }
+  const auto put_classes = [&](const char* key, const Ratios& ratios) {
+    for (const auto& [of, values] : ratios.by_class) {
+      if (of.order > 0) {
+        figures.add(concat(key, " ", of.name, suffix), geometric_mean(values));
+      }
+    }
+  };
+  put_classes("geomean_vs_best", planned);
+  put_classes("calls_vs_best", called);
   for (const std::string& library : kLibraries) {
     report(concat("planned, over ", library), planned_by[library], false);
     report(concat("called, over ", library), called_by[library], false);
@@ -268,8 +275,13 @@ Status run(int argc, char** argv, Figures& figures) {
   if (peers.found.empty()) {
     return fail(ErrorCode::kNotFound, "no library to compare with");
   }
+  std::optional<bench::TrainedShapes> trained;
+  if (const std::string paths = bench::argument(argc, argv, "training-data"); !paths.empty()) {
+    FORETUNE_TRY(trained, bench::TrainedShapes::read(paths));
+  }
   FORETUNE_TRY(const std::vector<Shape> listed,
-               read_shapes(bench::argument(argc, argv, "shapes", "bench/shapes/blas.csv")));
+               read_shapes(bench::argument(argc, argv, "shapes", "bench/shapes/blas.csv"),
+                           trained ? &*trained : nullptr));
   FamilyOptions options;
   options.fingerprint = cpu_fingerprint(read_cpu_facts(), measure_cpu_peaks(0.2));
   options.parameters = {{"threads", concat(threads)}};
@@ -317,8 +329,9 @@ Status run(int argc, char** argv, Figures& figures) {
     results.push_back(std::move(result));
   }
   if (tuned + left_out > 0) {
-    std::printf("without a winner for this CPU: %d shapes were tuned for %.0f s each, %d left out\n",
-                tuned, tune_s, left_out);
+    std::printf(
+        "without a winner for this CPU: %d shapes were tuned for %.0f s each, %d left out\n", tuned,
+        tune_s, left_out);
   }
   if (results.empty()) {
     return fail(ErrorCode::kNotFound, "no shape is left to measure");

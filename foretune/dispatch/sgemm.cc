@@ -133,7 +133,60 @@ struct RowMajor {
   int ldb = 0;
 };
 
+// A product as far as the choice of its kernel goes.
+struct Shape {
+  int m = 0;
+  int n = 0;
+  int k = 0;
+  GemmLayout layout = GemmLayout::kRrr;
+  int threads = 0;
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+// What a thread of the program has multiplied lately: finding a kernel here takes some nanoseconds,
+// asking the dispatcher more than a tiny product itself.
+class RecentKernels {
+ public:
+  // Null where a shape has no kernel.
+  const CpuGemmKernel* find(const Shape& shape) {
+    Recent& recent = recent_[place_of(shape)];
+    if (recent.kernel == nullptr || recent.shape != shape) {
+      const auto problem =
+          GemmProblem::create({.m = shape.m, .n = shape.n, .k = shape.k, .layout = shape.layout});
+      GemmDispatcher* const dispatcher = dispatcher_of(shape.threads);
+      if (!problem || dispatcher == nullptr) {
+        return nullptr;
+      }
+      auto kernel = dispatcher->kernel(*problem);
+      if (!kernel) {
+        return nullptr;
+      }
+      recent = {shape, *std::move(kernel)};
+    }
+    return recent.kernel.get();
+  }
+
+ private:
+  struct Recent {
+    Shape shape;
+    std::shared_ptr<const CpuGemmKernel> kernel;
+  };
+  static constexpr unsigned kPlacesLog2 = 7;
+  static std::size_t place_of(const Shape& shape) {
+    // Multiplicative hashing (Knuth): the upper bits are mixed best.
+    constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15U;
+    std::uint64_t hash = 0;
+    for (const int value :
+         {shape.m, shape.n, shape.k, static_cast<int>(shape.layout) + 8 * shape.threads}) {
+      hash = (hash ^ static_cast<std::uint64_t>(value)) * kFactor;
+    }
+    return hash >> (64U - kPlacesLog2);
+  }
+  std::array<Recent, std::size_t{1} << kPlacesLog2> recent_;
+};
+
 int multiply(const RowMajor& p, float alpha, float beta, float* c, int ldc) {
+  thread_local RecentKernels kernels;
   const Extent of_c{c, p.m, p.n, ldc};
   const Extent of_a{p.a, p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k, p.lda};
   const Extent of_b{p.b, p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n, p.ldb};
@@ -142,25 +195,21 @@ int multiply(const RowMajor& p, float alpha, float beta, float* c, int ldc) {
   }
   const GemmLayout layout = p.trans_a ? (p.trans_b ? GemmLayout::kCcr : GemmLayout::kCrr)
                                       : (p.trans_b ? GemmLayout::kRcr : GemmLayout::kRrr);
-  const auto problem = GemmProblem::create({.m = p.m, .n = p.n, .k = p.k, .layout = layout});
-  GemmDispatcher* const dispatcher = dispatcher_of(allowed_threads().load());
-  if (!problem || dispatcher == nullptr) {
+  const CpuGemmKernel* const kernel =
+      kernels.find({p.m, p.n, p.k, layout, allowed_threads().load(std::memory_order_relaxed)});
+  if (kernel == nullptr) {
     return FORETUNE_SGEMM_UNSUPPORTED;
   }
-  const auto kernel = dispatcher->kernel(*problem);
-  if (!kernel) {
-    return FORETUNE_SGEMM_UNSUPPORTED;
-  }
-  const Status status = (*kernel)->run({.a = p.a,
-                                        .a_stride = p.lda,
-                                        .b = p.b,
-                                        .b_stride = p.ldb,
-                                        .c_in = c,
-                                        .c_in_stride = ldc,
-                                        .c = c,
-                                        .c_stride = ldc,
-                                        .alpha = alpha,
-                                        .beta = beta});
+  const Status status = kernel->run({.a = p.a,
+                                     .a_stride = p.lda,
+                                     .b = p.b,
+                                     .b_stride = p.ldb,
+                                     .c_in = c,
+                                     .c_in_stride = ldc,
+                                     .c = c,
+                                     .c_stride = ldc,
+                                     .alpha = alpha,
+                                     .beta = beta});
   return status ? 0 : FORETUNE_SGEMM_NO_MEMORY;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "foretune/kernels/micro_kernel.h"
+#include "foretune/kernels/packing.h"
 
 namespace foretune {
 
@@ -11,5 +12,9 @@ namespace foretune {
 const KernelSet* generic_kernel_set(KernelMath math);
 const KernelSet* avx2_kernel_set(KernelMath math);
 const KernelSet* avx512_kernel_set(KernelMath math);
+
+// The portable ones where the file was compiled for another architecture.
+TransposePanel avx2_transpose_panel();
+TransposePanel avx512_transpose_panel();
 
 }  // namespace foretune

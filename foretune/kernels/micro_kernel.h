@@ -58,6 +58,8 @@ struct MicroKernelCall {
   float floor = -std::numeric_limits<float>::infinity();
   // Only kernels that prefetch: how many rows of B ahead.
   std::ptrdiff_t rows_ahead = 0;
+  // Only dot kernels: whether rows of A are fetched into the cache ahead of their use.
+  bool prefetch_a = false;
   // Whether the rows of C are fetched into the cache while the products are summed.
   bool prefetch_c = false;
   // Columns of the last vector that exist, 1 to lanes; only kernels with a tail look at it.

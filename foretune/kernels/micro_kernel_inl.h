@@ -195,6 +195,9 @@ void micro_kernel(const MicroKernelCall& call) {
   Registers::finish(call, mask, sums);
 }
 
+// How many floats ahead dot kernels fetch.
+constexpr std::ptrdiff_t kDotAhead = 512;
+
 template <class Isa, int kRows, int kColumns>
 struct DotBlock {
   using Vector = typename Isa::Vector;
@@ -220,6 +223,25 @@ struct DotBlock {
         sums[i][j] = Isa::fma(row, columns[j], sums[i][j]);
       }
     }
+  }
+
+  // The whole vectors of the depth; returns where they end. Rows of A that are read once and come
+  // from afar begin on pages of their own, where the hardware has to notice again what is going on:
+  // with kFetches they are asked for ahead.
+  template <bool kFetches>
+  FORETUNE_KERNEL_INLINE static std::ptrdiff_t multiply(const MicroKernelCall& call, Sums& sums) {
+    const Mask all = Isa::mask(Isa::kLanes);
+    std::ptrdiff_t p = 0;
+    for (; p + Isa::kLanes <= call.k; p += Isa::kLanes) {
+      if constexpr (kFetches) {
+        FORETUNE_UNROLL
+        for (int i = 0; i < kRows; ++i) {
+          __builtin_prefetch(call.a + i * call.a_stride + p + kDotAhead, 0, 3);
+        }
+      }
+      step<false>(call, p, all, sums);
+    }
+    return p;
   }
 
   FORETUNE_KERNEL_INLINE static void finish(const MicroKernelCall& call, const Sums& sums) {
@@ -248,11 +270,8 @@ void dot_kernel(const MicroKernelCall& call) {
       sums[i][j] = Isa::zero();
     }
   }
-  const auto all = Isa::mask(Isa::kLanes);
-  std::ptrdiff_t p = 0;
-  for (; p + Isa::kLanes <= call.k; p += Isa::kLanes) {
-    Registers::template step<false>(call, p, all, sums);
-  }
+  const std::ptrdiff_t p = call.prefetch_a ? Registers::template multiply<true>(call, sums)
+                                           : Registers::template multiply<false>(call, sums);
   if (p < call.k) {
     Registers::template step<true>(call, p, Isa::mask(static_cast<int>(call.k - p)), sums);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "foretune/kernels/kernels_isa.h"
+
 namespace foretune {
 namespace {
 
@@ -206,13 +208,13 @@ void write_compensation(const float* panel, std::ptrdiff_t words, std::ptrdiff_t
 
 // `count` lines of the source from `first` on, each `k` elements deep.
 void pack_panel(PackedWords words, bool is_a, const PackingSource& source, std::ptrdiff_t first,
-                std::ptrdiff_t count, std::ptrdiff_t k, std::ptrdiff_t width, float* packed) {
+                std::ptrdiff_t count, std::ptrdiff_t k, std::ptrdiff_t width, float* packed,
+                TransposePanel transpose) {
   const bool depth_is_contiguous = source.by_columns != is_a;
   switch (words) {
     case PackedWords::kF32:
       if (depth_is_contiguous) {
-        transpose_panel(source.values + first * source.stride, source.stride, count, k, width,
-                        packed);
+        transpose(source.values + first * source.stride, source.stride, count, k, width, packed);
       } else {
         copy_panel(source.values + first, source.stride, count, k, width, packed);
       }
@@ -235,22 +237,34 @@ void pack_panel(PackedWords words, bool is_a, const PackingSource& source, std::
 
 }  // namespace
 
+TransposePanel transpose_panel_of(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kAvx512:
+      return avx512_transpose_panel();
+    case CpuIsa::kAvx2:
+      return avx2_transpose_panel();
+    case CpuIsa::kGeneric:
+      break;
+  }
+  return &transpose_panel;
+}
+
 void pack_a_panels(PackedWords words, const PackingSource& a, std::ptrdiff_t rows, std::ptrdiff_t k,
-                   std::ptrdiff_t panel_rows, float* packed) {
+                   std::ptrdiff_t panel_rows, float* packed, TransposePanel transpose) {
   for (std::ptrdiff_t i = 0; i < rows; i += panel_rows) {
     const std::ptrdiff_t here = std::min(panel_rows, rows - i);
-    pack_panel(words, true, a, i, here, k, here, packed);
+    pack_panel(words, true, a, i, here, k, here, packed, transpose);
     packed += packed_a_size(words, here, k);
   }
 }
 
 void pack_b_panels(PackedWords words, const PackingSource& b, std::ptrdiff_t k,
                    std::ptrdiff_t columns, std::ptrdiff_t panel_columns, std::ptrdiff_t lanes,
-                   float* packed) {
+                   float* packed, TransposePanel transpose) {
   for (std::ptrdiff_t j = 0; j < columns; j += panel_columns) {
     const std::ptrdiff_t here = std::min(panel_columns, columns - j);
     const std::ptrdiff_t width = (here + lanes - 1) / lanes * lanes;
-    pack_panel(words, false, b, j, here, k, width, packed);
+    pack_panel(words, false, b, j, here, k, width, packed, transpose);
     packed += packed_b_size(words, k, here, lanes);
   }
 }

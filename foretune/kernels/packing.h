@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "foretune/hardware/cpu.h"
+
 namespace foretune {
 
 // The upper half of a float: 8 bits of exponent, 7 of fraction.
@@ -60,18 +62,26 @@ struct PackingSource {
   bool by_columns = false;
 };
 
+// Writes a panel of `width` floats a row from `count` lines of `k` floats each: line i of the
+// source becomes column i of the panel, and columns from `count` on become zero.
+using TransposePanel = void (*)(const float* from, std::ptrdiff_t from_stride, std::ptrdiff_t count,
+                                std::ptrdiff_t k, std::ptrdiff_t width, float* packed);
+// With the registers of `isa`, which this CPU must have.
+TransposePanel transpose_panel_of(CpuIsa isa);
+
 // A block of `rows` x `k` of A as panels of `panel_rows` rows; word (i, p) of a panel with r rows
 // lies at p * r + i. The last panel has the rows that remain, and no padding: the whole takes
 // packed_a_size() words. `a` points to elements of the type that `words` says.
 void pack_a_panels(PackedWords words, const PackingSource& a, std::ptrdiff_t rows, std::ptrdiff_t k,
-                   std::ptrdiff_t panel_rows, float* packed);
+                   std::ptrdiff_t panel_rows, float* packed,
+                   TransposePanel transpose = transpose_panel_of(CpuIsa::kGeneric));
 
 // A block of `k` x `columns` of B as panels of `panel_columns` (a multiple of `lanes`); word (p, j)
 // of a panel lies at p * width + j. The width of the last panel is rounded up to whole vectors of
 // `lanes` words and filled with zeros.
 void pack_b_panels(PackedWords words, const PackingSource& b, std::ptrdiff_t k,
                    std::ptrdiff_t columns, std::ptrdiff_t panel_columns, std::ptrdiff_t lanes,
-                   float* packed);
+                   float* packed, TransposePanel transpose = transpose_panel_of(CpuIsa::kGeneric));
 
 // Words that the two write.
 constexpr std::ptrdiff_t packed_a_size(PackedWords words, std::ptrdiff_t rows, std::ptrdiff_t k) {

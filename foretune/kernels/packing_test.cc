@@ -24,6 +24,12 @@ std::size_t size_of(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t 
                                              : (rows - 1) * stride + columns);
 }
 
+// In turn those of all instruction sets that run here.
+TransposePanel some_transpose(int trial) {
+  const int best = static_cast<int>(best_cpu_isa());
+  return transpose_panel_of(static_cast<CpuIsa>(trial % (best + 1)));
+}
+
 // Every source element has its own value, so that a misplaced one is seen.
 void number(std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -43,7 +49,8 @@ TEST(PackingTest, PanelsOfAHoldEachElementInItsPlace) {
     GuardedBuffer a(size_of(rows, k, stride, by_columns), side);
     GuardedBuffer packed(static_cast<std::size_t>(rows * k), side);
     number(a.view());
-    pack_a_panels(PackedWords::kF32, {a.data(), stride, by_columns}, rows, k, panel, packed.data());
+    pack_a_panels(PackedWords::kF32, {a.data(), stride, by_columns}, rows, k, panel, packed.data(),
+                  some_transpose(trial));
     for (std::ptrdiff_t i = 0; i < rows; ++i) {
       const std::ptrdiff_t first = i / panel * panel;
       const std::ptrdiff_t here = std::min(panel, rows - first);
@@ -63,7 +70,7 @@ TEST(PackingTest, PanelsOfBHoldEachElementInItsPlaceAndZerosBehindTheLast) {
     const std::ptrdiff_t lanes = std::ptrdiff_t{4} << rng.below(3);
     const std::ptrdiff_t panel = lanes * draw(rng, 1, 8);
     const std::ptrdiff_t columns = draw(rng, 1, 200);
-    const std::ptrdiff_t k = draw(rng, 1, 20);
+    const std::ptrdiff_t k = draw(rng, 1, 40);
     const bool by_columns = rng.below(2) == 0;
     const std::ptrdiff_t stride = (by_columns ? k : columns) + draw(rng, 0, 5);
     const GuardSide side = trial % 2 == 0 ? GuardSide::kEnd : GuardSide::kStart;
@@ -73,7 +80,7 @@ TEST(PackingTest, PanelsOfBHoldEachElementInItsPlaceAndZerosBehindTheLast) {
     number(b.view());
     std::fill_n(packed.data(), packed.view().size(), std::numeric_limits<float>::quiet_NaN());
     pack_b_panels(PackedWords::kF32, {b.data(), stride, by_columns}, k, columns, panel, lanes,
-                  packed.data());
+                  packed.data(), some_transpose(trial));
     for (std::ptrdiff_t first = 0; first < columns; first += panel) {
       const std::ptrdiff_t here = std::min(panel, columns - first);
       const std::ptrdiff_t width = (here + lanes - 1) / lanes * lanes;

@@ -10,6 +10,8 @@ namespace {
 
 // Depth blocks start at multiples of this, so that rows of A are cut at even places.
 constexpr std::ptrdiff_t kDepthUnit = 8;
+// Rows of A of so few floats are over before the hardware has noticed that they are read.
+constexpr std::ptrdiff_t kFetchedDepth = 64;
 // Products of fewer steps are over before a line of C could come.
 constexpr std::ptrdiff_t kPrefetchDepth = 32;
 
@@ -41,6 +43,18 @@ PackedWords words_of(DataType dtype, KernelMath math) {
   return dtype == DataType::kBf16 ? PackedWords::kBf16AsF32 : PackedWords::kF32;
 }
 
+// Asks for rows before they are read. A hint never faults, so rows behind the last need no
+// exception.
+void fetch_rows(const float* rows, std::ptrdiff_t count, std::ptrdiff_t length,
+                std::ptrdiff_t stride) {
+  constexpr std::ptrdiff_t kLineFloats = 16;
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    for (std::ptrdiff_t at = 0; at < length; at += kLineFloats) {
+      __builtin_prefetch(rows + i * stride + at, 0, 3);
+    }
+  }
+}
+
 Status check(const BlockedGemmSizes& sizes, const CpuGemmConfig& config, const ThreadPool* pool) {
   if (sizes.m < 1 || sizes.n < 1 || sizes.k < 1 || sizes.batch < 1) {
     return fail(ErrorCode::kInvalidArgument, "sizes must be at least 1");
@@ -62,11 +76,11 @@ Status check(const BlockedGemmSizes& sizes, const CpuGemmConfig& config, const T
     return fail(ErrorCode::kInvalidArgument, "there is no ", to_string(config.isa),
                 is_dot ? " dot" : "", " kernel for blocks of ", config.mr, " x ", config.nr);
   }
-  if (is_dot && (sizes.a_by_columns || !(sizes.b_by_columns || sizes.n == 1) || config.pack_a ||
-                 config.pack_b)) {
-    return fail(ErrorCode::kInvalidArgument,
-                "dot kernels take A stored by rows and B by columns or with a single one, both "
-                "unpacked");
+  if (is_dot &&
+      (sizes.a_by_columns || !(sizes.b_by_columns || sizes.n <= BlockedGemm::kMaxGathered) ||
+       config.pack_a || config.pack_b)) {
+    return fail(ErrorCode::kInvalidArgument, "dot kernels take A stored by rows and B by columns ",
+                "or with at most ", BlockedGemm::kMaxGathered, " of them, both unpacked");
   }
   if (sizes.dtype != DataType::kF32 && !(config.pack_a && config.pack_b)) {
     return fail(ErrorCode::kInvalidArgument, "operands that are not f32 must be packed");
@@ -102,8 +116,10 @@ Result<BlockedGemm> BlockedGemm::create(const BlockedGemmSizes& sizes, const Cpu
   const KernelMath math = math_of(sizes.dtype, config.isa);
   gemm.kernels_ = kernel_set(config.isa, math);
   gemm.words_ = words_of(sizes.dtype, math);
+  gemm.transpose_ = transpose_panel_of(config.isa);
   gemm.element_bytes_ = static_cast<std::ptrdiff_t>(bytes_per_element(sizes.dtype));
   gemm.pool_ = pool;
+  gemm.edge_columns_ = gemm.count_edge_columns();
 
   // Among how many threads each dimension is shared.
   std::ptrdiff_t batch_parts = 1;
@@ -130,7 +146,7 @@ Result<BlockedGemm> BlockedGemm::create(const BlockedGemmSizes& sizes, const Cpu
   }
   for (const Range& batch : cut(sizes.batch, batch_parts, 1)) {
     for (const Range& m : cut(sizes.m, m_parts, config.mr)) {
-      for (const Range& n : cut(sizes.n, n_parts, config.nr)) {
+      for (const Range& n : cut(sizes.n - gemm.edge_columns_, n_parts, config.nr)) {
         for (const Range& k : cut(sizes.k, k_parts, kDepthUnit)) {
           gemm.add_part(batch, m, n, k);
         }
@@ -189,8 +205,10 @@ void BlockedGemm::add_part(const Range& batch, const Range& m, const Range& n, c
   if (config_.pack_b) {
     part.packed_b = reserve(packed_b_size(words_, part.block_k, part.block_n, lanes));
   }
-  if (gathers_column()) {
-    part.column = reserve(sizes_.k);
+  part.edge_columns = n.end + edge_columns_ == sizes_.n ? edge_columns_ : 0;
+  const std::ptrdiff_t gathered = gathers_columns() ? n.length() : part.edge_columns;
+  if (!sizes_.b_by_columns && gathered > 0) {
+    part.columns = reserve(gathered * gathered_stride());
   }
   if (k.begin > 0) {
     part.partial = reserve(sizes_.m * sizes_.n);
@@ -307,25 +325,53 @@ void BlockedGemm::run_part(const Part& part, const Call& call) const {
   };
   advance(part.batch.begin);
   for (std::ptrdiff_t i = part.batch.begin; i < part.batch.end; ++i) {
-    if (gathers_column() && operands.b_stride != 1) {
-      Call gathered = mine;
-      gather_column(part, gathered);
-      run_loops(part, gathered);
-    } else {
-      run_loops(part, mine);
-    }
+    Call gathered = mine;
+    gather_columns(part, gathered);
+    run_loops(part, gathered);
     advance(1);
   }
 }
 
-// Dot kernels read along B's only column, which a caller may keep in a wider matrix.
-void BlockedGemm::gather_column(const Part& part, Call& call) const {
-  float* const column = call.workspace + part.column;
-  for (std::ptrdiff_t p = part.k.begin; p < part.k.end; ++p) {
-    column[p] = call.operands.b[p * call.operands.b_stride];
+// Dot kernels read along columns of B: where B is stored by rows, copies of the few that they take.
+void BlockedGemm::gather_columns(const Part& part, Call& call) const {
+  GemmOperands& operands = call.operands;
+  if (part.edge_columns > 0) {
+    const std::ptrdiff_t first = sizes_.n - part.edge_columns;
+    call.edge_b = sizes_.b_by_columns
+                      ? operands.b + first * operands.b_stride
+                      : copy_columns(part, call, {first, first + part.edge_columns});
+    call.edge_b_stride = sizes_.b_by_columns ? operands.b_stride : gathered_stride();
   }
-  call.operands.b = column;
-  call.operands.b_stride = 1;
+  // A single column may lie as if it were one already.
+  if (gathers_columns() && !(sizes_.n == 1 && operands.b_stride == 1)) {
+    operands.b = copy_columns(part, call, part.n) - part.n.begin * gathered_stride();
+    operands.b_stride = gathered_stride();
+  }
+}
+
+// The part's depth of some columns of B, where element (p, j) lies at p + (j - n.begin) * stride.
+const float* BlockedGemm::copy_columns(const Part& part, const Call& call, const Range& n) const {
+  float* const columns = call.workspace + part.columns;
+  const GemmOperands& operands = call.operands;
+  for (std::ptrdiff_t p = part.k.begin; p < part.k.end; ++p) {
+    const float* const row = operands.b + p * operands.b_stride + n.begin;
+    for (std::ptrdiff_t j = 0; j < n.length(); ++j) {
+      columns[p + j * gathered_stride()] = row[j];
+    }
+  }
+  return columns;
+}
+
+// Columns beyond whole vectors that dot kernels compute: a vector of which one lane in five or
+// fewer counts would take as long as a full one.
+std::ptrdiff_t BlockedGemm::count_edge_columns() const {
+  const std::ptrdiff_t lanes = kernels_->lanes;
+  const std::ptrdiff_t over = sizes_.n % lanes;
+  const bool pays = 5 * over <= lanes && sizes_.n > lanes && sizes_.k >= 4 * lanes;
+  return pays && config_.kernel == GemmKernel::kOuter && sizes_.dtype == DataType::kF32 &&
+                 !sizes_.a_by_columns
+             ? over
+             : 0;
 }
 
 void BlockedGemm::run_loops(const Part& part, const Call& call) const {
@@ -344,7 +390,7 @@ void BlockedGemm::pack_a(const Part& part, const Call& call, const Range& m, con
         {.values = at(operands.a, operands.a_stride, sizes_.a_by_columns, m.begin, k.begin),
          .stride = operands.a_stride,
          .by_columns = sizes_.a_by_columns},
-        m.length(), k.length(), config_.mr, call.workspace + part.packed_a);
+        m.length(), k.length(), config_.mr, call.workspace + part.packed_a, transpose_);
   }
 }
 
@@ -356,7 +402,8 @@ void BlockedGemm::pack_b(const Part& part, const Call& call, const Range& n, con
         {.values = at(operands.b, operands.b_stride, sizes_.b_by_columns, k.begin, n.begin),
          .stride = operands.b_stride,
          .by_columns = sizes_.b_by_columns},
-        k.length(), n.length(), config_.nr, kernels_->lanes, call.workspace + part.packed_b);
+        k.length(), n.length(), config_.nr, kernels_->lanes, call.workspace + part.packed_b,
+        transpose_);
   }
 }
 
@@ -416,10 +463,11 @@ void BlockedGemm::multiply_block(const Part& part, const Call& of_run, const Blo
   const float* a = config_.pack_a ? of_run.workspace + part.packed_a
                                   : at(operands.a, operands.a_stride, sizes_.a_by_columns,
                                        block.m.begin, block.k.begin);
+  const bool b_by_columns = config_.kernel == GemmKernel::kDot;  // unpacked
   const float* b = config_.pack_b ? of_run.workspace + part.packed_b
-                                  : at(operands.b, operands.b_stride, sizes_.b_by_columns,
-                                       block.k.begin, block.n.begin);
-  const std::ptrdiff_t b_step = sizes_.b_by_columns ? operands.b_stride : 1;  // unpacked
+                                  : at(operands.b, operands.b_stride, b_by_columns, block.k.begin,
+                                       block.n.begin);
+  const std::ptrdiff_t b_step = b_by_columns ? operands.b_stride : 1;
   const std::ptrdiff_t a_step = config_.pack_a        ? depth
                                 : sizes_.a_by_columns ? 1
                                                       : operands.a_stride;
@@ -442,6 +490,11 @@ void BlockedGemm::multiply_block(const Part& part, const Call& of_run, const Blo
   call.last_columns = part.edge_last_columns;
   call.rows_ahead = config_.prefetch;
   call.prefetch_c = depth >= kPrefetchDepth;
+  // With a single column of blocks every row of A is read once.
+  const bool reads_a_once = !config_.pack_a && !sizes_.a_by_columns && columns <= nr;
+  call.prefetch_a = reads_a_once && config_.kernel == GemmKernel::kDot;
+  const bool fetches_next_a =
+      reads_a_once && config_.kernel == GemmKernel::kOuter && depth <= kFetchedDepth;
 
   const auto multiply_tile = [&](std::ptrdiff_t i, std::ptrdiff_t j) {
     const bool lower = rows - i < mr;
@@ -460,6 +513,9 @@ void BlockedGemm::multiply_block(const Part& part, const Call& of_run, const Blo
     }
     call.c = c + i * call.c_stride + j;
     call.c_in = c_in + i * call.c_in_stride + j;
+    if (fetches_next_a) {
+      fetch_rows(call.a + mr * a_step, mr, depth, call.a_stride);
+    }
     part.kernels[lower ? 1 : 0][right ? 1 : 0](call);
   };
   if constexpr (kRowsFastest) {
@@ -474,6 +530,28 @@ void BlockedGemm::multiply_block(const Part& part, const Call& of_run, const Blo
         multiply_tile(i, j);
       }
     }
+  }
+  if (part.edge_columns > 0 && block.n.end == part.n.end) {
+    call.c = c + columns;
+    call.c_in = c_in + columns;
+    multiply_edge(part, of_run, block, call);
+  }
+}
+
+// The columns beyond whole vectors, of a block whose rows of A have just been read.
+void BlockedGemm::multiply_edge(const Part& part, const Call& of_run, const Block& block,
+                                MicroKernelCall call) const {
+  const int columns = static_cast<int>(part.edge_columns);
+  const std::ptrdiff_t high = max_dot_rows(config_.isa, columns);
+  call.a_stride = of_run.operands.a_stride;
+  call.b = of_run.edge_b + block.k.begin;
+  call.b_stride = of_run.edge_b_stride;
+  for (std::ptrdiff_t i = block.m.begin; i < block.m.end; i += high) {
+    const std::ptrdiff_t rows = std::min(high, block.m.end - i);
+    call.a = at(of_run.operands.a, call.a_stride, false, i, block.k.begin);
+    kernels_->find_dot(static_cast<int>(rows), columns)(call);
+    call.c += rows * call.c_stride;
+    call.c_in += rows * call.c_in_stride;
   }
 }
 

@@ -102,6 +102,8 @@ class BlockedGemm {
   static constexpr bool multiplies(DataType dtype) {
     return dtype == DataType::kF32 || dtype == DataType::kBf16 || dtype == DataType::kI8;
   }
+  // Columns of a B stored by rows that are copied for dot kernels.
+  static constexpr std::ptrdiff_t kMaxGathered = 8;
   // `pool` may be null for one thread; else it must have at least config.threads threads and
   // outlive this object. Errors: kUnsupported when the kernels cannot run here or the data type is
   // none of the three, kInvalidArgument when there is no such register block, the pool is too
@@ -137,7 +139,9 @@ class BlockedGemm {
     std::size_t packed_b = 0;
     // Threads that share the depth: what all but the first sum, m * n values.
     std::size_t partial = 0;
-    std::size_t column = 0;  // the gathered one
+    std::size_t columns = 0;  // the gathered ones
+    // Columns right of `n` that dot kernels compute.
+    std::ptrdiff_t edge_columns = 0;
     // [lower edge][right edge]
     std::array<std::array<MicroKernel, 2>, 2> kernels{};
     int edge_last_columns = 0;  // of the last vector of a block at the right edge
@@ -157,6 +161,9 @@ class BlockedGemm {
     const BlockedGemm& gemm;
     GemmOperands operands;
     float* workspace;
+    // The columns of B that dot kernels read for the right edge, from depth 0.
+    const float* edge_b = nullptr;
+    std::ptrdiff_t edge_b_stride = 0;
   };
 
   BlockedGemm() = default;
@@ -178,12 +185,20 @@ class BlockedGemm {
   // Whether each thread sums a part of the depth only.
   [[nodiscard]] bool shares_depth() const { return parts_.back().k.begin > 0; }
   void run_part(const Part& part, const Call& call) const;
-  // Whether B's single column may have to be copied for dot kernels.
-  [[nodiscard]] bool gathers_column() const {
+  // Whether the columns of B may have to be copied for dot kernels.
+  [[nodiscard]] bool gathers_columns() const {
     return config_.kernel == GemmKernel::kDot && !sizes_.b_by_columns;
   }
+  // Between gathered columns: whole cache lines, but not so many that columns of a power of two
+  // compete for the same places of a cache.
+  [[nodiscard]] std::ptrdiff_t gathered_stride() const {
+    constexpr std::ptrdiff_t kLineFloats = 16;
+    return (sizes_.k + kLineFloats - 1) / kLineFloats * kLineFloats + kLineFloats;
+  }
+  [[nodiscard]] std::ptrdiff_t count_edge_columns() const;
   void add_partials(std::size_t part, const Call& call) const;
-  void gather_column(const Part& part, Call& call) const;
+  void gather_columns(const Part& part, Call& call) const;
+  const float* copy_columns(const Part& part, const Call& call, const Range& n) const;
   void run_loops(const Part& part, const Call& call) const;
   void run_nkm(const Part& part, const Call& call) const;
   void run_mkn(const Part& part, const Call& call) const;
@@ -191,15 +206,19 @@ class BlockedGemm {
   void pack_b(const Part& part, const Call& call, const Range& n, const Range& k) const;
   template <bool kRowsFastest>
   void multiply_block(const Part& part, const Call& call, const Block& block) const;
+  void multiply_edge(const Part& part, const Call& of_run, const Block& block,
+                     MicroKernelCall call) const;
 
   BlockedGemmSizes sizes_;
   CpuGemmConfig config_;
   const KernelSet* kernels_ = nullptr;
   PackedWords words_ = PackedWords::kF32;
+  TransposePanel transpose_ = nullptr;
   std::ptrdiff_t element_bytes_ = 4;
   std::size_t workspace_size_ = 0;
   std::vector<Part> parts_;
   ThreadPool* pool_ = nullptr;
+  std::ptrdiff_t edge_columns_ = 0;  // beyond whole vectors, for dot kernels
 };
 
 }  // namespace foretune

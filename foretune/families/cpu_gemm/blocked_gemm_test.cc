@@ -169,6 +169,32 @@ void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
   }
 }
 
+// Sizes whose last columns dot kernels compute: a few beyond whole vectors, deep enough.
+TEST(BlockedGemmTest, TheFewColumnsBeyondWholeVectorsAgreeWithTheTripleLoop) {
+  constexpr std::uint64_t kSeed = 17;
+  SCOPED_TRACE(concat("seed ", kSeed));
+  Rng rng(kSeed);
+  ThreadPool pool(4);
+  for (int i = 0; i < 1500 && !HasFatalFailure(); ++i) {
+    Trial trial;
+    do {
+      trial.config = random_config(rng);
+    } while (trial.config.kernel == GemmKernel::kDot || trial.config.split == GemmSplit::kK);
+    const std::ptrdiff_t lanes = kernel_limits(trial.config.isa).lanes;
+    trial.sizes = {.m = random_size(rng),
+                   .n = lanes * static_cast<std::ptrdiff_t>(rng.between(1, 5)) +
+                        static_cast<std::ptrdiff_t>(rng.between(1, 3)),
+                   .k = static_cast<std::ptrdiff_t>(rng.between(30, 150)),
+                   .batch = static_cast<std::ptrdiff_t>(rng.between(1, 2))};
+    trial.sizes.b_by_columns = trial.config.pack_b && rng.below(2) == 0;
+    trial.relu = rng.below(4) == 0;
+    trial.alpha = pick(rng, {1.0F, -2.0F});
+    trial.beta = pick(rng, {0.0F, 1.0F, 0.25F});
+    trial.bias = rng.below(2) == 0;
+    check_product(trial, pool, rng);
+  }
+}
+
 TEST(BlockedGemmTest, RandomProblemsWithRandomConfigsAgreeWithTheTripleLoop) {
   constexpr std::uint64_t kSeed = 99;
   SCOPED_TRACE(concat("seed ", kSeed));
@@ -186,11 +212,12 @@ TEST(BlockedGemmTest, RandomProblemsWithRandomConfigsAgreeWithTheTripleLoop) {
     }
     const bool is_dot = trial.config.kernel == GemmKernel::kDot;
     trial.sizes.a_by_columns = !is_dot && rng.below(2) == 0;
-    if (is_dot && rng.below(4) == 0) {
-      trial.sizes.n = 1;
+    if (is_dot && rng.below(3) == 0) {
+      trial.sizes.n = static_cast<std::ptrdiff_t>(rng.between(1, BlockedGemm::kMaxGathered));
     }
-    trial.sizes.b_by_columns =
-        is_dot ? trial.sizes.n > 1 || rng.below(2) == 0 : trial.config.pack_b && rng.below(2) == 0;
+    trial.sizes.b_by_columns = is_dot
+                                   ? trial.sizes.n > BlockedGemm::kMaxGathered || rng.below(2) == 0
+                                   : trial.config.pack_b && rng.below(2) == 0;
     trial.relu = rng.below(4) == 0;
     trial.alpha = pick(rng, {1.0F, 1.0F, 0.5F, -2.0F});
     trial.beta = pick(rng, {0.0F, 0.0F, 1.0F, 0.25F});

@@ -118,8 +118,8 @@ void add_block_rules(std::vector<Constraint>& out) {
 
 void add_dot_rules(std::vector<Constraint>& out) {
   out.push_back({concat("kernel == kernel.outer || ", kIsF32), "dot kernels compute in f32 only"});
-  out.push_back({"kernel == kernel.outer || layout == layout.rcr || layout == layout.rrr && n == 1",
-                 "dot kernels take A stored by rows and B by columns, or B with a single column"});
+  out.push_back({"kernel == kernel.outer || layout == layout.rcr || layout == layout.rrr && n <= 8",
+                 "dot kernels take A stored by rows and B by columns, or B with few columns"});
   out.push_back(
       {concat("kernel == kernel.outer || ", kDotBlock), "there is no dot kernel for such a block"});
   out.push_back({"kernel == kernel.outer || pack_a == pack_a.no && pack_b == pack_b.no",

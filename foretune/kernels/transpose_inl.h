@@ -1,0 +1,86 @@
+// Transposing a panel in registers, included once by each instruction set's file, which passes its
+// vector operations as `Isa`. As in micro_kernel_inl.h, everything is in an unnamed namespace and
+// calls nothing of the standard library.
+// Thread safety: free functions.
+#pragma once
+
+#include <cstddef>
+
+namespace foretune {
+namespace {
+
+// Tiles of lanes x lanes: a tile takes whole cache lines of its rows, each once, so that rows whose
+// distance is a power of two do not push each other out of the L1 cache before they are used up.
+// `Isa` has
+//   Vector load_quads(const float* const* rows)  the four floats of every fourth row, one after
+//                                                the other
+//   void transpose_quads(Vector (&v)[4])         4 x 4 within each quad of lanes
+template <class Isa>
+struct PanelTranspose {
+  using Vector = typename Isa::Vector;
+  static constexpr int kLanes = Isa::kLanes;
+  static constexpr int kQuads = kLanes / 4;
+  static constexpr std::size_t kSide = std::size_t{kLanes};  // of arrays
+
+  // rows[r] + 0 to lanes - 1 are column r of the result, whose row q goes to packed + q * width.
+  template <bool kWhole>
+  __attribute__((always_inline)) static void tile(const float* const* rows, std::ptrdiff_t width,
+                                                  int columns, int depth, float* packed) {
+    const auto mask = Isa::mask(columns);
+    _Pragma("GCC unroll 4") for (int quad = 0; quad < kQuads; ++quad) {
+      Vector v[4];                      // NOLINT(*-avoid-c-arrays)
+      const float* from[4][kSide / 4];  // NOLINT(*-avoid-c-arrays)
+      _Pragma("GCC unroll 4") for (int j = 0; j < 4; ++j) {
+        _Pragma("GCC unroll 4") for (int lane = 0; lane < kQuads; ++lane) {
+          from[j][lane] = rows[4 * lane + j] + 4 * quad;
+        }
+        v[j] = Isa::load_quads(from[j]);
+      }
+      Isa::transpose_quads(v);
+      _Pragma("GCC unroll 4") for (int q = 0; q < 4; ++q) {
+        float* const to = packed + (4 * quad + q) * width;
+        if constexpr (kWhole) {
+          Isa::store(to, v[q]);
+        } else if (4 * quad + q < depth) {
+          Isa::store_part(to, mask, v[q]);
+        }
+      }
+    }
+  }
+
+  static void run(const float* from, std::ptrdiff_t from_stride, std::ptrdiff_t count,
+                  std::ptrdiff_t k, std::ptrdiff_t width, float* packed) {
+    alignas(64) static constexpr float kZeros[kSide] = {};  // NOLINT(*-avoid-c-arrays)
+    const float* rows[kSide];                               // NOLINT(*-avoid-c-arrays)
+    for (std::ptrdiff_t i = 0; i < width; i += kLanes) {
+      const std::ptrdiff_t high = count - i;
+      const int columns = static_cast<int>(width - i < kLanes ? width - i : kLanes);
+      const float* const base = from + i * from_stride;
+      std::ptrdiff_t p = 0;
+      for (; p + kLanes <= k; p += kLanes) {
+        _Pragma("GCC unroll 16") for (int r = 0; r < kLanes; ++r) {
+          rows[r] = r < high ? base + r * from_stride + p : kZeros;
+        }
+        if (high >= kLanes) {
+          tile<true>(rows, width, kLanes, kLanes, packed + p * width + i);
+        } else {
+          tile<false>(rows, width, columns, kLanes, packed + p * width + i);
+        }
+      }
+      if (p < k) {
+        // The end of the rows, copied so that nothing behind them is read.
+        alignas(64) float ends[kSide][kSide] = {};  // NOLINT(*-avoid-c-arrays)
+        for (int r = 0; r < kLanes; ++r) {
+          for (std::ptrdiff_t q = p; r < high && q < k; ++q) {
+            ends[r][q - p] = base[r * from_stride + q];
+          }
+          rows[r] = ends[r];
+        }
+        tile<false>(rows, width, columns, static_cast<int>(k - p), packed + p * width + i);
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace foretune
