@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "foretune/base/rng.h"
+#include "foretune/loop/expected_outputs.h"
 
 namespace foretune::environment {
 namespace {
-
-constexpr double kMostPoints = 3e7;
-constexpr std::size_t kSample = 4096;
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -67,22 +64,10 @@ Result<std::function<void()>> Workbench::prepare(const loop::Nest& nest, ThreadP
 
 Status Workbench::verify() {
   if (expected_.empty()) {
-    Rng rng(2);
-    expected_ = computation_.points() <= kMostPoints
-                    ? loop::reference(computation_, views_)
-                    : loop::reference_of_sample(computation_, views_, kSample, rng);
+    expected_ = loop::expected_outputs(computation_, views_, jit_);
   }
   const std::string wrong = loop::difference(computation_, expected_, output_.view());
-  if (!wrong.empty()) {
-    return fail(ErrorCode::kInternal, computation_.name, ": ", wrong);
-  }
-  // Of a sample the rest is at least written.
-  const std::span<const float> values = output_.view();
-  if (computation_.points() > kMostPoints &&
-      std::any_of(values.begin(), values.end(), [](float value) { return std::isnan(value); })) {
-    return fail(ErrorCode::kInternal, computation_.name, ": not all outputs are written");
-  }
-  return {};
+  return wrong.empty() ? Status() : fail(ErrorCode::kInternal, computation_.name, ": ", wrong);
 }
 
 Stopwatch::Stopwatch(Workbench& workbench, StopwatchOptions options)

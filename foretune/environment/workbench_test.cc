@@ -3,9 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "foretune/base/rng.h"
+#include "foretune/base/text.h"
+#include "foretune/loop/register_tiles.h"
 
 namespace foretune::environment {
 namespace {
@@ -39,12 +45,57 @@ TEST_F(WorkbenchTest, PreparesSchedulesThatComputeTheRightThing) {
   EXPECT_TRUE(bench->verify());
 }
 
-TEST_F(WorkbenchTest, ComparesASampleOfLargeProductsAndMissesNothingUnwritten) {
-  const auto bench = make({.m = 400, .n = 400, .k = 200});
-  const auto run = bench->prepare(Nest::plain(bench->computation()));
+// The value of an input's element at a point, 0 outside of it.
+float element(Workbench& bench, std::size_t input, const std::vector<std::int64_t>& point) {
+  std::int64_t place = 0;
+  return inside(bench.computation().inputs[input], point, &place) ? bench.input(input).data()[place]
+                                                                  : 0.0F;
+}
+
+// At random places, one at a time: 1 more, one product less, never written.
+void expect_errors_are_found(const loop::Computation& computation) {
+  constexpr int kPlaces = 1000;
+  const auto bench = Workbench::create(computation, VectorUnit::of(CpuIsa::kAvx2)).value();
+  const auto run =
+      bench->prepare(loop::textbook_nests(computation, VectorUnit::of(CpuIsa::kAvx2), 1).front());
   ASSERT_TRUE(run) << run.error().message;
-  bench->output().data()[7] = std::nanf("");
-  EXPECT_FALSE(bench->verify());
+  Rng rng(11);
+  for (int i = 0; i < kPlaces; ++i) {
+    float product = 0;
+    std::int64_t place = 0;
+    while (product == 0) {
+      std::vector<std::int64_t> point;
+      for (const loop::Var& var : computation.vars) {
+        point.push_back(rng.between(0, var.extent - 1));
+      }
+      inside(computation.output, point, &place);
+      product = element(*bench, 0, point) * element(*bench, 1, point);
+    }
+    float& value = bench->output().data()[place];
+    const float right = value;
+    for (const float wrong : {right + 1, right - product, std::nanf("")}) {
+      value = wrong;
+      const Status found = bench->verify();
+      ASSERT_FALSE(found) << "place " << place << " is " << wrong << " instead of " << right;
+      ASSERT_THAT(found.error().message, HasSubstr(concat("place ", place, " is")));
+    }
+    value = right;
+  }
+  EXPECT_TRUE(bench->verify());
+}
+
+TEST_F(WorkbenchTest, FindsAnyWrongElementOfALargeProduct) {
+  expect_errors_are_found(*loop::matmul({.m = 512, .n = 512, .k = 512}));
+}
+
+TEST_F(WorkbenchTest, FindsAnyWrongElementOfALargeConvolution) {
+  expect_errors_are_found(*loop::conv2d({.channels = 64,
+                                         .out_channels = 64,
+                                         .height = 56,
+                                         .width = 56,
+                                         .kernel_height = 3,
+                                         .kernel_width = 3,
+                                         .pad = 1}));
 }
 
 TEST_F(WorkbenchTest, TheStopwatchCountsTheFastestWindow) {

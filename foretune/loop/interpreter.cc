@@ -129,13 +129,8 @@ class Walk {
       return fail(ErrorCode::kInternal, "the nest does not visit ", missed, " of ", visited_.size(),
                   " points");
     }
-    if (computation_.has_reduction()) {
-      for_each(computation_, false, 0, point, [&] {
-        double& value = values_[output_place(computation_, point)];
-        value = after_steps(computation_, inputs_, point, value);
-      });
-    }
-    return std::move(values_);
+    return computation_.has_reduction() ? with_steps(computation_, inputs_, std::move(values_))
+                                        : std::move(values_);
   }
 
  private:
@@ -220,19 +215,17 @@ std::vector<double> reference(const Computation& computation, const Inputs& inpu
   return out;
 }
 
-std::vector<double> reference_of_sample(const Computation& computation, const Inputs& inputs,
-                                        std::size_t count, Rng& rng) {
-  check_sizes(computation, inputs);
-  std::vector<double> out = nothing_written(computation);
-  Point point(computation.vars.size(), 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t v = 0; v < point.size(); ++v) {
-      const Var& var = computation.vars[v];
-      point[v] = var.is_reduction ? 0 : rng.between(0, var.extent - 1);
-    }
-    out[output_place(computation, point)] = output_value(computation, inputs, point);
+std::vector<double> with_steps(const Computation& computation, const Inputs& inputs,
+                               std::vector<double> reduced) {
+  if (computation.steps.empty()) {
+    return reduced;
   }
-  return out;
+  Point point(computation.vars.size(), 0);
+  for_each(computation, false, 0, point, [&] {
+    double& value = reduced[output_place(computation, point)];
+    value = after_steps(computation, inputs, point, value);
+  });
+  return reduced;
 }
 
 Result<std::vector<double>> interpret(const Computation& computation, const Nest& nest,

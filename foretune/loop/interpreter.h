@@ -26,10 +26,10 @@ using Inputs = std::vector<std::span<const float>>;  // one per input, its eleme
 // order. One value for each of the output's elements(); NaN in places that no point writes.
 std::vector<double> reference(const Computation& computation, const Inputs& inputs);
 
-// The same of `count` outputs at random places, NaN in all others: for what takes too long as a
-// whole.
-std::vector<double> reference_of_sample(const Computation& computation, const Inputs& inputs,
-                                        std::size_t count, Rng& rng);
+// The steps applied to what the reduction gives: `reduced` has a value for each of the output's
+// elements().
+std::vector<double> with_steps(const Computation& computation, const Inputs& inputs,
+                               std::vector<double> reduced);
 
 // The same by walking the nest as it is written, remainders included, with sums in doubles. Marks,
 // packs and blocks do not change what a nest means, so they are not looked at.

@@ -213,27 +213,5 @@ TEST(Difference, AllowsADivisionAFewUnitsInTheLastPlace) {
               HasSubstr("3 of 3 are wrong"));
 }
 
-TEST(ReferenceOfSample, IsTheReferenceWhereItIsAnything) {
-  constexpr std::uint64_t kSeed = 31;
-  SCOPED_TRACE(concat("seed ", kSeed));
-  Rng rng(kSeed);
-  for (int i = 0; i < 50; ++i) {
-    const Computation computation = random_computation(rng);
-    const std::vector<std::vector<float>> values = whole_inputs(computation, rng);
-    const Inputs inputs(values.begin(), values.end());
-    const std::vector<double> all = reference(computation, inputs);
-    const std::vector<double> some = reference_of_sample(computation, inputs, 20, rng);
-    ASSERT_EQ(some.size(), all.size());
-    int compared = 0;
-    for (std::size_t place = 0; place < all.size(); ++place) {
-      if (!std::isnan(some[place])) {
-        EXPECT_EQ(some[place], all[place]) << computation.name;
-        ++compared;
-      }
-    }
-    EXPECT_GT(compared, 0);
-  }
-}
-
 }  // namespace
 }  // namespace foretune::loop
