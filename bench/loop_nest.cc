@@ -218,6 +218,7 @@ Status add_peers(const Case& item, Workbench& workbench, std::vector<std::unique
                               .b = workbench.input(1).data(),
                               .c = workbench.output().data()});
     if (run) {
+      workbench.poison();  // else what ran before it would pass for it
       run();
       FORETUNE_TRY_STATUS(workbench.verify());
       contenders.push_back({peer->name(), std::move(run)});

@@ -43,6 +43,8 @@ TEST_F(WorkbenchTest, PreparesSchedulesThatComputeTheRightThing) {
   EXPECT_THAT(spoilt.error().message, HasSubstr("place 3 is"));
   (*run)();
   EXPECT_TRUE(bench->verify());
+  bench->poison();
+  EXPECT_FALSE(bench->verify()) << "what does nothing would pass";
 }
 
 // The value of an input's element at a point, 0 outside of it.
