@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "foretune/base/check.h"
+#include "foretune/base/fork.h"
 
 namespace foretune {
 namespace {
@@ -30,14 +32,16 @@ struct ThreadPool::State {
   std::atomic<bool> stopping{false};
   std::size_t count = 0;
   const std::function<void(std::size_t)>* body = nullptr;
-  std::size_t threads = 1;
+  std::size_t asked = 1;
+  std::size_t threads = 1;  // that there are
+  std::uint32_t generation = fork_generation();
   // The cores that the pool's creator could use, and where each thread ran last.
   cpu_set_t usable{};
   std::unique_ptr<std::atomic<int>[]> cores;  // NOLINT(*-avoid-c-arrays)
   std::vector<std::jthread> workers;
 
   explicit State(std::size_t size)
-      : threads(size), cores(std::make_unique<std::atomic<int>[]>(size)) {  // NOLINT
+      : asked(size), threads(size), cores(std::make_unique<std::atomic<int>[]>(size)) {  // NOLINT
     CPU_ZERO(&usable);
     if (::sched_getaffinity(0, sizeof usable, &usable) != 0) {
       CPU_ZERO(&usable);  // nobody moves
@@ -45,6 +49,22 @@ struct ThreadPool::State {
     for (std::size_t thread = 0; thread < threads; ++thread) {
       cores[thread].store(-1, std::memory_order_relaxed);
     }
+    workers.reserve(threads - 1);
+    try {
+      for (std::size_t thread = 1; thread < size; ++thread) {
+        workers.emplace_back([this, thread] { loop(thread); });
+      }
+    } catch (const std::system_error&) {
+      threads = workers.size() + 1;
+    }
+  }
+
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  ~State() {
+    stopping.store(true, std::memory_order_release);
+    announce();
   }
 
   // Written only when it changes: the threads share the cache line.
@@ -117,21 +137,28 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>(threads)) {
+ThreadPool::ThreadPool(std::size_t threads) {
   FORETUNE_CHECK(threads >= 1);
-  for (std::size_t thread = 1; thread < threads; ++thread) {
-    state_->workers.emplace_back([state = state_.get(), thread] { state->loop(thread); });
+  state_ = std::make_unique<State>(threads);
+}
+
+ThreadPool::~ThreadPool() { leave_to_parent(); }
+
+// What the parent's threads were using can only be left alone.
+bool ThreadPool::leave_to_parent() {
+  if (state_->generation == fork_generation()) {
+    return false;
   }
+  static_cast<void>(state_.release());
+  return true;
 }
 
-ThreadPool::~ThreadPool() {
-  state_->stopping.store(true, std::memory_order_release);
-  state_->announce();
-}
-
-std::size_t ThreadPool::threads() const { return state_->threads; }
+std::size_t ThreadPool::threads() const { return state_->asked; }
 
 void ThreadPool::run(std::size_t count, const std::function<void(std::size_t)>& body) {
+  if (const std::size_t asked = state_->asked; asked > 1 && leave_to_parent()) {
+    state_ = std::make_unique<State>(asked);
+  }
   State& state = *state_;
   state.count = count;
   state.body = &body;

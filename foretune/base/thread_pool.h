@@ -1,8 +1,9 @@
 // A fixed set of threads that run one indexed loop at a time; passed in where work may be shared.
-// Thread safety: run() may be called by one thread at a time. Cost: waking the threads takes a few
-// microseconds; workers spin briefly before they sleep, so back-to-back loops are cheap. A worker
-// that wakes on the core of another thread of the pool moves, within the cores that the creating
-// thread may use.
+// Thread safety: run() may be called by one thread at a time. In a forked child, where none of the
+// threads lives on, the first run() makes new ones; a loop that another thread was running at the
+// fork is not finished there. Cost: waking the threads takes a few microseconds; workers spin
+// briefly before they sleep, so back-to-back loops are cheap. A worker that wakes on the core of
+// another thread of the pool moves, within the cores that the creating thread may use.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@ namespace foretune {
 
 class ThreadPool {
  public:
-  // `threads` includes the calling one: 1 makes no thread at all.
+  // `threads` includes the calling one: 1 makes no thread at all. Where the system has no more
+  // threads, those that there are do the work.
   explicit ThreadPool(std::size_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -25,6 +27,8 @@ class ThreadPool {
   void run(std::size_t count, const std::function<void(std::size_t)>& body);
 
  private:
+  bool leave_to_parent();
+
   struct State;
   std::unique_ptr<State> state_;
 };
