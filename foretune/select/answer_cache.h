@@ -5,7 +5,8 @@
 //   AnswerCache cache(1024);
 //   if (!cache.find(key, answer)) { answer = compute(); cache.insert(key, answer); }
 //
-// Thread safety: find and insert from any thread. Cost: about 10 ns, no allocation; four slots to a
+// Thread safety: find and insert from any thread; in a forked child a slot that another thread was
+// writing at the fork stays empty. Cost: about 10 ns, no allocation; four slots to a
 // set, the oldest insertion goes first.
 #pragma once
 

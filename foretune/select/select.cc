@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/base/fork.h"
 #include "foretune/base/text.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/model_scorer.h"
@@ -193,7 +194,7 @@ struct Selector::State {
   // Set once and under the mutex, as the forests are: whoever sees one of the two may read all.
   std::atomic<Exact*> exact_made{nullptr};
   std::atomic<bool> exact_failed{false};
-  std::mutex preparing;
+  ForkSafeMutex preparing;
   std::unique_ptr<Exact> exact_owner;
   Error failure;
 };

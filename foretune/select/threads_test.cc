@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "foretune/base/file.h"
+#include "foretune/base/forked_child.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/models/infer/fast_samples.h"
 #include "foretune/select/select.h"
@@ -171,6 +172,37 @@ TEST(WorkspacePool, GivesAlignedMemoryAndTakesItBack) {
     EXPECT_NE(other.bytes().data(), first);
   }
   EXPECT_EQ(pool.borrow().bytes().data(), first);
+}
+
+// Borrows as many as there are, then does something.
+void borrow_all(WorkspacePool& pool, std::size_t count, const std::function<void()>& then) {
+  if (count == 0) {
+    then();
+    return;
+  }
+  const WorkspacePool::Lease lease = pool.borrow();
+  borrow_all(pool, count - 1, then);
+}
+
+TEST(WorkspacePool, LendsAForkedChildWhatThreadsOfTheParentHave) {
+  WorkspacePool pool(64);
+  std::atomic<bool> are_borrowed{false};
+  std::atomic<bool> may_end{false};
+  const std::jthread borrower([&] {
+    borrow_all(pool, WorkspacePool::kMaxWorkspaces, [&] {
+      are_borrowed.store(true);
+      are_borrowed.notify_one();
+      may_end.wait(false);
+    });
+  });
+  are_borrowed.wait(false);
+  EXPECT_TRUE(testing_support::is_true_in_child([&] {
+    bool is_done = false;
+    borrow_all(pool, WorkspacePool::kMaxWorkspaces, [&] { is_done = true; });
+    return is_done;
+  }));
+  may_end.store(true);
+  may_end.notify_one();
 }
 
 }  // namespace

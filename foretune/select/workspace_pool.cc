@@ -19,9 +19,11 @@ WorkspacePool::WorkspacePool(std::size_t bytes) : size_(bytes) {
   if (data_[0] == nullptr) {
     throw std::bad_alloc();
   }
+  join_forks();
 }
 
 WorkspacePool::~WorkspacePool() {
+  leave_forks();
   for (std::byte* data : data_) {
     ::operator delete(data, std::align_val_t{kAlignment});
   }

@@ -5,7 +5,8 @@
 //   use(lease.bytes());
 //
 // Thread safety: borrow from any thread. Cost: two atomic operations. More than 64 borrowers at
-// once (or fewer, when memory is exhausted) wait for one another.
+// once (or fewer, when memory is exhausted) wait for one another. In a forked child all that other
+// threads had borrowed is free.
 #pragma once
 
 #include <array>
@@ -14,9 +15,11 @@
 #include <cstdint>
 #include <span>
 
+#include "foretune/base/fork.h"
+
 namespace foretune {
 
-class WorkspacePool {
+class WorkspacePool final : private ForkParticipant {
  public:
   static constexpr std::size_t kAlignment = 64;
   static constexpr std::size_t kMaxWorkspaces = 64;
@@ -39,13 +42,12 @@ class WorkspacePool {
 
   // Throws std::bad_alloc when there is no memory for the first workspace.
   explicit WorkspacePool(std::size_t bytes);
-  ~WorkspacePool();
-  WorkspacePool(const WorkspacePool&) = delete;
-  WorkspacePool& operator=(const WorkspacePool&) = delete;
+  ~WorkspacePool() override;
 
   [[nodiscard]] Lease borrow() noexcept;
 
  private:
+  void renew_in_child() noexcept override { busy_.store(0); }
   [[nodiscard]] std::size_t claim(std::uint64_t allowed) noexcept;
 
   std::size_t size_;
