@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/base/fork.h"
 #include "foretune/loop/emitter.h"
 
 namespace foretune::loop {
@@ -41,11 +43,22 @@ void copy_inside(const Tensor& from, const Tensor& to, std::span<const float> so
   }
 }
 
+// Another thread may have been changing it at the fork, so that it cannot even be destroyed.
+void leave_to_parent(std::shared_ptr<Jit::Memory> memory) {
+  static_cast<void>(new std::shared_ptr<Jit::Memory>(std::move(memory)));
+}
+
 }  // namespace
 
 struct Jit::Memory {
   asmjit::JitAllocator::CreateParams params = dual_mapping();
   asmjit::JitRuntime runtime{&params};
+  std::uint32_t generation = fork_generation();
+};
+
+struct Jit::State {
+  ForkSafeMutex mutex;
+  std::shared_ptr<Memory> memory = std::make_shared<Memory>();
 };
 
 struct Kernel::State {
@@ -65,8 +78,13 @@ struct Kernel::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (function != nullptr) {
+    if (function == nullptr) {
+      return;
+    }
+    if (memory->generation == fork_generation()) {
       memory->runtime.release(function);
+    } else {
+      leave_to_parent(std::move(memory));
     }
   }
 };
@@ -138,15 +156,28 @@ void Kernel::run(std::span<const std::span<const float>> inputs, std::span<float
   });
 }
 
-Jit::Jit(const VectorUnit& unit) : unit_(unit), memory_(std::make_shared<Memory>()) {}
-Jit::~Jit() = default;
+Jit::Jit(const VectorUnit& unit) : unit_(unit), state_(std::make_unique<State>()) {}
+
+Jit::~Jit() {
+  if (state_->memory->generation != fork_generation()) {
+    leave_to_parent(std::move(state_->memory));
+  }
+}
+
+std::shared_ptr<Jit::Memory> Jit::memory() const {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->memory->generation != fork_generation()) {
+    leave_to_parent(std::exchange(state_->memory, std::make_shared<Memory>()));
+  }
+  return state_->memory;
+}
 
 Result<Kernel> Jit::compile(const Computation& computation, const Nest& nest) const {
   Kernel kernel;
   Kernel::State& state = *kernel.state_;
   FORETUNE_TRY(state.plan, lower(computation, nest, unit_));
   state.inputs = computation.inputs;
-  state.memory = memory_;
+  state.memory = memory();
   for (std::size_t t = 0; t < state.plan.tensors.size(); ++t) {
     state.origins.at(t) = state.plan.tensors[t].origin();
   }
@@ -158,10 +189,10 @@ Result<Kernel> Jit::compile(const Computation& computation, const Nest& nest) co
     state.has_remainder = extent % loop.step != 0;
   }
   asmjit::CodeHolder code;
-  code.init(memory_->runtime.environment());
+  code.init(state.memory->runtime.environment());
   Emitter emitter(computation, state.plan, code);
   FORETUNE_TRY_STATUS(emitter.emit());
-  const asmjit::Error error = memory_->runtime.add(&state.function, &code);
+  const asmjit::Error error = state.memory->runtime.add(&state.function, &code);
   if (error != asmjit::kErrorOk) {
     return fail(ErrorCode::kUnsupported,
                 "no memory for code: ", asmjit::DebugUtils::errorAsString(error));

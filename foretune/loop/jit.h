@@ -9,7 +9,9 @@
 // run through another. Results are sums in f32, in the order of the schedule.
 //
 // Thread safety: a Jit may compile on several threads at once; a Kernel may run on several threads
-// at once, each with a workspace of its own. Kernels keep what they need of their Jit.
+// at once, each with a workspace of its own. Kernels keep what they need of their Jit. Code is
+// shared with forked children: a child compiles into memory of its own, and may run what was
+// compiled before the fork for as long as its parent keeps it.
 #pragma once
 
 #include <cstddef>
@@ -72,8 +74,11 @@ class Jit {
   struct Memory;
 
  private:
+  [[nodiscard]] std::shared_ptr<Memory> memory() const;
+
   VectorUnit unit_;
-  std::shared_ptr<Memory> memory_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace foretune::loop

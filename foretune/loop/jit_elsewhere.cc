@@ -4,6 +4,7 @@
 namespace foretune::loop {
 
 struct Jit::Memory {};
+struct Jit::State {};
 struct Kernel::State {
   Lowered plan;
 };
@@ -20,7 +21,7 @@ std::size_t Kernel::code_bytes() const { return 0; }
 const void* Kernel::code() const { return nullptr; }
 const Lowered& Kernel::plan() const { return state_->plan; }
 
-Jit::Jit(const VectorUnit& unit) : unit_(unit), memory_(std::make_shared<Memory>()) {}
+Jit::Jit(const VectorUnit& unit) : unit_(unit) {}
 Jit::~Jit() = default;
 Result<Kernel> Jit::compile(const Computation&, const Nest&) const {
   return fail(ErrorCode::kUnsupported, "loop nests are compiled for x86-64 only");

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -12,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "foretune/base/forked_child.h"
 #include "foretune/base/rng.h"
 #include "foretune/kernels/guarded_buffer_for_test.h"
 #include "foretune/loop/interpreter.h"
@@ -192,6 +195,45 @@ TEST_P(JitTest, KernelsOutliveTheirJitAndCompileOnManyThreads) {
     Operands operands(computation, rng, GuardSide::kEnd);
     EXPECT_EQ(result_of(*kernel, computation, operands), "");
   }
+}
+
+// Code lies in memory that parent and child share, so neither may write where the other's is.
+TEST_P(JitTest, AForkedChildCompilesIntoMemoryOfItsOwn) {
+  Rng rng(kSeed);
+  const Computation before = *matmul({.m = 5, .n = 16, .k = 7});
+  const Computation of_child = *matmul({.m = 6, .n = 20, .k = 9, .epilogue = {.relu = true}});
+  const Computation of_parent = *reduction(11, 40, Op::kMax, true);
+  const auto compile_plain = [&](const Computation& computation) {
+    return jit_.compile(computation, Nest::plain(computation)).value();
+  };
+  const auto is_right = [&](const Kernel& kernel, const Computation& computation) {
+    Operands operands(computation, rng, GuardSide::kEnd);
+    return result_of(kernel, computation, operands).empty();
+  };
+  const Kernel old = compile_plain(before);
+  std::array<int, 2> to_child{};
+  std::array<int, 2> to_parent{};
+  ASSERT_EQ(::pipe(to_child.data()), 0);
+  ASSERT_EQ(::pipe(to_parent.data()), 0);
+  char byte = 0;
+  std::optional<Kernel> later;
+  std::thread parent([&] {
+    ASSERT_EQ(::read(to_parent[0], &byte, 1), 1);
+    later.emplace(compile_plain(of_parent));
+    ASSERT_EQ(::write(to_child[1], &byte, 1), 1);
+  });
+  EXPECT_TRUE(testing_support::is_true_in_child([&] {
+    auto own = std::make_optional(compile_plain(of_child));
+    char here = 0;
+    const bool was_signalled =
+        ::write(to_parent[1], &here, 1) == 1 && ::read(to_child[0], &here, 1) == 1;
+    const bool all_right = is_right(*own, of_child) && is_right(old, before);
+    own.reset();
+    return was_signalled && all_right;
+  }));
+  parent.join();
+  EXPECT_TRUE(is_right(*later, of_parent));
+  EXPECT_TRUE(is_right(old, before));
 }
 
 INSTANTIATE_TEST_SUITE_P(InstructionSets, JitTest, testing::ValuesIn(instruction_sets()),
