@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/fork.h"
 #include "foretune/base/thread_pool.h"
 #include "foretune/families/cpu_gemm/blocked_gemm.h"
 #include "foretune/families/cpu_gemm/cpu_gemm_config.h"
@@ -26,7 +27,8 @@ namespace {
 constexpr int kMaxThreads = 64;
 
 // One pool for all runs, made when the first one needs it. A pool runs one loop at a time, so runs
-// of several threads take turns; a single one never waits.
+// of several threads take turns; a single one never waits. A fork does not wait for the run whose
+// turn it is: in the child the pool makes its threads anew.
 class SharedPool {
  public:
   explicit SharedPool(std::size_t threads) : threads_(threads) {}
@@ -37,12 +39,12 @@ class SharedPool {
     }
     return *pool_;
   }
-  std::mutex& turn() { return turn_; }
+  ForkSafeTurn& turn() { return turn_; }
 
  private:
   std::size_t threads_;
-  std::mutex mutex_;
-  std::mutex turn_;
+  ForkSafeMutex mutex_;
+  ForkSafeTurn turn_;
   std::unique_ptr<ThreadPool> pool_;
 };
 
@@ -70,7 +72,7 @@ class Workspaces {
   }
 
  private:
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::vector<AlignedBuffer> free_;
 };
 
@@ -109,9 +111,9 @@ class Plan {
   }
 
  private:
-  Plan(BlockedGemm gemm, std::mutex* turn) : gemm_(std::move(gemm)), turn_(turn) {}
+  Plan(BlockedGemm gemm, ForkSafeTurn* turn) : gemm_(std::move(gemm)), turn_(turn) {}
   BlockedGemm gemm_;
-  std::mutex* turn_;  // null with one thread
+  ForkSafeTurn* turn_;  // null with one thread
 };
 
 template <class Operands>

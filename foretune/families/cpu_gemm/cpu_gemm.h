@@ -11,7 +11,7 @@
 //                                    .c = c, .c_stride = n}));
 //
 // Thread safety: as Family. Kernels may be run by any number of threads at once; those of several
-// threads take turns.
+// threads take turns. Also in a forked child, whatever other threads were running at the fork.
 #pragma once
 
 #include <memory>
