@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <deque>
 #include <limits>
 #include <mutex>
 #include <shared_mutex>
-#include <unordered_map>
 #include <utility>
 
 #include "foretune/base/file.h"
+#include "foretune/base/fork.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
+#include "foretune/dispatch/bounded_map.h"
 #include "foretune/select/select.h"
 
 namespace foretune {
@@ -69,9 +69,9 @@ struct Dispatcher::State {
     Option chosen;
     std::shared_ptr<const KernelProvider> provider;
     std::string note;
-    std::mutex mutex;  // of what follows, until settled
-    std::vector<Option> trials;
+    std::vector<Option> trials;  // under trials_mutex until settled, as what follows
     double spent_ns = 0;
+    std::uint32_t generation = fork_generation();
   };
 
   struct Remembered {
@@ -80,7 +80,8 @@ struct Dispatcher::State {
     double nanoseconds = 0;
   };
 
-  explicit State(const DispatchOptions& given) : options(given) {
+  explicit State(const DispatchOptions& given)
+      : options(given), entries(given.max_problems), remembered(given.max_remembered) {
     options.measure_top = std::max(1, options.measure_top);
     options.measure_rounds = std::max(1, options.measure_rounds);
   }
@@ -94,7 +95,7 @@ struct Dispatcher::State {
   static void settle(Entry& entry);
   // The trial of the best time so far; before any time the first.
   static std::size_t best_trial(const Entry& entry);
-  // What was chosen, or while trials go on the best of them: unless settled under entry.mutex.
+  // What was chosen, or while trials go on the best of them: unless settled under trials_mutex.
   static const Option& best_option(const Entry& entry);
   static bool is_measured(const Entry& entry);
   // Of all families' machines, which are one: what a file of choices is for.
@@ -104,12 +105,12 @@ struct Dispatcher::State {
   void forget_all();
 
   DispatchOptions options;
-  mutable std::shared_mutex mutex;  // of what follows
-  std::uint64_t generation = 0;     // raised when decisions before would be made otherwise
+  ForkSafeMutex trials_mutex;         // of all entries' trials; taken only while there are any
+  mutable ForkSafeSharedMutex mutex;  // of what follows
+  std::uint64_t generation = 0;       // raised when decisions before would be made otherwise
   std::vector<Source> sources;
-  std::unordered_map<Problem, std::shared_ptr<Entry>> entries;
-  std::deque<Problem> order;  // of the entries, oldest first
-  std::unordered_map<Problem, Remembered> remembered;
+  BoundedMap<Problem, std::shared_ptr<Entry>> entries;
+  BoundedMap<Problem, Remembered> remembered;
 };
 
 // Best first, each at most once, and only what is legal here. `note` says why the model's pick is
@@ -208,18 +209,16 @@ bool Dispatcher::State::is_measured(const Entry& entry) {
 
 void Dispatcher::State::remember(const Problem& problem, const Entry& entry) {
   if (is_measured(entry)) {
-    remembered.insert_or_assign(problem, Remembered{.family = entry.provider->family().info().name,
-                                                    .config = entry.chosen.candidate.config,
-                                                    .nanoseconds = entry.chosen.best_ns});
+    remembered.put(problem, {.family = entry.provider->family().info().name,
+                             .config = entry.chosen.candidate.config,
+                             .nanoseconds = entry.chosen.best_ns});
   }
 }
 
 void Dispatcher::State::forget_all() {
-  for (const auto& [problem, entry] : entries) {
-    remember(problem, *entry);
-  }
+  entries.for_each(
+      [this](const Problem& problem, const auto& entry) { remember(problem, *entry); });
   entries.clear();
-  order.clear();
   ++generation;
 }
 
@@ -235,20 +234,20 @@ void Dispatcher::State::settle(Entry& entry) {
 Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
     const Problem& problem) const {
   std::string refusals;
-  if (const auto known = remembered.find(problem); known != remembered.end()) {
+  if (const Remembered* const known = remembered.find(problem)) {
     for (const Source& source : sources) {
-      if (source.provider->family().info().name != known->second.family) {
+      if (source.provider->family().info().name != known->family) {
         continue;
       }
-      auto kernel = source.provider->make_kernel(problem, known->second.config);
+      auto kernel = source.provider->make_kernel(problem, known->config);
       if (!kernel) {
         continue;
       }
       auto entry = std::make_shared<Entry>();
       entry->provider = source.provider;
-      entry->chosen = {.candidate = {known->second.config, ChoiceSource::kRemembered},
+      entry->chosen = {.candidate = {known->config, ChoiceSource::kRemembered},
                        .kernel = *std::move(kernel),
-                       .best_ns = known->second.nanoseconds};
+                       .best_ns = known->nanoseconds};
       entry->settled.store(true, std::memory_order_release);
       return entry;
     }
@@ -284,8 +283,8 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
 Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::find(const Problem& problem) {
   {
     const std::shared_lock lock(mutex);
-    if (const auto known = entries.find(problem); known != entries.end()) {
-      return known->second;
+    if (const auto* const known = entries.find(problem)) {
+      return *known;
     }
   }
   while (true) {
@@ -303,16 +302,11 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::find(const 
     if (decided_at != generation) {
       continue;  // by families or choices that have changed since
     }
-    const auto [place, is_new] = entries.try_emplace(problem, *decided);
-    if (!is_new) {
-      return place->second;
+    if (const auto* const known = entries.find(problem)) {
+      return *known;
     }
-    order.push_back(problem);
-    if (order.size() > std::max<std::size_t>(1, options.max_problems)) {
-      const auto oldest = entries.find(order.front());
-      remember(oldest->first, *oldest->second);
-      entries.erase(oldest);
-      order.pop_front();
+    if (const auto forgotten = entries.put(problem, *decided)) {
+      remember(forgotten->first, *forgotten->second);
     }
     return *std::move(decided);
   }
@@ -345,10 +339,15 @@ Result<Dispatcher::Turn> Dispatcher::next(const Problem& problem) {
     turn.kernel_ = entry->chosen.kernel;
     return turn;
   }
-  const std::lock_guard lock(entry->mutex);
+  const std::lock_guard lock(state_->trials_mutex);
   if (entry->settled.load(std::memory_order_acquire)) {
     turn.kernel_ = entry->chosen.kernel;
     return turn;
+  }
+  if (std::exchange(entry->generation, fork_generation()) != fork_generation()) {
+    for (Option& option : entry->trials) {
+      option.started = option.finished;  // threads of the parent do not report here
+    }
   }
   // The one tried least, in the model's order; when all are under way, the best so far.
   int least = -1;
@@ -377,7 +376,7 @@ Result<Dispatcher::Turn> Dispatcher::best(const Problem& problem) {
     turn.kernel_ = entry->chosen.kernel;
     return turn;
   }
-  const std::lock_guard lock(entry->mutex);
+  const std::lock_guard lock(state_->trials_mutex);
   turn.kernel_ = State::best_option(*entry).kernel;
   return turn;
 }
@@ -387,7 +386,7 @@ void Dispatcher::abandon(const Turn& turn) {
     return;
   }
   auto& entry = *static_cast<State::Entry*>(turn.entry_.get());
-  const std::lock_guard lock(entry.mutex);
+  const std::lock_guard lock(state_->trials_mutex);
   if (!entry.settled.load(std::memory_order_acquire)) {
     --entry.trials[static_cast<std::size_t>(turn.trial_)].started;
   }
@@ -398,7 +397,7 @@ void Dispatcher::report(const Turn& turn, double nanoseconds) {
     return;
   }
   auto& entry = *static_cast<State::Entry*>(turn.entry_.get());
-  const std::lock_guard lock(entry.mutex);
+  const std::lock_guard lock(state_->trials_mutex);
   if (entry.settled.load(std::memory_order_acquire)) {
     return;
   }
@@ -420,7 +419,7 @@ void Dispatcher::report(const Turn& turn, double nanoseconds) {
 
 Result<Decision> Dispatcher::decision(const Problem& problem) {
   FORETUNE_TRY(const std::shared_ptr<State::Entry> entry, state_->find(problem));
-  const std::lock_guard lock(entry->mutex);
+  const std::lock_guard lock(state_->trials_mutex);
   const Option& option = State::best_option(*entry);
   const FamilyInfo& info = entry->provider->family().info();
   const bool is_timed = option.best_ns < std::numeric_limits<double>::infinity();
@@ -453,10 +452,10 @@ std::string Dispatcher::choices_text() const {
     return concat(info.name, "\t", problem.text(), "\t", to_text(info.config_schema, config), "\t",
                   nanoseconds);
   };
-  for (const auto& [problem, known] : state_->remembered) {
-    const auto entry = state_->entries.find(problem);
-    if (entry != state_->entries.end() && State::is_measured(*entry->second)) {
-      continue;  // anew: below
+  state_->remembered.for_each([&](const Problem& problem, const State::Remembered& known) {
+    const auto* const entry = state_->entries.find(problem);
+    if (entry != nullptr && State::is_measured(**entry)) {
+      return;  // anew: below
     }
     for (const State::Source& source : state_->sources) {
       const FamilyInfo& info = source.provider->family().info();
@@ -465,13 +464,13 @@ std::string Dispatcher::choices_text() const {
         break;
       }
     }
-  }
-  for (const auto& [problem, entry] : state_->entries) {
+  });
+  state_->entries.for_each([&](const Problem& problem, const auto& entry) {
     if (State::is_measured(*entry)) {
       lines.push_back(line(entry->provider->family().info(), problem,
                            entry->chosen.candidate.config, entry->chosen.best_ns));
     }
-  }
+  });
   // The same choices, the same bytes.
   std::sort(lines.begin(), lines.end());
   std::string text = concat(kFileHead, "\n", state_->machine_line(), "\n");
@@ -492,7 +491,7 @@ Result<std::size_t> Dispatcher::load_choices(const std::filesystem::path& path) 
 
 Result<std::size_t> Dispatcher::take_choices(std::string_view text) {
   const std::unique_lock lock(state_->mutex);
-  std::unordered_map<Problem, State::Remembered> loaded;
+  BoundedMap<Problem, State::Remembered> loaded(state_->options.max_remembered);
   std::size_t number = 0;
   for (const std::string_view line : split(text, '\n')) {
     ++number;
@@ -521,22 +520,18 @@ Result<std::size_t> Dispatcher::take_choices(std::string_view text) {
       if (!problem || !config) {
         return fail_because(problem ? config.error() : problem.error(), "line ", number);
       }
-      loaded.insert_or_assign(
-          *problem,
-          State::Remembered{.family = info.name, .config = *config, .nanoseconds = *nanoseconds});
+      loaded.put(*problem, {.family = info.name, .config = *config, .nanoseconds = *nanoseconds});
     }
   }
   if (number < 2) {
     return fail(ErrorCode::kCorrupt, "this is not a file of choices");
   }
-  const std::size_t count = loaded.size();
   ++state_->generation;
-  for (auto& [problem, known] : loaded) {
+  loaded.for_each([this](const Problem& problem, const State::Remembered& known) {
     state_->entries.erase(problem);
-    std::erase(state_->order, problem);
-    state_->remembered.insert_or_assign(problem, std::move(known));
-  }
-  return count;
+    state_->remembered.put(problem, known);
+  });
+  return loaded.size();
 }
 
 }  // namespace foretune

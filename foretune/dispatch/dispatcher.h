@@ -17,8 +17,9 @@
 // The dispatcher does not know what a kernel is: providers make them, typed fronts (GemmDispatcher)
 // run them.
 //
-// Thread safety: all members may be called by any number of threads. Cost: a known problem takes a
-// look-up under a shared lock (about 100 ns), a new one what its scoring takes (milliseconds).
+// Thread safety: all members may be called by any number of threads, and in a forked child, which
+// knows what the parent knew at the fork. Cost: a known problem takes a look-up under a shared lock
+// (about 100 ns), a new one what its scoring takes (milliseconds).
 #pragma once
 
 #include <cstddef>
@@ -64,6 +65,8 @@ struct DispatchOptions {
   double measure_seconds = 1;  // per problem
   // Beyond, the problems first asked for are forgotten.
   std::size_t max_problems = 4096;
+  // Of what was measured or loaded the choices, without kernels; beyond, the oldest are forgotten.
+  std::size_t max_remembered = 16384;
 };
 
 // What runs a problem, and why.
@@ -118,8 +121,9 @@ class Dispatcher {
   // config, nanoseconds" with tabs, under a head that names the machine; replaces the file at once.
   // Errors: kIo.
   Status save_choices(const std::filesystem::path& path) const;
-  // How many were taken over; lines of families that are not there are left. Errors: kIo, kCorrupt
-  // with the line's number, kMismatch for a file of another machine; nothing is taken over then.
+  // How many were taken over: of more than `max_remembered` the last. Lines of families that are
+  // not there are left. Errors: kIo, kCorrupt with the line's number, kMismatch for a file of
+  // another machine; nothing is taken over then.
   Result<std::size_t> load_choices(const std::filesystem::path& path);
   // The same as text.
   [[nodiscard]] std::string choices_text() const;

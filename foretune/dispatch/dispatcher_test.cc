@@ -1,8 +1,10 @@
 #include "foretune/dispatch/dispatcher.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "foretune/base/file.h"
+#include "foretune/base/forked_child.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/dispatch/default_models.h"
@@ -316,22 +319,27 @@ TEST(DispatcherTest, ForgetsTheOldestProblemsBeyondTheLimit) {
   EXPECT_EQ(kept.use_count(), 1);
 }
 
+// Measures a problem by trials that each take half of the time of the one before.
+void measure(Dispatcher& dispatcher, const Problem& problem) {
+  for (double nanoseconds = 200;; nanoseconds /= 2) {
+    const auto turn = dispatcher.next(problem);
+    ASSERT_TRUE(turn);
+    if (!turn->is_trial()) {
+      return;
+    }
+    dispatcher.report(*turn, nanoseconds);
+  }
+}
+
 TEST(DispatcherTest, WhatWasMeasuredOutlivesTheLimitAndNewFamilies) {
   const auto provider = std::make_shared<TextProvider>(machine());
   Dispatcher dispatcher({.measure_top = 2, .measure_rounds = 1, .max_problems = 2});
   ASSERT_TRUE(dispatcher.add(provider, shipped()));
-  const auto measure = [&](const Problem& problem) {
-    for (int call = 0; call < 2; ++call) {
-      const auto turn = dispatcher.next(problem);
-      ASSERT_TRUE(turn);
-      dispatcher.report(*turn, 200 - 100 * call);
-    }
-  };
   const Problem problem = gemm(200, 300, 100);
-  measure(problem);
+  measure(dispatcher, problem);
   const Config config = dispatcher.decision(problem)->config;
   for (int size = 100; size < 104; ++size) {
-    measure(gemm(size, size, size));
+    measure(dispatcher, gemm(size, size, size));
   }
   for (int i = 0; i < 2; ++i) {
     const auto again = dispatcher.decision(problem);
@@ -341,6 +349,89 @@ TEST(DispatcherTest, WhatWasMeasuredOutlivesTheLimitAndNewFamilies) {
     ASSERT_TRUE(dispatcher.add(provider, std::nullopt));
   }
   EXPECT_EQ(std::ranges::count(dispatcher.choices_text(), '\n'), 2 + 5);
+}
+
+TEST(DispatcherTest, ForgetsTheOldestMeasurementsBeyondTheLimit) {
+  const auto provider = std::make_shared<TextProvider>(machine());
+  Dispatcher dispatcher(
+      {.measure_top = 2, .measure_rounds = 1, .max_problems = 4, .max_remembered = 20});
+  ASSERT_TRUE(dispatcher.add(provider, shipped()));
+  const auto bytes_in_use = [] { return ::mallinfo2().uordblks; };
+  constexpr int kProblems = 120;
+  std::size_t after_some = 0;
+  for (int i = 0; i < kProblems; ++i) {
+    measure(dispatcher, gemm(100 + i, 64, 64));
+    if (i == kProblems / 3) {
+      after_some = bytes_in_use();
+    }
+  }
+  constexpr std::size_t kSlack = 4096;  // a choice takes some 400
+#ifndef FORETUNE_SANITIZED
+  EXPECT_LT(bytes_in_use(), after_some + kSlack);
+#else
+  static_cast<void>(after_some + kSlack);
+#endif
+  const std::string choices = dispatcher.choices_text();
+  EXPECT_EQ(std::ranges::count(choices, '\n'), 2 + 20 + 4);
+  for (int i = 0; i < kProblems; ++i) {
+    const bool is_known = choices.find(concat(" m=", 100 + i, " ")) != std::string::npos;
+    EXPECT_EQ(is_known, i >= kProblems - 24) << i;
+  }
+}
+
+TEST(DispatcherTest, TakesTheLastOfMoreChoicesThanItRemembers) {
+  const auto provider = std::make_shared<TextProvider>(machine());
+  Dispatcher first({.measure_top = 2, .measure_rounds = 1});
+  ASSERT_TRUE(first.add(provider, shipped()));
+  for (int i = 0; i < 9; ++i) {
+    measure(first, gemm(101 + i, 64, 64));
+  }
+  Dispatcher second({.measure_top = 2, .measure_rounds = 1, .max_remembered = 4});
+  ASSERT_TRUE(second.add(provider, shipped()));
+  const auto taken = second.take_choices(first.choices_text());
+  ASSERT_TRUE(taken) << taken.error().message;
+  EXPECT_EQ(*taken, 4U);
+  EXPECT_EQ(second.decision(gemm(101, 64, 64))->source, ChoiceSource::kModel);
+  EXPECT_EQ(second.decision(gemm(109, 64, 64))->source, ChoiceSource::kRemembered);
+  EXPECT_EQ(std::ranges::count(second.choices_text(), '\n'), 2 + 4);
+}
+
+TEST(DispatcherTest, AForkedChildDecidesWhateverOtherThreadsDid) {
+  const auto provider = std::make_shared<TextProvider>(machine());
+  Dispatcher dispatcher({.measure_top = 2, .measure_rounds = 1, .max_problems = 8});
+  ASSERT_TRUE(dispatcher.add(provider, shipped()));
+  const Problem known = gemm(200, 300, 100);
+  measure(dispatcher, known);
+  const Config config = dispatcher.decision(known)->config;
+  std::atomic<int> size{1};
+  const auto meet_others = [&] { measure(dispatcher, gemm(size.fetch_add(1) % 500 + 1, 50, 60)); };
+  const testing_support::Busy one(meet_others);
+  const testing_support::Busy other(meet_others);
+  for (int fork = 0; fork < 25; ++fork) {
+    ASSERT_TRUE(testing_support::is_true_in_child([&] {
+      measure(dispatcher, gemm(600 + fork, 50, 60));
+      return dispatcher.decision(known)->config == config &&
+             dispatcher.decision(gemm(600 + fork, 50, 60))->source == ChoiceSource::kMeasured;
+    })) << fork;
+  }
+}
+
+TEST(DispatcherTest, AForkedChildRepeatsTrialsThatItsParentHadUnderWay) {
+  const auto provider = std::make_shared<TextProvider>(machine());
+  Dispatcher dispatcher({.measure_top = 2, .measure_rounds = 1});
+  ASSERT_TRUE(dispatcher.add(provider, shipped()));
+  const Problem problem = gemm(200, 300, 100);
+  const auto under_way = dispatcher.next(problem);
+  ASSERT_TRUE(under_way);
+  ASSERT_TRUE(under_way->is_trial());
+  EXPECT_TRUE(testing_support::is_true_in_child([&] {
+    measure(dispatcher, problem);
+    return dispatcher.decision(problem)->is_settled;
+  }));
+  measure(dispatcher, problem);
+  EXPECT_FALSE(dispatcher.decision(problem)->is_settled) << "its trial is still to be reported";
+  dispatcher.report(*under_way, 500);
+  EXPECT_TRUE(dispatcher.decision(problem)->is_settled);
 }
 
 TEST(DispatcherTest, ManyThreadsAgreeOnOneDecision) {

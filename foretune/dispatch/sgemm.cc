@@ -14,6 +14,7 @@
 #include <mutex>
 #include <utility>
 
+#include "foretune/base/fork.h"
 #include "foretune/dispatch/gemm_dispatch.h"
 #include "foretune/hardware/cpu.h"
 
@@ -69,21 +70,24 @@ std::atomic<int>& allowed_threads() {
 
 constexpr int kMostThreads = 64;
 
-// Of the process, whatever the calling thread is bound to.
+// Of the process, whatever the calling thread is bound to, at the first call.
 int all_cores() {
-  static const int kCores = [] {
+  static std::atomic<int> known{0};
+  int count = known.load(std::memory_order_relaxed);
+  if (count == 0) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
     const bool is_known = ::sched_getaffinity(::getpid(), sizeof cores, &cores) == 0;
-    return std::clamp(is_known ? CPU_COUNT(&cores) : 1, 1, kMostThreads);
-  }();
-  return kCores;
+    count = std::clamp(is_known ? CPU_COUNT(&cores) : 1, 1, kMostThreads);
+    known.store(count, std::memory_order_relaxed);
+  }
+  return count;
 }
 
 // One dispatcher for each number of threads, made when it is first needed and kept.
 GemmDispatcher* dispatcher_of(int threads) {
   static std::array<std::atomic<GemmDispatcher*>, kMostThreads + 1> known{};
-  static std::mutex mutex;
+  static ForkSafeMutex mutex;
   threads = threads == 0 ? all_cores() : std::clamp(threads, 1, all_cores());
   std::atomic<GemmDispatcher*>& place = known[static_cast<std::size_t>(threads)];
   if (GemmDispatcher* ready = place.load(std::memory_order_acquire)) {

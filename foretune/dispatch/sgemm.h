@@ -16,7 +16,8 @@
  * or FORETUNE_SGEMM_UNSUPPORTED when no kernel runs here. C is untouched unless 0 is returned.
  *
  * Thread safety: may be called by any number of threads; a product uses the threads that
- * foretune_set_num_threads allows, and products of several threads take turns. */
+ * foretune_set_num_threads allows, and products of several threads take turns. A forked child may
+ * call it, too, whatever other threads were doing at the fork: it makes threads of its own. */
 #ifndef FORETUNE_DISPATCH_SGEMM_H_
 #define FORETUNE_DISPATCH_SGEMM_H_
 

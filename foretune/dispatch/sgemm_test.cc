@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <thread>
 #include <vector>
 
+#include "foretune/base/forked_child.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 
@@ -208,6 +210,70 @@ TEST(SgemmTest, RefusesAnOutputThatIsAnInputButNotNeighboursInOneArray) {
   EXPECT_EQ(foretune_sgemm(FORETUNE_ROW_MAJOR, FORETUNE_NO_TRANS, FORETUNE_NO_TRANS, 20, 1, 3, 1,
                            first, 64, first + 40, 64, 0, first + 2, 64),
             FORETUNE_SGEMM_OVERLAP);
+}
+
+// Squares of small whole numbers: exact in every order.
+struct Product {
+  explicit Product(int product_size)
+      : size(product_size), a(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)) {
+    Rng rng(23);
+    for (float& value : a) {
+      value = static_cast<float>(rng.between(-4, 4));
+    }
+    EXPECT_EQ(multiply(expected), 0);
+  }
+
+  [[nodiscard]] int multiply(std::vector<float>& out) const {
+    out.assign(a.size(), kNan);
+    return foretune_sgemm(FORETUNE_ROW_MAJOR, FORETUNE_NO_TRANS, FORETUNE_NO_TRANS, size, size,
+                          size, 1, a.data(), size, a.data(), size, 0, out.data(), size);
+  }
+
+  [[nodiscard]] bool is_right() const {
+    std::vector<float> out;
+    return multiply(out) == 0 && out == expected;
+  }
+
+  int size;
+  std::vector<float> a;
+  std::vector<float> expected;
+};
+
+class SgemmInAForkedChild : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!testing_support::kChildMayMakeThreads) {
+      GTEST_SKIP() << "this sanitizer forbids threads in a child";
+    }
+    ASSERT_GE(foretune_set_num_threads(2), 1);
+  }
+  void TearDown() override { foretune_set_num_threads(0); }
+};
+
+TEST_F(SgemmInAForkedChild, IsRight) {
+  const Product known(256);
+  EXPECT_TRUE(testing_support::is_true_in_child([&] {
+    const Product first_met_here(200);
+    return known.is_right() && first_met_here.is_right();
+  }));
+  EXPECT_TRUE(known.is_right());
+}
+
+TEST_F(SgemmInAForkedChild, IsRightWhileTheParentMultiplies) {
+  const Product large(256);
+  const Product small(24);
+  std::atomic<int> size{25};
+  const testing_support::Busy one([&] { EXPECT_TRUE(large.is_right()); });
+  const testing_support::Busy other([&] { EXPECT_TRUE(small.is_right()); });
+  // New shapes all the time: decisions are made at the moment of the fork.
+  const testing_support::Busy third(
+      [&] { static_cast<void>(Product(size.fetch_add(1) % 400 + 1)); });
+  for (int fork = 0; fork < 60; ++fork) {
+    ASSERT_TRUE(testing_support::is_true_in_child([&] {
+      const Product first_met_here(fork % 5 == 0 ? 401 + fork : small.size);
+      return large.is_right() && small.is_right() && first_met_here.is_right();
+    })) << fork;
+  }
 }
 
 }  // namespace
