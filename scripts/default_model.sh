@@ -16,7 +16,7 @@ threads=${2:?threads}
 samples=${3:-256}
 out=${OUT:-build/models}/$isa-$threads
 mkdir -p "$out/training"
-family=(--family-option "isa=$isa" --family-option "threads=$threads")
+family=(--family-option "isa=$isa" --threads "$threads")
 layouts=(--layouts rrr rcr crr ccr)
 
 "$foretune" --seed 7 collect --output "$out/training/drawn.ftd" "${family[@]}" --num-shapes 220 \

@@ -75,6 +75,19 @@ Result<Loaded> load(std::span<const std::byte> bytes) {
   }
 }
 
+// Why measurements of `wanted` do not go with those of `in_file`, which has another digest.
+Status other_machine(const Fingerprint& in_file, const Fingerprint& wanted) {
+  const double cores = in_file.hardware.get(HardwareValue::kCores);
+  Fingerprint limited = wanted;
+  limited.hardware.set(HardwareValue::kCores, cores);
+  if (limited.digest() == in_file.digest()) {
+    return fail(ErrorCode::kMismatch, "it was measured with the threads of ", cores,
+                cores == 1 ? " core" : " cores", " of this machine, not of ",
+                wanted.hardware.get(HardwareValue::kCores));
+  }
+  return fail(ErrorCode::kMismatch, "it was measured on another machine (", in_file.device, ")");
+}
+
 Status check_same(const DatasetHeader& in_file, const DatasetHeader& wanted) {
   if (in_file.family != wanted.family) {
     return fail(ErrorCode::kMismatch, "it holds measurements of family '", in_file.family,
@@ -94,8 +107,7 @@ Status check_same(const DatasetHeader& in_file, const DatasetHeader& wanted) {
                 to_string(wanted.role), " set");
   }
   if (in_file.fingerprint.digest() != wanted.fingerprint.digest()) {
-    return fail(ErrorCode::kMismatch, "it was measured on another machine (",
-                in_file.fingerprint.device, ")");
+    return other_machine(in_file.fingerprint, wanted.fingerprint);
   }
   return {};
 }

@@ -212,6 +212,12 @@ TEST(Journal, OtherFamilySchemaRoleOrMachineIsRefused) {
     ASSERT_FALSE(writer);
     EXPECT_EQ(writer.error().code, ErrorCode::kMismatch);
   }
+  DatasetHeader limited = make_header();
+  limited.fingerprint.hardware.set(HardwareValue::kCores, 1);
+  const auto writer = JournalWriter::open(path, limited);
+  ASSERT_FALSE(writer);
+  EXPECT_THAT(writer.error().message,
+              ::testing::HasSubstr("with the threads of 2 cores of this machine, not of 1"));
   EXPECT_EQ(*read_file(path), before);
 }
 

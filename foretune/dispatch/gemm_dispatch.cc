@@ -3,7 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "foretune/base/text.h"
 #include "foretune/dispatch/default_models.h"
 #include "foretune/hardware/cpu.h"
 
@@ -32,9 +31,7 @@ Result<std::unique_ptr<GemmDispatcher>> GemmDispatcher::for_this_cpu(CpuDispatch
   FamilyOptions family_options;
   // What kernels are legal depends on the facts alone; peaks would have to be measured.
   family_options.fingerprint = cpu_fingerprint(facts, CpuPeaks{});
-  if (options.threads > 0) {
-    family_options.parameters = {{"threads", concat(options.threads)}};
-  }
+  family_options.threads = options.threads;
   FORETUNE_TRY(std::shared_ptr<const CpuGemm> family, create_cpu_gemm(family_options));
   if (!options.model) {
     options.model = default_gemm_model(facts.isa, family->info().max_threads);

@@ -72,6 +72,11 @@ TEST(DefaultModelsTest, AreReadableRankThisFamilyAndNameTheirMachine) {
     EXPECT_EQ(model->fingerprint.hardware.get(HardwareValue::kCores), shipped.threads);
     EXPECT_EQ(model->fingerprint.hardware.get(HardwareValue::kVectorBytes),
               4 * kernel_limits(shipped.isa).lanes);
+    for (const Config& config : model->pool) {
+      const auto parsed = CpuGemmConfig::from(config);
+      ASSERT_TRUE(parsed) << shipped.name;
+      ASSERT_LE(parsed->threads, shipped.threads) << shipped.name;
+    }
   }
   EXPECT_FALSE(default_gemm_model(CpuIsa::kGeneric, 1));
   EXPECT_FALSE(default_gemm_model(CpuIsa::kAvx512, 3));

@@ -78,7 +78,14 @@ Result<std::unique_ptr<Family>> create_of(const FamilyEntry& entry, const Family
     return fail(ErrorCode::kInvalidArgument, "the family ", entry.name,
                 " builds nothing, so there are no build jobs to share out");
   }
-  return entry.create(options);
+  FORETUNE_TRY(std::unique_ptr<Family> family, entry.create(options));
+  const int most = family->info().max_threads;
+  if (options.threads > 0 && most != options.threads) {
+    return fail(ErrorCode::kInvalidArgument, "kernels of the family ", entry.name, " use ", most,
+                most == 1 ? " thread" : " threads", ", which cannot be changed to ",
+                options.threads);
+  }
+  return family;
 }
 
 }  // namespace

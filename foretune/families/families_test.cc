@@ -68,6 +68,17 @@ TEST(Families, ThatBuildNothingRefuseBuildJobs) {
   }
 }
 
+TEST(Families, TheLimitOfThreadsIsInForceOrAnError) {
+  const auto one = create_family("null", {.threads = 1});
+  ASSERT_TRUE(one);
+  EXPECT_EQ((*one)->info().max_threads, 1);
+  const auto four = create_family("null", {.threads = 4});
+  ASSERT_FALSE(four);
+  EXPECT_EQ(four.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(four.error().message,
+            "kernels of the family null use 1 thread, which cannot be changed to 4");
+}
+
 TEST(Families, RecordedNeedsItsFile) {
   const auto missing = create_family("recorded", {.data_path = "/no/such/file.ftd"});
   ASSERT_FALSE(missing);
@@ -204,6 +215,7 @@ TEST(LoadRecorded, ReadsOurOwnDataSetsAndPrefersRemeasuredRows) {
     row.flags = flags;
     row.outcome = outcome;
     row.context.fidelity = (flags & kFlagReference) != 0 ? -1 : 0;
+    row.context.threads = 3;
     if (time_ns > 0) {
       row.metrics = {{MetricId::kTimeNs, time_ns, 0.01, 5}};
     } else {
@@ -222,6 +234,9 @@ TEST(LoadRecorded, ReadsOurOwnDataSetsAndPrefersRemeasuredRows) {
   auto family = create_family("recorded", {.data_path = path.string()});
   ASSERT_TRUE(family) << family.error().message;
   EXPECT_EQ((*family)->info().feature_table, "gemm-null");
+  EXPECT_EQ((*family)->info().max_threads, 3);
+  EXPECT_TRUE(create_family("recorded", {.data_path = path.string(), .threads = 3}));
+  EXPECT_FALSE(create_family("recorded", {.data_path = path.string(), .threads = 1}));
   EXPECT_EQ((*family)->info().fingerprint, header.fingerprint);
   EXPECT_EQ((*family)->info().space->definition(), null_family->info().space->definition());
   const std::shared_ptr<const Family> shared = *std::move(family);

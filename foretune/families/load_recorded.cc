@@ -1,5 +1,6 @@
 #include "foretune/families/load_recorded.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -92,6 +93,9 @@ Result<RecordedTable> recorded_table(const Dataset& dataset) {
     if ((row.flags & kFlagReference) != 0 && row.outcome == Outcome::kOk) {
       remeasured.insert(pair_id(row));
     }
+  }
+  for (const Context& context : dataset.contexts()) {
+    table.max_threads = std::max<int>(table.max_threads, context.threads);
   }
   const std::uint64_t schema_id = table.schema.id();
   table.rows.reserve(dataset.size());

@@ -38,8 +38,8 @@ struct FamilyInfo {
   Fingerprint fingerprint;    // of the device it runs on
   std::string feature_table;  // default table of this family: "gemm-cpu"
   bool needs_worker = true;   // false: cannot crash or hang, may be measured in the process
-  int max_threads = 1;
-  bool simulated = false;  // nothing is executed: times come from elsewhere and cost none
+  int max_threads = 1;        // that a kernel may use; its configs ask for no more
+  bool simulated = false;     // nothing is executed: times come from elsewhere and cost none
 };
 
 // The clock of a device. A host that waits for one kernel sees its own delays; the device times
@@ -127,6 +127,9 @@ struct FamilyOptions {
   std::vector<std::pair<std::string, std::string>> parameters;  // `--family-option key=value`
   // How many kernels a family that builds may compile at once; 0 leaves it to the family.
   int build_jobs = 0;
+  // How many threads a kernel may use; 0 leaves it to the family. What is then in force is
+  // FamilyInfo::max_threads.
+  int threads = 0;
 };
 
 struct FamilyEntry {

@@ -211,6 +211,7 @@ std::vector<std::byte> encode(const HelloMessage& message) {
   out.put_string(message.options.fingerprint.text());
   out.put_string(message.options.data_path);
   out.put(static_cast<std::int32_t>(message.options.build_jobs));
+  out.put(static_cast<std::int32_t>(message.options.threads));
   out.put_varint(message.options.parameters.size());
   for (const auto& [key, value] : message.options.parameters) {
     out.put_string(key);
@@ -234,6 +235,7 @@ Result<HelloMessage> decode_hello(std::span<const std::byte> payload) {
   const std::string fingerprint = in.get_string();
   message.options.data_path = in.get_string();
   message.options.build_jobs = in.get<std::int32_t>();
+  message.options.threads = in.get<std::int32_t>();
   for (std::uint64_t count = in.get_count(8); count > 0; --count) {
     std::string key = in.get_string();
     std::string value = in.get_string();

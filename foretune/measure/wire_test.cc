@@ -34,6 +34,7 @@ HelloMessage some_hello() {
   hello.options.fingerprint.hardware.set(HardwareValue::kFmaPeakGflops, 123.456789012345);
   hello.options.data_path = "/some/file";
   hello.options.build_jobs = 3;
+  hello.options.threads = 5;
   hello.options.parameters = {{"crash", "0.5"}, {"empty", ""}};
   hello.protocol = {.window_ns = 5,
                     .windows = 6,

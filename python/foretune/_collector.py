@@ -83,6 +83,7 @@ class MatmulDatasetCollector:
             process of its own; ``null`` computes times by formula; ``recorded`` replays
             ``family_data``.
         family_options: parameters of the family.
+        threads: that a kernel may use, at most the cores there are; 0 takes all.
         search_space: ``DEFAULT`` (64 configs a problem, 256 of a validation set), ``EXHAUSTIVE``,
             or ``SAMPLE:n``.
         search_mode: ``max-autotune`` (the full timing protocol), or ``fast`` with fewer windows.
@@ -123,6 +124,7 @@ class MatmulDatasetCollector:
         family: str = "cpu-gemm",
         family_data: str | os.PathLike[str] | None = None,
         family_options: Mapping[str, object] | None = None,
+        threads: int = 0,
         search_space: str = "DEFAULT",
         search_mode: str = "max-autotune",
         role: str = "training",
@@ -153,7 +155,7 @@ class MatmulDatasetCollector:
             power_of_two=power_of_two, shapeset=shapeset, dtypes=dtypes, layouts=layouts,
             max_flops=max_flops, max_bytes=max_bytes, family=family, family_data=family_data,
             family_option=[f"{key}={value}" for key, value in (family_options or {}).items()],
-            search_space=search_space, search_mode=search_mode, training_data=training_data)
+            threads=threads, search_space=search_space, search_mode=search_mode, training_data=training_data)
         self._options = {
             name.replace("_", "-"): texts
             for name, value in given.items() if (texts := _texts(value)) is not None

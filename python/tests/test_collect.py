@@ -144,6 +144,18 @@ def test_this_cpu_is_measured_in_a_worker(tmp_path):
     assert (dataset.time_ns[dataset.outcomes == 0] > 0).all()
 
 
+def test_threads_limit_what_kernels_use(tmp_path):
+    options = {"mode": foretune.CollectionMode.RANDOM, "num_shapes": 1, "min_size": 96,
+               "max_size": 128, "search_space": "SAMPLE:24", "search_mode": "fast"}
+    dataset = foretune.MatmulDatasetCollector(**options, threads=1).collect(
+        tmp_path / "one.ftd").dataset()
+    assert [context["context_threads"] for context in dataset.contexts] == [1]
+    assert all(" threads=1 " in config for config in dataset.configs)
+    for options["threads"] in (100_000, "two"):
+        with pytest.raises(foretune.InvalidArgumentError, match="threads"):
+            foretune.MatmulDatasetCollector(**options).problems()
+
+
 def test_the_worker_starts_wherever_the_package_was_found(tmp_path):
     folder = os.path.dirname(os.path.dirname(foretune.__file__))
     code = ("import sys\n"

@@ -45,10 +45,7 @@ struct SearchArguments {
     list.add("rounds", rounds, "N", "of timing them").at_least(1);
     list.add("json", json, "FILE", "write everything as JSON");
     measuring.visit(list);
-    list.section("Family");
-    list.add("family-data", family.family_data, "FILE",
-             "measurements that the recorded family replays");
-    list.add("family-option", family.family_options, "KEY=VALUE", "parameter of the family");
+    family.visit_known(list, "the model");
   }
 };
 
@@ -70,10 +67,9 @@ Result<std::unique_ptr<ParametricSpace>> space_of(const Model& model, const Prob
 // The listed configs and the family's default, interleaved.
 Status measure(const SearchArguments& arguments, const Invocation& invocation, const Model& model,
                SearchReport& report) {
-  FamilyArguments family_arguments = arguments.family;
-  family_arguments.family = model.family;
   FORETUNE_TRY(const LiveFamily live,
-               open_family(family_arguments, &model.fingerprint, invocation));
+               open_family(arguments.family.as_known(model.family, model.fingerprint),
+                           &model.fingerprint, invocation));
   const FamilyInfo& info = live.family->info();
   FORETUNE_TRY_STATUS(check_model_fits(model, info, arguments.model));
   if (info.fingerprint.digest() != model.fingerprint.digest()) {

@@ -46,11 +46,7 @@ struct ValidateArguments {
     list.add("batch-size", batch_size, "N", "for neural models; boosted trees take no notice")
         .at_least(1);
     measuring.visit(list);
-    list.section("Family");
-    list.add("family-data", family.family_data, "FILE",
-             "measurements that the recorded family replays");
-    list.add("family-option", family.family_options, "KEY=VALUE",
-             "parameter of the family that the data set was measured with");
+    family.visit_known(list, "the data set");
   }
 };
 
@@ -85,16 +81,15 @@ Context usual_context(const Dataset& dataset, const Context& otherwise) {
 Result<bool> complete(const ValidateArguments& arguments, const Invocation& invocation,
                       const Model& model, const Dataset& dataset,
                       const std::filesystem::path& journal_path) {
-  FamilyArguments family_arguments = arguments.family;
-  family_arguments.family = model.family;
+  const Fingerprint& machine = dataset.header().fingerprint;
   const Result<LiveFamily> live =
-      open_family(family_arguments, &dataset.header().fingerprint, invocation);
+      open_family(arguments.family.as_known(model.family, machine), &machine, invocation);
   if (!live) {
     remark(concat("picks are not measured: ", live.error().message));
     return false;
   }
   const FamilyInfo& info = live->family->info();
-  if (info.fingerprint.digest() != dataset.header().fingerprint.digest() ||
+  if (info.fingerprint.digest() != machine.digest() ||
       info.config_schema != dataset.header().config_schema) {
     remark("picks are not measured: the data set comes from another machine or family version");
     return false;
@@ -106,6 +101,12 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   const Protocol protocol = arguments.measuring.protocol(seed);
   const Context context = usual_context(dataset, arguments.measuring.context(info));
+  if (!info.simulated && context.threads > 0 && context.threads != info.max_threads) {
+    remark(concat("picks are not measured: the data set says that kernels might use ",
+                  context.threads, " of the machine's threads, the family uses ",
+                  info.max_threads));
+    return false;
+  }
   FORETUNE_TRY(auto measurer, open_measurer(*live, protocol, context, invocation));
   FORETUNE_TRY(auto journal, JournalWriter::open(journal_path, dataset.header()));
 

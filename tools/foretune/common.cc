@@ -19,6 +19,7 @@ namespace foretune::cli {
 namespace {
 
 constexpr std::int64_t kMostBuildJobs = 1024;
+constexpr std::int64_t kMostThreads = 1'000'000;
 constexpr std::int64_t kMostRuns = 1'000'000;  // of --warmup and --repeat
 
 }  // namespace
@@ -30,12 +31,37 @@ void FamilyArguments::visit(OptionList& list) {
   }
   list.section("Family");
   list.add("family", family, "NAME", "kernel family").choose(std::move(names));
-  list.add("family-data", family_data, "FILE", "measurements that the recorded family replays");
-  list.add("family-option", family_options, "KEY=VALUE", "parameter of the family");
+  visit_parameters(list, "all that the family has");
   list.add("build-jobs", build_jobs, "N",
            "kernels that a family which builds them may compile at once; 0 leaves it to the family")
       .at_least(0)
       .at_most(kMostBuildJobs);
+}
+
+void FamilyArguments::visit_known(OptionList& list, std::string_view origin) {
+  list.section("Family");
+  visit_parameters(list, concat("as many as ", origin, " was measured with"));
+}
+
+void FamilyArguments::visit_parameters(OptionList& list, std::string_view all_threads) {
+  list.add("family-data", family_data, "FILE", "measurements that the recorded family replays");
+  list.add("family-option", family_options, "KEY=VALUE", "parameter of the family");
+  list.add("threads", threads, "N", concat("threads that a kernel may use; 0: ", all_threads))
+      .at_least(0)
+      .at_most(kMostThreads);
+}
+
+FamilyArguments FamilyArguments::as_known(std::string family_name, const Fingerprint& known) const {
+  FamilyArguments same = *this;
+  same.family = std::move(family_name);
+  const bool is_chosen =
+      threads > 0 || std::any_of(family_options.begin(), family_options.end(),
+                                 [](const std::string& o) { return o.starts_with("threads="); });
+  const double cores = known.hardware.get(HardwareValue::kCores);
+  if (!is_chosen && same.family == "cpu-gemm" && cores >= 1 && cores < read_cpu_facts().cores) {
+    same.threads = static_cast<std::int64_t>(cores);
+  }
+  return same;
 }
 
 namespace {
@@ -76,6 +102,7 @@ Result<FamilyOptions> family_options(const FamilyArguments& arguments) {
   FamilyOptions options;
   options.data_path = arguments.family_data;
   options.build_jobs = static_cast<int>(arguments.build_jobs);
+  options.threads = static_cast<int>(arguments.threads);
   FORETUNE_TRY(options.parameters, parse_parameters(arguments.family_options));
   return options;
 }
@@ -115,11 +142,9 @@ Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerpri
 }
 
 Result<LiveFamily> open_family_of(const FamilyArguments& arguments, const Fingerprint& known) {
-  if (!is_on_device(arguments.family)) {
-    return open_host_family(arguments, &known);
-  }
   LiveFamily live;
   FORETUNE_TRY(live.options, family_options(arguments));
+  live.options.threads = 0;  // what was in force there, `known` says
   live.options.fingerprint = known;
   FORETUNE_TRY(live.family, create_detached_family(arguments.family, live.options));
   return live;
@@ -156,7 +181,6 @@ std::vector<Config> best_ranked(const Selector& selector, const Problem& problem
 
 void MeasureArguments::visit(OptionList& list) {
   list.section("Measuring");
-  list.add("threads", threads, "N", "threads a kernel may use; 0 is all cores").at_least(0);
   list.add_switch("cold-cache", cold_cache, "evict the caches before every run");
   list.add_switch("keep-samples", keep_samples, "store every window, not only the statistics");
   list.add("time-limit", time_limit, "SECONDS", "of one measurement; then its worker is killed")
@@ -195,9 +219,7 @@ Context MeasureArguments::context(const FamilyInfo& info) const {
   Context context;
   context.machine = info.fingerprint.digest();
   context.device = info.fingerprint.device;
-  context.threads =
-      threads > 0 ? static_cast<std::int32_t>(std::min<std::int64_t>(threads, info.max_threads))
-                  : static_cast<std::int32_t>(info.max_threads);
+  context.threads = static_cast<std::int32_t>(info.max_threads);
   context.cache = cold_cache ? CacheState::kCold : CacheState::kWarm;
   return context;
 }

@@ -30,7 +30,17 @@ struct FamilyArguments {
   std::string family_data;
   std::vector<std::string> family_options;
   std::int64_t build_jobs = 0;
+  std::int64_t threads = 0;
   void visit(OptionList& list);
+  // Where a model or a data set, which `origin` names, says which family.
+  void visit_known(OptionList& list, std::string_view origin);
+  // What opens the family as it was where `known` was read: kernels may use as many threads as
+  // there, unless these arguments say how many.
+  [[nodiscard]] FamilyArguments as_known(std::string family_name, const Fingerprint& known) const;
+
+ private:
+  // `all_threads`: what --threads 0 means.
+  void visit_parameters(OptionList& list, std::string_view all_threads);
 };
 
 struct LiveFamily {
@@ -42,8 +52,8 @@ struct LiveFamily {
 // set of hardware values; else measured.
 Result<LiveFamily> open_family(const FamilyArguments& arguments, const Fingerprint* known,
                                const Invocation& invocation);
-// The family as it was where `known` was read, for its defaults and spaces: one that runs on a
-// device that is not here cannot measure.
+// The family as it was where `known` was read, for its defaults and spaces: it may be unable to
+// measure here.
 Result<LiveFamily> open_family_of(const FamilyArguments& arguments, const Fingerprint& known);
 // The same for a data set that may exist already.
 Result<LiveFamily> open_family_for(const FamilyArguments& arguments,
@@ -57,7 +67,6 @@ std::vector<Config> best_ranked(const Selector& selector, const Problem& problem
 
 // How to measure.
 struct MeasureArguments {
-  std::int64_t threads = 0;
   bool cold_cache = false;
   bool keep_samples = false;
   double time_limit = 20;
@@ -66,6 +75,7 @@ struct MeasureArguments {
   std::int64_t repeat = 0;
   void visit(OptionList& list);
   [[nodiscard]] Protocol protocol(std::uint64_t seed) const;
+  // What the family's measurements are valid for: its limit of threads is the one in force.
   [[nodiscard]] Context context(const FamilyInfo& info) const;
 };
 Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Protocol& protocol,

@@ -339,15 +339,22 @@ class CpuGemmFamily final : public CpuGemm {
   std::shared_ptr<Shared> shared_;
 };
 
-// threads=N: as on a machine of N cores.
-Status take_threads(std::string_view value, Hardware& hardware) {
-  const auto threads = parse_int(value);
+// As many threads as the hardware has cores, as far as kernels can use them.
+int usable_threads(const Hardware& hardware) {
   const double cores = hardware.get(HardwareValue::kCores);
-  if (!threads || *threads < 1 || (cores >= 1 && static_cast<double>(*threads) > cores)) {
-    return fail(ErrorCode::kInvalidArgument, "threads is a number from 1 to ", cores, ", not '",
-                value, "'");
+  return static_cast<int>(std::clamp<double>(cores, 1, kMaxThreads));
+}
+
+// So many threads: as on a machine of that many cores.
+Status limit_threads(const std::string& threads, Hardware& hardware) {
+  const int most =
+      hardware.get(HardwareValue::kCores) >= 1 ? usable_threads(hardware) : kMaxThreads;
+  const auto number = parse_int(threads);
+  if (!number || *number < 1 || *number > most) {
+    return fail(ErrorCode::kInvalidArgument, "threads is a number from 1 to ", most, ", not '",
+                threads, "'");
   }
-  hardware.set(HardwareValue::kCores, static_cast<double>(*threads));
+  hardware.set(HardwareValue::kCores, static_cast<double>(*number));
   return {};
 }
 
@@ -368,18 +375,23 @@ Status take_isa(std::string_view value, Hardware& hardware) {
   return {};
 }
 
-Status apply_parameters(const std::vector<std::pair<std::string, std::string>>& parameters,
-                        Hardware& hardware) {
-  for (const auto& [name, value] : parameters) {
+// What the options take away from the machine.
+Status apply_options(const FamilyOptions& options, Hardware& hardware) {
+  std::string threads = options.threads > 0 ? concat(options.threads) : std::string();
+  for (const auto& [name, value] : options.parameters) {
     if (name == "threads") {
-      FORETUNE_TRY_STATUS(take_threads(value, hardware));
+      if (!threads.empty() && threads != value) {
+        return fail(ErrorCode::kInvalidArgument, "a limit of ", threads,
+                    " threads and the family option threads=", value, " contradict each other");
+      }
+      threads = value;
     } else if (name == "isa") {
       FORETUNE_TRY_STATUS(take_isa(value, hardware));
     } else {
       return fail(ErrorCode::kInvalidArgument, "cpu-gemm has no option '", name, "'");
     }
   }
-  return {};
+  return threads.empty() ? Status() : limit_threads(threads, hardware);
 }
 
 }  // namespace
@@ -391,7 +403,7 @@ Support cpu_gemm_available(const FamilyOptions& /*options*/) {
 Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
   FamilyInfo info;
   info.fingerprint = options.fingerprint;
-  FORETUNE_TRY_STATUS(apply_parameters(options.parameters, info.fingerprint.hardware));
+  FORETUNE_TRY_STATUS(apply_options(options, info.fingerprint.hardware));
   info.name = "cpu-gemm";
   info.description =
       "f32, bf16 and i8 matrix products on this CPU, blocked and packed in many ways";
@@ -399,8 +411,7 @@ Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
   info.config_schema = cpu_gemm_schema();
   FORETUNE_TRY(info.space, cpu_gemm_space());
   info.feature_table = "gemm-cpu";
-  const double cores = info.fingerprint.hardware.get(HardwareValue::kCores);
-  info.max_threads = std::clamp(static_cast<int>(cores), 1, kMaxThreads);
+  info.max_threads = usable_threads(info.fingerprint.hardware);
   auto shared = std::make_shared<Shared>(static_cast<std::size_t>(info.max_threads));
   return std::make_unique<CpuGemmFamily>(std::move(info), std::move(shared));
 }

@@ -1,8 +1,8 @@
 // The family "cpu-gemm": C = A * B, optionally with a bias and a ReLU, for one product or a batch,
 // in all four layouts; f32, bf16 with sums in f32, or i8 with sums in i32; any instruction set of
 // this CPU, any number of threads. Its space follows the machine in the fingerprint: cache sizes,
-// vector width and cores. Parameters: threads=N, isa=avx512|avx2|generic take less than the machine
-// has.
+// vector width and cores. FamilyOptions::threads (or the parameter threads=N, which says the same)
+// and the parameter isa=avx512|avx2|generic take less than the machine has.
 //
 //   const Fingerprint machine = cpu_fingerprint(read_cpu_facts(), measure_cpu_peaks());
 //   FORETUNE_TRY(const auto family, create_cpu_gemm({.fingerprint = machine}));
@@ -44,8 +44,8 @@ class CpuGemm : public Family {
 
 Support cpu_gemm_available(const FamilyOptions& options);
 // The space follows from the fingerprint's hardware, and the family's fingerprint says what the
-// parameters take away. Errors: kInvalidArgument for any other parameter, or for more threads or
-// wider instructions than the machine has.
+// options take away. Errors: kInvalidArgument for any other parameter, for more threads or wider
+// instructions than the machine has, and for two numbers of threads.
 Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options);
 // The same for the table of families.
 Result<std::unique_ptr<Family>> make_cpu_gemm(const FamilyOptions& options);

@@ -329,6 +329,38 @@ TEST(CpuGemmTest, SaysWhatItIsAndWhatItDoesNotDo) {
   }
 }
 
+TEST(CpuGemmTest, ALimitOfThreadsHoldsForInfoSpaceDefaultsAndSamples) {
+  FamilyOptions options = options_for(8);
+  options.threads = 2;
+  const auto family = make_cpu_gemm(options);
+  ASSERT_TRUE(family);
+  EXPECT_EQ((*family)->info().max_threads, 2);
+  const Problem problem = problem_of({.m = 512, .n = 512, .k = 512});
+  const auto space = (*family)->space(problem);
+  ASSERT_TRUE(space);
+  Rng rng(36);
+  int most = 0;
+  for (int i = 0; i < 300; ++i) {
+    most = std::max<int>(most, CpuGemmConfig::from(*(*space)->sample(rng))->threads);
+  }
+  EXPECT_EQ(most, 2);
+  ASSERT_FALSE((*family)->default_configs(problem).empty());
+  EXPECT_EQ(CpuGemmConfig::from((*family)->default_configs(problem)[0])->threads, 2);
+  // The older way to say it may say the same, and nothing else.
+  options.parameters = {{"threads", "2"}};
+  EXPECT_TRUE(make_cpu_gemm(options));
+  options.parameters = {{"threads", "1"}};
+  const auto twofold = make_cpu_gemm(options);
+  ASSERT_FALSE(twofold);
+  EXPECT_EQ(twofold.error().message,
+            "a limit of 2 threads and the family option threads=1 contradict each other");
+  options.parameters.clear();
+  options.threads = 9;
+  const auto more = make_cpu_gemm(options);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().message, "threads is a number from 1 to 8, not '9'");
+}
+
 TEST(CpuGemmTest, RefusesProblemsBeyondTheMemory) {
   FamilyOptions options = options_for();
   options.fingerprint.hardware.set(HardwareValue::kMemoryBytes, 1e6);

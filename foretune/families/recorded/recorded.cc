@@ -241,6 +241,7 @@ Result<std::unique_ptr<Family>> make_recorded(RecordedTable table) {
   info.config_schema = std::move(table.schema);
   info.fingerprint = std::move(table.fingerprint);
   info.feature_table = std::move(table.feature_table);
+  info.max_threads = table.max_threads;
   info.needs_worker = false;
   info.simulated = true;
   return std::unique_ptr<Family>(

@@ -48,6 +48,7 @@ struct RecordedTable {
   Fingerprint fingerprint;    // of the device measured on
   std::string feature_table;  // may be empty: none fits
   std::string source;         // for descriptions: the file's name
+  int max_threads = 1;        // that the recorded kernels were allowed
   // Several rows of one (problem, config): ok beats bounds beats failures; among several ok ones
   // the median time counts, among bounds the largest.
   std::vector<RecordedRow> rows;
