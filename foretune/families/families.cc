@@ -54,7 +54,11 @@ constexpr std::array<FamilyEntry, 5> kFamilies{{
      .available = triton_available,
      .create = make_triton,
      .on_device = true},
-    {"recorded", "replays the measurements of a data set file", recorded_available, load_recorded},
+    {.name = "recorded",
+     .description = "replays the measurements of a data set file",
+     .available = recorded_available,
+     .create = load_recorded,
+     .replays = true},
     {"null", "times by formula, faults on request: for tests without hardware", null_available,
      make_null},
 }};
@@ -77,6 +81,10 @@ Result<std::unique_ptr<Family>> create_of(const FamilyEntry& entry, const Family
   if (options.build_jobs > 0 && !entry.builds) {
     return fail(ErrorCode::kInvalidArgument, "the family ", entry.name,
                 " builds nothing, so there are no build jobs to share out");
+  }
+  if (!options.data_path.empty() && !entry.replays) {
+    return fail(ErrorCode::kInvalidArgument, "the family ", entry.name,
+                " replays nothing, so it needs no data");
   }
   FORETUNE_TRY(std::unique_ptr<Family> family, entry.create(options));
   const int most = family->info().max_threads;

@@ -15,8 +15,8 @@ namespace foretune {
 
 std::span<const FamilyEntry> families();
 // Errors: kNotFound for an unknown name (with the nearest one), kUnsupported with the reason,
-// kInvalidArgument for build jobs of a family that builds nothing, and for a number of threads that
-// the family's kernels cannot be limited to.
+// kInvalidArgument for build jobs of a family that builds nothing, data for one that replays none,
+// and a number of threads that the family's kernels cannot be limited to.
 Result<std::unique_ptr<Family>> create_family(std::string_view name, const FamilyOptions& options);
 // The same without asking whether the family can run here: for its spaces and defaults.
 Result<std::unique_ptr<Family>> create_detached_family(std::string_view name,

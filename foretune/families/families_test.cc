@@ -68,6 +68,13 @@ TEST(Families, ThatBuildNothingRefuseBuildJobs) {
   }
 }
 
+TEST(Families, ThatReplayNothingRefuseData) {
+  const auto family = create_family("null", {.data_path = "times.ftd"});
+  ASSERT_FALSE(family);
+  EXPECT_EQ(family.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(family.error().message, HasSubstr("replays nothing"));
+}
+
 TEST(Families, TheLimitOfThreadsIsInForceOrAnError) {
   const auto one = create_family("null", {.threads = 1});
   ASSERT_TRUE(one);

@@ -140,6 +140,8 @@ struct FamilyEntry {
   Result<std::unique_ptr<Family>> (*create)(const FamilyOptions& options);
   // Whether it compiles kernels; one that does not refuses FamilyOptions::build_jobs.
   bool builds = false;
+  // Whether it reads FamilyOptions::data_path; one that does not refuses it.
+  bool replays = false;
   // Whether it runs on a device that only a worker may open: FamilyOptions::fingerprint is to be
   // read there (describe_device()).
   bool on_device = false;
