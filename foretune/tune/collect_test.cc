@@ -437,6 +437,11 @@ TEST_F(CollectTest, ThePlanIsWhatACollectionDoes) {
   EXPECT_EQ(plan->measurements, 44U);
   EXPECT_EQ(plan->already_done, 0U);
   EXPECT_GT(plan->estimated_seconds, 0);
+  CollectOptions part = options;
+  part.budget.measurements = 11;
+  const auto quarter = plan_collection(*family, problems, part, {}, nullptr, context);
+  EXPECT_EQ(quarter->measurements, 11U);
+  EXPECT_DOUBLE_EQ(quarter->estimated_seconds, plan->estimated_seconds / 4);
   const CollectResult result = run(problems);
   EXPECT_EQ(result.progress.measured, plan->measurements);
   EXPECT_EQ(result.skipped, plan->skipped);

@@ -137,6 +137,12 @@ Result<CollectPlan> plan_collection(const Family& family, std::span<const Proble
     }
   }
   plan.estimated_seconds = total_ns * 1e-9;
+  if (const std::uint64_t open = plan.measurements - plan.already_done;
+      options.budget.measurements && *options.budget.measurements < open) {
+    plan.estimated_seconds *=
+        static_cast<double>(*options.budget.measurements) / static_cast<double>(open);
+    plan.measurements = plan.already_done + *options.budget.measurements;
+  }
   if (options.budget.seconds) {
     plan.estimated_seconds = std::min(plan.estimated_seconds, *options.budget.seconds);
   }
