@@ -123,6 +123,14 @@ void for_each_config(std::span<const std::int32_t> words, std::size_t width, Col
   }
 }
 
+// Whether the schema is parametric and has exactly these parameters in this order.
+bool has_parameters(const ConfigSchema& schema, std::span<const std::string_view> names);
+
+// A Triton tile with the flags that torch-diode's documents have, its schema diode-triton.
+inline constexpr std::array<std::string_view, 10> kTritonFlagParameters{
+    "block_m",   "block_n", "block_k",    "group_m",        "num_stages",
+    "num_warps", "even_k",  "allow_tf32", "use_fast_accum", "acc_type"};
+
 // Lists of columns one after another.
 std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts);
 
@@ -162,6 +170,7 @@ class GemmTable : public FeatureTable {
 const FeatureTable& gemm_cpu_table();
 const FeatureTable& gemm_triton_table();
 const FeatureTable& gemm_triton_templates_table();
+const FeatureTable& gemm_triton_flags_table();
 const FeatureTable& gemm_null_table();
 const FeatureTable& gemm_cublaslt_table();
 const FeatureTable& gemm_diode_table();

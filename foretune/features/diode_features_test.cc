@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "foretune/features/feature_table.h"
@@ -130,18 +131,37 @@ TEST(DiodeFeatures, TemplatesAreTiles) {
   }
 }
 
+// Configs of torch-diode's documents.
+TEST(DiodeFeatures, FlagsAreSeenWhereTheConfigHasThem) {
+  const Problem problem = product(DataType::kF16);
+  const Config plain{.schema = 3, .words = {128, 64, 32, 8, 3, 4, 0, 0, 0, 0}};
+  const Config flagged{.schema = 3, .words = {128, 64, 32, 8, 3, 4, 1, 0, 1, 1}};
+  EXPECT_EQ(row_of("gemm-diode", problem, plain), row_of("gemm-diode", problem, kTile));
+  auto expected = row_of("gemm-diode", problem, kTile);
+  expected[23] = 1;
+  expected[25] = 1;
+  EXPECT_EQ(row_of("gemm-diode", problem, flagged), expected);
+  EXPECT_EQ(row_of("gemm-diode-v1", problem, flagged), row_of("gemm-diode-v1", problem, kTile));
+}
+
 // Models of ours that name no table keep theirs.
-TEST(DiodeFeatures, DescribeBothSchemasAndAreNobodysDefault) {
-  for (const bool with_template : {false, true}) {
-    const ConfigSchema schema = triton_schema(with_template);
+TEST(DiodeFeatures, DescribeAllSchemasAndAreNobodysDefault) {
+  ConfigSchema with_flags = triton_schema(false);
+  for (const char* name : {"even_k", "allow_tf32", "use_fast_accum", "acc_type"}) {
+    with_flags.parameters.push_back({.name = name, .labels = {}});
+  }
+  const std::vector<std::pair<const char*, ConfigSchema>> defaults{
+      {"gemm-triton", triton_schema(false)},
+      {"gemm-triton-templates", triton_schema(true)},
+      {"gemm-triton-flags", with_flags}};
+  for (const auto& [ours, schema] : defaults) {
     std::vector<std::string> known;
     for (const FeatureTable* table : feature_tables()) {
       if (table->supports(ProblemType::kGemm, schema)) {
         known.emplace_back(table->name());
       }
     }
-    EXPECT_THAT(known, testing::ElementsAre(with_template ? "gemm-triton-templates" : "gemm-triton",
-                                            "gemm-diode-v1", "gemm-diode"));
+    EXPECT_THAT(known, testing::ElementsAre(ours, "gemm-diode-v1", "gemm-diode"));
   }
 }
 

@@ -88,12 +88,13 @@ void foreign_row(const FeatureTable& table, const Problem& problem, const Hardwa
 }
 
 std::span<const FeatureTable* const> feature_tables() {
-  static const std::array<const FeatureTable*, 12> tables{
+  static const std::array<const FeatureTable*, 13> tables{
       &features_internal::gemm_cpu_table(), &features_internal::gemm_triton_table(),
       &features_internal::gemm_null_table(), &features_internal::gemm_ck_table(),
       &features_internal::grouped_conv_table(), &features_internal::gemm_ck_55_table(),
       &features_internal::gemm_ck_72_table(), &features_internal::grouped_conv_ck_83_table(),
       &features_internal::gemm_cublaslt_table(), &features_internal::gemm_triton_templates_table(),
+      &features_internal::gemm_triton_flags_table(),
       // After ours of the same configs: the first that describes a config is the default.
       &features_internal::gemm_diode_v1_table(), &features_internal::gemm_diode_table()};
   return tables;
@@ -229,6 +230,14 @@ void gemm_storage_row(const GemmView& view, std::span<double> out) {
   out[5] = alignment(view.n);
 }
 
+bool has_parameters(const ConfigSchema& schema, std::span<const std::string_view> names) {
+  return schema.kind == SchemaKind::kParametric &&
+         std::equal(names.begin(), names.end(), schema.parameters.begin(), schema.parameters.end(),
+                    [](std::string_view name, const Parameter& parameter) {
+                      return parameter.name == name;
+                    });
+}
+
 std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts) {
   std::vector<FeatureInfo> out;
   for (const std::span<const FeatureInfo> part : parts) {
@@ -254,13 +263,7 @@ Support GemmTable::supports(ProblemType type, const ConfigSchema& schema) const 
   if (type != ProblemType::kGemm) {
     return Support::no(name_, " describes gemm problems only");
   }
-  const bool same =
-      schema.kind == SchemaKind::kParametric &&
-      std::equal(parameters_.begin(), parameters_.end(), schema.parameters.begin(),
-                 schema.parameters.end(), [](std::string_view name, const Parameter& parameter) {
-                   return parameter.name == name;
-                 });
-  if (same) {
+  if (has_parameters(schema, parameters_)) {
     return Support::yes();
   }
   std::string expected;

@@ -86,6 +86,19 @@ std::vector<Sampled> sampled_tables() {
        schema_of(
            {"template", "block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
        {{0, 1, 2}, {16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}},
+      {"gemm-triton-flags",
+       schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps", "even_k",
+                  "allow_tf32", "use_fast_accum", "acc_type"}),
+       {{0, 16, 256},
+        {0, 128, 256},
+        {0, 32, 128},
+        {0, 8},
+        {0, 2, 5},
+        {0, 4, 8},
+        {0, 1},
+        {0, 1},
+        {0, 1},
+        {0, 1, 2, 3}}},
       {"gemm-diode",
        schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
        {{0, 16, 256}, {0, 128, 256}, {0, 32, 128}, {0, 8}, {0, 2, 5}, {0, 4, 8}}},
@@ -356,6 +369,7 @@ TEST(FeatureTables, IdsAreGolden) {
   EXPECT_EQ(ids["gemm-triton"], 5464519619889270585U);
   EXPECT_EQ(ids["gemm-cublaslt"], 290416288027860257U);
   EXPECT_EQ(ids["gemm-triton-templates"], 18112573255556927389U);
+  EXPECT_EQ(ids["gemm-triton-flags"], 6872679073680674645U);
   EXPECT_EQ(ids["gemm-diode"], 14145410688281213581U);
   EXPECT_EQ(ids["gemm-diode-v1"], 3823267661630822691U);
   EXPECT_EQ(ids["gemm-ck"], 14050647595413995567U);

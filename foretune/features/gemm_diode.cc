@@ -6,7 +6,10 @@
 //           and deviation of their logarithm, 2.78275 and 0.08323, are those of 98.5 % 16 and
 //           1.5 % 32.
 //   batch   neither flops nor bytes know it; Diode measures single products only.
-//   flags   EVEN_K, ALLOW_TF32 and USE_FAST_ACCUM are 0, as in all that its collector writes.
+//   flags   V1 does not see EVEN_K, ALLOW_TF32, USE_FAST_ACCUM and ACC_TYPE, its trainer's models
+//   not
+//           the last. Its collector writes the first three as false, so configs without them have
+//           0.
 //
 // V1's formulas are those of PyTorch's mm_kernel_prediction_model.py (pull request 156851), where
 // the model comes from: bytes of A, B and C once each over 1e9, 2 m n k over 1e9, and the second
@@ -24,8 +27,12 @@
 namespace foretune::features_internal {
 namespace {
 
-constexpr std::array<std::string_view, 7> kParameters{
+constexpr std::size_t kTileWords = 6;
+// A tile; with the number of a template in front; with the flags that Diode's documents have.
+constexpr std::array<std::string_view, 7> kTemplateParameters{
     "template", "block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"};
+constexpr std::span<const std::string_view> kTileParameters =
+    std::span(kTemplateParameters).last(kTileWords);
 
 constexpr FeatureInfo column(std::int16_t position, FeatureKind kind, std::string_view name,
                              std::string_view description) {
@@ -86,9 +93,9 @@ constexpr std::array kColumns{
     config(20, "group_m", "rows of tiles that run side by side"),
     config(21, "num_stages", "steps in flight"),
     config(22, "num_warps", "warps of a block"),
-    config(23, "even_k", "0: no data set of Diode's says otherwise"),
-    config(24, "allow_tf32", "0: no data set of Diode's says otherwise"),
-    config(25, "use_fast_accum", "0: no data set of Diode's says otherwise"),
+    config(23, "even_k", "1 where the config has this flag"),
+    config(24, "allow_tf32", "1 where the config has this flag"),
+    config(25, "use_fast_accum", "1 where the config has this flag"),
     config(26, "block_mn", "block_m block_n"),
     config(27, "block_mk", "block_m block_k"),
     config(28, "block_nk", "block_n block_k"),
@@ -108,14 +115,23 @@ struct Tile {
   double group_m = 0;
   double stages = 0;
   double warps = 0;
+  double even_k = 0;
+  double allow_tf32 = 0;
+  double use_fast_accum = 0;
 
-  // Of a config with or without the number of a template in front. What is no tile is all zeros,
-  // as the library's choice is.
+  // What is no tile is all zeros, as the library's choice is.
   static Tile of(std::span<const std::int32_t> words) {
-    const auto tile = words.last(kParameters.size() - 1);
-    return {static_cast<double>(tile[0]), static_cast<double>(tile[1]),
-            static_cast<double>(tile[2]), static_cast<double>(tile[3]),
-            static_cast<double>(tile[4]), static_cast<double>(tile[5])};
+    const bool has_template = words.size() == kTemplateParameters.size();
+    const auto tile = words.subspan(has_template ? 1 : 0);
+    Tile out{static_cast<double>(tile[0]), static_cast<double>(tile[1]),
+             static_cast<double>(tile[2]), static_cast<double>(tile[3]),
+             static_cast<double>(tile[4]), static_cast<double>(tile[5])};
+    if (tile.size() > kTileWords) {
+      out.even_k = tile[6];
+      out.allow_tf32 = tile[7];
+      out.use_fast_accum = tile[8];
+    }
+    return out;
   }
 };
 
@@ -130,7 +146,7 @@ struct Work {
   }
 };
 
-// A table of both kinds of Triton's configs, which has no columns of problem and config together.
+// A table of all kinds of Triton's configs, which has no columns of problem and config together.
 class DiodeTable : public FeatureTable {
  public:
   DiodeTable(std::string_view name, std::span<const FeatureInfo> columns)
@@ -142,20 +158,14 @@ class DiodeTable : public FeatureTable {
     if (type != ProblemType::kGemm) {
       return Support::no(name_, " describes gemm problems only");
     }
-    const auto is_named = [&](std::span<const std::string_view> names) {
-      return std::equal(names.begin(), names.end(), schema.parameters.begin(),
-                        schema.parameters.end(),
-                        [](std::string_view known, const Parameter& parameter) {
-                          return parameter.name == known;
-                        });
-    };
-    const std::span<const std::string_view> names(kParameters);
-    if (schema.kind == SchemaKind::kParametric && (is_named(names) || is_named(names.subspan(1)))) {
+    if (has_parameters(schema, kTileParameters) || has_parameters(schema, kTemplateParameters) ||
+        has_parameters(schema, kTritonFlagParameters)) {
       return Support::yes();
     }
     return Support::no(name_,
                        " describes configs of the parameters block_m block_n block_k group_m "
-                       "num_stages num_warps, with or without template in front, not those of ",
+                       "num_stages num_warps, alone, with template in front, or followed by even_k "
+                       "allow_tf32 use_fast_accum acc_type, not those of ",
                        schema.name);
   }
 
@@ -222,10 +232,25 @@ class GemmDiodeTable final : public DiodeTable {
     const double k = tile.block_k;
     const double warps = std::max(1.0, tile.warps);
     const auto log = [](double size) { return std::log(std::max(1.0, size)); };
-    const std::array row{
-        m,         n,         k,      tile.group_m, tile.stages, tile.warps, 0.0,
-        0.0,       0.0,       m * n,  m * k,        n * k,       m * n * k,  32 * tile.warps,
-        m / warps, n / warps, log(m), log(n),       log(k)};
+    const std::array row{m,
+                         n,
+                         k,
+                         tile.group_m,
+                         tile.stages,
+                         tile.warps,
+                         tile.even_k,
+                         tile.allow_tf32,
+                         tile.use_fast_accum,
+                         m * n,
+                         m * k,
+                         n * k,
+                         m * n * k,
+                         32 * tile.warps,
+                         m / warps,
+                         n / warps,
+                         log(m),
+                         log(n),
+                         log(k)};
     std::copy(row.begin(), row.end(), out.begin());
   }
 };

@@ -1,7 +1,8 @@
 // Features of tiled GPU kernels: what a tile costs in registers and shared memory, how the tiles
 // fill the device in waves, how much of them is useful. The second table is for configs that begin
 // with the number of a template, where 0 is the library's own choice: its columns about tiles are
-// 0.
+// 0. The third is for configs that end with the flags of torch-diode's documents: mostly they are
+// the same everywhere, and cost nothing then.
 #include <algorithm>
 #include <array>
 
@@ -71,6 +72,13 @@ constexpr std::array kAlignmentColumn{
                 "1 where all rows begin at a multiple of 8 elements, for a template"},
 };
 
+constexpr std::array kFlagColumns{
+    FeatureInfo{"even_k", FeatureKind::kConfig, "1 where k is taken for a multiple of block_k"},
+    FeatureInfo{"allow_tf32", FeatureKind::kConfig, "1 where f32 may be multiplied as tf32"},
+    FeatureInfo{"use_fast_accum", FeatureKind::kConfig, "1 where sums of fp8 may be less exact"},
+    FeatureInfo{"acc_type", FeatureKind::kConfig, "type of the sums", true},
+};
+
 class GemmTritonTable final : public GemmTable {
  public:
   GemmTritonTable() : GemmTable("gemm-triton", kParameters, kConfigColumns, kInteractionColumns) {}
@@ -81,11 +89,11 @@ class GemmTritonTable final : public GemmTable {
 
   // The columns of a config's tile.
   static void tile_row(std::span<const std::int32_t> words, std::span<double> out) {
-    const double block_m = words[0];
-    const double block_n = words[1];
+    const double block_m = at_least_1(words[0]);
+    const double block_n = at_least_1(words[1]);
     const double block_k = words[2];
     const double stages = words[4];
-    const double warps = words[5];
+    const double warps = at_least_1(words[5]);
     std::size_t i = 0;
     for (; i < kParameters.size(); ++i) {
       out[i] = words[i];
@@ -99,6 +107,10 @@ class GemmTritonTable final : public GemmTable {
   }
 
  private:
+  // What a file says may be a tile of size 0, and groups and stages of 0 are Triton's own words for
+  // none.
+  static double at_least_1(std::int32_t word) { return std::max(1, word); }
+
   struct Limits {
     double shared_bytes = 0;
     double threads = 0;
@@ -132,9 +144,9 @@ class GemmTritonTable final : public GemmTable {
 
     static Tile of(const GemmView& view, std::span<const std::int32_t> words) {
       Tile tile;
-      tile.block_m = words[0];
-      tile.block_n = words[1];
-      tile.block_k = words[2];
+      tile.block_m = at_least_1(words[0]);
+      tile.block_n = at_least_1(words[1]);
+      tile.block_k = at_least_1(words[2]);
       tile.tiles_m = ceil_div(view.m, tile.block_m);
       const double tiles_n = ceil_div(view.n, tile.block_n);
       tile.tiles = tile.tiles_m * tiles_n * view.batch;
@@ -234,11 +246,11 @@ class GemmTritonTable final : public GemmTable {
     const auto group_use = writer.take(count);
     for (std::size_t i = 0; i < count; ++i) {
       const auto config = words.subspan(i * width);
-      const double stages = config[4];
+      const double stages = at_least_1(config[4]);
       // Most of them differ from the one before in their warps only.
       const bool same_stages = i > 0 && config[4] == words[(i - 1) * width + 4];
       const bool same_group = i > 0 && config[3] == words[(i - 1) * width + 3];
-      resident[i] = resident_blocks(view, limits, tile, stages, config[5]);
+      resident[i] = resident_blocks(view, limits, tile, stages, at_least_1(config[5]));
       resident_waves[i] = ceil_div(tile.tiles, view.cores * resident[i]);
       resident_wave_use[i] = tile.tiles / (resident_waves[i] * view.cores * resident[i]);
       trips_per_stage[i] = tile.trips / stages;
@@ -247,7 +259,7 @@ class GemmTritonTable final : public GemmTable {
           same_stages
               ? estimate[i - 1]
               : std::log2(std::max(tile.compute_ns, 0.25 * tile.load_ns) + (500 + 100 * stages));
-      group_use[i] = same_group ? group_use[i - 1] : edge_use(tile.tiles_m, config[3]);
+      group_use[i] = same_group ? group_use[i - 1] : edge_use(tile.tiles_m, at_least_1(config[3]));
     }
   }
 };
@@ -284,7 +296,33 @@ class GemmTritonTemplatesTable final : public GemmTable {
   }
 };
 
+class GemmTritonFlagsTable final : public GemmTable {
+ public:
+  GemmTritonFlagsTable()
+      : GemmTable("gemm-triton-flags", kTritonFlagParameters,
+                  joined(std::array<std::span<const FeatureInfo>, 2>{kConfigColumns, kFlagColumns}),
+                  kInteractionColumns, GemmProblemColumns::kWithStorage) {}
+
+  void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
+    GemmTritonTable::tile_row(words.first(kParameters.size()), out.first(kConfigColumns.size()));
+    const auto flags = words.subspan(kParameters.size());
+    std::copy(flags.begin(), flags.end(), out.begin() + kConfigColumns.size());
+  }
+
+ private:
+  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
+                  ColumnWriter& writer) const override {
+    GemmTritonTable::all_tiles(view, words, width, 0, writer,
+                               [](std::size_t /*count*/, bool /*is_tile*/) {});
+  }
+};
+
 }  // namespace
+
+const FeatureTable& gemm_triton_flags_table() {
+  static const GemmTritonFlagsTable table;
+  return table;
+}
 
 const FeatureTable& gemm_triton_templates_table() {
   static const GemmTritonTemplatesTable table;

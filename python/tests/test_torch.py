@@ -1,6 +1,7 @@
 """foretune.torch without PyTorch: problems, selection, sessions."""
 
 import hashlib
+import json
 import math
 import subprocess
 import sys
@@ -522,6 +523,34 @@ def test_a_real_model_ranks_its_pool(old_model):
         ranker.rank("gemm op=bmm m=1000 n=1024 k=1024 batch=4 dtype=bf16 layout=rcr")
     found = _selection.select(offered("aten::mm"), ranked, 1, knows_library=False)
     assert found.candidates == len(ranked) and tiles(found.choices) != [16]
+
+
+def test_a_model_of_torch_diodes_data_ranks_templates(tmp_path):
+    def timed(block, allow_tf32, size):
+        return {"config": {"block_m": block, "block_n": block, "block_k": 32, "group_m": 8,
+                           "num_stages": 3, "num_warps": 4, "ALLOW_TF32": allow_tf32},
+                "time": 0.005 + size**3 * 1e-11 * (1 + 32 / block) * (1 if allow_tf32 else 2)}
+
+    solutions = {
+        json.dumps({"B": 1, "M": size, "N": size, "K": size, "M_dtype": "float32"}):
+            {"timed_configs": [timed(block, tf32, size)
+                               for block in (32, 64, 128) for tf32 in (False, True)]}
+        for size in (256, 512, 1024, 2048, 4096, 8192)}
+    path = tmp_path / "diode.json"
+    path.write_text(json.dumps({"hardware": {"NVIDIA H100": {"operation": {
+        "mm": {"solution": solutions}}}}}))
+    options = {"trees": 20, "folds": 0, "threads": 1, "min_rows_per_leaf": 1}
+    model = foretune.train(foretune.Dataset.open(path), **options)
+    ranker = Ranker(model)
+    assert not ranker.knows_library and ranker.device == "NVIDIA H100"
+    problem = "gemm op=mm m=1000 n=1024 k=1024 dtype=f32 layout=rrr"
+    ranked = ranker.rank(problem)
+    assert set(ranked) == {(1, block, block, 32, 8, 3, 4) for block in (32, 64, 128)}
+    configs, scores = foretune.Selector(model)._native.rank_words(problem)
+    assert len(configs) == 6
+    assert sorted(ranked.values()) == sorted(
+        min(score for config, score in zip(configs.tolist(), scores.tolist())
+            if config[0] == block) for block in (32, 64, 128))
 
 
 def test_the_shipped_model_is_that_of_the_device(old_model, monkeypatch, tmp_path):

@@ -173,6 +173,38 @@ TEST(ImportDiode, RanksInductorsTemplateAlone) {
   EXPECT_EQ(scores_of(*model, problem), scores_of(*plain, problem));
 }
 
+// The schema that torch-diode's documents are read into.
+TEST(ImportDiode, RanksWhatDiodesCollectorMeasured) {
+  DatasetHeader header = tile_header();
+  for (const char* flag : {"even_k", "allow_tf32", "use_fast_accum", "acc_type"}) {
+    header.config_schema.parameters.push_back({.name = flag, .labels = {}});
+  }
+  const auto with_flags = [&](const Config& config, std::int32_t allow_tf32) {
+    Config out{.schema = header.config_schema.id(), .words = config.words};
+    for (const std::int32_t word : {0, allow_tf32, 0, 0}) {
+      out.words.push_back(word);
+    }
+    return out;
+  };
+  const Problem problem = shape(512, 512, 512);
+  Dataset data(header);
+  for (const Config& config : tiles()) {
+    add(data, problem, with_flags(config, 0), formula_ns(problem, config));
+  }
+  for (const SampleDiode& sample : {kV1, kDeep}) {
+    const DiodeCheckpoint checkpoint = checkpoint_of(sample);
+    const auto model = import_diode(checkpoint, data, {});
+    ASSERT_TRUE(model) << model.error().message;
+    const Model plain = import_diode(checkpoint, tile_data(), {}).value();
+    EXPECT_EQ(scores_of(*model, problem), score_configs(plain, problem, plain.pool).value());
+  }
+  // V1 sees no flags.
+  add(data, problem, with_flags(tile(16, 16), 1), 10);
+  const Model v1 = import_diode(checkpoint_of(kV1), data, {}).value();
+  EXPECT_EQ(v1.pool.size(), tiles().size() + 1);
+  EXPECT_EQ(scores_of(v1, problem)[0], scores_of(v1, problem)[1]);
+}
+
 TEST(ImportDiode, CardSaysWhereItIsFrom) {
   const auto model = import_diode(checkpoint_of(kDeep), tile_data(), {});
   ASSERT_TRUE(model) << model.error().message;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .._errors import UnsupportedError
 from .._model import Model, Selector
 from ._problem import Abstention
@@ -10,6 +12,8 @@ Words = tuple[int, ...]
 """A config: template, block_m, block_n, block_k, group_m, num_stages, num_warps."""
 
 PARAMETERS = ("block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps")
+FLAGS = ("even_k", "allow_tf32", "use_fast_accum", "acc_type")
+"""Behind ``PARAMETERS`` in torch-diode's data; Inductor sets them by itself."""
 LIBRARY: Words = (0,) * 7
 """The choice of the vendor's library: ATen."""
 
@@ -18,7 +22,8 @@ class Ranker:
     """Ranks the configs that a model knows; configs of no data are never ranked.
 
     Args:
-        model: of the parameters ``PARAMETERS``, with or without ``template``.
+        model: of the parameters ``PARAMETERS``, alone, behind ``template`` or before ``FLAGS``. Of
+            configs that differ in their flags alone the best one counts.
 
     Raises:
         UnsupportedError: the model's configs are others.
@@ -28,7 +33,7 @@ class Ranker:
 
     def __init__(self, model: Model) -> None:
         names = tuple(model._native.config_columns())
-        if names not in (PARAMETERS, ("template", *PARAMETERS)):
+        if names not in (PARAMETERS, ("template", *PARAMETERS), (*PARAMETERS, *FLAGS)):
             raise UnsupportedError(
                 "the model ranks configs of " + ", ".join(names) + ", which are not those of "
                 "Triton's GEMM templates (template, " + ", ".join(PARAMETERS) + ")")
@@ -81,5 +86,8 @@ class Ranker:
         if not len(configs):
             return "No config of the model is legal for the problem."
         template = () if self.knows_library else (1,)
-        return {(*template, *words): score
-                for words, score in zip(configs.tolist(), scores.tolist())}
+        ranked: dict[Words, float] = {}
+        for config, score in zip(configs.tolist(), scores.tolist()):
+            words = (*template, *config)[:len(LIBRARY)]
+            ranked[words] = min(score, ranked.get(words, math.inf))
+        return ranked
