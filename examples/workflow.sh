@@ -39,7 +39,6 @@ mkdir -p "${DATA_DIR}/validation"
   --data-dir "${DATA_DIR}" \
   --model "${MODEL_PATH}" \
   --model-type gbdt \
-  --batch-size 64 \
   --log-dir "${LOG_DIR}"
 
 # Step 4: validation data set, of problems that the training data does not hold
@@ -62,7 +61,6 @@ mkdir -p "${DATA_DIR}/validation"
   validate-model \
   --model "${MODEL_PATH}" \
   --dataset "${VALIDATION_DATASET}" \
-  --batch-size 64 \
   --top-n-worst 10
 
 echo "Workflow completed."

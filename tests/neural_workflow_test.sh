@@ -7,25 +7,26 @@ source_dir="$2"
 source "$source_dir/tests/expect.bash"
 
 expect 0 "$foretune" convert "$source_dir/tests/triton_times.csv" --output times.ftd --device h200
-small=(--dataset times.ftd --folds 2 --num-epochs 3 --hidden-dims 16,8 --hidden-dim 16
-       --num-layers 2 --threads 1)
+small=(--dataset times.ftd --folds 2 --num-epochs 3 --threads 1)
+small_standard=("${small[@]}" --model-type standard --hidden-dims 16,8)
 
-expect 0 "$foretune" train "${small[@]}" --model-type standard --model standard.ftm --log-dir log \
+expect 0 "$foretune" train "${small_standard[@]}" --model standard.ftm --log-dir log \
   --work-dir kept
 grep -q "max_difference_to_libtorch" out.txt
 test -n "$(find log -name '*.csv')"
 # Two folds and all data: two lines and a mark each, and what the legend has.
 test "$(grep -o '<polyline class="series c[01] thin"' log/loss.svg | wc -l)" = 4
 test "$(grep -o '<circle class="mark c0"' log/loss.svg | wc -l)" = 4
-expect 0 "$foretune" train "${small[@]}" --model-type standard --model again.ftm --work-dir kept \
+expect 0 "$foretune" train "${small_standard[@]}" --model again.ftm --work-dir kept \
   --resume
 cmp standard.ftm again.ftm
-expect 0 "$foretune" train "${small[@]}" --model-type deep --loss lambdarank --model deep.ftm \
-  --weights int8
+expect 0 "$foretune" train "${small[@]}" --model-type deep --hidden-dim 16 --num-layers 2 \
+  --loss lambdarank --model deep.ftm --weights int8
 grep -q "int8_rms_difference" out.txt
-expect 0 "$foretune" train "${small[@]}" --model-type two-tower --loss listmle --model towers.ftm
-expect 0 "$foretune" train "${small[@]}" --model-type ensemble --ensemble-with standard --trees 10 \
-  --model ensemble.ftm --log-dir ensemble_log
+expect 0 "$foretune" train "${small[@]}" --model-type two-tower --hidden-dim 16 --loss listmle \
+  --model towers.ftm
+expect 0 "$foretune" train "${small[@]}" --model-type ensemble --ensemble-with standard \
+  --hidden-dims 16,8 --trees 10 --model ensemble.ftm --log-dir ensemble_log
 test -s ensemble_log/loss.svg
 for model in standard deep towers ensemble; do
   expect 0 "$foretune" inspect $model.ftm
@@ -48,8 +49,8 @@ test "$(grep -c 'How the networks were trained' trees.html || true)" = 0
 
 expect 2 "$foretune" train "${small[@]}" --model-type two-tower --weights int8 --model no.ftm
 one_sentence
-expect 2 "$foretune" train "${small[@]}" --model-type standard --resume --model no.ftm
+expect 2 "$foretune" train "${small_standard[@]}" --resume --model no.ftm
 one_sentence
-expect 3 "$foretune" train "${small[@]}" --model-type standard --trainer nowhere --model no.ftm
+expect 3 "$foretune" train "${small_standard[@]}" --trainer nowhere --model no.ftm
 one_sentence
 test ! -e no.ftm

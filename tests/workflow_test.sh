@@ -145,7 +145,8 @@ train --warm-start all/model_time.ftm --warm-start-n-estimators 5 --model warm.f
 expect 3 "$foretune" train --data-dir elsewhere --warm-start all/model_tflops.ftm --model no.ftm
 one_sentence
 grep -q "target 'tflops' against 'relative-log'" err.txt
-train --n-splits 3 --group-key sizes --no-log-transform --targets tflops --out-dir plain
+expect 0 "$foretune" train --data-dir elsewhere --n-splits 3 --trees 20 --threads 1 \
+  --group-key sizes --no-log-transform --targets tflops --out-dir plain
 grep -q '"log_targets": \[\]' plain/feature_spec.json
 train --objective lambdarank --model rank.ftm
 train --objective regret --mining-rounds 1 --model regret.ftm

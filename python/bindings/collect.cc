@@ -55,6 +55,7 @@ std::unique_ptr<Job> make_job(const Values& values, const std::string& role, std
   for (const auto& [name, texts] : values) {
     checked(cli::set_option(list, name, texts));
   }
+  checked(cli::check_effects(list));
   return job;
 }
 

@@ -103,7 +103,7 @@ def test_a_model_chooses_in_rounds_and_the_same_call_continues(tmp_path):
     assert rounds[0] == (1, 3) and rounds[-1] == (2, 3)
     second = collector.collect(tmp_path / "a.ftd")
     assert second.resumed == 20 and second.measured == 4 * 12 - 20
-    with pytest.raises(foretune.InvalidArgumentError, match="needs --active"):
+    with pytest.raises(foretune.InvalidArgumentError, match="only with --active"):
         collect(tmp_path / "b.ftd", rounds=3)
     assert not (tmp_path / "b.ftd").exists()
 

@@ -15,6 +15,12 @@
 
 namespace foretune::cli {
 
+namespace {
+
+constexpr std::int64_t kChunkSize = 20;
+
+}  // namespace
+
 void CollectArguments::visit(OptionList& list) {
   const bool validation = role == DatasetRole::kValidation;
   list.add("output", output, "FILE",
@@ -24,23 +30,28 @@ void CollectArguments::visit(OptionList& list) {
            validation ? "configs per problem; DEFAULT is SAMPLE:256"
                       : "configs per problem; DEFAULT is SAMPLE:64");
   list.add("search-mode", search_mode, "MODE",
-           "max-autotune measures with the full protocol; fast with fewer windows")
+           "max-autotune measures with the full protocol; fast with fewer windows, unless --repeat "
+           "says how many")
       .choose({"max-autotune", "fast"});
-  list.add("chunk-size", chunk_size, "N", "problems between two writes of the export").at_least(1);
+  list.add("chunk-size", chunk_size, "N",
+           concat("problems between two writes of the export (default: ", kChunkSize, ")"))
+      .at_least(1);
   list.add_switch("dry-run", dry_run, "say how many measurements and how long, measure nothing");
   list.add_switch("no-resume", no_resume, "refuse to continue an existing data set");
   if (validation) {
     list.add("training-data", training_data, "PATH",
              "data set or folder whose problems must not appear here");
     list.add("model", model, "FILE", "also measure this model's best configs of every problem");
-    list.add("model-top", model_top, "N", "how many of them").at_least(0);
+    list.add("model-top", model_top, "N", "how many of them")
+        .at_least(0)
+        .only({"with --model", [this] { return !model.empty(); }});
     list.add("confirm-top", confirm_top, "N",
              "re-measure the best N of every problem interleaved; 0 does not")
         .at_least(0);
   } else {
     visit_active(list);
   }
-  problems.visit(list);
+  problems.visit(list, [this] { return family.family == "recorded"; });
   family.visit(list);
   measuring.visit(list);
 }
@@ -58,9 +69,9 @@ void CollectArguments::visit_active(OptionList& list) {
   for (const ActivePolicy& known : active_policies()) {
     policies.emplace_back(known.name);
   }
-  list.section("Active collection");
   list.add_switch("active", active,
                   "in rounds, a model trained on what is measured so far chooses what comes next");
+  list.section("Active collection", {"with --active", [this] { return active; }});
   list.add("configs-per-problem", configs_per_problem, "N",
            concat("measurements in all, as a mean over the problems (default: ", kConfigsPerProblem,
                   ")"))
@@ -108,26 +119,10 @@ ActiveTrainer committee_trainer(TrainObjective objective, std::uint64_t seed) {
   };
 }
 
-// Without --active its options are left out, or they would be without effect.
-Status check_inactive(const CollectArguments& arguments) {
-  const std::pair<std::string_view, bool> given[] = {
-      {"configs-per-problem", arguments.configs_per_problem.has_value()},
-      {"active-budget", arguments.active_budget.has_value()},
-      {"rounds", arguments.rounds.has_value()},
-      {"policy", !arguments.policy.empty()},
-      {"active-objective", !arguments.active_objective.empty()}};
-  for (const auto& [name, is_given] : given) {
-    if (is_given) {
-      return fail(ErrorCode::kInvalidArgument, "--", name, " needs --active");
-    }
-  }
-  return {};
-}
-
 Status prepare_active(const CollectArguments& arguments, std::uint64_t seed,
                       PreparedCollection& prepared) {
   if (!arguments.active) {
-    return check_inactive(arguments);
+    return {};
   }
   if (arguments.search_space != "DEFAULT") {
     return fail(ErrorCode::kInvalidArgument,
@@ -189,6 +184,10 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
                                               const Invocation& invocation) {
   PreparedCollection prepared;
   FORETUNE_TRY(prepared.paths, output_paths(arguments.output, *invocation.global));
+  if (arguments.chunk_size && !prepared.paths.exported) {
+    return without_effect({"--chunk-size"}, "with --format csv, json or msgpack");
+  }
+  prepared.chunk_size = static_cast<std::uint64_t>(arguments.chunk_size.value_or(kChunkSize));
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   const bool validation = arguments.role == DatasetRole::kValidation;
   if (arguments.no_resume && std::filesystem::exists(prepared.paths.journal)) {
@@ -225,7 +224,7 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
     prepared.protocol.max_windows = 3;
   }
   FORETUNE_TRY_STATUS(prepare_active(arguments, seed, prepared));
-  prepared.context = arguments.measuring.context(prepared.live.family->info());
+  FORETUNE_TRY(prepared.context, arguments.measuring.context(prepared.live.family->info()));
   if (!arguments.model.empty()) {
     FORETUNE_TRY(std::shared_ptr<Selector> selector,
                  open_selector(arguments.model, prepared.live.family->info()));

@@ -31,7 +31,7 @@ struct CollectArguments {
   std::string budget;
   std::string search_space = "DEFAULT";
   std::string search_mode = "max-autotune";
-  std::int64_t chunk_size = 20;
+  std::optional<std::int64_t> chunk_size;
   bool dry_run = false;
   bool no_resume = false;
   std::string training_data;
@@ -69,6 +69,7 @@ struct ValidationArguments : CollectArguments {
 
 struct PreparedCollection {
   OutputPaths paths;
+  std::uint64_t chunk_size = 0;  // problems between two writes of the export
   LiveFamily live;
   std::vector<Problem> problems;
   CollectOptions options;

@@ -128,7 +128,7 @@ Result<int> collect_into(const CollectArguments& arguments, const Invocation& in
     }
   };
   hooks.on_problem_done = [&](std::uint64_t done) {
-    if (done % static_cast<std::uint64_t>(arguments.chunk_size) == 0 && export_status) {
+    if (done % prepared.chunk_size == 0 && export_status) {
       export_status = export_now(prepared.paths);
     }
   };

@@ -25,6 +25,8 @@
 namespace foretune::cli {
 namespace {
 
+bool is_model(const std::string& path) { return std::filesystem::path(path).extension() == ".ftm"; }
+
 struct CompareArguments {
   std::string before;
   std::string after;
@@ -42,12 +44,15 @@ struct CompareArguments {
     list_of.add_positional("old", before, "model, report of validate-model --json, or data set")
         .require();
     list_of.add_positional("new", after, "the same, of what is to replace it").require();
-    list_of.add("dataset", dataset, "FILE", "validation data set; needed for models");
+    const Condition is_retrained{"with --retrain", [this] { return retrain; }};
+    list_of.add("dataset", dataset, "FILE", "validation data set; needed for models")
+        .only({"with --retrain or a model",
+               [this] { return retrain || is_model(before) || is_model(after); }});
     list_of.add_switch("retrain", retrain,
                        "old and new are data sets: train on each, group fold by group fold, and "
                        "compare the picks for the problems that both models did not see");
-    list_of.add("folds", folds, "N", "folds of --retrain").at_least(2);
-    list_of.add("trees", trees, "N", "of the models of --retrain, at most").at_least(1);
+    list_of.add("folds", folds, "N", "of the problems").at_least(2).only(is_retrained);
+    list_of.add("trees", trees, "N", "of a model, at most").at_least(1).only(is_retrained);
     list_of.add("json", json, "FILE", "write everything as JSON, every problem included");
     list_of.add("list", list, "N", "problems to list that lost or won most").at_least(0);
     list_of.section("What the new one may lose, in percent of the old");
@@ -57,8 +62,6 @@ struct CompareArguments {
     list_of.add("problem", problem, "X", "of any single problem's efficiency");
   }
 };
-
-bool is_model(const std::string& path) { return std::filesystem::path(path).extension() == ".ftm"; }
 
 // `name` is what errors call the model.
 Result<Evaluation> evaluate_model(const Model& model, const Dataset& dataset,

@@ -1,5 +1,6 @@
 // foretune convert and foretune merge: data sets from one format or several files into one.
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,8 @@ struct ConvertArguments {
   std::string output;
   std::string from;
   std::string to;
-  std::string family = "recorded";
-  std::string role = "training";
+  std::string family;
+  std::string role;
   std::string device;
   std::string arch;
   std::string hardware;
@@ -34,8 +35,9 @@ struct ConvertArguments {
     list.add("output", output, "FILE", "file to write").require();
     list.add("from", from, "FORMAT", "format of the input (default: found out)");
     list.add("to", to, "FORMAT", "format of the output (default: by its extension)");
-    list.add("family", family, "NAME", "family name for formats that have none");
-    list.add("role", role, "ROLE", "role for formats that have none")
+    list.add("family", family, "NAME",
+             "family name for formats that have none (default: recorded)");
+    list.add("role", role, "ROLE", "role for formats that have none (default: training)")
         .choose({"training", "validation"});
     list.add(
         "device", device, "NAME",
@@ -46,7 +48,60 @@ struct ConvertArguments {
              "further files of this kind or data sets of ours; repeats become their median");
     list.add_switch("overwrite", overwrite, "replace an existing output");
   }
+  [[nodiscard]] std::string family_name() const { return family.empty() ? "recorded" : family; }
 };
+
+struct Input {
+  std::string path;
+  ExchangeFormat format = ExchangeFormat::kForetune;
+};
+
+// The formats of further files are found out, whatever --from says of the first.
+Result<std::vector<Input>> inputs_of(const ConvertArguments& arguments) {
+  std::vector<Input> inputs{{.path = arguments.input}};
+  for (const std::string& other : arguments.merge_with) {
+    inputs.push_back({.path = other});
+  }
+  for (Input& input : inputs) {
+    const bool is_named = &input == inputs.data() && !arguments.from.empty();
+    FORETUNE_TRY(input.format,
+                 is_named ? parse_exchange_format(arguments.from) : detect_format(input.path));
+  }
+  return inputs;
+}
+
+bool is_diode(ExchangeFormat format) {
+  return format == ExchangeFormat::kDiodeJson || format == ExchangeFormat::kDiodeMsgpack;
+}
+
+// What files say of themselves cannot be said for them.
+Status check_facts(const ConvertArguments& arguments, const std::vector<Input>& inputs) {
+  bool is_csv = false;
+  bool is_ck = false;
+  bool is_nameless = false;
+  for (const Input& input : inputs) {
+    is_csv = is_csv || input.format == ExchangeFormat::kCsv;
+    is_ck = is_ck || is_ck_format(input.format);
+    is_nameless = is_nameless || is_csv || is_ck || is_diode(input.format);
+  }
+  struct Fact {
+    const char* name;
+    const std::string& value;
+    bool is_used;
+    const char* phrase;
+  };
+  for (const Fact& fact :
+       {Fact{"--family", arguments.family, is_nameless, "with CSV, torch-diode's and CK's files"},
+        Fact{"--role", arguments.role, is_nameless, "with CSV, torch-diode's and CK's files"},
+        Fact{"--device", arguments.device, is_csv, "with CSV files"},
+        Fact{"--arch", arguments.arch, is_ck, "with files of CK Tile"},
+        Fact{"--hardware", arguments.hardware, is_ck, "with files of CK Tile"}}) {
+    if (!fact.value.empty() && !fact.is_used) {
+      return without_effect({fact.name}, fact.phrase);
+    }
+  }
+  return {};
+}
 
 void print_losses(const ImportReport& report) {
   for (const auto& [reason, count] : report.dropped) {
@@ -87,7 +142,7 @@ DatasetRole role_of(const ConvertArguments& arguments) {
 
 // Where CK Tile's benchmarks ran, as far as the command line says.
 Result<CkFacts> ck_facts(const ConvertArguments& arguments) {
-  CkFacts facts{.family = arguments.family, .role = role_of(arguments), .fingerprint = {}};
+  CkFacts facts{.family = arguments.family_name(), .role = role_of(arguments), .fingerprint = {}};
   if (!arguments.hardware.empty()) {
     FORETUNE_TRY(const std::string text, read_text_file(arguments.hardware));
     auto found = parse_rocminfo(text, arguments.arch);
@@ -101,53 +156,42 @@ Result<CkFacts> ck_facts(const ConvertArguments& arguments) {
   return facts;
 }
 
-Result<Dataset> read_input(const ConvertArguments& arguments, const std::string& input,
+Result<Dataset> read_input(const ConvertArguments& arguments, const Input& input,
                            ImportReport& report) {
-  std::optional<ExchangeFormat> format;
-  if (!arguments.from.empty()) {
-    FORETUNE_TRY(format, parse_exchange_format(arguments.from));
-  } else {
-    FORETUNE_TRY(format, detect_format(input));
-  }
-  if (is_ck_format(*format)) {
+  if (is_ck_format(input.format)) {
     FORETUNE_TRY(const CkFacts facts, ck_facts(arguments));
-    return import_ck(input, *format, facts, &report);
+    return import_ck(input.path, input.format, facts, &report);
   }
-  if (input == arguments.input && !(arguments.arch.empty() && arguments.hardware.empty())) {
-    return fail(ErrorCode::kInvalidArgument, "--arch and --hardware are for files of CK Tile; ",
-                input, " is ", to_string(*format));
-  }
-  if (format != ExchangeFormat::kCsv) {
-    FORETUNE_TRY(Dataset dataset, import_dataset(input, format, &report));
-    if (format == ExchangeFormat::kDiodeJson || format == ExchangeFormat::kDiodeMsgpack) {
-      dataset.mutable_header().family = arguments.family;
+  if (input.format != ExchangeFormat::kCsv) {
+    FORETUNE_TRY(Dataset dataset, import_dataset(input.path, input.format, &report));
+    if (is_diode(input.format)) {
+      dataset.mutable_header().family = arguments.family_name();
       dataset.mutable_header().role = role_of(arguments);
     }
     return dataset;
   }
   return import_csv_file(
-      input, {.family = arguments.family, .role = role_of(arguments), .device = arguments.device},
+      input.path,
+      {.family = arguments.family_name(), .role = role_of(arguments), .device = arguments.device},
       &report);
 }
 
-// The formats of further files are found out, whatever --from says of the first.
-Status merge_others(const ConvertArguments& arguments, Dataset& dataset) {
-  ConvertArguments others = arguments;
-  others.from.clear();
-  for (const std::string& input : arguments.merge_with) {
+Status merge_others(const ConvertArguments& arguments, std::span<const Input> others,
+                    Dataset& dataset) {
+  for (const Input& input : others) {
     ImportReport report;
-    FORETUNE_TRY(const Dataset other, read_input(others, input, report));
+    FORETUNE_TRY(const Dataset other, read_input(arguments, input, report));
     if (other.header().role != dataset.header().role) {
-      return fail(ErrorCode::kMismatch, input, " is a ", to_string(other.header().role),
+      return fail(ErrorCode::kMismatch, input.path, " is a ", to_string(other.header().role),
                   " set, the first is a ", to_string(dataset.header().role), " set");
     }
     if (const Status merged = dataset.merge(other); !merged) {
-      return fail_because(merged.error(), input);
+      return fail_because(merged.error(), input.path);
     }
-    print(concat(input, ": "));
+    print(concat(input.path, ": "));
     print_report(report);
   }
-  if (!arguments.merge_with.empty()) {
+  if (!others.empty()) {
     print(concat("merged ", count_text(dataset.deduplicate()), " repeats by their median\n"));
   }
   return {};
@@ -172,12 +216,14 @@ Result<int> convert(const ConvertArguments& arguments, const Invocation& /*invoc
   FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
   FORETUNE_TRY(const ExchangeFormat format, output_format(arguments));
   ImportReport report;
-  FORETUNE_TRY(Dataset dataset, read_input(arguments, arguments.input, report));
+  FORETUNE_TRY(const std::vector<Input> inputs, inputs_of(arguments));
+  FORETUNE_TRY_STATUS(check_facts(arguments, inputs));
+  FORETUNE_TRY(Dataset dataset, read_input(arguments, inputs.front(), report));
   if (dataset.header().created_by.empty()) {
     dataset.mutable_header().created_by = concat("foretune convert ", arguments.input);
   }
   print_report(report);
-  FORETUNE_TRY_STATUS(merge_others(arguments, dataset));
+  FORETUNE_TRY_STATUS(merge_others(arguments, std::span(inputs).subspan(1), dataset));
   ImportReport written;
   FORETUNE_TRY_STATUS(write_output(dataset, arguments.output, format, written));
   print_losses(written);

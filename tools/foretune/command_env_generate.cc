@@ -27,6 +27,7 @@ struct EnvGenerateArguments {
 
   void visit(OptionList& options) {
     options.add_switch("list", list, "show the data sets that there are");
+    options.section("Computations and files", {"without --list", [this] { return !list; }});
     options.add("kind", generator.kind, "NAME", "of computations").choose({"mm", "conv"});
     options.add("dimA", generator.dim_a, "LISTS",
                 "sizes of the first operand: 64:128:16,64:128:16 (m, k), or batch, channels, "
@@ -38,7 +39,10 @@ struct EnvGenerateArguments {
     options.add("out", out, "FILE", "write the list");
     options.add("train", train, "FILE", "write what is not for tests");
     options.add("test", test, "FILE", "write a part that is drawn by --seed");
-    options.add("test-share", test_share, "PART", "of the computations").at_least(0).at_most(1);
+    options.add("test-share", test_share, "PART", "of the computations")
+        .at_least(0)
+        .at_most(1)
+        .only({"with --test", [this] { return !test.empty(); }});
   }
 };
 

@@ -69,7 +69,8 @@ struct EnvSearchArguments {
     list.add("isa", isa, "NAME", "instructions to compile for").choose({"avx2", "avx512"});
     list.add("peak", peak_gflops, "GFLOPS", "what is 100 %; measured when left out");
     list.add("output", output, "FOLDER", "new folder for tables, plots and logs");
-    list.add_switch("debug", debug, "write every search as a graph, too");
+    list.add_switch("debug", debug, "write every search as a graph, too")
+        .only({"with --output", [this] { return !output.empty(); }});
   }
 };
 

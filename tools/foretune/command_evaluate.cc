@@ -36,6 +36,7 @@ struct EvaluateArguments {
     list.section("Training");
     recipe.visit(list, "what is learned; auto tries both on inner folds",
                  "inner folds, by which the recipe makes its choices; 0 for none");
+    recipe.visit_trees(list);
   }
 };
 

@@ -42,10 +42,13 @@ struct ImportModelArguments {
     list.add("kernels", kernels, "FILE", "names of the candidates instead, one a line");
     list.add("target", target, "NAME", "which of the models orders the candidates")
         .choose({"tflops", "latency", "bandwidth"});
-    list.add("family", family, "NAME", "family of the candidates of --kernels");
+    list.add("family", family, "NAME", "family of the candidates").only({"with --kernels", [this] {
+                                                                           return !kernels.empty();
+                                                                         }});
     list.add("portfolio-size", portfolio_size, "N",
-             "configs of the fallback for problems out of range; needs --pool")
-        .at_least(0);
+             "configs of the fallback for problems out of range")
+        .at_least(0)
+        .only({"with --pool", [this] { return !pool.empty(); }});
     list.add("diode-kind", diode_kind, "KIND",
              "architecture of a checkpoint; auto tells it by its tensors")
         .choose({"auto", "v1", "base", "deep"});
@@ -101,15 +104,13 @@ bool is_checkpoint(const std::filesystem::path& path) {
 }
 
 Status check_checkpoint_options(const ImportModelArguments& arguments) {
-  const ImportModelArguments defaults;
   if (arguments.pool.empty() || !arguments.kernels.empty()) {
     return fail(ErrorCode::kInvalidArgument,
                 "the candidates of a checkpoint come from --pool DATASET");
   }
-  if (arguments.target != defaults.target || arguments.family != defaults.family) {
+  if (arguments.target != ImportModelArguments().target) {
     return fail(ErrorCode::kInvalidArgument,
-                "--target and --family are for model directories; a checkpoint predicts times, and "
-                "its family is that of the data set");
+                "--target is for model directories; a checkpoint predicts times");
   }
   return {};
 }

@@ -25,7 +25,9 @@ struct InspectArguments {
   void visit(OptionList& list) {
     list.add_positional("file", file, "data set or model").require();
     list.add("problem", problem, "TEXT", "list the measurements of one problem, fastest first");
-    list.add("top", top, "N", "how many of them").at_least(1);
+    list.add("top", top, "N", "how many of them").at_least(1).only({"with --problem", [this] {
+                                                                      return !problem.empty();
+                                                                    }});
     list.add("json", json, "FILE", "write the counts as JSON");
   }
 };
@@ -194,6 +196,9 @@ Result<int> inspect(const InspectArguments& arguments, const Invocation& invocat
   const auto as_model = read_model(arguments.file);
   const bool is_model =
       as_model.has_value() || std::filesystem::path(arguments.file).extension() == ".ftm";
+  if (is_model && !arguments.problem.empty()) {
+    return without_effect({"--problem"}, "with a data set");
+  }
   FORETUNE_TRY_STATUS(is_model ? inspect_model(arguments, invocation)
                                : inspect_dataset(arguments, invocation));
   return kExitOk;

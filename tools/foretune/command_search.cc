@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "foretune/base/file.h"
+#include "foretune/base/text.h"
 #include "foretune/evaluate/search_report.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/search/strategy.h"
@@ -42,10 +43,11 @@ struct SearchArguments {
     list.add("budget", budget, "N", "configs to score").at_least(1);
     list.add("top-k", top, "N", "configs to list").at_least(1);
     list.add_switch("measure", measure, "time the listed configs against each other");
-    list.add("rounds", rounds, "N", "of timing them").at_least(1);
+    const Condition is_measured{"with --measure", [this] { return measure; }};
+    list.add("rounds", rounds, "N", "of timing them").at_least(1).only(is_measured);
     list.add("json", json, "FILE", "write everything as JSON");
-    measuring.visit(list);
-    family.visit_known(list, "the model");
+    measuring.visit(list, is_measured);
+    family.visit_known(list, "the model", is_measured);
   }
 };
 
@@ -76,8 +78,9 @@ Status measure(const SearchArguments& arguments, const Invocation& invocation, c
     warn("the model was trained on another machine");
   }
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
-  FORETUNE_TRY(const auto measurer, open_measurer(live, arguments.measuring.protocol(seed),
-                                                  arguments.measuring.context(info), invocation));
+  FORETUNE_TRY(const Context context, arguments.measuring.context(info));
+  FORETUNE_TRY(const auto measurer,
+               open_measurer(live, arguments.measuring.protocol(seed), context, invocation));
   std::vector<Config> configs;
   for (const ScoredConfig& scored : report.found.ranked) {
     configs.push_back(scored.config);

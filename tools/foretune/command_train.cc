@@ -42,7 +42,6 @@ struct TrainArguments {
   bool no_log_transform = false;
   std::string group_key = "problem";
   std::string warm_start;
-  std::optional<std::int64_t> n_splits;
   TrainOptions defaults;
   double bagging_fraction = defaults.gbdt.bagging_fraction;
   double feature_fraction = defaults.gbdt.feature_fraction;
@@ -70,9 +69,11 @@ struct TrainArguments {
              "model file to write (default: matmul_model.ftm, without --out-dir)");
     list.add("out-dir", out_dir, "DIR",
              "write models, feature_spec.json, cv_metrics, feature_importances and "
-             "train_manifest.json there");
+             "train_manifest.json there")
+        .only(is_gbdt());
     list.add_switch("write-lightgbm", write_lightgbm,
-                    "with --out-dir: the models as LightGBM text, too, zipped");
+                    "write the models as LightGBM text, too, zipped")
+        .only({"with --out-dir", [this] { return !out_dir.empty(); }});
     list.add("model-type", model_type, "TYPE", "kind of model").choose(std::move(types));
     list.add(
         "log-dir", log_dir, "DIR",
@@ -83,39 +84,62 @@ struct TrainArguments {
              "what to learn, a model each: time, tflops, latency, bandwidth, with commas");
     recipe.visit(list, "how time is learned; auto cross-validates both",
                  "group folds for the held-out figures; 0 for none");
-    list.add("n-splits", n_splits, "N", "the same as --folds").at_least(0);
     list.add_switch("no-log-transform", no_log_transform,
-                    "learn tflops, latency and bandwidth as they are, not ln(1 + value)");
+                    "learn tflops, latency and bandwidth as they are, not ln(1 + value)")
+        .only({"with one of these --targets", [this] { return targets != "time"; }});
     list.add("group-key", group_key, "KEY",
              "what keeps problems in one fold: problem, all but layout and types, or sizes, m, n "
              "and k (of convolutions all but strides and pads)")
         .choose({"problem", "sizes"});
-    list.add("warm-start", warm_start, "PATH",
-             "add trees to this model, or to those of an --out-dir, instead of beginning anew");
-    list.add("warm-start-n-estimators", warm_start_trees, "N",
-             concat("trees to add (default: ", defaults.warm_start_trees, ")"))
-        .at_least(1);
-    list.add("mining-rounds", mining_rounds, "N",
-             "rounds in which the hardest training problems get more weight")
-        .at_least(0);
-    list.add("tune-budget", tune_budget, "BUDGET",
-             "search the options of the trees first: a number of trials, or a time like 5m");
-    list.add("bagging-fraction", bagging_fraction, "X", "rows per tree");
-    list.add("feature-fraction", feature_fraction, "X", "features per tree");
-    list.add("min-rows-per-leaf", min_rows_per_leaf, "N", "least rows in a leaf").at_least(1);
-    list.add("lambda-l2", lambda_l2, "X", "penalty of large leaf values");
     list.add("row-weight-decay", row_weight_decay, "X",
-             "how fast the weight of a row falls with its distance from the best");
+             "how fast the weight of a row falls with its distance from the best")
+        .only({"without --weight-decay, which is the same for trees",
+               [this] { return model_type != "gbdt" || !weight_decay; }});
     list.add("weight-decay", weight_decay, "X",
              concat("of trees the same, of networks the penalty of large weights (default: ",
                     defaults.network.weight_decay, ")"));
-    list.add("regret-decay", regret_decay, "X", "the same of the objective regret");
     list.add("portfolio-size", portfolio_size, "N", "configs in the fallback portfolio")
         .at_least(1);
     list.add_switch(
         "fast", fast,
         "distil a fast model too: answers in a microsecond, takes up to a minute to train");
-    network.visit(list);
+    visit_trees(list);
+    network.visit(list, model_type);
+  }
+
+  void visit_trees(OptionList& list) {
+    list.section("Boosted trees",
+                 {"with --model-type gbdt or ensemble", [this] { return has_trees(); }});
+    recipe.visit_trees(list);
+    list.add("bagging-fraction", bagging_fraction, "X", "rows per tree");
+    list.add("feature-fraction", feature_fraction, "X", "features per tree");
+    list.add("min-rows-per-leaf", min_rows_per_leaf, "N", "least rows in a leaf").at_least(1);
+    list.add("lambda-l2", lambda_l2, "X", "penalty of large leaf values");
+    list.add("regret-decay", regret_decay, "X",
+             "how fast the weight of a row falls with the objective regret")
+        .only({"where trees minimise regret", [this] { return may_minimise_regret(); }});
+    list.add("tune-budget", tune_budget, "BUDGET",
+             "search these options first: a number of trials, or a time like 5m");
+    list.add("mining-rounds", mining_rounds, "N",
+             "rounds in which the hardest training problems get more weight")
+        .at_least(0)
+        .only(is_gbdt());
+    list.add("warm-start", warm_start, "PATH",
+             "add trees to this model, or to those of an --out-dir, instead of beginning anew")
+        .only(is_gbdt());
+    list.add("warm-start-n-estimators", warm_start_trees, "N",
+             concat("trees to add (default: ", defaults.warm_start_trees, ")"))
+        .at_least(1)
+        .only({"with --warm-start", [this] { return !warm_start.empty(); }});
+  }
+
+  [[nodiscard]] Condition is_gbdt() const {
+    return {"with --model-type gbdt", [this] { return model_type == "gbdt"; }};
+  }
+  [[nodiscard]] bool has_trees() const { return model_type == "gbdt" || model_type == "ensemble"; }
+  [[nodiscard]] bool may_minimise_regret() const {
+    return recipe.objective == "regret" ||
+           (recipe.objective == "auto" && recipe.target == "relative-log");
   }
 };
 
@@ -178,14 +202,11 @@ Result<TrainOptions> options_of(const TrainArguments& arguments, const Invocatio
   options.network.weight_decay = arguments.weight_decay.value_or(common.weight_decay);
   options.network_log_folder = arguments.log_dir;
   options.log_transform = !arguments.no_log_transform;
-  if (arguments.n_splits) {
-    options.folds = static_cast<std::uint32_t>(*arguments.n_splits);
-  }
   options.group_key = arguments.group_key == "sizes" ? GroupKey::kSizes : GroupKey::kProblem;
   options.portfolio_size = static_cast<std::uint32_t>(arguments.portfolio_size);
-  const bool are_trees = arguments.model_type == "gbdt";
-  options.weight_decay = are_trees ? arguments.weight_decay.value_or(arguments.row_weight_decay)
-                                   : arguments.row_weight_decay;
+  options.weight_decay = arguments.model_type == "gbdt"
+                             ? arguments.weight_decay.value_or(arguments.row_weight_decay)
+                             : arguments.row_weight_decay;
   options.regret_decay = arguments.regret_decay;
   options.mining.rounds = static_cast<std::uint32_t>(arguments.mining_rounds);
   options.warm_start_trees =
@@ -219,16 +240,6 @@ Result<std::vector<TrainOptions>> options_of_targets(const TrainArguments& argum
     }
     FORETUNE_TRY_STATUS(check_train_options(options));
     out.push_back(std::move(options));
-  }
-  if (arguments.warm_start_trees && arguments.warm_start.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "--warm-start-n-estimators needs a --warm-start");
-  }
-  if (arguments.write_lightgbm && arguments.out_dir.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "--write-lightgbm needs an --out-dir");
-  }
-  if (!arguments.out_dir.empty() && arguments.model_type != "gbdt") {
-    return fail(ErrorCode::kInvalidArgument,
-                "--out-dir is for boosted trees; --model writes a neural model");
   }
   if (out.size() > 1 && arguments.out_dir.empty()) {
     return fail(ErrorCode::kInvalidArgument, "several targets need an --out-dir");

@@ -39,7 +39,9 @@ struct TuneArguments {
     list.add("budget", budget, "60s|500", "time (s, m, h) or number of measurements of a problem");
     list.add("strategy", strategy, "NAME", "how to search (default: local; model with --model)")
         .choose(strategy_names());
-    list.add("model", model, "FILE", "measure what this model ranks best first");
+    list.add("model", model, "FILE", "measure what this model ranks best first")
+        .only(
+            {"with --strategy model", [this] { return strategy.empty() || strategy == "model"; }});
     list.add("output", output, "FILE",
              "keep every measurement in this data set (.ftd); problems tuned there are skipped");
     list.add("finalists", finalists, "N", "how many of the best to time once more").at_least(1);
@@ -164,7 +166,7 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
     protocol.windows = 2;
     protocol.max_windows = 3;
   }
-  ready.context = arguments.measuring.context(info);
+  FORETUNE_TRY(ready.context, arguments.measuring.context(info));
   if (!arguments.model.empty()) {
     FORETUNE_TRY(ready.scorer, open_scorer(arguments.model, info));
   }

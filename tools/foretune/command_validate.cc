@@ -40,13 +40,16 @@ struct ValidateArguments {
              "data set or folder that the model was trained on: for the baselines, and to prove "
              "that nothing leaked");
     report.visit(list);
+    const Condition may_measure{"without --no-measure", [this] { return !no_measure; }};
     list.add_switch("no-measure", no_measure, "do not measure picks that the data set lacks");
     list.add("measure-top", measure_top, "N", "best-ranked configs that have to be measured")
-        .at_least(1);
-    list.add("batch-size", batch_size, "N", "for neural models; boosted trees take no notice")
-        .at_least(1);
-    measuring.visit(list);
-    family.visit_known(list, "the data set");
+        .at_least(1)
+        .only(may_measure);
+    list.add("batch-size", batch_size, "N", "understood as torch-diode has it, but without effect")
+        .at_least(1)
+        .unused("a model scores all configs of a problem at once, in portions of its own");
+    measuring.visit(list, may_measure);
+    family.visit_known(list, "the data set", may_measure);
   }
 };
 
@@ -100,7 +103,8 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
   };
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   const Protocol protocol = arguments.measuring.protocol(seed);
-  const Context context = usual_context(dataset, arguments.measuring.context(info));
+  FORETUNE_TRY(const Context asked, arguments.measuring.context(info));
+  const Context context = usual_context(dataset, asked);
   if (!info.simulated && context.threads > 0 && context.threads != info.max_threads) {
     remark(concat("picks are not measured: the data set says that kernels might use ",
                   context.threads, " of the machine's threads, the family uses ",

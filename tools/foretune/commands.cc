@@ -13,13 +13,13 @@ std::span<const Subcommand> subcommands() {
           "once: kill it at any moment, run the same command again, and it continues where "
           "it stopped.",
           "foretune collect --output data/train.ftd --log-normal --max-flops 1e9 --budget 5m",
-          false, &prepare_collect},
+          false, &prepare_collect, true},
       Subcommand{
           "create-validation", "measure problems that training never sees, densely",
           "The same as collect, into a data set that train refuses to learn from. At least "
           "256 configs a problem, the best of them measured again side by side.",
           "foretune create-validation --output v.ftd --shapeset shapes.json --training-data data",
-          false, &prepare_create_validation},
+          false, &prepare_create_validation, true},
       Subcommand{"train", "learn a cost model from data sets",
                  "Reads a data set, or all below a folder except validation sets, scores held-out "
                  "problems by group k-fold, and writes a model file, or with --out-dir a folder of "

@@ -38,8 +38,8 @@ void FamilyArguments::visit(OptionList& list) {
       .at_most(kMostBuildJobs);
 }
 
-void FamilyArguments::visit_known(OptionList& list, std::string_view origin) {
-  list.section("Family");
+void FamilyArguments::visit_known(OptionList& list, std::string_view origin, Condition condition) {
+  list.section("Family", std::move(condition));
   visit_parameters(list, concat("as many as ", origin, " was measured with"));
 }
 
@@ -179,8 +179,8 @@ std::vector<Config> best_ranked(const Selector& selector, const Problem& problem
   return configs;
 }
 
-void MeasureArguments::visit(OptionList& list) {
-  list.section("Measuring");
+void MeasureArguments::visit(OptionList& list, Condition condition) {
+  list.section("Measuring", std::move(condition));
   list.add_switch("cold-cache", cold_cache, "evict the caches before every run");
   list.add_switch("keep-samples", keep_samples, "store every window, not only the statistics");
   list.add("time-limit", time_limit, "SECONDS", "of one measurement; then its worker is killed")
@@ -215,7 +215,11 @@ Protocol MeasureArguments::protocol(std::uint64_t seed) const {
   return protocol;
 }
 
-Context MeasureArguments::context(const FamilyInfo& info) const {
+Result<Context> MeasureArguments::context(const FamilyInfo& info) const {
+  if (cold_cache && info.simulated) {
+    return fail(ErrorCode::kInvalidArgument, "the family ", info.name,
+                " runs nothing, so --cold-cache would change no time");
+  }
   Context context;
   context.machine = info.fingerprint.digest();
   context.device = info.fingerprint.device;
@@ -234,12 +238,28 @@ Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Pr
                               protocol, context);
 }
 
-void ProblemArguments::visit(OptionList& list) {
+void ProblemArguments::visit(OptionList& list, std::function<bool()> has_own) {
   list.section("Problems");
   list.add("num-shapes", num_shapes, "N",
            "problems to draw; 0 takes all of a shape set or a recorded family")
       .at_least(0);
   list.add_switch("log-normal", log_normal, "draw sizes log-normally, as workloads have them");
+  list.add_switch("random", random, "draw sizes uniformly between bounds (default)");
+  list.add(
+      "shapeset", shapeset, "FILE",
+      concat("take problems from an operation shape set or a CSV file, or ", shape_set_names()));
+  list.add("operations", operations, "OP", "operations to use (default: mm)");
+  list.add("dtypes", dtypes, "TYPE", "data types to use (default: what the family runs)")
+      .also("dtype")
+      .only({"without --family recorded", [has_own] { return !has_own(); }});
+  list.add("layouts", layouts, "LAYOUT", "layouts to draw from: rcr, rrr, crr, ccr (default: rrr)")
+      .also("layout")
+      .only({"without --shapeset and --family recorded",
+             [this, has_own] { return shapeset.empty() && !has_own(); }});
+  list.add("max-flops", max_flops, "X", "leave out problems of more floating-point operations")
+      .at_least(1);
+  list.add("max-bytes", max_bytes, "X", "leave out problems that touch more memory").at_least(1);
+  list.section("Log-normal sizes", {"with --log-normal", [this] { return log_normal; }});
   LogNormalSizes& sizes = log_normal_sizes;
   list.add("log-normal-m-mean", sizes.m_mean, "X", "mean of ln m");
   list.add("log-normal-m-std", sizes.m_std, "X", "standard deviation of ln m").at_least(0);
@@ -247,23 +267,14 @@ void ProblemArguments::visit(OptionList& list) {
   list.add("log-normal-n-std", sizes.n_std, "X", "standard deviation of ln n").at_least(0);
   list.add("log-normal-k-mean", sizes.k_mean, "X", "mean of ln k");
   list.add("log-normal-k-std", sizes.k_std, "X", "standard deviation of ln k").at_least(0);
-  list.add_switch("random", random, "draw sizes uniformly between the bounds (default)");
-  list.add("min-size", uniform_sizes.min_size, "N", "smallest dimension of --random").at_least(1);
-  list.add("max-size", uniform_sizes.max_size, "N", "largest dimension of --random").at_least(1);
+  list.section("Uniform sizes",
+               {"without --log-normal, --shapeset and --family recorded",
+                [this, has_own] { return !log_normal && shapeset.empty() && !has_own(); }});
+  list.add("min-size", uniform_sizes.min_size, "N", "smallest dimension").at_least(1);
+  list.add("max-size", uniform_sizes.max_size, "N", "largest dimension").at_least(1);
   list.add_switch("power-of-two", uniform_sizes.power_of_two, "powers of two only");
   list.add_switch("no-rectangular", no_rectangular, "m = n = k");
   list.add_switch("no-odd-sizes", no_odd_sizes, "multiples of 8 only");
-  list.add(
-      "shapeset", shapeset, "FILE",
-      concat("take problems from an operation shape set or a CSV file, or ", shape_set_names()));
-  list.add("operations", operations, "OP", "operations to use (default: mm)");
-  list.add("dtypes", dtypes, "TYPE", "data types to use (default: what the family runs)")
-      .also("dtype");
-  list.add("layouts", layouts, "LAYOUT", "layouts to draw from: rcr, rrr, crr, ccr (default: rrr)")
-      .also("layout");
-  list.add("max-flops", max_flops, "X", "leave out problems of more floating-point operations")
-      .at_least(1);
-  list.add("max-bytes", max_bytes, "X", "leave out problems that touch more memory").at_least(1);
 }
 
 namespace {
@@ -387,11 +398,14 @@ void OneProblemArguments::visit(OptionList& list) {
   list.add("m", m, "N", "rows of A and C").at_least(1);
   list.add("n", n, "N", "columns of B and C").at_least(1);
   list.add("k", k, "N", "columns of A, rows of B").at_least(1);
-  list.add("batch", batch, "N", "independent products").at_least(1);
+  const Condition is_by_sizes{"with --m, --n and --k",
+                              [this] { return text.empty() && (m || n || k); }};
+  list.add("batch", batch, "N", "independent products").at_least(1).only(is_by_sizes);
   list.add("op", operation, "OP",
-           "mm, addmm, bmm, addmm_relu or addmm_gelu (default: mm, bmm with a batch)");
-  list.add("dtype", dtype, "TYPE", "data type (default: f32)");
-  list.add("layout", layout, "LAYOUT", "rcr, rrr, crr or ccr (default: rrr)");
+           "mm, addmm, bmm, addmm_relu or addmm_gelu (default: mm, bmm with a batch)")
+      .only(is_by_sizes);
+  list.add("dtype", dtype, "TYPE", "data type (default: f32)").only(is_by_sizes);
+  list.add("layout", layout, "LAYOUT", "rcr, rrr, crr or ccr (default: rrr)").only(is_by_sizes);
 }
 
 Result<Problem> OneProblemArguments::parse() const {

@@ -33,7 +33,7 @@ struct FamilyArguments {
   std::int64_t threads = 0;
   void visit(OptionList& list);
   // Where a model or a data set, which `origin` names, says which family.
-  void visit_known(OptionList& list, std::string_view origin);
+  void visit_known(OptionList& list, std::string_view origin, Condition condition);
   // What opens the family as it was where `known` was read: kernels may use as many threads as
   // there, unless these arguments say how many.
   [[nodiscard]] FamilyArguments as_known(std::string family_name, const Fingerprint& known) const;
@@ -73,10 +73,11 @@ struct MeasureArguments {
   double censor_factor = 2;
   std::int64_t warmup = 0;
   std::int64_t repeat = 0;
-  void visit(OptionList& list);
+  void visit(OptionList& list, Condition condition = {});
   [[nodiscard]] Protocol protocol(std::uint64_t seed) const;
-  // What the family's measurements are valid for: its limit of threads is the one in force.
-  [[nodiscard]] Context context(const FamilyInfo& info) const;
+  // What the family's measurements are valid for: its limit of threads is the one in force. Errors:
+  // kInvalidArgument for cold caches where nothing runs.
+  [[nodiscard]] Result<Context> context(const FamilyInfo& info) const;
 };
 Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Protocol& protocol,
                                                 const Context& context,
@@ -97,7 +98,8 @@ struct ProblemArguments {
   std::vector<std::string> layouts;
   std::optional<double> max_flops;
   std::optional<double> max_bytes;
-  void visit(OptionList& list);
+  // `has_own`: whether the family brings its problems.
+  void visit(OptionList& list, std::function<bool()> has_own);
 };
 // A file, or the name of a set that is built in. The help of options that take one ends with the
 // names.

@@ -39,7 +39,8 @@ std::string invocation_of(const Option& option) {
   return concat("--", option.name, other, option.value_name.empty() ? "" : " ", option.value_name);
 }
 
-std::string details_of(const Option& option) {
+// With when the option has an effect, unless `heading` says it.
+std::string details_of(const Option& option, std::string_view heading) {
   std::string out = option.help;
   if (!option.choices.empty()) {
     // One word up to here; what is longer wraps between the choices.
@@ -50,8 +51,13 @@ std::string details_of(const Option& option) {
   }
   if (option.required) {
     out += " (required)";
-  } else if (!option.default_text.empty()) {
+  } else if (!option.default_text.empty() && option.unused_because.empty()) {
     out += concat(" (default: ", option.default_text, ")");
+  }
+  for (const Condition& condition : option.conditions) {
+    if (!heading.ends_with(condition.phrase)) {
+      out += concat(" (only ", condition.phrase, ")");
+    }
   }
   return out;
 }
@@ -81,7 +87,7 @@ void append_options(std::string& out, const OptionList& list, const Style& style
       std::string left = concat("  ", invocation_of(option));
       left += left.size() + 2 > kColumn ? concat("\n", std::string(kColumn, ' '))
                                         : std::string(kColumn - left.size(), ' ');
-      out += concat(left, wrap(details_of(option), kColumn), "\n");
+      out += concat(left, wrap(details_of(option, title), kColumn), "\n");
     }
   }
 }
@@ -289,7 +295,7 @@ std::string markdown_reference() {
                   "| option | meaning |\n| --- | --- |\n");
     for (const Option& option : list.options()) {
       if (!option.hidden) {
-        std::string details = details_of(option);
+        std::string details = details_of(option, "");
         std::string escaped;
         for (const char c : details) {
           escaped += c == '|' ? std::string("\\|") : std::string(1, c);

@@ -41,6 +41,9 @@ int run(const std::vector<std::string>& arguments, const char* argv0) {
                              : foretune::cli::help_text(parsed->subcommand, false));
     return foretune::cli::kExitOk;
   }
+  for (const std::string& warning : parsed->warnings) {
+    foretune::cli::warn(warning);
+  }
   foretune::cli::install_signal_handlers();
   foretune::cli::Invocation invocation;
   invocation.global = &global;

@@ -1,7 +1,9 @@
 #include "tools/foretune/network_arguments.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include "foretune/base/text.h"
 
@@ -32,31 +34,56 @@ Result<std::vector<std::uint32_t>> widths_of(const std::string& text) {
   return out;
 }
 
+// Whether a loss looks at the configs of a problem together: a part of it does.
+bool ranks(const std::string& loss) {
+  const std::vector<std::string_view> parts = split(loss, ',');
+  return std::any_of(parts.begin(), parts.end(),
+                     [](std::string_view part) { return split(part, ':').front() != "mse"; });
+}
+
 }  // namespace
 
-void NetworkArguments::visit(OptionList& list) {
-  list.section("Neural models");
+void NetworkArguments::visit(OptionList& list, const std::string& model_type) {
+  list.section("Neural models", {"with --model-type standard, deep, two-tower or ensemble",
+                                 [&model_type] { return model_type != "gbdt"; }});
+  const auto trains = [this, &model_type](std::string_view network) {
+    return (model_type == "ensemble" ? partner : model_type) == network;
+  };
+  const Condition is_standard{"for the network standard", [trains] { return trains("standard"); }};
+  const Condition is_deep{"for the network deep", [trains] { return trains("deep"); }};
+  const Condition is_two_tower{"for the network two-tower",
+                               [trains] { return trains("two-tower"); }};
+  const Condition has_width{"for the networks deep and two-tower",
+                            [trains] { return trains("deep") || trains("two-tower"); }};
+  const Condition has_chain{"for the networks standard and deep",
+                            [trains] { return trains("standard") || trains("deep"); }};
+  const Condition is_ranked{"for a network with a ranking --loss", [this] { return ranks(loss); }};
   list.add("batch-size", batch_size, "N", "rows of a step (default: 1024)").at_least(1);
   list.add("num-epochs", num_epochs, "N", "at most; early stopping decides").at_least(1);
   list.add("patience", patience, "N", "epochs without a lower loss before it stops").at_least(1);
   list.add("loss", loss, "NAME",
            "mse, margin, lambdarank, listmle, or a mixture as mse:1,lambdarank:0.5");
   list.add("group-size", group_size, "N", "configs of a problem that a ranking loss sees together")
-      .at_least(2);
-  list.add("hidden-dims", hidden_dims, "LIST", "widths of the standard network");
-  list.add("hidden-dim", hidden_dim, "N", "width of the deep network and of the towers")
+      .at_least(2)
+      .only(is_ranked);
+  list.add("hidden-dims", hidden_dims, "LIST", "widths of the layers").only(is_standard);
+  list.add("hidden-dim", hidden_dim, "N", "width of every layer")
       .at_least(1)
-      .at_most(4096);
-  list.add("num-layers", num_layers, "N", "residual blocks of the deep network")
+      .at_most(4096)
+      .only(has_width);
+  list.add("num-layers", num_layers, "N", "residual blocks").at_least(1).at_most(100).only(is_deep);
+  list.add("tower-layers", tower_layers, "N", "hidden layers of each tower")
       .at_least(1)
-      .at_most(100);
-  list.add("tower-layers", tower_layers, "N", "hidden layers of each of two towers")
+      .at_most(16)
+      .only(is_two_tower);
+  list.add("dot", dot, "N", "length of the towers' dot product")
       .at_least(1)
-      .at_most(16);
-  list.add("dot", dot, "N", "length of the towers' dot product").at_least(1).at_most(1024);
+      .at_most(1024)
+      .only(is_two_tower);
   list.add("interaction", interaction, "N", "units of the network between the towers")
       .at_least(0)
-      .at_most(1024);
+      .at_most(1024)
+      .only(is_two_tower);
   list.add("dropout", dropout, "X", "share of the hidden values that training drops");
   list.add("optimizer", optimizer, "NAME", "what follows the gradient").choose({"adam", "adamw"});
   list.add("clip", clip, "X", "largest norm of the gradient");
@@ -64,17 +91,20 @@ void NetworkArguments::visit(OptionList& list) {
            "share of the training problems that decide when to stop instead of training");
   list.add("networks", networks, "N", "networks whose scores are averaged").at_least(1);
   list.add("weights", weights, "TYPE", "of the layers between the first and the last")
-      .choose({"f32", "int8"});
+      .choose({"f32", "int8"})
+      .only(has_chain);
   list.add("device", device, "NAME", "where to train").choose({"cpu", "cuda"});
   list.add("ensemble-with", partner, "TYPE", "the network of an ensemble")
-      .choose({"standard", "deep", "two-tower"});
+      .choose({"standard", "deep", "two-tower"})
+      .only({"with --model-type ensemble", [&model_type] { return model_type == "ensemble"; }});
   list.add("standardise", standardise, "YES", "no: inputs as they are, to see what that costs")
       .choose({"yes", "no"});
   list.add("split", split, "BY",
            "sample: hold out measurements instead of problems, to see how that flatters")
       .choose({"problem", "sample"});
   list.add("work-dir", work_dir, "DIR", "keep checkpoints and trained networks there");
-  list.add_switch("resume", resume, "with --work-dir: go on where a training was interrupted");
+  list.add_switch("resume", resume, "go on where a training was interrupted")
+      .only({"with the --work-dir of what is resumed", [this] { return !work_dir.empty(); }});
   list.add("trainer", trainer, "FILE",
            "the program that trains (default: foretune-train-network beside this one)");
 }
@@ -83,9 +113,6 @@ Result<NetworkOptions> NetworkArguments::options(const Invocation& invocation) c
   if (!(dropout >= 0 && dropout < 1) || !(stop_share >= 0 && stop_share <= 0.9) || !(clip > 0)) {
     return fail(ErrorCode::kInvalidArgument,
                 "--dropout must be from 0 and below 1, --stop-share from 0 to 0.9, --clip above 0");
-  }
-  if (resume && work_dir.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "--resume needs the --work-dir of what it resumes");
   }
   NetworkOptions out;
   FORETUNE_TRY(out.hidden_dims, widths_of(hidden_dims));

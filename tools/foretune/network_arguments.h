@@ -40,7 +40,8 @@ struct NetworkArguments {
   bool resume = false;
   std::string trainer;
 
-  void visit(OptionList& list);
+  // `model_type`, of the same life, says which model is trained.
+  void visit(OptionList& list, const std::string& model_type);
   // Errors: kInvalidArgument for numbers that make no sense.
   [[nodiscard]] Result<NetworkOptions> options(const Invocation& invocation) const;
 };

@@ -123,10 +123,10 @@ Status assign(const Option& option, const std::vector<std::string>& values) {
   return std::visit(Assign(option, values), option.target);
 }
 
-using Collected = std::vector<std::pair<const Option*, CLI::Option*>>;
+using Collected = std::vector<std::pair<Option*, CLI::Option*>>;
 
-void declare(CLI::App& app, const OptionList& list, Collected& collected) {
-  for (const Option& option : list.options()) {
+void declare(CLI::App& app, OptionList& list, Collected& collected) {
+  for (Option& option : list.options()) {
     std::string flag = option.positional ? option.name : concat("--", option.name);
     if (!option.other_name.empty()) {
       flag += concat(",--", option.other_name);
@@ -146,26 +146,35 @@ void declare(CLI::App& app, const OptionList& list, Collected& collected) {
   }
 }
 
-// The nearest known option, for a mistyped one.
+// The nearest known option, for a mistyped one. The dashes, which all have, bring none nearer.
 std::string unknown_option(const std::string& argument, const OptionList& global,
                            const OptionList* local) {
+  const std::string_view word = std::string_view(argument).substr(2);
   std::vector<std::string> names;
   for (const OptionList* list : {&global, local}) {
     for (const Option& option : list == nullptr ? std::deque<Option>() : list->options()) {
       if (!option.positional) {
-        names.push_back(concat("--", option.name));
-      } else if (argument == concat("--", option.name)) {
+        names.push_back(option.name);
+      } else if (word == option.name) {
         return concat("unknown option '", argument, "': it is given without this name (",
                       option.help, ")");
       }
     }
   }
-  const std::string near = nearest_word(argument, names);
+  const std::string near = nearest_word(word, names);
   return concat("unknown option '", argument, "'",
-                near.empty() ? std::string() : concat("; did you mean '", near, "'?"));
+                near.empty() ? std::string() : concat("; did you mean '--", near, "'?"));
 }
 
 }  // namespace
+
+void OptionList::section(std::string title, Condition condition) {
+  section_ = std::move(title);
+  if (!condition.phrase.empty()) {
+    section_ += concat(", only ", condition.phrase);
+  }
+  condition_ = std::move(condition);
+}
 
 Option& OptionList::add(std::string name, Option::Target target, std::string value_name,
                         std::string help) {
@@ -176,15 +185,43 @@ Option& OptionList::add(std::string name, Option::Target target, std::string val
   option.target = target;
   option.default_text = default_of(target);
   option.section = section_;
+  if (!condition_.phrase.empty()) {
+    option.conditions.push_back(condition_);
+  }
   options_.push_back(std::move(option));
   return options_.back();
 }
 
-Status set_option(const OptionList& list, std::string_view name,
-                  const std::vector<std::string>& values) {
+tl::unexpected<Error> without_effect(const std::vector<std::string>& names,
+                                     std::string_view phrase) {
+  std::string list;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    list += concat(i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
+  }
+  return fail(ErrorCode::kInvalidArgument, list, names.size() == 1 ? " has" : " have",
+              " an effect only ", phrase);
+}
+
+Status check_effects(const OptionList& list) {
   std::vector<std::string> names;
+  std::string_view phrase;
   for (const Option& option : list.options()) {
+    const auto broken = std::find_if(option.conditions.begin(), option.conditions.end(),
+                                     [](const Condition& condition) { return !condition.holds(); });
+    if (option.given && broken != option.conditions.end() &&
+        (names.empty() || broken->phrase == phrase)) {
+      phrase = broken->phrase;
+      names.push_back(concat("--", option.name));
+    }
+  }
+  return names.empty() ? Status() : without_effect(names, phrase);
+}
+
+Status set_option(OptionList& list, std::string_view name, const std::vector<std::string>& values) {
+  std::vector<std::string> names;
+  for (Option& option : list.options()) {
     if (option.name == name) {
+      option.given = true;
       return values.empty() && !std::holds_alternative<std::vector<std::string>*>(option.target)
                  ? Status(fail(ErrorCode::kInvalidArgument, "--", name, " needs a value"))
                  : assign(option, values);
@@ -200,7 +237,9 @@ void GlobalOptions::visit(OptionList& list) {
   list.section("Global options");
   list.add("seed", seed, "N", "seed of every random choice");
   list.add("format", format, "FORMAT", "also write the data set in this format beside the journal")
-      .choose({"foretune", "csv", "json", "msgpack"});
+      .choose({"foretune", "csv", "json", "msgpack"})
+      .only({"with collect and create-validation",
+             [this] { return subcommand == nullptr || subcommand->exports; }});
   list.add_switch("quiet", quiet, "print results and problems only");
   list.add_switch("no-color", no_color, "no colours (also when NO_COLOR is set)");
 }
@@ -268,8 +307,8 @@ Result<const Subcommand*> locate_subcommand(const std::vector<std::string>& argu
   return nullptr;
 }
 
-Status parse_with_cli11(const std::vector<std::string>& arguments, const OptionList& global_list,
-                        const OptionList* local_list, const Subcommand* subcommand) {
+Status parse_with_cli11(const std::vector<std::string>& arguments, OptionList& global_list,
+                        OptionList* local_list, const Subcommand* subcommand) {
   CLI::App app("foretune");
   app.set_help_flag();
   app.fallthrough();
@@ -295,14 +334,30 @@ Status parse_with_cli11(const std::vector<std::string>& arguments, const OptionL
     return fail(ErrorCode::kInvalidArgument, error.what());
   }
   for (const auto& [option, declared] : collected) {
-    if (declared->count() > 0) {
+    option->given = declared->count() > 0;
+    if (option->given) {
       FORETUNE_TRY_STATUS(assign(*option, declared->results()));
     } else if (option->required) {
       return fail(ErrorCode::kInvalidArgument, option->positional ? "" : "--", option->name,
                   " is required");
     }
   }
+  for (const OptionList* list : {&global_list, local_list}) {
+    if (list != nullptr) {
+      FORETUNE_TRY_STATUS(check_effects(*list));
+    }
+  }
   return {};
+}
+
+std::vector<std::string> unused_options(const OptionList& list) {
+  std::vector<std::string> warnings;
+  for (const Option& option : list.options()) {
+    if (option.given && !option.unused_because.empty()) {
+      warnings.push_back(concat("--", option.name, " has no effect: ", option.unused_because));
+    }
+  }
+  return warnings;
 }
 
 }  // namespace
@@ -333,6 +388,7 @@ Result<ParsedCommand> parse_command_line(const std::vector<std::string>& argumen
     FORETUNE_TRY_STATUS(parse_with_cli11(arguments, global_list, nullptr, nullptr));
     return fail(ErrorCode::kInvalidArgument, "no subcommand given; see foretune --help");
   }
+  global.subcommand = subcommand;
   OptionList local_list;
   ParsedCommand parsed{.subcommand = subcommand, .run = subcommand->prepare(local_list)};
   auto status = parse_with_cli11(arguments, global_list, &local_list, subcommand);
@@ -340,6 +396,7 @@ Result<ParsedCommand> parse_command_line(const std::vector<std::string>& argumen
     return fail(status.error().code, status.error().message, " (see foretune ", subcommand->name,
                 " --help)");
   }
+  parsed.warnings = unused_options(local_list);
   return parsed;
 }
 

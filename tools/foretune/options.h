@@ -4,9 +4,14 @@
 //   struct PredictOptions {
 //     std::string model;
 //     std::int64_t top = 5;
+//     bool measure = false;
+//     std::int64_t rounds = 15;
 //     void visit(OptionList& list) {
 //       list.add("model", model, "FILE", "model file").require();
 //       list.add("top", top, "N", "configs to list");
+//       list.add_switch("measure", measure, "time them");
+//       list.add("rounds", rounds, "N", "of timing them")
+//           .only({"with --measure", [this] { return measure; }});
 //     }
 //   };
 //
@@ -29,6 +34,13 @@
 
 namespace foretune::cli {
 
+// When an option has an effect: as it is said, "with --active", and as what is asked once all
+// options have their values. The default one always holds.
+struct Condition {
+  std::string phrase;
+  std::function<bool()> holds;
+};
+
 struct Option {
   using Target =
       std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
@@ -43,7 +55,11 @@ struct Option {
   bool required = false;
   bool positional = false;
   bool hidden = false;
-  std::string section;  // heading in the help; empty for "Options"
+  bool given = false;   // by the user
+  std::string section;  // heading in the help, with its condition; empty for "Options"
+  std::vector<Condition> conditions;  // giving the option where one does not hold is an error
+  // Why the option has no effect at all, though other programs' command lines have it; else empty.
+  std::string unused_because;
   std::optional<std::int64_t> minimum;
   std::optional<std::int64_t> maximum;
 
@@ -69,6 +85,14 @@ struct Option {
   }
   Option& hide() {
     hidden = true;
+    return *this;
+  }
+  Option& only(Condition when) {
+    conditions.push_back(std::move(when));
+    return *this;
+  }
+  Option& unused(std::string because) {
+    unused_because = std::move(because);
     return *this;
   }
   [[nodiscard]] bool is_switch() const { return std::holds_alternative<bool*>(target); }
@@ -108,13 +132,16 @@ class OptionList {
     option.positional = true;
     return option;
   }
-  void section(std::string title) { section_ = std::move(title); }
+  // The options that follow stand below the title and have an effect only where `condition` holds.
+  void section(std::string title, Condition condition = {});
 
   [[nodiscard]] const std::deque<Option>& options() const { return options_; }
+  [[nodiscard]] std::deque<Option>& options() { return options_; }
 
  private:
   std::deque<Option> options_;
   std::string section_;
+  Condition condition_;
 };
 
 // Options that every subcommand understands, before or after its name.
@@ -123,6 +150,7 @@ struct GlobalOptions {
   std::string format = "foretune";
   bool quiet = false;
   bool no_color = false;
+  const struct Subcommand* subcommand = nullptr;  // once it is known
   void visit(OptionList& list);
 };
 
@@ -140,6 +168,7 @@ struct Subcommand {
   bool hidden;
   // Declares options on `list` and returns what runs once they are parsed.
   std::function<int(const Invocation&)> (*prepare)(OptionList& list);
+  bool exports = false;  // --format says how
 };
 std::span<const Subcommand> subcommands();
 
@@ -157,14 +186,19 @@ std::function<int(const Invocation&)> prepare_with(OptionList& list) {
 
 // Gives the option called `name` these values, one unless it is a list, as the command line would.
 // Errors: kInvalidArgument for an unknown name (with the nearest) and for values without sense.
-Status set_option(const OptionList& list, std::string_view name,
-                  const std::vector<std::string>& values);
+Status set_option(OptionList& list, std::string_view name, const std::vector<std::string>& values);
+// Once all options have their values. Errors: kInvalidArgument for given ones without an effect.
+Status check_effects(const OptionList& list);
+// The same for what a list cannot know: `names` with their dashes.
+tl::unexpected<Error> without_effect(const std::vector<std::string>& names,
+                                     std::string_view phrase);
 
 // What parsing led to: something to run, or a text to print.
 struct ParsedCommand {
   const Subcommand* subcommand = nullptr;
   std::function<int(const Invocation&)> run{};
   std::string print{};  // help or version: printed to standard output, exit code 0
+  std::vector<std::string> warnings{};
 };
 Result<ParsedCommand> parse_command_line(const std::vector<std::string>& arguments,
                                          GlobalOptions& global);

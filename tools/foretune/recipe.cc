@@ -12,25 +12,28 @@ namespace foretune::cli {
 void RecipeArguments::visit(OptionList& list, std::string target_help, std::string folds_help) {
   list.add("target", target, "TARGET", std::move(target_help))
       .choose({"relative-log", "log", "auto"});
-  list.add("objective", objective, "NAME",
-           "what the trees minimise; auto is regret where time is learned relative to the "
-           "problem's best, and regression elsewhere")
-      .choose({"auto", "regression", "lambdarank", "regret"});
   std::vector<std::string> tables;
   for (const FeatureTable* table : feature_tables()) {
     tables.emplace_back(table->name());
   }
   list.add("features", features, "TABLE", "feature table (default: the family's)")
       .choose(std::move(tables));
-  list.add("folds", folds, "N", std::move(folds_help)).at_least(0);
+  list.add("folds", folds, "N", std::move(folds_help)).at_least(0).also("n-splits");
   list.add("threads", threads, "N", "threads of the trainer; 0 is all cores").at_least(0);
-  list.add("trees", trees, "N", "at most; early stopping decides, where there are folds")
-      .at_least(1);
-  list.add("leaves", leaves, "N", "per tree").at_least(2);
   list.add("learning-rate", learning_rate, "X",
            concat("shrinkage per tree (default: ", defaults.gbdt.learning_rate,
                   "), or step of a network's optimizer (default: ", defaults.network.learning_rate,
                   ")"));
+}
+
+void RecipeArguments::visit_trees(OptionList& list) {
+  list.add("objective", objective, "NAME",
+           "what the trees minimise; auto is regret where time is learned relative to the "
+           "problem's best, and regression elsewhere")
+      .choose({"auto", "regression", "lambdarank", "regret"});
+  list.add("trees", trees, "N", "at most; early stopping decides, where there are folds")
+      .at_least(1);
+  list.add("leaves", leaves, "N", "per tree").at_least(2);
   list.add("forests", forests, "N", "forests whose scores are averaged: better picks, slower")
       .at_least(1);
 }

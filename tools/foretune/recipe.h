@@ -26,6 +26,8 @@ struct RecipeArguments {
 
   // What target and folds are for is the command's to say.
   void visit(OptionList& list, std::string target_help, std::string folds_help);
+  // What trees alone have.
+  void visit_trees(OptionList& list);
   // What was given over the defaults. Errors: kInvalidArgument for a learning rate that is none.
   [[nodiscard]] Result<TrainOptions> options(const GlobalOptions& global) const;
 };
