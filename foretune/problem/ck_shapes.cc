@@ -207,7 +207,8 @@ constexpr std::array<NamedShapeSet, 4> kSets{
     {{"ck-25", "25 GEMMs: cubes, small batches, language models, extremes", &first_look},
      {"ck-wide", "706 GEMMs of every kind, primes among them", &wide_coverage},
      {"ck-edge", "546 GEMMs with n or k of 1, or one of them small", &edge_dimensions},
-     {"ck-conv", "forward convolutions as networks have them, in groups, too", &conv_training}}};
+     {"ck-conv", "forward convolutions as networks have them, in groups, too", &conv_training,
+      ProblemType::kConv}}};
 
 const NamedShapeSet* find_set(std::string_view name) {
   const auto found = std::find_if(kSets.begin(), kSets.end(),

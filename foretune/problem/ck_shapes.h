@@ -23,6 +23,7 @@ struct NamedShapeSet {
   std::string_view name;
   std::string_view summary;
   std::vector<Problem> (*make)();
+  ProblemType type = ProblemType::kGemm;
 };
 
 std::span<const NamedShapeSet> named_shape_sets();

@@ -123,6 +123,7 @@ Result<CollectResult> run(const Job& job, const std::string& hardware_name,
   if (!result.stopped_by_request) {
     FORETUNE_TRY_STATUS(seal(path));
   }
+  FORETUNE_TRY_STATUS(cli::check_measured(result));
   return result;
 }
 

@@ -209,6 +209,12 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
         sampled.skipped_by_group, " drawn problems left out because the training data holds them"));
   }
   prepared.problems = std::move(sampled.problems);
+  if (prepared.problems.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "no problem is left to measure",
+                sampled.skipped_by_limit > 0 ? "; some were over --max-flops or --max-bytes" : "",
+                sampled.skipped_by_group > 0 ? "; some are in the training data" : "");
+  }
+  FORETUNE_TRY_STATUS(check_supported(*prepared.live.family, prepared.problems));
   FORETUNE_TRY(prepared.options.search_space, parse_search_space(arguments.search_space));
   if (validation && arguments.search_space == "DEFAULT") {
     prepared.options.search_space.sample_size = 256;
@@ -234,6 +240,24 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
     };
   }
   return prepared;
+}
+
+Status check_measured(const CollectResult& result) {
+  const CollectProgress& progress = result.progress;
+  const auto count = [&](Outcome outcome) {
+    return progress.by_outcome[static_cast<std::size_t>(outcome)];
+  };
+  if (result.stopped_by_request || progress.resumed > 0 || count(Outcome::kOk) > 0 ||
+      count(Outcome::kCensored) > 0) {
+    return {};
+  }
+  Refusals refusals(result.skipped.begin(), result.skipped.end());
+  for (std::size_t i = 0; i < std::size(progress.by_outcome); ++i) {
+    if (progress.by_outcome[i] > 0) {
+      refusals[std::string(to_string(static_cast<Outcome>(i)))] = progress.by_outcome[i];
+    }
+  }
+  return fail(ErrorCode::kUnsupported, "nothing could be measured: ", refusals_text(refusals));
 }
 
 Result<CollectResult> collect_prepared(const PreparedCollection& prepared, Measurer& measurer,

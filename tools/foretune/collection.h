@@ -85,6 +85,9 @@ struct PreparedCollection {
 Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
                                               const Invocation& invocation);
 
+// Errors: kUnsupported, with the reasons, when a collection has nothing to show for itself.
+Status check_measured(const CollectResult& result);
+
 // What `prepared` describes, into a journal opened for it: collect(), or collect_active() with what
 // the file holds already. Errors: theirs.
 Result<CollectResult> collect_prepared(const PreparedCollection& prepared, Measurer& measurer,

@@ -146,6 +146,7 @@ Result<int> collect_into(const CollectArguments& arguments, const Invocation& in
     remark("interrupted; everything measured is kept, the same command continues");
     return kExitInterrupted;
   }
+  FORETUNE_TRY_STATUS(check_measured(result));
   return kExitOk;
 }
 

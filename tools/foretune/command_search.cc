@@ -92,7 +92,15 @@ Status measure(const SearchArguments& arguments, const Invocation& invocation, c
     break;
   }
   report.measured = measurer->compare(report.problem, configs, static_cast<int>(arguments.rounds));
-  return {};
+  Refusals refusals;
+  for (const Measurement& measurement : report.measured) {
+    if (measurement.outcome == Outcome::kOk) {
+      return {};
+    }
+    ++refusals[concat(to_string(measurement.outcome), ": ", measurement.reason)];
+  }
+  return fail(ErrorCode::kUnsupported,
+              "no listed config could be timed: ", refusals_text(refusals));
 }
 
 Result<int> search(const SearchArguments& arguments, const Invocation& invocation) {

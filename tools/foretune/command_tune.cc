@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
@@ -35,7 +36,7 @@ struct TuneArguments {
     problem.visit(list);
     list.add("shapeset", shapeset, "FILE",
              concat("tune every problem of an operation shape set or a CSV file, or of ",
-                    shape_set_names()));
+                    shape_set_names(ProblemType::kGemm)));
     list.add("budget", budget, "60s|500", "time (s, m, h) or number of measurements of a problem");
     list.add("strategy", strategy, "NAME", "how to search (default: local; model with --model)")
         .choose(strategy_names());
@@ -150,13 +151,15 @@ Result<std::unique_ptr<Scorer>> open_scorer(const std::string& path, const Famil
   return make_scorer(model);
 }
 
-Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invocation) {
+Result<Ready> get_ready(const TuneArguments& arguments, std::span<const Problem> problems,
+                        const Invocation& invocation) {
   Ready ready;
   OutputPaths paths;
   if (!arguments.output.empty()) {
     FORETUNE_TRY(paths, output_paths(arguments.output, *invocation.global));
   }
   FORETUNE_TRY(ready.live, open_family_for(arguments.family, paths.journal, invocation));
+  FORETUNE_TRY_STATUS(check_supported(*ready.live.family, problems));
   const FamilyInfo& info = ready.live.family->info();
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   Protocol protocol = arguments.measuring.protocol(seed);
@@ -190,7 +193,7 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
 
 Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const std::vector<Problem> problems, problems_of(arguments));
-  FORETUNE_TRY(const Ready ready, get_ready(arguments, invocation));
+  FORETUNE_TRY(const Ready ready, get_ready(arguments, problems, invocation));
   const FamilyInfo& info = ready.live.family->info();
   if (!info.simulated) {
     for (const std::string& warning : load_warnings()) {
@@ -214,6 +217,7 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
   double measured = 0;
   std::size_t skipped = 0;
   std::vector<double> gains;
+  Refusals refusals;
   for (; index < problems.size() && !stop_flag().load(); ++index) {
     const Problem& problem = problems[index];
     if (ready.tuned.contains(problem)) {
@@ -227,7 +231,7 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
       if (problems.size() == 1) {
         return fail(result.error().code, result.error().message);
       }
-      warn(concat(problem.text(), ": ", result.error().message));
+      ++refusals[result.error().message];
       continue;
     }
     print_result(*result, problem, info.config_schema);
@@ -246,6 +250,13 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
   }
   if (skipped > 0) {
     remark(concat(skipped, " problems were tuned already"));
+  }
+  if (!refusals.empty()) {
+    const std::string text = refusals_text(refusals);
+    if (measured == 0 && skipped == 0) {
+      return fail(ErrorCode::kUnsupported, "none of the problems could be tuned: ", text);
+    }
+    warn(concat("problems could not be tuned: ", text));
   }
   if (!arguments.json.empty()) {
     figures.add("problems", static_cast<double>(problems.size() - skipped));

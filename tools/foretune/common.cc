@@ -245,9 +245,9 @@ void ProblemArguments::visit(OptionList& list, std::function<bool()> has_own) {
       .at_least(0);
   list.add_switch("log-normal", log_normal, "draw sizes log-normally, as workloads have them");
   list.add_switch("random", random, "draw sizes uniformly between bounds (default)");
-  list.add(
-      "shapeset", shapeset, "FILE",
-      concat("take problems from an operation shape set or a CSV file, or ", shape_set_names()));
+  list.add("shapeset", shapeset, "FILE",
+           concat("take problems from an operation shape set or a CSV file, or ",
+                  shape_set_names(ProblemType::kGemm)));
   list.add("operations", operations, "OP", "operations to use (default: mm)");
   list.add("dtypes", dtypes, "TYPE", "data types to use (default: what the family runs)")
       .also("dtype")
@@ -329,10 +329,12 @@ Result<std::vector<Problem>> shapes_with_types(const std::vector<Problem>& shape
 
 }  // namespace
 
-std::string shape_set_names() {
+std::string shape_set_names(ProblemType type) {
   std::vector<std::string> names;
   for (const NamedShapeSet& set : named_shape_sets()) {
-    names.emplace_back(set.name);
+    if (set.type == type) {
+      names.emplace_back(set.name);
+    }
   }
   return concat("one that is built in: ", join(names, ", "));
 }
@@ -370,6 +372,12 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
   }
   if (!arguments.shapeset.empty()) {
     FORETUNE_TRY(std::vector<Problem> shapes, read_shapes(arguments.shapeset));
+    std::erase_if(shapes, [](const Problem& shape) { return shape.type() != ProblemType::kGemm; });
+    if (shapes.empty()) {
+      return fail(ErrorCode::kMismatch, "there is no matrix product in the shape set ",
+                  arguments.shapeset, ", and the family ", family.info().name,
+                  " runs nothing else");
+    }
     if (known.empty()) {
       // Shape sets carry the data type of the GPU they come from: on a GPU that is wanted, too.
       if (!arguments.dtypes.empty() || !is_on_device(family.info().name)) {
@@ -391,6 +399,35 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
   sizes.rectangular = !arguments.no_rectangular;
   sizes.odd_sizes = !arguments.no_odd_sizes;
   return sample_uniform(count, sizes, sampling, rng);
+}
+
+std::string refusals_text(const Refusals& refusals) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::pair<std::uint64_t, std::string>> sorted;
+  for (const auto& [reason, count] : refusals) {
+    sorted.emplace_back(count, reason);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string out;
+  for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
+    out += concat(i == 0 ? "" : ", ", sorted[i].second, " (", sorted[i].first, ")");
+  }
+  return sorted.size() > kShown ? out + ", ..." : out;
+}
+
+Status check_supported(const Family& family, std::span<const Problem> problems) {
+  Refusals refusals;
+  for (const Problem& problem : problems) {
+    const Support support = family.supports(problem);
+    if (support) {
+      return {};
+    }
+    ++refusals[support.reason()];
+  }
+  return fail(ErrorCode::kUnsupported, "the family ", family.info().name, " runs none of ",
+              problems.size(),
+              problems.size() == 1 ? " problem: " : " problems: ", refusals_text(refusals));
 }
 
 void OneProblemArguments::visit(OptionList& list) {

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -102,14 +104,21 @@ struct ProblemArguments {
   void visit(OptionList& list, std::function<bool()> has_own);
 };
 // A file, or the name of a set that is built in. The help of options that take one ends with the
-// names.
+// names of those with problems of a type.
 Result<std::vector<Problem>> read_shapes(const std::string& set);
-std::string shape_set_names();
+std::string shape_set_names(ProblemType type);
 // `excluded_groups`: Problem::group() of problems that must not be drawn. Of a family that knows
 // its problems, those are drawn.
 Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
                                       std::uint64_t seed,
                                       std::unordered_set<std::uint64_t> excluded_groups = {});
+
+// What was refused, by reason.
+using Refusals = std::map<std::string, std::uint64_t>;
+// "REASON (190), OTHER (3)": the most frequent first, and no more than three.
+std::string refusals_text(const Refusals& refusals);
+// Errors: kUnsupported, with the reasons, when the family supports none of the problems.
+Status check_supported(const Family& family, std::span<const Problem> problems);
 
 // One problem, as text or by its sizes.
 struct OneProblemArguments {
