@@ -7,8 +7,8 @@
 
 #include "bench/bench_json.h"
 #include "foretune/base/result.h"
+#include "foretune/dataset/dataset_folder.h"
 #include "foretune/dataset/exchange.h"
-#include "foretune/dataset/journal.h"
 #include "foretune/families/recorded/triton_space.h"
 
 namespace foretune::bench {

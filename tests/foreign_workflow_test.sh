@@ -79,3 +79,79 @@ expect 0 "$foretune" predict --model both.ftm gemm m=1024 n=2048 k=1024 dtype=f1
 grep -q "allow_tf32=yes" out.txt
 expect 0 "$foretune" convert both.ftd --output again.json --to diode-json
 test "$(grep -o '"ALLOW_TF32":true' again.json | wc -l)" = 48
+
+# Models are told by what is in them: torch-diode calls its own .pt.
+cp model.ftm model.pt
+cp model.ftm model
+expect 0 "$foretune" compare model.pt model --dataset rest.ftd
+grep -q "0 improved, .* 0 degraded" out.txt
+expect 0 "$foretune" inspect model.pt
+expect 0 "$foretune" predict --model model.pt gemm m=128 n=256 k=128 dtype=f16
+expect 4 "$foretune" compare "$source_dir/foretune/models/exchange/testdata/diode_v1.pt" model.pt \
+  --dataset rest.ftd
+one_sentence
+grep -q "is a checkpoint; foretune import-model" err.txt
+
+# A folder holds what convert reads, under any of its names; what is no data set is said and left.
+mkdir -p data/more
+cp times.json data/chunk_0.json
+diode_document false 80 112 144 >data/more/chunk_1.msgpack
+gzip -c flagged.json >data/more/chunk_2.json.gz
+cp train.ftd data/train.ftd
+expect 0 "$foretune" convert train.ftd --output data/train.msgpack
+expect 0 "$foretune" convert times.json --role validation --output data/validation.ftd
+printf 'epoch,loss\n1,2\n' >data/loss.csv
+echo '{"op_type": "gemm_universal"}' >data/feature_spec.json
+expect 0 "$foretune" train --data-dir data --model folder.ftm "${quick[@]}"
+for line in "read data/chunk_0.json: 96 measurements" "read data/more/chunk_1.msgpack: 24 " \
+  "read data/more/chunk_2.json.gz: 48 " "read data/train.ftd: 64 " \
+  "skipped data/train.msgpack: train.ftd beside it counts" \
+  "skipped data/validation.ftd: a validation set" "skipped data/loss.csv: it has no column" \
+  "skipped data/feature_spec.json: the document is no data set"; do
+  grep -q "^$line" err.txt || { echo "no line '$line'"; cat err.txt; exit 1; }
+done
+expect 0 "$foretune" validate-model --model folder.ftm --dataset rest.ftd --training-data data \
+  --no-measure
+expect 0 "$foretune" create-validation --family recorded --family-data times.json --num-shapes 0 \
+  --search-space EXHAUSTIVE --training-data data/more --output unseen.ftd
+grep -q " measurements of 6 problems" out.txt
+expect 0 "$foretune" train --data-dir data --file-extensions .msgpack json.gz --model folder.ftm \
+  "${quick[@]}"
+test "$(grep -c "^read " err.txt)" = 4
+expect 2 "$foretune" train --dataset train.ftd --file-extensions json --model no.ftm
+one_sentence
+# Damage, what does not fit and what another tool reads are named.
+head -c 2000 times.json >data/broken.json
+expect 3 "$foretune" train --data-dir data --model no.ftm
+one_sentence
+grep -q "data/broken.json: " err.txt
+rm data/broken.json
+cp "$source_dir/tests/triton_times.csv" data/times.csv
+expect 3 "$foretune" train --data-dir data --model no.ftm
+grep -q "^foretune: data/times.csv: config schema triton-gemm v1 cannot be merged" err.txt
+rm data/times.csv
+printf 'PAR1 and more' >data/times.parquet
+expect 4 "$foretune" train --data-dir data --model no.ftm
+one_sentence
+grep -q "data/times.parquet: a Parquet file; foretune-parquet" err.txt
+mkdir other
+cp data/loss.csv other
+expect 3 "$foretune" train --data-dir other --model no.ftm
+one_sentence
+grep -q "there is no data set (.ftd, .json, .*) below other; .* other/loss.csv is none" err.txt
+
+# Nothing measured is nothing written, and in nobody's way.
+echo "kernel,problem_idx,N,C,K,G,Hi,Wi,Y,X,stride_h,stride_w,pad_h,pad_w,latency_ms,tflops" >empty.csv
+expect 3 "$foretune" convert empty.csv --arch gfx950 --output empty.ftd
+one_sentence
+grep -q "empty.csv holds no measurement" err.txt
+test ! -e empty.ftd
+expect 3 "$foretune" merge empty.csv empty.csv --output no.ftd
+one_sentence
+grep -q "there is no measurement in empty.csv, empty.csv" err.txt
+for inputs in "empty.csv times.ftd" "times.ftd empty.csv"; do
+  # shellcheck disable=SC2086
+  expect 0 "$foretune" merge $inputs --output merged.ftd --overwrite
+  grep -q "^96 measurements, 0 of them repeats" out.txt
+done
+expect 0 "$foretune" convert times.json --merge-with empty.csv --output merged.ftd --overwrite

@@ -52,7 +52,7 @@ std::string ck_layout_tag(std::string_view a, std::string_view b, std::string_vi
 
 class CkCollector {
  public:
-  explicit CkCollector(CkFacts facts) : facts_(std::move(facts)) {}
+  explicit CkCollector(ImportFacts facts) : facts_(std::move(facts)) {}
 
   // Keeps the run, or counts why not.
   void add(const CkRun& run, const std::string& place);
@@ -89,7 +89,7 @@ class CkCollector {
   static void take_failure(const CkRun& run, Entry& entry);
   void add_row(const Key& key, const Entry& entry);
 
-  CkFacts facts_;
+  ImportFacts facts_;
   ImportCounter counter_;
   std::optional<Dataset> dataset_;
   std::map<Key, std::size_t> index_;

@@ -376,7 +376,7 @@ class RowCopier {
 
 }  // namespace
 
-Status Dataset::merge(const Dataset& other) {
+Status Dataset::check_mergeable(const Dataset& other) const {
   if (other.header_.family != header_.family) {
     return fail(ErrorCode::kMismatch, "family '", other.header_.family, "' cannot be merged with '",
                 header_.family, "'");
@@ -393,6 +393,19 @@ Status Dataset::merge(const Dataset& other) {
                     ? ": their parameters differ"
                     : "");
   }
+  return {};
+}
+
+Status Dataset::merge(const Dataset& other) {
+  const Status mergeable = check_mergeable(other);
+  if (!mergeable && other.holds_nothing()) {
+    return {};
+  }
+  if (!mergeable && holds_nothing()) {
+    *this = other;
+    return {};
+  }
+  FORETUNE_TRY_STATUS(mergeable);
   RowCopier(other, *this).copy({});
   return {};
 }

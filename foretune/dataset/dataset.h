@@ -96,6 +96,7 @@ class Dataset {
   }
 
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  [[nodiscard]] bool holds_nothing() const { return rows_.empty() && baselines_.empty(); }
   [[nodiscard]] std::span<const Row> rows() const { return rows_; }
   [[nodiscard]] std::span<const Problem> problems() const { return problems_; }
   [[nodiscard]] std::span<const Config> configs() const { return configs_; }
@@ -150,12 +151,15 @@ class Dataset {
   std::size_t deduplicate();
   // Independent of row order: names what a model was trained on.
   [[nodiscard]] Digest fingerprint() const;
-  // Appends the rows and baselines of `other`. Errors: kMismatch for another family or schema.
+  // Appends the rows and baselines of `other`. Of two that do not fit, one that holds nothing
+  // leaves the other as it is, with its header: what nobody measured has no schema to insist on.
+  // Errors: kMismatch for another family or schema.
   Status merge(const Dataset& other);
   // A new data set with only the rows and baselines for which keep[problem id].
   [[nodiscard]] Dataset filter_problems(const std::vector<bool>& keep) const;
 
  private:
+  [[nodiscard]] Status check_mergeable(const Dataset& other) const;
   // Drops rows and what belongs to them; returns how many.
   std::size_t keep_rows(const std::vector<bool>& keep);
   void deduplicate_baselines();

@@ -100,9 +100,31 @@ TEST(Dataset, MergeRenumbersAndFilterKeepsWholeProblems) {
   const Dataset only_first = a.filter_problems({true, false});
   EXPECT_EQ(only_first.size(), 2U);
   EXPECT_TRUE(only_first.baselines().empty());
-  DatasetHeader other = header();
-  other.config_schema.version = 2;
-  EXPECT_EQ(a.merge(Dataset(other)).error().code, ErrorCode::kMismatch);
+}
+
+TEST(Dataset, MergeRefusesOtherSchemasUnlessOneHoldsNothing) {
+  Dataset a(header());
+  a.add(timed(gemm(1, 1), 4, 10));
+  DatasetHeader convolutions = header();
+  convolutions.problem_type = ProblemType::kConv;
+  DatasetHeader second = header();
+  second.config_schema.version = 2;
+  for (const DatasetHeader& other : {second, convolutions}) {
+    Dataset named_only(other);
+    named_only.intern_problem(gemm(3, 3));
+    ASSERT_TRUE(a.merge(named_only));
+    EXPECT_EQ(a.size(), 1U);
+    EXPECT_EQ(a.problems().size(), 1U);
+    EXPECT_EQ(a.header(), header());
+    ASSERT_TRUE(named_only.merge(a));
+    EXPECT_EQ(named_only.size(), 1U);
+    EXPECT_EQ(named_only.header(), header());
+    Dataset baseline(other);
+    baseline.add_baseline(
+        {.problem = baseline.intern_problem(gemm(1, 1)), .name = "vendor", .time_ns = 15});
+    EXPECT_EQ(a.merge(baseline).error().code, ErrorCode::kMismatch);
+    EXPECT_EQ(baseline.merge(a).error().code, ErrorCode::kMismatch);
+  }
 }
 
 TEST(Split, GroupsStayTogetherAndFoldsAreEven) {

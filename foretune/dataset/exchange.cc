@@ -7,6 +7,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/hash.h"
 #include "foretune/base/text.h"
+#include "foretune/dataset/csv_columns.h"
 #include "foretune/dataset/exchange_ck.h"
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/exchange_json.h"
@@ -85,14 +86,59 @@ Result<ExchangeFormat> detect_format(const std::filesystem::path& path) {
   return format;
 }
 
+namespace {
+
+bool has_times(std::string_view csv) {
+  std::vector<std::string> names;
+  return dataset_internal::next_csv_record(csv, names) &&
+         std::any_of(names.begin(), names.end(), [](const std::string& name) {
+           const auto column = dataset_internal::measurement_column(trim(name));
+           return column && column->role == dataset_internal::CsvRole::kTime;
+         });
+}
+
+Result<Support> bytes_hold_dataset(std::span<const std::byte> bytes) {
+  const Result<ExchangeFormat> format = detect_bytes(bytes);
+  if (!format) {
+    return format.error().code == ErrorCode::kUnsupported
+               ? Result<Support>(tl::unexpected<Error>(format.error()))
+               : Support::no(format.error().message);
+  }
+  switch (*format) {
+    case ExchangeFormat::kCsv:
+      return has_times(dataset_internal::text_of(bytes)) ? Support::yes()
+                                                         : Support::no("it has no column of times");
+    case ExchangeFormat::kJson:
+    case ExchangeFormat::kMsgpack: {
+      FORETUNE_TRY(const Json document,
+                   dataset_internal::parse_document(bytes, is_msgpack(*format)));
+      return dataset_internal::is_own_document(document) ||
+                     dataset_internal::is_diode_document(document) ||
+                     dataset_internal::is_ck_document(document)
+                 ? Support::yes()
+                 : Support::no("the document is no data set");
+    }
+    default:
+      return Support::yes();
+  }
+}
+
+}  // namespace
+
+Result<Support> holds_dataset(const std::filesystem::path& path) {
+  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
+  auto holds = bytes_hold_dataset(bytes);
+  return holds ? std::move(holds) : fail_because(holds.error(), path.string());
+}
+
 Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeFormat format,
-                                  ImportReport* report) {
+                                  ImportReport* report, const ImportFacts& facts) {
   FORETUNE_TRY(const Json document, dataset_internal::parse_document(bytes, is_msgpack(format)));
   if (dataset_internal::is_own_document(document)) {
     return dataset_internal::import_own_document(document, report);
   }
   if (dataset_internal::is_diode_document(document)) {
-    return dataset_internal::import_diode_document(document, report);
+    return dataset_internal::import_diode_document(document, facts, report);
   }
   if (dataset_internal::is_ck_document(document)) {
     return fail(ErrorCode::kUnsupported, "the document is of CK Tile: read it as ",
@@ -102,7 +148,8 @@ Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeForm
 }
 
 Result<Dataset> import_dataset(const std::filesystem::path& path,
-                               std::optional<ExchangeFormat> format, ImportReport* report) {
+                               std::optional<ExchangeFormat> format, ImportReport* report,
+                               const ImportFacts& facts) {
   FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
   const auto imported = [&]() -> Result<Dataset> {
     if (!format) {
@@ -123,15 +170,16 @@ Result<Dataset> import_dataset(const std::filesystem::path& path,
       }
       case ExchangeFormat::kCsv: {
         DatasetHeader header;
-        header.family = "recorded";
+        header.family = facts.family;
+        header.role = facts.role;
         return import_csv_text(dataset_internal::text_of(bytes), header, report);
       }
       case ExchangeFormat::kCkJson:
       case ExchangeFormat::kCkLog:
       case ExchangeFormat::kCkCsv:
-        return import_ck_text(dataset_internal::text_of(bytes), *format, {}, report);
+        return import_ck_text(dataset_internal::text_of(bytes), *format, facts, report);
       default:
-        return import_json_bytes(bytes, *format, report);
+        return import_json_bytes(bytes, *format, report, facts);
     }
   };
   auto dataset = imported();
@@ -141,8 +189,8 @@ Result<Dataset> import_dataset(const std::filesystem::path& path,
   return dataset;
 }
 
-Result<Dataset> import_ck_text(std::string_view text, ExchangeFormat format, const CkFacts& facts,
-                               ImportReport* report) {
+Result<Dataset> import_ck_text(std::string_view text, ExchangeFormat format,
+                               const ImportFacts& facts, ImportReport* report) {
   switch (format) {
     case ExchangeFormat::kCkJson:
       return dataset_internal::import_ck_json(text, facts, report);
@@ -156,7 +204,7 @@ Result<Dataset> import_ck_text(std::string_view text, ExchangeFormat format, con
 }
 
 Result<Dataset> import_ck(const std::filesystem::path& path, ExchangeFormat format,
-                          const CkFacts& facts, ImportReport* report) {
+                          const ImportFacts& facts, ImportReport* report) {
   FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
   auto dataset = import_ck_text(dataset_internal::text_of(bytes), format, facts, report);
   if (!dataset) {

@@ -37,6 +37,9 @@ std::string_view to_string(ExchangeFormat format);
 // By content (magic, first bytes), never by the name: torch-diode writes JSON text into files named
 // .msgpack.
 Result<ExchangeFormat> detect_format(const std::filesystem::path& path);
+// Whether that is a data set of any format, or why it is something else: another JSON document, a
+// table without times. Errors: a file that cannot be read, is damaged, or is Parquet.
+Result<Support> holds_dataset(const std::filesystem::path& path);
 
 // What an import or export did with every row: nothing is dropped silently.
 struct ImportReport {
@@ -66,12 +69,23 @@ Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& head
 Status export_csv(const Dataset& dataset, const std::filesystem::path& path);
 Result<std::string> export_csv_text(const Dataset& dataset);
 
+// What files of others do not say of themselves.
+struct ImportFacts {
+  std::string family = "recorded";
+  DatasetRole role = DatasetRole::kTraining;
+  // Of CK Tile's benchmarks: where they ran. Without a device that is what the file says, if it
+  // does.
+  Fingerprint fingerprint;
+};
+
 // Our JSON and MessagePack: one self-describing document (schemas, header, rows), lossless.
+// torch-diode's documents take `facts`.
 Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeFormat format,
-                                  ImportReport* report = nullptr);
+                                  ImportReport* report = nullptr, const ImportFacts& facts = {});
+// A file of any format; without one it is found out.
 Result<Dataset> import_dataset(const std::filesystem::path& path,
-                               std::optional<ExchangeFormat> format,
-                               ImportReport* report = nullptr);
+                               std::optional<ExchangeFormat> format, ImportReport* report = nullptr,
+                               const ImportFacts& facts = {});
 // JSON and MessagePack hold everything; CSV all but header and samples; torch-diode's format
 // and CK's CSV only problems, configs and times: `report` counts the rows that cannot be in it.
 // CK's JSON and logs are not written.
@@ -90,19 +104,12 @@ constexpr bool is_ck_format(ExchangeFormat format) {
   return format == ExchangeFormat::kCkJson || format == ExchangeFormat::kCkLog ||
          format == ExchangeFormat::kCkCsv;
 }
-// What such files do not say of themselves.
-struct CkFacts {
-  std::string family = "recorded";
-  DatasetRole role = DatasetRole::kTraining;
-  // Where the runs were measured. Without a device that is what the file says, if it does.
-  Fingerprint fingerprint;
-};
 // Of "gfx950", "gfx942": what is built in about the device, or else nothing but its name.
 Result<Fingerprint> ck_fingerprint(std::string_view arch);
 Result<Dataset> import_ck(const std::filesystem::path& path, ExchangeFormat format,
-                          const CkFacts& facts, ImportReport* report = nullptr);
-Result<Dataset> import_ck_text(std::string_view text, ExchangeFormat format, const CkFacts& facts,
-                               ImportReport* report = nullptr);
+                          const ImportFacts& facts, ImportReport* report = nullptr);
+Result<Dataset> import_ck_text(std::string_view text, ExchangeFormat format,
+                               const ImportFacts& facts, ImportReport* report = nullptr);
 
 // torch-diode's operation_shapeset.json: {"operations": {op: {"shapes": [...]}}}; also accepts
 // lines of m,n,k[,batch[,op]], with a line of column names when they come in another order or have

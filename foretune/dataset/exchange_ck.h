@@ -16,14 +16,17 @@ namespace foretune::dataset_internal {
 std::optional<ExchangeFormat> detect_ck(std::string_view text);
 
 // One run, or a batch with its results.
-Result<Dataset> import_ck_json(std::string_view text, const CkFacts& facts, ImportReport* report);
+Result<Dataset> import_ck_json(std::string_view text, const ImportFacts& facts,
+                               ImportReport* report);
 
 // Whether a line announces the shape of the runs that follow: "Shape 3: M=16 N=32 K=64 ...".
 bool is_ck_shape_line(std::string_view line);
-Result<Dataset> import_ck_log(std::string_view text, const CkFacts& facts, ImportReport* report);
+Result<Dataset> import_ck_log(std::string_view text, const ImportFacts& facts,
+                              ImportReport* report);
 
 bool is_ck_csv(std::string_view text);
-Result<Dataset> import_ck_csv(std::string_view text, const CkFacts& facts, ImportReport* report);
+Result<Dataset> import_ck_csv(std::string_view text, const ImportFacts& facts,
+                              ImportReport* report);
 // The columns of CK's own data sets. Errors: kUnsupported for configs of another schema.
 Result<std::string> export_ck_csv_text(const Dataset& dataset, ImportReport* report);
 

@@ -197,7 +197,8 @@ bool is_ck_csv(std::string_view text) {
   return columns.missing().empty();
 }
 
-Result<Dataset> import_ck_csv(std::string_view text, const CkFacts& facts, ImportReport* report) {
+Result<Dataset> import_ck_csv(std::string_view text, const ImportFacts& facts,
+                              ImportReport* report) {
   text = without_mark(text);
   std::vector<std::string> cells;
   if (text.empty() || !next_csv_record(text, cells)) {

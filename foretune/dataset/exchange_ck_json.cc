@@ -311,7 +311,8 @@ std::optional<ExchangeFormat> detect_ck(std::string_view text) {
 
 bool is_ck_document(const Json& document) { return is_batch(document) || is_run(document); }
 
-Result<Dataset> import_ck_json(std::string_view text, const CkFacts& facts, ImportReport* report) {
+Result<Dataset> import_ck_json(std::string_view text, const ImportFacts& facts,
+                               ImportReport* report) {
   FORETUNE_TRY(const Json document, parse_json(text));
   CkCollector collector(facts);
   if (is_batch(document)) {
@@ -325,7 +326,8 @@ Result<Dataset> import_ck_json(std::string_view text, const CkFacts& facts, Impo
   return collector.finish(report);
 }
 
-Result<Dataset> import_ck_log(std::string_view text, const CkFacts& facts, ImportReport* report) {
+Result<Dataset> import_ck_log(std::string_view text, const ImportFacts& facts,
+                              ImportReport* report) {
   CkCollector collector(facts);
   LogReader(text, collector).run();
   return collector.finish(report);

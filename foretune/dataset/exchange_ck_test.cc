@@ -49,7 +49,8 @@ struct Imported {
   ImportReport report;
 };
 
-Imported import_text(const std::string& text, ExchangeFormat format, const CkFacts& facts = {}) {
+Imported import_text(const std::string& text, ExchangeFormat format,
+                     const ImportFacts& facts = {}) {
   ImportReport report;
   auto dataset = import_ck_text(text, format, facts, &report);
   EXPECT_TRUE(dataset) << dataset.error().message << "\n" << text.substr(0, 2000);
@@ -93,7 +94,7 @@ TEST(CkJson, OneRunIsOneMeasurement) {
 }
 
 TEST(CkJson, FactsOfTheCallerNameTheDevice) {
-  CkFacts facts{.family = "ck", .role = DatasetRole::kValidation, .fingerprint = {}};
+  ImportFacts facts{.family = "ck", .role = DatasetRole::kValidation, .fingerprint = {}};
   facts.fingerprint = *ck_fingerprint("gfx99x");
   const auto [dataset, report] = import_text(
       run(kernel(), "8", "8", "8192", perf("0.01", "0.10", "0")), ExchangeFormat::kCkLog, facts);
@@ -433,7 +434,7 @@ TEST(CkCsv, WhatIsWrittenIsReadAgain) {
       run(kernel(), "1", "4096", "4096", perf("0.00", "10.97", "0.00")) +
       run(kernel("mem"), "64", "512", "17", perf("1.25", "0.00", "0.00")) +
       run(kernel("compv5"), "8", "8", "8", perf("0", "0", "0"), ", \"error\": \"not supported\"");
-  CkFacts facts;
+  ImportFacts facts;
   facts.fingerprint = *ck_fingerprint("gfx99x");
   const auto [dataset, report] = import_text(log, ExchangeFormat::kCkLog, facts);
   ImportReport written;

@@ -297,10 +297,12 @@ bool is_diode_document(const Json& document) {
   return hardware != nullptr && hardware->is_object();
 }
 
-Result<Dataset> import_diode_document(const Json& document, ImportReport* report) {
+Result<Dataset> import_diode_document(const Json& document, const ImportFacts& facts,
+                                      ImportReport* report) {
   const Json& hardware = document["hardware"];
   DatasetHeader header;
-  header.family = "recorded";
+  header.family = facts.family;
+  header.role = facts.role;
   header.config_schema = diode_schema();
   header.fingerprint.device = hardware.empty() ? "unknown" : hardware.begin().key();
   if (const Status status = dataset_internal::check_header(header); !status) {

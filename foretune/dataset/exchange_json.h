@@ -35,7 +35,8 @@ Json export_own_document(const Dataset& dataset, bool short_numbers);
 
 // torch-diode's data set documents, its older schema included.
 bool is_diode_document(const Json& document);
-Result<Dataset> import_diode_document(const Json& document, ImportReport* report);
+Result<Dataset> import_diode_document(const Json& document, const ImportFacts& facts,
+                                      ImportReport* report);
 // Failed configs have the time +infinity, as there.
 Result<Json> export_diode_document(const Dataset& dataset, ImportReport* report);
 // The document as Python writes it, with the bare word Infinity.

@@ -125,6 +125,24 @@ std::string json_of(const Dataset& dataset) {
 }
 
 // One change each to a good document, and what the refusal says.
+// Ours say it themselves.
+TEST(Exchange, DocumentsOfOthersTakeFamilyAndRole) {
+  const std::string_view text =
+      R"({"hardware": {"NVIDIA H100": {"operation": {"mm": {"solution": {
+          "{\"M\": 32, \"N\": 32, \"K\": 32, \"M_dtype\": \"float16\"}": {"timed_configs": [
+          {"config": {"block_m": 16, "block_n": 32, "block_k": 64, "group_m": 8, "num_stages": 3,
+                      "num_warps": 4, "USE_FAST_ACCUM": true}, "time": 0.025}]}}}}}}})";
+  const ImportFacts facts{.family = "mine", .role = DatasetRole::kValidation, .fingerprint = {}};
+  const auto diode = import_json_bytes(bytes_of(text), ExchangeFormat::kJson, nullptr, facts);
+  ASSERT_TRUE(diode) << diode.error().message;
+  EXPECT_EQ(diode->header().family, "mine");
+  EXPECT_EQ(diode->header().role, DatasetRole::kValidation);
+  EXPECT_EQ(diode->header().fingerprint.device, "NVIDIA H100");
+  EXPECT_EQ(diode->configs()[0].words, (Config::Words{16, 32, 64, 8, 3, 4, 0, 0, 1, 0}));
+  const std::vector<std::byte> own = export_bytes(*diode, ExchangeFormat::kJson).value();
+  EXPECT_EQ(import_json_bytes(own, ExchangeFormat::kJson).value().header(), diode->header());
+}
+
 TEST(Exchange, BadDocumentsGetOneSentence) {
   struct Case {
     const char* from;
@@ -285,7 +303,7 @@ TEST(ShapeSet, ColumnsMayComeInAnyOrderAndSayLayoutAndRegime) {
 // So that a model that learns from them knows what is legal.
 TEST(CkRules, AreThoseOfTheArchitecture) {
   const auto space_of = [](std::string_view arch) {
-    CkFacts facts;
+    ImportFacts facts;
     facts.fingerprint = ck_fingerprint(arch).value();
     return import_ck_text("", ExchangeFormat::kCkLog, facts)->header().space_text;
   };

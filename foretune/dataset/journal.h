@@ -17,9 +17,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -83,16 +81,5 @@ Result<std::vector<std::byte>> dataset_bytes(const Dataset& dataset,
                                              const WriteOptions& options = {});
 // Replaces a journal by its sealed form.
 Status seal(const std::filesystem::path& path);
-
-// All data set files below a directory, sorted; or the file itself.
-Result<std::vector<std::filesystem::path>> find_datasets(const std::filesystem::path& path);
-
-// The data sets below `path` as one, validation sets excepted; nothing when there is no other.
-// `on_read`, where there is one, hears of every file. Errors: those of finding, reading and
-// merging.
-using ReadHook = std::function<void(const std::filesystem::path& file, const Dataset& dataset,
-                                    const ReadReport& report)>;
-Result<std::optional<Dataset>> merge_training_sets(const std::filesystem::path& path,
-                                                   const ReadHook& on_read = nullptr);
 
 }  // namespace foretune

@@ -230,35 +230,6 @@ TEST(Journal, ForeignAndMissingFilesAreNamed) {
   EXPECT_EQ(*read_text_file(folder / "x.ftd"), "m,n,k\n1,2,3\n");
 }
 
-TEST(Journal, TrainingSetsOfAFolderAreOneAndValidationSetsAreLeftOut) {
-  const TemporaryFolder temporary;
-  const std::filesystem::path folder = temporary / "data";
-  Rng rng(3);
-  std::filesystem::create_directories(folder / "more");
-  const auto write = [&](const std::filesystem::path& path, DatasetRole role, int rows) {
-    DatasetHeader header = make_header();
-    header.role = role;
-    Dataset dataset(header);
-    for (int i = 0; i < rows; ++i) {
-      dataset.add(random_measurement(header, rng));
-    }
-    ASSERT_TRUE(write_dataset(dataset, path));
-  };
-  write(folder / "v.ftd", DatasetRole::kValidation, 7);
-  EXPECT_FALSE(merge_training_sets(folder)->has_value()) << "there is none";
-  write(folder / "a.ftd", DatasetRole::kTraining, 3);
-  write(folder / "more" / "b.ftd", DatasetRole::kTraining, 4);
-  std::vector<std::string> heard;
-  const auto all =
-      merge_training_sets(folder, [&](const std::filesystem::path& file, const Dataset&,
-                                      const ReadReport&) { heard.push_back(file.filename()); });
-  ASSERT_TRUE(all.has_value() && all->has_value());
-  EXPECT_EQ((*all)->size(), 7U);
-  EXPECT_EQ((*all)->header().role, DatasetRole::kTraining);
-  EXPECT_EQ(heard, (std::vector<std::string>{"a.ftd", "b.ftd", "v.ftd"}));
-  EXPECT_EQ(merge_training_sets(folder / "none").error().code, ErrorCode::kNotFound);
-}
-
 // A child appends rows as fast as it can and is killed at a random moment.
 TEST(Journal, KilledWriterLosesNothingThatItReported) {
   const TemporaryFolder folder;

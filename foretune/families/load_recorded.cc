@@ -1,6 +1,7 @@
 #include "foretune/families/load_recorded.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -117,12 +118,20 @@ Result<RecordedTable> recorded_table(const Dataset& dataset) {
   return table;
 }
 
+Result<Dataset> import_measurements(const std::filesystem::path& path, ImportReport* report,
+                                    const CsvFacts& facts) {
+  if (path.extension() == ".ftd") {
+    // The largest files there are, which finding out their format would read twice.
+    return import_dataset(path, std::nullopt, report);
+  }
+  FORETUNE_TRY(const ExchangeFormat format, detect_format(path));
+  return format == ExchangeFormat::kCsv ? import_csv_file(path, facts, report)
+                                        : import_dataset(path, format, report);
+}
+
 Result<RecordedTable> load_recorded_table(const std::filesystem::path& path,
                                           const std::string& device) {
-  FORETUNE_TRY(const ExchangeFormat format, detect_format(path));
-  FORETUNE_TRY(const Dataset dataset, format == ExchangeFormat::kCsv
-                                          ? import_csv_file(path, {.device = device})
-                                          : import_dataset(path, format));
+  FORETUNE_TRY(const Dataset dataset, import_measurements(path, nullptr, {.device = device}));
   FORETUNE_TRY(RecordedTable table, recorded_table(dataset));
   table.source = path.filename().string();
   return table;

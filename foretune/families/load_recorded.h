@@ -25,7 +25,10 @@ struct CsvFacts {
 // other file are its columns.
 Result<Dataset> import_csv_file(const std::filesystem::path& path, const CsvFacts& facts,
                                 ImportReport* report = nullptr);
-// Any format that import_dataset knows, CSV as above. `device` as in CsvFacts.
+// Any format that import_dataset knows, CSV as above.
+Result<Dataset> import_measurements(const std::filesystem::path& path,
+                                    ImportReport* report = nullptr, const CsvFacts& facts = {});
+// The same as a table. `device` as in CsvFacts.
 Result<RecordedTable> load_recorded_table(const std::filesystem::path& path,
                                           const std::string& device = "");
 // The same from memory: rows that were re-measured interleaved replace ordinary ones.

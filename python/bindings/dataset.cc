@@ -195,8 +195,8 @@ nb::tuple read(const std::string& path, const std::string& format_name, const st
     } else {
       FORETUNE_TRY(found, detect_format(path));
     }
+    ImportFacts facts{.family = family, .role = role, .fingerprint = {}};
     if (is_ck_format(found)) {
-      CkFacts facts{.family = family, .role = role, .fingerprint = {}};
       if (!device.empty()) {
         FORETUNE_TRY(facts.fingerprint, ck_fingerprint(device));
       }
@@ -205,7 +205,7 @@ nb::tuple read(const std::string& path, const std::string& format_name, const st
     if (found == ExchangeFormat::kCsv) {
       return import_csv_file(path, {.family = family, .role = role, .device = device}, &report);
     }
-    return import_dataset(path, found, &report);
+    return import_dataset(path, found, &report, facts);
   };
   Result<Dataset> dataset = without_lock(read_file);
   return with_report(std::move(dataset), report);
@@ -229,7 +229,7 @@ nb::tuple from_csv_text(const std::string& text, const Dataset& like) {
 nb::tuple from_ck_csv_text(const std::string& text, const std::string& family,
                            const std::string& role, const std::string& arch,
                            const std::string& hardware) {
-  CkFacts facts{.family = family, .role = role_of(role), .fingerprint = {}};
+  ImportFacts facts{.family = family, .role = role_of(role), .fingerprint = {}};
   if (!hardware.empty()) {
     const std::string rocminfo = checked(read_text_file(hardware));
     facts.fingerprint = checked(parse_rocminfo(rocminfo, arch));

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/dataset/dataset_folder.h"
 #include "foretune/dataset/journal.h"
+#include "foretune/families/load_recorded.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/trainer.h"
@@ -159,9 +161,9 @@ Result<std::unordered_set<std::uint64_t>> training_groups(const std::string& pat
   if (path.empty()) {
     return groups;
   }
-  FORETUNE_TRY(const std::vector<std::filesystem::path> files, find_datasets(path));
-  for (const std::filesystem::path& file : files) {
-    FORETUNE_TRY(const Dataset dataset, read_dataset(file));
+  FORETUNE_TRY(const DatasetFiles files, find_datasets(path));
+  for (const std::filesystem::path& file : files.datasets) {
+    FORETUNE_TRY(const Dataset dataset, import_measurements(file));
     if (dataset.header().role == DatasetRole::kValidation) {
       continue;
     }

@@ -1,6 +1,5 @@
 // foretune compare: an old model against a new one, and whether the new one may replace it; with
 // --retrain old data against new data, by models of both.
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -11,8 +10,8 @@
 #include "foretune/base/hash.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/split.h"
+#include "foretune/documents/stored_zip.h"
 #include "foretune/evaluate/compare.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/hardware/cpu.h"
@@ -20,6 +19,7 @@
 #include "foretune/models/train/trainer.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/datasets.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -74,8 +74,12 @@ Result<Evaluation> evaluate_model(const Model& model, const Dataset& dataset,
 }
 
 Result<std::vector<PickedProblem>> picks_of(const std::string& path, const Dataset* dataset) {
-  if (!is_model(path)) {
+  if (!is_model_file(path)) {
     FORETUNE_TRY(const std::string text, read_text_file(path));
+    if (documents::is_zip(bytes_of(text))) {
+      return fail(ErrorCode::kUnsupported, path,
+                  " is a checkpoint; foretune import-model makes a model of it");
+    }
     auto picks = parse_picks(text);
     return picks ? std::move(picks) : fail_because(picks.error(), path);
   }
@@ -116,7 +120,7 @@ class Retraining {
     FORETUNE_TRY(const Dataset after, read(arguments_.after));
     std::optional<Dataset> other;
     if (!arguments_.dataset.empty()) {
-      FORETUNE_TRY(other, import_dataset(arguments_.dataset, std::nullopt));
+      FORETUNE_TRY(other, read_measurements(arguments_.dataset));
     }
     const Dataset& judge = other ? *other : after;
     const auto folds = static_cast<std::uint32_t>(arguments_.folds);
@@ -150,7 +154,7 @@ class Retraining {
 
  private:
   static Result<Dataset> read(const std::string& path) {
-    FORETUNE_TRY(Dataset dataset, import_dataset(path, std::nullopt));
+    FORETUNE_TRY(Dataset dataset, read_measurements(path));
     if (dataset.header().role == DatasetRole::kValidation) {
       return fail(ErrorCode::kMismatch, path, " is a validation set; models are not trained on it");
     }
@@ -197,7 +201,7 @@ Result<int> compare(const CompareArguments& arguments, const Invocation& invocat
   } else {
     std::optional<Dataset> dataset;
     if (!arguments.dataset.empty()) {
-      FORETUNE_TRY(dataset, import_dataset(arguments.dataset, std::nullopt));
+      FORETUNE_TRY(dataset, read_measurements(arguments.dataset));
     }
     const Dataset* const measured = dataset ? &*dataset : nullptr;
     FORETUNE_TRY(before, picks_of(arguments.before, measured));

@@ -13,6 +13,7 @@
 #include "foretune/hardware/rocminfo.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/datasets.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -140,9 +141,10 @@ DatasetRole role_of(const ConvertArguments& arguments) {
   return arguments.role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining;
 }
 
-// Where CK Tile's benchmarks ran, as far as the command line says.
-Result<CkFacts> ck_facts(const ConvertArguments& arguments) {
-  CkFacts facts{.family = arguments.family_name(), .role = role_of(arguments), .fingerprint = {}};
+// With where CK Tile's benchmarks ran, as far as the command line says.
+Result<ImportFacts> facts_of(const ConvertArguments& arguments) {
+  ImportFacts facts{
+      .family = arguments.family_name(), .role = role_of(arguments), .fingerprint = {}};
   if (!arguments.hardware.empty()) {
     FORETUNE_TRY(const std::string text, read_text_file(arguments.hardware));
     auto found = parse_rocminfo(text, arguments.arch);
@@ -158,22 +160,14 @@ Result<CkFacts> ck_facts(const ConvertArguments& arguments) {
 
 Result<Dataset> read_input(const ConvertArguments& arguments, const Input& input,
                            ImportReport& report) {
-  if (is_ck_format(input.format)) {
-    FORETUNE_TRY(const CkFacts facts, ck_facts(arguments));
-    return import_ck(input.path, input.format, facts, &report);
+  if (input.format == ExchangeFormat::kCsv) {
+    return import_csv_file(
+        input.path,
+        {.family = arguments.family_name(), .role = role_of(arguments), .device = arguments.device},
+        &report);
   }
-  if (input.format != ExchangeFormat::kCsv) {
-    FORETUNE_TRY(Dataset dataset, import_dataset(input.path, input.format, &report));
-    if (is_diode(input.format)) {
-      dataset.mutable_header().family = arguments.family_name();
-      dataset.mutable_header().role = role_of(arguments);
-    }
-    return dataset;
-  }
-  return import_csv_file(
-      input.path,
-      {.family = arguments.family_name(), .role = role_of(arguments), .device = arguments.device},
-      &report);
+  FORETUNE_TRY(const ImportFacts facts, facts_of(arguments));
+  return import_dataset(input.path, input.format, &report, facts);
 }
 
 Status merge_others(const ConvertArguments& arguments, std::span<const Input> others,
@@ -224,6 +218,10 @@ Result<int> convert(const ConvertArguments& arguments, const Invocation& /*invoc
   }
   print_report(report);
   FORETUNE_TRY_STATUS(merge_others(arguments, std::span(inputs).subspan(1), dataset));
+  if (dataset.holds_nothing()) {
+    return fail(ErrorCode::kCorrupt, arguments.input,
+                " holds no measurement, so there is nothing to write");
+  }
   ImportReport written;
   FORETUNE_TRY_STATUS(write_output(dataset, arguments.output, format, written));
   print_losses(written);
@@ -246,7 +244,7 @@ Result<int> merge(const MergeArguments& arguments, const Invocation& /*invocatio
   FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
   std::optional<Dataset> all;
   for (const std::string& input : arguments.inputs) {
-    FORETUNE_TRY(Dataset dataset, import_dataset(input, std::nullopt));
+    FORETUNE_TRY(Dataset dataset, read_measurements(input));
     if (!all) {
       all.emplace(std::move(dataset));
       continue;
@@ -258,6 +256,9 @@ Result<int> merge(const MergeArguments& arguments, const Invocation& /*invocatio
     if (const Status merged = all->merge(dataset); !merged) {
       return fail_because(merged.error(), input);
     }
+  }
+  if (all->holds_nothing()) {
+    return fail(ErrorCode::kCorrupt, "there is no measurement in ", join(arguments.inputs, ", "));
   }
   const std::size_t before = all->size();
   const std::size_t removed = all->deduplicate();

@@ -10,6 +10,7 @@
 #include "foretune/evaluate/cross_evaluate.h"
 #include "foretune/models/train/trainer.h"
 #include "tools/foretune/commands.h"
+#include "tools/foretune/datasets.h"
 #include "tools/foretune/recipe.h"
 #include "tools/foretune/reporting.h"
 #include "tools/foretune/terminal.h"
@@ -54,7 +55,7 @@ Result<std::vector<OuterSplit>> splits_of(const EvaluateArguments& arguments,
 
 Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const TrainOptions recipe, arguments.recipe.options(*invocation.global));
-  FORETUNE_TRY(Dataset dataset, import_dataset(arguments.dataset, std::nullopt));
+  FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset));
   dataset.deduplicate();
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   FORETUNE_TRY(const std::vector<OuterSplit> splits, splits_of(arguments, dataset, seed));

@@ -7,7 +7,6 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/documents/stored_zip.h"
 #include "foretune/models/exchange/diode_checkpoint.h"
 #include "foretune/models/exchange/foreign_models.h"
@@ -16,6 +15,7 @@
 #include "foretune/models/train/import_model.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/datasets.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -86,7 +86,7 @@ Result<Model> import(const ImportModelArguments& arguments, const ForeignModels&
       FORETUNE_TRY(const std::vector<std::string> names, read_names(arguments.kernels));
       return import_model(models, names, arguments.family, options);
     }
-    FORETUNE_TRY(const Dataset dataset, import_dataset(arguments.pool, std::nullopt));
+    FORETUNE_TRY(const Dataset dataset, read_measurements(arguments.pool));
     return import_model(models, dataset, options);
   };
   Result<Model> model = made();
@@ -136,7 +136,7 @@ Result<Model> import_checkpoint(const ImportModelArguments& arguments) {
     return fail(ErrorCode::kInvalidArgument, "--raw is for v1; a ", to_string(checkpoint.kind),
                 " model learned its inputs as they are");
   }
-  FORETUNE_TRY(const Dataset dataset, import_dataset(arguments.pool, std::nullopt));
+  FORETUNE_TRY(const Dataset dataset, read_measurements(arguments.pool));
   auto model =
       import_diode(checkpoint, dataset,
                    {.raw = arguments.raw,

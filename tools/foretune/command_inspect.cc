@@ -191,11 +191,10 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
 }
 
 Result<int> inspect(const InspectArguments& arguments, const Invocation& invocation) {
-  // A model file says so in its first bytes; anything else is read as a data set, whose reader
-  // explains what is wrong.
-  const auto as_model = read_model(arguments.file);
+  // A model file says so in its first bytes; one that lost them is told by its name, and anything
+  // else is read as a data set, whose reader explains what is wrong.
   const bool is_model =
-      as_model.has_value() || std::filesystem::path(arguments.file).extension() == ".ftm";
+      is_model_file(arguments.file) || std::filesystem::path(arguments.file).extension() == ".ftm";
   if (is_model && !arguments.problem.empty()) {
     return without_effect({"--problem"}, "with a data set");
   }

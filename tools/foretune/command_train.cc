@@ -10,8 +10,6 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/exchange.h"
-#include "foretune/dataset/journal.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/training_curves.h"
 #include "foretune/models/train/fast_model.h"
@@ -21,6 +19,7 @@
 #include "foretune/tune/collect.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/datasets.h"
 #include "tools/foretune/network_arguments.h"
 #include "tools/foretune/recipe.h"
 #include "tools/foretune/terminal.h"
@@ -30,6 +29,7 @@ namespace {
 
 struct TrainArguments {
   std::string data_dir;
+  std::vector<std::string> file_extensions;
   std::string dataset;
   std::string model;
   std::string out_dir;
@@ -63,7 +63,10 @@ struct TrainArguments {
       types.emplace_back(entry.name);
     }
     list.add("data-dir", data_dir, "DIR",
-             "learn from all data sets below, validation sets excepted");
+             "learn from all data sets below, in any format, validation sets excepted");
+    list.add("file-extensions", file_extensions, "EXT",
+             concat("files that --data-dir looks at, zipped or not (default: ",
+                    join({kDatasetExtensions.begin(), kDatasetExtensions.end()}, ", "), ")"));
     list.add("dataset", dataset, "FILE", "learn from one data set");
     list.add("model", model, "FILE",
              "model file to write (default: matmul_model.ftm, without --out-dir)");
@@ -148,31 +151,18 @@ Result<Dataset> read_training(const TrainArguments& arguments) {
   if (arguments.data_dir.empty() == arguments.dataset.empty()) {
     return fail(ErrorCode::kInvalidArgument, "give either --data-dir or --dataset");
   }
+  if (arguments.data_dir.empty() && !arguments.file_extensions.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "--file-extensions needs --data-dir");
+  }
   if (!arguments.dataset.empty()) {
-    FORETUNE_TRY(Dataset dataset, import_dataset(arguments.dataset, std::nullopt));
+    FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset));
     if (dataset.header().role == DatasetRole::kValidation) {
       return fail(ErrorCode::kMismatch, arguments.dataset,
                   " is a validation set; training on it would make every figure worthless");
     }
     return dataset;
   }
-  const auto tell = [](const std::filesystem::path& file, const Dataset& dataset,
-                       const ReadReport& report) {
-    if (report.torn_bytes > 0) {
-      warn(concat(file.string(), " ends in a torn record of ", report.torn_bytes, " bytes"));
-    }
-    if (dataset.header().role == DatasetRole::kValidation) {
-      remark(concat("skipped ", file.string(), ": a validation set"));
-    } else {
-      remark(concat("read ", file.string(), ": ", count_text(dataset.size()), " measurements of ",
-                    count_text(dataset.problems().size()), " problems"));
-    }
-  };
-  FORETUNE_TRY(std::optional<Dataset> all, merge_training_sets(arguments.data_dir, tell));
-  if (!all) {
-    return fail(ErrorCode::kNotFound, "no training data set below ", arguments.data_dir);
-  }
-  return *std::move(all);
+  return read_training_sets(arguments.data_dir, arguments.file_extensions);
 }
 
 Status check_numbers(const TrainArguments& arguments) {

@@ -16,6 +16,7 @@
 #include "foretune/tune/compare_picks.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/datasets.h"
 #include "tools/foretune/reporting.h"
 #include "tools/foretune/terminal.h"
 
@@ -59,13 +60,6 @@ std::filesystem::path journal_of(const std::string& dataset) {
   journal.replace_extension(".ftd");
   std::error_code error;
   return std::filesystem::exists(journal, error) ? journal : std::filesystem::path(dataset);
-}
-
-Result<Dataset> read_any(const std::filesystem::path& path) {
-  if (path.extension() == ".ftd") {
-    return read_dataset(path);
-  }
-  return import_dataset(path, std::nullopt);
 }
 
 // The circumstances of most ordinary measurements: what is added must be like them.
@@ -153,7 +147,7 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
 Result<int> validate(const ValidateArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const Model model, read_model(arguments.model));
   const std::filesystem::path path = journal_of(arguments.dataset);
-  FORETUNE_TRY(Dataset dataset, read_any(path));
+  FORETUNE_TRY(Dataset dataset, read_measurements(path.string()));
   if (dataset.header().config_schema != model.config_schema) {
     return fail(ErrorCode::kMismatch, arguments.dataset, " holds configs of ",
                 dataset.header().config_schema.name, " v", dataset.header().config_schema.version,
@@ -168,7 +162,7 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
   }
   std::optional<Dataset> training;
   if (!arguments.training_data.empty()) {
-    FORETUNE_TRY(training, merge_training_sets(arguments.training_data));
+    FORETUNE_TRY(training, read_training_sets(arguments.training_data));
   }
   EvaluateOptions options;
   options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);

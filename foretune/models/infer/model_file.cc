@@ -299,11 +299,15 @@ Status check_version(ByteReader& reader) {
   return {};
 }
 
+bool begins_as_model(ByteReader& reader) {
+  const std::span<const std::byte> magic = reader.get_bytes(kMagic.size());
+  return reader.ok() &&
+         std::equal(magic.begin(), magic.end(), std::as_bytes(std::span(kMagic)).begin());
+}
+
 Result<std::vector<Entry>> read_table(std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
-  const std::span<const std::byte> magic = reader.get_bytes(kMagic.size());
-  if (!reader.ok() ||
-      !std::equal(magic.begin(), magic.end(), std::as_bytes(std::span(kMagic)).begin())) {
+  if (!begins_as_model(reader)) {
     return fail(ErrorCode::kCorrupt, "it is not a Foretune model file");
   }
   FORETUNE_TRY_STATUS(check_version(reader));
@@ -452,6 +456,15 @@ Result<Model> read_model(const std::filesystem::path& path) {
     return fail_because(model.error(), "cannot use the model ", path.string());
   }
   return model;
+}
+
+bool is_model_file(const std::filesystem::path& path) {
+  const auto file = MappedFile::open(path);
+  if (!file) {
+    return false;
+  }
+  ByteReader reader(file->bytes());
+  return begins_as_model(reader);
 }
 
 Result<ModelParts> read_model_parts(const std::filesystem::path& path) {

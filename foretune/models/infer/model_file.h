@@ -73,6 +73,8 @@ Status check_forests_fit(const Model& model);
 Status write_model(const Model& model, const std::filesystem::path& path);
 std::vector<std::byte> model_bytes(const Model& model);
 Result<Model> read_model(const std::filesystem::path& path);
+// Whether the file begins as model files do, whatever its name and the rest of it.
+bool is_model_file(const std::filesystem::path& path);
 Result<Model> parse_model(std::span<const std::byte> bytes);
 
 // A model file whose forests, nearly all of it where there are any, are still to be parsed: `model`

@@ -1,0 +1,21 @@
+// The data sets that commands are given, in any format that `foretune convert` reads: what is lost
+// or changed on the way is said on standard error.
+// Thread safety: used by the main thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/dataset/dataset.h"
+#include "foretune/dataset/dataset_folder.h"
+
+namespace foretune::cli {
+
+Result<Dataset> read_measurements(const std::string& path);
+// All training sets below a folder, or the one of a file. Errors: kNotFound without any.
+Result<Dataset> read_training_sets(const std::string& path,
+                                   const std::vector<std::string>& extensions = {});
+
+}  // namespace foretune::cli
