@@ -23,6 +23,7 @@
 
 #include "foretune/autoschedule/schedule_search.h"
 #include "foretune/autoschedule/search_comparison.h"
+#include "foretune/base/fork.h"
 #include "foretune/base/text.h"
 #include "foretune/base/thread_pool.h"
 #include "foretune/environment/canonical_schedule.h"
@@ -95,13 +96,13 @@ class LoopKernel {
     FORETUNE_TRY(loop::Kernel::Workspace workspace, take_workspace());
     {
       // A pool runs one loop at a time.
-      std::unique_lock<std::mutex> alone(pool_mutex_, std::defer_lock);
+      std::unique_lock alone(pool_turn_, std::defer_lock);
       if (pool_) {
         alone.lock();
       }
       kernel_.run(inputs, output, workspace, pool_.get());
     }
-    const std::lock_guard<std::mutex> lock(free_mutex_);
+    const std::lock_guard lock(free_mutex_);
     free_.push_back(std::move(workspace));
     return {};
   }
@@ -113,17 +114,20 @@ class LoopKernel {
       return fail(ErrorCode::kInvalidArgument,
                   "at least one window is timed, of more than 0 seconds");
     }
-    const std::scoped_lock alone(bench_mutex_, pool_mutex_);
-    if (!bench_run_) {
-      FORETUNE_TRY(bench_, environment::Workbench::create(computation_, unit_));
-      FORETUNE_TRY(bench_run_, bench_->prepare(nest_, pool_.get()));
+    const std::scoped_lock alone(bench_turn_, pool_turn_);
+    Bench bench = take_bench();
+    if (!bench.run) {
+      FORETUNE_TRY(bench.workbench, environment::Workbench::create(computation_, unit_));
+      FORETUNE_TRY(bench.run, bench.workbench->prepare(nest_, pool_.get()));
     }
-    double best = seconds_of(1);
+    double best = bench.seconds_of(1);
     for (int window = 0; window < windows; ++window) {
       constexpr double kMostRuns = 1e9;
       const double runs = std::clamp(window_seconds / std::max(best, 1e-9), 1.0, kMostRuns);
-      best = std::min(best, seconds_of(static_cast<std::int64_t>(runs)));
+      best = std::min(best, bench.seconds_of(static_cast<std::int64_t>(runs)));
     }
+    const std::lock_guard lock(free_mutex_);
+    bench_ = std::move(bench);
     return best;
   }
 
@@ -141,9 +145,23 @@ class LoopKernel {
         kernel_(std::move(kernel)),
         pool_(threads > 1 ? std::make_unique<ThreadPool>(threads) : nullptr) {}
 
+  // Operands and a verified run on them.
+  struct Bench {
+    [[nodiscard]] double seconds_of(std::int64_t runs) const {
+      const double begin_s = cli::monotonic_s();
+      for (std::int64_t i = 0; i < runs; ++i) {
+        run();
+      }
+      return (cli::monotonic_s() - begin_s) / static_cast<double>(runs);
+    }
+
+    std::unique_ptr<environment::Workbench> workbench;
+    std::function<void()> run;  // empty where nothing was timed yet
+  };
+
   Result<loop::Kernel::Workspace> take_workspace() {
     {
-      const std::lock_guard<std::mutex> lock(free_mutex_);
+      const std::lock_guard lock(free_mutex_);
       if (!free_.empty()) {
         loop::Kernel::Workspace workspace = std::move(free_.back());
         free_.pop_back();
@@ -153,12 +171,9 @@ class LoopKernel {
     return kernel_.make_workspace(pool_ ? pool_->threads() : 1);
   }
 
-  [[nodiscard]] double seconds_of(std::int64_t runs) const {
-    const double begin_s = cli::monotonic_s();
-    for (std::int64_t i = 0; i < runs; ++i) {
-      bench_run_();
-    }
-    return (cli::monotonic_s() - begin_s) / static_cast<double>(runs);
+  Bench take_bench() {
+    const std::lock_guard lock(free_mutex_);
+    return std::exchange(bench_, Bench());
   }
 
   Computation computation_;
@@ -166,12 +181,12 @@ class LoopKernel {
   VectorUnit unit_;
   loop::Kernel kernel_;
   std::unique_ptr<ThreadPool> pool_;  // none for one thread
-  std::mutex pool_mutex_;
-  std::mutex free_mutex_;
+  // What is in use is not below, so that a forked child finds only what is whole.
+  ForkSafeTurn pool_turn_;
+  ForkSafeTurn bench_turn_;
+  ForkSafeMutex free_mutex_;
   std::vector<loop::Kernel::Workspace> free_;
-  std::mutex bench_mutex_;
-  std::unique_ptr<environment::Workbench> bench_;
-  std::function<void()> bench_run_;
+  Bench bench_;
 };
 
 // Memory that holds as many floats as the tensor has places.

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/fork.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/hardware/cpu.h"
@@ -80,7 +81,7 @@ TrainOptions options_of(const TrainKeywords& keywords) {
 
 nb::tuple train(const Dataset& dataset, const TrainKeywords& keywords, const nb::object& callback) {
   // LightGBM keeps state of the process.
-  static std::mutex one_at_a_time;
+  static ForkSafeTurn one_at_a_time;
   const ModelTypeEntry* type = nullptr;
   std::vector<std::string> names;
   for (const ModelTypeEntry& entry : model_types()) {

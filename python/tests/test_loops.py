@@ -3,9 +3,12 @@
 import concurrent.futures
 import ctypes
 import gc
+import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
 
 import foretune
 import numpy as np
@@ -218,6 +221,40 @@ def test_a_kernel_serves_many_threads(threads, schedule):
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         assert all(pool.map(run, range(8)))
+
+
+@needs_vectors
+def test_a_forked_child_runs_kernels_whatever_other_threads_do():
+    kernel = loops.compile("mm m=61 n=50 k=40", "split m0 4, parallelize m0", threads=2)
+    inputs = operands(kernel.computation)
+    wanted = expected(kernel.computation, inputs)
+    stop = threading.Event()
+
+    def work(task):
+        while not stop.is_set():
+            task()
+
+    def child():
+        signal.alarm(60)
+        is_right = np.array_equal(kernel(*inputs), wanted) and kernel.time(1, 1e-5) > 0
+        other = loops.compile("mm m=8 n=16 k=8", threads=2)
+        own = operands(other.computation)
+        return is_right and np.array_equal(other(*own), expected(other.computation, own))
+
+    kernel(*inputs)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        tasks = [pool.submit(work, lambda: kernel(*inputs)),
+                 pool.submit(work, lambda: kernel.time(1, 1e-4))]
+        try:
+            for _ in range(20):
+                pid = os.fork()
+                if pid == 0:
+                    os._exit(0 if child() else 1)
+                assert os.waitpid(pid, 0)[1] == 0
+        finally:
+            stop.set()
+        for task in tasks:
+            task.result()
 
 
 @needs_vectors
