@@ -28,9 +28,21 @@ struct ColumnFacts {
   std::set<double> values;  // at most kMostValues + 1 of them
 };
 
-std::vector<ColumnFacts> column_facts(const TrainingSet& set) {
+// By problem, whether its rows may say what the inputs are.
+std::vector<bool> seen_problems(std::size_t problems, const InputOptions& options) {
+  std::vector<bool> out(problems, true);
+  for (std::size_t i = 0; options.held_out_fold && i < problems; ++i) {
+    out[i] = options.fold_of_problem[i] != *options.held_out_fold;
+  }
+  return out;
+}
+
+std::vector<ColumnFacts> column_facts(const TrainingSet& set, const std::vector<bool>& is_seen) {
   std::vector<ColumnFacts> out(set.matrix.columns);
   for (std::size_t i = 0; i < set.matrix.values.size(); ++i) {
+    if (!is_seen[set.problem[i / set.matrix.columns]]) {
+      continue;
+    }
     ColumnFacts& facts = out[i % set.matrix.columns];
     const double value = set.matrix.values[i];
     facts.low = std::min(facts.low, value);
@@ -70,12 +82,18 @@ void add_inputs(const FeatureInfo& info, std::size_t column, const ColumnFacts& 
   }
 }
 
-bool varies(const FastFeature& feature, const Dataset& dataset) {
-  const std::span<const Problem> problems = dataset.problems();
-  return std::any_of(problems.begin(), problems.end(), [&](const Problem& problem) {
-    return fast_feature_value(feature, problem.fields()) !=
-           fast_feature_value(feature, problems.front().fields());
-  });
+bool varies(const FastFeature& feature, const Dataset& dataset, const std::vector<bool>& is_seen) {
+  std::optional<std::int64_t> first;
+  for (std::size_t i = 0; i < is_seen.size(); ++i) {
+    if (is_seen[i]) {
+      const std::int64_t value = fast_feature_value(feature, dataset.problems()[i].fields());
+      if (value != first.value_or(value)) {
+        return true;
+      }
+      first = value;
+    }
+  }
+  return false;
 }
 
 // Multiplies what the network gives by `scale` and adds `offset`.
@@ -144,16 +162,18 @@ std::vector<FastFeature> field_features(ProblemType type, const Hardware& hardwa
 }
 
 Network make_inputs(const Dataset& dataset, const FeatureTable& table, const TrainingSet& set,
-                    bool has_towers, bool transforms) {
-  const std::vector<ColumnFacts> facts = column_facts(set);
+                    const InputOptions& options) {
+  const std::vector<bool> is_seen = seen_problems(dataset.problems().size(), options);
+  const std::vector<ColumnFacts> facts = column_facts(set, is_seen);
   Network out;
   for (std::size_t column = 0; column < facts.size(); ++column) {
     const FeatureInfo& info = table.columns()[column];
     const bool is_left_out = std::find(set.matrix.left_out.begin(), set.matrix.left_out.end(),
                                        column) != set.matrix.left_out.end();
     const bool is_of_both = info.kind == FeatureKind::kInteraction;
-    if (!is_left_out && facts[column].low < facts[column].high && !(is_of_both && has_towers)) {
-      add_inputs(info, column, facts[column], transforms, out.inputs);
+    if (!is_left_out && facts[column].low < facts[column].high &&
+        !(is_of_both && options.has_towers)) {
+      add_inputs(info, column, facts[column], options.transforms, out.inputs);
     }
     if (info.kind == FeatureKind::kProblem) {
       out.problem_inputs = static_cast<std::uint32_t>(out.inputs.size());
@@ -162,11 +182,11 @@ Network make_inputs(const Dataset& dataset, const FeatureTable& table, const Tra
       out.config_inputs = static_cast<std::uint32_t>(out.inputs.size()) - out.problem_inputs;
     }
   }
-  if (has_towers) {
+  if (options.has_towers) {
     const DatasetHeader& header = dataset.header();
     for (const FastFeature& feature :
          field_features(header.problem_type, header.fingerprint.hardware, kTiles)) {
-      if (varies(feature, dataset)) {
+      if (varies(feature, dataset, is_seen)) {
         out.field_inputs.push_back({.feature = feature});
       }
     }

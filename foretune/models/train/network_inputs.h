@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,12 +23,20 @@ namespace foretune::train_internal {
 std::vector<FastFeature> field_features(ProblemType type, const Hardware& hardware,
                                         std::span<const std::int32_t> tiles);
 
+struct InputOptions {
+  bool has_towers = false;
+  bool transforms = true;  // without, numbers stay as they are
+  // Problems of this fold are not looked at.
+  std::span<const std::uint32_t> fold_of_problem = {};
+  std::optional<std::uint32_t> held_out_fold = {};
+};
+
 // A network without layers: its inputs, with mean 0 and deviation 1. Columns that do not vary over
 // the examples are left out; codes and config columns of few values also become one input for each
 // value; numbers that span decades become logarithms. Two towers get no column of both, and
-// field_features() instead. Without `transforms` numbers stay as they are.
+// field_features() instead.
 Network make_inputs(const Dataset& dataset, const FeatureTable& table, const TrainingSet& set,
-                    bool has_towers, bool transforms = true);
+                    const InputOptions& options);
 
 // The examples as the program that trains wants them, problem after problem, and which example each
 // row is.

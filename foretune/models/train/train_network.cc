@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -87,16 +88,7 @@ class NetworkTraining {
   Result<TrainResult> run() {
     FORETUNE_TRY(const WorkFolder work, WorkFolder::create(options_.network.work_folder));
     folder_ = work.path();
-    inputs_ = make_inputs(dataset_, table_, set_, architecture_ == "two-tower",
-                          options_.network.standardises);
-    inputs_.architecture = architecture_;
-    NetworkRows made =
-        make_rows(dataset_, table_, set_, inputs_, folds_.of_problem, options_.group_key);
-    example_ = std::move(made.example);
     rows_ = folder_ / "rows";
-    FORETUNE_TRY_STATUS(write_training_rows(made.rows, rows_));
-    FORETUNE_TRY(const MappedFile file, MappedFile::open(rows_));
-    rows_digest_ = Digest::of(file.bytes()).hex();
     result_.fold_of_problem = folds_.of_problem;
     result_.held_out_scores.assign(dataset_.size(), std::numeric_limits<double>::quiet_NaN());
     result_.target = options_.target;
@@ -108,6 +100,29 @@ class NetworkTraining {
   }
 
  private:
+  // The inputs and the file of rows for trainings that hold that fold out: nothing about them
+  // comes from its problems, unless the program draws what it holds out itself.
+  Status write_rows(std::optional<std::uint32_t> held_out_fold) {
+    Network inputs = make_inputs(
+        dataset_, table_, set_,
+        {.has_towers = architecture_ == "two-tower",
+         .transforms = options_.network.standardises,
+         .fold_of_problem = folds_.of_problem,
+         .held_out_fold = options_.network.splits_by_sample ? std::nullopt : held_out_fold});
+    inputs.architecture = architecture_;
+    if (!rows_digest_.empty() && inputs == inputs_) {
+      return {};
+    }
+    inputs_ = std::move(inputs);
+    NetworkRows made =
+        make_rows(dataset_, table_, set_, inputs_, folds_.of_problem, options_.group_key);
+    example_ = std::move(made.example);
+    FORETUNE_TRY_STATUS(write_training_rows(made.rows, rows_));
+    FORETUNE_TRY(const MappedFile file, MappedFile::open(rows_));
+    rows_digest_ = Digest::of(file.bytes()).hex();
+    return {};
+  }
+
   [[nodiscard]] bool is_absolute() const { return options_.target == Target::kLog; }
 
   Result<TrainedNetwork> train_one(std::int32_t fold, std::uint32_t network) const {
@@ -134,6 +149,7 @@ class NetworkTraining {
   Status hold_out() {
     std::vector<double> predictions(set_.size(), std::numeric_limits<double>::quiet_NaN());
     for (std::uint32_t fold = 0; fold < folds_.count; ++fold) {
+      FORETUNE_TRY_STATUS(write_rows(fold));
       for (std::uint32_t n = 0; n < options_.network.networks; ++n) {
         FORETUNE_TRY(const TrainedNetwork trained, train_one(static_cast<std::int32_t>(fold), n));
         FORETUNE_TRY(const HeldOutPredictions held_out, held_out_predictions(trained));
@@ -213,6 +229,7 @@ class NetworkTraining {
   }
 
   Status train_final() {
+    FORETUNE_TRY_STATUS(write_rows(std::nullopt));
     FORETUNE_TRY(result_.model, make_model(dataset_, table_, set_, options_));
     Model& model = result_.model;
     model.kind = "network";
@@ -293,8 +310,8 @@ class NetworkTraining {
   std::filesystem::path folder_;
   std::filesystem::path rows_;
   std::string rows_digest_;
-  Network inputs_;
-  std::vector<std::uint32_t> example_;  // of every row
+  Network inputs_;                      // of what is in the file of rows
+  std::vector<std::uint32_t> example_;  // of every row there
   double residual_std_ = 0;
   double samples_per_second_ = 0;     // summed over the trainings
   std::vector<NetworkCurve> curves_;  // of every training

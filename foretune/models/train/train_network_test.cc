@@ -7,6 +7,8 @@
 
 #include <cmath>
 #include <filesystem>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,7 +53,7 @@ struct Sample {
 
 TEST(NetworkInputs, ColumnsThatDoNotVaryAreLeftOutAndFewValuesBecomeInputsEach) {
   const Sample sample;
-  const Network chain = make_inputs(sample.dataset, table(), sample.set, false);
+  const Network chain = make_inputs(sample.dataset, table(), sample.set, {});
   std::size_t block_m_values = 0;
   for (std::size_t i = 0; i < chain.inputs.size(); ++i) {
     const NetworkInput& input = chain.inputs[i];
@@ -65,15 +67,57 @@ TEST(NetworkInputs, ColumnsThatDoNotVaryAreLeftOutAndFewValuesBecomeInputsEach) 
   }
   EXPECT_EQ(block_m_values, 5U);
   EXPECT_TRUE(chain.field_inputs.empty());
-  const Network towers = make_inputs(sample.dataset, table(), sample.set, true);
+  const Network towers = make_inputs(sample.dataset, table(), sample.set, {.has_towers = true});
   EXPECT_EQ(towers.inputs.size(), towers.problem_inputs + towers.config_inputs);
   EXPECT_FALSE(towers.field_inputs.empty());
+}
+
+// Sizes within a factor of 20, and one problem far beyond, with configs of its own.
+struct OddFold {
+  Dataset ordinary{tile_header()};
+  Dataset all{tile_header()};
+  std::vector<std::uint32_t> folds;
+
+  OddFold() {
+    for (std::int64_t i = 0; i < 12; ++i) {
+      const Problem problem = shape(96 + 32 * i, 640 - 32 * i, 256 + 64 * (i % 3));
+      for (Dataset* dataset : {&ordinary, &all}) {
+        add_tiles(*dataset, problem, 4);
+      }
+      folds.push_back(0);
+    }
+    add_tiles(all, shape(50000, 8, 64), 8);
+    folds.push_back(1);
+  }
+
+  static void add_tiles(Dataset& dataset, const Problem& problem, std::int32_t warps) {
+    for (Config config : tiles()) {
+      config.words[5] = warps;
+      add(dataset, problem, config, formula_ns(problem, config));
+    }
+  }
+};
+
+TEST(NetworkInputs, ProblemsOfAHeldOutFoldDoNotChangeThem) {
+  const OddFold sample;
+  const TrainingSet ordinary = *make_training_set(sample.ordinary, table(), 0.5);
+  const TrainingSet all = *make_training_set(sample.all, table(), 0.5);
+  for (const bool has_towers : {false, true}) {
+    const Network wanted =
+        make_inputs(sample.ordinary, table(), ordinary, {.has_towers = has_towers});
+    EXPECT_EQ(make_inputs(
+                  sample.all, table(), all,
+                  {.has_towers = has_towers, .fold_of_problem = sample.folds, .held_out_fold = 1}),
+              wanted);
+    EXPECT_NE(make_inputs(sample.all, table(), all, {.has_towers = has_towers}), wanted);
+  }
 }
 
 TEST(NetworkInputs, RowsStandProblemAfterProblemAndHoldWhatTheNetworkSees) {
   const Sample sample;
   for (const bool has_towers : {false, true}) {
-    const Network inputs = make_inputs(sample.dataset, table(), sample.set, has_towers);
+    const Network inputs =
+        make_inputs(sample.dataset, table(), sample.set, {.has_towers = has_towers});
     const NetworkRows made =
         make_rows(sample.dataset, table(), sample.set, inputs, sample.folds, GroupKey::kProblem);
     const std::size_t columns = made.rows.columns();
@@ -98,7 +142,8 @@ TEST(NetworkInputs, TheNetworkSaysWhatTheTrainedLayersSay) {
   const Sample sample;
   Rng rng(4);
   for (const bool has_towers : {false, true}) {
-    const Network inputs = make_inputs(sample.dataset, table(), sample.set, has_towers);
+    const Network inputs =
+        make_inputs(sample.dataset, table(), sample.set, {.has_towers = has_towers});
     const NetworkRows made =
         make_rows(sample.dataset, table(), sample.set, inputs, sample.folds, GroupKey::kProblem);
     const auto columns = static_cast<std::uint32_t>(made.rows.columns());
@@ -223,7 +268,7 @@ TEST(TrainNetwork, AProgramThatTakesLongCanBeStoppedAndKeepsItsFolder) {
 TrainedNetwork trained_on(const Dataset& dataset, const TrainOptions& options) {
   const TrainingSet set = *make_training_set(dataset, table(), options.weight_decay);
   const auto columns =
-      static_cast<std::uint32_t>(make_inputs(dataset, table(), set, false).inputs.size());
+      static_cast<std::uint32_t>(make_inputs(dataset, table(), set, {}).inputs.size());
   Rng rng(7);
   TrainedNetwork out;
   out.layers = sample_standard(columns, {4}, 1, rng);
@@ -263,6 +308,39 @@ TEST(TrainNetwork, TheCardHasTheCurvesOfEveryFoldAndNetwork) {
       EXPECT_DOUBLE_EQ(value, 10);
     }
   }
+}
+
+TEST(TrainNetwork, EachFoldIsTrainedOnInputsThatItsOwnProblemsDidNotChoose) {
+  const TemporaryFolder folder;
+  const OddFold sample;
+  const TrainingSet set = *make_training_set(sample.all, table(), 0.5);
+  TrainOptions options = quick_options();
+  options.folds = 5;
+  const std::filesystem::path prepared = folder / "prepared";
+  ASSERT_TRUE(write_trained_network(trained_on(sample.all, options), prepared));
+  options.network.program =
+      script(folder,
+             concat("while [ $# -gt 0 ]; do\n  case \"$1\" in\n    --rows) rows=$2 ;;\n"
+                    "    --out) out=$2 ;;\n    --held-out-fold) fold=$2 ;;\n  esac\n  shift\ndone\n"
+                    "cp \"$rows\" '",
+                    (folder / "rows").string(), "'$fold\ncp '", prepared.string(), "' \"$out\"\n"));
+  const auto result = train_standard(sample.all, options);
+  ASSERT_TRUE(result) << result.error().message;
+  std::set<std::vector<float>> different;
+  for (int fold = -1; fold < 5; ++fold) {
+    const auto rows = read_training_rows(folder / concat("rows", fold));
+    ASSERT_TRUE(rows) << rows.error().message;
+    const auto held_out = fold < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(fold));
+    const Network inputs =
+        make_inputs(sample.all, table(), set,
+                    {.fold_of_problem = result->fold_of_problem, .held_out_fold = held_out});
+    EXPECT_EQ(rows->inputs, make_rows(sample.all, table(), set, inputs, result->fold_of_problem,
+                                      GroupKey::kProblem)
+                                .rows.inputs)
+        << fold;
+    different.insert(rows->inputs);
+  }
+  EXPECT_GT(different.size(), 1U);
 }
 
 }  // namespace
