@@ -184,11 +184,16 @@ Network make_inputs(const Dataset& dataset, const FeatureTable& table, const Tra
   }
   if (options.has_towers) {
     const DatasetHeader& header = dataset.header();
-    for (const FastFeature& feature :
-         field_features(header.problem_type, header.fingerprint.hardware, kTiles)) {
+    const std::vector<FastFeature> features =
+        field_features(header.problem_type, header.fingerprint.hardware, kTiles);
+    for (const FastFeature& feature : features) {
       if (varies(feature, dataset, is_seen)) {
         out.field_inputs.push_back({.feature = feature});
       }
+    }
+    // Of a single problem nothing varies, and still its tower has to see something.
+    if (out.problem_width() == 0) {
+      out.field_inputs.push_back({.feature = features.front()});
     }
   }
   return out;

@@ -113,6 +113,16 @@ TEST(NetworkInputs, ProblemsOfAHeldOutFoldDoNotChangeThem) {
   }
 }
 
+TEST(NetworkInputs, TheProblemsTowerSeesSomethingWhereOneProblemIsLeft) {
+  const OddFold sample;
+  const TrainingSet all = *make_training_set(sample.all, table(), 0.5);
+  const Network inputs =
+      make_inputs(sample.all, table(), all,
+                  {.has_towers = true, .fold_of_problem = sample.folds, .held_out_fold = 0});
+  EXPECT_EQ(inputs.problem_width(), 1U);
+  EXPECT_GT(inputs.config_inputs, 0U);
+}
+
 TEST(NetworkInputs, RowsStandProblemAfterProblemAndHoldWhatTheNetworkSees) {
   const Sample sample;
   for (const bool has_towers : {false, true}) {
