@@ -66,7 +66,8 @@ struct PickerResult {
   double top3_hit = 0;
   double top5_hit = 0;
   double top10_hit = 0;
-  Interval top5_measured_efficiency;   // best measured of the first five
+  Interval top5_measured_efficiency;   // of the one of the first five that is measured fastest
+  std::size_t top5_judges_itself = 0;  // problems where one measurement both chose and judges it
   std::vector<double> measured_curve;  // mean efficiency when the first 1, 2, ... are measured
   std::size_t replaced = 0;  // problems where a choice was not measured and the next stood in
   std::size_t failed = 0;    // picks that did not run, or were not measured: counted as 0

@@ -51,17 +51,21 @@ TEST(Evaluate, AgreesWithPlainFormulas) {
     for (const RankedProblem& entry : ranked) {
       efficiencies.push_back(
           times.compare(entry.problem, *times.find(entry.problem, entry.configs[0])).efficiency);
-      double ok_best = 0;
-      double any_best = 0;
+      const MeasuredCandidate* fastest = nullptr;
       bool hit = false;
       for (std::size_t i = 0; i < std::min<std::size_t>(5, entry.configs.size()); ++i) {
-        const Comparison comparison =
-            times.compare(entry.problem, *times.find(entry.problem, entry.configs[i]));
-        any_best = std::max(any_best, comparison.efficiency);
-        ok_best = comparison.is_bound ? ok_best : std::max(ok_best, comparison.efficiency);
-        hit = hit || (i < 3 && comparison.is_tie);
+        const MeasuredCandidate* candidate = times.find(entry.problem, entry.configs[i]);
+        hit = hit || (i < 3 && times.compare(entry.problem, *candidate).is_tie);
+        const auto rank = [](const MeasuredCandidate& each) {
+          return std::pair(each.state, each.time_ns);
+        };
+        if (candidate->state <= MeasuredState::kBound &&
+            (fastest == nullptr || rank(*candidate) < rank(*fastest))) {
+          fastest = candidate;
+        }
       }
-      best_of_five.push_back(ok_best > 0 ? ok_best : any_best);
+      best_of_five.push_back(
+          fastest == nullptr ? 0 : times.compare(entry.problem, *fastest).efficiency);
       hits3 += hit ? 1 : 0;
       std::vector<double> predicted;
       std::vector<double> measured;

@@ -124,6 +124,7 @@ MeasuredCandidate merge(const Dataset& dataset, std::span<const double> scales,
     const Times& times = ordinary.values_ns.empty() ? reference : ordinary;
     out.time_ns = median(times.values_ns);
     out.spread = times.spread;
+    out.has_ordinary_time = !ordinary.values_ns.empty();
   }
   return out;
 }
@@ -226,6 +227,7 @@ Comparison MeasuredTimes::compare(std::uint32_t problem, const MeasuredCandidate
   // A bound may lie below the best time; the config itself is at best as fast as we know.
   out.efficiency = std::min(1.0, out.best_ns / out.pick_ns);
   out.is_bound = pick.state == MeasuredState::kBound;
+  out.is_reference = by_reference;
   out.is_tie = !out.is_bound && out.pick_ns <= out.best_ns * (1 + out.tolerance);
   return out;
 }

@@ -41,6 +41,7 @@ struct MeasuredCandidate {
   MeasuredState state = MeasuredState::kOk;
   Outcome outcome = Outcome::kOk;  // of the row that says why
   double time_ns = 0;              // a lower bound for kBound, 0 for failures
+  bool has_ordinary_time = false;  // else an ok time_ns is reference_ns
   double spread = 0;
   double reference_ns = -1;  // re-measured interleaved; negative when it was not
   double reference_spread = 0;
@@ -54,7 +55,8 @@ struct Comparison {
   double tolerance = 0.01;  // a time up to (1 + tolerance) * best_ns is a tie
   std::uint32_t best_config = 0;
   bool is_tie = false;
-  bool is_bound = false;  // pick_ns is a lower bound, so the efficiency is an upper one
+  bool is_bound = false;      // pick_ns is a lower bound, so the efficiency is an upper one
+  bool is_reference = false;  // both times were re-measured interleaved
 };
 
 // Two configs within this share are a tie, or within their stored spreads when those are larger.

@@ -13,6 +13,9 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+// Where "top 5 measured" stands in a curve: of who measures more, all of that.
+std::size_t top5_index(std::size_t tries) { return std::max<std::size_t>(5, tries) - 1; }
+
 double quantile_of_sorted(std::span<const double> sorted, double q) {
   const double position = q * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(position);
@@ -53,25 +56,29 @@ Interval percentile_interval(double value, std::vector<double>& resampled) {
   return {value, quantile_of_sorted(resampled, 0.025), quantile_of_sorted(resampled, 0.975)};
 }
 
-// Index of the pick among `configs`: the fastest of the first `tries` that runs, else the first
-// with a bound, else the first.
+// The pick among those offered: the fastest that runs, else the first with the lowest bound. What
+// compares them is their ordinary time, not the efficiency: the lowest of several noisy times is
+// too low, and judges only where there is no other.
 struct Pick {
-  double efficiency = 0;
-  bool failed = true;
-  bool is_bound = false;
+  const MeasuredCandidate* kept = nullptr;
+  Comparison comparison;
+  std::size_t timed = 0;
 
-  void offer(const Comparison& comparison) {
-    if (comparison.pick_ns <= 0) {
+  void offer(const MeasuredCandidate* candidate, const Comparison& its) {
+    if (its.pick_ns <= 0) {
       return;
     }
+    ++timed;
     // What has a time is kept rather than what was stopped.
-    const bool better = failed || (is_bound && !comparison.is_bound) ||
-                        (is_bound == comparison.is_bound && comparison.efficiency > efficiency);
+    const bool better = kept == nullptr || (comparison.is_bound && !its.is_bound) ||
+                        (comparison.is_bound == its.is_bound && candidate->time_ns < kept->time_ns);
     if (better) {
-      efficiency = comparison.efficiency;
-      failed = false;
-      is_bound = comparison.is_bound;
+      kept = candidate;
+      comparison = its;
     }
+  }
+  [[nodiscard]] bool judges_itself() const {
+    return timed > 1 && !(comparison.is_reference && kept->has_ordinary_time);
   }
 };
 
@@ -89,21 +96,24 @@ ProblemScore score_picks(const MeasuredTimes& times, std::uint32_t problem,
       const MeasuredCandidate* candidate = times.find(problem, configs[i]);
       const Comparison comparison =
           candidate == nullptr ? Comparison{} : times.compare(problem, *candidate);
-      best.offer(comparison);
+      best.offer(candidate, comparison);
       for (std::size_t h = 0; h < kHitDepths.size(); ++h) {
         if (comparison.is_tie && i < std::max(kHitDepths[h], tries)) {
           out.hits[h] = 1;
         }
       }
     }
-    out.best_of[i] = best.efficiency;
+    out.best_of[i] = best.comparison.efficiency;
     if (i + 1 == tries) {
       pick = best;
     }
+    if (i == top5_index(tries)) {
+      out.top5_judges_itself = best.judges_itself();
+    }
   }
-  out.efficiency = pick.efficiency;
-  out.failed = pick.failed;
-  out.is_bound = pick.is_bound;
+  out.efficiency = pick.comparison.efficiency;
+  out.failed = pick.kept == nullptr;
+  out.is_bound = pick.comparison.is_bound;
   return out;
 }
 
@@ -206,7 +216,7 @@ PickerResult summarise(std::string key, std::string name, std::size_t tries,
   out.tries = tries;
   out.problems = scores.size();
   const auto count = static_cast<double>(scores.size());
-  const std::size_t top5 = std::max<std::size_t>(5, tries) - 1;
+  const std::size_t top5 = top5_index(tries);
   std::array<double, 4> hits{};
   std::vector<double> top5_efficiency;
   out.measured_curve.assign(kCurveLength, 0);
@@ -216,6 +226,7 @@ PickerResult summarise(std::string key, std::string name, std::size_t tries,
     out.failed += score.failed ? 1 : 0;
     out.bounds += score.is_bound ? 1 : 0;
     out.replaced += score.replaced ? 1 : 0;
+    out.top5_judges_itself += score.top5_judges_itself ? 1 : 0;
     top5_efficiency.push_back(score.best_of[top5]);
     for (std::size_t h = 0; h < hits.size(); ++h) {
       hits[h] += score.hits[h] / count;

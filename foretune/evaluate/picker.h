@@ -23,13 +23,16 @@ struct ProblemScore {
   double efficiency = 0;                       // of the pick
   std::array<double, 4> hits{};                // by kHitDepths: 0 or 1, or a probability
   std::array<double, kCurveLength> best_of{};  // efficiency when the first 1, 2, ... are measured
+  // The time that chose the fastest of the first five is also the one that judges it.
+  bool top5_judges_itself = false;
   bool failed = false;
   bool is_bound = false;
   bool replaced = false;
 };
 
-// `configs` best first. The first `tries` are measured and the fastest that runs is the pick. The
-// problem must have an oracle.
+// `configs` best first. The first `tries` are measured and the fastest that runs is the pick: it is
+// chosen by its ordinary time and judged by compare(), so by another measurement where there is
+// one. The problem must have an oracle.
 ProblemScore score_picks(const MeasuredTimes& times, std::uint32_t problem,
                          std::span<const std::uint32_t> configs, std::size_t tries);
 // What a uniformly random measured config gets, in expectation.

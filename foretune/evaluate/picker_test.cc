@@ -74,6 +74,33 @@ TEST(Picker, AMeasuredTimeIsKeptRatherThanABound) {
   EXPECT_FALSE(both.is_bound);
 }
 
+TEST(Picker, OneMeasurementChoosesAndAnotherJudges) {
+  // Config 1 was lucky once; what all three take again is another matter.
+  Dataset dataset = dataset_of({100, 80, 120});
+  const std::vector<double> again_ns{100, 125, 110};
+  for (std::size_t c = 0; c < again_ns.size(); ++c) {
+    add_sample(dataset, sample_problem(1), sample_config(static_cast<std::int32_t>(c)), again_ns[c],
+               {.flags = kFlagReference});
+  }
+  const MeasuredTimes times(dataset);
+  const std::vector<std::uint32_t> order{2, 0, 1};
+  const ProblemScore score = score_picks(times, 0, order, 1);
+  EXPECT_DOUBLE_EQ(score.best_of[0], 100.0 / 110);
+  EXPECT_DOUBLE_EQ(score.best_of[1], 1);
+  EXPECT_DOUBLE_EQ(score.best_of[2], 0.8) << "the fastest of the second measurement was chosen";
+  EXPECT_FALSE(score.top5_judges_itself);
+  EXPECT_EQ(summarise("k", "n", 1, std::vector<ProblemScore>{score}, {}).top5_judges_itself, 0U);
+
+  const Dataset once = dataset_of({100, 80, 120});
+  const ProblemScore flattered = score_picks(MeasuredTimes(once), 0, order, 1);
+  EXPECT_TRUE(flattered.top5_judges_itself);
+  EXPECT_EQ(summarise("k", "n", 1, std::vector<ProblemScore>{flattered}, {}).top5_judges_itself,
+            1U);
+  EXPECT_FALSE(
+      score_picks(MeasuredTimes(once), 0, std::vector<std::uint32_t>{1}, 1).top5_judges_itself)
+      << "nothing was chosen";
+}
+
 TEST(Picker, TiesAreHits) {
   const Dataset dataset = dataset_of({1000, 1005, 1500});
   const MeasuredTimes times(dataset);

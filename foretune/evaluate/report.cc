@@ -106,6 +106,11 @@ std::string summary_text(const Evaluation& evaluation) {
       " % of the speed of the best known config on average over ", count_text(model.problems),
       model.problems == 1 ? " problem" : " problems", "; measuring the first five and keeping the ",
       "fastest reaches ", percent_text(model.top5_measured_efficiency.value), " %.");
+  if (model.top5_judges_itself > 0) {
+    out += concat(" On ", count_text(model.top5_judges_itself),
+                  model.top5_judges_itself == 1 ? " problem" : " problems",
+                  " the time that chose among these also judges the choice, which flatters.");
+  }
   if (const PickerResult* single = find_baseline(evaluation, "best_single_config")) {
     out += concat(" The best single config reaches ", percent_text(single->mean_efficiency.value),
                   " %: the model gains ", gain_text(single->model_gain.value), " points");

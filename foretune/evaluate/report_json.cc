@@ -115,6 +115,7 @@ Json picker_json(const PickerResult& picker) {
           {"top5_hit", number(picker.top5_hit)},
           {"top10_hit", number(picker.top10_hit)},
           {"top5_measured_efficiency", interval_json(picker.top5_measured_efficiency)},
+          {"top5_judges_itself", picker.top5_judges_itself},
           {"measured_curve", std::move(curve)},
           {"replaced", picker.replaced},
           {"failed", picker.failed},

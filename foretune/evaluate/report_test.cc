@@ -256,6 +256,9 @@ TEST(Reports, HoldTheSameNumbers) {
       expect_in_both(percent_text(baseline["measured_curve"][4].get<double>()));
     }
   }
+  const auto& judged = json["model"]["top5_judges_itself"];
+  ASSERT_GT(judged.get<int>(), 0);
+  expect_in_both(concat("On ", judged.get<int>(), " problems"));
   for (const auto& slice : json["slices"]) {
     expect_in_both(percent_text(slice["p10_efficiency"].get<double>()));
   }
@@ -264,6 +267,13 @@ TEST(Reports, HoldTheSameNumbers) {
     expect_in_both(time_text(entry["best_ns"].get<double>()));
     expect_in_both(entry["problem"].get<std::string>());
   }
+}
+
+TEST(Reports, SayNothingOfChoicesThatOtherTimesJudged) {
+  Evaluation evaluation = sample_evaluation(35, 25, 0.4);
+  evaluation.model.top5_judges_itself = 0;
+  EXPECT_EQ(report_text(evaluation, false).find("flatters"), std::string::npos);
+  EXPECT_EQ(report_html(evaluation, "title").find("flatters"), std::string::npos);
 }
 
 TEST(ReportHtml, IsWellFormedAndSelfContained) {
