@@ -238,7 +238,7 @@ Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Pr
                               protocol, context);
 }
 
-void ProblemArguments::visit(OptionList& list, std::function<bool()> has_own) {
+void ProblemArguments::visit(OptionList& list, const std::function<bool()>& has_own) {
   list.section("Problems");
   list.add("num-shapes", num_shapes, "N",
            "problems to draw; 0 takes all of a shape set or a recorded family")
@@ -403,15 +403,13 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
 
 std::string refusals_text(const Refusals& refusals) {
   constexpr std::size_t kShown = 3;
-  std::vector<std::pair<std::uint64_t, std::string>> sorted;
-  for (const auto& [reason, count] : refusals) {
-    sorted.emplace_back(count, reason);
-  }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::pair<std::string, std::uint64_t>> sorted(refusals.begin(), refusals.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second > b.second || (a.second == b.second && a.first < b.first);
+  });
   std::string out;
   for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
-    out += concat(i == 0 ? "" : ", ", sorted[i].second, " (", sorted[i].first, ")");
+    out += concat(i == 0 ? "" : ", ", sorted[i].first, " (", sorted[i].second, ")");
   }
   return sorted.size() > kShown ? out + ", ..." : out;
 }

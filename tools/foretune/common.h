@@ -101,7 +101,7 @@ struct ProblemArguments {
   std::optional<double> max_flops;
   std::optional<double> max_bytes;
   // `has_own`: whether the family brings its problems.
-  void visit(OptionList& list, std::function<bool()> has_own);
+  void visit(OptionList& list, const std::function<bool()>& has_own);
 };
 // A file, or the name of a set that is built in. The help of options that take one ends with the
 // names of those with problems of a type.
