@@ -361,7 +361,7 @@ Status run_cases(int argc, char** argv, const std::vector<Case>& cases, Figures&
   options.shows_trees = !bench::argument(argc, argv, "trees").empty();
   Peers peers;
   if (bench::argument(argc, argv, "peers", "yes") == "yes") {
-    peers = load_peers();
+    peers = load_peers(1);
   }
   const VectorUnit unit = VectorUnit::of(options.isa);
   const auto threads = bench::count_argument<std::size_t>(argc, argv, "threads", 1);

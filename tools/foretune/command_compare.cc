@@ -25,8 +25,6 @@
 namespace foretune::cli {
 namespace {
 
-bool is_model(const std::string& path) { return std::filesystem::path(path).extension() == ".ftm"; }
-
 struct CompareArguments {
   std::string before;
   std::string after;
@@ -47,7 +45,7 @@ struct CompareArguments {
     const Condition is_retrained{"with --retrain", [this] { return retrain; }};
     list_of.add("dataset", dataset, "FILE", "validation data set; needed for models")
         .only({"with --retrain or a model",
-               [this] { return retrain || is_model(before) || is_model(after); }});
+               [this] { return retrain || is_model_file(before) || is_model_file(after); }});
     list_of.add_switch("retrain", retrain,
                        "old and new are data sets: train on each, group fold by group fold, and "
                        "compare the picks for the problems that both models did not see");

@@ -71,8 +71,10 @@ Result<std::vector<Input>> inputs_of(const ConvertArguments& arguments) {
   return inputs;
 }
 
-bool is_diode(ExchangeFormat format) {
-  return format == ExchangeFormat::kDiodeJson || format == ExchangeFormat::kDiodeMsgpack;
+// torch-diode's documents, or documents of ours: which of the two shows when they are read.
+bool is_document(ExchangeFormat format) {
+  return format == ExchangeFormat::kDiodeJson || format == ExchangeFormat::kDiodeMsgpack ||
+         format == ExchangeFormat::kJson || format == ExchangeFormat::kMsgpack;
 }
 
 // What files say of themselves cannot be said for them.
@@ -83,7 +85,7 @@ Status check_facts(const ConvertArguments& arguments, const std::vector<Input>& 
   for (const Input& input : inputs) {
     is_csv = is_csv || input.format == ExchangeFormat::kCsv;
     is_ck = is_ck || is_ck_format(input.format);
-    is_nameless = is_nameless || is_csv || is_ck || is_diode(input.format);
+    is_nameless = is_nameless || is_csv || is_ck || is_document(input.format);
   }
   struct Fact {
     const char* name;

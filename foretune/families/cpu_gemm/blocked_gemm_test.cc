@@ -294,9 +294,10 @@ TEST(BlockedGemmTest, RefusesWhatItCannotDoWithAReason) {
   EXPECT_FALSE(BlockedGemm::create(sizes, dot, &pool));
   const CpuGemmConfig one_row{
       .isa = CpuIsa::kGeneric, .kernel = GemmKernel::kDot, .mr = 1, .nr = 8};
-  const auto by_rows = BlockedGemm::create({.m = 8, .n = 8, .k = 8}, one_row, &pool);
+  const auto by_rows = BlockedGemm::create({.m = 8, .n = 9, .k = 8}, one_row, &pool);
   ASSERT_FALSE(by_rows);
   EXPECT_NE(by_rows.error().message.find("B by columns"), std::string::npos);
+  EXPECT_TRUE(BlockedGemm::create({.m = 8, .n = 8, .k = 8}, one_row, &pool));
   EXPECT_TRUE(BlockedGemm::create({.m = 8, .n = 1, .k = 8}, one_row, &pool));
   CpuGemmConfig deep = good;
   deep.threads = 2;
