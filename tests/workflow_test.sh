@@ -134,7 +134,7 @@ train --targets time,tflops,latency,bandwidth --out-dir all --write-lightgbm --j
 grep -q '"tflops_ndcg_at_1"' all.json
 train --targets time,tflops,latency,bandwidth --out-dir again --write-lightgbm
 diff -r all again
-test "$(find all -type f | wc -l)" -eq 18
+test "$(find all -type f | wc -l)" -eq 22
 test ! -e matmul_model.ftm
 for target in time tflops latency bandwidth; do
   expect 0 "$foretune" predict --model "all/model_$target.ftm" --m 1408 --n 848 --k 32 --dtype bf16

@@ -24,13 +24,19 @@ VALIDATION="${VALIDATION:-validation.json}"
 "$FORETUNE" convert "$BENCHMARKS" --arch "$ARCH" --output data/train.ftd --overwrite
 "$FORETUNE" convert "$VALIDATION" --arch "$ARCH" --role validation --output validation.ftd --overwrite
 
-# 3. Models of all targets, with the LightGBM texts and documents that CK's tools read; of the
-#    features that CK's models have.
+# 3. Models of all targets on the features of CK's models, as LightGBM text and in the words and the
+#    order of CK's own directories: its predict.py takes the folder.
 "$FORETUNE" --seed 42 train --dataset data/train.ftd --out-dir models --targets time,tflops \
   --features gemm-ck-55 --trees 60 --folds 3 --threads 1 --write-lightgbm
 #    And of our own features, which is what to use.
 "$FORETUNE" --seed 42 train --dataset data/train.ftd --model ours.ftm --trees 60 \
   --folds 3 --threads 1
+
+for word in '"op_type": "gemm_universal"' '"dtype": "fp16"' "\"arch\": \"$ARCH\"" \
+  '"feature_engine": "GemmUniversalFeatureEngine"'; do
+  grep -q "$word" models/feature_spec.json
+done
+[[ "$(grep -m 1 '^feature_names=' models/model_tflops.lgbm)" == feature_names=M\ N\ K\ split_k\ log2_M* ]]
 
 # 4. How good they are on problems that they never saw.
 "$FORETUNE" validate-model --model models/model_tflops.ftm --dataset validation.ftd \

@@ -188,7 +188,7 @@ class DataDescription {
   void warn_about_data() {
     const std::uint64_t machine = header_.fingerprint.digest();
     if (model_ != nullptr && machine != 0 && model_->fingerprint.digest() != 0 &&
-        machine != model_->fingerprint.digest()) {
+        !knows_device(*model_, header_.fingerprint)) {
       warn("The model was trained on another machine (", model_->fingerprint.device,
            ") than the data set was measured on (", header_.fingerprint.device, ").");
     }

@@ -182,6 +182,10 @@ struct EvaluateOptions {
   std::function<std::vector<Config>(const Problem&)> default_configs;
 };
 
+// Whether the hardware of the model is what its features are to be computed with for measurements
+// of that device: it is the device, or what the makers of the model's features take for it.
+bool knows_device(const Model& model, const Fingerprint& measured_on);
+
 // Ranks every problem's measured configs by the model: first what the selector may pick with it
 // (its pool; a config counts as measured when one that means the same was), then all others.
 // Errors: kMismatch for another family, schema

@@ -69,17 +69,6 @@ Status check_fits(const Model& model, const Dataset& dataset) {
   return {};
 }
 
-// Whether the hardware of the model is what its features are to be computed with.
-bool knows_device(const Model& model, const Fingerprint& measured_on) {
-  // On the machine it was trained on, what was measured of the machine then describes it.
-  if (measured_on.device.empty() || measured_on.digest() == model.fingerprint.digest()) {
-    return true;
-  }
-  // A model that was trained elsewhere learned what its makers took for the device.
-  const auto table = find_feature_table(model.feature_table);
-  return table && !foreign_order(**table).empty() && measured_on.isa == model.fingerprint.isa;
-}
-
 // What the selector would do with the same model, over measured configs only.
 class ModelRanking {
  public:
@@ -288,6 +277,16 @@ class ModelRanking {
 };
 
 }  // namespace
+
+bool knows_device(const Model& model, const Fingerprint& measured_on) {
+  // On the machine it was trained on, what was measured of the machine then describes it.
+  if (measured_on.device.empty() || measured_on.digest() == model.fingerprint.digest()) {
+    return true;
+  }
+  // A model that was trained elsewhere learned what its makers took for the device.
+  const auto table = find_feature_table(model.feature_table);
+  return table && !foreign_order(**table).empty() && measured_on.isa == model.fingerprint.isa;
+}
 
 Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dataset& dataset) {
   FORETUNE_TRY_STATUS(check_fits(model, dataset));

@@ -224,6 +224,8 @@ void bind_foreign(nb::module_& module) {
   nb::class_<ForeignModels>(module, "ForeignModels")
       .def_prop_ro("targets", &ForeignModels::target_names)
       .def_prop_ro("op_type", [](const ForeignModels& self) { return self.directory().op_type; })
+      .def_prop_ro("direction",
+                   [](const ForeignModels& self) { return self.directory().direction; })
       .def_prop_ro("dtype", [](const ForeignModels& self) { return self.directory().dtype; })
       .def_prop_ro("arch", [](const ForeignModels& self) { return self.directory().arch; })
       .def(

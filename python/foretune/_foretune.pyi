@@ -257,6 +257,9 @@ class ForeignModels:
     def op_type(self) -> str: ...
 
     @property
+    def direction(self) -> str: ...
+
+    @property
     def dtype(self) -> str: ...
 
     @property

@@ -405,7 +405,8 @@ class Predictor:
 
     def _predict_foreign(self, models: _foretune.ForeignModels, problem: Problem,
                          configs: Sequence[Config], target: str) -> npt.NDArray[np.float64]:
-        operation = None
+        # Directories of our own say the direction; theirs may, in the name of the operation.
+        operation = models.direction if models.direction not in ("", "mixed") else None
         if models.op_type.startswith("grouped_conv_"):
             operation = models.op_type.removeprefix("grouped_conv_")
         if isinstance(problem, Mapping) and not _has(problem, "dtype"):

@@ -75,7 +75,7 @@ struct TrainArguments {
              "train_manifest.json there")
         .only(is_gbdt());
     list.add_switch("write-lightgbm", write_lightgbm,
-                    "write the models as LightGBM text, too, zipped")
+                    "write the models as LightGBM text, too, plain and zipped")
         .only({"with --out-dir", [this] { return !out_dir.empty(); }});
     list.add("model-type", model_type, "TYPE", "kind of model").choose(std::move(types));
     list.add(

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/documents/json.h"
+#include "foretune/models/exchange/ck_engine.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune {
@@ -19,6 +21,19 @@ std::size_t count_unknown(const FeatureTable& table, std::span<const std::string
       }));
 }
 
+// The device that a directory of our own making describes.
+Result<Fingerprint> described_device(std::string_view hardware_json) {
+  FORETUNE_TRY(const documents::Json hardware, documents::parse_json(hardware_json));
+  Fingerprint out;
+  out.device = documents::text_at(hardware, "device").value_or("");
+  FORETUNE_TRY(out.hardware, Hardware::parse(documents::text_at(hardware, "facts").value_or("")));
+  out.isa = ck_arch(out);
+  if (out.device.empty()) {
+    return fail(ErrorCode::kNotFound, "no device is described");
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<ForeignModels> ForeignModels::open(const std::filesystem::path& path) {
@@ -31,7 +46,7 @@ Result<ForeignModels> ForeignModels::open(const std::filesystem::path& path) {
 Result<ForeignModels> ForeignModels::create(ModelDirectory directory) {
   ForeignModels out;
   out.directory_ = std::move(directory);
-  // "conv" is what our own training calls the operation.
+  // "conv" is what our own training called the operation once.
   const bool is_conv = out.directory_.op_type.starts_with("grouped_conv") ||
                        out.directory_.op_type == find_problem_schema(ProblemType::kConv)->name;
   out.problem_type_ = is_conv ? ProblemType::kConv : ProblemType::kGemm;
@@ -72,14 +87,23 @@ Status ForeignModels::find_table() {
 }
 
 Status ForeignModels::find_hardware() {
-  auto known = known_device(concat("ck-", directory_.arch));
+  // A model of our own features was made with what the device has.
+  const bool has_engine = !ck_engine_name(*table_).empty();
+  auto known = has_engine ? known_device(concat("ck-", directory_.arch))
+                          : described_device(directory_.hardware_json);
   if (!known) {
     known = known_device(directory_.arch);
   }
-  if (!known) {
+  const bool has_numbers = has_engine && !directory_.hardware_json.empty();
+  if (!known && !has_numbers) {
     return known.map([](const Fingerprint&) {});
   }
-  fingerprint_ = *std::move(known);
+  fingerprint_ =
+      known ? *std::move(known) : Fingerprint{.device = directory_.arch, .isa = directory_.arch};
+  if (has_numbers) {
+    FORETUNE_TRY(fingerprint_.hardware,
+                 with_engine_hardware(fingerprint_.hardware, directory_.hardware_json));
+  }
   return {};
 }
 

@@ -31,7 +31,8 @@ class ForeignModels {
   // Convolutions are told by the operation ("grouped_conv..."), everything else is a GEMM. The
   // table is the one that the spec names when it is ours, else the first of those that reproduce
   // features of others and have all of the names. The hardware is what the engines took for the
-  // architecture ("ck-gfx950"), else the device of that name. Errors: those of
+  // architecture ("ck-gfx950"), with the numbers that the spec has, else the device of that name;
+  // with a table of ours the device that the spec describes. Errors: those of
   // read_model_directory, kUnsupported with the names that no table has, kNotFound for an unknown
   // architecture.
   static Result<ForeignModels> open(const std::filesystem::path& path);

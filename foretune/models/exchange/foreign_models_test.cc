@@ -90,6 +90,44 @@ TEST(ForeignModels, TakesATableOfOursWhenTheSpecNamesIt) {
   expect_refused(directory, ErrorCode::kUnsupported, "has no column");
 }
 
+TEST(ForeignModels, NumbersOfTheSpecReplaceThoseOfTheProfile) {
+  ModelDirectory directory = gemm_directory();
+  directory.targets = {{"tflops", one_split(directory, "cu_utilization", 0.5), false}};
+  const Problem problem = Problem::parse("gemm m=2048 n=512 k=64 dtype=bf16").value();
+  const auto predicted = [&]() -> double {
+    const auto models = ForeignModels::create(directory);
+    const Config config = models->parse_kernel(sample_kernels(ProblemType::kGemm)[6]).value();
+    return models->predict(models->directory().targets[0], problem, config).value();
+  };
+  // 8 x 8 tiles on 256 units, on 64 of them, and on those of a device that nobody knows here.
+  EXPECT_EQ(predicted(), 1);
+  directory.hardware_json = R"({"num_cus": 64})";
+  EXPECT_EQ(predicted(), 2);
+  directory.arch = "gfx0";
+  EXPECT_EQ(predicted(), 2);
+  EXPECT_EQ(ForeignModels::create(directory)->fingerprint().isa, "gfx0");
+  directory.hardware_json = R"({"num_cus": "64"})";
+  expect_refused(directory, ErrorCode::kCorrupt, "num_cus");
+}
+
+// Not what somebody's engine takes for its architecture.
+TEST(ForeignModels, OurFeaturesTakeTheDeviceThatTheSpecDescribes) {
+  ModelDirectory directory;
+  directory.op_type = "gemm_universal";
+  directory.arch = "gfx950";
+  directory.feature_engine = "gemm-ck";
+  for (const FeatureInfo& column : (*find_feature_table("gemm-ck"))->columns()) {
+    directory.feature_names.emplace_back(column.name);
+  }
+  EXPECT_EQ(ForeignModels::create(directory)->fingerprint(), known_device("gfx950").value());
+  directory.hardware_json =
+      R"({"device": "AMD Instinct MI355X", "facts": "cores=128 shared_bytes_per_block=163840"})";
+  const Fingerprint described = ForeignModels::create(directory)->fingerprint();
+  EXPECT_EQ(described.device, "AMD Instinct MI355X");
+  EXPECT_EQ(described.isa, "gfx950");
+  EXPECT_EQ(described.hardware.get(HardwareValue::kCores), 128);
+}
+
 TEST(ForeignModels, SaysWhatDoesNotMatchByName) {
   ModelDirectory directory = gemm_directory();
   directory.feature_names[3] = "phase_of_the_moon";

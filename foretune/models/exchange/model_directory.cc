@@ -194,6 +194,7 @@ Result<ModelDirectory> read_directory(const std::filesystem::path& path) {
   FORETUNE_TRY(const Json spec, read_object(path / kSpec));
   ModelDirectory models;
   models.op_type = text_at(spec, "op_type").value_or("");
+  models.direction = text_at(spec, "direction").value_or("");
   models.dtype = text_at(spec, "dtype").value_or("");
   models.arch = text_at(spec, "arch").value_or("");
   models.feature_engine = text_at(spec, "feature_engine").value_or("");
@@ -232,8 +233,11 @@ Result<Json> make_spec(const ModelDirectory& models) {
   if (models.lists_log_targets) {
     spec["log_targets"] = std::move(logs);
   }
-  if (!models.feature_engine.empty()) {
-    spec["feature_engine"] = models.feature_engine;
+  for (const auto& [key, text] : {std::pair("direction", &models.direction),
+                                  std::pair("feature_engine", &models.feature_engine)}) {
+    if (!text->empty()) {
+      spec[key] = *text;
+    }
   }
   const std::pair<const char*, const std::string*> texts[] = {
       {"feature_encoding_version", &models.encoding_version_json},
@@ -275,19 +279,22 @@ Status write_target(const ModelDirectory::Target& target, const std::filesystem:
   const std::filesystem::path plain = path / model_name(target.name);
   std::filesystem::path zipped = plain;
   zipped += ".gz";
-  const bool zip = compression == ModelCompression::kGzip;
-  if (zip) {
+  if (compression != ModelCompression::kNone) {
     FORETUNE_TRY_STATUS(write_file_atomically(
         zipped, documents::deflate_gzip(std::as_bytes(std::span(text.data(), text.size())))));
-  } else {
+  }
+  if (compression != ModelCompression::kGzip) {
     FORETUNE_TRY_STATUS(write_text_file_atomically(plain, text));
   }
+  if (compression == ModelCompression::kBoth) {
+    return {};
+  }
   // An older model of the other form would be a second answer to the same question.
+  const std::filesystem::path& other = compression == ModelCompression::kGzip ? plain : zipped;
   std::error_code error;
-  std::filesystem::remove(zip ? plain : zipped, error);
+  std::filesystem::remove(other, error);
   if (error) {
-    return fail(ErrorCode::kIo, "cannot remove ", (zip ? plain : zipped).string(), ": ",
-                error.message());
+    return fail(ErrorCode::kIo, "cannot remove ", other.string(), ": ", error.message());
   }
   return {};
 }

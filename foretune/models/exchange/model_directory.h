@@ -27,7 +27,8 @@ struct ModelDirectory {
     bool operator==(const Target&) const = default;
   };
 
-  std::string op_type;  // "gemm_universal"
+  std::string op_type;    // "gemm_universal"
+  std::string direction;  // of a convolution; theirs say it in the directory's name alone
   std::string dtype;
   std::string arch;
   std::vector<std::string> feature_names;
@@ -54,7 +55,7 @@ double predict(const ModelDirectory::Target& target, std::span<const double> row
 // spec, kCorrupt and kUnsupported as the formats do. The manifest alone may be missing.
 Result<ModelDirectory> read_model_directory(const std::filesystem::path& path);
 
-enum class ModelCompression { kNone, kGzip };
+enum class ModelCompression { kNone, kGzip, kBoth };
 
 // Makes the directory where there is none, and replaces its files one by one. Errors:
 // kInvalidArgument for what read_model_directory would refuse, kIo, and those of to_lightgbm_text.

@@ -7,10 +7,39 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/text.h"
+#include "foretune/models/exchange/ck_engine.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune::train_internal {
 namespace {
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// An expression with the device's numbers in place of hw.x.
+std::string with_numbers(std::string_view expression, const Hardware& device) {
+  std::string out;
+  while (!expression.empty()) {
+    const std::size_t begin = std::min(expression.find("hw."), expression.size());
+    out += expression.substr(0, begin);
+    expression.remove_prefix(begin);
+    if (expression.empty()) {
+      break;
+    }
+    constexpr std::size_t kPrefix = 3;
+    std::size_t end = kPrefix;
+    while (end < expression.size() && is_name_character(expression[end])) {
+      ++end;
+    }
+    const auto value = parse_hardware_value(expression.substr(kPrefix, end - kPrefix));
+    out += value ? concat(static_cast<std::int64_t>(device.get(*value)))
+                 : std::string(expression.substr(0, end));
+    expression.remove_prefix(end);
+  }
+  return out;
+}
 
 // Candidates that a model carries at most; above, only the measured ones.
 constexpr std::size_t kMaxPool = 16384;
@@ -143,6 +172,17 @@ Status check_role(const Dataset& dataset) {
   return {};
 }
 
+SpaceDefinition space_with_numbers(const SpaceDefinition& space, const Hardware& device) {
+  SpaceDefinition out = space;
+  for (Constraint& constraint : out.constraints) {
+    constraint.expression = with_numbers(constraint.expression, device);
+  }
+  for (auto& [parameter, expression] : out.canonical) {
+    expression = with_numbers(expression, device);
+  }
+  return out;
+}
+
 Model model_without_data(const DatasetHeader& header, const FeatureTable& table) {
   Model model;
   model.kind = "gbdt";
@@ -167,7 +207,13 @@ Model model_without_data(const DatasetHeader& header, const FeatureTable& table)
 
 Result<Model> make_model(const Dataset& dataset, const FeatureTable& table, const TrainingSet& set,
                          const TrainOptions& options) {
-  Model model = model_without_data(dataset.header(), table);
+  DatasetHeader header = dataset.header();
+  header.fingerprint = engine_fingerprint(table, header.fingerprint);
+  if (header.fingerprint != dataset.header().fingerprint && !header.space_text.empty()) {
+    FORETUNE_TRY(const SpaceDefinition space, SpaceDefinition::parse(header.space_text));
+    header.space_text = space_with_numbers(space, dataset.header().fingerprint.hardware).text();
+  }
+  Model model = model_without_data(header, table);
   FORETUNE_TRY(model.pool, make_pool(dataset));
   std::unordered_map<Config, std::uint32_t> position;
   for (std::uint32_t i = 0; i < model.pool.size(); ++i) {

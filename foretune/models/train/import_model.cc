@@ -30,6 +30,7 @@ using train_internal::predictions_of;
 using train_internal::scaled;
 using train_internal::score_factor;
 using train_internal::score_sign;
+using train_internal::space_with_numbers;
 using train_internal::TrainingSet;
 
 namespace {
@@ -39,34 +40,6 @@ constexpr std::size_t kMostRowsPredicted = 20000;
 // "gfx950:sramecc+:xnack-" is a gfx950.
 std::string_view without_flags(std::string_view isa) { return isa.substr(0, isa.find(':')); }
 
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-// An expression with the device's numbers in place of hw.x. The features of the models are computed
-// from what their engine took for the device, which need not be what it has.
-std::string with_numbers(std::string_view expression, const Hardware& device) {
-  std::string out;
-  while (!expression.empty()) {
-    const std::size_t begin = std::min(expression.find("hw."), expression.size());
-    out += expression.substr(0, begin);
-    expression.remove_prefix(begin);
-    if (expression.empty()) {
-      break;
-    }
-    constexpr std::size_t kPrefix = 3;
-    std::size_t end = kPrefix;
-    while (end < expression.size() && is_name_character(expression[end])) {
-      ++end;
-    }
-    const auto value = parse_hardware_value(expression.substr(kPrefix, end - kPrefix));
-    out += value ? concat(static_cast<std::int64_t>(device.get(*value)))
-                 : std::string(expression.substr(0, end));
-    expression.remove_prefix(end);
-  }
-  return out;
-}
-
 // The rules of `text`, or where there are none those known of the architecture, for the device.
 Result<std::string> space_for(const ForeignModels& models, std::string_view text,
                               const Hardware& device) {
@@ -75,14 +48,8 @@ Result<std::string> space_for(const ForeignModels& models, std::string_view text
   if (text.empty() && (models.problem_type() != ProblemType::kGemm || !known)) {
     return std::string();
   }
-  FORETUNE_TRY(SpaceDefinition space, text.empty() ? known : SpaceDefinition::parse(text));
-  for (Constraint& constraint : space.constraints) {
-    constraint.expression = with_numbers(constraint.expression, device);
-  }
-  for (auto& [parameter, expression] : space.canonical) {
-    expression = with_numbers(expression, device);
-  }
-  return space.text();
+  FORETUNE_TRY(const SpaceDefinition space, text.empty() ? known : SpaceDefinition::parse(text));
+  return space_with_numbers(space, device).text();
 }
 
 Result<Learned> learned_of(const ModelDirectory::Target& target) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 
+#include "foretune/models/exchange/ck_engine.h"
 #include "foretune/models/infer/network_scorer.h"
 
 namespace foretune::train_internal {
@@ -15,6 +16,7 @@ Result<std::vector<double>> network_predictions(const Network& network, const Da
     of_problem[set.problem[examples[i]]].push_back(i);
   }
   const std::vector<Network> networks{network};
+  const Hardware hardware = engine_fingerprint(table, dataset.header().fingerprint).hardware;
   std::vector<double> out(examples.size());
   for (const auto& [problem, positions] : of_problem) {
     std::vector<std::int32_t> words;
@@ -25,8 +27,7 @@ Result<std::vector<double>> network_predictions(const Network& network, const Da
       width = config.words.size();
     }
     FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool,
-                 NetworkScorer::prepare_checked(networks, table, 0, words, width,
-                                                dataset.header().fingerprint.hardware));
+                 NetworkScorer::prepare_checked(networks, table, 0, words, width, hardware));
     std::vector<std::byte> workspace(pool->workspace_bytes());
     std::vector<double> scores(positions.size());
     pool->score(dataset.problems()[problem], workspace, scores, {});

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <system_error>
 #include <vector>
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
+#include "foretune/features/feature_table.h"
+#include "foretune/models/exchange/ck_engine.h"
 #include "foretune/models/exchange/model_directory.h"
+#include "foretune/problem/conv.h"
+#include "foretune/space/ck_kernels.h"
 #include "foretune/version.h"
 
 namespace foretune {
@@ -104,23 +109,74 @@ Json manifest_json(const Dataset& dataset, std::span<const TrainedTarget> target
   return out;
 }
 
-ModelDirectory directory_of(const Dataset& dataset, std::span<const TrainedTarget> targets) {
+// As Composable Kernel's own directories say it, where the configs are its kernels.
+void describe_problems(const Dataset& dataset, ModelDirectory& out) {
   const DatasetHeader& header = dataset.header();
-  ModelDirectory out;
-  out.op_type = find_problem_schema(header.problem_type)->name;
+  const std::string_view operation = ck_operation(header.config_schema);
+  out.op_type = operation.empty() ? find_problem_schema(header.problem_type)->name : operation;
   out.dtype = common_text(dataset, "dtype");
-  out.arch = header.fingerprint.device;
-  const TrainResult& first = *targets.front().result;
-  out.feature_names = first.predictor.feature_names;
-  out.feature_engine = first.model.feature_table;
-  out.hardware_json = text_of(
-      {{"device", header.fingerprint.device}, {"facts", header.fingerprint.hardware.text()}});
+  const auto dtype = parse_data_type(out.dtype);
+  if (!operation.empty() && dtype && !ck_dtype_name(*dtype).empty()) {
+    out.dtype = ck_dtype_name(*dtype);
+  }
+  if (header.problem_type == ProblemType::kConv) {
+    const std::string text = common_text(dataset, "op");
+    const auto direction = parse_conv_operation(text);
+    out.direction = direction ? to_string(static_cast<CkConvVariant>(*direction)) : text;
+  }
+  const std::string arch = ck_arch(header.fingerprint);
+  out.arch = arch.empty() ? header.fingerprint.device : arch;
+}
+
+// What readers that know the features by their places take for granted.
+void describe_features(const FeatureTable& table, const Model& model, ModelDirectory& out) {
+  const std::span<const FeatureInfo> columns = table.columns();
+  std::vector<std::uint16_t> order = foreign_order(table);
+  if (order.empty()) {
+    order.resize(columns.size());
+    std::iota(order.begin(), order.end(), std::uint16_t{0});
+  }
+  const std::string_view engine = ck_engine_name(table);
+  for (const std::uint16_t column : order) {
+    const FeatureInfo& info = columns[column];
+    out.feature_names.emplace_back(info.name);
+    if (!engine.empty() && info.is_categorical) {
+      out.categorical_features.emplace_back(info.name);
+    }
+  }
+  out.feature_engine = engine.empty() ? table.name() : engine;
+  out.hardware_json = engine.empty() ? text_of({{"device", model.fingerprint.device},
+                                                {"facts", model.fingerprint.hardware.text()}})
+                                     : engine_hardware_json(model.fingerprint.hardware);
+}
+
+// The same trees over features in the order of the directory.
+TreeModel reordered(TreeModel model, const std::vector<std::string>& feature_names) {
+  std::vector<std::uint32_t> place;
+  for (const std::string& name : model.feature_names) {
+    const auto found = std::find(feature_names.begin(), feature_names.end(), name);
+    place.push_back(static_cast<std::uint32_t>(found - feature_names.begin()));
+  }
+  for (std::uint32_t& feature : model.forest.feature) {
+    feature = place[feature];
+  }
+  model.feature_names = feature_names;
+  return model;
+}
+
+Result<ModelDirectory> directory_of(const Dataset& dataset,
+                                    std::span<const TrainedTarget> targets) {
+  const Model& first = targets.front().result->model;
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(first.feature_table));
+  ModelDirectory out;
+  describe_problems(dataset, out);
+  describe_features(*table, first, out);
   const Json manifest = manifest_json(dataset, targets);
   out.params_json = text_of(manifest["models"].front()["options"]);
   out.manifest_json = text_of(manifest);
   for (const TrainedTarget& target : targets) {
     out.targets.push_back({.name = std::string(target.name),
-                           .model = target.result->predictor,
+                           .model = reordered(target.result->predictor, out.feature_names),
                            .log1p = target.result->log1p});
   }
   return out;
@@ -165,8 +221,8 @@ Status write_training_output(const Dataset& dataset, std::span<const TrainedTarg
   for (const TrainedTarget& target : targets) {
     FORETUNE_TRY_STATUS(write_files(target, folder));
   }
-  const ModelDirectory models = directory_of(dataset, targets);
-  return write_lightgbm ? write_model_directory(models, folder, ModelCompression::kGzip)
+  FORETUNE_TRY(const ModelDirectory models, directory_of(dataset, targets));
+  return write_lightgbm ? write_model_directory(models, folder, ModelCompression::kBoth)
                         : write_model_documents(models, folder);
 }
 

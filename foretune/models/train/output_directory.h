@@ -2,11 +2,13 @@
 // a reader of model directories (models/exchange) wants beside them.
 //
 //   model_<target>.ftm                  what the selector reads
-//   feature_spec.json                   columns and targets
+//   feature_spec.json                   columns and targets, in Composable Kernel's words where the
+//                                       configs are its kernels, in its order where the table is
 //   cv_metrics_<target>.json            held-out figures of every fold, their mean, and all at once
 //   feature_importances_<target>.json   gain and number of splits of every column
 //   train_manifest.json                 data, code version, seed, options, metrics
-//   model_<target>.lgbm.gz              only when wanted
+//   model_<target>.lgbm, .lgbm.gz       only when wanted: its first readers open the one, later
+//                                       ones either
 //
 // docs/file-formats.md describes the JSON files. Same data, options and seed: same bytes; nothing
 // says when it was written.

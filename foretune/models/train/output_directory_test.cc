@@ -74,7 +74,9 @@ TEST_F(OutputDirectory, IsReadBackAsAModelDirectory) {
   ASSERT_TRUE(models) << models.error().message;
   EXPECT_EQ(models->op_type, "gemm");
   EXPECT_EQ(models->dtype, "bf16");
+  EXPECT_EQ(models->arch, "NVIDIA H200");
   EXPECT_EQ(models->feature_engine, "gemm-triton");
+  EXPECT_TRUE(models->categorical_features.empty());
   ASSERT_EQ(models->targets.size(), 3U);
   EXPECT_EQ(models->targets[0].name, "time");
   EXPECT_FALSE(models->targets[0].log1p);
@@ -144,7 +146,7 @@ TEST_F(OutputDirectory, SameSeedSameBytes) {
     options_.mining.rounds = 1;
     write(folder / "a", {Target::kRelativeLog}, true);
     write(folder / "b", {Target::kRelativeLog}, true);
-    EXPECT_EQ(contents(folder / "a").size(), 6U);
+    EXPECT_EQ(contents(folder / "a").size(), 7U);
     EXPECT_EQ(contents(folder / "a"), contents(folder / "b"));
     options_.seed = 7;
     write(folder / "b", {Target::kRelativeLog}, true);
@@ -155,9 +157,13 @@ TEST_F(OutputDirectory, SameSeedSameBytes) {
 TEST_F(OutputDirectory, ModelsOfAnotherTrainingDoNotStay) {
   const TemporaryFolder folder;
   write(folder / "a", {Target::kLog}, true);
-  EXPECT_TRUE(std::filesystem::exists(folder / "a/model_time.lgbm.gz"));
+  for (const char* name : {"a/model_time.lgbm", "a/model_time.lgbm.gz"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
+  }
   write(folder / "a", {Target::kLog}, false);
-  EXPECT_FALSE(std::filesystem::exists(folder / "a/model_time.lgbm.gz"));
+  for (const char* name : {"a/model_time.lgbm", "a/model_time.lgbm.gz"}) {
+    EXPECT_FALSE(std::filesystem::exists(folder / name)) << name;
+  }
   EXPECT_EQ(read_model_directory(folder / "a").error().code, ErrorCode::kNotFound);
 }
 

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "foretune/models/exchange/ck_engine.h"
+
 namespace foretune::train_internal {
 namespace {
 
@@ -62,7 +64,7 @@ Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable
   out.matrix.columns = table.columns().size();
   const std::vector<bool> preferred = preferred_rows(dataset);
   const std::vector<float> best = best_times(dataset, preferred);
-  const Hardware& hardware = dataset.header().fingerprint.hardware;
+  const Hardware hardware = engine_fingerprint(table, dataset.header().fingerprint).hardware;
   std::vector<double> features(out.matrix.columns);
   for (RowIndex i = 0; i < dataset.size(); ++i) {
     const Dataset::Row& row = dataset.rows()[i];

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "foretune/models/exchange/ck_engine.h"
 #include "foretune/models/train/combine_forests.h"
 
 namespace foretune::train_internal {
@@ -77,6 +78,9 @@ Result<std::vector<Forest>> warm_forests(const Dataset& dataset, const FeatureTa
        two("feature table", model.feature_table, table.name()));
   same(model.feature_table != table.name() || model.feature_table_id == feature_table_id(table),
        concat("the names of the columns of ", table.name()));
+  same(ck_engine_name(table).empty() ||
+           model.fingerprint.hardware == engine_fingerprint(table, header.fingerprint).hardware,
+       concat("the numbers of the device that ", table.name(), " takes"));
   same(model.target == to_string(options.target),
        two("target", model.target, to_string(options.target)));
   same(card.log1p == learns_log1p(options), "one learned a logarithm of the target");
