@@ -15,6 +15,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "foretune/base/file.h"
@@ -415,6 +416,29 @@ TEST_P(CkDirectory, PredictsThroughTheNumbersOfTheSpec) {
   // So the first readers, which take no numbers from the spec, predict the same for a gfx950.
   EXPECT_EQ(engine == kDefaults, std::string_view(GetParam().arch) == "gfx950");
   expect_same_predictions(engine);
+}
+
+// When the trees are grown, too; what the device can run stays what it is.
+TEST_P(CkDirectory, TreesLearnFromWhatTheEngineTakesForTheDevice) {
+  const FeatureTable& table = *find_feature_table(GetParam().table).value();
+  const Fingerprint engine = known_device(concat("ck-", GetParam().arch)).value();
+  const Model& model = results_[0].model;
+  EXPECT_EQ(model.fingerprint, engine);
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < model.problem_range.size(); ++i) {
+    const std::string_view name = table.columns()[i].name;
+    if (name == "hw_lds_capacity" || name == "hw_num_cus") {
+      const double seen = engine.hardware.get(
+          name == "hw_num_cus" ? HardwareValue::kCores : HardwareValue::kSharedBytesPerBlock);
+      EXPECT_EQ(model.problem_range[i], std::pair(seen, seen)) << name;
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, 2U);
+  EXPECT_EQ(model.space_text.find("hw."), std::string::npos) << model.space_text;
+  const auto bytes = static_cast<std::int64_t>(
+      dataset_.header().fingerprint.hardware.get(HardwareValue::kSharedBytesPerBlock));
+  EXPECT_EQ(model.space_text.find(concat(bytes)) != std::string::npos, !is_conv_);
 }
 
 TEST_P(CkDirectory, TheZippedTextIsThePlainOne) {
