@@ -170,6 +170,23 @@ TEST(GemmDataTest, AnySingleWrongElementIsFound) {
   }
 }
 
+// What the header says of elements that are not compared one by one.
+TEST(GemmDataTest, ASingleErrorOfTwiceTheBoundOfItsRowIsFoundAnywhere) {
+  const auto data = data_of({.m = 64, .n = 512, .k = 300}, kSampled);
+  compute(*data);
+  ASSERT_TRUE(data->verify());
+  const float bound = 3.6e-7F * 300 * std::sqrt(512.0F);
+  constexpr float kSpread = 1.2F;  // of the norms of a row and of B around those of the mean
+  Rng rng(9);
+  for (int i = 0; i < 300; ++i) {
+    float& element = data->output()[rng.below(data->output().size())];
+    const float right = element;
+    element += 2 * kSpread * (i % 2 == 0 ? bound : -bound);
+    ASSERT_FALSE(data->verify()) << element << " for " << right;
+    element = right;
+  }
+}
+
 TEST(GemmDataTest, MissingTilesRowsAndTermsAreFound) {
   for (const GemmData::Limits& limits : {GemmData::Limits(), kSampled}) {
     const auto data = data_of({.m = 60, .n = 90, .k = 64}, limits);
