@@ -210,13 +210,13 @@ Status add_peers(const Case& item, Workbench& workbench, std::vector<std::unique
                  std::vector<Contender>& contenders) {
   for (const std::unique_ptr<Peer>& peer : peers) {
     auto run = peer->plan({.m = item.gemm->m(),
-                              .n = item.gemm->n(),
-                              .k = item.gemm->k(),
-                              .a_by_columns = a_by_columns(item.gemm->layout()),
-                              .b_by_columns = b_by_columns(item.gemm->layout()),
-                              .a = workbench.input(0).data(),
-                              .b = workbench.input(1).data(),
-                              .c = workbench.output().data()});
+                           .n = item.gemm->n(),
+                           .k = item.gemm->k(),
+                           .a_by_columns = a_by_columns(item.gemm->layout()),
+                           .b_by_columns = b_by_columns(item.gemm->layout()),
+                           .a = workbench.input(0).data(),
+                           .b = workbench.input(1).data(),
+                           .c = workbench.output().data()});
     if (run) {
       workbench.poison();  // else what ran before it would pass for it
       run();
