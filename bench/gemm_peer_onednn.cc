@@ -7,9 +7,10 @@
 #include "bench/gemm_peer_parts.h"
 
 #ifdef FORETUNE_HAS_ONEDNN
-#include <omp.h>
-
 #include <dnnl.hpp>
+
+// Of the OpenMP runtime that the library brings; not every compiler comes with its header.
+extern "C" void omp_set_num_threads(int threads);  // NOLINT(readability-identifier-naming)
 #endif
 
 namespace foretune {

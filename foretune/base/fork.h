@@ -31,10 +31,10 @@ class ForkParticipant {
  public:
   ForkParticipant(const ForkParticipant&) = delete;
   ForkParticipant& operator=(const ForkParticipant&) = delete;
+  virtual ~ForkParticipant() = default;
 
  protected:
   ForkParticipant() = default;
-  virtual ~ForkParticipant() = default;
   // The first and the last thing that happens to an object: at the end of its constructor, at the
   // beginning of its destructor.
   void join_forks();

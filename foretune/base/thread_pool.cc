@@ -149,7 +149,7 @@ bool ThreadPool::leave_to_parent() {
   if (state_->generation == fork_generation()) {
     return false;
   }
-  static_cast<void>(state_.release());
+  [[maybe_unused]] State* const left = state_.release();
   return true;
 }
 
