@@ -187,7 +187,8 @@ std::optional<Contraction> contraction_of(const Computation& computation) {
 
 bool has_right_sums(const Computation& computation, const Contraction& contraction,
                     const Inputs& inputs, std::span<const float> sums) {
-  const auto& [side, contracted] = contraction;
+  const std::size_t side = contraction.side;
+  const auto& contracted = contraction.contracted;
   const Tensor& own = computation.inputs[side];
   const auto vars_left = [&](const auto& is_chosen) {
     return vars_where(
