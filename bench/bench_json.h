@@ -70,9 +70,16 @@ inline int finish(const Figures& figures, int argc, char** argv) {
   return 0;
 }
 
-// The whole of main(): runs the program, then writes its figures; returns the exit code.
+// The whole of main(): runs the program, then writes its figures; returns the exit code. With
+// `--help` it says where the options are described instead, since a run takes minutes.
 inline int run_program(std::string name, int argc, char** argv,
                        Status (*run)(int argc, char** argv, Figures& figures)) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--help" || std::string_view(argv[i]) == "-h") {
+      std::printf("The options stand at the top of bench/%s.cc.\n", name.c_str());
+      return 0;
+    }
+  }
   Figures figures = make_figures(std::move(name), argc, argv);
   if (const Status status = run(argc, argv, figures); !status) {
     std::fprintf(stderr, "%s\n", status.error().message.c_str());

@@ -19,6 +19,7 @@ struct Avx2 {
   static constexpr CpuIsa kIsa = CpuIsa::kAvx2;
   static constexpr KernelMath kMath = KernelMath::kF32;
   static constexpr int kLanes = 8;
+  static constexpr bool kTailsAreSlow = false;
 
   FORETUNE_KERNEL_INLINE static Mask mask(int columns) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(kMaskWindow + kLanes - columns));

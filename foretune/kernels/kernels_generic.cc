@@ -12,6 +12,7 @@ struct Generic {
   static constexpr CpuIsa kIsa = CpuIsa::kGeneric;
   static constexpr KernelMath kMath = KernelMath::kF32;
   static constexpr int kLanes = 4;
+  static constexpr bool kTailsAreSlow = true;
 
   FORETUNE_KERNEL_INLINE static Mask mask(int columns) { return columns; }
   FORETUNE_KERNEL_INLINE static Vector zero() { return Vector{}; }

@@ -12,6 +12,7 @@ namespace foretune {
 const KernelSet* generic_kernel_set(KernelMath math);
 const KernelSet* avx2_kernel_set(KernelMath math);
 const KernelSet* avx512_kernel_set(KernelMath math);
+const KernelSet* avx512_word_kernel_set(KernelMath math);  // those that are not for f32
 
 // The portable ones where the file was compiled for another architecture.
 TransposePanel avx2_transpose_panel();

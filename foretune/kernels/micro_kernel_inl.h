@@ -38,10 +38,32 @@ struct Block {
     }
   }
 
+  // Where A is stored by rows, a pointer for every three of them: an address can hold a pointer and
+  // once or twice the stride, and with one for each row there are not enough registers.
+  static constexpr int kRowsOfPointer = kByColumns ? kRows : 3;
+  static constexpr int kPointers = (kRows + kRowsOfPointer - 1) / kRowsOfPointer;
+  using Pointers = const float * [std::size_t{kPointers}];  // NOLINT(modernize-avoid-c-arrays)
+
+  // Of the column `ahead` columns further.
+  FORETUNE_KERNEL_INLINE static const float* element(const Pointers& a, std::ptrdiff_t a_stride,
+                                                     int row, int ahead) {
+    const float* const first = a[row / kRowsOfPointer];
+    return kByColumns ? first + row + ahead * a_stride
+                      : first + (row % kRowsOfPointer) * a_stride + ahead;
+  }
+
+  FORETUNE_KERNEL_INLINE static void advance(Pointers& a, std::ptrdiff_t a_step) {
+    FORETUNE_UNROLL
+    for (int i = 0; i < kPointers; ++i) {
+      a[i] += a_step;
+      // Or the compiler finds out that they all move alike and keeps their distances instead.
+      asm("" : "+r"(a[i]));
+    }
+  }
+
   // One column of A times one row of B.
-  FORETUNE_KERNEL_INLINE static void step(const float* a, std::ptrdiff_t a_stride, const float* b,
-                                          Mask mask, Sums& sums) {
-    const std::ptrdiff_t row_stride = kByColumns ? 1 : a_stride;
+  FORETUNE_KERNEL_INLINE static void step(const Pointers& a, std::ptrdiff_t a_stride, int ahead,
+                                          const float* b, Mask mask, Sums& sums) {
     if constexpr (kVectors <= kRows) {
       Vector row[std::size_t{kVectors}];  // NOLINT(modernize-avoid-c-arrays)
       FORETUNE_UNROLL
@@ -50,7 +72,7 @@ struct Block {
       }
       FORETUNE_UNROLL
       for (int i = 0; i < kRows; ++i) {
-        const Vector factor = Isa::broadcast(a + i * row_stride);
+        const Vector factor = Isa::broadcast(element(a, a_stride, i, ahead));
         FORETUNE_UNROLL
         for (int j = 0; j < kVectors; ++j) {
           Isa::accumulate(sums[i][j], factor, row[j]);
@@ -60,7 +82,7 @@ struct Block {
       Vector factors[std::size_t{kRows}];  // NOLINT(modernize-avoid-c-arrays)
       FORETUNE_UNROLL
       for (int i = 0; i < kRows; ++i) {
-        factors[i] = Isa::broadcast(a + i * row_stride);
+        factors[i] = Isa::broadcast(element(a, a_stride, i, ahead));
       }
       FORETUNE_UNROLL
       for (int j = 0; j < kVectors; ++j) {
@@ -85,7 +107,11 @@ struct Block {
         }
       }
     }
-    const float* a = call.a;
+    Pointers a;
+    FORETUNE_UNROLL
+    for (int i = 0; i < kPointers; ++i) {
+      a[i] = call.a + i * kRowsOfPointer * call.a_stride;
+    }
     const float* b = call.b;
     if constexpr (Isa::kMath == KernelMath::kI8Quads) {
       b += call.b_stride;
@@ -96,10 +122,10 @@ struct Block {
       for (; steps >= 4; steps -= 4) {
         FORETUNE_UNROLL
         for (int u = 0; u < 4; ++u) {
-          step(a, call.a_stride, b, mask, sums);
-          a += a_step;
+          step(a, call.a_stride, u, b, mask, sums);
           b += call.b_stride;
         }
+        advance(a, 4 * a_step);
       }
     }
     const std::ptrdiff_t ahead = call.rows_ahead * call.b_stride;
@@ -111,8 +137,8 @@ struct Block {
           __builtin_prefetch(b + ahead + j * Isa::kLanes, 0, 3);
         }
       }
-      step(a, call.a_stride, b, mask, sums);
-      a += a_step;
+      step(a, call.a_stride, 0, b, mask, sums);
+      advance(a, a_step);
       b += call.b_stride;
     }
   }
@@ -129,70 +155,92 @@ struct Block {
     }
   }
 
-  template <bool kScaled, bool kAdds>
+  template <bool kAdds>
   FORETUNE_KERNEL_INLINE static void store_sums(const MicroKernelCall& call, Mask mask,
                                                 const Sums& sums) {
-    const Vector alpha = Isa::broadcast(&call.alpha);
-    const Vector beta = Isa::broadcast(&call.beta);
-    const Vector floor = Isa::broadcast(&call.floor);
     FORETUNE_UNROLL
     for (int i = 0; i < kRows; ++i) {
       const float* in = kAdds ? call.c_in + i * call.c_in_stride : nullptr;
       FORETUNE_UNROLL
       for (int j = 0; j < kVectors; ++j) {
         Vector value = sums[i][j];
-        if constexpr (kScaled) {
-          value = Isa::multiply(alpha, value);
-        }
         if constexpr (kAdds) {
-          value = kScaled ? Isa::fma(beta, load(in, j, mask), value)
-                          : Isa::add(load(in, j, mask), value);
-        }
-        if constexpr (kScaled) {
-          value = Isa::at_least(floor, value);
+          value = Isa::add(load(in, j, mask), value);
         }
         store(call.c + i * call.c_stride, j, mask, value);
       }
     }
   }
-
-  FORETUNE_KERNEL_INLINE static void finish(const MicroKernelCall& call, Mask mask,
-                                            const Sums& sums) {
-    if constexpr (Isa::kMath == KernelMath::kI8Quads || Isa::kMath == KernelMath::kI16Pairs) {
-      if (call.beta == 0.0F) {
-        store_sums<false, false>(call, mask, sums);
-      } else {
-        store_sums<false, true>(call, mask, sums);
-      }
-    } else {
-      // Scaling and the floor occupy the units of the multiply-adds: left out where they change
-      // nothing, which shows in products of little depth.
-      const bool is_plain = call.alpha == 1.0F && call.floor == -__builtin_inff();
-      if (call.beta == 0.0F) {
-        if (is_plain) {
-          store_sums<false, false>(call, mask, sums);
-        } else {
-          store_sums<true, false>(call, mask, sums);
-        }
-      } else if (is_plain && call.beta == 1.0F) {
-        store_sums<false, true>(call, mask, sums);
-      } else {
-        store_sums<true, true>(call, mask, sums);
-      }
-    }
-  }
 };
 
+// C = A * B, or that plus C_in where beta is not 0.
 template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail, KernelLoop kLoop>
-void micro_kernel(const MicroKernelCall& call) {
+__attribute__((noinline)) void compute_block(const MicroKernelCall& call, typename Isa::Mask mask) {
   using Registers = Block<Isa, kRows, kVectors, kByColumns, kTail, kLoop>;
-  const typename Isa::Mask mask = Isa::mask(kTail ? call.last_columns : Isa::kLanes);
   if (call.prefetch_c) {
     Registers::prefetch_c(call);
   }
   typename Registers::Sums sums;
   Registers::multiply(call, mask, sums);
-  Registers::finish(call, mask, sums);
+  if (call.beta == 0.0F) {
+    Registers::template store_sums<false>(call, mask, sums);
+  } else {
+    Registers::template store_sums<true>(call, mask, sums);
+  }
+}
+
+// What is left of a block when A * B is there: unrolled into each kernel it would take longer to
+// compile than all the rest, and few products scale.
+template <class Isa>
+__attribute__((noinline)) void compute_scaled(const MicroKernelCall& call,
+                                              void (*compute)(const MicroKernelCall& call,
+                                                              typename Isa::Mask mask),
+                                              int rows, int vectors, int last_columns) {
+  using Vector = typename Isa::Vector;
+  constexpr int kMostVectors = kernel_limits(Isa::kIsa).registers;
+  alignas(64) float products[kMostVectors * Isa::kLanes];  // NOLINT(*-avoid-c-arrays)
+  MicroKernelCall plain = call;
+  plain.c = products;
+  plain.c_stride = std::ptrdiff_t{vectors} * Isa::kLanes;
+  plain.beta = 0;
+  plain.prefetch_c = false;
+  compute(plain, Isa::mask(last_columns));
+  const Vector alpha = Isa::broadcast(&call.alpha);
+  const Vector beta = Isa::broadcast(&call.beta);
+  const Vector floor = Isa::broadcast(&call.floor);
+  const float* from = products;
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < vectors; ++j) {
+      const auto mask = Isa::mask(j == vectors - 1 ? last_columns : Isa::kLanes);
+      Vector value = Isa::multiply(alpha, Isa::load_part(from, mask));
+      if (call.beta != 0.0F) {
+        const float* const in = call.c_in + i * call.c_in_stride + j * Isa::kLanes;
+        value = Isa::fma(beta, Isa::load_part(in, mask), value);
+      }
+      Isa::store_part(call.c + i * call.c_stride + j * Isa::kLanes, mask,
+                      Isa::at_least(floor, value));
+      from += Isa::kLanes;
+    }
+  }
+}
+
+template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail, KernelLoop kLoop>
+void micro_kernel(const MicroKernelCall& call) {
+  // A tail is one column of blocks, or a thin matrix: not worth kernels of its own for each loop.
+  constexpr bool kIsPlain = kTail && (kLoop == KernelLoop::kPrefetching || Isa::kTailsAreSlow);
+  constexpr auto kCompute = &compute_block < Isa, kRows, kVectors, kByColumns, kTail,
+                 kIsPlain ? KernelLoop::kPlain : kLoop > ;
+  constexpr bool kIsExact =
+      Isa::kMath == KernelMath::kI8Quads || Isa::kMath == KernelMath::kI16Pairs;
+  const int last_columns = kTail ? call.last_columns : Isa::kLanes;
+  // Scaling and the floor occupy the units of the multiply-adds: left out where they change
+  // nothing, which shows in products of little depth.
+  if (kIsExact || (call.alpha == 1.0F && call.floor == -__builtin_inff() &&
+                   (call.beta == 0.0F || call.beta == 1.0F))) {
+    kCompute(call, Isa::mask(last_columns));
+  } else {
+    compute_scaled<Isa>(call, kCompute, kRows, kVectors, last_columns);
+  }
 }
 
 // How many floats ahead dot kernels fetch.

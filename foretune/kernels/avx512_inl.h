@@ -1,0 +1,62 @@
+// The vector operations of AVX-512 for micro_kernel_inl.h, under the same rules.
+// Thread safety: free functions.
+#pragma once
+
+#include <immintrin.h>
+
+#include "foretune/kernels/micro_kernel_inl.h"
+
+namespace foretune {
+namespace {
+
+struct Avx512 {
+  using Vector = __m512;
+  using Mask = __mmask16;
+  static constexpr CpuIsa kIsa = CpuIsa::kAvx512;
+  static constexpr KernelMath kMath = KernelMath::kF32;
+  static constexpr int kLanes = 16;
+  static constexpr bool kTailsAreSlow = false;
+
+  FORETUNE_KERNEL_INLINE static Mask mask(int columns) {
+    return static_cast<Mask>((1U << static_cast<unsigned>(columns)) - 1U);
+  }
+  FORETUNE_KERNEL_INLINE static Vector zero() { return _mm512_setzero_ps(); }
+  FORETUNE_KERNEL_INLINE static Vector load(const float* from) { return _mm512_loadu_ps(from); }
+  // Masked-out lanes are not accessed: no fault beyond the end.
+  FORETUNE_KERNEL_INLINE static Vector load_part(const float* from, Mask mask) {
+    return _mm512_maskz_loadu_ps(mask, from);
+  }
+  FORETUNE_KERNEL_INLINE static void store(float* to, Vector value) { _mm512_storeu_ps(to, value); }
+  FORETUNE_KERNEL_INLINE static void store_part(float* to, Mask mask, Vector value) {
+    _mm512_mask_storeu_ps(to, mask, value);
+  }
+  FORETUNE_KERNEL_INLINE static Vector broadcast(const float* from) {
+    return _mm512_set1_ps(*from);
+  }
+  // A NaN is the second operand, which the instruction returns. All lanes are asked for: the plain
+  // intrinsic passes an undefined vector along, of which GCC 12 warns.
+  FORETUNE_KERNEL_INLINE static Vector at_least(Vector floor, Vector value) {
+    return _mm512_mask_max_ps(value, 0xffff, floor, value);
+  }
+  FORETUNE_KERNEL_INLINE static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
+  FORETUNE_KERNEL_INLINE static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
+  FORETUNE_KERNEL_INLINE static Vector fma(Vector a, Vector b, Vector c) {
+    return _mm512_fmadd_ps(a, b, c);
+  }
+  // The form of the instruction that keeps the sum where it is. GCC 12 left to itself also takes
+  // those that overwrite a factor, and a loop of several steps then spills sums to the stack.
+  FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
+    asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  }
+  FORETUNE_KERNEL_INLINE static float sum(Vector value) {
+    const __m256 eight = __builtin_shufflevector(value, value, 0, 1, 2, 3, 4, 5, 6, 7) +
+                         __builtin_shufflevector(value, value, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m128 four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) +
+                        __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+  }
+};
+
+}  // namespace
+}  // namespace foretune
