@@ -1,64 +1,92 @@
 #!/usr/bin/env bash
 # Measures real kernels on this CPU, trains a model, and shows how close its picks come to the best
-# on problems it never saw. Leaves everything in build/demo.
+# on problems it never saw. Leaves everything in build/demo. Refuses to measure where other work
+# leaves less than a quarter of the cores.
+#
+#   FORETUNE_BUSY=yes    measures all the same
+#   FORETUNE=COMMAND     uses this command instead of installing and building
+#   FORETUNE_OUT=FOLDER  instead of build/demo
+#   FORETUNE_SMALL=yes   a twentieth of the problems, to see whether it works
 set -euo pipefail
 cd "$(dirname "$0")/.."
 start=$SECONDS
-
-scripts/install_dependencies.sh
-echo "building"
-mkdir -p build
-cmake --preset release >build/configure-release.log || { cat build/configure-release.log; exit 1; }
-cmake --build --preset release --parallel --target foretune >build/build-release.log || {
-  tail -n 40 build/build-release.log
-  exit 1
-}
-foretune=build/release/tools/foretune/foretune
-out=build/demo
+installed=0
+built=0
+if [[ -z "${FORETUNE:-}" ]]; then
+  scripts/install_dependencies.sh
+  installed=$((SECONDS - start))
+  echo "building (one to four minutes on two cores)"
+  mkdir -p build
+  cmake --preset release >build/configure-release.log || { cat build/configure-release.log; exit 1; }
+  cmake --build --preset release --parallel --target foretune | tee build/build-release.log |
+    awk -F'[][/]' '/^\[/ && $2 * 10 >= next_tenth * $3 {
+      printf "  %d of %d files\n", $2, $3; fflush(); next_tenth = int($2 * 10 / $3) + 1 }' || {
+    tail -n 40 build/build-release.log
+    exit 1
+  }
+  built=$((SECONDS - start - installed))
+fi
+foretune=${FORETUNE:-build/release/tools/foretune/foretune}
+out=${FORETUNE_OUT:-build/demo}
 rm -rf "$out"
-mkdir -p "$out"
+mkdir -p "$out/training"
 
 say() {
-  printf '\n\033[1m%s\033[0m\n$ %s\n' "$1" "${*:2}"
+  if [[ -n "${NO_COLOR:-}" || ! -t 1 ]]; then
+    printf '\n%s\n$ %s\n' "$1" "${*:2}"
+  else
+    printf '\n\033[1m%s\033[0m\n$ %s\n' "$1" "${*:2}"
+  fi
   "${@:2}"
 }
-if [[ -n "${NO_COLOR:-}" || ! -t 1 ]]; then
-  say() {
-    printf '\n%s\n$ %s\n' "$1" "${*:2}"
-    "${@:2}"
-  }
-fi
 
+part=1
+if [[ -n "${FORETUNE_SMALL:-}" ]]; then
+  part=20
+fi
+busy=()
+if [[ -z "${FORETUNE_BUSY:-}" ]]; then
+  busy=(--max-load "$(awk "BEGIN { print 0.75 * $(nproc) }")")
+fi
 # Half a GFLOP keeps one run of a slow config under a quarter of a second.
-limit=5e8
-say "1. Measure kernels on problems drawn as workloads have them" \
-  "$foretune" --seed 50 collect --output "$out/train.ftd" --num-shapes 240 --log-normal \
-  --operations mm addmm bmm --max-flops $limit --search-space SAMPLE:128 \
-  --search-mode fast --budget 300s
+problems=(--log-normal --operations mm addmm bmm --max-flops 5e8)
+say "1. Measure kernels on a few problems, drawn as workloads have them" \
+  "$foretune" --seed 49 collect --output "$out/training/first.ftd" --num-shapes $((60 / part)) \
+  "${problems[@]}" --search-space SAMPLE:64 --search-mode fast --budget $((45 / part))s "${busy[@]}" || {
+  echo "FORETUNE_BUSY=yes goes on all the same."
+  exit 1
+}
 say "2. Learn which is fastest" \
-  "$foretune" --seed 50 train --dataset "$out/train.ftd" --model "$out/gemm.ftm"
-say "3. Measure problems it has never seen, densely" \
-  "$foretune" --seed 51 create-validation --output "$out/validation.ftd" --num-shapes 44 \
-  --log-normal --operations mm addmm bmm --max-flops $limit --training-data "$out/train.ftd" \
-  --model "$out/gemm.ftm"
-say "4. How close are the picks to the best?" \
+  "$foretune" --seed 50 train --dataset "$out/training/first.ftd" --model "$out/first.ftm"
+say "3. Ask it" \
+  "$foretune" predict --model "$out/first.ftm" --m 96 --n 768 --k 512
+first_pick=$((SECONDS - start))
+say "4. Measure more problems, for a better model" \
+  "$foretune" --seed 50 collect --output "$out/training/more.ftd" --num-shapes $((220 / part)) \
+  "${problems[@]}" --search-space SAMPLE:96 --search-mode fast --budget $((150 / part))s "${busy[@]}"
+say "5. Learn from all of them" \
+  "$foretune" --seed 50 train --data-dir "$out/training" --model "$out/gemm.ftm"
+say "6. Measure problems it has never seen, densely" \
+  "$foretune" --seed 51 create-validation --output "$out/validation.ftd" \
+  --num-shapes $((44 / part)) "${problems[@]}" --training-data "$out/training" \
+  --model "$out/gemm.ftm" --budget $((180 / part))s "${busy[@]}"
+say "7. How close are the picks to the best?" \
   "$foretune" --seed 50 validate-model --model "$out/gemm.ftm" --dataset "$out/validation.ftd" \
-  --training-data "$out/train.ftd" --html "$out/report.html" --json "$out/summary.json"
-say "5. Ask it" \
-  "$foretune" predict --model "$out/gemm.ftm" --m 96 --n 768 --k 512
+  --training-data "$out/training" --html "$out/report.html" --json "$out/summary.json"
 # The figures of the demo hold its whole duration, installs and builds included.
-python3 - "$out/summary.json" "$((SECONDS - start))" <<'PYTHON'
+python3 - "$out/summary.json" "$installed" "$built" "$first_pick" "$((SECONDS - start))" <<'PYTHON'
 import json
 import sys
 
-path, seconds = sys.argv[1], int(sys.argv[2])
+path, *seconds = sys.argv[1:]
 with open(path) as file:
     summary = json.load(file)
 summary["name"] = "demo"
-summary["metrics"]["seconds"] = seconds
+names = ("seconds_install", "seconds_build", "seconds_to_first_pick", "seconds")
+summary["metrics"].update(zip(names, map(int, seconds)))
 with open(path, "w") as file:
     json.dump(summary, file, indent=2)
     file.write("\n")
 PYTHON
-printf '\nreport: %s\nfigures: %s\nwhole demo: %s s\n' "$out/report.html" "$out/summary.json" \
-  "$((SECONDS - start))"
+printf '\nreport: %s\nfigures: %s\nfirst pick after %s s, whole demo: %s s\n' \
+  "$out/report.html" "$out/summary.json" "$first_pick" "$((SECONDS - start))"

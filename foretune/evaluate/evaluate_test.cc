@@ -303,7 +303,7 @@ TEST(Evaluate, WarnsWhenFoldsShareAGroup) {
 
 TEST(Evaluate, WarnsOfWhatMakesFiguresDoubtful) {
   Dataset dataset(sample_header());
-  add_sample(dataset, sample_problem(1), sample_config(0), 100, {.flags = kFlagLoaded});
+  add_sample(dataset, sample_problem(1), sample_config(0), 100, {.flags = kFlagThrottled});
   add_sample(dataset, sample_problem(1), sample_config(1), 90, {.outcome = Outcome::kCensored});
   add_sample(dataset, sample_problem(2), sample_config(0), 100, {.threads = 2});
   add_sample(dataset, sample_problem(3), sample_config(0), 0, {.outcome = Outcome::kCrashed});

@@ -31,11 +31,20 @@ MeasuredState state_of(const Dataset::Row& row) {
   return MeasuredState::kFailed;
 }
 
+// Those that neighbours disturbed count where there are no others.
 struct Times {
   std::vector<double> values_ns;
   double spread = 0;
+  bool is_disturbed = true;
 
   void add(const Dataset::Row& row, double scale) {
+    const bool disturbed = (row.flags & kFlagLoaded) != 0;
+    if (disturbed && !is_disturbed) {
+      return;
+    }
+    if (!disturbed && is_disturbed) {
+      *this = Times{.is_disturbed = false};
+    }
     values_ns.push_back(scale * static_cast<double>(row.time_ns));
     if (std::isfinite(row.spread)) {
       spread = std::max(spread, static_cast<double>(row.spread));
@@ -118,12 +127,14 @@ MeasuredCandidate merge(const Dataset& dataset, std::span<const double> scales,
   if (!reference.values_ns.empty()) {
     out.reference_ns = median(reference.values_ns);
     out.reference_spread = reference.spread;
+    out.is_reference_disturbed = reference.is_disturbed;
   }
   if (out.state == MeasuredState::kOk) {
     // Without an ordinary time the other one is the best knowledge there is.
     const Times& times = ordinary.values_ns.empty() ? reference : ordinary;
     out.time_ns = median(times.values_ns);
     out.spread = times.spread;
+    out.is_disturbed = times.is_disturbed;
     out.has_ordinary_time = !ordinary.values_ns.empty();
   }
   return out;
@@ -171,10 +182,10 @@ void MeasuredTimes::find_oracle(std::uint32_t problem) {
     if (candidate.state != MeasuredState::kOk) {
       continue;
     }
-    if (best == nullptr || candidate.time_ns < best->time_ns) {
+    if (!candidate.is_disturbed && (best == nullptr || candidate.time_ns < best->time_ns)) {
       best = &candidate;
     }
-    if (candidate.reference_ns > 0 &&
+    if (candidate.reference_ns > 0 && !candidate.is_reference_disturbed &&
         (reference.time_ns < 0 || candidate.reference_ns < reference.time_ns)) {
       reference.time_ns = candidate.reference_ns;
       reference.spread = candidate.reference_spread;
@@ -187,7 +198,7 @@ void MeasuredTimes::find_oracle(std::uint32_t problem) {
   oracle.time_ns = best->time_ns;
   oracle.spread = best->spread;
   oracle.config = best->config;
-  if (best->reference_ns > 0) {
+  if (best->reference_ns > 0 && reference.time_ns > 0) {
     oracle.reference_ns = reference.time_ns;
     oracle.reference_spread = reference.spread;
     oracle.reference_config = reference.config;

@@ -11,6 +11,9 @@
 // them, else by the ordinary times of both. So an interleaved time is never compared with one that
 // was taken alone, and an efficiency is never above 1.
 //
+// A time that neighbours disturbed (kFlagLoaded) is never a problem's best; of a config it counts
+// where there is no other. A problem with nothing but such times has no best.
+//
 // Rows of another config schema than the header's are not candidates and are left out.
 //
 // Thread safety: immutable after construction. Cost: a sort of the rows; 56 bytes per (problem,
@@ -45,6 +48,9 @@ struct MeasuredCandidate {
   double spread = 0;
   double reference_ns = -1;  // re-measured interleaved; negative when it was not
   double reference_spread = 0;
+  // There is no time that neighbours did not disturb (kFlagLoaded).
+  bool is_disturbed = false;
+  bool is_reference_disturbed = false;
 };
 
 // One candidate beside the best of its problem.
@@ -75,7 +81,7 @@ class MeasuredTimes {
   // nullptr when there is no row of it.
   [[nodiscard]] const MeasuredCandidate* find(std::uint32_t problem, std::uint32_t config) const;
 
-  // Whether any config of the problem has a time.
+  // Whether any config of the problem has a time that was not disturbed.
   [[nodiscard]] bool has_oracle(std::uint32_t problem) const {
     return oracles_[problem].time_ns > 0;
   }

@@ -13,6 +13,37 @@
 namespace foretune {
 namespace {
 
+// What neighbours disturbed may be too slow, so it is nobody's measure.
+TEST(MeasuredTimes, DisturbedTimesAreNeverTheBestAndCountWhereThereIsNoOther) {
+  const SampleRow disturbed{.flags = kFlagLoaded};
+  Dataset dataset(sample_header());
+  add_sample(dataset, sample_problem(1), sample_config(0), 100, {});
+  add_sample(dataset, sample_problem(1), sample_config(1), 80, disturbed);
+  add_sample(dataset, sample_problem(1), sample_config(2), 300, disturbed);
+  add_sample(dataset, sample_problem(1), sample_config(2), 200, {});
+  add_sample(dataset, sample_problem(1), sample_config(3), 400, disturbed);
+  add_sample(dataset, sample_problem(2), sample_config(0), 100, disturbed);
+  const MeasuredTimes times(dataset);
+  EXPECT_DOUBLE_EQ(times.oracle_ns(0), 100);
+  EXPECT_DOUBLE_EQ(times.compare(0, *times.find(0, 1)).efficiency, 1);
+  EXPECT_DOUBLE_EQ(times.find(0, 2)->time_ns, 200);
+  EXPECT_DOUBLE_EQ(times.compare(0, *times.find(0, 3)).efficiency, 0.25);
+  EXPECT_FALSE(times.has_oracle(1));
+}
+
+TEST(MeasuredTimes, ADisturbedComparisonIsNoBestEither) {
+  const auto reference = [](std::uint8_t flags) {
+    return SampleRow{.flags = static_cast<std::uint8_t>(kFlagReference | flags)};
+  };
+  Dataset dataset(sample_header());
+  add_sample(dataset, sample_problem(1), sample_config(0), 100, {});
+  add_sample(dataset, sample_problem(1), sample_config(1), 110, {});
+  add_sample(dataset, sample_problem(1), sample_config(0), 104, reference(0));
+  add_sample(dataset, sample_problem(1), sample_config(1), 96, reference(kFlagLoaded));
+  const MeasuredTimes times(dataset);
+  EXPECT_DOUBLE_EQ(times.oracle_ns(0), 104);
+}
+
 TEST(MeasuredTimes, ComparesByOrdinaryTimesWhereThereAreNoOthers) {
   Dataset dataset(sample_header());
   add_sample(dataset, sample_problem(1), sample_config(0), 200);

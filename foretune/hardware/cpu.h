@@ -54,9 +54,13 @@ struct CpuLoad {
   // Cores that other processes kept busy, or the hypervisor gave to other machines, since the last
   // reading of the meter; negative when the system does not say.
   double other_cores = -1;
+  double withheld_cores = -1;  // of them, what the hypervisor gave to other machines
   // Enough to disturb times: a quarter of a core, or on large machines one core in twenty.
   [[nodiscard]] bool is_disturbed(double cores) const {
     return other_cores > std::max(0.25, 0.05 * cores);
+  }
+  [[nodiscard]] bool is_withheld(double cores) const {
+    return withheld_cores > std::max(0.25, 0.05 * cores);
   }
 };
 
@@ -71,6 +75,7 @@ class CpuLoadMeter {
   struct Times {
     double wall_s = 0;
     double busy_s = -1;  // of all cores, with what was withheld; negative: unknown
+    double withheld_s = 0;
     double own_s = 0;
   };
   static Times now();

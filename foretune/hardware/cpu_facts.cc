@@ -296,6 +296,7 @@ CpuLoadMeter::Times CpuLoadMeter::now() {
     sum += parse_double(words[word]).value_or(0);
   }
   times.busy_s = sum / static_cast<double>(ticks);
+  times.withheld_s = parse_double(words[8]).value_or(0) / static_cast<double>(ticks);
   return times;
 }
 
@@ -308,6 +309,7 @@ CpuLoad CpuLoadMeter::read() {
   if (times.busy_s >= 0 && last_.busy_s >= 0 && elapsed_s > 0) {
     const double others_s = (times.busy_s - last_.busy_s) - (times.own_s - last_.own_s);
     load.other_cores = std::max(0.0, others_s / elapsed_s);
+    load.withheld_cores = (times.withheld_s - last_.withheld_s) / elapsed_s;
   }
   last_ = times;
   const std::string averages = first_line("/proc/loadavg");

@@ -35,6 +35,12 @@ class LocalMeasurer final : public Measurer {
         context_(std::move(context)),
         hooks_(hooks) {
     context_.cache = protocol_.cache;
+    if (!hooks_.read_waits && !hooks_.now_ns) {
+      waits_ = std::make_unique<ThreadWaits>();
+      if (waits_->known()) {
+        hooks_.read_waits = [this] { return waits_->read(); };
+      }
+    }
     if (!hooks_.now_ns) {
       hooks_.now_ns = [] {
         return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -70,7 +76,7 @@ class LocalMeasurer final : public Measurer {
   struct Contestant {
     Bound bound;
     std::optional<RunTimer> timer;
-    std::vector<double> windows_ns;
+    std::vector<Window> windows;
   };
 
   void announce(std::size_t index, Stage stage) {
@@ -100,6 +106,7 @@ class LocalMeasurer final : public Measurer {
   std::deque<std::string> artifact_order_;
   std::unique_ptr<CacheEvictor> evictor_;
   std::function<void()> evict_;
+  std::unique_ptr<ThreadWaits> waits_;
   Stage stage_ = Stage::kNone;
   std::optional<std::int64_t> conditions_read_ns_;
   std::uint8_t conditions_ = 0;
@@ -138,7 +145,10 @@ std::uint8_t LocalMeasurer::conditions() {
   conditions_read_ns_ = now_ns;
   const CpuLoad load = hooks_.read_load();
   conditions_ = 0;
-  if (load.is_disturbed(family_->info().fingerprint.hardware.get(HardwareValue::kCores))) {
+  const double cores = family_->info().fingerprint.hardware.get(HardwareValue::kCores);
+  // Where every window knows whether its threads had their cores, what others do elsewhere does not
+  // matter. What a hypervisor takes, threads do not notice.
+  if (hooks_.read_waits ? load.is_withheld(cores) : load.is_disturbed(cores)) {
     conditions_ |= kFlagLoaded;
   }
   const double usual_mhz = family_->info().fingerprint.hardware.get(HardwareValue::kClockMhz);
@@ -256,8 +266,8 @@ void LocalMeasurer::measure_into(const Request& request, Measurement& measuremen
   measurement.flags = conditions();
   announce(0, Stage::kRun);
   current_->data->poison();
-  const Timing timing =
-      time_run(*bound.run, protocol_, request.incumbent_ns, hooks_.now_ns, evict_);
+  const Timing timing = time_run(*bound.run, protocol_, request.incumbent_ns, hooks_.now_ns, evict_,
+                                 hooks_.read_waits);
   if (timing.refused) {
     refuse(measurement, outcome_of(*timing.refused), Stage::kRun, timing.refused->message);
     return;
@@ -278,6 +288,9 @@ void LocalMeasurer::measure_into(const Request& request, Measurement& measuremen
         {MetricId::kTimeNs, timing.bound_ns, 0,
          static_cast<std::uint32_t>(std::max<std::size_t>(1, timing.windows_ns.size()))}};
     return;
+  }
+  if (timing.is_disturbed) {
+    measurement.flags |= kFlagLoaded;
   }
   finish(measurement, timing.windows_ns, timing.known_spread);
 }
@@ -303,7 +316,8 @@ void LocalMeasurer::enter_contest(std::size_t index, Contestant& contestant,
   }
   announce(index, Stage::kRun);
   current_->data->poison();
-  contestant.timer.emplace(*contestant.bound.run, protocol_, hooks_.now_ns, evict_);
+  contestant.timer.emplace(*contestant.bound.run, protocol_, hooks_.now_ns, evict_,
+                           hooks_.read_waits);
   if (const Status warm = contestant.timer->warm_up(); !warm) {
     refuse(measurement, outcome_of(warm.error()), Stage::kRun, warm.error().message);
     contestant.timer.reset();
@@ -336,14 +350,18 @@ std::vector<Measurement> LocalMeasurer::compare(const Problem& problem,
       const std::size_t turn = (i + static_cast<std::size_t>(round)) % contestants.size();
       if (contestants[turn].timer) {
         announce(turn, Stage::kRun);
-        contestants[turn].windows_ns.push_back(contestants[turn].timer->window());
+        contestants[turn].windows.push_back(contestants[turn].timer->window());
       }
     }
   }
   for (std::size_t i = 0; i < contestants.size(); ++i) {
     measurements[i].flags = static_cast<std::uint8_t>(conditions() | kFlagReference);
     if (contestants[i].timer) {
-      finish(measurements[i], contestants[i].windows_ns,
+      const CountedWindows counted = counted_windows(contestants[i].windows);
+      if (counted.is_disturbed) {
+        measurements[i].flags |= kFlagLoaded;
+      }
+      finish(measurements[i], counted.ns,
              contestants[i].timer->simulated() ? contestants[i].bound.run->simulated_spread() : 0);
       if (contestants[i].bound.run->simulated_is_bound()) {
         measurements[i].outcome = Outcome::kCensored;

@@ -157,6 +157,9 @@ class LocalMeasurerTest : public testing::Test {
       ++loads_read;
       return load;
     };
+    if (waits_are_known) {
+      hooks.read_waits = [this] { return waits; };
+    }
     hooks.on_stage = [this](std::size_t config, Stage stage) {
       stages.emplace_back(config, stage);
     };
@@ -181,6 +184,8 @@ class LocalMeasurerTest : public testing::Test {
 
   Script script;
   CpuLoad load;
+  bool waits_are_known = false;
+  Waits waits;  // of every slice
   int loads_read = 0;
   std::vector<std::pair<std::size_t, Stage>> stages;
   std::shared_ptr<ScriptedFamily> family;
@@ -319,6 +324,23 @@ TEST_F(LocalMeasurerTest, LoadAndClockAreFlagged) {
     measure(1);
   }
   EXPECT_LE(loads_read, before + 1);
+}
+
+// Others may be at work as long as the threads that measure have their cores.
+TEST_F(LocalMeasurerTest, WhereWaitsAreKnownOnlyTheyAndTheHypervisorMark) {
+  waits_are_known = true;
+  make();
+  load = {.load_average = 5, .frequency_mhz = 2900, .other_cores = 1};
+  EXPECT_EQ(measure(1).flags, 0);
+  waits = {.longest_ns = 1e6, .all_ns = 1e6};
+  EXPECT_EQ(measure(2).flags, kFlagLoaded);
+  EXPECT_EQ(measurer->compare(problem(8), std::vector<Config>{config(1)}, 2).front().flags,
+            kFlagLoaded | kFlagReference);
+  waits = {};
+  EXPECT_EQ(measure(2).flags, 0);
+  load.withheld_cores = 0.5;
+  script.now_ns += 2'000'000'000;
+  EXPECT_EQ(measure(1).flags, kFlagLoaded);
 }
 
 TEST_F(LocalMeasurerTest, ComparesInterleavedAndVerifiesEach) {

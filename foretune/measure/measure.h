@@ -16,6 +16,7 @@
 #include "foretune/dataset/measurement.h"
 #include "foretune/family/family.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/hardware/thread_waits.h"
 
 namespace foretune {
 
@@ -62,6 +63,8 @@ class Measurer {
 struct MeasureHooks {
   std::function<std::int64_t()> now_ns;  // monotonic; empty: std::chrono::steady_clock
   std::function<CpuLoad()> read_load;    // empty: a CpuLoadMeter's
+  // Since the last call. Empty: a ThreadWaits', or nothing where the clock is not the system's.
+  std::function<Waits()> read_waits;
   // Before each stage of the config at position `config` (0 unless comparing).
   std::function<void(std::size_t config, Stage stage)> on_stage;
   // Inputs of a new problem exist: from here on the time belongs to the config.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "foretune/base/check.h"
 #include "foretune/base/statistics.h"
@@ -18,8 +19,8 @@ constexpr std::size_t kColdDecision = 3;
 
 bool decided_by_one_run(const RunTimer& timer, const Protocol& protocol, double threshold_ns) {
   return !timer.simulated() && timer.warm_up_runs() == 1 &&
-         timer.fastest_ns() >= kSingleRunWindows * protocol.window_ns &&
-         timer.fastest_ns() > kSingleRunFactor * threshold_ns;
+         timer.least_ns() >= kSingleRunWindows * protocol.window_ns &&
+         timer.least_ns() > kSingleRunFactor * threshold_ns;
 }
 
 // What the rough time of a device run may be too high by: the gap between two launches.
@@ -28,6 +29,14 @@ constexpr double kLaunchGapNs = 2e4;
 constexpr std::int32_t kDeviceBatch = 16;
 // Of a window: a graph of more nodes takes longer to make than it saves.
 constexpr double kMostDeviceRuns = 64;
+
+std::vector<double> times_of(const std::vector<Window>& windows) {
+  std::vector<double> out;
+  for (const Window& window : windows) {
+    out.push_back(window.ns);
+  }
+  return out;
+}
 
 // Whether further windows would change anything worth knowing.
 bool enough_windows(const std::vector<double>& windows_ns, const Protocol& protocol,
@@ -50,43 +59,74 @@ bool enough_windows(const std::vector<double>& windows_ns, const Protocol& proto
 }  // namespace
 
 RunTimer::RunTimer(Run& run, const Protocol& protocol, const NowNs& now_ns,
-                   const std::function<void()>& evict)
-    : run_(run), clock_(run.device_clock()), protocol_(protocol), now_ns_(now_ns), evict_(evict) {}
+                   const std::function<void()>& evict, const ReadWaits& read_waits)
+    : run_(run),
+      clock_(run.device_clock()),
+      protocol_(protocol),
+      now_ns_(now_ns),
+      evict_(evict),
+      read_waits_(read_waits) {}
+
+const ReadWaits& RunTimer::no_waits() {
+  static const ReadWaits kNone;
+  return kNone;
+}
 
 double RunTimer::elapsed_ns() const {
   return simulated_ ? 0 : static_cast<double>(now_ns_() - start_ns_);
 }
 
-double RunTimer::timed_runs(std::int64_t count) {
+RunTimer::Slice RunTimer::timed_runs(std::int64_t count) {
   const std::int64_t begin_ns = now_ns_();
   for (std::int64_t i = 0; i < count; ++i) {
     run_.run();
   }
-  return static_cast<double>(now_ns_() - begin_ns);
+  const double elapsed_ns = static_cast<double>(now_ns_() - begin_ns);
+  return {elapsed_ns, read_waits_ ? read_waits_() : Waits{}};
+}
+
+void RunTimer::forget_waits() {
+  if (read_waits_) {
+    read_waits_();
+  }
+}
+
+void RunTimer::note(const Slice& slice, std::int64_t runs) {
+  const auto count = static_cast<double>(runs);
+  fastest_ns_ = std::min(fastest_ns_, slice.ns / count);
+  least_ns_ = std::min(least_ns_, std::max(0.0, slice.ns - slice.waits.all_ns) / count);
 }
 
 Status RunTimer::warm_up() {
   start_ns_ = now_ns_();
   if (clock_ != nullptr) {
     FORETUNE_TRY(fastest_ns_, clock_->first_run());
+    least_ns_ = fastest_ns_;
     warm_up_runs_ = 2;
     return {};
   }
-  fastest_ns_ = timed_runs(1);
+  forget_waits();
+  Slice slice = timed_runs(1);
+  fastest_ns_ = least_ns_ = slice.ns;
+  note(slice, 1);
+  is_warm_up_disturbed_ = slice.is_disturbed();
   warm_up_runs_ = 1;
   const double simulated_ns = run_.simulated_ns();
   if (simulated_ns >= 0) {
     simulated_ = true;
-    fastest_ns_ = simulated_ns;
+    fastest_ns_ = least_ns_ = simulated_ns;
     return {};
   }
   // With cold caches one run loads the code; the data is to be cold anyway.
   const double wanted_ns = is_cold() ? 0 : protocol_.warmup_ns;
   double total_ns = fastest_ns_;
   while (total_ns < wanted_ns || warm_up_runs_ < protocol_.warmup_runs) {
-    const double run_ns = timed_runs(1);
-    total_ns += std::max(run_ns, kShortestRunNs);
-    fastest_ns_ = std::min(fastest_ns_, run_ns);
+    slice = timed_runs(1);
+    total_ns += std::max(slice.ns, kShortestRunNs);
+    if (slice.ns < fastest_ns_) {
+      is_warm_up_disturbed_ = slice.is_disturbed();
+    }
+    note(slice, 1);
     ++warm_up_runs_;
   }
   return {};
@@ -109,44 +149,76 @@ void RunTimer::device_windows(std::int32_t count, std::vector<double>& windows_n
   }
 }
 
-double RunTimer::window() {
+Window RunTimer::window() {
   FORETUNE_CHECK(warm_up_runs_ > 0);
+  Window best = one_window();
+  for (int repeat = 0;
+       repeat < kMostRepeats && best.is_disturbed && elapsed_ns() < protocol_.max_total_ns;
+       ++repeat) {
+    const Window again = one_window();
+    if (!again.is_disturbed || again.ns < best.ns) {
+      best = again;
+    }
+  }
+  return best;
+}
+
+Window RunTimer::one_window() {
   if (clock_ != nullptr) {
     std::vector<double> one;
     device_windows(1, one);
-    return one.front();
+    return {one.front()};
   }
   if (simulated_) {
     const double sample_ns = run_.simulated_ns();
-    fastest_ns_ = std::min(fastest_ns_, sample_ns);
-    return sample_ns;
+    fastest_ns_ = least_ns_ = std::min(fastest_ns_, sample_ns);
+    return {sample_ns};
   }
-  if (is_cold()) {
-    evict_();
-    const double sample_ns = timed_runs(1);
-    // The warm-up runs were warm in part: they say nothing about cold ones.
-    fastest_ns_ = seen_cold_ ? std::min(fastest_ns_, sample_ns) : sample_ns;
-    seen_cold_ = true;
-    return sample_ns;
+  if (!is_cold()) {
+    return warm_window();
   }
-  return warm_window();
+  evict_();
+  forget_waits();
+  const Slice slice = timed_runs(1);
+  // The warm-up runs were warm in part: they say nothing about cold ones.
+  if (!seen_cold_) {
+    fastest_ns_ = least_ns_ = slice.ns;
+  }
+  note(slice, 1);
+  seen_cold_ = true;
+  return {slice.ns, slice.is_disturbed()};
 }
 
-double RunTimer::warm_window() {
+Window RunTimer::warm_window() {
   const double estimate_ns = std::max(fastest_ns_, kShortestRunNs);
   const double wanted = std::ceil(protocol_.window_ns / estimate_ns);
   const auto runs = static_cast<std::int64_t>(std::clamp(wanted, 1.0, 1e9));
-  const std::int64_t slice = (runs + kSlices - 1) / kSlices;
-  double elapsed_ns = 0;
+  const std::int64_t slice_runs = (runs + kSlices - 1) / kSlices;
+  Slice whole;
   std::int64_t done = 0;
+  forget_waits();
   do {
-    const double slice_ns =
-        std::max(timed_runs(slice), kShortestRunNs * static_cast<double>(slice));
-    elapsed_ns += slice_ns;
-    done += slice;
-    fastest_ns_ = std::min(fastest_ns_, slice_ns / static_cast<double>(slice));
-  } while (elapsed_ns < protocol_.window_ns);
-  return elapsed_ns / static_cast<double>(done);
+    Slice slice = timed_runs(slice_runs);
+    slice.ns = std::max(slice.ns, kShortestRunNs * static_cast<double>(slice_runs));
+    note(slice, slice_runs);
+    whole.ns += slice.ns;
+    whole.waits.longest_ns += slice.waits.longest_ns;
+    done += slice_runs;
+  } while (whole.ns < protocol_.window_ns);
+  return {whole.ns / static_cast<double>(done), whole.is_disturbed()};
+}
+
+CountedWindows counted_windows(const std::vector<Window>& windows) {
+  CountedWindows out;
+  for (const Window& window : windows) {
+    if (!window.is_disturbed) {
+      out.ns.push_back(window.ns);
+    }
+  }
+  if (out.ns.size() < std::min<std::size_t>(2, windows.size())) {
+    return {times_of(windows), true};
+  }
+  return out;
 }
 
 namespace {
@@ -175,8 +247,8 @@ Timing time_on_device(RunTimer& timer, const Protocol& protocol, double incumben
 }  // namespace
 
 Timing time_run(Run& run, const Protocol& protocol, double incumbent_ns, const NowNs& now_ns,
-                const std::function<void()>& evict) {
-  RunTimer timer(run, protocol, now_ns, evict);
+                const std::function<void()>& evict, const ReadWaits& read_waits) {
+  RunTimer timer(run, protocol, now_ns, evict, read_waits);
   Timing timing;
   if (const Status warm = timer.warm_up(); !warm) {
     timing.refused = warm.error();
@@ -195,24 +267,30 @@ Timing time_run(Run& run, const Protocol& protocol, double incumbent_ns, const N
   const double threshold_ns = protocol.censor_factor * incumbent_ns;
   if (may_stop && decided_by_one_run(timer, protocol, threshold_ns)) {
     timing.censored = true;
-    timing.bound_ns = std::max(threshold_ns, kSingleRunBoundShare * timer.fastest_ns());
+    timing.bound_ns = std::max(threshold_ns, kSingleRunBoundShare * timer.least_ns());
     return timing;
   }
   if (timer.elapsed_ns() >= protocol.max_total_ns && protocol.cache == CacheState::kWarm) {
     timing.windows_ns.push_back(timer.fastest_ns());  // the one complete run has to do
+    timing.is_disturbed = timer.is_warm_up_disturbed();
     return timing;
   }
   const std::size_t decide_at = protocol.cache == CacheState::kCold ? kColdDecision : 1;
+  std::vector<Window> windows;
   do {
-    timing.windows_ns.push_back(timer.window());
+    windows.push_back(timer.window());
     // The fastest slice only ever falls: a later window rarely turns a yes into a no.
-    if (may_stop && timing.windows_ns.size() == decide_at && timer.fastest_ns() > threshold_ns) {
+    if (may_stop && windows.size() == decide_at && timer.least_ns() > threshold_ns) {
+      timing.windows_ns = times_of(windows);
       timing.censored = true;
-      timing.bound_ns = std::max(threshold_ns, kBoundShare * timer.fastest_ns());
+      timing.bound_ns = std::max(threshold_ns, kBoundShare * timer.least_ns());
       return timing;
     }
-  } while (!enough_windows(timing.windows_ns, protocol, incumbent_ns) &&
+  } while (!enough_windows(times_of(windows), protocol, incumbent_ns) &&
            timer.elapsed_ns() < protocol.max_total_ns);
+  CountedWindows counted = counted_windows(windows);
+  timing.windows_ns = std::move(counted.ns);
+  timing.is_disturbed = counted.is_disturbed;
   return timing;
 }
 

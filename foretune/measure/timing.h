@@ -8,11 +8,15 @@
 // the sample; the fastest slice decides about early stopping, because one preemption spoils a
 // window, but hardly all of its slices.
 //
+// A slice during which a thread of this process waited for a core says what the neighbours did. A
+// window in which one waited for more than a twentieth of the time is repeated, up to three times,
+// and early stopping leaves the waiting out.
+//
 //   RunTimer timer(run, protocol, now_ns, evict);
 //   timer.warm_up();
-//   const double sample_ns = timer.window();
+//   const double sample_ns = timer.window().ns;
 //
-// Thread safety: values of one thread. Cost: five clock readings a window.
+// Thread safety: values of one thread. Cost: five readings a window of the clock and of the waits.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +25,14 @@
 #include <vector>
 
 #include "foretune/family/family.h"
+#include "foretune/hardware/thread_waits.h"
 #include "foretune/measure/measure.h"
 
 namespace foretune {
 
 using NowNs = std::function<std::int64_t()>;
+// How long threads waited for a core since the last call. Empty: nobody knows.
+using ReadWaits = std::function<Waits()>;
 
 // A config whose time is within this factor of the incumbent is measured with more windows while
 // its spread is large; for the others the first windows say enough.
@@ -37,24 +44,38 @@ inline constexpr double kSingleRunFactor = 4;
 // What is stored of an early stop: this share of the fastest observation, at least the threshold.
 inline constexpr double kBoundShare = 0.75;
 inline constexpr double kSingleRunBoundShare = 0.5;
+// A thread that waited for a core for more than this share of a window disturbed it, and so often a
+// disturbed window is repeated.
+inline constexpr double kMostWaiting = 0.05;
+inline constexpr int kMostRepeats = 3;
+
+struct Window {
+  double ns = 0;  // per run
+  bool is_disturbed = false;
+};
 
 class RunTimer {
  public:
   // `evict` is called before every timed run of a cold-cache protocol. All references must outlive
   // the timer.
   RunTimer(Run& run, const Protocol& protocol, const NowNs& now_ns,
-           const std::function<void()>& evict);
+           const std::function<void()>& evict, const ReadWaits& read_waits = no_waits());
 
   // Runs for protocol.warmup_ns, at least protocol.warmup_runs times and once. Errors: what a
   // device refuses.
   Status warm_up();
-  // Time per run over one window.
-  double window();
+  // Time per run over one window, repeated while it is disturbed and the protocol's time lasts; of
+  // several disturbed ones the shortest.
+  Window window();
   // On a device: `count` windows of which the host sees nothing.
   void device_windows(std::int32_t count, std::vector<double>& windows_ns);
 
   // The fastest slice, or warm-up run, so far.
   [[nodiscard]] double fastest_ns() const { return fastest_ns_; }
+  // The same, each without all that its threads waited: no run can be faster.
+  [[nodiscard]] double least_ns() const { return least_ns_; }
+  // Of the warm-up run that was the fastest.
+  [[nodiscard]] bool is_warm_up_disturbed() const { return is_warm_up_disturbed_; }
   [[nodiscard]] std::int64_t warm_up_runs() const { return warm_up_runs_; }
   [[nodiscard]] bool simulated() const { return simulated_; }
   [[nodiscard]] bool on_device() const { return clock_ != nullptr; }
@@ -62,8 +83,18 @@ class RunTimer {
   [[nodiscard]] double elapsed_ns() const;
 
  private:
-  double timed_runs(std::int64_t count);
-  double warm_window();
+  struct Slice {
+    double ns = 0;
+    Waits waits;
+    [[nodiscard]] bool is_disturbed() const { return waits.longest_ns > kMostWaiting * ns; }
+  };
+  static const ReadWaits& no_waits();
+  // Waits count since the slice before, or since forget_waits().
+  Slice timed_runs(std::int64_t count);
+  void forget_waits();
+  void note(const Slice& slice, std::int64_t runs);
+  Window one_window();
+  Window warm_window();
   [[nodiscard]] bool is_cold() const { return protocol_.cache == CacheState::kCold; }
 
   Run& run_;
@@ -71,16 +102,20 @@ class RunTimer {
   const Protocol& protocol_;
   const NowNs& now_ns_;
   const std::function<void()>& evict_;
+  const ReadWaits& read_waits_;
   std::int64_t start_ns_ = 0;
   std::int64_t warm_up_runs_ = 0;
   bool seen_cold_ = false;  // a window with cold caches
   double fastest_ns_ = 0;
+  double least_ns_ = 0;
+  bool is_warm_up_disturbed_ = false;
   bool simulated_ = false;
   std::int64_t device_runs_ = 0;  // of every window on a device
 };
 
 struct Timing {
-  std::vector<double> windows_ns;  // per run; one entry per window
+  std::vector<double> windows_ns;  // per run; one entry per window that counts
+  bool is_disturbed = false;       // all of them were, or all but one
   bool censored = false;
   double bound_ns = 0;           // when censored: a lower bound of the time
   double known_spread = 0;       // of a replayed time, whose windows are all equal
@@ -89,7 +124,15 @@ struct Timing {
 
 // The whole protocol for one config. `incumbent_ns` <= 0: no incumbent, never stopped early.
 Timing time_run(Run& run, const Protocol& protocol, double incumbent_ns, const NowNs& now_ns,
-                const std::function<void()>& evict);
+                const std::function<void()>& evict, const ReadWaits& read_waits = {});
+
+// The windows that count: those that were not disturbed, where there are two, or one and no other;
+// else all, and that they are disturbed.
+struct CountedWindows {
+  std::vector<double> ns;
+  bool is_disturbed = false;
+};
+CountedWindows counted_windows(const std::vector<Window>& windows);
 
 // The metrics of a set of windows: minimum, median, spread (at least `known_spread`).
 std::vector<MetricValue> timing_metrics(const std::vector<double>& windows_ns,

@@ -99,7 +99,7 @@ TEST(Timing, WindowsAreLongEnoughAlsoAfterSlowWarmUp) {
   timer.warm_up();
   for (int i = 0; i < 5; ++i) {
     const std::int64_t begin_ns = machine.now_ns();
-    EXPECT_NEAR(timer.window(), 4'000, 1);
+    EXPECT_NEAR(timer.window().ns, 4'000, 1);
     EXPECT_GE(machine.now_ns() - begin_ns, 1'000'000);
     EXPECT_LE(machine.now_ns() - begin_ns, 1'400'000);
   }
@@ -324,6 +324,106 @@ TEST(Timing, AClockThatStandsStillDoesNotHang) {
   protocol.window_ns = 1e4;
   protocol.warmup_ns = 1e3;
   EXPECT_EQ(time_fake(machine, run, protocol, -1).windows_ns.size(), 5U);
+}
+
+// A neighbour that takes a core away during some runs, which then take longer.
+struct Neighbour {
+  double taken_ns = 0;
+  double take(double ns) {
+    taken_ns += ns;
+    return ns;
+  }
+  ReadWaits waits() {
+    return [this] {
+      const Waits out{taken_ns, taken_ns};
+      taken_ns = 0;
+      return out;
+    };
+  }
+};
+
+TEST(Timing, DisturbedWindowsAreRepeatedAndDoNotCount) {
+  FakeMachine machine;
+  Neighbour neighbour;
+  // Every third run of 1.2 ms waits for half a millisecond.
+  FakeRun run(machine, [&](int i) { return 1.2e6 + (i % 3 == 2 ? neighbour.take(5e5) : 0.0); });
+  const Timing timing =
+      time_run(run, Protocol{}, -1, machine.clock(), kNoEviction, neighbour.waits());
+  EXPECT_FALSE(timing.is_disturbed);
+  EXPECT_THAT(timing.windows_ns, testing::SizeIs(5));
+  EXPECT_THAT(timing.windows_ns, testing::Each(testing::DoubleNear(1.2e6, 1)));
+}
+
+TEST(Timing, WaitingForATwentiethIsNoDisturbance) {
+  FakeMachine machine;
+  Neighbour neighbour;
+  FakeRun run(machine, [&](int) { return 1.2e6 + neighbour.take(5e4); });
+  const Timing timing =
+      time_run(run, Protocol{}, -1, machine.clock(), kNoEviction, neighbour.waits());
+  EXPECT_FALSE(timing.is_disturbed);
+  EXPECT_EQ(run.runs, 1 + 5);
+}
+
+TEST(Timing, WithoutAnUndisturbedWindowTheTimeIsMarked) {
+  FakeMachine machine;
+  Neighbour neighbour;
+  FakeRun run(machine, [&](int) { return 1e6 + neighbour.take(1e6); });
+  const Timing timing =
+      time_run(run, Protocol{}, -1, machine.clock(), kNoEviction, neighbour.waits());
+  EXPECT_TRUE(timing.is_disturbed);
+  EXPECT_FALSE(timing.windows_ns.empty());
+  // Three repetitions of each window.
+  EXPECT_EQ(run.runs, 1 + 4 * 5);
+}
+
+TEST(Timing, RepetitionsEndWithTheTimeOfTheConfig) {
+  FakeMachine machine;
+  Neighbour neighbour;
+  FakeRun run(machine, [&](int) { return 4e7 + neighbour.take(6e7); });
+  Protocol protocol;
+  const Timing timing =
+      time_run(run, protocol, -1, machine.clock(), kNoEviction, neighbour.waits());
+  EXPECT_TRUE(timing.is_disturbed);
+  EXPECT_EQ(run.runs, 3);
+}
+
+TEST(Timing, WhatANeighbourTookStopsNothingEarly) {
+  FakeMachine machine;
+  Neighbour neighbour;
+  // 1 ms of work, for which it takes 3 to 12: never the incumbent's fault.
+  for (const double taken_ns : {2e6, 5e6, 1.1e7}) {
+    FakeRun run(machine, [&](int) { return 1e6 + neighbour.take(taken_ns); });
+    const Timing timing =
+        time_run(run, Protocol{}, 9e5, machine.clock(), kNoEviction, neighbour.waits());
+    EXPECT_FALSE(timing.censored) << taken_ns;
+  }
+  // Slow all the same: what is stored is below what was worked.
+  FakeRun slow(machine, [&](int) { return 4e6 + neighbour.take(4e6); });
+  const Timing timing =
+      time_run(slow, Protocol{}, 9e5, machine.clock(), kNoEviction, neighbour.waits());
+  EXPECT_TRUE(timing.censored);
+  EXPECT_LE(timing.bound_ns, 4e6);
+  EXPECT_GE(timing.bound_ns, 1.8e6);
+}
+
+TEST(Timing, OneLongRunOfAWaitingThreadDecidesNothing) {
+  FakeMachine machine;
+  Neighbour neighbour;
+  FakeRun run(machine, [&](int) { return 1e7 + neighbour.take(9e7); });
+  const Timing timing =
+      time_run(run, Protocol{}, 9e6, machine.clock(), kNoEviction, neighbour.waits());
+  EXPECT_FALSE(timing.censored);
+}
+
+TEST(CountedWindows, AreTheUndisturbedOnesWhereThereAreTwo) {
+  const CountedWindows most = counted_windows({{10, false}, {30, true}, {11, false}});
+  EXPECT_THAT(most.ns, testing::ElementsAre(10, 11));
+  EXPECT_FALSE(most.is_disturbed);
+  const CountedWindows one = counted_windows({{10, false}, {30, true}, {11, true}});
+  EXPECT_THAT(one.ns, testing::ElementsAre(10, 30, 11));
+  EXPECT_TRUE(one.is_disturbed);
+  EXPECT_FALSE(counted_windows({{10, false}}).is_disturbed);
+  EXPECT_TRUE(counted_windows({{10, true}}).is_disturbed);
 }
 
 TEST(Timing, MetricsAreMinimumMedianAndSpread) {

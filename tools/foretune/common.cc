@@ -179,6 +179,17 @@ std::vector<Config> best_ranked(const Selector& selector, const Problem& problem
   return configs;
 }
 
+namespace {
+
+// What others do in a fifth of a second, while this process sleeps.
+CpuLoad load_now() {
+  CpuLoadMeter meter;
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  return meter.read();
+}
+
+}  // namespace
+
 void MeasureArguments::visit(OptionList& list, Condition condition) {
   list.section("Measuring", std::move(condition));
   list.add_switch("cold-cache", cold_cache, "evict the caches before every run");
@@ -197,6 +208,8 @@ void MeasureArguments::visit(OptionList& list, Condition condition) {
            "0.3 s")
       .at_least(0)
       .at_most(kMostRuns);
+  list.add("max-load", max_load, "CORES", "fail when other work keeps more than CORES cores busy")
+      .at_least(0);
 }
 
 Protocol MeasureArguments::protocol(std::uint64_t seed) const {
@@ -219,6 +232,18 @@ Result<Context> MeasureArguments::context(const FamilyInfo& info) const {
   if (cold_cache && info.simulated) {
     return fail(ErrorCode::kInvalidArgument, "the family ", info.name,
                 " runs nothing, so --cold-cache would change no time");
+  }
+  if (max_load && info.simulated) {
+    return fail(ErrorCode::kInvalidArgument, "the family ", info.name,
+                " runs nothing, so nothing disturbs it and --max-load would change nothing");
+  }
+  if (max_load) {
+    const double busy = load_now().other_cores;
+    if (busy > *max_load) {
+      return fail(ErrorCode::kUnsupported, "other work keeps ", fixed(busy, 1), " of ",
+                  read_cpu_facts().cores, " cores busy, more than --max-load ", fixed(*max_load, 1),
+                  ": times measured beside it would say little");
+    }
   }
   Context context;
   context.machine = info.fingerprint.digest();
@@ -519,17 +544,13 @@ std::vector<std::pair<std::string, std::string>> machine_facts(const Fingerprint
 }
 
 std::vector<std::string> load_warnings() {
-  std::vector<std::string> warnings;
-  const CpuFacts facts = read_cpu_facts();
-  CpuLoadMeter meter;
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const CpuLoad load = meter.read();
-  if (load.is_disturbed(facts.cores)) {
-    warnings.push_back(concat("other work keeps ", fixed(load.other_cores, 1), " of ", facts.cores,
-                              " cores busy and disturbs the times; rows are marked while it "
-                              "lasts"));
+  const CpuLoad load = load_now();
+  const int cores = read_cpu_facts().cores;
+  if (!load.is_disturbed(cores)) {
+    return {};
   }
-  return warnings;
+  return {concat("other work keeps ", fixed(load.other_cores, 1), " of ", cores,
+                 " cores busy; times that it disturbs are taken again, or marked")};
 }
 
 }  // namespace foretune::cli

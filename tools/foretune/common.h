@@ -75,10 +75,12 @@ struct MeasureArguments {
   double censor_factor = 2;
   std::int64_t warmup = 0;
   std::int64_t repeat = 0;
+  std::optional<double> max_load;
   void visit(OptionList& list, Condition condition = {});
   [[nodiscard]] Protocol protocol(std::uint64_t seed) const;
   // What the family's measurements are valid for: its limit of threads is the one in force. Errors:
-  // kInvalidArgument for cold caches where nothing runs.
+  // kInvalidArgument for cold caches where nothing runs; kUnsupported where other work keeps more
+  // cores busy than it may.
   [[nodiscard]] Result<Context> context(const FamilyInfo& info) const;
 };
 Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Protocol& protocol,
