@@ -25,6 +25,12 @@ install(
 install(FILES ${PROJECT_SOURCE_DIR}/foretune/version.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/foretune)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# What the command line loads beside itself.
+install(FILES ${LightGBM_LIBRARY} DESTINATION ${CMAKE_INSTALL_LIBDIR}/foretune)
+install(
+  FILES ${FORETUNE_DEPS_DIR}/lightgbm/LICENSE
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  RENAME LICENSE.lightgbm)
 install(
   EXPORT foretune_targets
   NAMESPACE foretune::

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and running the project needs: Debian packages (through sudo when not
-# root), and LightGBM from its source archive into build/deps. Fast when everything is there.
+# root), and LightGBM into build/deps. Fast when everything is there.
 #
 #   scripts/install_dependencies.sh           what `make demo` and `pip install .` need
 #   scripts/install_dependencies.sh --python  also what `make test` needs: the packages of
@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
-  g++ cmake ninja-build ccache make git ca-certificates
+  g++ cmake ninja-build ccache make git ca-certificates patchelf
   libexpected-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libasmjit-dev libgtest-dev libgmock-dev
   python3 python3-dev python3-venv
 )
@@ -120,53 +120,30 @@ if [[ -n "$wants_peers" ]]; then
   install_peers scripts/requirements-peers-openmp.txt build/peers/openmp
 fi
 
-# LightGBM trains the trees. Its source archive is pinned by hash in scripts/requirements.txt; pip
-# fetches it from whatever index the machine is set up with, in a virtual environment because
-# Debian's own pip installs nothing outside one.
-requirement="$(grep '^lightgbm==' scripts/requirements.txt)"
-version="$(sed -E 's/^lightgbm==([0-9.]+) .*/\1/' <<<"$requirement")"
-sha256="${requirement##*sha256:}"
-prefix="$deps/lightgbm-$version"
-archive="$deps/lightgbm-$version.tar.gz"
-if [[ -f "$prefix/complete" ]]; then
+# LightGBM trains the trees: the shared library of its Python wheel and the headers of its source
+# archive, both pinned by hash; pip fetches them from whatever index the machine is set up with, in
+# a virtual environment because Debian's own pip installs nothing outside one. The library gets a
+# name of its own, or a Python process that has imported lightgbm would give us that one instead.
+prefix="$deps/lightgbm"
+if cmp --silent scripts/requirements.txt "$prefix/complete"; then
   exit 0
 fi
-is_genuine() {
-  echo "$sha256  $archive" | sha256sum --check --status 2>/dev/null
+echo "fetching LightGBM"
+make_venv
+rm -rf "$prefix"
+mkdir -p "$prefix/lib" "$prefix/wheel"
+fetch() {
+  PYTHONDONTWRITEBYTECODE=1 build/venv/bin/python -m pip download --quiet \
+    --disable-pip-version-check --no-deps --require-hashes -r scripts/requirements.txt -d "$prefix" \
+    "$@"
 }
-if ! is_genuine; then
-  rm -f "$archive"
-  make_venv
-  echo "fetching LightGBM $version"
-  # Absolute, because pip asks from inside the unpacked archive.
-  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$PWD/scripts/archive_only" \
-    build/venv/bin/python -m pip download --quiet --no-deps --no-build-isolation \
-    --no-binary lightgbm --require-hashes -r scripts/requirements.txt -d "$deps"
-  is_genuine || {
-    echo "$archive is not the archive that scripts/requirements.txt names" >&2
-    exit 1
-  }
-fi
-
-echo "building LightGBM $version (about two minutes on two cores)"
-source_dir="$deps/source-lightgbm-$version"
-rm -rf "$source_dir" "$prefix"
-mkdir -p "$source_dir"
-tar -xzf "$archive" -C "$source_dir" --strip-components=1
-{
-  CCACHE_NOHASHDIR=1 CCACHE_BASEDIR="$source_dir" cmake -S "$source_dir" -B "$source_dir/build" \
-    -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=g++ \
-    -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
-    -DBUILD_STATIC_LIB=ON -DBUILD_CLI=OFF &&
-    CCACHE_NOHASHDIR=1 CCACHE_BASEDIR="$source_dir" cmake --build "$source_dir/build" \
-      --parallel "$(nproc)"
-} >"$deps/lightgbm.log" 2>&1 || {
-  tail -n 30 "$deps/lightgbm.log" >&2
-  exit 1
-}
-mkdir -p "$prefix/lib" "$prefix/include"
-cp "$source_dir/lib_lightgbm.a" "$prefix/lib/"
-cp -r "$source_dir/include/LightGBM" "$prefix/include/"
-cp "$source_dir/LICENSE" "$prefix/"
-rm -rf "$source_dir"
-touch "$prefix/complete"
+fetch --only-binary :all:
+# Absolute, because pip asks from inside the unpacked archive.
+PYTHONPATH="$PWD/scripts/archive_only" fetch --no-build-isolation --no-binary lightgbm
+tar -xzf "$prefix"/lightgbm-*.tar.gz -C "$prefix" --strip-components=1 --wildcards \
+  --no-wildcards-match-slash   'lightgbm-*/include/LightGBM' 'lightgbm-*/LICENSE'
+/usr/bin/python3 -m zipfile -e "$prefix"/lightgbm-*.whl "$prefix/wheel"
+cp "$prefix/wheel/lightgbm/lib/lib_lightgbm.so" "$prefix/lib/libforetune_lightgbm.so"
+patchelf --set-soname libforetune_lightgbm.so "$prefix/lib/libforetune_lightgbm.so"
+rm -rf "$prefix"/lightgbm-*.tar.gz "$prefix"/lightgbm-*.whl "$prefix/wheel"
+cp scripts/requirements.txt "$prefix/complete"

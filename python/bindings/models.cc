@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "foretune/base/fork.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/hardware/cpu.h"
@@ -80,8 +78,6 @@ TrainOptions options_of(const TrainKeywords& keywords) {
 }
 
 nb::tuple train(const Dataset& dataset, const TrainKeywords& keywords, const nb::object& callback) {
-  // LightGBM keeps state of the process.
-  static ForkSafeTurn one_at_a_time;
   const ModelTypeEntry* type = nullptr;
   std::vector<std::string> names;
   for (const ModelTypeEntry& entry : model_types()) {
@@ -104,10 +100,8 @@ nb::tuple train(const Dataset& dataset, const TrainKeywords& keywords, const nb:
       return out;
     });
   };
-  Result<TrainResult> trained = without_lock([&]() -> Result<TrainResult> {
-    const std::scoped_lock lock(one_at_a_time);
-    return type->train(dataset, options, on_progress);
-  });
+  Result<TrainResult> trained =
+      without_lock([&] { return type->train(dataset, options, on_progress); });
   interruptions.raise_pending();
   TrainResult result = checked(std::move(trained));
   nb::dict metrics;

@@ -139,7 +139,7 @@ def train(
         InvalidArgumentError: an option makes no sense, or there is nothing to learn from.
         KeyboardInterrupt: on Ctrl-C, after the tree that is being made.
 
-    Thread safety: other Python threads run meanwhile; several trainings wait for one another.
+    Thread safety: any number at once; other Python threads run meanwhile.
     """
     if dataset.header["role"] == "validation":
         raise MismatchError(

@@ -63,7 +63,7 @@ def test_progress_of_training_is_told_and_may_stop_it(training):
     assert len(stages) == 1
 
 
-def test_trainings_of_several_threads_wait_for_one_another(training):
+def test_trainings_of_several_threads_do_not_disturb_one_another(training):
     def run(seed):
         return foretune.train(training, trees=10, folds=0, threads=1, seed=seed).to_bytes()
 

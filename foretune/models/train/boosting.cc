@@ -19,8 +19,8 @@ constexpr double kLeastWeight = 0.05;
 std::string lightgbm_parameters(const BoostRun& run) {
   const GbdtOptions& gbdt = run.options.gbdt;
   std::string out = concat(
-      "boosting=gbdt verbosity=-1 deterministic=true force_row_wise=true num_threads=",
-      gbdt.threads, " num_leaves=", gbdt.leaves, " learning_rate=", gbdt.learning_rate,
+      "boosting=gbdt verbosity=-1 deterministic=true force_row_wise=true num_threads=1 num_leaves=",
+      gbdt.leaves, " learning_rate=", gbdt.learning_rate,
       " min_data_in_leaf=", gbdt.min_rows_per_leaf, " feature_fraction=", gbdt.feature_fraction,
       " bagging_fraction=", gbdt.bagging_fraction, " bagging_freq=", gbdt.bagging_frequency,
       " lambda_l2=", gbdt.lambda_l2, " max_bin=", gbdt.max_bins,
@@ -39,7 +39,7 @@ std::string lightgbm_parameters(const BoostRun& run) {
 
 float weight_of(const BoostRun& run, std::uint32_t row) {
   const float factor = run.problem_weight.empty() ? 1.0F : run.problem_weight[run.set.problem[row]];
-  return run.set.weight[row] * factor;
+  return run.weight[row] * run.set.trust[row] * factor;
 }
 
 double weighted_mean(const BoostRun& run, std::span<const std::uint32_t> rows) {
@@ -120,7 +120,7 @@ class SquaredError {
     const double factor = run_.problem_weight.empty()
                               ? 1
                               : static_cast<double>(run_.problem_weight[run_.set.problem[row]]);
-    return factor *
+    return factor * static_cast<double>(run_.set.trust[row]) *
            std::max(kLeastWeight, std::exp(-run_.options.regret_decay * std::max(0.0, distance)));
   }
 

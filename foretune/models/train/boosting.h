@@ -1,5 +1,5 @@
 // One boosting run: rows in, trees out, by one of the objectives. Internal.
-// Thread safety: one run at a time (LightGBM keeps process-wide state).
+// Thread safety: independent runs may go on at once, each on the thread that calls.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,7 @@ struct BoostRun {
   const TrainingSet& set;
   const Learned& learned;
   const TrainOptions& options;
+  std::span<const float> weight;          // per example
   std::span<const double> base;           // per example, prediction to start from; empty: none
   std::span<const float> problem_weight;  // factor of the rows' weights; empty: none
   std::uint64_t seed = 0;

@@ -12,6 +12,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/models/train/combine_forests.h"
 #include "foretune/models/train/mining.h"
+#include "foretune/models/train/side_by_side.h"
 
 namespace foretune::train_internal {
 namespace {
@@ -104,54 +105,90 @@ Rows ForestTrainer::rows_of_fold(std::uint32_t fold) const {
   return split_rows(set_, all_rows(set_), folds_.of_problem, fold);
 }
 
-BoostRun ForestTrainer::run(const Learned& learned, std::string stage, std::uint32_t forest) const {
+BoostRun ForestTrainer::run(const Learned& learned, std::string stage, std::uint32_t forest,
+                            const ProgressHook& progress) const {
   return {.set = set_,
           .learned = learned,
           .options = options_,
+          .weight = set_.weight,
           .base = {},
           .problem_weight = {},
           .seed = options_.seed + forest,
           .stage = std::move(stage),
-          .progress = progress_};
+          .progress = progress};
 }
 
-Result<Boosted> ForestTrainer::best_of_fold(const Learned& learned, std::uint32_t fold) const {
-  return boost(run(learned, concat("trying on fold ", fold + 1)), rows_of_fold(fold),
-               options_.gbdt.trees, true);
+Status ForestTrainer::side_by_side(
+    std::size_t count, const std::function<Status(std::size_t, const ProgressHook&)>& task) const {
+  return run_side_by_side(count, options_.gbdt.threads, progress_, task);
+}
+
+Result<Boosted> ForestTrainer::best_of_fold(const Learned& learned, std::uint32_t fold,
+                                            std::span<const float> weight) const {
+  BoostRun settings = run(learned, concat("trying on fold ", fold + 1), 0, progress_);
+  settings.weight = weight;
+  return boost(settings, rows_of_fold(fold), options_.gbdt.trees, true);
 }
 
 Result<CrossValidated> ForestTrainer::cross_validate(const Learned& learned) const {
   std::array<std::uint32_t, 2> trees{};
-  for (std::uint32_t fold = 0; fold < 2; ++fold) {
-    FORETUNE_TRY(const Boosted stopped,
-                 boost(run(learned, concat("choosing the number of trees on fold ", fold + 1)),
-                       rows_of_fold(fold), options_.gbdt.trees, true));
-    trees.at(fold) = std::max(1U, stopped.best_trees);
-  }
+  FORETUNE_TRY_STATUS(
+      side_by_side(2, [&](std::size_t fold, const ProgressHook& progress) -> Status {
+        const std::string stage = concat("choosing the number of trees on fold ", fold + 1);
+        FORETUNE_TRY(const Boosted stopped, boost(run(learned, stage, 0, progress),
+                                                  rows_of_fold(static_cast<std::uint32_t>(fold)),
+                                                  options_.gbdt.trees, true));
+        trees.at(fold) = std::max(1U, stopped.best_trees);
+        return {};
+      }));
   CrossValidated out;
   out.trees = std::min(options_.gbdt.trees,
                        static_cast<std::uint32_t>(std::lround(
                            kFinalTreesFactor * 0.5 * static_cast<double>(trees[0] + trees[1]))));
-  if (!options_.held_out) {
-    return out;
+  if (options_.held_out) {
+    FORETUNE_TRY(out.predictions, held_out_predictions(learned, trees));
   }
-  out.predictions.assign(set_.size(), std::numeric_limits<double>::quiet_NaN());
-  for (std::uint32_t fold = 0; fold < folds_.count; ++fold) {
-    const Rows rows = rows_of_fold(fold);
-    const std::string stage = concat("fold ", fold + 1, " of ", folds_.count);
-    const std::uint32_t count = trees.at(fold == 0 ? 1 : 0);
-    FORETUNE_TRY(const std::vector<float> weight, mine(learned, rows.train, count, stage));
-    std::vector<double> sums(rows.valid.size(), 0.0);
-    for (std::uint32_t forest = 0; forest < options_.forests; ++forest) {
-      BoostRun settings = run(learned, stage, forest);
-      settings.problem_weight = weight;
-      FORETUNE_TRY(const Boosted boosted, boost(settings, rows, count, false));
-      for (std::size_t i = 0; i < sums.size(); ++i) {
-        sums[i] += boosted.valid_predictions[i];
+  return out;
+}
+
+Result<std::vector<double>> ForestTrainer::held_out_predictions(
+    const Learned& learned, const std::array<std::uint32_t, 2>& trees) const {
+  struct Fold {
+    Rows rows;
+    std::string stage;
+    std::uint32_t trees = 0;
+    std::vector<float> weight;
+    std::vector<std::vector<double>> predictions;  // of each forest
+  };
+  std::vector<Fold> folds(folds_.count);
+  FORETUNE_TRY_STATUS(
+      side_by_side(folds.size(), [&](std::size_t i, const ProgressHook& progress) -> Status {
+        Fold& fold = folds[i];
+        fold.rows = rows_of_fold(static_cast<std::uint32_t>(i));
+        fold.stage = concat("fold ", i + 1, " of ", folds.size());
+        fold.trees = trees.at(i == 0 ? 1 : 0);
+        fold.predictions.resize(options_.forests);
+        FORETUNE_TRY(fold.weight, mine(learned, fold.rows.train, fold.trees, fold.stage, progress));
+        return {};
+      }));
+  FORETUNE_TRY_STATUS(side_by_side(
+      folds.size() * options_.forests, [&](std::size_t i, const ProgressHook& progress) -> Status {
+        Fold& fold = folds[i / options_.forests];
+        const std::size_t forest = i % options_.forests;
+        BoostRun settings = run(learned, fold.stage, static_cast<std::uint32_t>(forest), progress);
+        settings.problem_weight = fold.weight;
+        FORETUNE_TRY(Boosted boosted, boost(settings, fold.rows, fold.trees, false));
+        fold.predictions[forest] = std::move(boosted.valid_predictions);
+        return {};
+      }));
+  std::vector<double> out(set_.size(), std::numeric_limits<double>::quiet_NaN());
+  for (const Fold& fold : folds) {
+    for (std::size_t i = 0; i < fold.rows.valid.size(); ++i) {
+      double sum = 0;
+      for (const std::vector<double>& of_forest : fold.predictions) {
+        sum += of_forest[i];
       }
-    }
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      out.predictions[rows.valid[i]] = sums[i] / options_.forests;
+      out[fold.rows.valid[i]] = sum / options_.forests;
     }
   }
   return out;
@@ -159,8 +196,8 @@ Result<CrossValidated> ForestTrainer::cross_validate(const Learned& learned) con
 
 Result<std::vector<float>> ForestTrainer::mine(const Learned& learned,
                                                const std::vector<std::uint32_t>& rows,
-                                               std::uint32_t trees,
-                                               const std::string& stage) const {
+                                               std::uint32_t trees, const std::string& stage,
+                                               const ProgressHook& progress) const {
   const MiningOptions& mining = options_.mining;
   std::vector<float> weight;
   Rng rng = Rng(options_.seed).split(hash64("mining"));
@@ -173,7 +210,8 @@ Result<std::vector<float>> ForestTrainer::mine(const Learned& learned,
     std::map<std::uint32_t, double> regret;
     for (std::uint32_t fold = 0; fold < inner.count; ++fold) {
       const Rows parts = split_rows(set_, rows, inner.of_problem, fold);
-      BoostRun settings = run(learned, concat(stage, ", mining ", round + 1, ".", fold + 1));
+      BoostRun settings =
+          run(learned, concat(stage, ", mining ", round + 1, ".", fold + 1), 0, progress);
       settings.problem_weight = weight;
       FORETUNE_TRY(const Boosted boosted, boost(settings, parts, trees, false));
       std::vector<double> scores = boosted.valid_predictions;
@@ -190,27 +228,33 @@ Result<std::vector<float>> ForestTrainer::mine(const Learned& learned,
 Result<FinalForests> ForestTrainer::final_forests(const Learned& learned, std::uint32_t trees,
                                                   const std::vector<Forest>& start) const {
   const Rows rows{.train = all_rows(set_), .valid = {}};
-  FORETUNE_TRY(const std::vector<float> weight, mine(learned, rows.train, trees, "final model"));
+  FORETUNE_TRY(const std::vector<float> weight,
+               mine(learned, rows.train, trees, "final model", progress_));
   FinalForests out;
+  out.forests.resize(options_.forests);
+  std::vector<std::vector<double>> gains(options_.forests);
+  FORETUNE_TRY_STATUS(
+      side_by_side(options_.forests, [&](std::size_t i, const ProgressHook& progress) -> Status {
+        const std::vector<double> base =
+            start.empty() ? std::vector<double>() : predictions_of(start[i], set_);
+        BoostRun settings = run(learned, "final model", static_cast<std::uint32_t>(i), progress);
+        settings.base = base;
+        settings.problem_weight = weight;
+        FORETUNE_TRY(const Boosted boosted, boost(settings, rows, trees, false));
+        FORETUNE_TRY(out.forests[i], boosted.booster->forest(0));
+        FORETUNE_TRY(gains[i], boosted.booster->gains());
+        if (start.empty()) {
+          add_offset(out.forests[i], boosted.offset);
+        } else {
+          out.forests[i] = joined(start[i], out.forests[i]);
+        }
+        return {};
+      }));
   out.gains.assign(set_.matrix.columns, 0.0);
-  for (std::uint32_t i = 0; i < options_.forests; ++i) {
-    const std::vector<double> base =
-        start.empty() ? std::vector<double>() : predictions_of(start[i], set_);
-    BoostRun settings = run(learned, "final model", i);
-    settings.base = base;
-    settings.problem_weight = weight;
-    FORETUNE_TRY(const Boosted boosted, boost(settings, rows, trees, false));
-    FORETUNE_TRY(Forest forest, boosted.booster->forest(0));
-    FORETUNE_TRY(const std::vector<double> gains, boosted.booster->gains());
-    for (std::size_t column = 0; column < gains.size(); ++column) {
-      out.gains[column] += gains[column];
+  for (const std::vector<double>& of_forest : gains) {
+    for (std::size_t column = 0; column < of_forest.size(); ++column) {
+      out.gains[column] += of_forest[column];
     }
-    if (start.empty()) {
-      add_offset(forest, boosted.offset);
-    } else {
-      forest = joined(start[i], forest);
-    }
-    out.forests.push_back(std::move(forest));
   }
   return out;
 }

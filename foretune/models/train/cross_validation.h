@@ -1,9 +1,11 @@
 // Folds by group, the number of trees, held-out predictions, mining, and the final forests.
 // Internal.
-// Thread safety: one training at a time per process (LightGBM keeps process-wide state).
+// Thread safety: independent trainings may run at once; each runs its forests side by side.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,8 +53,9 @@ class ForestTrainer {
   [[nodiscard]] Result<CrossValidated> cross_validate(const Learned& learned) const;
 
   // Held-out predictions of one fold, with the number of trees that suits it best: for comparing
-  // options with each other, not for figures.
-  [[nodiscard]] Result<Boosted> best_of_fold(const Learned& learned, std::uint32_t fold) const;
+  // options with each other, not for figures. `weight` is that of the examples.
+  [[nodiscard]] Result<Boosted> best_of_fold(const Learned& learned, std::uint32_t fold,
+                                             std::span<const float> weight) const;
 
   // Trees for all examples, added to the forests of `start` (predictions of what is learned) when
   // it is not empty.
@@ -63,13 +66,19 @@ class ForestTrainer {
   [[nodiscard]] Rows rows_of_fold(std::uint32_t fold) const;
 
  private:
-  [[nodiscard]] BoostRun run(const Learned& learned, std::string stage,
-                             std::uint32_t forest = 0) const;
+  [[nodiscard]] BoostRun run(const Learned& learned, std::string stage, std::uint32_t forest,
+                             const ProgressHook& progress) const;
+  // On as many threads as the options allow.
+  [[nodiscard]] Status side_by_side(
+      std::size_t count, const std::function<Status(std::size_t, const ProgressHook&)>& task) const;
+  // With trees[1] trees for fold 0 and trees[0] for the others.
+  [[nodiscard]] Result<std::vector<double>> held_out_predictions(
+      const Learned& learned, const std::array<std::uint32_t, 2>& trees) const;
   // Factors of the problems' weights, from problems of `rows` alone; empty without mining.
   [[nodiscard]] Result<std::vector<float>> mine(const Learned& learned,
                                                 const std::vector<std::uint32_t>& rows,
-                                                std::uint32_t trees,
-                                                const std::string& stage) const;
+                                                std::uint32_t trees, const std::string& stage,
+                                                const ProgressHook& progress) const;
 
   const Dataset& dataset_;
   const TrainingSet& set_;

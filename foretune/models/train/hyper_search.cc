@@ -8,6 +8,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/models/train/cross_validation.h"
 #include "foretune/models/train/mining.h"
+#include "foretune/models/train/side_by_side.h"
 #include "foretune/models/train/targets.h"
 #include "foretune/models/train/training_set.h"
 
@@ -23,10 +24,11 @@ using train_internal::learned_values;
 using train_internal::leave_out;
 using train_internal::make_training_set;
 using train_internal::regrets;
+using train_internal::run_side_by_side;
 using train_internal::score_sign;
-using train_internal::set_weights;
 using train_internal::table_for;
 using train_internal::TrainingSet;
+using train_internal::weights_of;
 
 constexpr std::size_t kBracket = 9;
 constexpr std::size_t kKeepOneOf = 3;
@@ -49,8 +51,8 @@ HyperTrial draw(const TrainOptions& options, Rng& rng) {
 
 class Search {
  public:
-  Search(const Dataset& dataset, TrainingSet& set, const TrainOptions& options, Learned learned,
-         Folds folds, const HyperBudget& budget, const ProgressHook& progress)
+  Search(const Dataset& dataset, const TrainingSet& set, const TrainOptions& options,
+         Learned learned, Folds folds, const HyperBudget& budget, const ProgressHook& progress)
       : dataset_(dataset),
         set_(set),
         options_(options),
@@ -105,18 +107,27 @@ class Search {
     return out;
   }
 
-  // Tries all on folds up to `until`, or stops where the budget is spent.
+  // Tries all on folds up to `until`, as many side by side as there are threads, or stops where the
+  // budget is spent.
   Status advance(std::vector<HyperTrial>& trials, std::uint32_t until) {
-    for (HyperTrial& trial : trials) {
-      while (trial.folds < until) {
+    const std::size_t at_once = std::max(1U, options_.gbdt.threads);
+    for (std::size_t first = 0; first < trials.size(); first += at_once) {
+      const std::size_t count = std::min(at_once, trials.size() - first);
+      while (trials[first].folds < until) {
         is_spent_ = is_spent_ || (budget_.is_spent && budget_.is_spent());
         if (is_spent_) {
           return {};
         }
-        FORETUNE_TRY(const double efficiency, efficiency_on(trial, trial.folds));
-        trial.mean_efficiency =
-            (trial.mean_efficiency * trial.folds + efficiency) / (trial.folds + 1);
-        ++trial.folds;
+        FORETUNE_TRY_STATUS(run_side_by_side(
+            count, options_.gbdt.threads, progress_,
+            [&](std::size_t i, const ProgressHook& progress) -> Status {
+              HyperTrial& trial = trials[first + i];
+              FORETUNE_TRY(const double efficiency, efficiency_on(trial, trial.folds, progress));
+              trial.mean_efficiency =
+                  (trial.mean_efficiency * trial.folds + efficiency) / (trial.folds + 1);
+              ++trial.folds;
+              return {};
+            }));
       }
     }
     return {};
@@ -131,13 +142,14 @@ class Search {
     trials.resize(kept);
   }
 
-  Result<double> efficiency_on(const HyperTrial& trial, std::uint32_t fold) {
+  [[nodiscard]] Result<double> efficiency_on(const HyperTrial& trial, std::uint32_t fold,
+                                             const ProgressHook& progress) const {
     TrainOptions options = options_;
     options.gbdt = trial.gbdt;
     options.weight_decay = trial.weight_decay;
-    set_weights(set_, trial.weight_decay);
-    const ForestTrainer trainer(dataset_, set_, options, folds_, progress_);
-    FORETUNE_TRY(Boosted boosted, trainer.best_of_fold(learned_, fold));
+    const ForestTrainer trainer(dataset_, set_, options, folds_, progress);
+    FORETUNE_TRY(Boosted boosted,
+                 trainer.best_of_fold(learned_, fold, weights_of(set_, trial.weight_decay)));
     for (double& score : boosted.valid_predictions) {
       score *= score_sign(learned_, options.objective);
     }
@@ -150,7 +162,7 @@ class Search {
   }
 
   const Dataset& dataset_;
-  TrainingSet& set_;
+  const TrainingSet& set_;
   const TrainOptions& options_;
   Learned learned_;
   Folds folds_;

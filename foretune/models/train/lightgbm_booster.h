@@ -1,5 +1,5 @@
 // LightGBM's C API behind a class: matrix in, trees out. Internal to the trainer.
-// Thread safety: one booster belongs to one thread; LightGBM keeps process-wide state.
+// Thread safety: one booster belongs to one thread; several may be at work at once.
 #pragma once
 
 #include <cstddef>

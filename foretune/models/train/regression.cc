@@ -1,7 +1,6 @@
 #include "foretune/models/train/regression.h"
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <vector>

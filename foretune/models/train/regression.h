@@ -4,8 +4,7 @@
 //   FORETUNE_TRY(const Regression trees, fit_regression(rows, columns, targets, {}));
 //   trees.predict(row)
 //
-// Thread safety: any number of threads; fits wait for each other, because LightGBM keeps
-// process-wide state.
+// Thread safety: any number of threads.
 #pragma once
 
 #include <cstddef>

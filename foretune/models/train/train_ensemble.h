@@ -2,7 +2,7 @@
 // networks in the score is the one whose picks are best on what was held out. The figures of the
 // ensemble are not those of the share that was chosen on them: every fold takes the share that is
 // best on the other folds.
-// Thread safety: one training at a time per process (LightGBM keeps process-wide state).
+// Thread safety: independent trainings may run at once.
 #pragma once
 
 #include <string>

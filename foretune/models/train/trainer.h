@@ -1,6 +1,7 @@
 // Trains a model from a data set: features, folds by group, boosted trees (LightGBM), held-out
 // scores, one model file.
-// Thread safety: one training at a time per process (LightGBM keeps process-wide state).
+// Thread safety: independent trainings may run at once. The progress hook is called by the thread
+// that trains.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +58,7 @@ struct GbdtOptions {
   double lambda_l2 = 1.0;
   std::uint32_t max_bins = 255;
   std::uint32_t early_stopping_rounds = 50;
+  // Forests trained side by side, each by one thread; the trees do not depend on it.
   std::uint32_t threads = 2;
 };
 

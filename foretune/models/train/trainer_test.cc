@@ -193,6 +193,22 @@ TEST(TrainGbdt, OneGroupTrainsWithoutHeldOutFigures) {
   EXPECT_TRUE(result->metrics.empty());
 }
 
+TEST(TrainGbdt, LearnsTheSameWhateverTheThreads) {
+  const Dataset dataset = dataset_of(20, 11, formula_ns);
+  TrainOptions options = quick_options();
+  options.forests = 2;
+  options.mining.rounds = 1;
+  const auto alone = train_gbdt(dataset, options);
+  ASSERT_TRUE(alone) << alone.error().message;
+  for (const std::uint32_t threads : {2U, 5U}) {
+    options.gbdt.threads = threads;
+    const auto together = train_gbdt(dataset, options);
+    ASSERT_TRUE(together) << together.error().message;
+    EXPECT_EQ(model_bytes(together->model), model_bytes(alone->model)) << threads;
+    EXPECT_EQ(together->metrics, alone->metrics) << threads;
+  }
+}
+
 TEST(TrainGbdt, CanBeStopped) {
   const Dataset dataset = dataset_of(20, 11, formula_ns);
   int calls = 0;

@@ -16,18 +16,31 @@ bool is_timed(const Dataset::Row& row) {
   return (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) && row.time_ns > 0;
 }
 
+// Of the weight of a time that neighbours disturbed.
+constexpr float kDisturbedShare = 0.3F;
+
+bool is_disturbed(const Dataset::Row& row) { return (row.flags & kFlagLoaded) != 0; }
+
 // Lower is better.
-std::tuple<int, int> preference(const Dataset::Row& row) {
-  return {row.outcome == Outcome::kOk ? 0 : 1, (row.flags & kFlagReference) != 0 ? 0 : 1};
+std::tuple<int, int, int> preference(const Dataset::Row& row) {
+  return {row.outcome == Outcome::kOk ? 0 : 1, is_disturbed(row) ? 1 : 0,
+          (row.flags & kFlagReference) != 0 ? 0 : 1};
 }
 
+// Of each problem, by times that were disturbed only where there are no others.
 std::vector<float> best_times(const Dataset& dataset, const std::vector<bool>& preferred) {
-  std::vector<float> best(dataset.problems().size(), std::numeric_limits<float>::infinity());
+  constexpr float kNone = std::numeric_limits<float>::infinity();
+  std::vector<float> best(dataset.problems().size(), kNone);
+  std::vector<float> disturbed = best;
   for (RowIndex i = 0; i < dataset.size(); ++i) {
     const Dataset::Row& row = dataset.rows()[i];
     if (preferred[i] && row.outcome == Outcome::kOk) {
-      best[row.problem] = std::min(best[row.problem], row.time_ns);
+      float& of_problem = (is_disturbed(row) ? disturbed : best)[row.problem];
+      of_problem = std::min(of_problem, row.time_ns);
     }
+  }
+  for (std::size_t p = 0; p < best.size(); ++p) {
+    best[p] = best[p] == kNone ? disturbed[p] : best[p];
   }
   return best;
 }
@@ -86,6 +99,7 @@ Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable
     out.relative.push_back(static_cast<float>(relative));
     out.censored.push_back(row.outcome == Outcome::kCensored);
     out.weight.push_back(row_weight(relative, weight_decay));
+    out.trust.push_back(is_disturbed(row) ? kDisturbedShare : 1.0F);
   }
   if (out.size() == 0) {
     return fail(ErrorCode::kInvalidArgument, "the data set holds no successful measurement");
@@ -129,10 +143,12 @@ std::vector<double> predictions_of(const Forest& forest, const TrainingSet& set,
   return out;
 }
 
-void set_weights(TrainingSet& set, double weight_decay) {
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    set.weight[i] = row_weight(static_cast<double>(set.relative[i]), weight_decay);
+std::vector<float> weights_of(const TrainingSet& set, double weight_decay) {
+  std::vector<float> out;
+  for (const float relative : set.relative) {
+    out.push_back(row_weight(static_cast<double>(relative), weight_decay));
   }
+  return out;
 }
 
 }  // namespace foretune::train_internal

@@ -26,6 +26,7 @@ struct TrainingSet {
   std::vector<float> relative;         // ln(time / best of the problem)
   std::vector<bool> censored;
   std::vector<float> weight;
+  std::vector<float> trust;       // factor of the weight: below 1 for times that were disturbed
   std::uint64_t failed_rows = 0;  // wrong, crashed, ...: counted, not learned from
 
   [[nodiscard]] std::size_t size() const { return row.size(); }
@@ -44,8 +45,8 @@ Status leave_out(const FeatureTable& table, std::span<const std::string> columns
 std::vector<double> predictions_of(const Forest& forest, const TrainingSet& set,
                                    std::size_t step = 1);
 
-// The weights that another decay gives.
-void set_weights(TrainingSet& set, double weight_decay);
+// The weights of the examples that another decay gives.
+std::vector<float> weights_of(const TrainingSet& set, double weight_decay);
 
 // The table of that name, or, for an empty one, the first that describes the configs. Errors:
 // kNotFound, kMismatch, kUnsupported.
