@@ -1,4 +1,4 @@
-// MKL and oneDNN from their wheels. Each brings a threading runtime: MKL Intel's OpenMP (or none
+// MKL and oneDNN from their wheels. Each takes a threading runtime: MKL GCC's OpenMP (or none
 // for one thread), oneDNN's current wheel TBB below SYCL.
 #include <sched.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ void open_runtimes(std::initializer_list<const char*> names) {
 }
 
 // MKL's numbers of its threading layers.
-constexpr int kIntelThreads = 0;
+constexpr int kGnuThreads = 3;
 constexpr int kSequential = 1;
 
 // Binds the calling thread to its first cores while it lives: TBB makes as many threads as its
@@ -52,7 +52,6 @@ class FewCores {
 }  // namespace
 
 Result<std::unique_ptr<Peer>> load_mkl(int threads) {
-  open_runtimes({"libiomp5.so"});
   const std::array<std::string, 2> names{concat(peers_folder(), "/lib/libmkl_rt.so.3"),
                                          concat(peers_folder(), "/lib/libmkl_rt.so.2")};
   FORETUNE_TRY(const PeerLibrary library, PeerLibrary::open(names));
@@ -70,7 +69,7 @@ Result<std::unique_ptr<Peer>> load_mkl(int threads) {
       create == nullptr || kernel_of == nullptr) {
     return fail(ErrorCode::kUnsupported, "a function of MKL is missing");
   }
-  set_layer(threads == 1 ? kSequential : kIntelThreads);
+  set_layer(threads == 1 ? kSequential : kGnuThreads);
   set_threads(threads);
   std::array<char, 200> text{};
   version(text.data(), static_cast<int>(text.size()) - 1);
