@@ -1,4 +1,4 @@
-// What the programs in bench/ share: a clock, the command line, main() and the envelope that
+// Shared by the programs in bench/: a clock, the command line, main() and the envelope that
 // `--json FILE` writes.
 #pragma once
 

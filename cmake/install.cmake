@@ -1,4 +1,4 @@
-# What a product gets: the command line, the selector and the dispatcher with what they need.
+# Installs what a product needs: the command line, the selector and the dispatcher with what they need.
 # Trainers, search, measuring and all third-party libraries stay behind; CMake refuses the export
 # should a module of the list come to need one that is not in it.
 include(CMakePackageConfigHelpers)
@@ -25,7 +25,7 @@ install(
 install(FILES ${PROJECT_SOURCE_DIR}/foretune/version.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/foretune)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-# What the command line loads beside itself.
+# The command line loads it beside itself.
 install(FILES ${LightGBM_LIBRARY} DESTINATION ${CMAKE_INSTALL_LIBDIR}/foretune)
 install(
   FILES ${FORETUNE_DEPS_DIR}/lightgbm/LICENSE

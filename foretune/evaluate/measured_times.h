@@ -81,11 +81,11 @@ class MeasuredTimes {
   // nullptr when there is no row of it.
   [[nodiscard]] const MeasuredCandidate* find(std::uint32_t problem, std::uint32_t config) const;
 
-  // Whether any config of the problem has a time that was not disturbed.
+  // True when a config of the problem has a time that was not disturbed.
   [[nodiscard]] bool has_oracle(std::uint32_t problem) const {
     return oracles_[problem].time_ns > 0;
   }
-  // Whether the best of the problem was re-measured interleaved with others.
+  // True when the best of the problem was re-measured interleaved with others.
   [[nodiscard]] bool has_reference(std::uint32_t problem) const {
     return oracles_[problem].reference_ns > 0;
   }

@@ -13,7 +13,7 @@
 namespace foretune {
 namespace {
 
-// What neighbours disturbed may be too slow, so it is nobody's measure.
+// A disturbed time may be too slow, so nothing is measured by it.
 TEST(MeasuredTimes, DisturbedTimesAreNeverTheBestAndCountWhereThereIsNoOther) {
   const SampleRow disturbed{.flags = kFlagLoaded};
   Dataset dataset(sample_header());

@@ -64,8 +64,8 @@ struct CpuLoad {
   }
 };
 
-// What runs beside this process. Resolution: 10 ms of processor time, so readings should be tenths
-// of a second apart. Thread safety: none.
+// Watches what runs beside this process. Resolution: 10 ms of processor time, so readings should be
+// tenths of a second apart. Thread safety: none.
 class CpuLoadMeter {
  public:
   CpuLoadMeter();
@@ -87,7 +87,7 @@ class CpuLoadMeter {
 double measure_fma_gflops(double seconds);
 double measure_fma_gflops(double seconds, CpuIsa isa);
 
-// Of the core this runs on, from a chain of dependent additions of about 50 us.
+// The clock of the core this runs on, from a chain of dependent additions of about 50 us.
 double measure_clock_mhz();
 
 }  // namespace foretune

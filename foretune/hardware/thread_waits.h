@@ -25,7 +25,7 @@ struct Waits {
 class ThreadWaits {
  public:
   ThreadWaits();
-  // Whether the system counts at all.
+  // False where the system does not count.
   [[nodiscard]] bool known() const { return !threads_.empty(); }
   // Since the last read, or since this object was made; also of threads that began meanwhile.
   Waits read();

@@ -1,5 +1,5 @@
-// What each instruction set's file defines: its kernel set, or nullptr where the file was compiled
-// for another architecture. Whether this CPU can run it is kernel_set()'s question.
+// Defined by each instruction set's file: its kernel set, or nullptr where the file was compiled
+// for another architecture. kernel_set() asks if this CPU can run it.
 // Thread safety: free functions on constant tables.
 #pragma once
 

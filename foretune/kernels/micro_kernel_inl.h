@@ -44,7 +44,7 @@ struct Block {
   static constexpr int kPointers = (kRows + kRowsOfPointer - 1) / kRowsOfPointer;
   using Pointers = const float * [std::size_t{kPointers}];  // NOLINT(modernize-avoid-c-arrays)
 
-  // Of the column `ahead` columns further.
+  // The address of the row's element, `ahead` columns further.
   FORETUNE_KERNEL_INLINE static const float* element(const Pointers& a, std::ptrdiff_t a_stride,
                                                      int row, int ahead) {
     const float* const first = a[row / kRowsOfPointer];
@@ -189,7 +189,7 @@ __attribute__((noinline)) void compute_block(const MicroKernelCall& call, typena
   }
 }
 
-// What is left of a block when A * B is there: unrolled into each kernel it would take longer to
+// Scales a block whose A * B is there. Unrolled into each kernel it would take longer to
 // compile than all the rest, and few products scale.
 template <class Isa>
 __attribute__((noinline)) void compute_scaled(const MicroKernelCall& call,

@@ -59,7 +59,7 @@ class LocalMeasurer final : public Measurer {
   const Context& context() const override { return context_; }
 
  private:
-  // What the current problem needs, made once.
+  // Things that the current problem needs, made once.
   struct Current {
     Problem problem;
     std::unique_ptr<Space> space;
@@ -147,7 +147,7 @@ std::uint8_t LocalMeasurer::conditions() {
   conditions_ = 0;
   const double cores = family_->info().fingerprint.hardware.get(HardwareValue::kCores);
   // Where every window knows whether its threads had their cores, what others do elsewhere does not
-  // matter. What a hypervisor takes, threads do not notice.
+  // matter. Threads do not notice what a hypervisor takes.
   if (hooks_.read_waits ? load.is_withheld(cores) : load.is_disturbed(cores)) {
     conditions_ |= kFlagLoaded;
   }
@@ -272,8 +272,8 @@ void LocalMeasurer::measure_into(const Request& request, Measurement& measuremen
     refuse(measurement, outcome_of(*timing.refused), Stage::kRun, timing.refused->message);
     return;
   }
-  // What a device stopped early is no candidate, and looking at its result would take longer than
-  // it ran.
+  // A config that a device stopped early is no candidate, and looking at its result would take
+  // longer than it ran.
   const bool is_slow_on_device = timing.censored && bound.run->device_clock() != nullptr;
   if (!is_slow_on_device && !verified(0, measurement)) {
     return;

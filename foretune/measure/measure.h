@@ -59,7 +59,7 @@ class Measurer {
   virtual const Context& context() const = 0;
 };
 
-// What a local measurer takes from its surroundings. Empty members mean the system's own.
+// The surroundings of a local measurer. Empty members mean the system's own.
 struct MeasureHooks {
   std::function<std::int64_t()> now_ns;  // monotonic; empty: std::chrono::steady_clock
   std::function<CpuLoad()> read_load;    // empty: a CpuLoadMeter's
@@ -90,7 +90,7 @@ struct WorkerSetup {
 Result<std::unique_ptr<Measurer>> make_worker_measurer(const WorkerSetup& setup,
                                                        const Protocol& protocol,
                                                        const Context& context);
-// What a family's device says it is, asked by a worker that ends afterwards: what
+// Returns what a family's device says it is, asked by a worker that ends afterwards: what
 // FamilyOptions::fingerprint has to be for a family with FamilyEntry::on_device. Errors: the
 // device's.
 Result<Fingerprint> describe_device(const WorkerSetup& setup);

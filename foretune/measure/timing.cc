@@ -23,11 +23,11 @@ bool decided_by_one_run(const RunTimer& timer, const Protocol& protocol, double 
          timer.least_ns() > kSingleRunFactor * threshold_ns;
 }
 
-// What the rough time of a device run may be too high by: the gap between two launches.
+// The rough time of a device run may be too high by this: the gap between two launches.
 constexpr double kLaunchGapNs = 2e4;
-// Of one submission; more are several.
+// The most windows of one submission; more are several.
 constexpr std::int32_t kDeviceBatch = 16;
-// Of a window: a graph of more nodes takes longer to make than it saves.
+// The most runs of a window: a graph of more nodes takes longer to make than it saves.
 constexpr double kMostDeviceRuns = 64;
 
 std::vector<double> times_of(const std::vector<Window>& windows) {
@@ -38,7 +38,7 @@ std::vector<double> times_of(const std::vector<Window>& windows) {
   return out;
 }
 
-// Whether further windows would change anything worth knowing.
+// True when further windows would change nothing worth knowing.
 bool enough_windows(const std::vector<double>& windows_ns, const Protocol& protocol,
                     double incumbent_ns) {
   const auto wanted = static_cast<std::size_t>(std::max(1, protocol.windows));
@@ -139,7 +139,7 @@ void RunTimer::device_windows(std::int32_t count, std::vector<double>& windows_n
     device_runs_ = static_cast<std::int64_t>(std::clamp(wanted, 1.0, kMostDeviceRuns));
   }
   const std::size_t before = windows_ns.size();
-  // What ran once runs again, unless the device is lost, and then there is no going on.
+  // A kernel that ran once runs again, unless the device is lost, and then there is no going on.
   const Status timed = clock_->time(device_runs_, count, is_cold(), windows_ns);
   if (!timed) {
     check_failed(__FILE__, __LINE__, timed.error().message.c_str());

@@ -41,7 +41,7 @@ inline constexpr double kContenderFactor = 1.1;
 // that a preemption cannot explain it) and this far above the threshold.
 inline constexpr double kSingleRunWindows = 20;
 inline constexpr double kSingleRunFactor = 4;
-// What is stored of an early stop: this share of the fastest observation, at least the threshold.
+// An early stop stores this share of the fastest observation, at least the threshold.
 inline constexpr double kBoundShare = 0.75;
 inline constexpr double kSingleRunBoundShare = 0.5;
 // A thread that waited for a core for more than this share of a window disturbed it, and so often a
@@ -74,7 +74,7 @@ class RunTimer {
   [[nodiscard]] double fastest_ns() const { return fastest_ns_; }
   // The same, each without all that its threads waited: no run can be faster.
   [[nodiscard]] double least_ns() const { return least_ns_; }
-  // Of the warm-up run that was the fastest.
+  // Says it of the warm-up run that was the fastest.
   [[nodiscard]] bool is_warm_up_disturbed() const { return is_warm_up_disturbed_; }
   [[nodiscard]] std::int64_t warm_up_runs() const { return warm_up_runs_; }
   [[nodiscard]] bool simulated() const { return simulated_; }

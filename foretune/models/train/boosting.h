@@ -22,7 +22,7 @@ struct Rows {
   std::vector<std::uint32_t> valid;
 };
 
-// What a run needs beside its rows.
+// A run, but for its rows.
 struct BoostRun {
   const TrainingSet& set;
   const Learned& learned;

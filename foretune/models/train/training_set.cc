@@ -16,7 +16,7 @@ bool is_timed(const Dataset::Row& row) {
   return (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) && row.time_ns > 0;
 }
 
-// Of the weight of a time that neighbours disturbed.
+// The share of its weight that a time keeps when neighbours disturbed it.
 constexpr float kDisturbedShare = 0.3F;
 
 bool is_disturbed(const Dataset::Row& row) { return (row.flags & kFlagLoaded) != 0; }
@@ -27,7 +27,7 @@ std::tuple<int, int, int> preference(const Dataset::Row& row) {
           (row.flags & kFlagReference) != 0 ? 0 : 1};
 }
 
-// Of each problem, by times that were disturbed only where there are no others.
+// The best time of each problem; one that was disturbed only where there is no other.
 std::vector<float> best_times(const Dataset& dataset, const std::vector<bool>& preferred) {
   constexpr float kNone = std::numeric_limits<float>::infinity();
   std::vector<float> best(dataset.problems().size(), kNone);

@@ -41,7 +41,7 @@ Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable
 // have.
 Status leave_out(const FeatureTable& table, std::span<const std::string> columns, TrainingSet& set);
 
-// What the forest says of every `step`th example; NaN for the others.
+// The prediction of the forest for every `step`th example; NaN for the others.
 std::vector<double> predictions_of(const Forest& forest, const TrainingSet& set,
                                    std::size_t step = 1);
 
