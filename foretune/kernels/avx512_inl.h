@@ -2,6 +2,9 @@
 // Thread safety: free functions.
 #pragma once
 
+// Nothing where the instructions are not there.
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
+
 #include <immintrin.h>
 
 #include "foretune/kernels/micro_kernel_inl.h"
@@ -60,3 +63,5 @@ struct Avx512 {
 
 }  // namespace
 }  // namespace foretune
+
+#endif
