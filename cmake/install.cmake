@@ -1,5 +1,6 @@
 # Installs what a product needs: the command line, the selector and the dispatcher with what they need.
-# Trainers, search, measuring and all third-party libraries stay behind; CMake refuses the export
+# Trainers, search, measuring and all third-party libraries stay behind, but for LightGBM beside the
+# command line; CMake refuses the export
 # should a module of the list come to need one that is not in it.
 include(CMakePackageConfigHelpers)
 

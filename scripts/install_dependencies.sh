@@ -141,7 +141,7 @@ fetch --only-binary :all:
 # Absolute, because pip asks from inside the unpacked archive.
 PYTHONPATH="$PWD/scripts/archive_only" fetch --no-build-isolation --no-binary lightgbm
 tar -xzf "$prefix"/lightgbm-*.tar.gz -C "$prefix" --strip-components=1 --wildcards \
-  --no-wildcards-match-slash   'lightgbm-*/include/LightGBM' 'lightgbm-*/LICENSE'
+  --no-wildcards-match-slash 'lightgbm-*/include/LightGBM' 'lightgbm-*/LICENSE'
 /usr/bin/python3 -m zipfile -e "$prefix"/lightgbm-*.whl "$prefix/wheel"
 cp "$prefix/wheel/lightgbm/lib/lib_lightgbm.so" "$prefix/lib/libforetune_lightgbm.so"
 patchelf --set-soname libforetune_lightgbm.so "$prefix/lib/libforetune_lightgbm.so"

@@ -56,12 +56,9 @@ struct CpuLoad {
   double other_cores = -1;
   double withheld_cores = -1;  // of them, what the hypervisor gave to other machines
   // Enough to disturb times: a quarter of a core, or on large machines one core in twenty.
-  [[nodiscard]] bool is_disturbed(double cores) const {
-    return other_cores > std::max(0.25, 0.05 * cores);
-  }
-  [[nodiscard]] bool is_withheld(double cores) const {
-    return withheld_cores > std::max(0.25, 0.05 * cores);
-  }
+  static bool disturbs(double busy, double cores) { return busy > std::max(0.25, 0.05 * cores); }
+  [[nodiscard]] bool is_disturbed(double cores) const { return disturbs(other_cores, cores); }
+  [[nodiscard]] bool is_withheld(double cores) const { return disturbs(withheld_cores, cores); }
 };
 
 // Watches what runs beside this process. Resolution: 10 ms of processor time, so readings should be

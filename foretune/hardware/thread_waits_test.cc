@@ -25,21 +25,28 @@ void spin_for(milliseconds time) {
   }
 }
 
-// Restricts the calling thread, and those it makes, to one core; returns what was allowed before.
-cpu_set_t pin_to_one_core() {
-  cpu_set_t before;
-  EXPECT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &before)) {
-      CPU_SET(core, &one);
-      break;
+// Restricts the calling thread, and those it makes, to one core while it lives.
+class OneCore {
+ public:
+  OneCore() {
+    EXPECT_EQ(sched_getaffinity(0, sizeof before_, &before_), 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(core, &before_)) {
+        CPU_SET(core, &one);
+        break;
+      }
     }
+    EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   }
-  EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-  return before;
-}
+  ~OneCore() { EXPECT_EQ(sched_setaffinity(0, sizeof before_, &before_), 0); }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+
+ private:
+  cpu_set_t before_{};
+};
 
 class ThreadWaitsTest : public testing::Test {
  protected:
@@ -58,7 +65,7 @@ TEST_F(ThreadWaitsTest, SleepingIsNotWaiting) {
 }
 
 TEST_F(ThreadWaitsTest, ThreadsThatShareACoreWaitForEachOther) {
-  const cpu_set_t before = pin_to_one_core();
+  const OneCore shared;
   std::atomic<bool> done = false;
   std::vector<std::jthread> others;
   for (int i = 0; i < 2; ++i) {
@@ -69,7 +76,6 @@ TEST_F(ThreadWaitsTest, ThreadsThatShareACoreWaitForEachOther) {
   const Waits three = waits->read();
   done = true;
   others.clear();
-  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
   // Each has the core a third of the time. One that waits just now is not counted to the end.
   EXPECT_GT(three.longest_ns, 100e6);
   EXPECT_GT(three.all_ns, 300e6);
@@ -80,7 +86,7 @@ TEST_F(ThreadWaitsTest, ThreadsThatShareACoreWaitForEachOther) {
 }
 
 TEST_F(ThreadWaitsTest, WatchesThreadsThatBeganLater) {
-  const cpu_set_t before = pin_to_one_core();
+  const OneCore shared;
   waits->read();
   std::atomic<bool> done = false;
   std::jthread other([&] { spin_until(done); });
@@ -88,7 +94,6 @@ TEST_F(ThreadWaitsTest, WatchesThreadsThatBeganLater) {
   const Waits both = waits->read();
   done = true;
   other.join();
-  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
   EXPECT_GT(both.longest_ns, 50e6);
 }
 

@@ -14,6 +14,9 @@ constexpr std::int64_t kSlices = 4;
 // A run below the clock's resolution, or a clock that stands still, would otherwise ask for endless
 // windows.
 constexpr double kShortestRunNs = 0.5;
+// Asking how long threads waited takes some microseconds, too long to ask after each short run of a
+// warm-up; who waits for a core does so for longer than this.
+constexpr double kShortestAskedNs = 1e5;
 // A cold window is a single run: one alone could be a preemption.
 constexpr std::size_t kColdDecision = 3;
 
@@ -82,7 +85,7 @@ RunTimer::Slice RunTimer::timed_runs(std::int64_t count) {
     run_.run();
   }
   const double elapsed_ns = static_cast<double>(now_ns_() - begin_ns);
-  return {elapsed_ns, read_waits_ ? read_waits_() : Waits{}};
+  return {elapsed_ns, read_waits_ && elapsed_ns >= kShortestAskedNs ? read_waits_() : Waits{}};
 }
 
 void RunTimer::forget_waits() {

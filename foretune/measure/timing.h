@@ -89,7 +89,7 @@ class RunTimer {
     [[nodiscard]] bool is_disturbed() const { return waits.longest_ns > kMostWaiting * ns; }
   };
   static const ReadWaits& no_waits();
-  // Waits count since the slice before, or since forget_waits().
+  // Waits count since the last slice that was long enough to ask, or since forget_waits().
   Slice timed_runs(std::int64_t count);
   void forget_waits();
   void note(const Slice& slice, std::int64_t runs);

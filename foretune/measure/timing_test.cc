@@ -342,13 +342,17 @@ struct Neighbour {
   }
 };
 
+Timing time_beside(Neighbour& neighbour, FakeMachine& machine, FakeRun& run,
+                   double incumbent = -1) {
+  return time_run(run, Protocol{}, incumbent, machine.clock(), kNoEviction, neighbour.waits());
+}
+
 TEST(Timing, DisturbedWindowsAreRepeatedAndDoNotCount) {
   FakeMachine machine;
   Neighbour neighbour;
   // Every third run of 1.2 ms waits for half a millisecond.
   FakeRun run(machine, [&](int i) { return 1.2e6 + (i % 3 == 2 ? neighbour.take(5e5) : 0.0); });
-  const Timing timing =
-      time_run(run, Protocol{}, -1, machine.clock(), kNoEviction, neighbour.waits());
+  const Timing timing = time_beside(neighbour, machine, run);
   EXPECT_FALSE(timing.is_disturbed);
   EXPECT_THAT(timing.windows_ns, testing::SizeIs(5));
   EXPECT_THAT(timing.windows_ns, testing::Each(testing::DoubleNear(1.2e6, 1)));
@@ -358,8 +362,7 @@ TEST(Timing, WaitingForATwentiethIsNoDisturbance) {
   FakeMachine machine;
   Neighbour neighbour;
   FakeRun run(machine, [&](int) { return 1.2e6 + neighbour.take(5e4); });
-  const Timing timing =
-      time_run(run, Protocol{}, -1, machine.clock(), kNoEviction, neighbour.waits());
+  const Timing timing = time_beside(neighbour, machine, run);
   EXPECT_FALSE(timing.is_disturbed);
   EXPECT_EQ(run.runs, 1 + 5);
 }
@@ -368,8 +371,7 @@ TEST(Timing, WithoutAnUndisturbedWindowTheTimeIsMarked) {
   FakeMachine machine;
   Neighbour neighbour;
   FakeRun run(machine, [&](int) { return 1e6 + neighbour.take(1e6); });
-  const Timing timing =
-      time_run(run, Protocol{}, -1, machine.clock(), kNoEviction, neighbour.waits());
+  const Timing timing = time_beside(neighbour, machine, run);
   EXPECT_TRUE(timing.is_disturbed);
   EXPECT_FALSE(timing.windows_ns.empty());
   // Three repetitions of each window.
@@ -380,9 +382,7 @@ TEST(Timing, RepetitionsEndWithTheTimeOfTheConfig) {
   FakeMachine machine;
   Neighbour neighbour;
   FakeRun run(machine, [&](int) { return 4e7 + neighbour.take(6e7); });
-  Protocol protocol;
-  const Timing timing =
-      time_run(run, protocol, -1, machine.clock(), kNoEviction, neighbour.waits());
+  const Timing timing = time_beside(neighbour, machine, run);
   EXPECT_TRUE(timing.is_disturbed);
   EXPECT_EQ(run.runs, 3);
 }
@@ -393,14 +393,12 @@ TEST(Timing, WhatANeighbourTookStopsNothingEarly) {
   // 1 ms of work, for which it takes 3 to 12: never the incumbent's fault.
   for (const double taken_ns : {2e6, 5e6, 1.1e7}) {
     FakeRun run(machine, [&](int) { return 1e6 + neighbour.take(taken_ns); });
-    const Timing timing =
-        time_run(run, Protocol{}, 9e5, machine.clock(), kNoEviction, neighbour.waits());
+    const Timing timing = time_beside(neighbour, machine, run, 9e5);
     EXPECT_FALSE(timing.censored) << taken_ns;
   }
   // Slow all the same: what is stored is below what was worked.
   FakeRun slow(machine, [&](int) { return 4e6 + neighbour.take(4e6); });
-  const Timing timing =
-      time_run(slow, Protocol{}, 9e5, machine.clock(), kNoEviction, neighbour.waits());
+  const Timing timing = time_beside(neighbour, machine, slow, 9e5);
   EXPECT_TRUE(timing.censored);
   EXPECT_LE(timing.bound_ns, 4e6);
   EXPECT_GE(timing.bound_ns, 1.8e6);
@@ -410,8 +408,7 @@ TEST(Timing, OneLongRunOfAWaitingThreadDecidesNothing) {
   FakeMachine machine;
   Neighbour neighbour;
   FakeRun run(machine, [&](int) { return 1e7 + neighbour.take(9e7); });
-  const Timing timing =
-      time_run(run, Protocol{}, 9e6, machine.clock(), kNoEviction, neighbour.waits());
+  const Timing timing = time_beside(neighbour, machine, run, 9e6);
   EXPECT_FALSE(timing.censored);
 }
 
@@ -424,6 +421,21 @@ TEST(CountedWindows, AreTheUndisturbedOnesWhereThereAreTwo) {
   EXPECT_TRUE(one.is_disturbed);
   EXPECT_FALSE(counted_windows({{10, false}}).is_disturbed);
   EXPECT_TRUE(counted_windows({{10, true}}).is_disturbed);
+}
+
+// Asking takes longer than a short kernel runs.
+TEST(Timing, ShortRunsOfTheWarmUpDoNotAsk) {
+  FakeMachine machine;
+  int asked = 0;
+  FakeRun run(machine, [](int) { return 100; });
+  const ReadWaits count = [&] {
+    ++asked;
+    return Waits{};
+  };
+  const Timing timing = time_run(run, Protocol{}, -1, machine.clock(), kNoEviction, count);
+  EXPECT_FALSE(timing.is_disturbed);
+  EXPECT_GT(run.runs, 5000);
+  EXPECT_LE(asked, 1 + 5 * 5);
 }
 
 TEST(Timing, MetricsAreMinimumMedianAndSpread) {

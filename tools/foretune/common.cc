@@ -181,7 +181,7 @@ std::vector<Config> best_ranked(const Selector& selector, const Problem& problem
 
 namespace {
 
-// What others do in a fifth of a second, while this process sleeps.
+// Returns what others do in a fifth of a second, while this process sleeps.
 CpuLoad load_now() {
   CpuLoadMeter meter;
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -233,11 +233,11 @@ Result<Context> MeasureArguments::context(const FamilyInfo& info) const {
     return fail(ErrorCode::kInvalidArgument, "the family ", info.name,
                 " runs nothing, so --cold-cache would change no time");
   }
-  if (max_load && info.simulated) {
-    return fail(ErrorCode::kInvalidArgument, "the family ", info.name,
-                " runs nothing, so nothing disturbs it and --max-load would change nothing");
-  }
   if (max_load) {
+    if (info.simulated) {
+      return fail(ErrorCode::kInvalidArgument, "the family ", info.name,
+                  " runs nothing, so nothing disturbs it and --max-load would change nothing");
+    }
     const double busy = load_now().other_cores;
     if (busy > *max_load) {
       return fail(ErrorCode::kUnsupported, "other work keeps ", fixed(busy, 1), " of ",

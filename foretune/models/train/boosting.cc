@@ -39,7 +39,7 @@ std::string lightgbm_parameters(const BoostRun& run) {
 
 float weight_of(const BoostRun& run, std::uint32_t row) {
   const float factor = run.problem_weight.empty() ? 1.0F : run.problem_weight[run.set.problem[row]];
-  return run.weight[row] * run.set.trust[row] * factor;
+  return run.weight[row] * factor;
 }
 
 double weighted_mean(const BoostRun& run, std::span<const std::uint32_t> rows) {

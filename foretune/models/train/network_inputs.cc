@@ -238,7 +238,7 @@ NetworkRows make_rows(const Dataset& dataset, const FeatureTable& table, const T
     rows.problem.push_back(static_cast<std::uint32_t>(rows.fold.size()) - 1);
     rows.log_time.push_back(set.log_time[example]);
     rows.relative.push_back(set.relative[example]);
-    rows.weight.push_back(set.weight[example] * set.trust[example]);
+    rows.weight.push_back(set.weight[example]);
     rows.censored.push_back(set.censored[example] ? 1 : 0);
   }
   return out;

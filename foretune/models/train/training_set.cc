@@ -98,8 +98,8 @@ Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable
     out.log_time.push_back(static_cast<float>(std::log(static_cast<double>(row.time_ns))));
     out.relative.push_back(static_cast<float>(relative));
     out.censored.push_back(row.outcome == Outcome::kCensored);
-    out.weight.push_back(row_weight(relative, weight_decay));
     out.trust.push_back(is_disturbed(row) ? kDisturbedShare : 1.0F);
+    out.weight.push_back(row_weight(relative, weight_decay) * out.trust.back());
   }
   if (out.size() == 0) {
     return fail(ErrorCode::kInvalidArgument, "the data set holds no successful measurement");
@@ -145,8 +145,8 @@ std::vector<double> predictions_of(const Forest& forest, const TrainingSet& set,
 
 std::vector<float> weights_of(const TrainingSet& set, double weight_decay) {
   std::vector<float> out;
-  for (const float relative : set.relative) {
-    out.push_back(row_weight(static_cast<double>(relative), weight_decay));
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    out.push_back(row_weight(static_cast<double>(set.relative[i]), weight_decay) * set.trust[i]);
   }
   return out;
 }

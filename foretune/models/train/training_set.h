@@ -26,7 +26,7 @@ struct TrainingSet {
   std::vector<float> relative;         // ln(time / best of the problem)
   std::vector<bool> censored;
   std::vector<float> weight;
-  std::vector<float> trust;       // factor of the weight: below 1 for times that were disturbed
+  std::vector<float> trust;       // its factor for times that were disturbed: below 1
   std::uint64_t failed_rows = 0;  // wrong, crashed, ...: counted, not learned from
 
   [[nodiscard]] std::size_t size() const { return row.size(); }
