@@ -50,6 +50,13 @@ struct Generic {
   FORETUNE_KERNEL_INLINE static float sum(Vector value) {
     return (value[0] + value[2]) + (value[1] + value[3]);
   }
+  // to[i] becomes the sum of the lanes of the i-th vector.
+  FORETUNE_KERNEL_INLINE static void sum_four(Vector a, Vector b, Vector c, Vector d, float* to) {
+    to[0] = sum(a);
+    to[1] = sum(b);
+    to[2] = sum(c);
+    to[3] = sum(d);
+  }
 };
 
 struct GenericPairs : Generic {

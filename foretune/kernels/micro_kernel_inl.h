@@ -61,6 +61,20 @@ struct Block {
     }
   }
 
+  // A multiply-add takes four cycles and two begin in each: an unrolled loop of fewer than eight
+  // sums keeps several sets of them, one for each of the steps in turn.
+  static constexpr int kSets = kRows * kVectors <= 2 ? 4 : kRows * kVectors < 8 ? 2 : 1;
+
+  FORETUNE_KERNEL_INLINE static void add(Sums& sums, const Sums& others) {
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        sums[i][j] = Isa::add(sums[i][j], others[i][j]);
+      }
+    }
+  }
+
   // One column of A times one row of B.
   FORETUNE_KERNEL_INLINE static void step(const Pointers& a, std::ptrdiff_t a_stride, int ahead,
                                           const float* b, Mask mask, Sums& sums) {
@@ -119,13 +133,18 @@ struct Block {
     const std::ptrdiff_t a_step = kByColumns ? call.a_stride : 1;
     std::ptrdiff_t steps = call.k;
     if constexpr (kLoop == KernelLoop::kUnrolled) {
+      Sums others[std::size_t{kSets}] = {};  // NOLINT(modernize-avoid-c-arrays)
       for (; steps >= 4; steps -= 4) {
         FORETUNE_UNROLL
         for (int u = 0; u < 4; ++u) {
-          step(a, call.a_stride, u, b, mask, sums);
+          step(a, call.a_stride, u, b, mask, u % kSets == 0 ? sums : others[u % kSets]);
           b += call.b_stride;
         }
         advance(a, 4 * a_step);
+      }
+      FORETUNE_UNROLL
+      for (int set = 1; set < kSets; ++set) {
+        add(sums, others[set]);
       }
     }
     const std::ptrdiff_t ahead = call.rows_ahead * call.b_stride;
@@ -268,7 +287,11 @@ struct DotBlock {
       const Vector row = kPart ? Isa::load_part(from, mask) : Isa::load(from);
       FORETUNE_UNROLL
       for (int j = 0; j < kColumns; ++j) {
-        sums[i][j] = Isa::fma(row, columns[j], sums[i][j]);
+        if constexpr (kRows == 1) {
+          sums[i][j] = Isa::fma(row, columns[j], sums[i][j]);
+        } else {
+          Isa::accumulate(sums[i][j], row, columns[j]);
+        }
       }
     }
   }
@@ -292,16 +315,35 @@ struct DotBlock {
     return p;
   }
 
+  FORETUNE_KERNEL_INLINE static Vector sum(const Sums& sums, int at) {
+    return at < kRows * kColumns ? sums[at / kColumns][at % kColumns] : Isa::zero();
+  }
+
+  // Four sums are added up across their lanes together, with half the shuffles of four alone.
   FORETUNE_KERNEL_INLINE static void finish(const MicroKernelCall& call, const Sums& sums) {
+    constexpr int kPadded = (kRows * kColumns + 3) / 4 * 4;
+    alignas(16) float totals[std::size_t{kPadded}];  // NOLINT(modernize-avoid-c-arrays)
+    FORETUNE_UNROLL
+    for (int at = 0; at < kPadded; at += 4) {
+      Isa::sum_four(sum(sums, at), sum(sums, at + 1), sum(sums, at + 2), sum(sums, at + 3),
+                    totals + at);
+    }
+    // Scaling element by element would take as long as summing does.
+    const bool is_plain =
+        call.alpha == 1.0F && call.beta == 0.0F && call.floor == -__builtin_inff();
     FORETUNE_UNROLL
     for (int i = 0; i < kRows; ++i) {
-      FORETUNE_UNROLL
+      float* const to = call.c + i * call.c_stride;
+      if (is_plain) {
+        __builtin_memcpy(to, totals + i * kColumns, kColumns * sizeof(float));
+        continue;
+      }
       for (int j = 0; j < kColumns; ++j) {
-        float value = call.alpha * Isa::sum(sums[i][j]);
+        float value = call.alpha * totals[i * kColumns + j];
         if (call.beta != 0.0F) {
           value += call.beta * call.c_in[i * call.c_in_stride + j];
         }
-        call.c[i * call.c_stride + j] = value < call.floor ? call.floor : value;
+        to[j] = value < call.floor ? call.floor : value;
       }
     }
   }

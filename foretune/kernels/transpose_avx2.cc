@@ -29,6 +29,11 @@ struct Avx2Transpose {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(rows[0])),
                                 _mm_loadu_ps(rows[1]), 1);
   }
+  static Vector load_quads(const float* const* rows, int count) {
+    const __m128i mask = _mm256_castsi256_si128(Avx2Transpose::mask(count));
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_maskload_ps(rows[0], mask)),
+                                _mm_maskload_ps(rows[1], mask), 1);
+  }
   static void transpose_quads(Vector (&v)[4]) {  // NOLINT(*-avoid-c-arrays)
     const Vector low01 = _mm256_unpacklo_ps(v[0], v[1]);
     const Vector high01 = _mm256_unpackhi_ps(v[0], v[1]);

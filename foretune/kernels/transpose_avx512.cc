@@ -21,12 +21,22 @@ struct Avx512Transpose {
   static void store_part(float* to, Mask mask, Vector value) {
     _mm512_mask_storeu_ps(to, mask, value);
   }
+  static Vector joined(__m256 low, __m256 high) {
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  }
   static __m256 two_quads(const float* low, const float* high) {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
   }
   static Vector load_quads(const float* const* rows) {
-    return __builtin_shufflevector(two_quads(rows[0], rows[1]), two_quads(rows[2], rows[3]), 0, 1,
-                                   2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return joined(two_quads(rows[0], rows[1]), two_quads(rows[2], rows[3]));
+  }
+  static Vector load_quads(const float* const* rows, int count) {
+    const auto mask = static_cast<__mmask8>((1U << static_cast<unsigned>(count)) - 1U);
+    const auto two = [&](const float* low, const float* high) {
+      return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_maskz_loadu_ps(mask, low)),
+                                  _mm_maskz_loadu_ps(mask, high), 1);
+    };
+    return joined(two(rows[0], rows[1]), two(rows[2], rows[3]));
   }
   static Vector low_pairs(Vector a, Vector b) {
     return __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);

@@ -14,6 +14,8 @@ namespace {
 // `Isa` has
 //   Vector load_quads(const float* const* rows)  the four floats of every fourth row, one after
 //                                                the other
+//   Vector load_quads(const float* const* rows, int count)  the first `count` of them, then zeros;
+//                                                           reads nothing else
 //   void transpose_quads(Vector (&v)[4])         4 x 4 within each quad of lanes
 template <class Isa>
 struct PanelTranspose {
@@ -22,26 +24,30 @@ struct PanelTranspose {
   static constexpr int kQuads = kLanes / 4;
   static constexpr std::size_t kSide = std::size_t{kLanes};  // of arrays
 
-  // rows[r] + 0 to lanes - 1 are column r of the result, whose row q goes to packed + q * width.
+  // rows[r] + 0 to depth - 1 are column r of the result, whose row q goes to packed + q * width.
   template <bool kWhole>
   __attribute__((always_inline)) static void tile(const float* const* rows, std::ptrdiff_t width,
                                                   int columns, int depth, float* packed) {
     const auto mask = Isa::mask(columns);
     _Pragma("GCC unroll 4") for (int quad = 0; quad < kQuads; ++quad) {
+      const int here = depth - 4 * quad;
+      if (!kWhole && here <= 0) {
+        return;
+      }
       Vector v[4];                      // NOLINT(*-avoid-c-arrays)
       const float* from[4][kSide / 4];  // NOLINT(*-avoid-c-arrays)
       _Pragma("GCC unroll 4") for (int j = 0; j < 4; ++j) {
         _Pragma("GCC unroll 4") for (int lane = 0; lane < kQuads; ++lane) {
           from[j][lane] = rows[4 * lane + j] + 4 * quad;
         }
-        v[j] = Isa::load_quads(from[j]);
+        v[j] = kWhole || here >= 4 ? Isa::load_quads(from[j]) : Isa::load_quads(from[j], here);
       }
       Isa::transpose_quads(v);
       _Pragma("GCC unroll 4") for (int q = 0; q < 4; ++q) {
         float* const to = packed + (4 * quad + q) * width;
         if constexpr (kWhole) {
           Isa::store(to, v[q]);
-        } else if (4 * quad + q < depth) {
+        } else if (q < here) {
           Isa::store_part(to, mask, v[q]);
         }
       }
@@ -56,27 +62,16 @@ struct PanelTranspose {
       const std::ptrdiff_t high = count - i;
       const int columns = static_cast<int>(width - i < kLanes ? width - i : kLanes);
       const float* const base = from + i * from_stride;
-      std::ptrdiff_t p = 0;
-      for (; p + kLanes <= k; p += kLanes) {
+      for (std::ptrdiff_t p = 0; p < k; p += kLanes) {
         _Pragma("GCC unroll 16") for (int r = 0; r < kLanes; ++r) {
           rows[r] = r < high ? base + r * from_stride + p : kZeros;
         }
-        if (high >= kLanes) {
+        if (high >= kLanes && p + kLanes <= k) {
           tile<true>(rows, width, kLanes, kLanes, packed + p * width + i);
         } else {
-          tile<false>(rows, width, columns, kLanes, packed + p * width + i);
+          const int depth = static_cast<int>(k - p < kLanes ? k - p : kLanes);
+          tile<false>(rows, width, columns, depth, packed + p * width + i);
         }
-      }
-      if (p < k) {
-        // The end of the rows, copied so that nothing behind them is read.
-        alignas(64) float ends[kSide][kSide] = {};  // NOLINT(*-avoid-c-arrays)
-        for (int r = 0; r < kLanes; ++r) {
-          for (std::ptrdiff_t q = p; r < high && q < k; ++q) {
-            ends[r][q - p] = base[r * from_stride + q];
-          }
-          rows[r] = ends[r];
-        }
-        tile<false>(rows, width, columns, static_cast<int>(k - p), packed + p * width + i);
       }
     }
   }
