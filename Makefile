@@ -5,12 +5,13 @@
 SHARED_DATA ?=
 JOBS ?= $(shell nproc)
 
-.PHONY: help demo test bench format coverage clean
+.PHONY: help demo test bench nightly format coverage clean
 
 help:
 	@echo "make demo      measure this CPU, train a model, see how good its picks are"
 	@echo "make test      build everything and run the tests   [SHARED_DATA=folder] [JOBS=n]"
 	@echo "make bench     build the benchmarks into build/bench/bench"
+	@echo "make nightly   run what takes too long for every change, into bench/measured/nightly.json"
 	@echo "make coverage  run the tests with coverage, summary in build/coverage/coverage.txt"
 	@echo "make format    format all C++ files"
 	@echo "make clean     remove all builds; keeps build/deps and build/venv"
@@ -38,6 +39,10 @@ coverage:
 	ctest --preset coverage
 	gcovr --root . --exclude '.*_test\.cc' --filter foretune/ --filter tools/ \
 	  --output build/coverage/coverage.txt build/coverage
+
+nightly:
+	scripts/install_dependencies.sh --ci
+	python3 scripts/nightly.py
 
 format:
 	python3 scripts/sources.py | xargs clang-format-19 -i

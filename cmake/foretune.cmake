@@ -10,7 +10,8 @@
 #   foretune_embed_texts(hardware device_profile_texts profiles)  files as constants of a module
 #
 # A module without SOURCES is header-only. The folder models/infer is the module models_infer. A
-# test called like a module links it without saying so. DEPS are modules; the layering check reads
+# test called like a module links it without saying so. Tests with the label `threads` run under the
+# thread sanitizer; the target threads_tests builds them, fuzzers the fuzz targets of the fuzz preset. DEPS are modules; the layering check reads
 # them from build/<preset>/modules.txt. LIBRARIES are third-party targets: linked for the build,
 # never exported. Tests with FAKE_GPU know NVIDIA's libraries as tests/fake_gpu plays them by the
 # path FORETUNE_FAKE_GPU. Tests see FORETUNE_SHARED_DATA_DIR (may be "": skip with a message),
@@ -27,6 +28,8 @@ target_compile_options(
             -Wno-missing-field-initializers
             # The stable_sort of libstdc++ 12 uses what it declares deprecated itself.
             $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
+            # A unity build's files are no headers, and its inlining confuses GCC 12 about sizes.
+            $<$<BOOL:${FORETUNE_UNITY}>:-Wno-subobject-linkage -Wno-stringop-overflow>
             $<$<BOOL:${FORETUNE_WERROR}>:-Werror>)
 
 # Linked after foretune_warnings, since a target's own options would come before and be overruled.
@@ -60,7 +63,7 @@ function(foretune_module name)
     foretune_common_settings(${target})
     set_target_properties(
       ${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
-                           VISIBILITY_INLINES_HIDDEN ON)
+                           VISIBILITY_INLINES_HIDDEN ON UNITY_BUILD ${FORETUNE_UNITY})
     target_link_libraries(${target} PUBLIC ${deps} PRIVATE ${private_deps})
     foreach(library IN LISTS ARG_LIBRARIES)
       target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${library}>)
@@ -190,6 +193,14 @@ function(foretune_test_definitions target)
                       $<$<BOOL:${FORETUNE_SANITIZED}>:FORETUNE_SANITIZED>)
 endfunction()
 
+# Building `whole` builds `target`, and what else is part of it.
+function(foretune_part_of whole target)
+  if(NOT TARGET ${whole})
+    add_custom_target(${whole})
+  endif()
+  add_dependencies(${whole} ${target})
+endfunction()
+
 function(foretune_test name)
   if(NOT FORETUNE_BUILD_TESTS)
     return()
@@ -223,6 +234,9 @@ function(foretune_test name)
   gtest_discover_tests(
     ${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}."
     TEST_LIST ${target}_names PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  if("threads" IN_LIST ARG_LABELS)
+    foretune_part_of(threads_tests ${target})
+  endif()
   set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_labels.cmake)
   file(WRITE ${labels_file}
        "if(${target}_names)\n"
@@ -242,6 +256,7 @@ function(foretune_fuzz name)
     foretune_executable(${target} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS}
                         LIBRARIES ${ARG_LIBRARIES})
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    foretune_part_of(fuzzers ${target})
   else()
     foretune_executable(
       ${target} SOURCES ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/fuzz/replay_main.cc DEPS ${ARG_DEPS}

@@ -6,7 +6,7 @@
 #                                         configs of each training problem
 #
 # Training problems are drawn log-normally, as workloads have them, and taken from networks, with a
-# few large ones; validation problems are drawn uniformly and share no shape with them. Run it again
+# few thin and large ones; validation problems are drawn uniformly and share no shape with them. Run it again
 # after an interruption and it goes on. Leaves everything in build/models/CLASS-THREADS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,6 +26,8 @@ layouts=(--layouts rrr rcr crr ccr)
   --shapeset bench/shapes/networks.csv --max-flops 5e8 --search-space "SAMPLE:$samples"
 "$foretune" --seed 12 collect --output "$out/training/large.ftd" "${family[@]}" --num-shapes 0 \
   --shapeset bench/shapes/large.csv --search-space SAMPLE:24
+"$foretune" --seed 13 collect --output "$out/training/thin.ftd" "${family[@]}" --num-shapes 0 \
+  --shapeset bench/shapes/thin.csv --search-space "SAMPLE:$samples"
 "$foretune" --seed 9 train --data-dir "$out/training" --model "$out/gemm.ftm" \
   --json "$out/training.json"
 "$foretune" --seed 10 create-validation --output "$out/validation.ftd" "${family[@]}" \

@@ -81,10 +81,6 @@ std::vector<Config> listed(const ScheduleSpace& space, std::string_view name,
   return list;
 }
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 class Recorder {
  public:
   Recorder(const ScheduleSpace& space, Evaluator& evaluator, const SearchBudget& budget,
@@ -157,6 +153,10 @@ std::optional<std::size_t> number_between(std::string_view text, std::string_vie
 }
 
 }  // namespace
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 Result<SearchMethod> SearchMethod::parse(std::string_view name) {
   SearchMethod method{.name = std::string(name), .strategy = {}};

@@ -63,13 +63,16 @@ struct SearchTrace {
   [[nodiscard]] std::size_t measurements_to(double gflops) const;
 };
 
+// Seconds of the monotonic clock that is taken where none is given.
+double steady_seconds();
+
 struct SearchSetup {
   std::size_t max_steps = 10;  // actions of a schedule
   loop::VectorUnit unit;       // `textbook`, `guided`
   std::size_t textbook_count = 64;
   GuideOptions guide;
   const Regression* prior = nullptr;    // `guided`
-  std::function<double()> now_seconds;  // monotonic; empty: std::chrono::steady_clock
+  std::function<double()> now_seconds;  // monotonic; empty: steady_seconds
 };
 
 // `evaluator` has to be new where no time of another search may count. Errors: kInvalidArgument for

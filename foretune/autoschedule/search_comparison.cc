@@ -16,10 +16,6 @@ using environment::Stopwatch;
 using environment::StopwatchOptions;
 using environment::Workbench;
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 // A schedule that a search found, ready to run.
 struct Contender {
   std::function<void()> run;

@@ -22,11 +22,11 @@ using documents::Svg;
 using plot_internal::MethodSummary;
 using plot_internal::times_text;
 
-constexpr double kLeft = 64;
+constexpr double kViolinLeft = 64;
 constexpr double kRight = 22;
-constexpr double kTop = 78;
+constexpr double kViolinTop = 78;
 constexpr double kHeight = 470;
-constexpr double kBottom = 392;
+constexpr double kViolinBottom = 392;
 constexpr double kLeastWidth = 560;
 constexpr std::size_t kLeastValues = 4;  // fewer are no distribution
 constexpr int kSlices = 60;
@@ -106,14 +106,14 @@ class ViolinPlot {
     }
     const auto count = static_cast<double>(columns_.size());
     column_ = std::clamp(column_, 62.0, 150.0);
-    const double width = std::max(kLeastWidth, kLeft + kRight + count * column_);
-    column_ = (width - kLeft - kRight) / count;
+    const double width = std::max(kLeastWidth, kViolinLeft + kRight + count * column_);
+    column_ = (width - kViolinLeft - kRight) / count;
     Svg svg = Svg::standalone(width, kHeight, "Speed over the start by method",
                               plot_internal::plot_style());
     svg.rect(0, 0, width, kHeight, "page", {});
     plot_internal::draw_heading(svg, 22, 34, "Speed over the schedule that a search starts from",
                                 explanation());
-    const Panel panel{kLeft, kTop, kLeft + count * column_, kBottom};
+    const Panel panel{kViolinLeft, kViolinTop, kViolinLeft + count * column_, kViolinBottom};
     const Range range = documents::log_range(std::min(seen_.low, 1.0), std::max(seen_.high, 1.0));
     const Axis y = panel.vertical(range, true);
     for (const documents::Tick& tick : ratio_ticks(range)) {
@@ -121,8 +121,8 @@ class ViolinPlot {
       svg.line(panel.left, place, panel.right, place, tick.value == 1 ? "even" : "grid");
       svg.text(panel.left - 8, place + 4, Anchor::kEnd, "tick", tick.text);
     }
-    svg.vertical_text(20, (kTop + kBottom) / 2, "name", "speed over the start");
-    svg.text(panel.left - 8, kBottom + 46, Anchor::kEnd, "tick",
+    svg.vertical_text(20, (kViolinTop + kViolinBottom) / 2, "name", "speed over the start");
+    svg.text(panel.left - 8, kViolinBottom + 46, Anchor::kEnd, "tick",
              results_.benchmarks.size() == 1 ? "speed" : "median");
     for (std::size_t rank = 0; rank < columns_.size(); ++rank) {
       draw_column(svg, y, rank);
@@ -147,7 +147,7 @@ class ViolinPlot {
 
   void draw_column(Svg& svg, const Axis& y, std::size_t rank) const {
     const Column& column = columns_[rank];
-    const double x = kLeft + column_ * (static_cast<double>(rank) + 0.5);
+    const double x = kViolinLeft + column_ * (static_cast<double>(rank) + 0.5);
     const double middle = median(column.speedups);
     const bool is_distribution = column.speedups.size() >= kLeastValues;
     if (is_distribution) {
@@ -162,9 +162,10 @@ class ViolinPlot {
                  concat(column.method->name, ": median ", times_text(middle)));
     }
     const std::string_view style = rank == 0 ? "label strong" : "label";
-    svg.text(x, kBottom + 24, Anchor::kMiddle, style,
+    svg.text(x, kViolinBottom + 24, Anchor::kMiddle, style,
              plot_internal::shortened(column.method->name, 12.5, column_));
-    svg.text(x, kBottom + 46, Anchor::kMiddle, rank == 0 ? "strong" : "value", times_text(middle));
+    svg.text(x, kViolinBottom + 46, Anchor::kMiddle, rank == 0 ? "strong" : "value",
+             times_text(middle));
   }
 
   void draw_violin(Svg& svg, const Axis& y, double x, std::size_t rank) const {

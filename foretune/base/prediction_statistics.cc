@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "foretune/base/check.h"
 #include "foretune/base/statistics.h"
 
 namespace foretune {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::size_t first_lowest(std::span<const double> values) {
   return static_cast<std::size_t>(std::min_element(values.begin(), values.end()) - values.begin());
@@ -20,7 +17,7 @@ std::size_t first_lowest(std::span<const double> values) {
 
 double pick_efficiency(std::span<const double> measured, std::span<const double> predicted) {
   FORETUNE_CHECK(measured.size() == predicted.size());
-  return measured.empty() ? kNan
+  return measured.empty() ? kNotANumber
                           : measured[first_lowest(measured)] / measured[first_lowest(predicted)];
 }
 
@@ -40,14 +37,14 @@ bool is_top_k(std::span<const double> measured, std::span<const double> predicte
 
 double r_squared(std::span<const double> measured, std::span<const double> predicted) {
   FORETUNE_CHECK(measured.size() == predicted.size());
-  const double center = measured.empty() ? kNan : mean(measured);
+  const double center = measured.empty() ? kNotANumber : mean(measured);
   double errors = 0;
   double distances = 0;
   for (std::size_t i = 0; i < measured.size(); ++i) {
     errors += (measured[i] - predicted[i]) * (measured[i] - predicted[i]);
     distances += (measured[i] - center) * (measured[i] - center);
   }
-  return measured.size() < 2 || distances == 0 ? kNan : 1 - errors / distances;
+  return measured.size() < 2 || distances == 0 ? kNotANumber : 1 - errors / distances;
 }
 
 PredictionErrors prediction_errors(std::span<const double> measured,

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "foretune/base/check.h"
 
 namespace foretune {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 bool has_nan(std::span<const double> values) {
   return std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
@@ -46,7 +43,7 @@ bool all_finite(std::span<const double> values) { return are_finite(values); }
 
 double quantile(std::span<const double> values, double q) {
   if (values.empty() || std::isnan(q) || has_nan(values)) {
-    return kNan;
+    return kNotANumber;
   }
   return quantile_of_sorted(sorted_copy(values), std::clamp(q, 0.0, 1.0));
 }
@@ -55,14 +52,14 @@ double median(std::span<const double> values) { return quantile(values, 0.5); }
 
 double mean(std::span<const double> values) {
   if (values.empty()) {
-    return kNan;
+    return kNotANumber;
   }
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 double geometric_mean(std::span<const double> values) {
   if (values.empty()) {
-    return kNan;
+    return kNotANumber;
   }
   double sum = 0;
   for (const double value : values) {
@@ -76,7 +73,7 @@ double relative_spread(std::span<const double> values) {
     return 0;
   }
   if (has_nan(values)) {
-    return kNan;
+    return kNotANumber;
   }
   const std::vector<double> sorted = sorted_copy(values);
   const double center = quantile_of_sorted(sorted, 0.5);
@@ -111,7 +108,7 @@ std::vector<double> ranks(std::span<const double> values) {
 
 double spearman(std::span<const double> a, std::span<const double> b) {
   if (a.size() != b.size() || a.size() < 2 || has_nan(a) || has_nan(b)) {
-    return kNan;
+    return kNotANumber;
   }
   const std::vector<double> ranks_a = ranks(a);
   const std::vector<double> ranks_b = ranks(b);
@@ -127,7 +124,7 @@ double spearman(std::span<const double> a, std::span<const double> b) {
     variance_b += db * db;
   }
   if (variance_a == 0 || variance_b == 0) {
-    return kNan;
+    return kNotANumber;
   }
   return covariance / std::sqrt(variance_a * variance_b);
 }
@@ -136,7 +133,7 @@ BootstrapInterval bootstrap_interval(std::span<const double> values,
                                      double (*statistic)(std::span<const double>),
                                      std::size_t samples, Rng& rng) {
   if (values.empty() || samples == 0) {
-    return {kNan, kNan};
+    return {kNotANumber, kNotANumber};
   }
   std::vector<double> resampled(values.size());
   std::vector<double> results(samples);
@@ -147,7 +144,7 @@ BootstrapInterval bootstrap_interval(std::span<const double> values,
     result = statistic(resampled);
   }
   if (has_nan(results)) {
-    return {kNan, kNan};
+    return {kNotANumber, kNotANumber};
   }
   std::sort(results.begin(), results.end());
   return {quantile_of_sorted(results, 0.025), quantile_of_sorted(results, 0.975)};
@@ -159,7 +156,7 @@ BootstrapInterval paired_bootstrap_interval(std::span<const double> before,
                                             std::size_t samples, Rng& rng) {
   FORETUNE_CHECK(before.size() == after.size());
   if (before.empty() || samples == 0) {
-    return {kNan, kNan};
+    return {kNotANumber, kNotANumber};
   }
   std::vector<double> changes;
   std::vector<double> drawn_before(before.size());

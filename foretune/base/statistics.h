@@ -9,12 +9,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "foretune/base/rng.h"
 
 namespace foretune {
+
+// Stands for a figure that nothing was counted for.
+inline constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 // Whether no value is infinite or a NaN.
 bool all_finite(std::span<const float> values);

@@ -1,18 +1,11 @@
 #include "foretune/evaluate/ck_metrics.h"
 
 #include <cmath>
-#include <limits>
 
 #include "foretune/base/prediction_statistics.h"
 #include "foretune/base/statistics.h"
 
 namespace foretune {
-namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-}  // namespace
-
 void CkMetricsBuilder::add(std::span<const double> times_ns, std::span<const double> predicted_log,
                            double flops) {
   if (times_ns.empty()) {
@@ -35,16 +28,16 @@ CkMetrics CkMetricsBuilder::take() const {
   CkMetrics out;
   out.problems = efficiencies_.size();
   const bool empty = efficiencies_.empty();
-  out.mean_efficiency = empty ? kNan : mean(efficiencies_);
+  out.mean_efficiency = empty ? kNotANumber : mean(efficiencies_);
   out.median_efficiency = quantile(efficiencies_, 0.5);
   out.p10_efficiency = quantile(efficiencies_, 0.1);
   out.min_efficiency = quantile(efficiencies_, 0);
   const auto problems = static_cast<double>(out.problems);
   for (std::size_t i = 0; i < hits_.size(); ++i) {
-    out.top_k[i] = empty ? kNan : static_cast<double>(hits_[i]) / problems;
+    out.top_k[i] = empty ? kNotANumber : static_cast<double>(hits_[i]) / problems;
   }
   out.r2_log = r_squared(measured_log_, predicted_log_);
-  out.r2 = out.rmse_tflops = out.mae_tflops = kNan;
+  out.r2 = out.rmse_tflops = out.mae_tflops = kNotANumber;
   if (knows_work_ && !empty) {
     const PredictionErrors errors = prediction_errors(measured_tflops_, predicted_tflops_);
     out.r2 = errors.r2;

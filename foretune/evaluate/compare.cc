@@ -9,13 +9,16 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/documents/json.h"
+#include "foretune/evaluate/json_values.h"
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/evaluate/report.h"
 
 namespace foretune {
 
-using documents::Json;
+using Json = nlohmann::ordered_json;
+using ParsedJson = documents::Json;
 using evaluate_internal::clean_text;
+using evaluate_internal::interval_json;
 
 namespace {
 
@@ -90,10 +93,6 @@ std::string problem_text(const ComparedProblem& problem) {
   return out;
 }
 
-Json interval_json(const Interval& interval) {
-  return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
-}
-
 }  // namespace
 
 bool ModelComparison::accepted() const {
@@ -143,17 +142,17 @@ Result<ModelComparison> compare_models(std::span<const PickedProblem> before,
 }
 
 Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json) {
-  FORETUNE_TRY(const Json report, documents::parse_json(report_json));
-  const Json* const problems = documents::member(report, "problems");
+  FORETUNE_TRY(const ParsedJson report, documents::parse_json(report_json));
+  const ParsedJson* const problems = documents::member(report, "problems");
   if (problems == nullptr || !problems->is_array()) {
     return fail(ErrorCode::kCorrupt, "this is no report of validate-model: it has no 'problems'");
   }
   std::vector<PickedProblem> out;
-  for (const Json& entry : *problems) {
+  for (const ParsedJson& entry : *problems) {
     const auto problem = documents::text_at(entry, "problem");
     const auto pick = documents::text_at(entry, "pick");
-    const Json* const best = documents::member(entry, "best_ns");
-    const Json* const efficiency = documents::member(entry, "efficiency");
+    const ParsedJson* const best = documents::member(entry, "best_ns");
+    const ParsedJson* const efficiency = documents::member(entry, "efficiency");
     if (!problem || !pick || best == nullptr || !best->is_number() || efficiency == nullptr ||
         !efficiency->is_number()) {
       return fail(ErrorCode::kCorrupt, "problem ", out.size() + 1,

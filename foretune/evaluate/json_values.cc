@@ -8,6 +8,12 @@ using Json = nlohmann::ordered_json;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+Json interval_json(const Interval& interval) {
+  return {{"value", number(interval.value)},
+          {"low", number(interval.low)},
+          {"high", number(interval.high)}};
+}
+
 Json machine_json(const Fingerprint& machine) {
   return {{"device", machine.device},
           {"isa", machine.isa},

@@ -11,8 +11,6 @@
 namespace foretune::evaluate_internal {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // Where "top 5 measured" stands in a curve: of who measures more, all of that.
 std::size_t top5_index(std::size_t tries) { return std::max<std::size_t>(5, tries) - 1; }
 
@@ -168,7 +166,7 @@ ProblemScore score_time(const MeasuredTimes& times, std::uint32_t problem, doubl
   out.efficiency = oracle_ns / time_ns;
   const double tolerance = std::max(kTieTolerance, times.ordinary_oracle_spread(problem));
   out.hits.fill(time_ns <= oracle_ns * (1 + tolerance) ? 1 : 0);
-  out.best_of.fill(kNan);
+  out.best_of.fill(kNotANumber);
   return out;
 }
 
@@ -247,7 +245,7 @@ PickerResult summarise(std::string key, std::string name, std::size_t tries,
   out.top5_hit = hits[2];
   out.top10_hit = hits[3];
   if (std::isnan(out.measured_curve[0])) {
-    out.top5_measured_efficiency = {kNan, kNan, kNan};
+    out.top5_measured_efficiency = {kNotANumber, kNotANumber, kNotANumber};
     out.measured_curve.clear();
   } else {
     out.top5_measured_efficiency =
@@ -273,7 +271,7 @@ void compare_with_model(const PickerResult& model, const SummaryOptions& options
       logs.push_back(std::log(model.efficiency[i] / other.efficiency[j]));
     }
   }
-  other.model_gain = {kNan, kNan, kNan};
+  other.model_gain = {kNotANumber, kNotANumber, kNotANumber};
   if (!gains.empty()) {
     // Of differences on the same problems, so what makes a problem hard for both cancels out.
     std::vector<double> copy = gains;
@@ -284,7 +282,7 @@ void compare_with_model(const PickerResult& model, const SummaryOptions& options
             : bootstrap_interval(copy, &mean, options.bootstrap_samples, rng);
     other.model_gain = {mean(gains), interval.low, interval.high};
   }
-  other.model_speedup = logs.empty() ? kNan : std::exp(mean(logs));
+  other.model_speedup = logs.empty() ? kNotANumber : std::exp(mean(logs));
 }
 
 }  // namespace foretune::evaluate_internal

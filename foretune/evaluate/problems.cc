@@ -1,7 +1,6 @@
 // What is said about single problems: predictions, the worst cases, the map.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <string>
@@ -17,7 +16,6 @@
 namespace foretune::evaluate_internal {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // Streams of the evaluation's seed.
 constexpr std::uint64_t kPointsStream = 1;
 
@@ -167,12 +165,14 @@ void describe_predictions(const DiagnosisInput& diagnosis, Evaluation& out) {
     count += pairs.scores.size();
   }
   const auto divisor = static_cast<double>(count);
-  out.rmse_log = count == 0 ? kNan : std::sqrt(squares / divisor);
-  out.rmse_log_absolute = count == 0 || !is_absolute ? kNan : std::sqrt(absolute_squares / divisor);
-  out.within_stated_error = count == 0 || !(stated > 0) ? kNan : within / divisor;
-  out.within_twice_stated_error = count == 0 || !(stated > 0) ? kNan : within_twice / divisor;
-  out.spearman_mean = correlations.empty() ? kNan : mean(correlations);
-  out.spearman_median = correlations.empty() ? kNan : median(correlations);
+  out.rmse_log = count == 0 ? kNotANumber : std::sqrt(squares / divisor);
+  out.rmse_log_absolute =
+      count == 0 || !is_absolute ? kNotANumber : std::sqrt(absolute_squares / divisor);
+  out.within_stated_error = count == 0 || !(stated > 0) ? kNotANumber : within / divisor;
+  out.within_twice_stated_error =
+      count == 0 || !(stated > 0) ? kNotANumber : within_twice / divisor;
+  out.spearman_mean = correlations.empty() ? kNotANumber : mean(correlations);
+  out.spearman_median = correlations.empty() ? kNotANumber : median(correlations);
   out.points = sample.take();
   out.ck = ck.take();
 }

@@ -12,6 +12,7 @@ namespace {
 
 using evaluate_internal::number;
 using Json = nlohmann::ordered_json;
+using evaluate_internal::interval_json;
 
 // What cannot be said is left out of `metrics`, and null elsewhere.
 void add_metric(Json& metrics, const std::string& name, double value) {
@@ -88,12 +89,6 @@ Json metrics_json(const Evaluation& evaluation) {
   metrics["unmeasured_picks"] = evaluation.unmeasured_picks;
   metrics["warnings"] = evaluation.warnings.size();
   return metrics;
-}
-
-Json interval_json(const Interval& interval) {
-  return {{"value", number(interval.value)},
-          {"low", number(interval.low)},
-          {"high", number(interval.high)}};
 }
 
 Json picker_json(const PickerResult& picker) {

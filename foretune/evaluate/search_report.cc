@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/json_values.h"
 #include "foretune/evaluate/report.h"
@@ -22,19 +22,17 @@ using evaluate_internal::right;
 using evaluate_internal::time_text;
 using Json = nlohmann::ordered_json;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // NaN where there is no valid time.
 double measured_ns(const SearchReport& report, std::size_t index) {
   if (index >= report.measured.size() || report.measured[index].outcome != Outcome::kOk) {
-    return kNan;
+    return kNotANumber;
   }
   const MetricValue* const time = report.measured[index].find(MetricId::kTimeNs);
-  return time == nullptr ? kNan : time->value;
+  return time == nullptr ? kNotANumber : time->value;
 }
 
 double fastest_ns(const SearchReport& report) {
-  double best = kNan;
+  double best = kNotANumber;
   for (std::size_t i = 0; i < report.measured.size(); ++i) {
     const double time_ns = measured_ns(report, i);
     best = std::isnan(best) || time_ns < best ? time_ns : best;
@@ -136,12 +134,12 @@ std::string search_json(const SearchReport& report, const std::string& command) 
   const auto work = problem_work(report.problem);
   for (std::size_t i = 0; i < found.ranked.size(); ++i) {
     const ScoredConfig& entry = found.ranked[i];
-    const double time_ns = report.is_absolute ? std::exp(entry.score) : kNan;
+    const double time_ns = report.is_absolute ? std::exp(entry.score) : kNotANumber;
     out["ranking"].push_back({{"rank", i + 1},
                               {"config", to_text(report.schema, entry.config)},
                               {"score", number(entry.score)},
                               {"time_ns", number(time_ns)},
-                              {"tflops", number(work ? work->flops / time_ns * 1e-3 : kNan)},
+                              {"tflops", number(work ? work->flops / time_ns * 1e-3 : kNotANumber)},
                               {"measured_ns", number(measured_ns(report, i))}});
   }
   if (report.measured.size() > found.ranked.size()) {

@@ -12,25 +12,25 @@
 namespace foretune {
 namespace {
 
-using documents::Json;
+using ParsedJson = documents::Json;
 using evaluate_internal::loss_text;
 
 constexpr std::int32_t kMostEpochs = 1'000'000'000;
 
 // The part of the card that is about networks: an ensemble's has two.
-const Json* networks_part(const Json& card) {
-  const Json* part = documents::member(card, "networks");
+const ParsedJson* networks_part(const ParsedJson& card) {
+  const ParsedJson* part = documents::member(card, "networks");
   return part != nullptr && part->is_object() ? part : &card;
 }
 
-const Json* curves_part(const Json& part) {
-  const Json* training = documents::member(part, "training");
-  const Json* curves = training == nullptr ? nullptr : documents::member(*training, "curves");
+const ParsedJson* curves_part(const ParsedJson& part) {
+  const ParsedJson* training = documents::member(part, "training");
+  const ParsedJson* curves = training == nullptr ? nullptr : documents::member(*training, "curves");
   return curves != nullptr && curves->is_array() ? curves : nullptr;
 }
 
 // 1 and more, or nothing.
-std::optional<std::uint32_t> count_at(const Json& object, const char* key) {
+std::optional<std::uint32_t> count_at(const ParsedJson& object, const char* key) {
   const std::optional<std::int64_t> value = documents::integer_at(object, key);
   return value && *value >= 1 && *value <= kMostEpochs
              ? std::optional(static_cast<std::uint32_t>(*value))
@@ -38,13 +38,13 @@ std::optional<std::uint32_t> count_at(const Json& object, const char* key) {
 }
 
 // One number for every epoch, or nothing.
-std::optional<std::vector<double>> column_at(const Json& curve, const char* key) {
-  const Json* const column = documents::member(curve, key);
+std::optional<std::vector<double>> column_at(const ParsedJson& curve, const char* key) {
+  const ParsedJson* const column = documents::member(curve, key);
   if (column == nullptr || !column->is_array()) {
     return std::nullopt;
   }
   std::vector<double> out;
-  for (const Json& value : *column) {
+  for (const ParsedJson& value : *column) {
     if (!value.is_number()) {
       return std::nullopt;
     }
@@ -69,7 +69,7 @@ bool is_sound(const TrainingCurve& curve) {
   return last <= curve.epochs;
 }
 
-std::optional<std::vector<TrainingCurve::Point>> points_of(const Json& json) {
+std::optional<std::vector<TrainingCurve::Point>> points_of(const ParsedJson& json) {
   const auto epoch = column_at(json, "epoch");
   const auto train_loss = column_at(json, "train_loss");
   if (!epoch || !train_loss) {
@@ -93,7 +93,7 @@ std::optional<std::vector<TrainingCurve::Point>> points_of(const Json& json) {
   return out;
 }
 
-std::optional<TrainingCurve> curve_of(const Json& json) {
+std::optional<TrainingCurve> curve_of(const ParsedJson& json) {
   const auto epochs = count_at(json, "epochs");
   const auto best_epoch = count_at(json, "best_epoch");
   auto points = points_of(json);
@@ -119,19 +119,19 @@ std::optional<TrainingCurve> curve_of(const Json& json) {
 
 TrainingCurves training_curves(std::string_view card_json) {
   TrainingCurves out;
-  const Result<Json> card = documents::parse_json(card_json);
-  const Json* const part = card ? networks_part(*card) : nullptr;
-  const Json* const curves = part == nullptr ? nullptr : curves_part(*part);
+  const Result<ParsedJson> card = documents::parse_json(card_json);
+  const ParsedJson* const part = card ? networks_part(*card) : nullptr;
+  const ParsedJson* const curves = part == nullptr ? nullptr : curves_part(*part);
   if (curves == nullptr) {
     return out;
   }
-  if (const Json* options = documents::member(*part, "options")) {
+  if (const ParsedJson* options = documents::member(*part, "options")) {
     out.loss = documents::text_at(*options, "loss").value_or("");
   }
-  const bool are_several = std::any_of(curves->begin(), curves->end(), [](const Json& curve) {
+  const bool are_several = std::any_of(curves->begin(), curves->end(), [](const ParsedJson& curve) {
     return count_at(curve, "network").value_or(1) > 1;
   });
-  for (const Json& json : *curves) {
+  for (const ParsedJson& json : *curves) {
     if (std::optional<TrainingCurve> curve = curve_of(json)) {
       if (are_several) {
         curve->name += concat(", network ", count_at(json, "network").value_or(1));

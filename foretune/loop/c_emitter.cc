@@ -9,6 +9,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/loop/c_expression.h"
+#include "foretune/loop/lowering.h"
 
 namespace foretune::loop {
 namespace {
@@ -20,7 +21,6 @@ using c_text::Sum;
 using c_text::update;
 using c_text::Values;
 
-constexpr std::int64_t kMaxPackFloats = std::int64_t{16} << 20U;
 // What a thread's stack surely has room for.
 constexpr std::int64_t kMaxBlockFloats = std::int64_t{16} << 10U;
 // With more copies of a loop's body than these, compilers take minutes and code leaves the caches.

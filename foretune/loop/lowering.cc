@@ -6,7 +6,6 @@
 namespace foretune::loop {
 namespace {
 
-constexpr std::int64_t kMaxPackFloats = std::int64_t{16} << 20U;
 // Multiply-adds that a block may unroll to, and rounds of a loop across lanes that adds up.
 constexpr std::int64_t kMaxBlockPoints = 512;
 constexpr std::int64_t kMaxOperations = 4096;

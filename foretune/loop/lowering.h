@@ -20,6 +20,9 @@ namespace foretune::loop {
 // The output, then the inputs.
 inline constexpr std::size_t kMaxTensors = 1 + kMaxInputs;
 
+// Of one packed copy.
+inline constexpr std::int64_t kMaxPackFloats = std::int64_t{16} << 20U;
+
 // What covers how much of each variable, at some place in the nest.
 using Extents = std::array<std::int64_t, kMaxVars>;
 

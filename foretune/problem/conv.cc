@@ -9,9 +9,9 @@
 namespace foretune {
 namespace {
 
-constexpr std::array<std::string_view, 3> kOperations{"forward", "backward_data",
+constexpr std::array<std::string_view, 3> kDirections{"forward", "backward_data",
                                                       "backward_weight"};
-constexpr std::array<std::string_view, 2> kLayouts{"channels_last", "channels_first"};
+constexpr std::array<std::string_view, 2> kConvLayouts{"channels_last", "channels_first"};
 
 // Up to here doubles count exactly.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 53;
@@ -110,20 +110,22 @@ bool fits_limit(const std::array<std::int64_t, kCount>& factors) {
 
 }  // namespace
 
-std::span<const std::string_view> conv_operation_labels() { return kOperations; }
-std::span<const std::string_view> conv_layout_labels() { return kLayouts; }
+std::span<const std::string_view> conv_operation_labels() { return kDirections; }
+std::span<const std::string_view> conv_layout_labels() { return kConvLayouts; }
 
 std::string_view to_string(ConvOperation operation) {
-  return kOperations[static_cast<std::size_t>(operation)];
+  return kDirections[static_cast<std::size_t>(operation)];
 }
-std::string_view to_string(ConvLayout layout) { return kLayouts[static_cast<std::size_t>(layout)]; }
+std::string_view to_string(ConvLayout layout) {
+  return kConvLayouts[static_cast<std::size_t>(layout)];
+}
 
 Result<ConvOperation> parse_conv_operation(std::string_view text) {
-  return problem_internal::parse_label<ConvOperation>("a convolution's operation", kOperations,
+  return problem_internal::parse_label<ConvOperation>("a convolution's operation", kDirections,
                                                       text);
 }
 Result<ConvLayout> parse_conv_layout(std::string_view text) {
-  return problem_internal::parse_label<ConvLayout>("a convolution's layout", kLayouts, text);
+  return problem_internal::parse_label<ConvLayout>("a convolution's layout", kConvLayouts, text);
 }
 
 Status check_conv(std::span<const std::int64_t> fields) {

@@ -17,7 +17,7 @@ constexpr std::size_t kFirst = 16;      // at random, for a model that knows not
 constexpr std::size_t kLeastBatch = 6;  // between two lessons ...
 constexpr std::size_t kBatchShare = 8;  // ... and at least one of so many that are known
 constexpr std::size_t kBeamPerWidth = 16;
-constexpr int kPatience = 200;
+constexpr int kMostMisses = 200;
 
 class Guide {
  public:
@@ -36,7 +36,7 @@ class Guide {
     std::vector<Config> out;
     std::unordered_set<Config> chosen;
     std::size_t next = 0;
-    for (int misses = 0; out.size() < count && misses < kPatience;) {
+    for (int misses = 0; out.size() < count && misses < kMostMisses;) {
       const bool is_guided = next < ranked.size() && context_.rng().uniform() >= exploration_;
       Config config =
           is_guided ? std::move(ranked[next++]) : context_.canonical(context_.random_walk().state);

@@ -13,10 +13,10 @@ namespace foretune {
 namespace {
 
 // So many proposals in a row whose values are known: what is left is rare.
-constexpr int kPatience = 2000;
+constexpr int kMostIdle = 2000;
 // After so many of them a random list: mutants may have nothing new around them.
 constexpr int kStray = 8;
-constexpr std::size_t kChains = 4;
+constexpr std::size_t kSequenceChains = 4;
 
 struct Sequence {
   std::vector<std::size_t> actions;
@@ -110,7 +110,7 @@ Walk walk_evolution(WalkContext& context, StrategyOptions /*options*/) {
   Population population;
   const Sequence start = sequences.empty();
   co_await context.measure(states_of({&start.end, 1}));
-  for (int idle = 0; idle < kPatience; ++idle) {
+  for (int idle = 0; idle < kMostIdle; ++idle) {
     const bool is_young = context.measured() < Population::kSize || population.empty();
     Sequence child = sequences.empty();
     if (is_young) {
@@ -146,10 +146,10 @@ Walk walk_annealing(WalkContext& context, StrategyOptions options) {
   const Cooling cooling(options.sample_size);
   const Sequence start = sequences.empty();
   co_await context.measure(states_of({&start.end, 1}));
-  std::vector<Chain> chains(kChains);
+  std::vector<Chain> chains(kSequenceChains);
   std::size_t next = 0;
-  for (int idle = 0; idle < kPatience; ++idle) {
-    Chain& chain = chains[next++ % kChains];
+  for (int idle = 0; idle < kMostIdle; ++idle) {
+    Chain& chain = chains[next++ % kSequenceChains];
     const bool is_lost = !std::isfinite(chain.value);
     const bool is_stray = idle % kStray == kStray - 1;
     Sequence there = is_lost || is_stray ? sequences.random() : sequences.mutant(chain.here);

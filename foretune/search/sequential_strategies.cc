@@ -20,7 +20,7 @@ namespace foretune {
 namespace {
 
 // So many rounds without anything to measure: what is left is rare, or there is nothing.
-constexpr int kPatience = 2000;
+constexpr int kMostIdleRounds = 2000;
 
 // Best first; equal ones stay in their order.
 void sort_by_value(const WalkContext& context, std::vector<WalkNode>& nodes) {
@@ -122,7 +122,7 @@ Walk walk_everywhere(WalkContext& context, StrategyOptions /*options*/) {
 Walk walk_randomly(WalkContext& context, StrategyOptions /*options*/) {
   const WalkNode start = context.start();
   co_await context.measure(states_of({&start, 1}));
-  for (int idle = 0; idle < kPatience; ++idle) {
+  for (int idle = 0; idle < kMostIdleRounds; ++idle) {
     const WalkNode end = context.random_walk();
     idle = context.is_known(end.state) ? idle : -1;
     co_await context.measure(states_of({&end, 1}));
@@ -233,7 +233,7 @@ Walk walk_tree(WalkContext& context, StrategyOptions /*options*/) {
   co_await context.measure(states_of({&root, 1}));
   Tree tree(context, root);
   tree.update({0}, context.value(root.state));
-  for (int idle = 0; idle < kPatience && !tree.is_exhausted(); ++idle) {
+  for (int idle = 0; idle < kMostIdleRounds && !tree.is_exhausted(); ++idle) {
     const std::vector<std::size_t> path = tree.descend();
     std::vector<WalkNode> visited{tree.node(path.back())};
     const std::size_t length = context.rng().below(context.max_steps() + 1 - visited[0].steps);
@@ -270,7 +270,7 @@ StrategyResult make_by_index(const Problem& /*problem*/, const Space& space,
   return create_walk(kWalks[kIndex].first, space, options);
 }
 
-constexpr std::array<StrategyEntry, 5> kStrategies{{
+constexpr std::array<StrategyEntry, 5> kSequentialStrategies{{
     {"greedy", "to the best that a few changes lead to", make_by_index<4>},
     {"beam-bfs", "from the best few of each level to the next", make_by_index<5>},
     {"beam-dfs", "the best few of each state, depth first", make_by_index<6>},
@@ -280,7 +280,7 @@ constexpr std::array<StrategyEntry, 5> kStrategies{{
 
 }  // namespace
 
-std::span<const StrategyEntry> sequential_strategies() { return kStrategies; }
+std::span<const StrategyEntry> sequential_strategies() { return kSequentialStrategies; }
 
 Result<std::unique_ptr<Strategy>> create_walk(std::string_view name, const Space& space,
                                               const StrategyOptions& options) {

@@ -281,7 +281,7 @@ void print_summary(const SearchResults& results) {
   }
 }
 
-Result<int> search(const EnvSearchArguments& given, const Invocation& invocation) {
+Result<int> search_environment(const EnvSearchArguments& given, const Invocation& invocation) {
   EnvSearchArguments arguments = given;
   if (arguments.eval_time < 0 || arguments.peak_gflops < 0) {
     return fail(ErrorCode::kInvalidArgument, "seconds and GFLOPS are not negative");
@@ -343,7 +343,7 @@ Result<int> search(const EnvSearchArguments& given, const Invocation& invocation
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_env_search(OptionList& list) {
-  return prepare_with<EnvSearchArguments, search>(list);
+  return prepare_with<EnvSearchArguments, search_environment>(list);
 }
 
 }  // namespace foretune::cli

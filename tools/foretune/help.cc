@@ -224,7 +224,7 @@ std::string bash_completion() {
                 "}\ncomplete -o filenames -F _foretune foretune\n");
 }
 
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {
@@ -243,16 +243,17 @@ std::string fish_completion() {
   for (const Subcommand& subcommand : subcommands()) {
     if (!subcommand.hidden) {
       out += concat("complete -c foretune -n __fish_use_subcommand -a ", subcommand.name, " -d ",
-                    quoted(subcommand.summary), "\n");
+                    shell_quoted(subcommand.summary), "\n");
     }
   }
   for (const auto& [name, options] : all_options(storage)) {
     for (const Option* option : options) {
-      out += concat("complete -c foretune -n '__fish_seen_subcommand_from ", name, "' -l ",
-                    option->name, option->is_switch() ? "" : " -r",
-                    option->choices.empty() ? std::string()
-                                            : concat(" -a ", quoted(join(option->choices, " "))),
-                    " -d ", quoted(option->help), "\n");
+      out +=
+          concat("complete -c foretune -n '__fish_seen_subcommand_from ", name, "' -l ",
+                 option->name, option->is_switch() ? "" : " -r",
+                 option->choices.empty() ? std::string()
+                                         : concat(" -a ", shell_quoted(join(option->choices, " "))),
+                 " -d ", shell_quoted(option->help), "\n");
     }
   }
   return out;

@@ -214,29 +214,29 @@ Status add_tree(const TreeText& text, CategoryInterner& all, Forest& forest) {
   return add_decisions(decisions, sets, all, forest);
 }
 
-struct Objective {
+struct LightgbmObjective {
   std::string_view name;
   OutputTransform::Kind output;
   bool may_be_root;  // "sqrt": the root of the target was learnt
 };
 
 // src/objective, ConvertOutput. Objectives of several outputs are not among them.
-constexpr std::array kObjectives{
-    Objective{"regression", OutputTransform::Kind::kIdentity, true},
-    Objective{"regression_l1", OutputTransform::Kind::kIdentity, true},
-    Objective{"fair", OutputTransform::Kind::kIdentity, true},
-    Objective{"quantile", OutputTransform::Kind::kIdentity, true},
-    Objective{"mape", OutputTransform::Kind::kIdentity, true},
-    Objective{"huber", OutputTransform::Kind::kIdentity, false},
-    Objective{"lambdarank", OutputTransform::Kind::kIdentity, false},
-    Objective{"rank_xendcg", OutputTransform::Kind::kIdentity, false},
-    Objective{"custom", OutputTransform::Kind::kIdentity, false},
-    Objective{"poisson", OutputTransform::Kind::kExp, false},
-    Objective{"gamma", OutputTransform::Kind::kExp, false},
-    Objective{"tweedie", OutputTransform::Kind::kExp, false},
-    Objective{"binary", OutputTransform::Kind::kSigmoid, false},
-    Objective{"cross_entropy", OutputTransform::Kind::kSigmoid, false},
-    Objective{"cross_entropy_lambda", OutputTransform::Kind::kLogOnePlusExp, false}};
+constexpr std::array kLightgbmObjectives{
+    LightgbmObjective{"regression", OutputTransform::Kind::kIdentity, true},
+    LightgbmObjective{"regression_l1", OutputTransform::Kind::kIdentity, true},
+    LightgbmObjective{"fair", OutputTransform::Kind::kIdentity, true},
+    LightgbmObjective{"quantile", OutputTransform::Kind::kIdentity, true},
+    LightgbmObjective{"mape", OutputTransform::Kind::kIdentity, true},
+    LightgbmObjective{"huber", OutputTransform::Kind::kIdentity, false},
+    LightgbmObjective{"lambdarank", OutputTransform::Kind::kIdentity, false},
+    LightgbmObjective{"rank_xendcg", OutputTransform::Kind::kIdentity, false},
+    LightgbmObjective{"custom", OutputTransform::Kind::kIdentity, false},
+    LightgbmObjective{"poisson", OutputTransform::Kind::kExp, false},
+    LightgbmObjective{"gamma", OutputTransform::Kind::kExp, false},
+    LightgbmObjective{"tweedie", OutputTransform::Kind::kExp, false},
+    LightgbmObjective{"binary", OutputTransform::Kind::kSigmoid, false},
+    LightgbmObjective{"cross_entropy", OutputTransform::Kind::kSigmoid, false},
+    LightgbmObjective{"cross_entropy_lambda", OutputTransform::Kind::kLogOnePlusExp, false}};
 
 Result<OutputTransform> parse_objective(std::string_view text) {
   const std::vector<std::string_view> words = split_words(text);
@@ -244,9 +244,9 @@ Result<OutputTransform> parse_objective(std::string_view text) {
     return OutputTransform{};
   }
   const auto* const objective =
-      std::find_if(kObjectives.begin(), kObjectives.end(),
-                   [&](const Objective& known) { return known.name == words[0]; });
-  if (objective == kObjectives.end()) {
+      std::find_if(kLightgbmObjectives.begin(), kLightgbmObjectives.end(),
+                   [&](const LightgbmObjective& known) { return known.name == words[0]; });
+  if (objective == kLightgbmObjectives.end()) {
     return fail(ErrorCode::kUnsupported, "how its objective ", quoted(text, 60),
                 " turns the sum of the leaves into a prediction is not known");
   }

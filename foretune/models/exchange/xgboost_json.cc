@@ -28,28 +28,28 @@ constexpr std::size_t kMaxSetWords = std::size_t{1} << 24U;
 // How XGBoost turns the base score of the file into the margin that trees are added to.
 enum class Link { kIdentity, kLogit, kLog };
 
-struct Objective {
+struct XgboostObjective {
   std::string_view name;
   OutputTransform::Kind output;
   Link link;
 };
 
-constexpr std::array kObjectives{
-    Objective{"reg:squarederror", OutputTransform::Kind::kIdentity, Link::kIdentity},
-    Objective{"reg:linear", OutputTransform::Kind::kIdentity, Link::kIdentity},
-    Objective{"reg:absoluteerror", OutputTransform::Kind::kIdentity, Link::kIdentity},
-    Objective{"reg:pseudohubererror", OutputTransform::Kind::kIdentity, Link::kIdentity},
-    Objective{"reg:squaredlogerror", OutputTransform::Kind::kIdentity, Link::kIdentity},
-    Objective{"reg:quantileerror", OutputTransform::Kind::kIdentity, Link::kIdentity},
-    Objective{"rank:pairwise", OutputTransform::Kind::kIdentity, Link::kIdentity},
-    Objective{"rank:ndcg", OutputTransform::Kind::kIdentity, Link::kIdentity},
-    Objective{"rank:map", OutputTransform::Kind::kIdentity, Link::kIdentity},
-    Objective{"binary:logitraw", OutputTransform::Kind::kIdentity, Link::kIdentity},
-    Objective{"binary:logistic", OutputTransform::Kind::kSigmoid, Link::kLogit},
-    Objective{"reg:logistic", OutputTransform::Kind::kSigmoid, Link::kLogit},
-    Objective{"count:poisson", OutputTransform::Kind::kExp, Link::kLog},
-    Objective{"reg:gamma", OutputTransform::Kind::kExp, Link::kLog},
-    Objective{"reg:tweedie", OutputTransform::Kind::kExp, Link::kLog}};
+constexpr std::array kXgboostObjectives{
+    XgboostObjective{"reg:squarederror", OutputTransform::Kind::kIdentity, Link::kIdentity},
+    XgboostObjective{"reg:linear", OutputTransform::Kind::kIdentity, Link::kIdentity},
+    XgboostObjective{"reg:absoluteerror", OutputTransform::Kind::kIdentity, Link::kIdentity},
+    XgboostObjective{"reg:pseudohubererror", OutputTransform::Kind::kIdentity, Link::kIdentity},
+    XgboostObjective{"reg:squaredlogerror", OutputTransform::Kind::kIdentity, Link::kIdentity},
+    XgboostObjective{"reg:quantileerror", OutputTransform::Kind::kIdentity, Link::kIdentity},
+    XgboostObjective{"rank:pairwise", OutputTransform::Kind::kIdentity, Link::kIdentity},
+    XgboostObjective{"rank:ndcg", OutputTransform::Kind::kIdentity, Link::kIdentity},
+    XgboostObjective{"rank:map", OutputTransform::Kind::kIdentity, Link::kIdentity},
+    XgboostObjective{"binary:logitraw", OutputTransform::Kind::kIdentity, Link::kIdentity},
+    XgboostObjective{"binary:logistic", OutputTransform::Kind::kSigmoid, Link::kLogit},
+    XgboostObjective{"reg:logistic", OutputTransform::Kind::kSigmoid, Link::kLogit},
+    XgboostObjective{"count:poisson", OutputTransform::Kind::kExp, Link::kLog},
+    XgboostObjective{"reg:gamma", OutputTransform::Kind::kExp, Link::kLog},
+    XgboostObjective{"reg:tweedie", OutputTransform::Kind::kExp, Link::kLog}};
 
 // The object at the end of a path of keys, null where there is none.
 const Json* at_path(const Json& root, std::initializer_list<const char*> keys) {
@@ -311,14 +311,14 @@ Status check_outputs(const Json& document) {
   return {};
 }
 
-Result<Objective> read_objective(const Json& document) {
+Result<XgboostObjective> read_objective(const Json& document) {
   const Json* objective = at_path(document, {"learner", "objective"});
   const std::string name =
       objective == nullptr ? std::string() : text_at(*objective, "name").value_or("");
   const auto* const found =
-      std::find_if(kObjectives.begin(), kObjectives.end(),
-                   [&](const Objective& known) { return known.name == name; });
-  if (found == kObjectives.end()) {
+      std::find_if(kXgboostObjectives.begin(), kXgboostObjectives.end(),
+                   [&](const XgboostObjective& known) { return known.name == name; });
+  if (found == kXgboostObjectives.end()) {
     return fail(ErrorCode::kUnsupported, "how its objective ", quoted(name, 60),
                 " turns the sum of the leaves into a prediction is not known");
   }
@@ -386,7 +386,7 @@ Result<TreeModel> read_document(const Json& document) {
   }
   model.forest.feature_count = static_cast<std::uint32_t>(*features);
   FORETUNE_TRY_STATUS(read_names(document, model));
-  FORETUNE_TRY(const Objective objective, read_objective(document));
+  FORETUNE_TRY(const XgboostObjective objective, read_objective(document));
   model.output.kind = objective.output;
   FORETUNE_TRY(const float base, read_base(document, objective.link));
   if (base != 0) {

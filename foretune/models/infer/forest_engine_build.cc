@@ -14,7 +14,7 @@
 namespace foretune {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kLineBytes = 64;
 constexpr std::size_t kMaxThresholds = 65535;
 constexpr std::size_t kMaxColumns = 65535;
 constexpr std::size_t kMaxTogether = 65536;  // leaves of trees that are cut together
@@ -43,12 +43,12 @@ std::vector<std::uint32_t> distinct_splits(const Forest& forest,
     return forest.feature[node] << 3U | static_cast<unsigned>(forest.missing[node]) << 1U |
            forest.default_left[node];
   };
-  struct Split {
+  struct Place {
     std::uint64_t bits = 0;
     std::uint32_t rest = 0;
     std::uint32_t index = kEmpty;
   };
-  std::vector<Split> places(1024);
+  std::vector<Place> places(1024);
   std::vector<std::uint32_t> examples;
   const auto place_of = [&](std::uint64_t bits, std::uint32_t rest) {
     const std::size_t mask = places.size() - 1;
@@ -60,9 +60,9 @@ std::vector<std::uint32_t> distinct_splits(const Forest& forest,
     return place;
   };
   const auto enlarge = [&] {
-    std::vector<Split> before(2 * places.size());
+    std::vector<Place> before(2 * places.size());
     before.swap(places);
-    for (const Split& split : before) {
+    for (const Place& split : before) {
       if (split.index != kEmpty) {
         places[place_of(split.bits, split.rest)] = split;
       }
@@ -72,7 +72,7 @@ std::vector<std::uint32_t> distinct_splits(const Forest& forest,
   for (std::size_t node = 0; node < of_node.size(); ++node) {
     const std::uint64_t bits = bits_of(node);
     const std::uint32_t rest = rest_of(node);
-    Split& split = places[place_of(bits, rest)];
+    Place& split = places[place_of(bits, rest)];
     of_node[node] = split.index;
     if (split.index == kEmpty) {
       of_node[node] = static_cast<std::uint32_t>(examples.size());
@@ -455,7 +455,7 @@ void ForestEngine::lay_out_workspace() {
   std::size_t end = 0;
   const auto take = [&](std::size_t bytes) {
     const std::size_t offset = end;
-    end += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    end += (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
     return offset;
   };
   for (const std::uint32_t f : interaction_features_) {

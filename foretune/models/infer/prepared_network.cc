@@ -9,7 +9,7 @@
 namespace foretune {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kFloatsAlignment{64};
 constexpr std::size_t kInt8Ranges = 2;  // rows of them: the least value and the step
 
 std::size_t blocks_of(std::size_t candidates) {
@@ -19,11 +19,14 @@ std::size_t blocks_of(std::size_t candidates) {
 }  // namespace
 
 AlignedFloats::AlignedFloats(std::size_t size)
-    : data_(static_cast<float*>(::operator new[](size * sizeof(float), kAlignment))), size_(size) {
+    : data_(static_cast<float*>(::operator new[](size * sizeof(float), kFloatsAlignment))),
+      size_(size) {
   std::fill_n(data_.get(), size, 0.0F);
 }
 
-void AlignedFloats::Free::operator()(float* data) const { ::operator delete[](data, kAlignment); }
+void AlignedFloats::Free::operator()(float* data) const {
+  ::operator delete[](data, kFloatsAlignment);
+}
 
 PreparedNetwork::PreparedNetwork(const Network& network, std::size_t first_config_column,
                                  std::size_t first_interaction_column,

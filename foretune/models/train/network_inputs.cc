@@ -15,7 +15,7 @@ namespace {
 
 // Heights and widths of the register blocks and tiles of many kernels.
 constexpr std::array<std::int32_t, 8> kBlocks{6, 8, 14, 16, 32, 64, 128, 256};
-constexpr std::array<std::int32_t, 5> kTiles{16, 32, 64, 128, 256};
+constexpr std::array<std::int32_t, 5> kTileSides{16, 32, 64, 128, 256};
 // Columns with at most so many values become an input for each of them, too.
 constexpr std::size_t kMostValues = 12;
 // Numbers that span more than this factor become logarithms.
@@ -185,7 +185,7 @@ Network make_inputs(const Dataset& dataset, const FeatureTable& table, const Tra
   if (options.has_towers) {
     const DatasetHeader& header = dataset.header();
     const std::vector<FastFeature> features =
-        field_features(header.problem_type, header.fingerprint.hardware, kTiles);
+        field_features(header.problem_type, header.fingerprint.hardware, kTileSides);
     for (const FastFeature& feature : features) {
       if (varies(feature, dataset, is_seen)) {
         out.field_inputs.push_back({.feature = feature});

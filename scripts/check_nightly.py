@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Fails when a step of the last nightly run is missing, failed, ran on another branch or lies more
+than 120 commits back. `make nightly` runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # CI's clone stays as it was
+
+from nightly import RESULTS, ROOT, STEPS  # noqa: E402
+
+MOST_COMMITS = 120
+
+
+def problem_of(step: dict[str, object]) -> str | None:
+    commit = str(step["commit"])
+    if subprocess.run(["git", "merge-base", "--is-ancestor", commit, "HEAD"], cwd=ROOT,
+                      capture_output=True, check=False).returncode:
+        return f"ran at {commit[:7]}, which is no ancestor of this commit"
+    since = int(subprocess.run(["git", "rev-list", "--count", f"{commit}..HEAD"], cwd=ROOT,
+                               capture_output=True, text=True, check=True).stdout)
+    if since > MOST_COMMITS:
+        return f"ran {since} commits ago, more than {MOST_COMMITS}"
+    return None if step["passed"] else f"failed: {step['reason']}"
+
+
+def main() -> int:
+    path = RESULTS.relative_to(ROOT)
+    steps = json.loads(RESULTS.read_text(encoding="utf-8"))["steps"] if RESULTS.exists() else {}
+    problems = 0
+    for name in STEPS:
+        problem = problem_of(steps[name]) if name in steps else "never ran"
+        if problem:
+            print(f"{path}: {name} {problem}")
+            problems += 1
+    print(f"nightly: {len(STEPS)} steps, {problems} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
