@@ -29,7 +29,7 @@ target_compile_options(
             # The stable_sort of libstdc++ 12 uses what it declares deprecated itself.
             $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
             # A unity build's files are no headers, and its inlining confuses GCC 12 about sizes.
-            $<$<BOOL:${FORETUNE_UNITY}>:-Wno-subobject-linkage -Wno-stringop-overflow>
+            $<$<AND:$<BOOL:${FORETUNE_UNITY}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage;-Wno-stringop-overflow>
             $<$<BOOL:${FORETUNE_WERROR}>:-Werror>)
 
 # Linked after foretune_warnings, since a target's own options would come before and be overruled.
