@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures real kernels on this CPU, trains a model, and shows how close its picks come to the best
-# on problems it never saw. Leaves everything in build/demo. Refuses to measure where other work
-# leaves less than a quarter of the cores.
+# on problems it never saw. Leaves everything in build/demo. Kernels use the cores that other work
+# leaves free. Refuses to measure where that is less than a quarter of them.
 #
 #   FORETUNE_BUSY=yes    measures all the same
 #   FORETUNE=COMMAND     uses this command instead of installing and building
@@ -49,15 +49,21 @@ busy=()
 if [[ -z "${FORETUNE_BUSY:-}" ]]; then
   busy=(--max-load "$(awk "BEGIN { print 0.75 * $(nproc) }")")
 fi
-isa=()
+# A kernel whose threads wait for a core has no time that says anything about it.
+kernels=()
+free="$("$foretune" doctor --no-peaks 2>/dev/null | awk '$1 == "free" && $2 == "cores" { print $3 }')"
+if [[ "$free" -lt "$(nproc)" ]]; then
+  echo "other work leaves $free of $(nproc) cores free: measuring kernels of $free thread(s)"
+  kernels+=(--threads "$free")
+fi
 if [[ -n "${FORETUNE_ISA:-}" ]]; then
-  isa=(--family-option "isa=$FORETUNE_ISA")
+  kernels+=(--family-option "isa=$FORETUNE_ISA")
 fi
 # Half a GFLOP keeps one run of a slow config under a quarter of a second.
 problems=(--log-normal --operations mm addmm bmm --max-flops 5e8)
 say "1. Measure kernels on a few problems, drawn as workloads have them" \
   "$foretune" --seed 49 collect --output "$out/training/first.ftd" --num-shapes $((60 / part)) \
-  "${problems[@]}" "${isa[@]}" --search-space SAMPLE:64 --search-mode fast --budget $((45 / part))s "${busy[@]}" || {
+  "${problems[@]}" "${kernels[@]}" --search-space SAMPLE:64 --search-mode fast --budget $((45 / part))s "${busy[@]}" || {
   echo "FORETUNE_BUSY=yes goes on all the same."
   exit 1
 }
@@ -68,15 +74,15 @@ say "3. Ask it" \
 first_pick=$((SECONDS - start))
 say "4. Measure more problems, for a better model" \
   "$foretune" --seed 50 collect --output "$out/training/more.ftd" --num-shapes $((220 / part)) \
-  "${problems[@]}" "${isa[@]}" --search-space SAMPLE:96 --search-mode fast --budget $((150 / part))s "${busy[@]}"
+  "${problems[@]}" "${kernels[@]}" --search-space SAMPLE:96 --search-mode fast --budget $((150 / part))s "${busy[@]}"
 say "5. Learn from all of them" \
   "$foretune" --seed 50 train --data-dir "$out/training" --model "$out/gemm.ftm"
 say "6. Measure problems it has never seen, densely" \
   "$foretune" --seed 51 create-validation --output "$out/validation.ftd" \
-  --num-shapes $((44 / part)) "${problems[@]}" "${isa[@]}" --training-data "$out/training" \
+  --num-shapes $((44 / part)) "${problems[@]}" "${kernels[@]}" --training-data "$out/training" \
   --model "$out/gemm.ftm" --budget $((180 / part))s "${busy[@]}"
 say "7. How close are the picks to the best?" \
-  "$foretune" --seed 50 validate-model --model "$out/gemm.ftm" "${isa[@]}" --dataset "$out/validation.ftd" \
+  "$foretune" --seed 50 validate-model --model "$out/gemm.ftm" "${kernels[@]}" --dataset "$out/validation.ftd" \
   --training-data "$out/training" --html "$out/report.html" --json "$out/summary.json"
 # The figures of the demo hold its whole duration, installs and builds included.
 python3 - "$out/summary.json" "$installed" "$built" "$first_pick" "$((SECONDS - start))" <<'PYTHON'

@@ -71,10 +71,10 @@ void print_cpu(const CpuFacts& facts) {
   }
 }
 
-void print_conditions() {
+void print_conditions(const CpuLoad& load, int cores) {
   print("Conditions\n");
-  const CpuLoad load = CpuLoadMeter().read();
   print(row("load average", fixed(load.load_average, 2)));
+  print(row("free cores", concat(free_cores(load, cores))));
   print(row("frequency now",
             load.frequency_mhz > 0 ? concat(fixed(load.frequency_mhz, 0), " MHz") : "unknown"));
   const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
@@ -136,7 +136,8 @@ Result<int> doctor(const DoctorArguments& arguments, const Invocation& invocatio
     print(row("memory, all cores", concat(fixed(peaks.bandwidth_all_gbs, 1), " GB/s")));
     print(row("clock", concat(fixed(peaks.clock_mhz, 0), " MHz")));
   }
-  print_conditions();
+  const CpuLoad load = load_now();
+  print_conditions(load, facts.cores);
   print_gpu();
   FamilyOptions options;
   options.fingerprint = cpu_fingerprint(facts, peaks);
@@ -151,7 +152,8 @@ Result<int> doctor(const DoctorArguments& arguments, const Invocation& invocatio
                                     {"bandwidth_gbs", peaks.bandwidth_gbs},
                                     {"bandwidth_all_gbs", peaks.bandwidth_all_gbs},
                                     {"clock_mhz", peaks.clock_mhz},
-                                    {"load_average", CpuLoadMeter().read().load_average}},
+                                    {"load_average", load.load_average},
+                                    {"free_cores", static_cast<double>(free_cores(load, facts.cores))}},
                         .machine = machine_facts(options.fingerprint),
                         .command = invocation.command_line};
   FORETUNE_TRY_STATUS(figures.write(arguments.json));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <thread>
@@ -179,16 +180,15 @@ std::vector<Config> best_ranked(const Selector& selector, const Problem& problem
   return configs;
 }
 
-namespace {
-
-// Returns what others do in a fifth of a second, while this process sleeps.
 CpuLoad load_now() {
   CpuLoadMeter meter;
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   return meter.read();
 }
 
-}  // namespace
+int free_cores(const CpuLoad& load, int cores) {
+  return std::clamp(static_cast<int>(std::floor(cores - load.other_cores + 0.5)), 1, cores);
+}
 
 void MeasureArguments::visit(OptionList& list, Condition condition) {
   list.section("Measuring", std::move(condition));
@@ -549,8 +549,10 @@ std::vector<std::string> load_warnings() {
   if (!load.is_disturbed(cores)) {
     return {};
   }
+  const int free = free_cores(load, cores);
   return {concat("other work keeps ", fixed(load.other_cores, 1), " of ", cores,
-                 " cores busy; times that it disturbs are taken again, or marked")};
+                 " cores busy; times that it disturbs are taken again, or marked",
+                 free < cores ? concat(" (--threads ", free, " stays off its cores)") : "")};
 }
 
 }  // namespace foretune::cli

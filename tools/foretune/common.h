@@ -159,4 +159,10 @@ std::vector<std::pair<std::string, std::string>> machine_facts(const Fingerprint
 // Sentences about a busy or throttled machine, if there is anything to say.
 std::vector<std::string> load_warnings();
 
+// Returns what others do in a fifth of a second, while this process sleeps.
+CpuLoad load_now();
+// Cores that other work leaves to this process, at least one; a core that is less than half busy is
+// free.
+int free_cores(const CpuLoad& load, int cores);
+
 }  // namespace foretune::cli
