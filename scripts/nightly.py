@@ -55,7 +55,7 @@ def build(log: Path, preset: str, *targets: str) -> None:
 
 
 def fuzzing(log: Path) -> dict[str, float]:
-    text = run(log, "scripts/fuzz.sh", "120")
+    text = run(log, "scripts/fuzz.sh", "60")
     return {f"runs {name}": float(runs) for name, runs in re.findall(r"^(\w+) +(\d+) runs$", text, re.M)}
 
 
