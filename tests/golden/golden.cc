@@ -1,0 +1,170 @@
+// Opens files that earlier versions wrote and compares what they hold and answer, to the bit, with
+// what those versions said.
+//
+//   golden tests/golden                 compares; lists what differs
+//   golden tests/golden FILE...         prints the lines of new files, for expected.txt
+//
+// Files are named from the root of the sources. A file that is to be replaced is copied to
+// tests/golden first, and its line gets the new place: no line is ever changed or removed.
+#include <bit>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "foretune/base/file.h"
+#include "foretune/base/hash.h"
+#include "foretune/base/text.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/problem/problem.h"
+#include "foretune/select/select.h"
+
+namespace {
+
+using namespace foretune;
+
+std::uint64_t mixed(std::uint64_t hash, std::string_view text) { return hash64(text, hash); }
+std::uint64_t mixed(std::uint64_t hash, double value) {
+  return hash_combine(hash, std::bit_cast<std::uint64_t>(value));
+}
+
+// A pick with its score, or the reason of an abstention, in 8 hexadecimal digits.
+std::string answer_code(const Selector& selector, const Problem& problem) {
+  std::uint64_t hash = 0;
+  const auto add = [&](const Choice& choice) {
+    hash = hash_combine(hash, static_cast<std::uint64_t>(choice.reason));
+    if (choice.has_candidate) {
+      hash = mixed(hash, selector.config_text(choice.candidate));
+      hash = mixed(mixed(hash, choice.score), choice.margin);
+    }
+  };
+  add(selector.select_uncached(problem));
+  const FastChoice fast = selector.select_fast(problem);
+  add(fast.choice);
+  hash = mixed(hash_combine(hash, fast.exact ? 1U : 0U), fast.bound);
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return std::string(digits).substr(8);
+}
+
+Result<std::vector<Problem>> read_problems(const std::filesystem::path& path) {
+  FORETUNE_TRY(const std::string text, read_text_file(path));
+  std::vector<Problem> out;
+  for (const std::string_view line : split(text, '\n')) {
+    if (!trim(line).empty()) {
+      FORETUNE_TRY(Problem problem, Problem::parse(line));
+      out.push_back(std::move(problem));
+    }
+  }
+  return out;
+}
+
+// One code a problem of the model's type.
+Result<std::string> model_answers(const std::filesystem::path& path,
+                                  const std::vector<Problem>& problems) {
+  FORETUNE_TRY(const std::unique_ptr<Selector> selector, Selector::open(path));
+  std::string out;
+  for (const Problem& problem : problems) {
+    if (problem.type() == selector->model().problem_type) {
+      out += concat(" ", answer_code(*selector, problem));
+    }
+  }
+  return out;
+}
+
+// Counts and one code of all rows.
+Result<std::string> dataset_answers(const std::filesystem::path& path) {
+  FORETUNE_TRY(const Dataset dataset, read_dataset(path));
+  std::uint64_t hash = 0;
+  for (const Dataset::Row& row : dataset.rows()) {
+    hash = mixed(hash, dataset.problems()[row.problem].text());
+    hash = mixed(hash, to_text(dataset.header().config_schema, dataset.configs()[row.config]));
+    const Context& context = dataset.contexts()[row.context];
+    hash = hash_combine(mixed(hash, context.device), static_cast<std::uint64_t>(context.threads));
+    hash = mixed(mixed(hash, to_string(row.outcome)), to_string(row.stage));
+    hash = hash_combine(hash, row.flags);
+    hash = mixed(mixed(mixed(hash, row.time_ns), row.median_ns), static_cast<double>(row.spread));
+    hash = hash_combine(hash, row.samples);
+  }
+  for (const Dataset::Baseline& baseline : dataset.baselines()) {
+    hash = mixed(mixed(hash_combine(hash, baseline.problem), baseline.name), baseline.time_ns);
+  }
+  return concat(" ", dataset.problems().size(), " ", dataset.configs().size(), " ",
+                dataset.rows().size(), " ", hash);
+}
+
+Result<std::string> line_of(const std::string& file, const std::filesystem::path& root,
+                            const std::vector<Problem>& problems) {
+  FORETUNE_TRY(const std::string answers, file.ends_with(".ftm")
+                                              ? model_answers(root / file, problems)
+                                              : dataset_answers(root / file));
+  return file + answers;
+}
+
+// Whether the line is as it was; says what differs.
+bool is_same(std::string_view expected, const std::string& found,
+             const std::vector<Problem>& problems) {
+  if (expected == found) {
+    return true;
+  }
+  const std::vector<std::string_view> before = split_words(expected);
+  const std::vector<std::string_view> now = split_words(found);
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < std::max(before.size(), now.size()); ++i) {
+    different += i < before.size() && i < now.size() && before[i] == now[i] ? 0U : 1U;
+  }
+  std::printf("%s: %zu of %zu answers differ (%zu problems are asked)\n",
+              std::string(before[0]).c_str(), different, before.size() - 1, problems.size());
+  return false;
+}
+
+int run(const std::filesystem::path& folder, const std::vector<std::string>& files) {
+  const std::filesystem::path root = folder / ".." / "..";
+  const Result<std::vector<Problem>> problems = read_problems(folder / "problems.txt");
+  const Result<std::string> text = read_text_file(folder / "expected.txt");
+  if (!problems || (!text && files.empty())) {
+    std::printf("%s has no problems.txt or no expected.txt that can be read\n", folder.c_str());
+    return 2;
+  }
+  int failed = 0;
+  std::size_t checked = 0;
+  const auto answer = [&](const std::string& file) {
+    Result<std::string> line = line_of(file, root, *problems);
+    if (!line) {
+      std::printf("%s: %s\n", file.c_str(), line.error().message.c_str());
+      ++failed;
+    }
+    return line;
+  };
+  if (!files.empty()) {
+    for (const std::string& file : files) {
+      if (const Result<std::string> line = answer(file)) {
+        std::printf("%s\n", line->c_str());
+      }
+    }
+    return failed == 0 ? 0 : 1;
+  }
+  for (const std::string_view line : split(*text, '\n')) {
+    if (trim(line).empty()) {
+      continue;
+    }
+    ++checked;
+    const Result<std::string> found = answer(std::string(split_words(line)[0]));
+    if (found && !is_same(line, *found, *problems)) {
+      ++failed;
+    }
+  }
+  std::printf("golden: %zu files, %d of them differ\n", checked, failed);
+  return failed == 0 && checked > 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::printf("usage: golden FOLDER [FILE...]\n");
+    return 2;
+  }
+  return run(argv[1], {argv + 2, argv + argc});
+}
