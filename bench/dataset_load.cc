@@ -15,7 +15,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

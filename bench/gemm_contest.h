@@ -17,7 +17,7 @@
 #include "bench/shape_classes.h"
 #include "foretune/base/result.h"
 #include "foretune/family/family.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/select.h"
 
 namespace foretune {

@@ -21,7 +21,7 @@
 #include "foretune/environment/observations.h"
 #include "foretune/environment/workbench.h"
 #include "foretune/hardware/cpu.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

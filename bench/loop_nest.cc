@@ -42,7 +42,7 @@
 #include "foretune/loop/jit.h"
 #include "foretune/loop/loop_samples.h"
 #include "foretune/loop/register_tiles.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

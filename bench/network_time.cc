@@ -17,7 +17,7 @@
 #include "foretune/models/infer/network_int8.h"
 #include "foretune/models/infer/network_samples.h"
 #include "foretune/models/infer/network_scorer.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

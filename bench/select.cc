@@ -32,6 +32,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_engine.h"
 #include "foretune/models/infer/forest_scorer.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/foretune.h"
 #include "foretune/space/parametric_space.h"
 
@@ -129,7 +130,7 @@ Model make_model(const Setup& setup, const SpaceDefinition& space) {
   Model model;
   model.kind = "gbdt";
   model.family = "recorded";
-  model.problem_schema = find_problem_schema(ProblemType::kGemm)->id();
+  model.problem_schema = find_problem_schema(kGemmProblem)->id();
   model.config_schema = space.schema;
   model.space_text = space.text();
   model.feature_table = std::string(setup.table->name());

@@ -13,7 +13,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/models/exchange/lightgbm_text.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::bench {
 namespace {

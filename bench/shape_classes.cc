@@ -7,7 +7,7 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::bench {
 namespace {

@@ -133,6 +133,8 @@ ${entries}  };
 
 }  // namespace foretune
 ")
+  # Compilers must support 65,536 characters and support more.
+  set_source_files_properties(${generated} PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings)
   target_sources(foretune_${module} PRIVATE ${generated})
 endfunction()
 

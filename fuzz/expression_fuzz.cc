@@ -7,6 +7,7 @@
 #include <limits>
 #include <string_view>
 
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/expression.h"
 
@@ -17,8 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       .version = 1,
       .kind = foretune::SchemaKind::kParametric,
       .parameters = {{"mr", {}}, {"pack", {"no", "yes"}}, {"k", {}}, {"min", {}}}};
-  const foretune::ProblemSchema& problem =
-      *foretune::find_problem_schema(foretune::ProblemType::kGemm);
+  const foretune::ProblemSchema& problem = *foretune::find_problem_schema(foretune::kGemmProblem);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const foretune::Result<Expression> expression = Expression::parse(text, kSchema, problem);
   if (!expression) {

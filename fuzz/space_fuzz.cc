@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace {

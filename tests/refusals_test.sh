@@ -39,9 +39,9 @@ expect 0 "$foretune" collect --family null --num-shapes 4 --budget 20 --dry-run 
 grep -q "^4 problems, 20 measurements, " out.txt
 
 # Nothing to do, or nothing that can be done.
-refused 4 "runs none of 190 problems: null knows gemm problems, not conv (190)" tune --family null \
+refused 4 "runs none of 190 problems: null was asked for gemm problems, not conv (190)" tune --family null \
   --shapeset ck-conv --output no.ftd
-refused 3 "no matrix product in the shape set ck-conv" collect --shapeset ck-conv --family null \
+refused 3 "no gemm problem in the shape set ck-conv" collect --shapeset ck-conv --family null \
   --output no.ftd
 refused 4 "multiplies f32, bf16 and i8, not f64 (3)" collect --num-shapes 3 --dtypes f64 \
   --output no.ftd

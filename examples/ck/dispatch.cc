@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/select.h"
 #include "foretune/space/ck_kernels.h"
 

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <string>
 
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/select.h"
 
 int main(int argc, char** argv) {

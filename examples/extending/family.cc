@@ -11,7 +11,7 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/measure/measure.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace {
 
@@ -21,7 +21,7 @@ using namespace foretune;  // NOLINT(google-build-using-namespace): an example o
 Result<std::shared_ptr<const CompiledSpace>> sum_space() {
   return CompiledSpace::create(
       {.schema = {.name = "sum", .version = 1, .parameters = {{.name = "chains", .labels = {}}}},
-       .problem_type = ProblemType::kGemm,
+       .problem_type = kGemmProblem,
        .domains = {{1, 2, 4, 8}},
        .constraints = {{"chains <= m", "more chains than numbers"}},
        .canonical = {}});
@@ -95,6 +95,7 @@ class SumFamily final : public Family {
     FORETUNE_TRY(family->info_.space, sum_space());
     family->info_.name = "sum";
     family->info_.description = "sums of arrays, as an example";
+    family->info_.problem_type = kGemmProblem;
     family->info_.config_schema = family->info_.space->definition().schema;
     family->info_.fingerprint = options.fingerprint;
     family->info_.needs_worker = false;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "foretune/features/feature_table.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace {
 
@@ -26,7 +26,7 @@ class TiledFeatures final : public FeatureTable {
     return kColumns;
   }
   Support supports(ProblemType type, const ConfigSchema& schema) const override {
-    const bool known = type == ProblemType::kGemm && schema.parameters.size() == 1 &&
+    const bool known = type == kGemmProblem && schema.parameters.size() == 1 &&
                        schema.parameters[0].name == "tile_m";
     return known ? Support::yes()
                  : Support::no("gemm-tiled-1 describes gemm configs of one tile_m");

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "foretune/models/infer/scorer.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace {
 

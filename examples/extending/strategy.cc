@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace {
@@ -71,7 +71,7 @@ Result<bool> finds_the_bottom() {
   FORETUNE_TRY(auto compiled,
                CompiledSpace::create(
                    {.schema = {.name = "bowl", .version = 1, .parameters = {{"x", {}}, {"y", {}}}},
-                    .problem_type = ProblemType::kGemm,
+                    .problem_type = kGemmProblem,
                     .domains = {{0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}},
                     .constraints = {},
                     .canonical = {}}));

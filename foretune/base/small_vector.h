@@ -59,6 +59,7 @@ class SmallVector {
     return data()[i];
   }
   [[nodiscard]] std::span<const T> view() const { return {data(), size_}; }
+  [[nodiscard]] std::span<T> view() { return {data(), size_}; }
 
   void push_back(T value) {
     reserve(size_ + 1);

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "foretune/problem/gemm/gemm.h"
+
 namespace foretune {
 namespace {
 
@@ -72,7 +74,7 @@ Config CublasltConfig::to_config() const {
 SpaceDefinition cublaslt_space() {
   SpaceDefinition definition;
   definition.schema = cublaslt_schema();
-  definition.problem_type = ProblemType::kGemm;
+  definition.problem_type = kGemmProblem;
   definition.domains = {up_to(kCublasltHeuristicRanks),
                         up_to(127),
                         up_to(700),

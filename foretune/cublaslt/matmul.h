@@ -22,7 +22,7 @@
 #include "foretune/base/result.h"
 #include "foretune/cublaslt/cublaslt_api.h"
 #include "foretune/cublaslt/cublaslt_config.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::cublaslt {
 

@@ -16,7 +16,7 @@
 #include "foretune/cublaslt/matmul.h"
 #include "foretune/family/family.h"
 #include "foretune/gpu/device.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::cublaslt {
 

@@ -7,6 +7,8 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/storable.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/known_spaces.h"
 
 namespace foretune {
@@ -37,7 +39,7 @@ namespace {
 std::string ck_space(const DatasetHeader& header) {
   const std::string_view isa = header.fingerprint.isa;
   const auto known = known_space(concat("ck-gemm-", isa.substr(0, isa.find(':'))));
-  return known && header.problem_type == ProblemType::kGemm ? known->text() : std::string();
+  return known && header.problem_type == kGemmProblem ? known->text() : std::string();
 }
 
 constexpr std::string_view kUnknownDevice = "unknown AMD GPU";
@@ -185,7 +187,7 @@ Status CkCollector::open(ProblemType type, const std::string& arch) {
   header.family = facts_.family;
   header.role = facts_.role;
   header.problem_type = type;
-  header.config_schema = type == ProblemType::kConv ? ck_grouped_conv_schema() : ck_gemm_schema();
+  header.config_schema = type == kConvProblem ? ck_grouped_conv_schema() : ck_gemm_schema();
   header.fingerprint = facts_.fingerprint;
   if (header.fingerprint.device.empty()) {
     if (arch.empty()) {
@@ -239,7 +241,7 @@ Status CkCollector::take(const CkRun& run, const std::string& place) {
       return fail(ErrorCode::kCorrupt, "a time or a rate that makes no sense");
     }
   }
-  FORETUNE_TRY_STATUS(open(is_conv ? ProblemType::kConv : ProblemType::kGemm, run.arch));
+  FORETUNE_TRY_STATUS(open(is_conv ? kConvProblem : kGemmProblem, run.arch));
   FORETUNE_TRY(const std::uint32_t context, context_of(run.arch));
   const Key key{dataset_->intern_problem(parsed.problem), dataset_->intern_config(parsed.config),
                 context};
@@ -307,7 +309,7 @@ void CkCollector::add_row(const Key& key, const Entry& entry) {
 Result<Dataset> CkCollector::finish(ImportReport* report) {
   FORETUNE_TRY_STATUS(counter_.finish(report));
   if (!dataset_) {
-    FORETUNE_TRY_STATUS(open(ProblemType::kGemm, ""));
+    FORETUNE_TRY_STATUS(open(kGemmProblem, ""));
   }
   if (const Status status = check_header(dataset_->header()); !status) {
     return tl::unexpected<Error>(status.error());

@@ -18,7 +18,7 @@
 #include "foretune/dataset/dataset.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/exchange_io.h"
-#include "foretune/problem/conv.h"
+#include "foretune/problem/conv/conv.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune::dataset_internal {

@@ -33,7 +33,7 @@ std::string_view to_string(DatasetRole role);
 // What all measurements of a data set have in common.
 struct DatasetHeader {
   std::string family;  // "cpu-gemm"
-  ProblemType problem_type = ProblemType::kGemm;
+  ProblemType problem_type{};
   ConfigSchema config_schema;
   // SpaceDefinition::text() of the family when it has one, so that a model trained elsewhere knows
   // what is legal; may be empty.

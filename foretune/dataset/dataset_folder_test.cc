@@ -12,6 +12,8 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/dataset/test_datasets.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -25,6 +27,7 @@ using testing_support::TemporaryFolder;
 
 DatasetHeader make_header() {
   DatasetHeader header;
+  header.problem_type = kGemmProblem;
   header.family = "test";
   header.config_schema = {.name = "test", .version = 3, .parameters = {{"tile", {}}, {"k", {}}}};
   header.fingerprint.device = "a machine";
@@ -169,7 +172,7 @@ TEST_F(DatasetFolder, DamageAndParquetAreNamed) {
 
 TEST_F(DatasetFolder, ASetThatHoldsNothingIsInNobodysWay) {
   DatasetHeader other = make_header();
-  other.problem_type = ProblemType::kConv;
+  other.problem_type = kConvProblem;
   write("a.ftd", Dataset(other), ExchangeFormat::kForetune);
   write("b.ftd", dataset_of(3), ExchangeFormat::kForetune);
   write("c.ftd", Dataset(other), ExchangeFormat::kForetune);

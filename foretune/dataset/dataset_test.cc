@@ -5,7 +5,9 @@
 #include <set>
 
 #include "foretune/dataset/split.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
+#include "foretune/problem/network_layers.h"
 
 namespace foretune {
 namespace {
@@ -16,6 +18,7 @@ Problem gemm(std::int64_t m, std::int64_t n, GemmOperation operation = GemmOpera
 
 DatasetHeader header() {
   DatasetHeader out;
+  out.problem_type = kGemmProblem;
   out.family = "test";
   out.config_schema = {.name = "test", .version = 1, .parameters = {{"tile", {}}}};
   return out;
@@ -106,7 +109,7 @@ TEST(Dataset, MergeRefusesOtherSchemasUnlessOneHoldsNothing) {
   Dataset a(header());
   a.add(timed(gemm(1, 1), 4, 10));
   DatasetHeader convolutions = header();
-  convolutions.problem_type = ProblemType::kConv;
+  convolutions.problem_type = kConvProblem;
   DatasetHeader second = header();
   second.config_schema.version = 2;
   for (const DatasetHeader& other : {second, convolutions}) {
@@ -165,6 +168,52 @@ TEST(Split, TheKeyOfSizesLooksAtThemAlone) {
   EXPECT_FALSE(same(conv, strided, GroupKey::kProblem));
   EXPECT_FALSE(same(conv, "conv n=1 c=8 k=8 hi=9 wi=9 y=3 x=3 dilation_h=2", GroupKey::kSizes));
   EXPECT_EQ(group_of(problem(plain), GroupKey::kProblem), problem(plain).group());
+}
+
+TEST(Split, TheKeyOfWeightsLooksPastBatchAndMap) {
+  const auto key = [](const char* text) {
+    return group_of(Problem::parse(text).value(), GroupKey::kWeights);
+  };
+  EXPECT_EQ(key("gemm m=8 n=16 k=32"), key("gemm m=512 n=16 k=32 dtype=bf16 op=addmm"));
+  EXPECT_NE(key("gemm m=8 n=16 k=32"), key("gemm m=8 n=32 k=16"));
+  const char* const conv = "conv n=1 c=8 k=8 hi=9 wi=9 y=3 x=3";
+  EXPECT_EQ(key(conv), key("conv n=32 c=8 k=8 hi=56 wi=28 y=3 x=3 pad_h=1 op=backward_data"));
+  for (const char* other :
+       {"conv n=1 c=8 k=16 hi=9 wi=9 y=3 x=3", "conv n=1 c=8 k=8 hi=9 wi=9 y=3 x=1",
+        "conv n=1 c=8 k=8 hi=9 wi=9 y=3 x=3 g=8", "conv n=1 c=8 k=8 hi=9 wi=9 y=3 x=3 stride_h=2",
+        "conv n=1 c=8 k=8 hi=9 wi=9 y=3 x=3 dilation_w=2"}) {
+    EXPECT_NE(key(conv), key(other)) << other;
+  }
+  EXPECT_EQ(parse_group_key("weights").value(), GroupKey::kWeights);
+  EXPECT_EQ(to_string(GroupKey::kSizes), "sizes");
+  EXPECT_FALSE(parse_group_key("colour"));
+}
+
+// A headline on networks of the validation list would mean little if training had their layers.
+TEST(Split, NoLayerOfAValidationNetworkHasTheWeightsOfATrainingNetwork) {
+  std::size_t checked = 0;
+  for (const char* type : {"gemm", "conv"}) {
+    for (const char* direction : {"", "-backward-data", "-backward-weight"}) {
+      const auto set = [&](const char* role) {
+        return named_shape_set(concat(type, "-networks-", role, direction));
+      };
+      const auto training = set("train");
+      const auto validation = set("validation");
+      if (!training || !validation) {
+        EXPECT_NE(*direction, '\0') << type;
+        continue;
+      }
+      std::set<std::uint64_t> known;
+      for (const Problem& problem : *training) {
+        known.insert(group_of(problem, GroupKey::kWeights));
+      }
+      for (const Problem& problem : *validation) {
+        EXPECT_FALSE(known.contains(group_of(problem, GroupKey::kWeights))) << problem.text();
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 3000U);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "foretune/dataset/csv_columns.h"
 #include "foretune/dataset/exchange_ck.h"
 #include "foretune/dataset/exchange_io.h"
-#include "foretune/problem/conv.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune::dataset_internal {
@@ -46,7 +46,7 @@ class CkExporter {
       : dataset_(dataset), run_id_(hex_text(dataset.fingerprint().high)) {}
 
   Result<std::string> run(ImportReport* report) {
-    const bool is_conv = dataset_.header().problem_type == ProblemType::kConv;
+    const bool is_conv = dataset_.header().problem_type == kConvProblem;
     const ConfigSchema& schema = is_conv ? ck_grouped_conv_schema() : ck_gemm_schema();
     if (dataset_.header().config_schema != schema) {
       return fail(ErrorCode::kUnsupported, "CK Tile's columns hold ", schema.name,

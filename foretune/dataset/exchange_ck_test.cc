@@ -13,7 +13,8 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
-#include "foretune/problem/conv.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune {
@@ -363,7 +364,7 @@ TEST(CkCsv, ConvolutionsAreJoinedByTheirSizes) {
              row.substr(row.find(",1,64")), "0.0086,6.721,100\n", same_index, kConv,
              "_intrawave_dsb,3,1,64,32,2,56,56,3,3,1,1,1,1,0.0100,5.78,0\n");
   const auto [dataset, report] = import_text(text, ExchangeFormat::kCkCsv);
-  EXPECT_EQ(dataset.header().problem_type, ProblemType::kConv);
+  EXPECT_EQ(dataset.header().problem_type, kConvProblem);
   EXPECT_EQ(dataset.header().config_schema, ck_grouped_conv_schema());
   ASSERT_EQ(dataset.problems().size(), 2U);
   ASSERT_EQ(dataset.size(), 3U);
@@ -477,6 +478,7 @@ TEST(CkCsv, ConvolutionsAreWrittenAndReadAgain) {
 
 TEST(CkCsv, OtherConfigsAreRefused) {
   DatasetHeader header;
+  header.problem_type = kGemmProblem;
   header.family = "test";
   header.config_schema = {.name = "other", .version = 1, .parameters = {{"tile", {}}}};
   EXPECT_THAT(export_bytes(Dataset(header), ExchangeFormat::kCkCsv).error().message,

@@ -13,6 +13,7 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/storable.h"
+#include "foretune/problem/problem_type.h"
 
 namespace foretune {
 
@@ -428,24 +429,52 @@ bool is_blank(const std::vector<std::string>& cells) {
   return cells.size() == 1 && trim(cells[0]).empty();
 }
 
+// The first type of problem whose fields without a default are all columns.
+Result<ProblemType> type_of_columns(const std::vector<std::string>& names) {
+  std::set<std::string_view> columns;
+  for (const std::string& name : names) {
+    columns.insert(trim(name));
+  }
+  std::string needed;
+  for (const ProblemTypeInfo* type : problem_types()) {
+    std::string missing;
+    std::string all;
+    for (const ProblemField& field : type->schema.fields) {
+      if (!field.default_value) {
+        all += concat(" ", field.name);
+        missing += columns.contains(field.name) ? "" : " ";
+      }
+    }
+    if (missing.empty() && !type->schema.has_payload) {
+      return type->schema.type;
+    }
+    needed += concat(needed.empty() ? "" : ", ", type->schema.name, " needs", all);
+  }
+  return fail(ErrorCode::kCorrupt, "the columns of the CSV are those of no type of problem (",
+              needed, ")");
+}
+
 }  // namespace
 
 Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& given,
                                 ImportReport* report) {
   DatasetHeader header = given;
-  const ProblemSchema* problem = find_problem_schema(header.problem_type);
-  if (problem == nullptr || problem->has_payload ||
-      header.config_schema.kind != SchemaKind::kParametric) {
-    return fail(ErrorCode::kUnsupported,
-                "problems of this type, or configs of variable length, "
-                "cannot be read from CSV");
-  }
   if (text.substr(0, 3) == "\xef\xbb\xbf") {
     text.remove_prefix(3);  // a byte order mark
   }
   std::vector<std::string> cells;
   if (!next_csv_record(text, cells) || is_blank(cells)) {
     return fail(ErrorCode::kCorrupt, "the CSV does not begin with a line of column names");
+  }
+  if (header.problem_type == ProblemType{}) {
+    FORETUNE_TRY(header.problem_type, type_of_columns(cells));
+  }
+  const ProblemSchema* problem = find_problem_schema(header.problem_type);
+  if (problem == nullptr || problem->has_payload ||
+      header.config_schema.kind != SchemaKind::kParametric) {
+    return fail(ErrorCode::kUnsupported,
+                "problems of this type, or configs of variable length, "
+                "cannot be read from CSV");
   }
   const bool derive = header.config_schema.parameters.empty();
   FORETUNE_TRY(const Layout layout, read_layout(cells, *problem, header.config_schema, derive));

@@ -14,7 +14,7 @@
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/exchange_json.h"
 #include "foretune/dataset/storable.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 
@@ -301,6 +301,7 @@ Result<Dataset> import_diode_document(const Json& document, const ImportFacts& f
                                       ImportReport* report) {
   const Json& hardware = document["hardware"];
   DatasetHeader header;
+  header.problem_type = kGemmProblem;
   header.family = facts.family;
   header.role = facts.role;
   header.config_schema = diode_schema();
@@ -381,7 +382,7 @@ Json config_json(const Config& config, const std::vector<std::size_t>& positions
 
 Result<Json> export_diode_document(const Dataset& dataset, ImportReport* report) {
   const auto positions = positions_in(dataset.header().config_schema);
-  if (dataset.header().problem_type != ProblemType::kGemm || !positions) {
+  if (dataset.header().problem_type != kGemmProblem || !positions) {
     return fail(ErrorCode::kUnsupported,
                 "torch-diode's format holds Triton GEMM configs only, not ",
                 dataset.header().config_schema.name);

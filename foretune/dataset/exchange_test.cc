@@ -13,6 +13,8 @@
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/dataset/test_datasets.h"
+#include "foretune/problem/gemm/gemm.h"
+#include "foretune/problem/problem_type.h"
 #include "foretune/space/known_spaces.h"
 
 namespace foretune {
@@ -29,7 +31,8 @@ constexpr std::uint64_t kSeed = 20251121;
 // Every problem type that this build knows, both kinds of schema.
 template <class Check>
 void for_random_datasets(int count, const Check& check) {
-  for (const ProblemSchema& problem : problem_schemas()) {
+  for (const ProblemTypeInfo* type : problem_types()) {
+    const ProblemSchema& problem = type->schema;
     for (const SchemaKind kind : {SchemaKind::kParametric, SchemaKind::kSequence}) {
       for (int i = 0; i < count; ++i) {
         Rng rng = Rng(kSeed).split(static_cast<std::uint64_t>(i));
@@ -276,6 +279,7 @@ TEST(Exchange, ManyReasonsAreCountedTogether) {
   }
   ImportReport report;
   DatasetHeader header;
+  header.problem_type = kGemmProblem;
   header.family = "test";
   const auto kept = import_csv_text(text, header, &report);
   ASSERT_TRUE(kept) << kept.error().message;

@@ -15,8 +15,9 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
+#include "foretune/dataset/records.h"
 #include "foretune/dataset/test_datasets.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -25,6 +26,7 @@ using testing_support::TemporaryFolder;
 
 DatasetHeader make_header(SchemaKind kind = SchemaKind::kParametric) {
   DatasetHeader header;
+  header.problem_type = kGemmProblem;
   header.family = "test";
   header.config_schema = {.name = "test", .version = 3, .kind = kind, .parameters = {}};
   if (kind == SchemaKind::kParametric) {
@@ -310,6 +312,35 @@ TEST(Journal, GoldenFilesOfVersion1AreReadAndWrittenTheSame) {
     EXPECT_EQ(read_file(temporary / "j.ftd").value(),
               read_file(concat(folder, "journal_", name, "_v1.ftd")).value());
   }
+}
+
+// A problem block as a later version writes it: a field that is behind the others, by name.
+Status read_with_later_field(std::string_view name, unsigned bits) {
+  Dataset dataset(testing_support::golden_header(SchemaKind::kParametric));
+  ByteWriter out;
+  dataset_internal::encode_problem(out, *Problem::parse("gemm m=8 n=16 k=32"));
+  std::vector<std::byte> bytes = out.take();
+  bytes.back() = static_cast<std::byte>(bits);
+  ByteWriter behind;
+  behind.put_bytes(bytes);
+  behind.put_varint(1);
+  behind.put_string(name);
+  behind.put_zigzag(3);
+  return dataset_internal::decode_block(
+      {.type = dataset_internal::BlockType::kProblems, .payload = behind.bytes()}, dataset);
+}
+
+TEST(Journal, AFieldOfALaterVersionIsRefusedByItsName) {
+  const Status unknown = read_with_later_field("colour", 2);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kMismatch);
+  EXPECT_EQ(unknown.error().message,
+            "the block at byte 0: the data set has problems with the field 'colour', which gemm "
+            "problems do not have in "
+            "this version");
+  // A first field is no later one, and a problem has no other parts.
+  EXPECT_FALSE(read_with_later_field("m", 2));
+  EXPECT_FALSE(read_with_later_field("colour", 4));
 }
 
 }  // namespace

@@ -173,15 +173,44 @@ Result<DatasetHeader> decode_header(std::span<const std::byte> payload) {
   return header;
 }
 
+namespace {
+
+// What follows the first fields of a problem, as bits of a byte.
+constexpr unsigned kHasPayload = 1;
+constexpr unsigned kHasLaterFields = 2;
+
+}  // namespace
+
 void encode_problem(ByteWriter& out, const Problem& problem) {
+  // Fields that a later version of the type added stand behind the others, by name, and only where
+  // they differ from their default: a file that does not use one is as it was before.
+  const std::span<const ProblemField> fields = problem.schema().fields;
+  std::vector<std::size_t> later;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].since == 1) {
+      ++first;
+    } else if (problem.field(i) != *fields[i].default_value) {
+      later.push_back(i);
+    }
+  }
   out.put(static_cast<std::uint16_t>(problem.type()));
-  out.put_varint(problem.fields().size());
-  for (const std::int64_t value : problem.fields()) {
+  out.put_varint(first);
+  for (const std::int64_t value : problem.fields().first(first)) {
     out.put_zigzag(value);
   }
-  out.put(std::uint8_t{problem.payload().is_zero() ? std::uint8_t{0} : std::uint8_t{1}});
-  if (!problem.payload().is_zero()) {
+  const bool has_payload = !problem.payload().is_zero();
+  out.put(static_cast<std::uint8_t>((has_payload ? kHasPayload : 0U) |
+                                    (later.empty() ? 0U : kHasLaterFields)));
+  if (has_payload) {
     put_digest(out, problem.payload());
+  }
+  if (!later.empty()) {
+    out.put_varint(later.size());
+    for (const std::size_t field : later) {
+      out.put_string(fields[field].name);
+      out.put_zigzag(problem.field(field));
+    }
   }
 }
 
@@ -241,24 +270,55 @@ void encode_row(ByteWriter& out, const Dataset::Row& row,
 
 namespace {
 
+// Sets the later fields that a problem stores by name. Errors: kMismatch for one that this version
+// does not know.
+Status decode_later_fields(ByteReader& reader, ProblemType type, Problem::Fields& fields) {
+  const ProblemSchema* schema = find_problem_schema(type);
+  const std::uint64_t count = reader.get_count(2);
+  for (std::uint64_t i = 0; i < count && reader.ok(); ++i) {
+    const std::string name = reader.get_string(kMaxNameBytes);
+    const std::int64_t value = reader.get_zigzag();
+    if (!reader.ok() || schema == nullptr) {
+      break;
+    }
+    const std::optional<std::size_t> field = schema->find(name);
+    if (!field || schema->fields[*field].since == 1) {
+      return fail(ErrorCode::kMismatch, "the data set has problems with the field ",
+                  quoted(name, 40), ", which ", schema->name,
+                  " problems do not have in this version");
+    }
+    while (fields.size() <= *field) {
+      fields.push_back(schema->fields[fields.size()].default_value.value_or(0));
+    }
+    fields[*field] = value;
+  }
+  return {};
+}
+
 Status decode_problems(ByteReader& reader, Dataset& dataset) {
   while (reader.ok() && !reader.at_end()) {
-    const auto type = reader.get<std::uint16_t>();
+    const auto type = static_cast<ProblemType>(reader.get<std::uint16_t>());
     const std::uint64_t count = reader.get_count(1);
     Problem::Fields fields;
     for (std::uint64_t i = 0; i < count && reader.ok(); ++i) {
       fields.push_back(reader.get_zigzag());
     }
+    const unsigned behind = reader.get<std::uint8_t>();
     Digest payload;
-    if (reader.get<std::uint8_t>() == 1) {
+    if ((behind & kHasPayload) != 0) {
       payload.high = reader.get<std::uint64_t>();
       payload.low = reader.get<std::uint64_t>();
+    }
+    if (behind > (kHasPayload | kHasLaterFields)) {
+      return corrupt("a problem has parts that this version does not know");
+    }
+    if ((behind & kHasLaterFields) != 0) {
+      FORETUNE_TRY_STATUS(decode_later_fields(reader, type, fields));
     }
     if (!reader.ok()) {
       break;
     }
-    const Result<Problem> problem =
-        Problem::create(static_cast<ProblemType>(type), std::move(fields), payload);
+    const Result<Problem> problem = Problem::create(type, std::move(fields), payload);
     if (!problem) {
       return corrupt(problem.error().message);
     }

@@ -11,32 +11,46 @@ namespace foretune {
 
 namespace {
 
-std::span<const std::string_view> size_fields(ProblemType type) {
-  static constexpr std::array<std::string_view, 3> kGemm{"m", "n", "k"};
-  static constexpr std::array<std::string_view, 12> kConv{
-      "n", "c", "k", "g", "hi", "wi", "y", "x", "di", "z", "dilation_h", "dilation_w"};
-  switch (type) {
-    case ProblemType::kGemm:
-      return kGemm;
-    case ProblemType::kConv:
-      return kConv;
-    default:
-      return {};
+bool is_part_of(const FieldGroups& groups, GroupKey key) {
+  switch (key) {
+    case GroupKey::kSizes:
+      return groups.sizes;
+    case GroupKey::kWeights:
+      return groups.weights;
+    case GroupKey::kProblem:
+      break;
   }
+  return groups.problem;
 }
+
+// In the order of the enumerators.
+constexpr std::array<std::string_view, 3> kGroupKeyNames{"problem", "sizes", "weights"};
 
 }  // namespace
 
+std::span<const std::string_view> group_key_names() { return kGroupKeyNames; }
+std::string_view to_string(GroupKey key) { return kGroupKeyNames[static_cast<std::size_t>(key)]; }
+
+Result<GroupKey> parse_group_key(std::string_view text) {
+  const auto found = std::find(kGroupKeyNames.begin(), kGroupKeyNames.end(), text);
+  if (found == kGroupKeyNames.end()) {
+    return fail(ErrorCode::kInvalidArgument, "'", text.substr(0, 40),
+                "' is no key of groups (problem, sizes, weights)");
+  }
+  return static_cast<GroupKey>(found - kGroupKeyNames.begin());
+}
+
 std::uint64_t group_of(const Problem& problem, GroupKey key) {
-  const std::span<const std::string_view> names = size_fields(problem.type());
-  if (key == GroupKey::kProblem || names.empty()) {
+  const std::span<const ProblemField> fields = problem.schema().fields;
+  const auto has_key = [&](const ProblemField& field) { return is_part_of(field.groups, key); };
+  if (key == GroupKey::kProblem || std::none_of(fields.begin(), fields.end(), has_key)) {
     return problem.group();
   }
-  std::uint64_t hash = hash64("sizes", static_cast<std::uint64_t>(problem.type()));
-  for (const std::string_view name : names) {
-    const std::optional<std::size_t> field = problem.schema().find(name);
-    FORETUNE_CHECK(field.has_value());
-    hash = hash_combine(hash, static_cast<std::uint64_t>(problem.fields()[*field]));
+  std::uint64_t hash = hash64("key", static_cast<std::uint64_t>(problem.type()));
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (has_key(fields[i])) {
+      hash = hash_combine(hash, static_cast<std::uint64_t>(problem.field(i)));
+    }
   }
   return hash;
 }

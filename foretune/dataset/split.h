@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "foretune/base/result.h"
 #include "foretune/base/rng.h"
 #include "foretune/problem/problem.h"
 
@@ -19,7 +21,16 @@ enum class GroupKey : std::uint8_t {
   // strides, pads and the dilation of the depth. Coarser than Problem::group(). Other problems have
   // no such key and keep their group.
   kSizes,
+  // Problems with the same weights: n and k of a product; channels, filters, groups, filter size,
+  // strides and dilations of a convolution. One layer at several batch or map sizes is one group.
+  kWeights,
 };
+// "problem", "sizes", "weights".
+std::span<const std::string_view> group_key_names();
+std::string_view to_string(GroupKey key);
+// Errors: kInvalidArgument, with the names.
+Result<GroupKey> parse_group_key(std::string_view text);
+
 std::uint64_t group_of(const Problem& problem, GroupKey key);
 
 // Fold number (0 <= fold < folds) of every problem. Groups are shuffled, then dealt out so that the

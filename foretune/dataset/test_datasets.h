@@ -13,6 +13,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/dataset.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::testing_support {
 
@@ -226,6 +227,7 @@ inline void expect_same(const Dataset& expected, const Dataset& actual, const st
 inline DatasetHeader golden_header(SchemaKind kind) {
   DatasetHeader header;
   header.family = "golden";
+  header.problem_type = kGemmProblem;
   header.config_schema = {.name = "golden", .version = 7, .kind = kind, .parameters = {}};
   if (kind == SchemaKind::kParametric) {
     header.config_schema.parameters = {{"tile", {}}, {"order", {"mnk", "nkm"}}};

@@ -14,7 +14,7 @@
 #include "foretune/base/hash.h"
 #include "foretune/base/result.h"
 #include "foretune/cublaslt/cublaslt_api.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 

@@ -10,6 +10,7 @@
 #include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/cublaslt/matmul.h"
 #include "foretune/models/infer/model_scorer.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 
@@ -246,8 +247,7 @@ Result<std::unique_ptr<CublasltChooser>> CublasltChooser::create(
   chooser->driver_ = std::move(driver);
   chooser->options_ = options;
   for (Model& model : models) {
-    if (model.problem_type != ProblemType::kGemm ||
-        model.config_schema.id() != cublaslt_schema().id()) {
+    if (model.problem_type != kGemmProblem || model.config_schema.id() != cublaslt_schema().id()) {
       return fail(ErrorCode::kMismatch, "the model ranks configs of ", model.config_schema.name,
                   " (family ", model.family, "), not of cublaslt");
     }

@@ -14,7 +14,7 @@
 #include "foretune/base/result.h"
 #include "foretune/dispatch/dispatcher.h"
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 

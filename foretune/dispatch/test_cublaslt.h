@@ -21,6 +21,7 @@
 #include "foretune/cublaslt/matmul.h"
 #include "foretune/dispatch/cublaslt_dispatch.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 
@@ -284,9 +285,10 @@ inline Model cublaslt_model(std::vector<Prediction> predictions,
                             const CublasltModelOptions& options = {}) {
   const FeatureTable* const table = *find_feature_table("gemm-cublaslt");
   Model model;
+  model.problem_type = kGemmProblem;
   model.kind = "gbdt";
   model.family = "cublaslt";
-  model.problem_schema = find_problem_schema(ProblemType::kGemm)->id();
+  model.problem_schema = find_problem_schema(kGemmProblem)->id();
   model.config_schema = cublaslt_schema();
   model.space_text = cublaslt_space().text();
   model.feature_table = std::string(table->name());

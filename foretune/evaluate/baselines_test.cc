@@ -9,6 +9,7 @@
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/report.h"
 #include "foretune/evaluate/test_samples.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -193,6 +194,7 @@ TEST(Baselines, ComeFromTheTrainingSet) {
 TEST(Baselines, ComeFromTheModelWithoutATrainingSet) {
   const Dataset dataset = table_dataset({{500, 250, 125, 400, 100}, {200, 100, 300, 400, 500}});
   Model model;
+  model.problem_type = kGemmProblem;
   for (const std::int32_t c : {3, 1, 0}) {
     model.pool.push_back(sample_config(c));
   }

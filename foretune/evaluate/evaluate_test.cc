@@ -13,6 +13,7 @@
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/evaluate/report.h"
 #include "foretune/evaluate/test_samples.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -244,6 +245,7 @@ TEST(Evaluate, RelativeModelsAreJudgedWithoutTheirConstant) {
   }
   EXPECT_TRUE(std::isnan(plain.within_stated_error));
   Model model;
+  model.problem_type = kGemmProblem;
   model.target = "log";
   model.residual_std = 0.1;
   const Evaluation shifted = *evaluate(dataset, rank_with_scores(dataset, scores), &model, kQuick);
@@ -308,6 +310,7 @@ TEST(Evaluate, WarnsOfWhatMakesFiguresDoubtful) {
   add_sample(dataset, sample_problem(2), sample_config(0), 100, {.threads = 2});
   add_sample(dataset, sample_problem(3), sample_config(0), 0, {.outcome = Outcome::kCrashed});
   Model model;
+  model.problem_type = kGemmProblem;
   model.fingerprint.device = "another device";
   model.data_fingerprint = dataset.fingerprint();
   const Evaluation out = *evaluate(
@@ -341,6 +344,7 @@ TEST(Evaluate, IsQuietAboutGoodData) {
 TEST(Evaluate, ASpaceWithFewConfigsIsNoReasonToWarn) {
   Dataset dataset(sample_header());
   SpaceDefinition definition;
+  definition.problem_type = kGemmProblem;
   definition.schema = sample_schema();
   definition.domains = {{0, 1, 2}, {0}};
   dataset.mutable_header().space_text = definition.text();

@@ -9,7 +9,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/attribution.h"
 #include "foretune/models/infer/forest.h"
-#include "foretune/problem/work.h"
+#include "foretune/problem/problem_type.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {

@@ -8,7 +8,7 @@
 
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/models/infer/network_samples.h"
-#include "foretune/problem/conv.h"
+#include "foretune/problem/conv/conv.h"
 
 namespace foretune {
 namespace {

@@ -10,8 +10,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/diagnosis.h"
-#include "foretune/problem/gemm.h"
-#include "foretune/problem/work.h"
+#include "foretune/problem/problem_type.h"
 
 namespace foretune::evaluate_internal {
 namespace {
@@ -101,11 +100,12 @@ WorstCase worst_case(const BaselineInput& input, const RankedProblem& ranked) {
   return out;
 }
 
-// The two fields of the map: those with the most different values.
+// The two fields of the map: those that the type names, or else those with the most values.
 std::pair<std::size_t, std::size_t> map_fields(const BaselineInput& input) {
   const ProblemType type = input.dataset.header().problem_type;
-  if (type == ProblemType::kGemm) {
-    return {static_cast<std::size_t>(GemmField::kM), static_cast<std::size_t>(GemmField::kN)};
+  const ProblemTypeInfo* info = find_problem_type(type);
+  if (info != nullptr && info->map_fields[0] != info->map_fields[1]) {
+    return {info->map_fields[0], info->map_fields[1]};
   }
   const ProblemSchema* schema = find_problem_schema(type);
   std::vector<std::pair<std::size_t, std::size_t>> fields;  // minus the count of values, field

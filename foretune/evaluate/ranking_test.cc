@@ -10,6 +10,7 @@
 #include "foretune/evaluate/test_samples.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_samples.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -19,6 +20,7 @@ namespace {
 // the same as the smallest that covers it; large blocks in both directions are not legal.
 SpaceDefinition block_space() {
   SpaceDefinition definition;
+  definition.problem_type = kGemmProblem;
   definition.schema = {.name = "blocks",
                        .version = 1,
                        .kind = SchemaKind::kParametric,
@@ -55,9 +57,10 @@ Model block_model(std::uint64_t seed) {
   const SpaceDefinition definition = block_space();
   const FeatureTable* table = *find_feature_table("gemm-null");
   Model model;
+  model.problem_type = kGemmProblem;
   model.kind = "gbdt";
   model.family = "blocks";
-  model.problem_schema = find_problem_schema(ProblemType::kGemm)->id();
+  model.problem_schema = find_problem_schema(kGemmProblem)->id();
   model.config_schema = definition.schema;
   model.space_text = definition.text();
   model.feature_table = "gemm-null";
@@ -76,6 +79,7 @@ Model block_model(std::uint64_t seed) {
 
 Dataset block_dataset(const Model& model) {
   DatasetHeader header;
+  header.problem_type = kGemmProblem;
   header.family = model.family;
   header.config_schema = model.config_schema;
   header.fingerprint = model.fingerprint;

@@ -9,7 +9,7 @@
 #include "foretune/base/text.h"
 #include "foretune/evaluate/json_values.h"
 #include "foretune/evaluate/report.h"
-#include "foretune/problem/work.h"
+#include "foretune/problem/problem_type.h"
 
 namespace foretune {
 namespace {

@@ -5,74 +5,26 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
+#include "foretune/dataset/split.h"
 #include "foretune/evaluate/diagnosis.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/problem_type.h"
 
 namespace foretune::evaluate_internal {
 namespace {
 
-// Where a problem belongs in one dimension; slices are listed by `order`.
-struct Bucket {
-  std::int64_t order = 0;
-  std::string value;
-};
-
-// Buckets "up to 64", "65 to 512", ..., "above 4096" for limits 64, 512, ..., 4096.
-Bucket bucket_of(std::int64_t size, std::span<const std::int64_t> limits) {
-  const auto above = std::lower_bound(limits.begin(), limits.end(), size);
-  const auto index = static_cast<std::size_t>(above - limits.begin());
-  const auto order = static_cast<std::int64_t>(index);
-  if (index == limits.size()) {
-    return {order, concat("above ", limits.back())};
-  }
-  if (index == 0) {
-    return {order, limits[0] == 1 ? std::string("1") : concat("up to ", limits[0])};
-  }
-  return {order, concat(limits[index - 1] + 1, " to ", limits[index])};
-}
-
-Bucket time_bucket(double best_ns) {
+SliceValue time_bucket(double best_ns) {
   if (best_ns < 1e4) {
     return {0, "under 10 us"};
   }
   if (best_ns < 1e5) {
     return {1, "10 to 100 us"};
   }
-  return best_ns < 1e6 ? Bucket{2, "100 us to 1 ms"} : Bucket{3, "1 ms and more"};
-}
-
-// The families of CK Tile's evaluation: sizes below each limit.
-constexpr std::array<std::int64_t, 3> kCkM{32, 256, 4096};
-constexpr std::array<std::string_view, 4> kCkMNames{"tiny, below 32", "small, below 256",
-                                                    "medium, below 4096", "large"};
-constexpr std::array<std::int64_t, 2> kCkK{512, 4096};
-constexpr std::array<std::string_view, 3> kCkKNames{"shallow, below 512", "medium, below 4096",
-                                                    "deep"};
-
-Bucket ck_family(std::int64_t size, std::span<const std::int64_t> limits,
-                 std::span<const std::string_view> names) {
-  const auto index = static_cast<std::size_t>(std::upper_bound(limits.begin(), limits.end(), size) -
-                                              limits.begin());
-  return {static_cast<std::int64_t>(index), std::string(names[index])};
-}
-
-// What a product looks like: which of its sizes leads by a factor of four.
-Bucket shape_of(std::int64_t m, std::int64_t n, std::int64_t k) {
-  constexpr std::int64_t kMuch = 4;
-  if (m == 1 || n == 1) {
-    return {0, "matrix times vector"};
-  }
-  if (k >= kMuch * std::max(m, n)) {
-    return {1, "deep: k leads"};
-  }
-  if (m >= kMuch * n) {
-    return {2, "tall: m leads n"};
-  }
-  return n >= kMuch * m ? Bucket{3, "wide: n leads m"} : Bucket{4, "near square"};
+  return best_ns < 1e6 ? SliceValue{2, "100 us to 1 ms"} : SliceValue{3, "1 ms and more"};
 }
 
 // The parameters that say how a kernel overlaps loading and computing.
@@ -82,14 +34,14 @@ class Slices {
  public:
   Slices(const BaselineInput& input, const PickerResult& model) : input_(input), model_(model) {}
 
-  // `bucket_of_problem(problem)` gives a Bucket.
+  // `bucket_of_problem(problem)` gives a SliceValue.
   template <class BucketOf>
   void add(const std::string& dimension, const BucketOf& bucket_of_problem) {
     std::map<std::int64_t, std::pair<std::string, std::vector<double>>> buckets;
     for (std::size_t i = 0; i < model_.problem_ids.size(); ++i) {
-      Bucket bucket = bucket_of_problem(model_.problem_ids[i]);
+      SliceValue bucket = bucket_of_problem(model_.problem_ids[i]);
       auto& [value, efficiencies] = buckets[bucket.order];
-      value = std::move(bucket.value);
+      value = std::move(bucket.text);
       efficiencies.push_back(model_.efficiency[i]);
     }
     for (const auto& [order, bucket] : buckets) {
@@ -97,30 +49,10 @@ class Slices {
     }
   }
 
-  void add_label(const std::string& dimension, std::size_t field) {
-    add(dimension, [&](std::uint32_t id) {
-      return Bucket{problem(id).field(field), problem(id).field_text(field)};
-    });
-  }
-
-  void add_gemm() {
-    static constexpr std::array<std::int64_t, 4> kM{1, 16, 128, 1024};
-    static constexpr std::array<std::int64_t, 3> kK{64, 512, 4096};
-    const auto size = [&](std::uint32_t id, GemmField field) {
-      return problem(id).field(static_cast<std::size_t>(field));
-    };
-    add("m regime", [&](std::uint32_t id) { return bucket_of(size(id, GemmField::kM), kM); });
-    add("k depth", [&](std::uint32_t id) { return bucket_of(size(id, GemmField::kK), kK); });
-    add("shape", [&](std::uint32_t id) {
-      return shape_of(size(id, GemmField::kM), size(id, GemmField::kN), size(id, GemmField::kK));
-    });
-    add("m family (CK)",
-        [&](std::uint32_t id) { return ck_family(size(id, GemmField::kM), kCkM, kCkMNames); });
-    add("k regime (CK)",
-        [&](std::uint32_t id) { return ck_family(size(id, GemmField::kK), kCkK, kCkKNames); });
-    add_label("operation", static_cast<std::size_t>(GemmField::kOperation));
-    add_label("dtype", static_cast<std::size_t>(GemmField::kDtype));
-    add_label("layout", static_cast<std::size_t>(GemmField::kLayout));
+  void add_all(std::span<const ProblemSlice> slices) {
+    for (const ProblemSlice& slice : slices) {
+      add(std::string(slice.name), [&](std::uint32_t id) { return slice.value(problem(id)); });
+    }
   }
 
   // Labels, and sizes by value or, when they are many, by thirds of the problems.
@@ -137,7 +69,7 @@ class Slices {
       }
       const std::set<double> distinct(values.begin(), values.end());
       if (!schema->fields[field].labels.empty() || distinct.size() <= kFewValues) {
-        add_label(name, field);
+        add(name, [&](std::uint32_t id) { return slice_by_field(problem(id), field); });
         continue;
       }
       std::array<std::int64_t, 2> limits{};
@@ -146,8 +78,22 @@ class Slices {
       if (limits[0] == limits[1]) {
         ++limits[1];
       }
-      add(name, [&](std::uint32_t id) { return bucket_of(problem(id).field(field), limits); });
+      add(name, [&](std::uint32_t id) { return slice_by_size(problem(id).field(field), limits); });
     }
+  }
+
+  // Problems whose weights the training set has at another batch or map size, against new ones. The
+  // first are closer to what the model knows, and a headline from them alone would flatter.
+  void add_novelty(const Dataset& training) {
+    std::unordered_set<std::uint64_t> known;
+    for (const Problem& each : training.problems()) {
+      known.insert(group_of(each, GroupKey::kWeights));
+    }
+    add("weights", [&](std::uint32_t id) {
+      return known.contains(group_of(problem(id), GroupKey::kWeights))
+                 ? SliceValue{0, "in the training set"}
+                 : SliceValue{1, "new"};
+    });
   }
 
   void add_best_time() {
@@ -228,10 +174,14 @@ void describe_slices(const DiagnosisInput& diagnosis, Evaluation& out) {
   const BaselineInput& input = diagnosis.input;
   Slices slices(input, out.model);
   const ProblemType type = input.dataset.header().problem_type;
-  if (type == ProblemType::kGemm) {
-    slices.add_gemm();
+  const ProblemTypeInfo* info = find_problem_type(type);
+  if (info != nullptr && !info->slices.empty()) {
+    slices.add_all(info->slices);
   } else {
     slices.add_any(type);
+  }
+  if (input.options.training != nullptr) {
+    slices.add_novelty(*input.options.training);
   }
   slices.add_best_time();
   slices.add_pipelines(diagnosis.ranked);

@@ -10,7 +10,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/evaluate/evaluate.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 
@@ -35,6 +35,7 @@ inline Problem sample_problem(std::int64_t m, std::int64_t n = 64, std::int64_t 
 
 inline DatasetHeader sample_header() {
   DatasetHeader header;
+  header.problem_type = kGemmProblem;
   header.family = "sample";
   header.config_schema = sample_schema();
   header.role = DatasetRole::kValidation;

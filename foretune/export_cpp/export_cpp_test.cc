@@ -12,6 +12,7 @@
 #include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/models/infer/fast_samples.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -131,7 +132,7 @@ TEST_F(ExportCppTest, ExpressionsHaveTheSameValueInCpp) {
   ConfigSchema config;
   config.name = "three";
   config.parameters = {{"x", {}}, {"y", {}}, {"mode", {"off", "on"}}};
-  const ProblemSchema& problem = *find_problem_schema(ProblemType::kGemm);
+  const ProblemSchema& problem = *find_problem_schema(kGemmProblem);
   const std::vector<std::string> texts{"x + y * 3 - m / 7 % 5",
                                        "-x / y",
                                        "-x % y",

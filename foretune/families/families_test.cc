@@ -213,6 +213,7 @@ TEST(LoadRecorded, ReadsOurOwnDataSetsAndPrefersRemeasuredRows) {
   const auto space = *null_family->space(problem);
   DatasetHeader header;
   header.family = "null";
+  header.problem_type = null_family->info().problem_type;
   header.config_schema = null_family->info().config_schema;
   header.space_text = null_family->info().space->definition().text();
   header.fingerprint = null_family->info().fingerprint;

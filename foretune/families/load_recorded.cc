@@ -8,6 +8,7 @@
 
 #include "foretune/families/recorded/triton_space.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -47,6 +48,7 @@ std::uint64_t pair_id(const Dataset::Row& row) {
 Result<Dataset> import_csv_file(const std::filesystem::path& path, const CsvFacts& facts,
                                 ImportReport* report) {
   DatasetHeader header;
+  header.problem_type = kGemmProblem;
   header.family = facts.family;
   header.role = facts.role;
   header.config_schema = triton_gemm_schema();
@@ -68,6 +70,7 @@ Result<Dataset> import_csv_file(const std::filesystem::path& path, const CsvFact
     }
     return triton;
   }
+  header.problem_type = ProblemType{};  // that of the columns
   header.config_schema = ConfigSchema{};
   header.space_text.clear();
   if (facts.device.empty()) {

@@ -31,7 +31,7 @@ namespace foretune {
 struct FamilyInfo {
   std::string name;         // "cpu-gemm"
   std::string description;  // one sentence
-  ProblemType problem_type = ProblemType::kGemm;
+  ProblemType problem_type{};
   ConfigSchema config_schema;
   // The space as data, when it is parametric: stored in data sets and models. Else nullptr.
   std::shared_ptr<const CompiledSpace> space;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "foretune/features/feature_table.h"
-#include "foretune/problem/conv.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune {
@@ -513,8 +513,8 @@ TEST(CkTables, RefuseOtherLabels) {
   ConfigSchema schema = ck_gemm_schema();
   std::swap(schema.parameters[9].labels[0], schema.parameters[9].labels[1]);
   for (const char* name : {"gemm-ck", "gemm-ck-55", "gemm-ck-72"}) {
-    EXPECT_TRUE(table_of(name).supports(ProblemType::kGemm, ck_gemm_schema()));
-    EXPECT_FALSE(table_of(name).supports(ProblemType::kGemm, schema));
+    EXPECT_TRUE(table_of(name).supports(kGemmProblem, ck_gemm_schema()));
+    EXPECT_FALSE(table_of(name).supports(kGemmProblem, schema));
   }
 }
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "foretune/features/feature_table.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::features_internal {
 
@@ -172,6 +172,8 @@ const FeatureTable& gemm_triton_table();
 const FeatureTable& gemm_triton_templates_table();
 const FeatureTable& gemm_triton_flags_table();
 const FeatureTable& gemm_null_table();
+// Of the simulated family: one table for each problem type but gemm, which has its own.
+std::span<const FeatureTable* const> fields_null_tables();
 const FeatureTable& gemm_cublaslt_table();
 const FeatureTable& gemm_diode_table();
 const FeatureTable& gemm_diode_v1_table();

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "foretune/features/feature_table.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "foretune/features/feature_table.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -157,7 +157,7 @@ TEST(DiodeFeatures, DescribeAllSchemasAndAreNobodysDefault) {
   for (const auto& [ours, schema] : defaults) {
     std::vector<std::string> known;
     for (const FeatureTable* table : feature_tables()) {
-      if (table->supports(ProblemType::kGemm, schema)) {
+      if (table->supports(kGemmProblem, schema)) {
         known.emplace_back(table->name());
       }
     }

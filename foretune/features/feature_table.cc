@@ -11,6 +11,7 @@
 #include "foretune/base/hash.h"
 #include "foretune/base/text.h"
 #include "foretune/features/column_table.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 
@@ -25,6 +26,9 @@ std::size_t feature_count(const FeatureTable& table, FeatureKind kind) {
 std::uint64_t feature_table_id(const FeatureTable& table) {
   std::uint64_t hash = hash64(table.name());
   for (const FeatureInfo& column : table.columns()) {
+    if (column.since > 1) {
+      continue;
+    }
     hash = hash64(column.name, hash_combine(hash, static_cast<std::uint64_t>(column.kind)));
   }
   return hash;
@@ -88,15 +92,21 @@ void foreign_row(const FeatureTable& table, const Problem& problem, const Hardwa
 }
 
 std::span<const FeatureTable* const> feature_tables() {
-  static const std::array<const FeatureTable*, 13> tables{
-      &features_internal::gemm_cpu_table(), &features_internal::gemm_triton_table(),
-      &features_internal::gemm_null_table(), &features_internal::gemm_ck_table(),
-      &features_internal::grouped_conv_table(), &features_internal::gemm_ck_55_table(),
-      &features_internal::gemm_ck_72_table(), &features_internal::grouped_conv_ck_83_table(),
-      &features_internal::gemm_cublaslt_table(), &features_internal::gemm_triton_templates_table(),
-      &features_internal::gemm_triton_flags_table(),
-      // After ours of the same configs: the first that describes a config is the default.
-      &features_internal::gemm_diode_v1_table(), &features_internal::gemm_diode_table()};
+  static const std::vector<const FeatureTable*> tables = [] {
+    std::vector<const FeatureTable*> list{
+        &features_internal::gemm_cpu_table(), &features_internal::gemm_triton_table(),
+        &features_internal::gemm_null_table(), &features_internal::gemm_ck_table(),
+        &features_internal::grouped_conv_table(), &features_internal::gemm_ck_55_table(),
+        &features_internal::gemm_ck_72_table(), &features_internal::grouped_conv_ck_83_table(),
+        &features_internal::gemm_cublaslt_table(),
+        &features_internal::gemm_triton_templates_table(),
+        &features_internal::gemm_triton_flags_table(),
+        // After ours of the same configs: the first that describes a config is the default.
+        &features_internal::gemm_diode_v1_table(), &features_internal::gemm_diode_table()};
+    const std::span<const FeatureTable* const> of_fields = features_internal::fields_null_tables();
+    list.insert(list.end(), of_fields.begin(), of_fields.end());
+    return list;
+  }();
   return tables;
 }
 
@@ -260,7 +270,7 @@ GemmTable::GemmTable(std::string_view name, std::span<const std::string_view> pa
           config_columns, interaction_columns})) {}
 
 Support GemmTable::supports(ProblemType type, const ConfigSchema& schema) const {
-  if (type != ProblemType::kGemm) {
+  if (type != kGemmProblem) {
     return Support::no(name_, " describes gemm problems only");
   }
   if (has_parameters(schema, parameters_)) {

@@ -33,6 +33,9 @@ struct FeatureInfo {
   // The place that the column has in a model trained elsewhere, for a table that reproduces the
   // features of such models; -1 in tables of our own.
   std::int16_t foreign_position = -1;
+  // The version of the table that added the column. Later columns than the first stand at the end
+  // of their kind, and models from before go on without them.
+  std::uint32_t since = 1;
 };
 
 // Columns stand in the order problem, config, interaction.
@@ -56,7 +59,8 @@ class FeatureTable {
 };
 
 std::size_t feature_count(const FeatureTable& table, FeatureKind kind);
-// Hash of name and column names: changes with every change of meaning (rename the column then).
+// Hash of the table's name and the names of its first columns. A column whose meaning changes gets
+// another name and another `since`.
 std::uint64_t feature_table_id(const FeatureTable& table);
 // One full row, for training and tests.
 void feature_row(const FeatureTable& table, const Problem& problem, const Hardware& hardware,

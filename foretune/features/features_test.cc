@@ -10,8 +10,8 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/problem/conv.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune {
@@ -30,7 +30,7 @@ struct Sampled {
   std::string table;
   ConfigSchema schema;
   std::vector<std::vector<std::int32_t>> domains;
-  ProblemType type = ProblemType::kGemm;
+  ProblemType type = kGemmProblem;
 };
 
 std::vector<Sampled> sampled_ck_tables() {
@@ -48,14 +48,14 @@ std::vector<Sampled> sampled_ck_tables() {
                     {0, 1},         {0, 1},
                     {1, 3, 8},      {0, 1, 8},
                     {0, 4},         {0, 2}},
-                   ProblemType::kGemm});
+                   kGemmProblem});
   }
   for (const char* table : {"grouped-conv", "grouped-conv-ck-83"}) {
     out.push_back(
         {table,
          ck_grouped_conv_schema(),
          {{16, 64, 128}, {32, 64}, {64, 128}, {0, 1, 2, 3, 4, 5, 6}, {0, 1, 2}, {0, 1}, {0, 1}},
-         ProblemType::kConv});
+         kConvProblem});
   }
   return out;
 }
@@ -159,7 +159,7 @@ Problem random_convolution(Rng& rng) {
 }
 
 Problem random_problem(ProblemType type, Rng& rng) {
-  if (type == ProblemType::kConv) {
+  if (type == kConvProblem) {
     return random_convolution(rng);
   }
   const auto size = [&] {
@@ -224,8 +224,7 @@ TEST(FeatureTables, ColumnsAreDistinctDescribedAndInOrder) {
 TEST(FeatureTables, RefuseConfigsOfOtherParameters) {
   for (const Sampled& sampled : sampled_tables()) {
     const FeatureTable& table = **find_feature_table(sampled.table);
-    const ProblemType other =
-        sampled.type == ProblemType::kGemm ? ProblemType::kConv : ProblemType::kGemm;
+    const ProblemType other = sampled.type == kGemmProblem ? kConvProblem : kGemmProblem;
     EXPECT_TRUE(table.supports(sampled.type, sampled.schema));
     EXPECT_FALSE(table.supports(other, sampled.schema));
     ConfigSchema swapped = sampled.schema;

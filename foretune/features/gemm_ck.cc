@@ -6,6 +6,7 @@
 
 #include "foretune/features/ck_columns.h"
 #include "foretune/features/ck_tiling.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::features_internal {
 namespace {
@@ -58,7 +59,7 @@ double access_width(double extent, double element_bytes, double built_for) {
 class GemmCkTable final : public CkTable {
  public:
   GemmCkTable()
-      : CkTable("gemm-ck", ProblemType::kGemm, ck_gemm_schema(),
+      : CkTable("gemm-ck", kGemmProblem, ck_gemm_schema(),
                 joined(std::array<std::span<const FeatureInfo>, 4>{
                     gemm_problem_columns(), kConfigColumns, tiling_columns(), kOwnColumns})) {}
 

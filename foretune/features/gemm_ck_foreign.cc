@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "foretune/features/ck_columns.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::features_internal {
 namespace {
@@ -94,7 +95,7 @@ Triple tiles_of(std::span<const std::int32_t> words) {
 class GemmCkForeignTable final : public CkTable {
  public:
   GemmCkForeignTable(std::string_view name, bool has_padding)
-      : CkTable(name, ProblemType::kGemm, ck_gemm_schema(), columns_of(has_padding)),
+      : CkTable(name, kGemmProblem, ck_gemm_schema(), columns_of(has_padding)),
         has_padding_(has_padding) {}
 
   void problem_row(const Problem& problem, const Hardware& hardware,

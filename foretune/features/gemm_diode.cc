@@ -23,6 +23,7 @@
 #include <cmath>
 
 #include "foretune/features/column_table.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::features_internal {
 namespace {
@@ -155,7 +156,7 @@ class DiodeTable : public FeatureTable {
   std::span<const FeatureInfo> columns() const final { return columns_; }
 
   Support supports(ProblemType type, const ConfigSchema& schema) const final {
-    if (type != ProblemType::kGemm) {
+    if (type != kGemmProblem) {
       return Support::no(name_, " describes gemm problems only");
     }
     if (has_parameters(schema, kTileParameters) || has_parameters(schema, kTemplateParameters) ||

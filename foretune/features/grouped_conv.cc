@@ -8,7 +8,7 @@
 #include "foretune/base/check.h"
 #include "foretune/features/ck_columns.h"
 #include "foretune/features/ck_tiling.h"
-#include "foretune/problem/conv.h"
+#include "foretune/problem/conv/conv.h"
 
 namespace foretune::features_internal {
 namespace {
@@ -126,7 +126,7 @@ double buffers_of(std::span<const std::int32_t> words) {
 class GroupedConvTable final : public CkTable {
  public:
   GroupedConvTable()
-      : CkTable("grouped-conv", ProblemType::kConv, ck_grouped_conv_schema(),
+      : CkTable("grouped-conv", kConvProblem, ck_grouped_conv_schema(),
                 joined(std::array<std::span<const FeatureInfo>, 3>{kProblemColumns, kConfigColumns,
                                                                    tiling_columns()})) {}
 

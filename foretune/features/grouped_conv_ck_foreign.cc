@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "foretune/features/ck_columns.h"
-#include "foretune/problem/conv.h"
+#include "foretune/problem/conv/conv.h"
 
 namespace foretune::features_internal {
 namespace {
@@ -151,7 +151,7 @@ std::int32_t pipeline_of(std::span<const std::int32_t> words) {
 class GroupedConvCkForeignTable final : public CkTable {
  public:
   GroupedConvCkForeignTable()
-      : CkTable("grouped-conv-ck-83", ProblemType::kConv, ck_grouped_conv_schema(),
+      : CkTable("grouped-conv-ck-83", kConvProblem, ck_grouped_conv_schema(),
                 by_kind(std::array<std::span<const FeatureInfo>, 4>{
                     kProblemColumns, kKernelColumns, kInteractionColumns, ck_hardware_columns()})) {
   }

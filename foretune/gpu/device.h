@@ -20,7 +20,7 @@
 #include "foretune/base/result.h"
 #include "foretune/gpu/driver_api.h"
 #include "foretune/hardware/hardware.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::gpu {
 

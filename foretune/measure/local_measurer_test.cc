@@ -12,7 +12,7 @@
 
 #include "foretune/measure/cache_evictor.h"
 #include "foretune/measure/measure.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -100,6 +100,7 @@ class ScriptedFamily final : public Family {
  public:
   explicit ScriptedFamily(Script& script) : script_(script) {
     SpaceDefinition definition;
+    definition.problem_type = kGemmProblem;
     definition.schema.name = "scripted";
     definition.schema.parameters = {{"x", {}}};
     definition.domains = {{0, 1, 2, 3, 4, 5, 6, 7}};

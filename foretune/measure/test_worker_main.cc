@@ -13,7 +13,7 @@
 
 #include "foretune/families/null/null.h"
 #include "foretune/measure/measure.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

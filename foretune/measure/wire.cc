@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "foretune/base/hash.h"
+#include "foretune/problem/problem_type.h"
 
 namespace foretune {
 namespace {
@@ -34,14 +35,10 @@ Result<Problem> get_problem(ByteReader& in) {
   Digest payload;
   payload.high = in.get<std::uint64_t>();
   payload.low = in.get<std::uint64_t>();
-  const std::span<const ProblemSchema> known = problem_schemas();
-  const auto schema = std::find_if(known.begin(), known.end(), [&](const ProblemSchema& entry) {
-    return static_cast<std::uint16_t>(entry.type) == type;
-  });
-  if (!in.ok() || schema == known.end()) {
+  if (!in.ok() || find_problem_type(static_cast<ProblemType>(type)) == nullptr) {
     return damaged("problem");
   }
-  return Problem::create(schema->type, std::move(fields), payload);
+  return Problem::create(static_cast<ProblemType>(type), std::move(fields), payload);
 }
 
 void put(ByteWriter& out, const Config& config) {

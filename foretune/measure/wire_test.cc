@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

@@ -1,88 +1,12 @@
 #include "foretune/problem/problem.h"
 
-#include <array>
 #include <utility>
 #include <vector>
 
 #include "foretune/base/check.h"
-#include "foretune/problem/conv.h"
-#include "foretune/problem/gemm.h"
 
 namespace foretune {
 namespace {
-
-constexpr std::int64_t kMaxSize = 0x7fffffff;
-constexpr std::int64_t kMaxStep = 0xffff;
-
-ProblemField label_field(std::string_view name, std::span<const std::string_view> labels,
-                         std::int64_t default_value, std::size_t labels_in_id) {
-  return {.name = name,
-          .labels = labels,
-          .labels_in_id = labels_in_id,
-          .minimum = 0,
-          .maximum = static_cast<std::int64_t>(labels.size()) - 1,
-          .default_value = default_value,
-          .in_group = false};
-}
-
-ProblemField size_field(std::string_view name, std::optional<std::int64_t> default_value = {}) {
-  return {.name = name,
-          .labels = {},
-          .labels_in_id = 0,
-          .minimum = 1,
-          .maximum = kMaxSize,
-          .default_value = default_value,
-          .in_group = true};
-}
-
-// A stride, pad or dilation, which is its smallest value unless said otherwise.
-ProblemField step_field(std::string_view name, std::int64_t minimum) {
-  return {.name = name,
-          .labels = {},
-          .labels_in_id = 0,
-          .minimum = minimum,
-          .maximum = kMaxStep,
-          .default_value = minimum,
-          .in_group = true};
-}
-
-// The lists are function-local, because the label tables live in other translation units.
-std::span<const ProblemField> gemm_fields() {
-  static const std::array fields{label_field("op", gemm_operation_labels(), 0, 3),
-                                 size_field("m"),
-                                 size_field("n"),
-                                 size_field("k"),
-                                 size_field("batch", 1),
-                                 label_field("dtype", data_type_labels(), 0, 8),
-                                 label_field("layout", gemm_layout_labels(), 1, 4)};
-  return fields;
-}
-
-std::span<const ProblemField> conv_fields() {
-  static const std::array fields{label_field("op", conv_operation_labels(), 0, 3),
-                                 size_field("n"),
-                                 size_field("c"),
-                                 size_field("k"),
-                                 size_field("g", 1),
-                                 size_field("di", 1),
-                                 size_field("hi"),
-                                 size_field("wi"),
-                                 size_field("z", 1),
-                                 size_field("y"),
-                                 size_field("x"),
-                                 step_field("stride_d", 1),
-                                 step_field("stride_h", 1),
-                                 step_field("stride_w", 1),
-                                 step_field("pad_d", 0),
-                                 step_field("pad_h", 0),
-                                 step_field("pad_w", 0),
-                                 step_field("dilation_d", 1),
-                                 step_field("dilation_h", 1),
-                                 step_field("dilation_w", 1),
-                                 label_field("dtype", data_type_labels(), 0, 8),
-                                 label_field("layout", conv_layout_labels(), 0, 2)};
-  return fields;
-}
 
 std::optional<std::int64_t> parse_field(const ProblemField& field, std::string_view text) {
   if (field.labels.empty()) {
@@ -94,6 +18,11 @@ std::optional<std::int64_t> parse_field(const ProblemField& field, std::string_v
     }
   }
   return std::nullopt;
+}
+
+// Returns true for a value that says no more than a problem did before the field was added.
+bool is_later_default(const ProblemField& field, std::int64_t value) {
+  return field.since > 1 && value == field.default_value;
 }
 
 std::string expectation(const ProblemField& field) {
@@ -109,40 +38,6 @@ std::string expectation(const ProblemField& field) {
 
 }  // namespace
 
-std::span<const ProblemSchema> problem_schemas() {
-  static const std::array schemas{ProblemSchema{.type = ProblemType::kGemm,
-                                                .name = "gemm",
-                                                .version = 1,
-                                                .fields = gemm_fields(),
-                                                .has_payload = false,
-                                                .check = check_gemm},
-                                  ProblemSchema{.type = ProblemType::kConv,
-                                                .name = "conv",
-                                                .version = 1,
-                                                .fields = conv_fields(),
-                                                .has_payload = false,
-                                                .check = check_conv}};
-  return schemas;
-}
-
-const ProblemSchema* find_problem_schema(ProblemType type) {
-  for (const ProblemSchema& schema : problem_schemas()) {
-    if (schema.type == type) {
-      return &schema;
-    }
-  }
-  return nullptr;
-}
-
-const ProblemSchema* find_problem_schema(std::string_view name) {
-  for (const ProblemSchema& schema : problem_schemas()) {
-    if (schema.name == name) {
-      return &schema;
-    }
-  }
-  return nullptr;
-}
-
 std::optional<std::size_t> ProblemSchema::find(std::string_view field) const {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].name == field) {
@@ -155,6 +50,9 @@ std::optional<std::size_t> ProblemSchema::find(std::string_view field) const {
 std::uint64_t ProblemSchema::id() const {
   std::uint64_t hash = hash64(name, version);
   for (const ProblemField& field : fields) {
+    if (field.since > 1) {
+      continue;
+    }
     hash = hash64(field.name, hash);
     for (const std::string_view label : field.labels.first(field.labels_in_id)) {
       hash = hash64(label, hash);
@@ -168,6 +66,9 @@ Result<Problem> Problem::create(ProblemType type, Fields fields, Digest payload)
   if (schema == nullptr) {
     return fail(ErrorCode::kUnsupported, "problem type ", static_cast<int>(type),
                 " is not known to this version");
+  }
+  while (fields.size() < schema->fields.size() && schema->fields[fields.size()].since > 1) {
+    fields.push_back(*schema->fields[fields.size()].default_value);
   }
   if (fields.size() != schema->fields.size()) {
     return fail(ErrorCode::kInvalidArgument, "a ", schema->name, " problem has ",
@@ -231,6 +132,9 @@ Result<Problem> Problem::parse(std::string_view text) {
                   " is not ", expectation(schema->fields[*index]));
     }
   }
+  if (schema->imply != nullptr) {
+    schema->imply(values);
+  }
   Fields fields;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::optional<std::int64_t> value =
@@ -260,10 +164,13 @@ std::string Problem::field_text(std::size_t index) const {
 
 std::string Problem::text() const {
   std::string out(schema().name);
+  const ProblemSchema& described = schema();
   for (std::size_t i = 0; i < fields_.size(); ++i) {
-    out += concat(" ", schema().fields[i].name, "=", field_text(i));
+    if (!is_later_default(described.fields[i], fields_[i])) {
+      out += concat(" ", described.fields[i].name, "=", field_text(i));
+    }
   }
-  if (schema().has_payload) {
+  if (described.has_payload) {
     out += concat(" payload=", payload_.hex());
   }
   return out;
@@ -273,7 +180,7 @@ std::uint64_t Problem::group() const {
   const ProblemSchema& described = schema();
   std::uint64_t hash = hash_combine(0x67726f7570U, static_cast<std::uint64_t>(type_));
   for (std::size_t i = 0; i < fields_.size(); ++i) {
-    if (described.fields[i].in_group) {
+    if (described.fields[i].groups.problem && !is_later_default(described.fields[i], fields_[i])) {
       hash = hash_combine(hash, static_cast<std::uint64_t>(fields_[i]));
     }
   }
@@ -283,8 +190,11 @@ std::uint64_t Problem::group() const {
 std::uint64_t Problem::hash() const {
   std::uint64_t hash =
       hash_combine(payload_.high ^ payload_.low, static_cast<std::uint64_t>(type_));
-  for (const std::int64_t value : fields_.view()) {
-    hash = hash_combine(hash, static_cast<std::uint64_t>(value));
+  const ProblemSchema& described = schema();
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    if (!is_later_default(described.fields[i], fields_[i])) {
+      hash = hash_combine(hash, static_cast<std::uint64_t>(fields_[i]));
+    }
   }
   return hash;
 }

@@ -4,7 +4,7 @@
 //
 //   gemm op=mm m=128 n=1536 k=7168 batch=1 dtype=f32 layout=rcr
 //
-// The field lists live in one table (problem_schemas), from which text form, files, options and
+// A type's fields are a list (problem_type.h), from which text form, files, options and
 // documentation follow. Thread safety: plain values. Cost: no allocation for up to 8 fields.
 #pragma once
 
@@ -22,13 +22,16 @@
 
 namespace foretune {
 
-// Stored in files: never renumber.
-enum class ProblemType : std::uint16_t {
-  kGemm = 1,
-  kConv = 2,
-  kSparse = 3,
-  kLoopNest = 4,
-  kNetwork = 5,
+// The number of a type in files. The folder of a type names its own (`kGemmProblem`): 1 is gemm, 2
+// conv, and 3 to 5 are kept for types to come. Never renumber.
+enum class ProblemType : std::uint16_t {};
+
+// The keys that a field is part of. Problems that are equal in all fields of a key are kept
+// together by it.
+struct FieldGroups {
+  bool problem = false;  // Problem::group(): never split between training and test
+  bool sizes = false;    // GroupKey::kSizes, coarser
+  bool weights = false;  // GroupKey::kWeights: the same weights, whatever they are applied to
 };
 
 struct ProblemField {
@@ -40,10 +43,15 @@ struct ProblemField {
   std::size_t labels_in_id = 0;
   std::int64_t minimum = 0;
   std::int64_t maximum = 0;
-  // Taken when the text form leaves the field out; nothing means that it must be given.
+  // Taken when the text form or an older file lacks the field; nothing means that it must be given.
   std::optional<std::int64_t> default_value;
-  // Whether the field belongs to the group: what must not be split between training and test.
-  bool in_group = true;
+  FieldGroups groups;
+  // The version of the type that added the field. Later fields than the first stand behind the
+  // others and have a default: a file without one means the default, and text, group and hash of a
+  // problem with the default are those that it had before.
+  std::uint32_t since = 1;
+  std::string_view help;        // for options: "rows of A and C"
+  std::string_view other_name;  // also understood on the command line
 };
 
 struct ProblemSchema {
@@ -52,16 +60,18 @@ struct ProblemSchema {
   std::uint32_t version;
   std::span<const ProblemField> fields;
   bool has_payload = false;
-  // What the fields must obey beyond their ranges; nothing when that is all.
+  // The rules of the fields beyond their ranges; nothing when there are none.
   Status (*check)(std::span<const std::int64_t> fields) = nullptr;
+  // Sets fields that a text leaves out and the others imply (a batch is that of a bmm).
+  void (*imply)(std::span<std::optional<std::int64_t>> values) = nullptr;
 
   [[nodiscard]] std::optional<std::size_t> find(std::string_view field) const;
-  // Identifies the field list in files: changes when a field, label or the version does.
+  // Identifies the type in files by its name, version and first fields. A field added since does
+  // not change it.
   [[nodiscard]] std::uint64_t id() const;
 };
 
-// All problem types known to this build.
-std::span<const ProblemSchema> problem_schemas();
+// The schema of a type of this build, or nullptr.
 const ProblemSchema* find_problem_schema(ProblemType type);
 const ProblemSchema* find_problem_schema(std::string_view name);
 
@@ -69,7 +79,7 @@ class Problem {
  public:
   using Fields = SmallVector<std::int64_t, 8>;
 
-  // Checks the number of fields, every range and the type's own rules.
+  // Checks every range and the type's own rules. Later fields may be absent and get their defaults.
   static Result<Problem> create(ProblemType type, Fields fields, Digest payload = {});
   // Parses the text form. Fields may come in any order; those with a default may be absent.
   static Result<Problem> parse(std::string_view text);

@@ -11,7 +11,8 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
+#include "foretune/problem/problem_type.h"
 
 namespace foretune {
 namespace {
@@ -71,17 +72,17 @@ TEST(Problem, RefusalsNameTheFieldAndWhatItMayBe) {
   EXPECT_THAT(message("gemm m=2147483648 n=2 k=3"), HasSubstr("m is 2147483648"));
   EXPECT_THAT(message("gemm m=big n=2 k=3"), HasSubstr("m=big is not an integer"));
   EXPECT_THAT(message("gemm m=1 n=2 k=3 dtype=f31"), HasSubstr("one of f32 f16"));
-  EXPECT_THAT(message("gemm m=1 n=2 k=3 batch=2"), HasSubstr("only op=bmm"));
+  EXPECT_THAT(message("gemm op=mm m=1 n=2 k=3 batch=2"), HasSubstr("only op=bmm"));
   EXPECT_THAT(message("gemm m n=2 k=3"), HasSubstr("field=value"));
   EXPECT_THAT(message("gemm m=1 n=2 k=3 payload=0"), HasSubstr("not a field"));
 }
 
 TEST(Problem, CreateChecksCountRangeAndPayload) {
-  EXPECT_TRUE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 0}));
-  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0}));
-  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 4}));
-  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {5, 1, 2, 3, 1, 0, 0}));
-  EXPECT_FALSE(Problem::create(ProblemType::kGemm, {0, 1, 2, 3, 1, 0, 0}, Digest{1, 2}));
+  EXPECT_TRUE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 0, 0}));
+  EXPECT_FALSE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 0}));
+  EXPECT_FALSE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 0, 4}));
+  EXPECT_FALSE(Problem::create(kGemmProblem, {5, 1, 2, 3, 1, 0, 0}));
+  EXPECT_FALSE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 0, 0}, Digest{1, 2}));
   EXPECT_EQ(Problem::create(static_cast<ProblemType>(77), {}).error().code,
             ErrorCode::kUnsupported);
 }
@@ -104,7 +105,8 @@ TEST(Problem, ComparesByValue) {
 }
 
 TEST(ProblemSchema, EveryTypeIsFoundByTypeAndName) {
-  for (const ProblemSchema& schema : problem_schemas()) {
+  for (const ProblemTypeInfo* type : problem_types()) {
+    const ProblemSchema& schema = type->schema;
     EXPECT_EQ(find_problem_schema(schema.type), &schema);
     EXPECT_EQ(find_problem_schema(schema.name), &schema);
     for (std::size_t i = 0; i < schema.fields.size(); ++i) {

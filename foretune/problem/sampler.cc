@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <unordered_set>
 #include <utility>
+
+#include "foretune/base/text.h"
 
 namespace foretune {
 namespace {
@@ -13,93 +16,174 @@ constexpr std::int64_t kLargestSize = 0x7fffffff;
 // Unusable draws in a row before the limits count as impossible.
 constexpr std::int64_t kPatience = 20000;
 
-bool within(const GemmProblem& gemm, const ProblemLimits& limits) {
-  return (!limits.max_flops || gemm.flops() <= *limits.max_flops) &&
-         (!limits.max_bytes || gemm.bytes() <= *limits.max_bytes);
-}
-
-std::int64_t rounded_to_eight(double size) {
-  const double rounded = std::round(size / 8) * 8;
-  return static_cast<std::int64_t>(std::clamp(rounded, 8.0, static_cast<double>(kLargestSize - 7)));
-}
-
-template <class T>
-const T& pick(const std::vector<T>& values, Rng& rng) {
-  return values[rng.below(values.size())];
-}
-
-// Everything but m, n and k, in a fixed order of draws.
-void draw_kind(const GemmSampling& sampling, Rng& rng, GemmSizes& sizes) {
-  sizes.operation = pick(sampling.operations, rng);
-  sizes.dtype = pick(sampling.dtypes, rng);
-  sizes.layout = pick(sampling.layouts, rng);
-  const double batch = std::exp(std::log(2.0) + rng.uniform() * std::log(32.0));
-  sizes.batch = sizes.operation == GemmOperation::kBmm
-                    ? std::clamp<std::int64_t>(std::llround(batch), 2, 64)
-                    : 1;
-}
-
-Status check_sampling(const GemmSampling& sampling) {
-  if (sampling.operations.empty() || sampling.dtypes.empty() || sampling.layouts.empty()) {
-    return fail(ErrorCode::kInvalidArgument,
-                "sampling needs at least one operation, data type and layout");
+bool within(const Problem& problem, const ProblemLimits& limits) {
+  if (!limits.max_flops && !limits.max_bytes) {
+    return true;
   }
-  return {};
+  const std::optional<ProblemWork> work = problem_work(problem);
+  return !work || ((!limits.max_flops || work->flops <= *limits.max_flops) &&
+                   (!limits.max_bytes || work->bytes <= *limits.max_bytes));
 }
 
-template <class Draw>
-Result<SampledProblems> sample(std::size_t count, const GemmSampling& sampling, Rng& rng,
-                               const Draw& draw_sizes) {
-  FORETUNE_TRY_STATUS(check_sampling(sampling));
-  SampledProblems out;
-  std::unordered_set<Problem> seen;
-  std::int64_t misses = 0;
-  while (out.problems.size() < count) {
-    GemmSizes sizes;
-    draw_sizes(sizes);
-    draw_kind(sampling, rng, sizes);
-    FORETUNE_TRY(const GemmProblem gemm, GemmProblem::create(sizes));
-    const Problem problem = gemm.to_problem();
-    if (!within(gemm, sampling.limits)) {
-      ++out.skipped_by_limit;
-    } else if (sampling.excluded_groups.contains(problem.group())) {
-      ++out.skipped_by_group;
-    } else if (!seen.insert(problem).second) {
-      ++out.skipped_as_repeat;
-    } else {
-      out.problems.push_back(problem);
-      misses = 0;
+std::int64_t rounded(double size, std::int64_t multiple) {
+  const auto unit = static_cast<double>(multiple);
+  const double largest = static_cast<double>(kLargestSize - multiple + 1);
+  return static_cast<std::int64_t>(std::clamp(std::round(size / unit) * unit, unit, largest));
+}
+
+// The values that an enumerated field may take.
+struct Choice {
+  std::size_t field = 0;
+  std::vector<std::int64_t> values;
+};
+
+Result<Choice> choice_of(const ProblemSchema& schema, std::string_view name,
+                         const std::vector<std::string>& labels) {
+  const std::optional<std::size_t> field = schema.find(name);
+  if (!field || schema.fields[*field].labels.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "a ", schema.name, " problem has no field ",
+                quoted(name, 40), " with labels");
+  }
+  Choice out{.field = *field, .values = {}};
+  const std::span<const std::string_view> known = schema.fields[*field].labels;
+  for (const std::string& label : labels) {
+    const auto found = std::find(known.begin(), known.end(), label);
+    if (found == known.end()) {
+      return fail(ErrorCode::kInvalidArgument, quoted(label, 40), " is no ", name, " of a ",
+                  schema.name, " problem (",
+                  join(std::vector<std::string>(known.begin(), known.end()), ", "), ")");
+    }
+    out.values.push_back(found - known.begin());
+  }
+  if (out.values.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "sampling needs at least one ", name);
+  }
+  return out;
+}
+
+// In the order of the fields, which is that of the draws; a field that is not named has its
+// default.
+Result<std::vector<Choice>> choices_of(const ProblemSchema& schema,
+                                       const ProblemSampling& sampling) {
+  for (const auto& [name, labels] : sampling.labels) {
+    FORETUNE_TRY(const Choice checked, choice_of(schema, name, labels));
+    static_cast<void>(checked);
+  }
+  std::vector<Choice> out;
+  for (std::size_t i = 0; i < schema.fields.size(); ++i) {
+    const ProblemField& field = schema.fields[i];
+    if (field.labels.empty()) {
       continue;
     }
-    if (++misses >= kPatience) {
-      return fail(ErrorCode::kInvalidArgument, "after ", out.problems.size(), " of ", count,
-                  " problems, ", kPatience,
-                  " draws in a row were over the limits, excluded or repeats; widen the sizes or "
-                  "the limits");
+    const auto named = sampling.labels.find(field.name);
+    if (named == sampling.labels.end()) {
+      out.push_back({.field = i, .values = {field.default_value.value_or(0)}});
+    } else {
+      FORETUNE_TRY(Choice choice, choice_of(schema, named->first, named->second));
+      out.push_back(std::move(choice));
     }
   }
   return out;
 }
 
+Status check_drawn(const ProblemTypeInfo& type) {
+  if (type.drawn_sizes.empty()) {
+    return fail(ErrorCode::kUnsupported, "no sampler draws ", type.schema.name,
+                " problems: name a shape set");
+  }
+  return {};
+}
+
+// Takes a drawn or listed problem, or counts why not.
+class Collector {
+ public:
+  explicit Collector(const ProblemSampling& sampling) : sampling_(sampling) {}
+
+  // Returns true for a problem that was taken.
+  bool offer(const Problem& problem) {
+    if (!within(problem, sampling_.limits)) {
+      ++out.skipped_by_limit;
+    } else if (sampling_.excluded_groups.contains(problem.group())) {
+      ++out.skipped_by_group;
+    } else if (!seen_.insert(problem).second) {
+      ++out.skipped_as_repeat;
+    } else {
+      out.problems.push_back(problem);
+      return true;
+    }
+    return false;
+  }
+
+  SampledProblems out;
+
+ private:
+  const ProblemSampling& sampling_;
+  std::unordered_set<Problem> seen_;
+};
+
+// `draw_sizes(fields)` sets the drawn sizes.
+template <class Draw>
+Result<SampledProblems> sample(const ProblemTypeInfo& type, std::size_t count,
+                               const ProblemSampling& sampling, Rng& rng, const Draw& draw_sizes) {
+  FORETUNE_TRY(const std::vector<Choice> choices, choices_of(type.schema, sampling));
+  Collector collector(sampling);
+  std::int64_t misses = 0;
+  while (collector.out.problems.size() < count) {
+    Problem::Fields fields;
+    for (const ProblemField& field : type.schema.fields) {
+      fields.push_back(field.default_value.value_or(field.minimum));
+    }
+    const std::span<std::int64_t> values = fields.view();
+    draw_sizes(values);
+    for (const Choice& choice : choices) {
+      values[choice.field] = choice.values[rng.below(choice.values.size())];
+    }
+    if (type.complete != nullptr) {
+      type.complete(values, rng);
+    }
+    FORETUNE_TRY(const Problem problem, Problem::create(type.schema.type, std::move(fields)));
+    if (collector.offer(problem)) {
+      misses = 0;
+    } else if (++misses >= kPatience) {
+      return fail(ErrorCode::kInvalidArgument, "after ", collector.out.problems.size(), " of ",
+                  count, " problems, ", kPatience,
+                  " draws in a row were over the limits, excluded or repeats; widen the sizes or "
+                  "the limits");
+    }
+  }
+  return std::move(collector.out);
+}
+
 }  // namespace
 
-Result<SampledProblems> sample_log_normal(std::size_t count, const LogNormalSizes& sizes,
-                                          const GemmSampling& sampling, Rng& rng) {
-  for (const double mean : {sizes.m_mean, sizes.n_mean, sizes.k_mean}) {
-    if (!std::isfinite(mean)) {
-      return fail(ErrorCode::kInvalidArgument, "a log-normal mean is ", mean, ", not a number");
+Result<SampledProblems> sample_log_normal(const ProblemTypeInfo& type, std::size_t count,
+                                          const LogNormalSizes& sizes,
+                                          const ProblemSampling& sampling, Rng& rng) {
+  FORETUNE_TRY_STATUS(check_drawn(type));
+  for (const auto& [name, size] : sizes) {
+    if (!std::isfinite(size.mean)) {
+      return fail(ErrorCode::kInvalidArgument, "a log-normal mean is ", size.mean,
+                  ", not a number");
+    }
+    if (!std::isfinite(size.deviation) || size.deviation < 0) {
+      return fail(ErrorCode::kInvalidArgument, "a log-normal standard deviation is ",
+                  size.deviation, "; it must be at least 0");
+    }
+    const std::optional<std::size_t> field = type.schema.find(name);
+    if (!field || std::none_of(type.drawn_sizes.begin(), type.drawn_sizes.end(),
+                               [&](const DrawnSize& drawn) { return drawn.field == *field; })) {
+      return fail(ErrorCode::kInvalidArgument, "no sampler draws ", quoted(name, 40), " of a ",
+                  type.schema.name, " problem");
     }
   }
-  for (const double deviation : {sizes.m_std, sizes.n_std, sizes.k_std}) {
-    if (!std::isfinite(deviation) || deviation < 0) {
-      return fail(ErrorCode::kInvalidArgument, "a log-normal standard deviation is ", deviation,
-                  "; it must be at least 0");
+  return sample(type, count, sampling, rng, [&](std::span<std::int64_t> out) {
+    for (const DrawnSize& drawn : type.drawn_sizes) {
+      const auto named = sizes.find(type.schema.fields[drawn.field].name);
+      const LogNormalSize size =
+          named == sizes.end() ? LogNormalSize{drawn.log_mean, drawn.log_deviation} : named->second;
+      out[drawn.field] =
+          rounded(std::exp(size.mean + size.deviation * rng.normal()), drawn.multiple);
     }
-  }
-  return sample(count, sampling, rng, [&](GemmSizes& out) {
-    out.m = rounded_to_eight(std::exp(sizes.m_mean + sizes.m_std * rng.normal()));
-    out.n = rounded_to_eight(std::exp(sizes.n_mean + sizes.n_std * rng.normal()));
-    out.k = rounded_to_eight(std::exp(sizes.k_mean + sizes.k_std * rng.normal()));
   });
 }
 
@@ -152,41 +236,44 @@ Status check_uniform(const UniformSizes& sizes) {
 
 }  // namespace
 
-Result<SampledProblems> sample_uniform(std::size_t count, const UniformSizes& sizes,
-                                       const GemmSampling& sampling, Rng& rng) {
+Result<SampledProblems> sample_uniform(const ProblemTypeInfo& type, std::size_t count,
+                                       const UniformSizes& sizes, const ProblemSampling& sampling,
+                                       Rng& rng) {
+  FORETUNE_TRY_STATUS(check_drawn(type));
   FORETUNE_TRY_STATUS(check_uniform(sizes));
-  return sample(count, sampling, rng, [&](GemmSizes& out) {
-    out.m = draw_uniform_size(sizes, rng);
-    out.n = sizes.rectangular ? draw_uniform_size(sizes, rng) : out.m;
-    out.k = sizes.rectangular ? draw_uniform_size(sizes, rng) : out.m;
+  return sample(type, count, sampling, rng, [&](std::span<std::int64_t> out) {
+    std::optional<std::int64_t> side;
+    for (const DrawnSize& drawn : type.drawn_sizes) {
+      if (drawn.uniform_high > 0) {
+        out[drawn.field] = rng.between(drawn.uniform_low, drawn.uniform_high);
+        continue;
+      }
+      if (!side || sizes.rectangular) {
+        side = draw_uniform_size(sizes, rng);
+      }
+      out[drawn.field] = *side;
+    }
   });
 }
 
-SampledProblems sample_shape_set(const std::vector<Problem>& shapes, std::size_t count,
-                                 const GemmSampling& sampling, Rng& rng) {
-  SampledProblems out;
-  std::unordered_set<Problem> seen;
+Result<SampledProblems> sample_shape_set(const std::vector<Problem>& shapes, std::size_t count,
+                                         const ProblemSampling& sampling, Rng& rng) {
+  Collector collector(sampling);
   for (const Problem& shape : shapes) {
-    const Result<GemmProblem> gemm = GemmProblem::from(shape);
-    if (!gemm || std::find(sampling.operations.begin(), sampling.operations.end(),
-                           gemm->operation()) == sampling.operations.end()) {
-      continue;
+    bool is_chosen = true;
+    for (const auto& [name, labels] : sampling.labels) {
+      FORETUNE_TRY(const Choice choice, choice_of(shape.schema(), name, labels));
+      is_chosen = is_chosen && std::find(choice.values.begin(), choice.values.end(),
+                                         shape.field(choice.field)) != choice.values.end();
     }
-    if (!within(*gemm, sampling.limits)) {
-      ++out.skipped_by_limit;
-    } else if (sampling.excluded_groups.contains(shape.group())) {
-      ++out.skipped_by_group;
-    } else if (!seen.insert(shape).second) {
-      ++out.skipped_as_repeat;
-    } else {
-      out.problems.push_back(shape);
+    if (is_chosen) {
+      collector.offer(shape);
     }
   }
+  SampledProblems out = std::move(collector.out);
   if (count > 0 && count < out.problems.size()) {
     std::vector<std::size_t> order(out.problems.size());
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      order[i] = i;
-    }
+    std::iota(order.begin(), order.end(), std::size_t{0});
     rng.shuffle(std::span(order));
     order.resize(count);
     std::sort(order.begin(), order.end());
@@ -198,6 +285,16 @@ SampledProblems sample_shape_set(const std::vector<Problem>& shapes, std::size_t
     out.problems = std::move(kept);
   }
   return out;
+}
+
+Result<Problem> with_label(const Problem& problem, std::string_view field, std::string_view label) {
+  FORETUNE_TRY(const Choice choice, choice_of(problem.schema(), field, {std::string(label)}));
+  Problem::Fields fields;
+  for (const std::int64_t value : problem.fields()) {
+    fields.push_back(value);
+  }
+  fields.view()[choice.field] = choice.values[0];
+  return Problem::create(problem.type(), std::move(fields), problem.payload());
 }
 
 }  // namespace foretune

@@ -1,41 +1,41 @@
-// Where the problems of a data set come from: drawn log-normally (sizes as real workloads have
-// them), drawn uniformly, or read from a shape set. Every draw takes an Rng: same seed, same list.
+// Draws the problems of a data set: log-normally (sizes as real workloads have them), uniformly, or
+// from a list of shapes. Every draw takes an Rng: same seed, same list.
 //
 //   Rng rng(42);
-//   FORETUNE_TRY(const SampledProblems drawn, sample_log_normal(100, {}, {}, rng));
+//   FORETUNE_TRY(const SampledProblems drawn,
+//                sample_log_normal(*find_problem_type("gemm"), 100, {}, {}, rng));
 //
 // Thread safety: free functions without state.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
 #include "foretune/base/result.h"
 #include "foretune/base/rng.h"
-#include "foretune/problem/gemm.h"
 #include "foretune/problem/problem.h"
+#include "foretune/problem/problem_type.h"
 
 namespace foretune {
 
-// Natural-log mean and standard deviation per dimension. The defaults are the pooled moments of
-// the 1,577 operation shapes that torch-diode ships (Apache-2.0).
-struct LogNormalSizes {
-  double m_mean = 6.5725472164323095;
-  double m_std = 2.556199441605505;
-  double n_mean = 5.913930073563466;
-  double n_std = 1.66968141897024;
-  double k_mean = 6.204916071423808;
-  double k_std = 2.1646646856090177;
+// Mean and standard deviation of ln(size).
+struct LogNormalSize {
+  double mean = 0;
+  double deviation = 0;
 };
+// By the name of the field; the type's own where a drawn size is missing.
+using LogNormalSizes = std::map<std::string, LogNormalSize, std::less<>>;
 
 struct UniformSizes {
   std::int64_t min_size = 32;
   std::int64_t max_size = 4096;
   bool power_of_two = false;
-  bool rectangular = true;  // false: m = n = k
+  bool rectangular = true;  // false: all sizes within these bounds are equal
   bool odd_sizes = true;    // false: multiples of 8 only
 };
 
@@ -44,11 +44,11 @@ struct ProblemLimits {
   std::optional<double> max_bytes;
 };
 
-// What every draw has in common; one operation and one data type are drawn per problem.
-struct GemmSampling {
-  std::vector<GemmOperation> operations{GemmOperation::kMm};
-  std::vector<DataType> dtypes{DataType::kF32};
-  std::vector<GemmLayout> layouts{GemmLayout::kRrr};
+// Rules that all draws keep.
+struct ProblemSampling {
+  // Labels to draw from, each equally often, by the name of the field ("dtype" -> f32, bf16). A
+  // field that is missing has its default.
+  std::map<std::string, std::vector<std::string>, std::less<>> labels;
   ProblemLimits limits;
   std::unordered_set<std::uint64_t> excluded_groups;  // Problem::group(): those of another data set
 };
@@ -60,18 +60,23 @@ struct SampledProblems {
   std::int64_t skipped_by_group = 0;   // draws of an excluded group
 };
 
-// Draws until `count` problems lie within the limits. Sizes are rounded to a multiple of 8 (at
-// least 8); the batch of a bmm is drawn log-uniformly from 2 to 64.
-// Errors: kInvalidArgument for parameters without sense, and when many draws in a row were over the
-// limits or in the list already.
-Result<SampledProblems> sample_log_normal(std::size_t count, const LogNormalSizes& sizes,
-                                          const GemmSampling& sampling, Rng& rng);
-Result<SampledProblems> sample_uniform(std::size_t count, const UniformSizes& sizes,
-                                       const GemmSampling& sampling, Rng& rng);
-// Keeps the given problems that use one of the operations, lie within the limits and are of no
-// excluded group; at most
-// `count` of them, chosen at random but kept in order (0 keeps all).
-SampledProblems sample_shape_set(const std::vector<Problem>& shapes, std::size_t count,
-                                 const GemmSampling& sampling, Rng& rng);
+// Draws until `count` problems lie within the limits. Errors: kUnsupported for a type without drawn
+// sizes; kInvalidArgument for parameters without sense, for an unknown field or label, and when
+// many draws in a row were over the limits or in the list already.
+Result<SampledProblems> sample_log_normal(const ProblemTypeInfo& type, std::size_t count,
+                                          const LogNormalSizes& sizes,
+                                          const ProblemSampling& sampling, Rng& rng);
+Result<SampledProblems> sample_uniform(const ProblemTypeInfo& type, std::size_t count,
+                                       const UniformSizes& sizes, const ProblemSampling& sampling,
+                                       Rng& rng);
+// Keeps the given problems that have one of the labels of each field that `sampling` names, lie
+// within the limits and are of no excluded group; at most `count` of them, chosen at random but
+// kept in order (0 keeps all). Errors: kInvalidArgument for a field or label that the type of a
+// shape does not have.
+Result<SampledProblems> sample_shape_set(const std::vector<Problem>& shapes, std::size_t count,
+                                         const ProblemSampling& sampling, Rng& rng);
+
+// The problem with another label in one field. Errors: as Problem::parse.
+Result<Problem> with_label(const Problem& problem, std::string_view field, std::string_view label);
 
 }  // namespace foretune

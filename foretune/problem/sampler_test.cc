@@ -7,17 +7,22 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
 
 using ::testing::HasSubstr;
+
+const ProblemTypeInfo& gemm() { return *find_problem_type("gemm"); }
 
 GemmProblem view(const Problem& problem) { return GemmProblem::from(problem).value(); }
 
@@ -41,8 +46,8 @@ double deviation(const std::vector<double>& values) {
 
 // By value: a loop over a member of a temporary would outlive it.
 std::vector<Problem> uniform(std::size_t count, const UniformSizes& sizes,
-                             const GemmSampling& sampling, Rng& rng) {
-  Result<SampledProblems> sampled = sample_uniform(count, sizes, sampling, rng);
+                             const ProblemSampling& sampling, Rng& rng) {
+  Result<SampledProblems> sampled = sample_uniform(gemm(), count, sizes, sampling, rng);
   EXPECT_TRUE(sampled);
   return sampled ? std::move(sampled->problems) : std::vector<Problem>();
 }
@@ -53,7 +58,7 @@ void expect_distinct(const std::vector<Problem>& problems) {
 
 TEST(LogNormal, SizesAreMultiplesOfEightAndDistinct) {
   Rng rng(1);
-  const SampledProblems sampled = sample_log_normal(3000, {}, {}, rng).value();
+  const SampledProblems sampled = sample_log_normal(gemm(), 3000, {}, {}, rng).value();
   ASSERT_EQ(sampled.problems.size(), 3000U);
   expect_distinct(sampled.problems);
   for (const Problem& problem : sampled.problems) {
@@ -69,11 +74,10 @@ TEST(LogNormal, LogsHaveTheGivenMomentsWhereRoundingIsSmall) {
   constexpr std::uint64_t kSeed = 2;
   SCOPED_TRACE(concat("seed ", kSeed));
   Rng rng(kSeed);
-  const LogNormalSizes sizes{
-      .m_mean = 9, .m_std = 0.7, .n_mean = 8, .n_std = 0.3, .k_mean = 10, .k_std = 1.1};
+  const LogNormalSizes sizes{{"m", {9, 0.7}}, {"n", {8, 0.3}}, {"k", {10, 1.1}}};
   constexpr double kCount = 20000;
   const std::vector<Problem> problems =
-      sample_log_normal(static_cast<std::size_t>(kCount), sizes, {}, rng).value().problems;
+      sample_log_normal(gemm(), static_cast<std::size_t>(kCount), sizes, {}, rng).value().problems;
   const auto check = [&](std::int64_t (GemmProblem::*size)() const, double center, double spread) {
     const std::vector<double> logs = logs_of(problems, size);
     EXPECT_NEAR(mean(logs), center, 5 * spread / std::sqrt(kCount));
@@ -91,17 +95,18 @@ TEST(LogNormal, LogsHaveTheGivenMomentsWhereRoundingIsSmall) {
 
 TEST(LogNormal, DefaultsGiveThePublishedMedians) {
   Rng rng(3);
-  const std::vector<Problem> problems = sample_log_normal(8000, {}, {}, rng).value().problems;
-  const LogNormalSizes sizes;
-  EXPECT_NEAR(median(logs_of(problems, &GemmProblem::m)), sizes.m_mean, 0.1);
-  EXPECT_NEAR(median(logs_of(problems, &GemmProblem::n)), sizes.n_mean, 0.1);
-  EXPECT_NEAR(median(logs_of(problems, &GemmProblem::k)), sizes.k_mean, 0.1);
+  const std::vector<Problem> problems =
+      sample_log_normal(gemm(), 8000, {}, {}, rng).value().problems;
+  EXPECT_NEAR(median(logs_of(problems, &GemmProblem::m)), 6.57, 0.1);
+  EXPECT_NEAR(median(logs_of(problems, &GemmProblem::n)), 5.91, 0.1);
+  EXPECT_NEAR(median(logs_of(problems, &GemmProblem::k)), 6.20, 0.1);
 }
 
 TEST(LogNormal, HugeDrawsStayWithinTheRangeOfSizes) {
   Rng rng(4);
-  const LogNormalSizes sizes{.m_mean = 40, .m_std = 1, .n_mean = -40, .n_std = 1};
-  const std::vector<Problem> problems = sample_log_normal(20, sizes, {}, rng).value().problems;
+  const LogNormalSizes sizes{{"m", {40, 1}}, {"n", {-40, 1}}};
+  const std::vector<Problem> problems =
+      sample_log_normal(gemm(), 20, sizes, {}, rng).value().problems;
   for (const Problem& problem : problems) {
     EXPECT_EQ(view(problem).m(), 2147483640);
     EXPECT_EQ(view(problem).n(), 8);
@@ -112,37 +117,41 @@ TEST(LogNormal, RefusesParametersWithoutSense) {
   Rng rng(5);
   for (const double bad :
        {-0.1, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-    EXPECT_FALSE(sample_log_normal(1, {.k_std = bad}, {}, rng)) << bad;
+    EXPECT_FALSE(sample_log_normal(gemm(), 1, {{"k", {6, bad}}}, {}, rng)) << bad;
   }
-  EXPECT_FALSE(sample_log_normal(1, {.n_mean = std::numeric_limits<double>::quiet_NaN()}, {}, rng));
-  GemmSampling nothing;
-  nothing.operations.clear();
-  EXPECT_FALSE(sample_log_normal(1, {}, nothing, rng));
+  EXPECT_FALSE(sample_log_normal(gemm(), 1, {{"n", {std::numeric_limits<double>::quiet_NaN(), 1}}},
+                                 {}, rng));
+  EXPECT_FALSE(sample_log_normal(gemm(), 1, {{"batch", {1, 1}}}, {}, rng));
+  const auto message = [&](const ProblemSampling& sampling) {
+    return sample_log_normal(gemm(), 1, {}, sampling, rng).error().message;
+  };
+  EXPECT_THAT(message({.labels = {{"op", {}}}}), HasSubstr("at least one op"));
+  EXPECT_THAT(message({.labels = {{"op", {"conv"}}}}), HasSubstr("mm, addmm, bmm"));
+  EXPECT_THAT(message({.labels = {{"stride", {"1"}}}}), HasSubstr("no field 'stride'"));
 }
 
 TEST(Sampling, SameSeedSameList) {
   const auto draw = [](std::uint64_t seed) {
     Rng rng(seed);
-    GemmSampling sampling{.operations = {GemmOperation::kMm, GemmOperation::kBmm},
-                          .dtypes = {DataType::kF32, DataType::kBf16},
-                          .layouts = {GemmLayout::kRrr, GemmLayout::kRcr},
-                          .limits = {.max_flops = 1e11, .max_bytes = {}}};
-    return sample_log_normal(200, {}, sampling, rng).value().problems;
+    const ProblemSampling sampling{
+        .labels = {{"op", {"mm", "bmm"}}, {"dtype", {"f32", "bf16"}}, {"layout", {"rrr", "rcr"}}},
+        .limits = {.max_flops = 1e11, .max_bytes = {}}};
+    return sample_log_normal(gemm(), 200, {}, sampling, rng).value().problems;
   };
   EXPECT_EQ(draw(42), draw(42));
   EXPECT_NE(draw(42), draw(43));
   // A longer list begins with the shorter one.
   Rng a(42);
   Rng b(42);
-  const std::vector<Problem> few = sample_log_normal(10, {}, {}, a).value().problems;
-  const std::vector<Problem> many = sample_log_normal(50, {}, {}, b).value().problems;
+  const std::vector<Problem> few = sample_log_normal(gemm(), 10, {}, {}, a).value().problems;
+  const std::vector<Problem> many = sample_log_normal(gemm(), 50, {}, {}, b).value().problems;
   EXPECT_TRUE(std::equal(few.begin(), few.end(), many.begin()));
 }
 
 // Data sets are named by their seed: the same seed must give the same problems in every version.
 TEST(Sampling, FirstProblemsAreGolden) {
   Rng rng(42);
-  const std::vector<Problem> drawn = sample_log_normal(3, {}, {}, rng).value().problems;
+  const std::vector<Problem> drawn = sample_log_normal(gemm(), 3, {}, {}, rng).value().problems;
   EXPECT_EQ(drawn[0].text(), "gemm op=mm m=112 n=536 k=1352 batch=1 dtype=f32 layout=rrr");
   EXPECT_EQ(drawn[1].text(), "gemm op=mm m=9880 n=688 k=1048 batch=1 dtype=f32 layout=rrr");
   EXPECT_EQ(drawn[2].text(), "gemm op=mm m=32 n=16 k=184 batch=1 dtype=f32 layout=rrr");
@@ -153,10 +162,10 @@ TEST(Sampling, FirstProblemsAreGolden) {
 
 TEST(Sampling, LimitsHoldAndSkipsAreCounted) {
   Rng rng(6);
-  GemmSampling sampling;
+  ProblemSampling sampling;
   sampling.limits.max_flops = 1e9;
   sampling.limits.max_bytes = 1e7;
-  const SampledProblems sampled = sample_log_normal(500, {}, sampling, rng).value();
+  const SampledProblems sampled = sample_log_normal(gemm(), 500, {}, sampling, rng).value();
   EXPECT_EQ(sampled.problems.size(), 500U);
   EXPECT_GT(sampled.skipped_by_limit, 50);
   for (const Problem& problem : sampled.problems) {
@@ -167,25 +176,23 @@ TEST(Sampling, LimitsHoldAndSkipsAreCounted) {
 
 TEST(Sampling, ImpossibleLimitsAreAnErrorNotAnEndlessLoop) {
   Rng rng(7);
-  GemmSampling sampling;
+  ProblemSampling sampling;
   sampling.limits.max_flops = 10;
-  const auto result = sample_log_normal(5, {}, sampling, rng);
+  const auto result = sample_log_normal(gemm(), 5, {}, sampling, rng);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(result.error().message, HasSubstr("0 of 5"));
   // More distinct problems than there are.
-  const auto few = sample_uniform(100, {.min_size = 1, .max_size = 4}, {}, rng);
+  const auto few = sample_uniform(gemm(), 100, {.min_size = 1, .max_size = 4}, {}, rng);
   ASSERT_FALSE(few);
   EXPECT_THAT(few.error().message, HasSubstr("64 of 100"));
 }
 
 TEST(Sampling, EveryChoiceOfOperationTypeAndLayoutIsDrawnEquallyOften) {
   Rng rng(8);
-  GemmSampling sampling{
-      .operations = {GemmOperation::kMm, GemmOperation::kAddmm, GemmOperation::kBmm},
-      .dtypes = {DataType::kF32, DataType::kBf16},
-      .layouts = {GemmLayout::kRrr, GemmLayout::kRcr},
-      .limits = {}};
+  const ProblemSampling sampling{.labels = {{"op", {"mm", "addmm", "bmm"}},
+                                            {"dtype", {"f32", "bf16"}},
+                                            {"layout", {"rrr", "rcr"}}}};
   std::vector<int> operations(3);
   int bf16 = 0;
   int rcr = 0;
@@ -258,13 +265,16 @@ TEST(Uniform, PowersOfTwoSquaresAndMultiplesOfEight) {
 
 TEST(Uniform, RefusesEmptyRanges) {
   Rng rng(11);
-  EXPECT_FALSE(sample_uniform(1, {.min_size = 0, .max_size = 4}, {}, rng));
-  EXPECT_FALSE(sample_uniform(1, {.min_size = 5, .max_size = 4}, {}, rng));
-  EXPECT_FALSE(sample_uniform(1, {.max_size = std::int64_t{1} << 31}, {}, rng));
-  EXPECT_FALSE(sample_uniform(1, {.min_size = 33, .max_size = 63, .power_of_two = true}, {}, rng));
-  EXPECT_FALSE(sample_uniform(1, {.min_size = 9, .max_size = 15, .odd_sizes = false}, {}, rng));
+  EXPECT_FALSE(sample_uniform(gemm(), 1, {.min_size = 0, .max_size = 4}, {}, rng));
+  EXPECT_FALSE(sample_uniform(gemm(), 1, {.min_size = 5, .max_size = 4}, {}, rng));
+  EXPECT_FALSE(sample_uniform(gemm(), 1, {.max_size = std::int64_t{1} << 31}, {}, rng));
+  EXPECT_FALSE(
+      sample_uniform(gemm(), 1, {.min_size = 33, .max_size = 63, .power_of_two = true}, {}, rng));
+  EXPECT_FALSE(
+      sample_uniform(gemm(), 1, {.min_size = 9, .max_size = 15, .odd_sizes = false}, {}, rng));
   EXPECT_FALSE(sample_uniform(
-      1, {.min_size = 1, .max_size = 7, .power_of_two = true, .odd_sizes = false}, {}, rng));
+      gemm(), 1, {.min_size = 1, .max_size = 7, .power_of_two = true, .odd_sizes = false}, {},
+      rng));
 }
 
 std::vector<Problem> shapes() {
@@ -283,12 +293,12 @@ std::vector<Problem> shapes() {
 
 TEST(ShapeSet, KeepsOrderOperationsLimitsAndDropsRepeats) {
   Rng rng(12);
-  GemmSampling sampling;
+  ProblemSampling sampling{.labels = {{"op", {"mm"}}}};
   sampling.limits.max_flops = 2.0 * 30 * 64 * 64;
   std::vector<Problem> twice = shapes();
   const std::vector<Problem> once = shapes();
   twice.insert(twice.end(), once.begin(), once.end());
-  const SampledProblems kept = sample_shape_set(twice, 0, sampling, rng);
+  const SampledProblems kept = sample_shape_set(twice, 0, sampling, rng).value();
   ASSERT_EQ(kept.problems.size(), 15U);
   EXPECT_TRUE(std::is_sorted(kept.problems.begin(), kept.problems.end()));
   for (const Problem& problem : kept.problems) {
@@ -302,19 +312,51 @@ TEST(ShapeSet, ChoosesAtRandomButKeepsTheOrder) {
   std::set<Problem> chosen;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Rng rng(seed);
-    GemmSampling sampling;
-    const std::vector<Problem> kept = sample_shape_set(shapes(), 5, sampling, rng).problems;
+    const ProblemSampling sampling{.labels = {{"op", {"mm"}}}};
+    const std::vector<Problem> kept = sample_shape_set(shapes(), 5, sampling, rng)->problems;
     ASSERT_EQ(kept.size(), 5U);
     EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
     expect_distinct(kept);
     chosen.insert(kept.begin(), kept.end());
     Rng again(seed);
-    EXPECT_EQ(sample_shape_set(shapes(), 5, sampling, again).problems, kept);
+    EXPECT_EQ(sample_shape_set(shapes(), 5, sampling, again)->problems, kept);
   }
   EXPECT_EQ(chosen.size(), 20U) << "every shape has a chance";
   Rng rng(1);
-  EXPECT_EQ(sample_shape_set(shapes(), 1000, {}, rng).problems.size(), 20U);
-  EXPECT_TRUE(sample_shape_set({}, 5, {}, rng).problems.empty());
+  EXPECT_EQ(sample_shape_set(shapes(), 1000, {}, rng)->problems.size(), 40U);
+  EXPECT_TRUE(sample_shape_set({}, 5, {}, rng)->problems.empty());
+  EXPECT_FALSE(sample_shape_set(shapes(), 5, {.labels = {{"op", {"forward"}}}}, rng));
+}
+
+TEST(Sampling, ConvolutionsAreLegalAndOfEveryKind) {
+  const ProblemTypeInfo& conv = *find_problem_type("conv");
+  Rng rng(13);
+  const ProblemSampling sampling{
+      .labels = {{"op", {"forward", "backward_data", "backward_weight"}}},
+      .limits = {.max_flops = 1e11, .max_bytes = {}}};
+  const SampledProblems drawn = sample_log_normal(conv, 1000, {}, sampling, rng).value();
+  expect_distinct(drawn.problems);
+  std::map<std::string, int> counts;
+  for (const Problem& problem : drawn.problems) {
+    const ConvSizes sizes = ConvProblem::from(problem)->sizes();
+    EXPECT_EQ(sizes.wi, sizes.hi);
+    ++counts[sizes.g == 1 ? "dense" : sizes.g == sizes.c ? "depthwise" : "in groups"];
+    ++counts[concat("filter ", sizes.y)];
+    ++counts[concat("stride ", sizes.stride_h)];
+    ++counts[std::string(to_string(sizes.operation))];
+  }
+  for (const char* kind :
+       {"dense", "depthwise", "in groups", "filter 1", "filter 3", "filter 5", "filter 7",
+        "stride 1", "stride 2", "forward", "backward_data", "backward_weight"}) {
+    EXPECT_GE(counts[kind], 20) << kind;
+  }
+  const SampledProblems uniform_drawn =
+      sample_uniform(conv, 100, {.min_size = 16, .max_size = 64}, sampling, rng).value();
+  for (const Problem& problem : uniform_drawn.problems) {
+    EXPECT_GE(ConvProblem::from(problem)->sizes().hi, 4);
+    EXPECT_LE(ConvProblem::from(problem)->sizes().hi, 224);
+    EXPECT_LE(ConvProblem::from(problem)->sizes().c, 64);
+  }
 }
 
 }  // namespace

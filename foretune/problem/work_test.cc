@@ -1,9 +1,8 @@
-#include "foretune/problem/work.h"
-
 #include <gtest/gtest.h>
 
-#include "foretune/problem/conv.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
+#include "foretune/problem/problem_type.h"
 
 namespace foretune {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/families/null/null.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/search/coverage.h"
 #include "foretune/search/strategy.h"
 #include "foretune/space/parametric_space.h"
@@ -154,6 +154,7 @@ class RisingSpace final : public Space, public SequentialSpace {
 
 std::shared_ptr<const CompiledSpace> random_space(Rng& rng) {
   SpaceDefinition definition;
+  definition.problem_type = kGemmProblem;
   definition.schema.name = "random";
   const std::size_t parameters = 1 + rng.below(5);
   for (std::size_t i = 0; i < parameters; ++i) {
@@ -471,6 +472,7 @@ TEST(Learning, FindTheOptimumOfASmoothSpaceSoonerThanRandom) {
 TEST(De, ProjectsWhatIsIllegalToLegalNeighbours) {
   // Hardly any difference of two legal configs is legal: p0 and p1 must add up.
   SpaceDefinition definition;
+  definition.problem_type = kGemmProblem;
   definition.schema.name = "diagonal";
   definition.schema.parameters = {{"p0", {}}, {"p1", {}}};
   std::vector<std::int32_t> values;

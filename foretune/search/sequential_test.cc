@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/search/strategy.h"
 #include "foretune/search/walk.h"
 

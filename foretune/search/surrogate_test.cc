@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "foretune/base/text.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/search/strategy.h"
 #include "foretune/space/parametric_space.h"
 
@@ -55,6 +55,7 @@ Problem some_problem() { return GemmProblem::create({.m = 64, .n = 64, .k = 64})
 
 std::unique_ptr<ParametricSpace> bowl_space(const std::string& constraint = "p0 + p1 >= 4") {
   SpaceDefinition definition;
+  definition.problem_type = kGemmProblem;
   definition.schema.name = "bowl";
   for (const char* name : {"p0", "p1", "p2", "p3"}) {
     definition.schema.parameters.push_back({name, {}});
@@ -95,6 +96,7 @@ TEST(Surrogate, EveryStrategyKeepsToTheBudgetAndYieldsDistinctLegalConfigs) {
 // 8^12 configs, of which a tenth or so is legal and stands for itself.
 std::unique_ptr<ParametricSpace> large_space() {
   SpaceDefinition definition;
+  definition.problem_type = kGemmProblem;
   definition.schema.name = "large";
   for (int i = 0; i < 12; ++i) {
     definition.schema.parameters.push_back({concat("p", i), {}});

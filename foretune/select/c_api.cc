@@ -4,7 +4,7 @@
 #include <string>
 
 #include "foretune/base/c_text.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/foretune.h"
 #include "foretune/select/select.h"
 #include "foretune/space/ck_kernels.h"
@@ -44,11 +44,6 @@ static_assert(static_cast<int>(GemmLayout::kRrr) == FORETUNE_RRR);
 static_assert(static_cast<int>(GemmLayout::kCrr) == FORETUNE_CRR);
 static_assert(static_cast<int>(GemmLayout::kCcr) == FORETUNE_CCR);
 
-// In the order of GemmField.
-std::array<std::int64_t, 7> fields_of(const foretune_gemm& gemm) {
-  return {gemm.op, gemm.m, gemm.n, gemm.k, gemm.batch, gemm.dtype, gemm.layout};
-}
-
 void fill(const Selector& selector, const Choice& picked, foretune_choice& choice) {
   choice.status = picked.picked() ? FORETUNE_PICKED : FORETUNE_ABSTAINED;
   choice.reason = static_cast<int32_t>(picked.reason);
@@ -65,7 +60,7 @@ void fill(const Selector& selector, const Choice& picked, foretune_choice& choic
 // Empty when there is no such kernel.
 std::string ck_name(const foretune_gemm& gemm, std::span<const std::int32_t> words) {
   const ConfigSchema& schema = ck_gemm_schema();
-  const ProblemSchema& problem = *find_problem_schema(ProblemType::kGemm);
+  const ProblemSchema& problem = *find_problem_schema(kGemmProblem);
   const auto has_label = [&](GemmField field, std::int32_t label) {
     const auto& labels = problem.fields[static_cast<std::size_t>(field)].labels;
     return label >= 0 && static_cast<std::size_t>(label) < labels.size();
@@ -97,6 +92,68 @@ int report_errors(char* message, std::size_t size, const Work& work) {
     copy_text("an unknown exception", message, size);
   }
   return FORETUNE_INTERNAL;
+}
+
+const ProblemSchema& schema_of(const Selector& selector) {
+  return *find_problem_schema(selector.problem_type());
+}
+
+// The fields of a problem with the defaults of those that a caller does not know yet.
+struct AllFields {
+  static constexpr std::size_t kMaxFields = 64;
+  ProblemType type{};
+  std::array<std::int64_t, kMaxFields> storage{};
+  std::size_t size = 0;
+
+  // Returns false for a number of fields that no version of the type has.
+  bool take(const ProblemSchema& schema, const std::int64_t* fields, std::size_t count) {
+    type = schema.type;
+    size = schema.fields.size();
+    if (fields == nullptr || size > kMaxFields || count > size ||
+        (count < size && schema.fields[count].since == 1)) {
+      return false;
+    }
+    std::copy_n(fields, count, storage.begin());
+    for (std::size_t i = count; i < size; ++i) {
+      storage[i] = schema.fields[i].default_value.value_or(0);
+    }
+    return true;
+  }
+  [[nodiscard]] std::span<const std::int64_t> values() const {
+    return std::span(storage).first(size);
+  }
+};
+
+AllFields fields_of(const foretune_gemm& gemm) {
+  // In the order of GemmField.
+  const std::array<std::int64_t, 7> first{gemm.op,    gemm.m,     gemm.n,     gemm.k,
+                                          gemm.batch, gemm.dtype, gemm.layout};
+  AllFields all;
+  FORETUNE_CHECK(all.take(*find_problem_schema(kGemmProblem), first.data(), first.size()));
+  return all;
+}
+
+int select_fields(const Selector& selector, ProblemType type, std::span<const std::int64_t> fields,
+                  foretune_choice& choice) noexcept {
+  choice = {};
+  fill(selector, selector.select(type, fields), choice);
+  return FORETUNE_OK;
+}
+
+int select_fields_fast(const Selector& selector, ProblemType type,
+                       std::span<const std::int64_t> fields, double max_regret,
+                       foretune_choice& choice, int* exact, double* bound) noexcept {
+  choice = {};
+  const FastChoice picked =
+      selector.select_fast(type, fields, max_regret < 0 ? Selector::kMaxFastRegret : max_regret);
+  fill(selector, picked.choice, choice);
+  if (exact != nullptr) {
+    *exact = picked.exact ? 1 : 0;
+  }
+  if (bound != nullptr) {
+    *bound = picked.bound;
+  }
+  return FORETUNE_OK;
 }
 
 int open_selector(const char* path, Preparation preparation, foretune_selector** out, char* message,
@@ -146,17 +203,8 @@ int foretune_select_gemm(const foretune_selector* selector, const foretune_gemm*
   if (selector == nullptr || gemm == nullptr || choice == nullptr) {
     return FORETUNE_INVALID_ARGUMENT;
   }
-  *choice = {};
-  try {
-    const foretune::Selector& cpp = *selector->selector;
-    foretune::fill(cpp, cpp.select(foretune::ProblemType::kGemm, foretune::fields_of(*gemm)),
-                   *choice);
-    return FORETUNE_OK;
-  } catch (...) {
-    *choice = {};
-    choice->status = FORETUNE_ABSTAINED;
-    return FORETUNE_INTERNAL;
-  }
+  const foretune::AllFields all = foretune::fields_of(*gemm);
+  return foretune::select_fields(*selector->selector, all.type, all.values(), *choice);
 }
 
 int foretune_select_gemm_fast(const foretune_selector* selector, const foretune_gemm* gemm,
@@ -165,25 +213,61 @@ int foretune_select_gemm_fast(const foretune_selector* selector, const foretune_
   if (selector == nullptr || gemm == nullptr || choice == nullptr) {
     return FORETUNE_INVALID_ARGUMENT;
   }
-  *choice = {};
-  try {
-    const foretune::Selector& cpp = *selector->selector;
-    const foretune::FastChoice picked =
-        cpp.select_fast(foretune::ProblemType::kGemm, foretune::fields_of(*gemm),
-                        max_regret < 0 ? foretune::Selector::kMaxFastRegret : max_regret);
-    foretune::fill(cpp, picked.choice, *choice);
-    if (exact != nullptr) {
-      *exact = picked.exact ? 1 : 0;
+  const foretune::AllFields all = foretune::fields_of(*gemm);
+  return foretune::select_fields_fast(*selector->selector, all.type, all.values(), max_regret,
+                                      *choice, exact, bound);
+}
+
+int foretune_select_fields(const foretune_selector* selector, const int64_t* fields, size_t count,
+                           foretune_choice* choice) {
+  foretune::AllFields all;
+  if (selector == nullptr || choice == nullptr ||
+      !all.take(foretune::schema_of(*selector->selector), fields, count)) {
+    return FORETUNE_INVALID_ARGUMENT;
+  }
+  return foretune::select_fields(*selector->selector, all.type, all.values(), *choice);
+}
+
+int foretune_select_fields_fast(const foretune_selector* selector, const int64_t* fields,
+                                size_t count, double max_regret, foretune_choice* choice,
+                                int* exact, double* bound) {
+  foretune::AllFields all;
+  if (selector == nullptr || choice == nullptr ||
+      !all.take(foretune::schema_of(*selector->selector), fields, count)) {
+    return FORETUNE_INVALID_ARGUMENT;
+  }
+  return foretune::select_fields_fast(*selector->selector, all.type, all.values(), max_regret,
+                                      *choice, exact, bound);
+}
+
+int foretune_select_problem(const foretune_selector* selector, const char* problem,
+                            foretune_choice* choice, char* message, size_t message_size) {
+  return foretune::report_errors(message, message_size, [&]() -> foretune::Status {
+    if (selector == nullptr || problem == nullptr || choice == nullptr) {
+      return foretune::fail(foretune::ErrorCode::kInvalidArgument,
+                            "selector, problem and choice must not be NULL");
     }
-    if (bound != nullptr) {
-      *bound = picked.bound;
-    }
-    return FORETUNE_OK;
-  } catch (...) {
     *choice = {};
     choice->status = FORETUNE_ABSTAINED;
-    return FORETUNE_INTERNAL;
-  }
+    FORETUNE_TRY(const foretune::Problem parsed, foretune::Problem::parse(problem));
+    foretune::fill(*selector->selector, selector->selector->select(parsed), *choice);
+    return {};
+  });
+}
+
+const char* foretune_problem_type(const foretune_selector* selector) {
+  // Names are literals, which end in a zero.
+  return selector == nullptr ? "" : foretune::schema_of(*selector->selector).name.data();
+}
+
+size_t foretune_field_count(const foretune_selector* selector) {
+  return selector == nullptr ? 0 : foretune::schema_of(*selector->selector).fields.size();
+}
+
+const char* foretune_field_name(const foretune_selector* selector, size_t field) {
+  return field < foretune_field_count(selector)
+             ? foretune::schema_of(*selector->selector).fields[field].name.data()
+             : "";
 }
 
 const char* foretune_reason_text(int reason) {

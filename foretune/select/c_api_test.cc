@@ -10,7 +10,9 @@
 
 #include "foretune/base/temporary_folder.h"
 #include "foretune/models/infer/model_samples.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/foretune.h"
+#include "foretune/select/foretune_conv.h"
 #include "foretune/select/select.h"
 #include "foretune/space/ck_kernels.h"
 #include "foretune/version.h"
@@ -108,12 +110,99 @@ TEST_F(CApiTest, AbstainsOutsideOfTrainingWithAFallback) {
 }
 
 TEST_F(CApiTest, DescribesProblemsInTheOrderOfTheirSchema) {
-  const std::span<const ProblemField> fields = find_problem_schema(ProblemType::kGemm)->fields;
+  const std::span<const ProblemField> fields = find_problem_schema(kGemmProblem)->fields;
   const std::array<std::string_view, 7> names{"op", "m", "n", "k", "batch", "dtype", "layout"};
   ASSERT_EQ(fields.size(), names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(fields[i].name, names[i]);
   }
+}
+
+TEST_F(CApiTest, TextAndFieldsSayTheSameAsTheStruct) {
+  const foretune_gemm problem = gemm();
+  foretune_choice by_struct;
+  ASSERT_EQ(foretune_select_gemm(selector_, &problem, &by_struct), FORETUNE_OK);
+  foretune_choice by_text;
+  char message[200];
+  ASSERT_EQ(foretune_select_problem(selector_, "gemm m=100 n=256 k=512 dtype=bf16 layout=rrr",
+                                    &by_text, message, sizeof message),
+            FORETUNE_OK)
+      << message;
+  EXPECT_STREQ(foretune_problem_type(selector_), "gemm");
+  ASSERT_EQ(foretune_field_count(selector_), 7U);
+  std::array<int64_t, 7> fields{};
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const std::string name = foretune_field_name(selector_, i);
+    fields[i] = name == "m"       ? 100
+                : name == "n"     ? 256
+                : name == "k"     ? 512
+                : name == "batch" ? 1
+                : name == "dtype" ? 2
+                : name == "op"    ? 0
+                                  : 1;
+  }
+  foretune_choice by_fields;
+  ASSERT_EQ(foretune_select_fields(selector_, fields.data(), fields.size(), &by_fields),
+            FORETUNE_OK);
+  foretune_choice by_fields_fast;
+  int exact = -1;
+  double bound = -1;
+  ASSERT_EQ(foretune_select_fields_fast(selector_, fields.data(), fields.size(), -1,
+                                        &by_fields_fast, &exact, &bound),
+            FORETUNE_OK);
+  EXPECT_EQ(exact, 1);  // the model has no fast one
+  for (const foretune_choice& choice : {by_text, by_fields, by_fields_fast}) {
+    EXPECT_EQ(choice.status, by_struct.status);
+    EXPECT_EQ(choice.candidate, by_struct.candidate);
+    EXPECT_EQ(choice.score, by_struct.score);
+    EXPECT_EQ(choice.margin, by_struct.margin);
+  }
+  EXPECT_EQ(foretune_select_fields(selector_, fields.data(), 6, &by_fields),
+            FORETUNE_INVALID_ARGUMENT);
+  EXPECT_EQ(foretune_select_fields(selector_, nullptr, 7, &by_fields), FORETUNE_INVALID_ARGUMENT);
+  EXPECT_STREQ(foretune_field_name(selector_, 7), "");
+  EXPECT_EQ(foretune_select_problem(selector_, "gemm m=1", &by_text, message, sizeof message),
+            FORETUNE_INVALID_ARGUMENT);
+  EXPECT_STREQ(message, "gemm: n is missing");
+  // A problem of another type is an abstention, as ever.
+  EXPECT_EQ(foretune_select_problem(selector_, "conv n=1 c=8 k=8 hi=9 wi=9 y=3 x=3", &by_text,
+                                    nullptr, 0),
+            FORETUNE_OK);
+  EXPECT_EQ(by_text.status, FORETUNE_ABSTAINED);
+}
+
+TEST(CApi, ConvolutionsHaveAStructToo) {
+  const std::filesystem::path path =
+      std::filesystem::path(FORETUNE_SOURCE_DIR) / "tests/golden/conv.ftm";
+  foretune_selector* selector = nullptr;
+  char message[200];
+  ASSERT_EQ(foretune_selector_open(path.c_str(), &selector, message, sizeof message), FORETUNE_OK)
+      << message;
+  EXPECT_STREQ(foretune_problem_type(selector), "conv");
+  ASSERT_EQ(foretune_field_count(selector), sizeof(foretune_conv) / sizeof(int64_t));
+  foretune_conv conv = FORETUNE_CONV_DEFAULTS;
+  conv.n = 16;
+  conv.c = 64;
+  conv.k = 128;
+  conv.hi = conv.wi = 56;
+  conv.y = conv.x = 3;
+  conv.stride_h = conv.stride_w = 2;
+  conv.pad_h = conv.pad_w = 1;
+  conv.dtype = FORETUNE_BF16;
+  foretune_choice by_struct;
+  ASSERT_EQ(foretune_select_conv(selector, &conv, &by_struct), FORETUNE_OK);
+  foretune_choice by_text;
+  ASSERT_EQ(foretune_select_problem(selector,
+                                    "conv n=16 c=64 k=128 hi=56 wi=56 y=3 x=3 stride_h=2 "
+                                    "stride_w=2 pad_h=1 pad_w=1 dtype=bf16",
+                                    &by_text, message, sizeof message),
+            FORETUNE_OK)
+      << message;
+  EXPECT_EQ(by_struct.status, FORETUNE_PICKED);
+  EXPECT_EQ(by_struct.candidate, by_text.candidate);
+  EXPECT_EQ(by_struct.score, by_text.score);
+  EXPECT_EQ(foretune_select_conv(selector, nullptr, &by_struct), FORETUNE_INVALID_ARGUMENT);
+  foretune_selector_close(selector);
 }
 
 TEST_F(CApiTest, NullPointersAreErrors) {

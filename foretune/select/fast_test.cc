@@ -5,6 +5,7 @@
 
 #include "foretune/base/allocation_count.h"
 #include "foretune/models/infer/fast_samples.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/select.h"
 #include "foretune/space/parametric_space.h"
 
@@ -82,7 +83,7 @@ TEST_F(SelectFastTest, WithoutAFastModelTheExactOneAnswers) {
 TEST_F(SelectFastTest, FieldsThatAreNoProblemAreRefused) {
   const auto selector = open(model_);
   const std::array<std::int64_t, 7> fields{0, 0, 8, 8, 1, 2, 1};
-  const FastChoice choice = selector->select_fast(ProblemType::kGemm, fields);
+  const FastChoice choice = selector->select_fast(kGemmProblem, fields);
   EXPECT_EQ(choice.choice.reason, AbstainReason::kInvalidProblem);
   EXPECT_FALSE(choice.choice.has_candidate);
 }

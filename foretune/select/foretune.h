@@ -109,6 +109,27 @@ FORETUNE_API int foretune_select_gemm(const foretune_selector* selector, const f
 FORETUNE_API int foretune_select_gemm_fast(const foretune_selector* selector,
                                            const foretune_gemm* gemm, double max_regret,
                                            foretune_choice* choice, int* exact, double* bound);
+/* The same for a problem of any type by its text: "conv n=8 c=64 k=64 hi=56 wi=56 y=3 x=3". Parses,
+ * which takes about a microsecond and may allocate. FORETUNE_INVALID_ARGUMENT, with a sentence in
+ * `message` (may be NULL), for a text that is no problem. */
+FORETUNE_API int foretune_select_problem(const foretune_selector* selector, const char* problem,
+                                         foretune_choice* choice, char* message,
+                                         size_t message_size);
+/* The same by the values of the fields, in the order of foretune_field_name: neither parses nor
+ * allocates. Labels are given by their numbers. `count` is the number of fields, or fewer where
+ * later versions of the library added some at the end, which then have their defaults.
+ * FORETUNE_INVALID_ARGUMENT for another number of fields. */
+FORETUNE_API int foretune_select_fields(const foretune_selector* selector, const int64_t* fields,
+                                        size_t count, foretune_choice* choice);
+/* As foretune_select_gemm_fast, by the values of the fields. */
+FORETUNE_API int foretune_select_fields_fast(const foretune_selector* selector,
+                                             const int64_t* fields, size_t count, double max_regret,
+                                             foretune_choice* choice, int* exact, double* bound);
+/* The type of the model's problems ("gemm", "conv"), and its fields. Constant strings; "" for a
+ * field that there is not. */
+FORETUNE_API const char* foretune_problem_type(const foretune_selector* selector);
+FORETUNE_API size_t foretune_field_count(const foretune_selector* selector);
+FORETUNE_API const char* foretune_field_name(const foretune_selector* selector, size_t field);
 /* A constant English sentence for a FORETUNE_REASON_... */
 FORETUNE_API const char* foretune_reason_text(int reason);
 /* Text form of a candidate ("mr=8 nr=32 ..."); returns the length needed, as snprintf. */

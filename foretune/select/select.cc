@@ -568,12 +568,13 @@ std::vector<RankedCandidate> Selector::rank(const Problem& problem) const {
         out.push_back({.candidate = candidate, .score = scores[i]});
       }
     }
-    std::stable_sort(
-        out.begin() + first, out.end(),
-        [](const RankedCandidate& a, const RankedCandidate& b) { return a.score < b.score; });
+    std::stable_sort(out.begin() + first, out.end(),
+                     [](const auto& a, const auto& b) { return a.score < b.score; });
   }
   return out;
 }
+
+ProblemType Selector::problem_type() const { return state_->model.problem_type; }
 
 const Model& Selector::model() const {
   static_cast<void>(state_->exact());

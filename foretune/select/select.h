@@ -125,6 +125,8 @@ class Selector {
   // All legal candidates, best first, those in canonical form before others (allocates; for tools).
   [[nodiscard]] std::vector<RankedCandidate> rank(const Problem& problem) const;
 
+  // Of the problems that the model is for.
+  [[nodiscard]] ProblemType problem_type() const;
   // The whole model: prepares it.
   [[nodiscard]] const Model& model() const;
   [[nodiscard]] std::size_t pool_size() const;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "foretune/base/allocation_count.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -14,7 +14,7 @@ namespace {
 TEST(CompiledSpace, LegalityAndCanonicalFormsDoNotAllocate) {
   SpaceDefinition definition{
       .schema = {.name = "x", .parameters = {{"mr", {}}, {"kc", {}}, {"pack", {"no", "yes"}}}},
-      .problem_type = ProblemType::kGemm,
+      .problem_type = kGemmProblem,
       .domains = {{4, 8}, {64, 128, 256}, {0, 1}},
       .constraints = {{"mr * kc * 4 <= hw.l1_bytes", "too large"},
                       {"pack == pack.no || m > mr && k >= round_up(min(kc, k), 8)", "useless"},

@@ -20,7 +20,7 @@
 #include <string_view>
 
 #include "foretune/base/result.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/config.h"
 
 namespace foretune {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "foretune/base/text.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -17,7 +18,7 @@ SpaceDefinition definition() {
                  .version = 2,
                  .kind = SchemaKind::kParametric,
                  .parameters = {{"mr", {}}, {"order", {"nkm", "mkn"}}, {"mc", {}}}},
-      .problem_type = ProblemType::kGemm,
+      .problem_type = kGemmProblem,
       .domains = {{-1, 4, 8}, {0, 1}, {64, 128}},
       .constraints = {{"mr  <=\tm", "the block is # higher (\"quoted\", 100 %) than C: \xc3\xa4"},
                       {" mc % mr == 0 ", ""},
@@ -193,7 +194,7 @@ TEST(CompiledSpace, RefusesDefinitionsThatMakeNoSense) {
   bad.canonical[0].second = "q";
   EXPECT_THAT(refusal(bad), HasSubstr("canonical rule for mc: expression 'q', position 1"));
   bad = definition();
-  bad.problem_type = ProblemType::kNetwork;
+  bad.problem_type = ProblemType{5};
   EXPECT_THAT(refusal(bad), HasSubstr("problem type unknown"));
 }
 

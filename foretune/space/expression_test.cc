@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/random_expression.h"
 
 namespace foretune {
@@ -32,7 +32,7 @@ ConfigSchema schema() {
                          {"dtype", {"narrow", "wide"}}}};
 }
 
-const ProblemSchema& gemm() { return *find_problem_schema(ProblemType::kGemm); }
+const ProblemSchema& gemm() { return *find_problem_schema(kGemmProblem); }
 
 class ExpressionTest : public ::testing::Test {
  protected:

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -20,6 +20,7 @@ Config config(std::int32_t tile, std::int32_t split) {
 
 std::shared_ptr<const CompiledSpace> rules() {
   SpaceDefinition definition;
+  definition.problem_type = kGemmProblem;
   definition.schema = schema();
   definition.domains = {{8, 16, 32, 64}, {1, 2, 4}};
   definition.constraints = {{"split <= 1 || k >= 16 * split", "the parts are too short"}};

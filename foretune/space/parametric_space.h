@@ -3,7 +3,7 @@
 // problem without the family. Binding it to a problem gives a Space, and unless it is too large to
 // be listed an enumerable one.
 //
-//   SpaceDefinition definition{.schema = schema, .problem_type = ProblemType::kGemm,
+//   SpaceDefinition definition{.schema = schema, .problem_type = kGemmProblem,
 //                              .domains = {{4, 8}, {1, 2}}, .constraints = {{"mr <= m", "..."}}};
 //   FORETUNE_TRY(auto compiled, CompiledSpace::create(definition));
 //   auto space = ParametricSpace::bind(compiled, problem, hardware);
@@ -35,7 +35,7 @@ struct Constraint {
 
 struct SpaceDefinition {
   ConfigSchema schema;
-  ProblemType problem_type = ProblemType::kGemm;
+  ProblemType problem_type{};
   // Values of each parameter, ascending. Empty domains (all parameters) mean that the space is
   // known only by its constraints, as for imported measurements.
   std::vector<std::vector<std::int32_t>> domains;

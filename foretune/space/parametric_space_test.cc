@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/random_expression.h"
 
 namespace foretune {
@@ -60,7 +60,7 @@ SpaceDefinition tiles() {
                      .version = 1,
                      .kind = SchemaKind::kParametric,
                      .parameters = {{"mr", {}}, {"mc", {}}, {"pack", {"no", "yes"}}}},
-          .problem_type = ProblemType::kGemm,
+          .problem_type = kGemmProblem,
           .domains = {{4, 8, 16}, {32, 64, 128}, {0, 1}},
           .constraints = {{"mr <= m", "the block is higher than C"},
                           {"pack == pack.no || n >= 64", "packing does not pay"}},
@@ -205,6 +205,7 @@ TEST(ParametricSpace, SpacesKnownByConstraintsOnlyCheckButDoNotList) {
 // `parameters` numbers of `values` values each: 0, 1, 2, ...
 SpaceDefinition grid(std::size_t parameters, std::int32_t values) {
   SpaceDefinition definition;
+  definition.problem_type = kGemmProblem;
   definition.schema.name = "grid";
   for (std::size_t i = 0; i < parameters; ++i) {
     definition.schema.parameters.push_back({concat("p", i), {}});
@@ -322,7 +323,7 @@ TEST(UnlistedSpace, NeighboursAreThoseOfAListedOne) {
 
 // A random definition and, beside each expression, the tree it came from.
 struct RandomSpace {
-  SpaceDefinition definition;
+  SpaceDefinition definition{.problem_type = kGemmProblem};
   std::vector<RandomExpression> constraints;
   std::vector<std::pair<std::size_t, RandomExpression>> canonical;
   Problem problem = gemm(1, 1, 1);
@@ -355,7 +356,7 @@ RandomSpace draw_space(Rng& rng) {
     definition.schema.parameters.push_back(std::move(parameter));
     definition.domains.emplace_back(domain.begin(), domain.end());
   }
-  const ProblemSchema& problem = *find_problem_schema(ProblemType::kGemm);
+  const ProblemSchema& problem = *find_problem_schema(kGemmProblem);
   for (std::uint64_t i = rng.below(4); i > 0; --i) {
     out.constraints.push_back(
         RandomExpression::draw(definition.schema, problem, rng.below(count + 1), 3, rng));
@@ -549,6 +550,7 @@ TEST(ParametricSpaceDifferential, DefinitionsSurviveTheirTextForm) {
 
 TEST(CompiledSpace, NamesTheFirstBrokenConstraint) {
   SpaceDefinition definition;
+  definition.problem_type = kGemmProblem;
   definition.schema.name = "two-rules";
   definition.schema.parameters = {{"a", {}}, {"b", {}}};
   definition.domains = {{1, 2, 3}, {1, 2, 3}};

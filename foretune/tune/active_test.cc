@@ -17,7 +17,7 @@
 
 #include "foretune/base/temporary_folder.h"
 #include "foretune/families/null/null.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/tune/first_word_scorer.h"
 
 namespace foretune {
@@ -45,6 +45,7 @@ class ActiveTest : public testing::Test {
   }
   std::unique_ptr<JournalWriter> open() {
     const DatasetHeader header{.family = "null",
+                               .problem_type = kGemmProblem,
                                .config_schema = family->info().config_schema,
                                .fingerprint = family->info().fingerprint};
     return JournalWriter::open(path, header).value();

@@ -15,7 +15,7 @@
 #include "foretune/dataset/journal.h"
 #include "foretune/families/null/null.h"
 #include "foretune/measure/measure.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/tune/active.h"
 #include "foretune/tune/collect.h"
 #include "foretune/tune/first_word_scorer.h"

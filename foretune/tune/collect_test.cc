@@ -20,7 +20,7 @@
 #include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/families/null/null.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/tune/selection.h"
 
 namespace foretune {
@@ -115,6 +115,7 @@ class CollectTest : public testing::Test {
   }
   std::unique_ptr<JournalWriter> open() {
     const DatasetHeader header{.family = "null",
+                               .problem_type = kGemmProblem,
                                .config_schema = family->info().config_schema,
                                .fingerprint = family->info().fingerprint};
     auto journal = JournalWriter::open(path, header);

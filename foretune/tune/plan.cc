@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "foretune/base/text.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/problem_type.h"
 #include "foretune/tune/collect.h"
 #include "foretune/tune/selection.h"
 
@@ -23,8 +23,7 @@ constexpr double kReferenceFlopsPerNs = 1;
 constexpr double kMostReferenceFlops = 1e9;
 
 double problem_flops(const Problem& problem) {
-  const Result<GemmProblem> gemm = GemmProblem::from(problem);
-  return gemm ? gemm->flops() : 0;
+  return problem_work(problem).value_or(ProblemWork{}).flops;
 }
 
 double run_estimate_ns(const Problem& problem, const Hardware& hardware, int threads) {

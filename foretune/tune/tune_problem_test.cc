@@ -12,7 +12,7 @@
 
 #include "foretune/base/temporary_folder.h"
 #include "foretune/families/null/null.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -123,6 +123,7 @@ TEST_F(TuneProblemTest, SurvivesFaultsAndKeepsEveryMeasurement) {
   make({{"seed", "3"}, {"wrong", "0.4"}, {"prepare_fail", "0.2"}});
   const testing_support::TemporaryFolder folder;
   const DatasetHeader header{.family = "null",
+                             .problem_type = kGemmProblem,
                              .config_schema = family->info().config_schema,
                              .fingerprint = family->info().fingerprint};
   auto journal = JournalWriter::open(folder / "tuned.ftd", header);

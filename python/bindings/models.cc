@@ -23,7 +23,8 @@
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/trainer.h"
-#include "foretune/problem/work.h"
+#include "foretune/problem/gemm/gemm.h"
+#include "foretune/problem/problem_type.h"
 #include "foretune/select/select.h"
 #include "foretune/space/ck_kernels.h"
 #include "python/bindings/arrays.h"
@@ -33,6 +34,19 @@ namespace foretune::python {
 namespace {
 
 Problem problem_from(const std::string& text) { return checked(Problem::parse(text)); }
+
+// The name of each type of problem with those of its fields.
+std::vector<std::pair<std::string, std::vector<std::string>>> names_of_problem_types() {
+  std::vector<std::pair<std::string, std::vector<std::string>>> out;
+  for (const ProblemTypeInfo* type : problem_types()) {
+    std::vector<std::string> fields;
+    for (const ProblemField& field : type->schema.fields) {
+      fields.emplace_back(field.name);
+    }
+    out.emplace_back(type->schema.name, std::move(fields));
+  }
+  return out;
+}
 
 double flops_of(const std::string& text) {
   const Problem problem = problem_from(text);
@@ -205,7 +219,7 @@ Result<std::vector<double>> predict_foreign(const ForeignModels& models,
   std::vector<double> out;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     FORETUNE_TRY(Config config, models.parse_kernel(kernels[i]));
-    if (models.problem_type() == ProblemType::kGemm) {
+    if (models.problem_type() == kGemmProblem) {
       config.words[static_cast<std::size_t>(CkGemmParameter::kSplitK)] = split_k[i];
     }
     FORETUNE_TRY(const double value, models.predict(*target, problem, config));
@@ -298,6 +312,7 @@ void bind_models(nb::module_& module) {
       },
       nb::arg("model"));
   module.def("train", &train, nb::arg("dataset"), nb::arg("keywords"), nb::arg("progress").none());
+  module.def("problem_types", &names_of_problem_types);
   module.def("canonical_problem",
              [](const std::string& text) { return problem_from(text).text(); });
   module.def("problem_flops", &flops_of, nb::arg("problem"));

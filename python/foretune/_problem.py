@@ -20,9 +20,10 @@ def problem_text(problem: Problem, operation: str | None = None) -> str:
     """The canonical text of a problem.
 
     Args:
-        problem: text (``"gemm m=128 n=1536 k=7168"``), or a mapping of its fields. A mapping with
-            ``Hi`` or ``hi`` is a convolution, any other a GEMM; names are taken in either case, and
-            ``fp16`` and the like are understood. Fields that are left out take their defaults.
+        problem: text (``"gemm m=128 n=1536 k=7168"``), or a mapping of its fields. A mapping
+            without ``type`` is a problem of the first type that has all of its fields; names are
+            taken in either case, and ``fp16`` and the like are understood. Fields that are left out
+            take their defaults.
         operation: for mappings without ``op``.
 
     Raises:
@@ -34,7 +35,7 @@ def problem_text(problem: Problem, operation: str | None = None) -> str:
         raise InvalidArgumentError(
             f"a problem is a text or a mapping of its fields, not {type(problem).__name__}")
     fields = {str(name).lower(): value for name, value in problem.items() if value is not None}
-    kind = fields.pop("type", "conv" if "hi" in fields else "gemm")
+    kind = fields.pop("type", None)
     for alias in ("direction", "variant"):
         if alias in fields:
             fields.setdefault("op", fields.pop(alias))
@@ -44,6 +45,9 @@ def problem_text(problem: Problem, operation: str | None = None) -> str:
         fields["op"] = _OPERATIONS.get(str(fields["op"]), fields["op"])
     if "dtype" in fields:
         fields["dtype"] = _DTYPES.get(str(fields["dtype"]), fields["dtype"])
+    if kind is None:
+        kind = next((name for name, known in _foretune.problem_types() if fields.keys() <= set(known)),
+                    "gemm")
     words = [kind] + [f"{name}={_value_text(value)}" for name, value in fields.items()]
     return _foretune.canonical_problem(" ".join(words))
 

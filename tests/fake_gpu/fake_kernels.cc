@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "tests/fake_gpu/float_formats.h"
 
 namespace foretune::fake_gpu {

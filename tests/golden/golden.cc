@@ -102,7 +102,7 @@ Result<std::string> line_of(const std::string& file, const std::filesystem::path
   return file + answers;
 }
 
-// Whether the line is as it was; says what differs.
+// Returns true for a line that is as it was, and prints what differs in another.
 bool is_same(std::string_view expected, const std::string& found,
              const std::vector<Problem>& problems) {
   if (expected == found) {

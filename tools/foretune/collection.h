@@ -20,6 +20,7 @@
 #include "foretune/tune/collect.h"
 #include "tools/foretune/common.h"
 #include "tools/foretune/options.h"
+#include "tools/foretune/problem_arguments.h"
 
 namespace foretune::cli {
 

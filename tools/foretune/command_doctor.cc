@@ -146,16 +146,17 @@ Result<int> doctor(const DoctorArguments& arguments, const Invocation& invocatio
   if (arguments.json.empty()) {
     return kExitOk;
   }
-  const Figures figures{.name = "doctor",
-                        .metrics = {{"cores", static_cast<double>(facts.cores)},
-                                    {"fma_gflops", peaks.fma_gflops},
-                                    {"bandwidth_gbs", peaks.bandwidth_gbs},
-                                    {"bandwidth_all_gbs", peaks.bandwidth_all_gbs},
-                                    {"clock_mhz", peaks.clock_mhz},
-                                    {"load_average", load.load_average},
-                                    {"free_cores", static_cast<double>(free_cores(load, facts.cores))}},
-                        .machine = machine_facts(options.fingerprint),
-                        .command = invocation.command_line};
+  const Figures figures{
+      .name = "doctor",
+      .metrics = {{"cores", static_cast<double>(facts.cores)},
+                  {"fma_gflops", peaks.fma_gflops},
+                  {"bandwidth_gbs", peaks.bandwidth_gbs},
+                  {"bandwidth_all_gbs", peaks.bandwidth_all_gbs},
+                  {"clock_mhz", peaks.clock_mhz},
+                  {"load_average", load.load_average},
+                  {"free_cores", static_cast<double>(free_cores(load, facts.cores))}},
+      .machine = machine_facts(options.fingerprint),
+      .command = invocation.command_line};
   FORETUNE_TRY_STATUS(figures.write(arguments.json));
   return kExitOk;
 }

@@ -7,6 +7,7 @@
 #include "foretune/select/select.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/problem_arguments.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -30,8 +31,8 @@ struct PredictArguments {
 };
 
 Result<int> run_predict(const PredictArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(const Problem problem, arguments.problem.parse());
   FORETUNE_TRY(const std::unique_ptr<Selector> selector, Selector::open(arguments.model));
+  FORETUNE_TRY(const Problem problem, arguments.problem.parse(selector->model().problem_type));
   const auto prediction =
       predict(*selector, problem,
               {.top = static_cast<std::size_t>(arguments.top), .explain = arguments.explain});

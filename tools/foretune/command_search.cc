@@ -15,6 +15,7 @@
 #include "foretune/space/parametric_space.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/problem_arguments.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -104,8 +105,8 @@ Status measure(const SearchArguments& arguments, const Invocation& invocation, c
 }
 
 Result<int> search(const SearchArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(const Problem problem, arguments.problem.parse());
   FORETUNE_TRY(const Model model, read_model(arguments.model));
+  FORETUNE_TRY(const Problem problem, arguments.problem.parse(model.problem_type));
   auto space = space_of(model, problem);
   if (!space) {
     return fail_because(space.error(), arguments.model);

@@ -90,10 +90,13 @@ struct TrainArguments {
     list.add_switch("no-log-transform", no_log_transform,
                     "learn tflops, latency and bandwidth as they are, not ln(1 + value)")
         .only({"with one of these --targets", [this] { return targets != "time"; }});
-    list.add("group-key", group_key, "KEY",
-             "what keeps problems in one fold: problem, all but layout and types, or sizes, m, n "
-             "and k (of convolutions all but strides and pads)")
-        .choose({"problem", "sizes"});
+    list.add(
+            "group-key", group_key, "KEY",
+            "keep problems in one fold that are equal but for layout and types (problem), in their "
+            "main sizes (sizes: m, n, k; of convolutions all but strides and pads), or in their "
+            "weights, whatever these are applied to (weights: n, k; of convolutions channels, "
+            "groups, filter, strides and dilations)")
+        .choose({group_key_names().begin(), group_key_names().end()});
     list.add("row-weight-decay", row_weight_decay, "X",
              "how fast the weight of a row falls with its distance from the best")
         .only({"without --weight-decay, which is the same for trees",
@@ -192,7 +195,7 @@ Result<TrainOptions> options_of(const TrainArguments& arguments, const Invocatio
   options.network.weight_decay = arguments.weight_decay.value_or(common.weight_decay);
   options.network_log_folder = arguments.log_dir;
   options.log_transform = !arguments.no_log_transform;
-  options.group_key = arguments.group_key == "sizes" ? GroupKey::kSizes : GroupKey::kProblem;
+  FORETUNE_TRY(options.group_key, parse_group_key(arguments.group_key));
   options.portfolio_size = static_cast<std::uint32_t>(arguments.portfolio_size);
   options.weight_decay = arguments.model_type == "gbdt"
                              ? arguments.weight_decay.value_or(arguments.row_weight_decay)

@@ -10,10 +10,10 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/models/infer/model_scorer.h"
-#include "foretune/problem/gemm.h"
 #include "foretune/tune/tune_problem.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/problem_arguments.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -36,7 +36,7 @@ struct TuneArguments {
     problem.visit(list);
     list.add("shapeset", shapeset, "FILE",
              concat("tune every problem of an operation shape set or a CSV file, or of ",
-                    shape_set_names(ProblemType::kGemm)));
+                    shape_set_names()));
     list.add("budget", budget, "60s|500", "time (s, m, h) or number of measurements of a problem");
     list.add("strategy", strategy, "NAME", "how to search (default: local; model with --model)")
         .choose(strategy_names());
@@ -61,9 +61,9 @@ struct TuneArguments {
   }
 };
 
-Result<std::vector<Problem>> problems_of(const TuneArguments& arguments) {
+Result<std::vector<Problem>> problems_of(const TuneArguments& arguments, ProblemType type) {
   if (arguments.shapeset.empty()) {
-    FORETUNE_TRY(const Problem problem, arguments.problem.parse());
+    FORETUNE_TRY(const Problem problem, arguments.problem.parse(type));
     return std::vector{problem};
   }
   if (arguments.problem.given()) {
@@ -90,8 +90,8 @@ Result<std::unordered_set<Problem>> tuned_problems(const std::filesystem::path& 
 }
 
 std::string rate_text(const Problem& problem, double time_ns) {
-  const Result<GemmProblem> gemm = GemmProblem::from(problem);
-  return gemm ? concat("  ", fixed(gemm->flops() / time_ns, 1), " GFLOP/s") : std::string();
+  const std::optional<ProblemWork> work = problem_work(problem);
+  return work ? concat("  ", fixed(work->flops / time_ns, 1), " GFLOP/s") : std::string();
 }
 
 void print_result(const TuneResult& result, const Problem& problem, const ConfigSchema& schema) {
@@ -137,6 +137,7 @@ std::string progress_text(const CollectProgress& progress, std::size_t index, st
 
 struct Ready {
   LiveFamily live;
+  std::vector<Problem> problems;
   Context context;
   std::unique_ptr<Measurer> measurer;
   std::unique_ptr<JournalWriter> journal;  // may be null
@@ -151,15 +152,15 @@ Result<std::unique_ptr<Scorer>> open_scorer(const std::string& path, const Famil
   return make_scorer(model);
 }
 
-Result<Ready> get_ready(const TuneArguments& arguments, std::span<const Problem> problems,
-                        const Invocation& invocation) {
+Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invocation) {
   Ready ready;
   OutputPaths paths;
   if (!arguments.output.empty()) {
     FORETUNE_TRY(paths, output_paths(arguments.output, *invocation.global));
   }
   FORETUNE_TRY(ready.live, open_family_for(arguments.family, paths.journal, invocation));
-  FORETUNE_TRY_STATUS(check_supported(*ready.live.family, problems));
+  FORETUNE_TRY(ready.problems, problems_of(arguments, ready.live.family->info().problem_type));
+  FORETUNE_TRY_STATUS(check_supported(*ready.live.family, ready.problems));
   const FamilyInfo& info = ready.live.family->info();
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   Protocol protocol = arguments.measuring.protocol(seed);
@@ -192,8 +193,8 @@ Result<Ready> get_ready(const TuneArguments& arguments, std::span<const Problem>
 }
 
 Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(const std::vector<Problem> problems, problems_of(arguments));
-  FORETUNE_TRY(const Ready ready, get_ready(arguments, problems, invocation));
+  FORETUNE_TRY(const Ready ready, get_ready(arguments, invocation));
+  const std::vector<Problem>& problems = ready.problems;
   const FamilyInfo& info = ready.live.family->info();
   if (!info.simulated) {
     for (const std::string& warning : load_warnings()) {

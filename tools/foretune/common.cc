@@ -12,7 +12,6 @@
 #include "foretune/base/text.h"
 #include "foretune/families/families.h"
 #include "foretune/hardware/cpu.h"
-#include "foretune/problem/ck_shapes.h"
 #include "foretune/tune/collect.h"
 #include "tools/foretune/terminal.h"
 
@@ -83,14 +82,14 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_parameters(
 
 }  // namespace
 
-namespace {
-
 bool is_on_device(std::string_view name) {
   const auto entries = families();
   return std::any_of(entries.begin(), entries.end(), [&](const FamilyEntry& entry) {
     return entry.name == name && entry.on_device;
   });
 }
+
+namespace {
 
 WorkerSetup worker_setup(std::string_view family, const FamilyOptions& options,
                          const Invocation& invocation) {
@@ -263,169 +262,6 @@ Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Pr
                               protocol, context);
 }
 
-void ProblemArguments::visit(OptionList& list, const std::function<bool()>& has_own) {
-  list.section("Problems");
-  list.add("num-shapes", num_shapes, "N",
-           "problems to draw; 0 takes all of a shape set or a recorded family")
-      .at_least(0);
-  list.add_switch("log-normal", log_normal, "draw sizes log-normally, as workloads have them");
-  list.add_switch("random", random, "draw sizes uniformly between bounds (default)");
-  list.add("shapeset", shapeset, "FILE",
-           concat("take problems from an operation shape set or a CSV file, or ",
-                  shape_set_names(ProblemType::kGemm)));
-  list.add("operations", operations, "OP", "operations to use (default: mm)");
-  list.add("dtypes", dtypes, "TYPE", "data types to use (default: what the family runs)")
-      .also("dtype")
-      .only({"without --family recorded", [has_own] { return !has_own(); }});
-  list.add("layouts", layouts, "LAYOUT", "layouts to draw from: rcr, rrr, crr, ccr (default: rrr)")
-      .also("layout")
-      .only({"without --shapeset and --family recorded",
-             [this, has_own] { return shapeset.empty() && !has_own(); }});
-  list.add("max-flops", max_flops, "X", "leave out problems of more floating-point operations")
-      .at_least(1);
-  list.add("max-bytes", max_bytes, "X", "leave out problems that touch more memory").at_least(1);
-  list.section("Log-normal sizes", {"with --log-normal", [this] { return log_normal; }});
-  LogNormalSizes& sizes = log_normal_sizes;
-  list.add("log-normal-m-mean", sizes.m_mean, "X", "mean of ln m");
-  list.add("log-normal-m-std", sizes.m_std, "X", "standard deviation of ln m").at_least(0);
-  list.add("log-normal-n-mean", sizes.n_mean, "X", "mean of ln n");
-  list.add("log-normal-n-std", sizes.n_std, "X", "standard deviation of ln n").at_least(0);
-  list.add("log-normal-k-mean", sizes.k_mean, "X", "mean of ln k");
-  list.add("log-normal-k-std", sizes.k_std, "X", "standard deviation of ln k").at_least(0);
-  list.section("Uniform sizes",
-               {"without --log-normal, --shapeset and --family recorded",
-                [this, has_own] { return !log_normal && shapeset.empty() && !has_own(); }});
-  list.add("min-size", uniform_sizes.min_size, "N", "smallest dimension").at_least(1);
-  list.add("max-size", uniform_sizes.max_size, "N", "largest dimension").at_least(1);
-  list.add_switch("power-of-two", uniform_sizes.power_of_two, "powers of two only");
-  list.add_switch("no-rectangular", no_rectangular, "m = n = k");
-  list.add_switch("no-odd-sizes", no_odd_sizes, "multiples of 8 only");
-}
-
-namespace {
-
-// The values that the command line names instead of the usual ones.
-template <class Value, class Parse>
-Status take_named(const std::vector<std::string>& texts, const Parse& parse,
-                  std::vector<Value>& values) {
-  if (texts.empty()) {
-    return {};
-  }
-  values.clear();
-  for (const std::string& text : texts) {
-    FORETUNE_TRY(const Value value, parse(text));
-    values.push_back(value);
-  }
-  return {};
-}
-
-Result<GemmSampling> sampling_of(const ProblemArguments& arguments) {
-  GemmSampling sampling;
-  sampling.limits = {arguments.max_flops, arguments.max_bytes};
-  FORETUNE_TRY_STATUS(take_named(arguments.operations, &parse_gemm_operation, sampling.operations));
-  FORETUNE_TRY_STATUS(take_named(arguments.dtypes, &parse_data_type, sampling.dtypes));
-  FORETUNE_TRY_STATUS(take_named(arguments.layouts, &parse_gemm_layout, sampling.layouts));
-  return sampling;
-}
-
-std::vector<GemmOperation> all_operations() {
-  std::vector<GemmOperation> operations;
-  for (std::size_t i = 0; i < gemm_operation_labels().size(); ++i) {
-    operations.push_back(static_cast<GemmOperation>(i));
-  }
-  return operations;
-}
-
-// The sizes and layouts in other types.
-Result<std::vector<Problem>> shapes_with_types(const std::vector<Problem>& shapes,
-                                               const std::vector<DataType>& dtypes) {
-  std::vector<Problem> out;
-  for (const Problem& shape : shapes) {
-    FORETUNE_TRY(const GemmProblem gemm, GemmProblem::from(shape));
-    for (const DataType dtype : dtypes) {
-      GemmSizes sizes = gemm.sizes();
-      sizes.dtype = dtype;
-      FORETUNE_TRY(const GemmProblem typed, GemmProblem::create(sizes));
-      out.push_back(typed.to_problem());
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
-std::string shape_set_names(ProblemType type) {
-  std::vector<std::string> names;
-  for (const NamedShapeSet& set : named_shape_sets()) {
-    if (set.type == type) {
-      names.emplace_back(set.name);
-    }
-  }
-  return concat("one that is built in: ", join(names, ", "));
-}
-
-Result<std::vector<Problem>> read_shapes(const std::string& set) {
-  return is_named_shape_set(set) ? named_shape_set(set) : read_shape_set(set);
-}
-
-Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
-                                      std::uint64_t seed,
-                                      std::unordered_set<std::uint64_t> excluded_groups) {
-  const int modes =
-      int{arguments.log_normal} + int{arguments.random} + int{!arguments.shapeset.empty()};
-  if (modes > 1) {
-    return fail(ErrorCode::kInvalidArgument, "choose one of --log-normal, --random and --shapeset");
-  }
-  if (family.info().problem_type != ProblemType::kGemm) {
-    return fail(ErrorCode::kUnsupported, "no sampler for the problems of ", family.info().name);
-  }
-  FORETUNE_TRY(GemmSampling sampling, sampling_of(arguments));
-  sampling.excluded_groups = std::move(excluded_groups);
-  Rng rng = Rng(seed).split(hash64("problems"));
-  const auto count = static_cast<std::size_t>(arguments.num_shapes);
-  const std::span<const Problem> known = known_problems(family);
-  if (!known.empty() && (arguments.log_normal || arguments.random)) {
-    return fail(ErrorCode::kInvalidArgument, family.info().name, " knows ", known.size(),
-                " problems and cannot draw others; without --log-normal and --random it takes "
-                "those");
-  }
-  if (!known.empty() && arguments.shapeset.empty()) {
-    if (arguments.operations.empty()) {
-      sampling.operations = all_operations();
-    }
-    return sample_shape_set({known.begin(), known.end()}, count, sampling, rng);
-  }
-  if (!arguments.shapeset.empty()) {
-    FORETUNE_TRY(std::vector<Problem> shapes, read_shapes(arguments.shapeset));
-    std::erase_if(shapes, [](const Problem& shape) { return shape.type() != ProblemType::kGemm; });
-    if (shapes.empty()) {
-      return fail(ErrorCode::kMismatch, "there is no matrix product in the shape set ",
-                  arguments.shapeset, ", and the family ", family.info().name,
-                  " runs nothing else");
-    }
-    if (known.empty()) {
-      // Shape sets carry the data type of the GPU they come from: on a GPU that is wanted, too.
-      if (!arguments.dtypes.empty() || !is_on_device(family.info().name)) {
-        FORETUNE_TRY(shapes, shapes_with_types(shapes, sampling.dtypes));
-      }
-    }
-    if (arguments.operations.empty()) {
-      sampling.operations = all_operations();
-    }
-    return sample_shape_set(shapes, count, sampling, rng);
-  }
-  if (count == 0) {
-    return fail(ErrorCode::kInvalidArgument, "--num-shapes is 0; nothing to do");
-  }
-  if (arguments.log_normal) {
-    return sample_log_normal(count, arguments.log_normal_sizes, sampling, rng);
-  }
-  UniformSizes sizes = arguments.uniform_sizes;
-  sizes.rectangular = !arguments.no_rectangular;
-  sizes.odd_sizes = !arguments.no_odd_sizes;
-  return sample_uniform(count, sizes, sampling, rng);
-}
-
 std::string refusals_text(const Refusals& refusals) {
   constexpr std::size_t kShown = 3;
   std::vector<std::pair<std::string, std::uint64_t>> sorted(refusals.begin(), refusals.end());
@@ -451,43 +287,6 @@ Status check_supported(const Family& family, std::span<const Problem> problems) 
   return fail(ErrorCode::kUnsupported, "the family ", family.info().name, " runs none of ",
               problems.size(),
               problems.size() == 1 ? " problem: " : " problems: ", refusals_text(refusals));
-}
-
-void OneProblemArguments::visit(OptionList& list) {
-  list.add_positional("problem", text, "in text form: gemm m=128 n=1536 k=7168");
-  list.add("m", m, "N", "rows of A and C").at_least(1);
-  list.add("n", n, "N", "columns of B and C").at_least(1);
-  list.add("k", k, "N", "columns of A, rows of B").at_least(1);
-  const Condition is_by_sizes{"with --m, --n and --k",
-                              [this] { return text.empty() && (m || n || k); }};
-  list.add("batch", batch, "N", "independent products").at_least(1).only(is_by_sizes);
-  list.add("op", operation, "OP",
-           "mm, addmm, bmm, addmm_relu or addmm_gelu (default: mm, bmm with a batch)")
-      .only(is_by_sizes);
-  list.add("dtype", dtype, "TYPE", "data type (default: f32)").only(is_by_sizes);
-  list.add("layout", layout, "LAYOUT", "rcr, rrr, crr or ccr (default: rrr)").only(is_by_sizes);
-}
-
-Result<Problem> OneProblemArguments::parse() const {
-  if (!text.empty()) {
-    if (m || n || k) {
-      return fail(ErrorCode::kInvalidArgument,
-                  "give the problem as text or by --m, --n and --k, not both");
-    }
-    return Problem::parse(join(text, " "));
-  }
-  if (!m || !n || !k) {
-    return fail(ErrorCode::kInvalidArgument, "--m, --n and --k are all needed");
-  }
-  std::string all = concat("gemm m=", *m, " n=", *n, " k=", *k, " batch=", batch);
-  all += concat(" op=", !operation.empty() ? operation : batch > 1 ? "bmm" : "mm");
-  if (!dtype.empty()) {
-    all += concat(" dtype=", dtype);
-  }
-  if (!layout.empty()) {
-    all += concat(" layout=", layout);
-  }
-  return Problem::parse(all);
 }
 
 Result<OutputPaths> output_paths(const std::string& output, const GlobalOptions& global) {

@@ -61,6 +61,8 @@ Result<LiveFamily> open_family_of(const FamilyArguments& arguments, const Finger
 Result<LiveFamily> open_family_for(const FamilyArguments& arguments,
                                    const std::filesystem::path& journal,
                                    const Invocation& invocation);
+// Whether a family of this name runs on a device of its own, not on this CPU.
+bool is_on_device(std::string_view name);
 // Whether a model of `path` ranks the configs of this family. Errors: kMismatch.
 Status check_model_fits(const Model& model, const FamilyInfo& info, const std::string& path);
 
@@ -87,55 +89,12 @@ Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Pr
                                                 const Context& context,
                                                 const Invocation& invocation);
 
-// Which problems.
-struct ProblemArguments {
-  std::int64_t num_shapes = 100;
-  bool log_normal = false;
-  LogNormalSizes log_normal_sizes;
-  bool random = false;
-  UniformSizes uniform_sizes;
-  bool no_rectangular = false;
-  bool no_odd_sizes = false;
-  std::string shapeset;
-  std::vector<std::string> operations;
-  std::vector<std::string> dtypes;
-  std::vector<std::string> layouts;
-  std::optional<double> max_flops;
-  std::optional<double> max_bytes;
-  // `has_own`: whether the family brings its problems.
-  void visit(OptionList& list, const std::function<bool()>& has_own);
-};
-// A file, or the name of a set that is built in. The help of options that take one ends with the
-// names of those with problems of a type.
-Result<std::vector<Problem>> read_shapes(const std::string& set);
-std::string shape_set_names(ProblemType type);
-// `excluded_groups`: Problem::group() of problems that must not be drawn. Of a family that knows
-// its problems, those are drawn.
-Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
-                                      std::uint64_t seed,
-                                      std::unordered_set<std::uint64_t> excluded_groups = {});
-
 // What was refused, by reason.
 using Refusals = std::map<std::string, std::uint64_t>;
 // "REASON (190), OTHER (3)": the most frequent first, and no more than three.
 std::string refusals_text(const Refusals& refusals);
 // Errors: kUnsupported, with the reasons, when the family supports none of the problems.
 Status check_supported(const Family& family, std::span<const Problem> problems);
-
-// One problem, as text or by its sizes.
-struct OneProblemArguments {
-  std::vector<std::string> text;
-  std::optional<std::int64_t> m;
-  std::optional<std::int64_t> n;
-  std::optional<std::int64_t> k;
-  std::int64_t batch = 1;
-  std::string operation;
-  std::string dtype;
-  std::string layout;
-  void visit(OptionList& list);
-  [[nodiscard]] bool given() const { return !text.empty() || m || n || k; }
-  [[nodiscard]] Result<Problem> parse() const;
-};
 
 // Where a data set is kept, and where its export goes: `--output x.msgpack` keeps x.ftd and writes
 // x.msgpack beside it.

@@ -75,11 +75,10 @@ TEST(Options, ThoseWithoutAnEffectAreNamedWithWhatGivesThemOne) {
       {{"collect", "--log-normal-m-mean", "3", "--random"}, "only with --log-normal"},
       {{"collect", "--max-size", "64", "--log-normal"}, "only without --log-normal, --shapeset"},
       {{"collect", "--power-of-two", "--shapeset", "s.csv"}, "only without --log-normal, --shape"},
-      {{"collect", "--layouts", "rcr", "--shapeset", "s.csv"}, "only without --shapeset and"},
-      {{"collect", "--dtypes", "f32", "--family", "recorded"}, "only without --family recorded"},
       {{"create-validation", "--model-top", "3"}, "--model-top has an effect only with --model"},
-      {{"tune", "--shapeset", "s.csv", "--dtype", "f32"}, "only with --m, --n and --k"},
-      {{"predict", "--model", "x", "gemm", "m=4", "--batch", "2"}, "only with --m, --n and --k"},
+      {{"tune", "--shapeset", "s.csv", "--dtype", "f32"}, "only with sizes, as --m, --n and --k"},
+      {{"predict", "--model", "x", "gemm", "m=4", "--batch", "2"},
+       "only with sizes, as --m, --n and --k"},
       {{"tune", "--m", "4", "--model", "x", "--strategy", "random"}, "only with --strategy model"},
       {{"search", "--model", "x", "--rounds", "3", "--threads", "1"},
        "--rounds and --threads have an effect only with --measure"},
@@ -104,6 +103,11 @@ TEST(Options, TheSameOnesAreWelcomeWhereTheyHaveAnEffect) {
            {"train", "--regret-decay", "2", "--n-splits", "3"},
            {"collect", "--active", "--policy", "best"},
            {"collect", "--power-of-two", "--max-size", "64"},
+           {"collect", "--layouts", "rcr", "--shapeset", "s.csv"},
+           {"collect", "--dtypes", "f32", "--family", "recorded"},
+           {"collect", "--log-normal", "--log-normal-c-mean", "4", "--family", "recorded"},
+           {"predict", "--model", "x", "--c", "4", "--k", "4", "--hi", "7", "--wi", "7", "--y",
+            "1"},
            {"collect", "--log-normal", "--log-normal-k-std", "1", "--layouts", "rcr"},
            {"search", "--model", "x", "--measure", "--rounds", "3", "--cold-cache"},
            {"tune", "--m", "4", "--n", "4", "--k", "4", "--dtype", "bf16", "--model", "x"},
@@ -166,7 +170,7 @@ TEST(Options, SomeHaveTwoNames) {
   EXPECT_TRUE(parse({"collect", "--dtypes", "f32", "--layouts", "rcr", "rrr"}));
   const auto help = parse({"collect", "--help"});
   ASSERT_TRUE(help);
-  EXPECT_THAT(help->print, HasSubstr("--dtypes, --dtype TYPE"));
+  EXPECT_THAT(help->print, HasSubstr("--dtypes, --dtype LABEL"));
 }
 
 TEST(Options, NumbersThatAreTooLargeAreRefused) {

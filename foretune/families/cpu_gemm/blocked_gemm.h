@@ -28,7 +28,7 @@
 #include "foretune/kernels/aligned_buffer.h"
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/kernels/packing.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 

@@ -19,7 +19,7 @@
 #include "foretune/families/cpu_gemm/cpu_gemm_space.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
 #include "foretune/kernels/micro_kernel.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -407,7 +407,7 @@ Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
   info.name = "cpu-gemm";
   info.description =
       "f32, bf16 and i8 matrix products on this CPU, blocked and packed in many ways";
-  info.problem_type = ProblemType::kGemm;
+  info.problem_type = kGemmProblem;
   info.config_schema = cpu_gemm_schema();
   FORETUNE_TRY(info.space, cpu_gemm_space());
   info.feature_table = "gemm-cpu";

@@ -6,6 +6,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/families/cpu_gemm/cpu_gemm_config.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -245,7 +246,7 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
 
 SpaceDefinition cpu_gemm_space_definition() {
   SpaceDefinition definition{.schema = cpu_gemm_schema(),
-                             .problem_type = ProblemType::kGemm,
+                             .problem_type = kGemmProblem,
                              .domains = domains(),
                              .constraints = {},
                              .canonical = canonical_rules()};

@@ -14,7 +14,7 @@
 #include "foretune/families/cpu_gemm/blocked_gemm.h"
 #include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/kernels/micro_kernel.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -216,7 +216,7 @@ TEST(CpuGemmSpaceTest, TheRulesLeaveEveryListedConfigAsItIs) {
     const auto space = bound(problem, hardware);
     for (const auto& [parameter, text] : definition.canonical) {
       const auto rule =
-          Expression::parse(text, definition.schema, *find_problem_schema(ProblemType::kGemm));
+          Expression::parse(text, definition.schema, *find_problem_schema(kGemmProblem));
       ASSERT_TRUE(rule) << rule.error().message;
       const std::size_t at = *definition.schema.find(parameter);
       const std::vector<std::int32_t>& domain = definition.domains[at];

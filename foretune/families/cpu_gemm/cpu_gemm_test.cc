@@ -15,7 +15,7 @@
 #include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
 #include "foretune/hardware/cpu.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

@@ -46,7 +46,7 @@
 #include "foretune/families/cpu_gemm/blocked_gemm.h"
 #include "foretune/family/family.h"
 #include "foretune/kernels/aligned_buffer.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 

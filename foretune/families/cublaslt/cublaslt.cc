@@ -15,7 +15,7 @@
 #include "foretune/cublaslt/product_run.h"
 #include "foretune/cublaslt/session.h"
 #include "foretune/families/cublaslt/portfolio.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/listed_space.h"
 
 namespace foretune {
@@ -171,7 +171,7 @@ Result<std::unique_ptr<CublasltFamily>> create_cublaslt(const FamilyOptions& opt
   FamilyInfo info;
   info.name = kName;
   info.description = "matrix products by NVIDIA's cuBLASLt, with an algorithm of our choice";
-  info.problem_type = ProblemType::kGemm;
+  info.problem_type = kGemmProblem;
   info.config_schema = cublaslt_schema();
   FORETUNE_TRY(info.space, CompiledSpace::create(cublaslt_space()));
   info.fingerprint = options.fingerprint;

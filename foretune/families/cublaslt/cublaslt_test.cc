@@ -13,7 +13,7 @@
 #include "foretune/base/temporary_folder.h"
 #include "foretune/families/cublaslt/portfolio.h"
 #include "foretune/measure/measure.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

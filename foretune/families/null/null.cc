@@ -15,7 +15,7 @@
 #include "foretune/base/hash.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/problem_type.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -27,19 +27,33 @@ constexpr std::size_t kBlockK = 2;
 constexpr std::size_t kUnroll = 3;
 constexpr std::size_t kOutputs = 64;
 
-SpaceDefinition null_space() {
+// The three sizes of a problem that the formula looks at: the first that samplers draw.
+std::array<std::size_t, 3> main_sizes(const ProblemTypeInfo& type) {
+  std::array<std::size_t, 3> out{};
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = type.drawn_sizes[std::min(i, type.drawn_sizes.size() - 1)].field;
+  }
+  return out;
+}
+
+SpaceDefinition null_space(const ProblemTypeInfo& type) {
+  const std::array<std::size_t, 3> sizes = main_sizes(type);
+  const std::string_view rows = type.schema.fields[sizes[0]].name;
+  const std::string_view columns = type.schema.fields[sizes[1]].name;
   SpaceDefinition definition;
   definition.schema.name = "null";
   definition.schema.parameters = {
       {"block_m", {}}, {"block_n", {}}, {"block_k", {}}, {"unroll", {}}};
-  definition.problem_type = ProblemType::kGemm;
+  definition.problem_type = type.schema.type;
   definition.domains = {
       {8, 16, 32, 64, 128, 256}, {8, 16, 32, 64, 128, 256}, {16, 32, 64, 128}, {1, 2, 4, 8}};
   definition.constraints = {
       {"block_m * block_n <= 16384", "the accumulators do not fit"},
       {"4 * unroll <= block_k", "fewer than four steps would be left in the inner loop"},
-      {"block_m < 2 * max(m, 8)", "the block is at least twice as high as the matrix"},
-      {"block_n < 2 * max(n, 8)", "the block is at least twice as wide as the matrix"},
+      {concat("block_m < 2 * max(", rows, ", 8)"),
+       "the block is at least twice as high as the matrix"},
+      {concat("block_n < 2 * max(", columns, ", 8)"),
+       "the block is at least twice as wide as the matrix"},
   };
   return definition;
 }
@@ -189,24 +203,26 @@ class NullArtifact final : public Artifact {
 
 class NullFamily final : public Family {
  public:
-  NullFamily(const NullParameters& parameters, std::shared_ptr<const CompiledSpace> space)
+  NullFamily(const NullParameters& parameters, const ProblemTypeInfo& type,
+             std::shared_ptr<const CompiledSpace> space)
       : parameters_(parameters) {
     info_.name = "null";
     info_.description = "times by formula, faults on request: for tests without hardware";
-    info_.problem_type = ProblemType::kGemm;
+    info_.problem_type = type.schema.type;
     info_.config_schema = space->definition().schema;
     info_.space = std::move(space);
     info_.fingerprint = null_fingerprint();
-    info_.feature_table = "gemm-null";
+    info_.feature_table = concat(type.schema.name, "-null");
     info_.needs_worker = parameters.crash > 0 || parameters.hang > 0;
     info_.simulated = !parameters.real_time;
   }
 
   const FamilyInfo& info() const override { return info_; }
   Support supports(const Problem& problem) const override {
-    return problem.type() == ProblemType::kGemm
+    return problem.type() == info_.problem_type
                ? Support::yes()
-               : Support::no("null knows gemm problems, not ", problem.schema().name);
+               : Support::no("null was asked for ", parameters_.type, " problems, not ",
+                             problem.schema().name);
   }
   Result<std::unique_ptr<Space>> space(const Problem& problem) const override {
     FORETUNE_TRY(std::unique_ptr<ParametricSpace> bound,
@@ -275,9 +291,18 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
                     "family option real_time of null wants 0 or 1, not '", value, "'");
       }
       parameters.real_time = value == "1";
+    } else if (key == "type") {
+      const ProblemTypeInfo* type = find_problem_type(value);
+      if (type == nullptr || type->drawn_sizes.empty()) {
+        return fail(ErrorCode::kInvalidArgument,
+                    "family option type of null wants a type of problem "
+                    "that can be drawn, not ",
+                    quoted(value, 40));
+      }
+      parameters.type = value;
     } else {
       return fail(ErrorCode::kInvalidArgument, "null has no option '", key,
-                  "'; it has seed, noise, crash, hang, wrong, prepare_fail, real_time");
+                  "'; it has type, seed, noise, crash, hang, wrong, prepare_fail, real_time");
     }
   }
   if (parameters.crash + parameters.hang + parameters.wrong + parameters.prepare_fail > 1) {
@@ -306,16 +331,16 @@ NullFault null_fault(const NullParameters& parameters, const Problem& problem,
 double null_time_ns(const Problem& problem, const Config& config) {
   constexpr double kLaunchNs = 1000;
   constexpr double kFlopsPerNs = 50;
-  const auto field = [&](GemmField which) {
-    return static_cast<double>(problem.field(static_cast<std::size_t>(which)));
-  };
+  const ProblemTypeInfo& type = *find_problem_type(problem.type());
+  const std::array<std::size_t, 3> sizes = main_sizes(type);
   const auto log2_of = [&](std::size_t parameter) {
     return std::log2(static_cast<double>(std::max(1, config.words[parameter])));
   };
-  const double m = field(GemmField::kM);
-  const double n = field(GemmField::kN);
-  const double k = field(GemmField::kK);
-  const double flops = 2 * m * n * k * field(GemmField::kBatch);
+  const auto m = static_cast<double>(problem.field(sizes[0]));
+  const auto n = static_cast<double>(problem.field(sizes[1]));
+  const auto k = static_cast<double>(problem.field(sizes[2]));
+  const std::optional<ProblemWork> work = problem_work(problem);
+  const double flops = work ? work->flops : 2 * m * n * k;
   const double off_m = log2_of(kBlockM) - best_log2(m, 3, 8);
   const double off_n = log2_of(kBlockN) - best_log2(n, 3, 8);
   const double off_k = log2_of(kBlockK) - best_log2(k, 4, 7);
@@ -328,8 +353,9 @@ double null_time_ns(const Problem& problem, const Config& config) {
 
 Result<std::unique_ptr<Family>> make_null(const FamilyOptions& options) {
   FORETUNE_TRY(const NullParameters parameters, parse_null_parameters(options));
-  FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, CompiledSpace::create(null_space()));
-  return std::unique_ptr<Family>(std::make_unique<NullFamily>(parameters, std::move(space)));
+  const ProblemTypeInfo& type = *find_problem_type(parameters.type);
+  FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, CompiledSpace::create(null_space(type)));
+  return std::unique_ptr<Family>(std::make_unique<NullFamily>(parameters, type, std::move(space)));
 }
 
 Support null_available(const FamilyOptions&) { return Support::yes(); }

@@ -1,20 +1,21 @@
-// The family without hardware: GEMM problems whose times follow a formula with a known optimum, and
-// whose kernels crash, hang, fail to prepare or compute a wrong result as often as asked. The
-// faults are real (the process aborts, a run never returns), so that everything above is tested
-// with what it will meet. Which config of which problem is faulty depends only on the seed.
+// The family without hardware: problems of any type that samplers draw, whose times follow a
+// formula with a known optimum, and whose kernels crash, hang, fail to prepare or compute a wrong
+// result as often as asked. The faults are real (the process aborts, a run never returns), so that
+// everything above is tested with what it will meet. Which config of which problem is faulty
+// depends only on the seed.
 //
 //   FamilyOptions options;
 //   options.parameters = {{"noise", "0.02"}, {"crash", "0.01"}};
 //   FORETUNE_TRY(auto family, make_null(options));
 //
-// Parameters: seed; noise (standard deviation of the log of a time); crash, hang, wrong,
-// prepare_fail (share of all configs); real_time=1 makes a run take the formula's time on the
-// clock instead of saying it.
-// Thread safety: as every Family.
+// Parameters: type (of problems, gemm unless named); seed; noise (standard deviation of the log of
+// a time); crash, hang, wrong, prepare_fail (share of all configs); real_time=1 makes a run take
+// the formula's time on the clock instead of saying it. Thread safety: as every Family.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "foretune/base/result.h"
 #include "foretune/family/family.h"
@@ -22,6 +23,7 @@
 namespace foretune {
 
 struct NullParameters {
+  std::string type = "gemm";  // of problems
   std::uint64_t seed = 1;
   double noise = 0.02;
   double crash = 0;

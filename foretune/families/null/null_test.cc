@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

@@ -42,7 +42,7 @@ struct RecordedRow {
 
 struct RecordedTable {
   ConfigSchema schema;
-  ProblemType problem_type = ProblemType::kGemm;
+  ProblemType problem_type{};
   // What is legal for any problem; nothing: only the schema is declared.
   std::optional<SpaceDefinition> space;
   Fingerprint fingerprint;    // of the device measured on

@@ -12,7 +12,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/families/recorded/triton_space.h"
 #include "foretune/measure/measure.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -39,6 +39,7 @@ Problem problem(std::int64_t m) {
 
 RecordedTable table_of(std::vector<RecordedRow> rows) {
   RecordedTable table;
+  table.problem_type = kGemmProblem;
   table.schema = small_schema();
   table.fingerprint = h200_fingerprint();
   table.source = "memory";

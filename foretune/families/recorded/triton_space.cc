@@ -1,5 +1,7 @@
 #include "foretune/families/recorded/triton_space.h"
 
+#include "foretune/problem/gemm/gemm.h"
+
 namespace foretune {
 
 ConfigSchema triton_gemm_schema() {
@@ -13,7 +15,7 @@ ConfigSchema triton_gemm_schema() {
 SpaceDefinition triton_gemm_space() {
   SpaceDefinition definition;
   definition.schema = triton_gemm_schema();
-  definition.problem_type = ProblemType::kGemm;
+  definition.problem_type = kGemmProblem;
   definition.domains = {
       {16, 32, 64, 128, 256}, {16, 32, 64, 128, 256}, {32, 64, 128}, {8}, {2, 3, 4, 5}, {2, 4, 8}};
   definition.constraints = {

@@ -14,7 +14,7 @@
 #include "foretune/cublaslt/product_run.h"
 #include "foretune/cublaslt/session.h"
 #include "foretune/gpu/kernel_file.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/listed_space.h"
 
 namespace foretune {
@@ -358,7 +358,7 @@ Result<std::unique_ptr<Family>> make_triton(const FamilyOptions& options) {
   FamilyInfo info;
   info.name = kName;
   info.description = "matrix products by Triton's kernels, or by NVIDIA's library";
-  info.problem_type = ProblemType::kGemm;
+  info.problem_type = kGemmProblem;
   info.config_schema = triton_matmul_schema();
   info.space = compiled_triton_matmul_space();
   info.fingerprint = options.fingerprint;

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "foretune/base/text.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -79,7 +80,7 @@ Config TritonConfig::to_config() const {
 SpaceDefinition triton_matmul_space() {
   SpaceDefinition definition;
   definition.schema = triton_matmul_schema();
-  definition.problem_type = ProblemType::kGemm;
+  definition.problem_type = kGemmProblem;
   definition.domains = {{0, 1, 2},
                         {0, 16, 32, 64, 128, 256},
                         {0, 16, 32, 64, 128, 256},

@@ -20,7 +20,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/hardware/hardware.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/config.h"
 #include "foretune/space/parametric_space.h"
 

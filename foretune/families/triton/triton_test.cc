@@ -14,7 +14,7 @@
 #include "foretune/families/families.h"
 #include "foretune/gpu/kernel_file.h"
 #include "foretune/measure/measure.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {

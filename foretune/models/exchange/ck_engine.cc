@@ -6,6 +6,8 @@
 
 #include "foretune/base/text.h"
 #include "foretune/documents/json.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune {
@@ -54,11 +56,10 @@ std::string_view ck_engine_name(const FeatureTable& table) {
   if (foreign_order(table).empty()) {
     return "";
   }
-  if (table.supports(ProblemType::kGemm, ck_gemm_schema())) {
+  if (table.supports(kGemmProblem, ck_gemm_schema())) {
     return "GemmUniversalFeatureEngine";
   }
-  return table.supports(ProblemType::kConv, ck_grouped_conv_schema()) ? "GroupedConvFeatureEngine"
-                                                                      : "";
+  return table.supports(kConvProblem, ck_grouped_conv_schema()) ? "GroupedConvFeatureEngine" : "";
 }
 
 std::string ck_arch(const Fingerprint& device) {

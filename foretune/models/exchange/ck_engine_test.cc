@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune {

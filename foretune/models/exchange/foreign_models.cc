@@ -7,6 +7,8 @@
 #include "foretune/base/text.h"
 #include "foretune/documents/json.h"
 #include "foretune/models/exchange/ck_engine.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune {
@@ -48,8 +50,8 @@ Result<ForeignModels> ForeignModels::create(ModelDirectory directory) {
   out.directory_ = std::move(directory);
   // "conv" is what our own training called the operation once.
   const bool is_conv = out.directory_.op_type.starts_with("grouped_conv") ||
-                       out.directory_.op_type == find_problem_schema(ProblemType::kConv)->name;
-  out.problem_type_ = is_conv ? ProblemType::kConv : ProblemType::kGemm;
+                       out.directory_.op_type == find_problem_schema(kConvProblem)->name;
+  out.problem_type_ = is_conv ? kConvProblem : kGemmProblem;
   out.schema_ = is_conv ? &ck_grouped_conv_schema() : &ck_gemm_schema();
   FORETUNE_TRY_STATUS(out.find_table());
   FORETUNE_TRY_STATUS(out.find_hardware());
@@ -138,8 +140,8 @@ Result<Config> ForeignModels::parse_kernel(std::string_view name) const {
     }
     return std::move(parsed->config);
   };
-  return problem_type_ == ProblemType::kConv ? checked(parse_ck_conv_name(name))
-                                             : checked(parse_ck_gemm_name(name));
+  return problem_type_ == kConvProblem ? checked(parse_ck_conv_name(name))
+                                       : checked(parse_ck_gemm_name(name));
 }
 
 Result<double> ForeignModels::predict(const ModelDirectory::Target& target, const Problem& problem,

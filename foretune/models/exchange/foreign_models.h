@@ -67,7 +67,7 @@ class ForeignModels {
   [[nodiscard]] Status find_hardware();
 
   ModelDirectory directory_;
-  ProblemType problem_type_ = ProblemType::kGemm;
+  ProblemType problem_type_{};
   const ConfigSchema* schema_ = nullptr;
   const FeatureTable* table_ = nullptr;
   std::vector<std::uint16_t> columns_;

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "foretune/models/exchange/foreign_samples.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune {
@@ -31,7 +33,7 @@ TreeModel one_split(const ModelDirectory& directory, std::string_view feature, d
 }
 
 ModelDirectory gemm_directory() {
-  ModelDirectory out = sample_foreign_spec(**find_feature_table("gemm-ck-55"), ProblemType::kGemm);
+  ModelDirectory out = sample_foreign_spec(**find_feature_table("gemm-ck-55"), kGemmProblem);
   out.targets = {{"tflops", one_split(out, "tile_m", 100), true},
                  {"latency", one_split(out, "num_tiles_m", 3.5), false}};
   return out;
@@ -50,8 +52,8 @@ TEST(ForeignModels, PredictsInTheUnitOfTheTarget) {
   EXPECT_EQ(models->table().name(), "gemm-ck-55");
   EXPECT_EQ(models->fingerprint().hardware, known_device("ck-gfx950")->hardware);
   const Problem problem = Problem::parse("gemm m=256 n=128 k=64 dtype=bf16").value();
-  const auto small = models->parse_kernel(sample_kernels(ProblemType::kGemm)[0]);  // 32 rows
-  const auto large = models->parse_kernel(sample_kernels(ProblemType::kGemm)[6]);  // 256 rows
+  const auto small = models->parse_kernel(sample_kernels(kGemmProblem)[0]);  // 32 rows
+  const auto large = models->parse_kernel(sample_kernels(kGemmProblem)[6]);  // 256 rows
   ASSERT_TRUE(small && large);
   const ModelDirectory::Target* tflops = models->find_target("tflops").value();
   EXPECT_DOUBLE_EQ(models->predict(*tflops, problem, *small).value(), std::expm1(1.0));
@@ -62,9 +64,9 @@ TEST(ForeignModels, PredictsInTheUnitOfTheTarget) {
 }
 
 TEST(ForeignModels, TakesTheFirstTableThatHasAllNames) {
-  for (const auto& [name, type] : {std::pair{"gemm-ck-55", ProblemType::kGemm},
-                                   {"gemm-ck-72", ProblemType::kGemm},
-                                   {"grouped-conv-ck-83", ProblemType::kConv}}) {
+  for (const auto& [name, type] : {std::pair{"gemm-ck-55", kGemmProblem},
+                                   {"gemm-ck-72", kGemmProblem},
+                                   {"grouped-conv-ck-83", kConvProblem}}) {
     const auto models =
         ForeignModels::create(sample_foreign_spec(**find_feature_table(name), type));
     ASSERT_TRUE(models) << models.error().message;
@@ -96,7 +98,7 @@ TEST(ForeignModels, NumbersOfTheSpecReplaceThoseOfTheProfile) {
   const Problem problem = Problem::parse("gemm m=2048 n=512 k=64 dtype=bf16").value();
   const auto predicted = [&]() -> double {
     const auto models = ForeignModels::create(directory);
-    const Config config = models->parse_kernel(sample_kernels(ProblemType::kGemm)[6]).value();
+    const Config config = models->parse_kernel(sample_kernels(kGemmProblem)[6]).value();
     return models->predict(models->directory().targets[0], problem, config).value();
   };
   // 8 x 8 tiles on 256 units, on 64 of them, and on those of a device that nobody knows here.
@@ -142,18 +144,17 @@ TEST(ForeignModels, SaysWhatDoesNotMatchByName) {
             std::string::npos);
   EXPECT_NE(models->parse_kernel("gemm_universal_x").error().message.find("'gemm_universal_x'"),
             std::string::npos);
-  std::string fp8 = sample_kernels(ProblemType::kGemm)[0];
+  std::string fp8 = sample_kernels(kGemmProblem)[0];
   fp8.replace(fp8.find("bf16"), 4, "fp8");
   EXPECT_NE(models->parse_kernel(fp8).error().message.find("is of fp8, the models are for bf16"),
             std::string::npos);
   const ModelDirectory::Target* tflops = models->find_target("tflops").value();
-  const Config kernel = models->parse_kernel(sample_kernels(ProblemType::kGemm)[0]).value();
+  const Config kernel = models->parse_kernel(sample_kernels(kGemmProblem)[0]).value();
   Rng rng(1);
-  EXPECT_EQ(models->predict(*tflops, sample_foreign_problem(ProblemType::kConv, rng), kernel)
-                .error()
-                .code,
-            ErrorCode::kMismatch);
-  const Problem problem = sample_foreign_problem(ProblemType::kGemm, rng);
+  EXPECT_EQ(
+      models->predict(*tflops, sample_foreign_problem(kConvProblem, rng), kernel).error().code,
+      ErrorCode::kMismatch);
+  const Problem problem = sample_foreign_problem(kGemmProblem, rng);
   EXPECT_EQ(models->predict(*tflops, problem, Config()).error().code, ErrorCode::kMismatch);
 }
 

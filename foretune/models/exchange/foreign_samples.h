@@ -12,6 +12,7 @@
 #include "foretune/base/text.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/exchange/model_directory.h"
+#include "foretune/problem/conv/conv.h"
 #include "foretune/problem/problem.h"
 
 namespace foretune {
@@ -22,7 +23,7 @@ inline std::vector<std::string> sample_kernels(ProblemType type) {
   for (const std::string_view pipeline : {"compv3", "compv4", "mem"}) {
     for (const int tile_m : {32, 64, 128, 256}) {
       for (const int tile_n : {64, 128}) {
-        if (type == ProblemType::kConv) {
+        if (type == kConvProblem) {
           out.push_back(concat("grouped_conv_forward_bf16_2d_", tile_m, "x", tile_n, "x64_",
                                pipeline, "_intrawave"));
           continue;
@@ -40,7 +41,7 @@ inline Problem sample_foreign_problem(ProblemType type, Rng& rng) {
   const auto size = [&](std::uint64_t step, std::uint64_t most) {
     return step * (1 + rng.below(most));
   };
-  const std::string text = type == ProblemType::kConv
+  const std::string text = type == kConvProblem
                                ? concat("conv op=forward n=", size(1, 16), " c=", size(16, 16),
                                         " k=", size(16, 16), " g=1 hi=", size(7, 8),
                                         " wi=", size(7, 8), " y=3 x=3 pad_h=1 pad_w=1 dtype=bf16")
@@ -52,7 +53,7 @@ inline Problem sample_foreign_problem(ProblemType type, Rng& rng) {
 // Without models: the names of the table's features in the order of the models that it reproduces.
 inline ModelDirectory sample_foreign_spec(const FeatureTable& table, ProblemType type) {
   ModelDirectory out;
-  out.op_type = type == ProblemType::kConv ? "grouped_conv" : "gemm_universal";
+  out.op_type = type == kConvProblem ? "grouped_conv" : "gemm_universal";
   out.dtype = "bf16";
   out.arch = "gfx950";
   for (const std::uint16_t column : foreign_order(table)) {

@@ -7,7 +7,9 @@
 
 #include "foretune/base/byte_io.h"
 #include "foretune/base/file.h"
+#include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_coding.h"
+#include "foretune/models/infer/model_columns.h"
 
 namespace foretune {
 namespace {
@@ -21,6 +23,8 @@ constexpr std::size_t kCheckedHeaderBytes = 24;
 constexpr std::size_t kEntryBytes = 24;
 constexpr std::size_t kAlignment = 8;
 constexpr std::uint32_t kMaxSections = 1024;
+
+constexpr std::size_t kStringBytes = 4;  // the least of a string
 
 constexpr std::uint32_t section_id(const char (&name)[5]) {  // NOLINT(modernize-avoid-c-arrays)
   std::uint32_t id = 0;
@@ -77,7 +81,6 @@ void put_schema(ByteWriter& writer, const Model& model) {
 }
 
 Status get_schema(ByteReader& reader, Model& model) {
-  constexpr std::size_t kStringBytes = 4;
   ConfigSchema& schema = model.config_schema;
   schema.name = reader.get_string();
   schema.version = reader.get<std::uint32_t>();
@@ -256,6 +259,9 @@ struct Section {
   bool (*is_present)(const Model& model) = nullptr;
 };
 
+// Written and read beside the others, because it tells how to read them.
+constexpr std::uint32_t kColumnsId = section_id("COLS");
+
 constexpr Section kForests{section_id("TREE"), "forests", &put_forests, &get_forests};
 
 // In the order in which they are read, but the forests last: the pool needs the config schema.
@@ -356,6 +362,19 @@ Result<std::span<const std::byte>> find_section(std::span<const std::byte> bytes
   return body;
 }
 
+// Names of all columns, for a table that has later ones than its first.
+std::vector<std::byte> columns_section(const Model& model) {
+  ByteWriter writer;
+  const Result<const FeatureTable*> table = find_feature_table(model.feature_table);
+  if (table && has_later_columns(**table)) {
+    writer.put_varint((*table)->columns().size());
+    for (const FeatureInfo& column : (*table)->columns()) {
+      writer.put_string(column.name);
+    }
+  }
+  return writer.take();
+}
+
 }  // namespace
 
 std::vector<std::byte> model_bytes(const Model& model) {
@@ -364,20 +383,25 @@ std::vector<std::byte> model_bytes(const Model& model) {
   const auto is_written = [&](const Section& section) {
     return section.is_present == nullptr || section.is_present(model);
   };
-  const auto count = std::count_if(kSections.begin(), kSections.end(), is_written);
+  const std::vector<std::byte> columns = columns_section(model);
+  const auto count =
+      std::count_if(kSections.begin(), kSections.end(), is_written) + (columns.empty() ? 0 : 1);
   const std::size_t base = kHeaderBytes + static_cast<std::size_t>(count) * kEntryBytes;
-  for (const Section& section : kSections) {
-    if (!is_written(section)) {
-      continue;
-    }
-    ByteWriter writer;
-    section.put(writer, model);
+  const auto append = [&](std::uint32_t id, std::span<const std::byte> content) {
     body.align(kAlignment);
-    entries.push_back({.id = section.id,
-                       .crc = crc32c(writer.bytes()),
-                       .offset = base + body.size(),
-                       .length = writer.size()});
-    body.put_bytes(writer.bytes());
+    entries.push_back(
+        {.id = id, .crc = crc32c(content), .offset = base + body.size(), .length = content.size()});
+    body.put_bytes(content);
+  };
+  for (const Section& section : kSections) {
+    if (is_written(section)) {
+      ByteWriter writer;
+      section.put(writer, model);
+      append(section.id, writer.bytes());
+    }
+  }
+  if (!columns.empty()) {
+    append(kColumnsId, columns);
   }
   ByteWriter table;
   for (const Entry& entry : entries) {
@@ -412,9 +436,33 @@ Status read_section(const Section& section, std::span<const std::byte> body, Mod
   return {};
 }
 
-// Reads all sections but the forests, whose bytes are returned.
-Result<std::span<const std::byte>> read_but_forests(std::span<const std::byte> bytes,
-                                                    Model& model) {
+// The names of the columns that the model was written with; none for those of the first version.
+Result<std::vector<std::string>> read_columns(std::span<const std::byte> bytes,
+                                              const std::vector<Entry>& entries) {
+  std::vector<std::string> names;
+  if (std::none_of(entries.begin(), entries.end(),
+                   [](const Entry& entry) { return entry.id == kColumnsId; })) {
+    return names;
+  }
+  const Section section{kColumnsId, "columns", nullptr, nullptr};
+  FORETUNE_TRY(const std::span<const std::byte> body, find_section(bytes, entries, section));
+  ByteReader reader(body);
+  names.resize(reader.get_count(kStringBytes));
+  for (std::string& name : names) {
+    name = reader.get_string();
+  }
+  if (!reader.ok()) {
+    return fail(ErrorCode::kCorrupt, "its section 'columns' is damaged");
+  }
+  return names;
+}
+
+// Reads all sections but the forests, whose bytes are returned, with the columns of both.
+struct ReadParts {
+  std::span<const std::byte> forests;
+  std::vector<std::string> columns;
+};
+Result<ReadParts> read_but_forests(std::span<const std::byte> bytes, Model& model) {
   FORETUNE_TRY(const std::vector<Entry> entries, read_table(bytes));
   std::span<const std::byte> forests;
   for (const Section& section : kSections) {
@@ -430,15 +478,31 @@ Result<std::span<const std::byte>> read_but_forests(std::span<const std::byte> b
       FORETUNE_TRY_STATUS(read_section(section, body, model));
     }
   }
-  return forests;
+  FORETUNE_TRY(std::vector<std::string> columns, read_columns(bytes, entries));
+  if (const auto table = find_feature_table(model.feature_table)) {
+    FORETUNE_TRY_STATUS(ColumnMap::create(**table, columns).apply(model));
+  }
+  return ReadParts{forests, std::move(columns)};
+}
+
+Status read_forests(std::span<const std::byte> bytes, std::span<const std::string> columns,
+                    Model& model) {
+  FORETUNE_TRY_STATUS(read_section(kForests, bytes, model));
+  if (const auto table = find_feature_table(model.feature_table)) {
+    const ColumnMap map = ColumnMap::create(**table, columns);
+    for (Forest& forest : model.forests) {
+      FORETUNE_TRY_STATUS(map.apply(forest));
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<Model> parse_model(std::span<const std::byte> bytes) {
   Model model;
-  FORETUNE_TRY(const std::span<const std::byte> forests, read_but_forests(bytes, model));
-  FORETUNE_TRY_STATUS(read_section(kForests, forests, model));
+  FORETUNE_TRY(const ReadParts parts, read_but_forests(bytes, model));
+  FORETUNE_TRY_STATUS(read_forests(parts.forests, parts.columns, model));
   return model;
 }
 
@@ -470,16 +534,17 @@ bool is_model_file(const std::filesystem::path& path) {
 Result<ModelParts> read_model_parts(const std::filesystem::path& path) {
   FORETUNE_TRY(const MappedFile file, MappedFile::open(path));
   ModelParts parts;
-  const auto forests = read_but_forests(file.bytes(), parts.model);
-  if (!forests) {
-    return fail_because(forests.error(), "cannot use the model ", path.string());
+  auto read = read_but_forests(file.bytes(), parts.model);
+  if (!read) {
+    return fail_because(read.error(), "cannot use the model ", path.string());
   }
-  parts.forests.assign(forests->begin(), forests->end());
+  parts.forests.assign(read->forests.begin(), read->forests.end());
+  parts.columns = std::move(read->columns);
   return parts;
 }
 
 Status parse_forests(ModelParts& parts) {
-  return read_section(kForests, parts.forests, parts.model);
+  return read_forests(parts.forests, parts.columns, parts.model);
 }
 
 }  // namespace foretune

@@ -30,7 +30,7 @@ class CompiledSpace;
 struct Model {
   std::string kind;    // "gbdt", "network", or "ensemble" of both
   std::string family;  // "cpu-gemm"
-  ProblemType problem_type = ProblemType::kGemm;
+  ProblemType problem_type{};
   std::uint64_t problem_schema = 0;  // ProblemSchema::id()
   ConfigSchema config_schema;
   std::string space_text;  // SpaceDefinition::text(): what is legal
@@ -81,7 +81,8 @@ Result<Model> parse_model(std::span<const std::byte> bytes);
 // has none.
 struct ModelParts {
   Model model;
-  std::vector<std::byte> forests;  // a copy: the file may change or go
+  std::vector<std::byte> forests;    // a copy: the file may change or go
+  std::vector<std::string> columns;  // that the forests were written with; none: the table's first
 };
 // Errors: as read_model(), but what is wrong with the forests beyond their checksum shows later.
 Result<ModelParts> read_model_parts(const std::filesystem::path& path);

@@ -14,6 +14,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/models/infer/model_samples.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -290,6 +291,7 @@ TEST(CheckModel, RefusesLabelsThatDoNotExist) {
 // Made by the first version that had the format. It must be read for ever, and say the same.
 Model golden_model() {
   Model model;
+  model.problem_type = kGemmProblem;
   model.kind = "gbdt";
   model.family = "golden";
   model.problem_schema = 0x1122334455667788U;

@@ -11,7 +11,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_samples.h"
 #include "foretune/models/infer/model_file.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -31,6 +31,7 @@ inline Problem sample_gemm(Rng& rng) {
 
 inline SpaceDefinition sample_space() {
   SpaceDefinition definition;
+  definition.problem_type = kGemmProblem;
   definition.schema.name = "sample-gemm";
   definition.schema.parameters = {{"block_m", {}}, {"block_n", {}},    {"block_k", {}},
                                   {"group_m", {}}, {"num_stages", {}}, {"num_warps", {}}};
@@ -64,9 +65,10 @@ inline Model sample_model(const ModelShape& shape, Rng& rng) {
   const FeatureTable* table = *find_feature_table("gemm-triton");
   const SpaceDefinition space = sample_space();
   Model model;
+  model.problem_type = kGemmProblem;
   model.kind = "gbdt";
   model.family = "sample";
-  model.problem_schema = find_problem_schema(ProblemType::kGemm)->id();
+  model.problem_schema = find_problem_schema(kGemmProblem)->id();
   model.config_schema = space.schema;
   model.space_text = space.text();
   model.feature_table = std::string(table->name());

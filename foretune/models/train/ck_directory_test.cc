@@ -26,7 +26,8 @@
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/output_directory.h"
 #include "foretune/models/train/training_samples.h"
-#include "foretune/problem/conv.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 #include "foretune/space/known_spaces.h"
 
@@ -298,7 +299,7 @@ class CkDirectory : public testing::TestWithParam<DirectoryCase> {
   }
 
   void make_data() {
-    const ProblemType type = is_conv_ ? ProblemType::kConv : ProblemType::kGemm;
+    const ProblemType type = is_conv_ ? kConvProblem : kGemmProblem;
     DatasetHeader header;
     header.family = "recorded";
     header.problem_type = type;
@@ -334,7 +335,7 @@ class CkDirectory : public testing::TestWithParam<DirectoryCase> {
   // What a script that takes `engine` predicts, against what our model file scores.
   void expect_same_predictions(const Engine& engine) {
     Rng rng(77);
-    const ProblemType type = is_conv_ ? ProblemType::kConv : ProblemType::kGemm;
+    const ProblemType type = is_conv_ ? kConvProblem : kGemmProblem;
     for (std::size_t i = 0; i < results_.size(); ++i) {
       const std::string target(file_name_of(results_[i].target));
       SCOPED_TRACE(target);

@@ -14,6 +14,7 @@
 #include "foretune/models/train/model_card.h"
 #include "foretune/models/train/targets.h"
 #include "foretune/models/train/training_set.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 #include "foretune/space/known_spaces.h"
 #include "foretune/space/parametric_space.h"
@@ -45,7 +46,7 @@ Result<std::string> space_for(const ForeignModels& models, std::string_view text
                               const Hardware& device) {
   const std::string known_name = concat("ck-gemm-", without_flags(models.fingerprint().isa));
   const auto known = known_space(known_name);
-  if (text.empty() && (models.problem_type() != ProblemType::kGemm || !known)) {
+  if (text.empty() && (models.problem_type() != kGemmProblem || !known)) {
     return std::string();
   }
   FORETUNE_TRY(const SpaceDefinition space, text.empty() ? known : SpaceDefinition::parse(text));

@@ -19,8 +19,8 @@
 #include "foretune/models/exchange/foreign_samples.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/trainer.h"
-#include "foretune/problem/conv.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/ck_kernels.h"
 #include "foretune/space/known_spaces.h"
 
@@ -38,8 +38,8 @@ struct ForeignCase {
 void PrintTo(const ForeignCase& given, std::ostream* out) { *out << given.table; }
 
 double flops_of(const Problem& problem) {
-  return problem.type() == ProblemType::kConv ? ConvProblem::from(problem)->flops()
-                                              : GemmProblem::from(problem)->flops();
+  return problem.type() == kConvProblem ? ConvProblem::from(problem)->flops()
+                                        : GemmProblem::from(problem)->flops();
 }
 
 // Two tenths of a microsecond a tile and wave, whatever is in it.
@@ -71,16 +71,16 @@ class ForeignModel : public testing::TestWithParam<ForeignCase> {
     DatasetHeader header;
     header.family = "recorded";
     header.problem_type = type;
-    header.config_schema = type == ProblemType::kConv ? ck_grouped_conv_schema() : ck_gemm_schema();
+    header.config_schema = type == kConvProblem ? ck_grouped_conv_schema() : ck_gemm_schema();
     header.fingerprint = known_device("gfx950").value();
-    header.space_text = type == ProblemType::kConv ? "" : known_space("ck-gemm-gfx950")->text();
+    header.space_text = type == kConvProblem ? "" : known_space("ck-gemm-gfx950")->text();
     dataset_ = std::make_unique<Dataset>(header);
     Rng rng(11);
     for (int i = 0; i < kProblems; ++i) {
       const Problem problem = sample_foreign_problem(type, rng);
       for (const std::string& name : sample_kernels(type)) {
-        const Config config = type == ProblemType::kConv ? parse_ck_conv_name(name)->config
-                                                         : parse_ck_gemm_name(name)->config;
+        const Config config = type == kConvProblem ? parse_ck_conv_name(name)->config
+                                                   : parse_ck_gemm_name(name)->config;
         Measurement measurement{.problem = problem, .config = config, .context = {}, .metrics = {}};
         measurement.metrics.push_back({.metric = MetricId::kTimeNs,
                                        .value = sample_ns(problem, config),
@@ -231,7 +231,7 @@ TEST_P(ForeignModel, NeedsNoDataWhenKernelsAreNamed) {
   EXPECT_EQ(model->family, "ours");
   // Known of the architecture, whatever name the directory has for it.
   EXPECT_EQ(model->space_text.find("matrix instruction") != std::string::npos,
-            GetParam().type == ProblemType::kGemm);
+            GetParam().type == kGemmProblem);
   ModelDirectory by_name = models->directory();
   by_name.arch = "AMD Instinct MI355X";
   EXPECT_EQ(import_model(*ForeignModels::create(by_name), kernels, "ours", {})->space_text,
@@ -288,7 +288,7 @@ TEST_P(ForeignModel, SaysWhatDiffersFromTheData) {
   expect_refused(other, {}, ErrorCode::kMismatch, "configs of another");
   other = *dataset_;
   other.mutable_header().problem_type =
-      GetParam().type == ProblemType::kConv ? ProblemType::kGemm : ProblemType::kConv;
+      GetParam().type == kConvProblem ? kGemmProblem : kConvProblem;
   expect_refused(other, {}, ErrorCode::kMismatch, "problems");
 
   ModelDirectory directory = models->directory();
@@ -312,15 +312,14 @@ TEST_P(ForeignModel, RulesSpeakOfTheDevice) {
   const auto model = import_model(*models, *dataset_, {});
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(model->space_text.find("hw."), std::string::npos);
-  EXPECT_EQ(model->space_text.find("163840") != std::string::npos,
-            GetParam().type == ProblemType::kGemm);
+  EXPECT_EQ(model->space_text.find("163840") != std::string::npos, GetParam().type == kGemmProblem);
   EXPECT_EQ(model->fingerprint.hardware.get(HardwareValue::kSharedBytesPerBlock), 65536);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tables, ForeignModel,
-                         testing::Values(ForeignCase{"gemm-ck-55", ProblemType::kGemm},
-                                         ForeignCase{"gemm-ck-72", ProblemType::kGemm},
-                                         ForeignCase{"grouped-conv-ck-83", ProblemType::kConv}),
+                         testing::Values(ForeignCase{"gemm-ck-55", kGemmProblem},
+                                         ForeignCase{"gemm-ck-72", kGemmProblem},
+                                         ForeignCase{"grouped-conv-ck-83", kConvProblem}),
                          [](const auto& given) {
                            std::string name = given.param.table;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -49,7 +49,7 @@ Json held_out_json(std::uint32_t folds, GroupKey key,
     held_out[name] = value;
   }
   return {{"folds", folds},
-          {"split", key == GroupKey::kSizes ? "by sizes" : "by group"},
+          {"split", key == GroupKey::kProblem ? "by group" : concat("by ", to_string(key))},
           {"metrics", held_out}};
 }
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/problem_type.h"
 
 namespace foretune::train_internal {
 namespace {
@@ -143,16 +143,17 @@ std::vector<FastFeature> field_features(ProblemType type, const Hardware& hardwa
     }
   }
   const double cores = hardware.get(HardwareValue::kCores);
-  if (type == ProblemType::kGemm && cores >= 1) {
+  const std::optional<ResultGrid>& grid = find_problem_type(type)->result_grid;
+  if (grid && cores >= 1) {
     for (const std::int32_t rows : tiles) {
       for (const std::int32_t columns : tiles) {
         for (const FastFeatureKind kind : {FastFeatureKind::kWaveUse, FastFeatureKind::kWaves}) {
           out.push_back({.kind = kind,
-                         .field = static_cast<std::uint8_t>(GemmField::kM),
+                         .field = static_cast<std::uint8_t>(grid->rows),
                          .block = rows,
-                         .other = static_cast<std::uint8_t>(GemmField::kN),
+                         .other = static_cast<std::uint8_t>(grid->columns),
                          .other_block = columns,
-                         .repeat = static_cast<std::uint8_t>(GemmField::kBatch),
+                         .repeat = static_cast<std::uint8_t>(grid->repeat),
                          .places = static_cast<std::int32_t>(cores)});
         }
       }

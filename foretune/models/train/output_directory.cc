@@ -12,7 +12,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/models/exchange/ck_engine.h"
 #include "foretune/models/exchange/model_directory.h"
-#include "foretune/problem/conv.h"
+#include "foretune/problem/conv/conv.h"
 #include "foretune/space/ck_kernels.h"
 #include "foretune/version.h"
 
@@ -119,7 +119,7 @@ void describe_problems(const Dataset& dataset, ModelDirectory& out) {
   if (!operation.empty() && dtype && !ck_dtype_name(*dtype).empty()) {
     out.dtype = ck_dtype_name(*dtype);
   }
-  if (header.problem_type == ProblemType::kConv) {
+  if (header.problem_type == kConvProblem) {
     const std::string text = common_text(dataset, "op");
     const auto direction = parse_conv_operation(text);
     out.direction = direction ? to_string(static_cast<CkConvVariant>(*direction)) : text;

@@ -11,6 +11,7 @@
 #include "foretune/base/temporary_folder.h"
 #include "foretune/models/exchange/model_directory.h"
 #include "foretune/models/train/training_samples.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -24,7 +25,7 @@ class OutputDirectory : public testing::Test {
   OutputDirectory() : dataset_(dataset_of(15, 31, formula_ns)) {
     const SpaceDefinition space{
         .schema = tile_schema(),
-        .problem_type = ProblemType::kGemm,
+        .problem_type = kGemmProblem,
         .domains = {{16, 32, 64, 128, 256}, {16, 32, 64, 128, 256}, {32}, {8}, {3}, {4}},
         .constraints = {},
         .canonical = {}};

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "foretune/problem/work.h"
+#include "foretune/problem/problem_type.h"
 
 namespace foretune {
 namespace {

@@ -14,7 +14,7 @@
 #include "foretune/models/infer/forest.h"
 #include "foretune/models/train/training_samples.h"
 #include "foretune/models/train/training_set.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -141,7 +141,7 @@ TEST(TrainGbdt, ThePoolHoldsWhatItsConfigsBecomeOnTheProblems) {
   // Too many combinations for the pool to hold all that are legal.
   const SpaceDefinition space{
       .schema = tile_schema(),
-      .problem_type = ProblemType::kGemm,
+      .problem_type = kGemmProblem,
       .domains = {{16, 32, 64, 128, 256}, {16, 32, 64, 128, 256}, many, many, many, many},
       .constraints = {},
       .canonical = {{"num_warps", "select(m <= 64, 2, num_warps)"}}};

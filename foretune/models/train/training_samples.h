@@ -10,7 +10,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/models/train/trainer.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 
@@ -57,6 +57,7 @@ inline double formula_ns(const Problem& problem, const Config& config) {
 
 inline DatasetHeader tile_header() {
   DatasetHeader header;
+  header.problem_type = kGemmProblem;
   header.family = "tiles";
   header.config_schema = tile_schema();
   header.fingerprint = h200_fingerprint();

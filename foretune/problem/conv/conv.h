@@ -17,10 +17,12 @@
 #include <string_view>
 
 #include "foretune/base/result.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/problem.h"
 
 namespace foretune {
+
+inline constexpr ProblemType kConvProblem{2};
 
 // Stored in files: never renumber.
 enum class ConvOperation : std::uint8_t {

@@ -1,4 +1,4 @@
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 #include <array>
 #include <cmath>
@@ -74,17 +74,17 @@ Status check_gemm(std::span<const std::int64_t> fields) {
 
 Result<GemmProblem> GemmProblem::create(const GemmSizes& sizes) {
   const GemmProblem gemm(sizes);
-  FORETUNE_TRY(const Problem checked,
-               Problem::create(ProblemType::kGemm,
-                               {static_cast<std::int64_t>(sizes.operation), sizes.m, sizes.n,
-                                sizes.k, sizes.batch, static_cast<std::int64_t>(sizes.dtype),
-                                static_cast<std::int64_t>(sizes.layout)}));
+  FORETUNE_TRY(
+      const Problem checked,
+      Problem::create(kGemmProblem, {static_cast<std::int64_t>(sizes.operation), sizes.m, sizes.n,
+                                     sizes.k, sizes.batch, static_cast<std::int64_t>(sizes.dtype),
+                                     static_cast<std::int64_t>(sizes.layout)}));
   static_cast<void>(checked);
   return gemm;
 }
 
 Result<GemmProblem> GemmProblem::from(const Problem& problem) {
-  if (problem.type() != ProblemType::kGemm) {
+  if (problem.type() != kGemmProblem) {
     return fail(ErrorCode::kInvalidArgument, "'", problem.text(), "' is not a gemm problem");
   }
   const auto field = [&](GemmField index) {
@@ -101,7 +101,7 @@ Result<GemmProblem> GemmProblem::from(const Problem& problem) {
 
 Problem GemmProblem::to_problem() const {
   auto problem = Problem::create(
-      ProblemType::kGemm,
+      kGemmProblem,
       {static_cast<std::int64_t>(sizes_.operation), sizes_.m, sizes_.n, sizes_.k, sizes_.batch,
        static_cast<std::int64_t>(sizes_.dtype), static_cast<std::int64_t>(sizes_.layout)});
   FORETUNE_CHECK(problem.has_value());

@@ -16,6 +16,8 @@
 
 namespace foretune {
 
+inline constexpr ProblemType kGemmProblem{1};
+
 // Stored in files: never renumber.
 enum class GemmOperation : std::uint8_t {
   kMm = 0,         // C = A * B

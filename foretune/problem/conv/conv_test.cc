@@ -1,4 +1,4 @@
-#include "foretune/problem/conv.h"
+#include "foretune/problem/conv/conv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

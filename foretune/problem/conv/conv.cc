@@ -1,4 +1,4 @@
-#include "foretune/problem/conv.h"
+#include "foretune/problem/conv/conv.h"
 
 #include <array>
 #include <utility>
@@ -150,20 +150,20 @@ Status check_conv(std::span<const std::int64_t> fields) {
 }
 
 Result<ConvProblem> ConvProblem::create(const ConvSizes& sizes) {
-  FORETUNE_TRY(const Problem checked, Problem::create(ProblemType::kConv, fields_of(sizes)));
+  FORETUNE_TRY(const Problem checked, Problem::create(kConvProblem, fields_of(sizes)));
   static_cast<void>(checked);
   return ConvProblem(sizes);
 }
 
 Result<ConvProblem> ConvProblem::from(const Problem& problem) {
-  if (problem.type() != ProblemType::kConv) {
+  if (problem.type() != kConvProblem) {
     return fail(ErrorCode::kInvalidArgument, "'", problem.text(), "' is not a conv problem");
   }
   return ConvProblem(sizes_of(problem.fields()));
 }
 
 Problem ConvProblem::to_problem() const {
-  auto problem = Problem::create(ProblemType::kConv, fields_of(sizes_));
+  auto problem = Problem::create(kConvProblem, fields_of(sizes_));
   FORETUNE_CHECK(problem.has_value());
   return *std::move(problem);
 }

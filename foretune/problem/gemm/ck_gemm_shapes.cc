@@ -1,16 +1,12 @@
-#include "foretune/problem/ck_shapes.h"
+#include "foretune/problem/gemm/ck_gemm_shapes.h"
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <unordered_set>
 #include <utility>
 
 #include "foretune/base/check.h"
-#include "foretune/base/text.h"
-#include "foretune/problem/conv.h"
-#include "foretune/problem/gemm.h"
+#include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
@@ -47,12 +43,6 @@ class ShapeCollector {
     for (const std::int64_t size : sizes) {
       gemm(size, size, size);
     }
-  }
-  void conv(ConvSizes sizes) {
-    sizes.dtype = DataType::kBf16;
-    auto made = ConvProblem::create(sizes);
-    FORETUNE_CHECK(made.has_value());
-    take(made->to_problem());
   }
 
   std::vector<Problem> problems;
@@ -138,100 +128,12 @@ std::vector<Problem> edge_dimensions() {
   return out.problems;
 }
 
-// A layer whose output is as large as its input, or half of it with a stride of 2.
-ConvSizes layer(std::int64_t n, std::int64_t c, std::int64_t k, std::int64_t size,
-                std::int64_t filter, std::int64_t stride = 1, std::int64_t g = 1) {
-  const std::int64_t pad = filter / 2;
-  return {.n = n,
-          .c = c,
-          .k = k,
-          .g = g,
-          .hi = size,
-          .wi = size,
-          .y = filter,
-          .x = filter,
-          .stride_h = stride,
-          .stride_w = stride,
-          .pad_h = pad,
-          .pad_w = pad};
-}
-
-void conv_layers(ShapeCollector& out, Sizes sizes, Sizes channels) {
-  for (const std::int64_t size : sizes) {
-    for (const std::int64_t c : channels) {
-      for (const std::int64_t filter : {1, 3}) {
-        out.conv(layer(16, c, c, size, filter));
-      }
-    }
-  }
-}
-
-std::vector<Problem> conv_training() {
-  ShapeCollector out;
-  conv_layers(out, {7, 14}, {64, 128, 256, 512, 1024});
-  conv_layers(out, {28, 32, 56}, {32, 64, 128, 256, 512});
-  conv_layers(out, {112}, {16, 32, 64, 128, 256});
-  for (const auto& [c, k] : {std::pair{64, 256}, {256, 64}, {128, 512}, {512, 128}, {32, 512}}) {
-    for (const std::int64_t size : {14, 28, 56}) {
-      out.conv(layer(16, c, k, size, 1));
-      out.conv(layer(16, c, k, size, 3));
-    }
-  }
-  for (const std::int64_t n : {1, 2, 4, 8, 32, 64, 128}) {
-    for (const std::int64_t size : {14, 28, 56}) {
-      out.conv(layer(n, 128, 128, size, 3));
-    }
-  }
-  for (const std::int64_t g : {2, 4, 8}) {
-    for (const std::int64_t c : {64, 128, 256}) {
-      for (const std::int64_t size : {14, 28, 56}) {
-        out.conv(layer(16, c, c, size, 3, 1, g));
-      }
-    }
-  }
-  for (const std::int64_t c : {32, 64, 128, 256, 512}) {  // depthwise
-    for (const std::int64_t size : {14, 28, 56, 112}) {
-      out.conv(layer(16, c, c, size, 3, 1, c));
-    }
-  }
-  for (const std::int64_t c : {64, 128, 256, 512}) {
-    for (const std::int64_t size : {14, 28, 56, 112}) {
-      out.conv(layer(16, c, 2 * c, size, 1, 2));
-      out.conv(layer(16, c, 2 * c, size, 3, 2));
-    }
-  }
-  return out.problems;
-}
-
-constexpr std::array<NamedShapeSet, 4> kSets{
-    {{"ck-25", "25 GEMMs: cubes, small batches, language models, extremes", &first_look},
-     {"ck-wide", "706 GEMMs of every kind, primes among them", &wide_coverage},
-     {"ck-edge", "546 GEMMs with n or k of 1, or one of them small", &edge_dimensions},
-     {"ck-conv", "forward convolutions as networks have them, in groups, too", &conv_training,
-      ProblemType::kConv}}};
-
-const NamedShapeSet* find_set(std::string_view name) {
-  const auto found = std::find_if(kSets.begin(), kSets.end(),
-                                  [&](const NamedShapeSet& set) { return set.name == name; });
-  return found == kSets.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
-std::span<const NamedShapeSet> named_shape_sets() { return kSets; }
-
-bool is_named_shape_set(std::string_view name) { return find_set(name) != nullptr; }
-
-Result<std::vector<Problem>> named_shape_set(std::string_view name) {
-  if (const NamedShapeSet* set = find_set(name)) {
-    return set->make();
-  }
-  std::vector<std::string> names;
-  for (const NamedShapeSet& set : kSets) {
-    names.emplace_back(set.name);
-  }
-  return fail(ErrorCode::kNotFound, quoted(name, 40), " is no set of shapes (", join(names, ", "),
-              ")");
+std::vector<NamedShapeSet> ck_gemm_shape_sets() {
+  return {{"ck-25", "25 GEMMs: cubes, small batches, language models, extremes", &first_look},
+          {"ck-wide", "706 GEMMs of every kind, primes among them", &wide_coverage},
+          {"ck-edge", "546 GEMMs with n or k of 1, or one of them small", &edge_dimensions}};
 }
 
 }  // namespace foretune

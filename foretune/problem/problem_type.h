@@ -1,0 +1,109 @@
+// All that is special about one type of problem, as one row of a table. A type is a folder beside
+// this header (gemm/, conv/): its fields, typed view, work, sampling, slices and shape sets. The
+// rest of the project asks the row and never for a certain type.
+//
+//   const ProblemTypeInfo* info = find_problem_type("conv");
+//   std::optional<ProblemWork> work = problem_work(problem);
+//
+// A new type: a folder with a function `const ProblemTypeInfo& NAME_problem_type()`, and one row in
+// types.inc. Thread safety: rows are constant. Cost: look-ups walk a short table.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/rng.h"
+#include "foretune/problem/problem.h"
+
+namespace foretune {
+
+struct ProblemWork {
+  double flops = 0;  // floating-point (or integer) operations, a multiply-add as two
+  double bytes = 0;  // every operand read or written once, however often a kernel touches it
+};
+
+// A size that samplers draw. Other fields get their values from ProblemTypeInfo::complete.
+struct DrawnSize {
+  std::size_t field = 0;  // its position among the fields
+  // Mean and standard deviation of the size's natural logarithm, for log-normal draws.
+  double log_mean = 0;
+  double log_deviation = 0;
+  std::int64_t multiple =
+      1;  // log-normal draws are rounded to a multiple of this, and at least this
+  // Uniform draws stay within these bounds, where given, instead of those that the caller names.
+  std::int64_t uniform_low = 0;
+  std::int64_t uniform_high = 0;
+};
+
+// The place of a problem in one dimension of a report; slices are listed by `order`.
+struct SliceValue {
+  std::int64_t order = 0;
+  std::string text;
+};
+
+// One dimension by which reports split problems.
+struct ProblemSlice {
+  std::string_view name;
+  SliceValue (*value)(const Problem& problem) = nullptr;
+};
+
+// A list of shapes that is built in.
+struct NamedShapeSet {
+  std::string name;
+  std::string summary;  // one line
+  // Makes distinct problems, always in the same order.
+  std::function<std::vector<Problem>()> make;
+  bool in_help = true;  // lists of help leave the others out, an error names them all
+};
+
+// Fields that say how many tiles cover a result: a matrix of `rows` by `columns`, `repeat` times.
+struct ResultGrid {
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::size_t repeat = 0;
+};
+
+struct ProblemTypeInfo {
+  ProblemSchema schema;
+  std::string_view summary;  // one line, for help
+  // Nothing for a type whose work its fields do not say.
+  std::optional<ProblemWork> (*work)(const Problem& problem) = nullptr;
+  // The sizes that samplers draw, in the order of the draws; none for a type that cannot be drawn.
+  std::span<const DrawnSize> drawn_sizes;
+  // Makes a legal problem of drawn sizes and labels: sets what was not drawn, and rounds what was.
+  void (*complete)(std::span<std::int64_t> fields, Rng& rng) = nullptr;
+  // Dimensions of reports; where there are none, every field is one.
+  std::span<const ProblemSlice> slices;
+  // The axes of a map of problems; where both are 0, the two fields with the most values.
+  std::array<std::size_t, 2> map_fields{};
+  std::optional<ResultGrid> result_grid;
+  std::span<const NamedShapeSet> (*shape_sets)() = nullptr;
+};
+
+// All types of this build.
+std::span<const ProblemTypeInfo* const> problem_types();
+const ProblemTypeInfo* find_problem_type(ProblemType type);
+const ProblemTypeInfo* find_problem_type(std::string_view name);
+
+// Nothing for a type whose work its fields do not say.
+std::optional<ProblemWork> problem_work(const Problem& problem);
+
+// Buckets "up to 64", "65 to 512", ..., "above 4096" for limits 64, 512, ..., 4096.
+SliceValue slice_by_size(std::int64_t size, std::span<const std::int64_t> limits);
+// One bucket per label of an enumerated field, or per value of another one.
+SliceValue slice_by_field(const Problem& problem, std::size_t field);
+
+// Fields as the folders of types list them.
+ProblemField label_field(std::string_view name, std::span<const std::string_view> labels,
+                         std::int64_t default_value, std::size_t labels_in_id);
+// A size from 1 that belongs to the group. With a default it may be left out.
+ProblemField size_field(std::string_view name, std::optional<std::int64_t> default_value = {});
+
+}  // namespace foretune
