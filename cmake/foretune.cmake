@@ -144,6 +144,8 @@ function(foretune_c_library name source)
   set(target foretune_${name}_shared)
   set(exports ${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
   add_library(${target} SHARED ${source})
+  # The module's archive holds it, too: alone in an object, so that no linker takes both.
+  set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   foretune_common_settings(${target})
   set_target_properties(
     ${target}

@@ -125,7 +125,10 @@ Status check_context(const Context& context) {
 
 Status check_row(const Dataset::Row& row) {
   if (row.outcome > Outcome::kWrongResult || row.stage > Stage::kVerify) {
-    return fail(ErrorCode::kInvalidArgument, "its outcome or stage is not known");
+    const bool is_outcome = row.outcome > Outcome::kWrongResult;
+    return fail(ErrorCode::kInvalidArgument, "this version does not know its ",
+                is_outcome ? "outcome " : "stage ",
+                is_outcome ? static_cast<int>(row.outcome) : static_cast<int>(row.stage));
   }
   const bool timed = row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored;
   // The comparisons are false for what is not a number, too.
@@ -139,9 +142,12 @@ Status check_row(const Dataset::Row& row) {
 }
 
 Status check_metric(const MetricValue& value) {
-  if (value.metric > MetricId::kQosTest || value.metric == MetricId::kTimeNs ||
-      value.metric == MetricId::kMedianNs) {
-    return fail(ErrorCode::kInvalidArgument, "metric ", static_cast<int>(value.metric),
+  if (value.metric > MetricId::kQosTest) {
+    return fail(ErrorCode::kInvalidArgument, "this version does not know the metric ",
+                static_cast<int>(value.metric));
+  }
+  if (value.metric == MetricId::kTimeNs || value.metric == MetricId::kMedianNs) {
+    return fail(ErrorCode::kInvalidArgument, metric_info(value.metric).name,
                 " is not one that is stored beside the time");
   }
   if (!std::isfinite(value.value) || !std::isfinite(value.spread)) {

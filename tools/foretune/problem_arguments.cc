@@ -273,7 +273,10 @@ void OneProblemArguments::visit(OptionList& list) {
   }
   for (const SharedField& shared : shared_fields(true)) {
     const std::string name(shared.field->name);
-    list.add(name, labels[name], "LABEL", shared.help).only(is_by_sizes);
+    Option& option = list.add(name, labels[name], "LABEL", shared.help).only(is_by_sizes);
+    if (option_name(name) != name) {
+      option.also(option_name(name));
+    }
   }
 }
 

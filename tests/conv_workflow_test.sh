@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Convolutions take every command that needs no kernel of their own: drawn, from shape sets, recorded,
+# as text, as options, from tables and documents, in all three directions.
+#   conv_workflow_test.sh FORETUNE SOURCE_DIR
+set -euo pipefail
+foretune="$1"
+source_dir="$2"
+source "$source_dir/tests/expect.bash"
+null=(--family null --family-option type=conv)
+directions=(forward backward_data backward_weight)
+
+# Drawn and measured by formula, in all directions.
+expect 0 "$foretune" collect "${null[@]}" --num-shapes 60 --log-normal --log-normal-hi-mean 3 \
+  --operations "${directions[@]}" --dtypes f32 bf16 --layouts channels_last channels_first \
+  --max-flops 1e11 --search-space SAMPLE:40 --output train.ftd
+expect 0 "$foretune" convert train.ftd --output train.csv
+for label in "${directions[@]}" channels_first bf16; do
+  grep -q "$label" train.csv
+done
+expect 0 "$foretune" train --dataset train.ftd --model conv.ftm --group-key weights --trees 80
+expect 0 "$foretune" inspect conv.ftm
+
+# Shape sets: CK's, and those of networks, whose validation layers training never had.
+for set in ck-conv ck-conv-backward-data ck-conv-backward-weight; do
+  expect 0 "$foretune" collect "${null[@]}" --shapeset $set --num-shapes 5 \
+    --search-space SAMPLE:3 --output $set.ftd
+done
+expect 0 "$foretune" collect "${null[@]}" --shapeset conv-networks-train --num-shapes 80 \
+  --search-space SAMPLE:20 --output networks.ftd
+expect 0 "$foretune" create-validation "${null[@]}" --shapeset conv-networks-validation \
+  --num-shapes 20 --training-data networks.ftd --search-space SAMPLE:40 --output validation.ftd
+expect 0 "$foretune" train --dataset networks.ftd --model networks.ftm --trees 80
+expect 0 "$foretune" validate-model --model networks.ftm --dataset validation.ftd \
+  --training-data networks.ftd --no-measure --html report.html --json figures.json
+grep -qE "direction +forward" out.txt
+grep -qE "kind +" out.txt
+grep -qE "weights +new +20 " out.txt
+test -s report.html
+
+# One problem: by options, by text; a wrong option is one sentence.
+by_sizes=(--n 8 --c 64 --k 128 --hi 56 --wi 56 --y 3 --x 3 --pad_h 1 --pad_w 1)
+text=(conv n=8 c=64 k=128 hi=56 wi=56 y=3 x=3 pad_h=1 pad_w=1)
+expect 0 "$foretune" predict --model conv.ftm "${by_sizes[@]}" --operation backward_data
+cp out.txt by_sizes.txt
+expect 0 "$foretune" predict --model conv.ftm "${text[@]}" op=backward_data --explain
+grep -q "^pick: block_m=" out.txt
+test "$(grep ^pick by_sizes.txt)" = "$(grep ^pick out.txt)"
+expect 2 "$foretune" predict --model conv.ftm --m 8 --n 4
+one_sentence
+grep -q -- "--m: a conv problem has no m" err.txt
+expect 0 "$foretune" search --model conv.ftm "${by_sizes[@]}" --budget 50
+expect 0 "$foretune" tune "${null[@]}" "${by_sizes[@]}" --budget 30 --output tuned.ftd
+grep -q "GFLOP/s" out.txt
+
+# Tables and documents, there and back; a table says by its columns what it holds.
+expect 0 "$foretune" convert train.csv --output from_csv.ftd
+expect 0 "$foretune" convert train.ftd --output train.json
+expect 0 "$foretune" convert train.json --output from_json.ftd
+for copy in from_csv from_json; do
+  expect 0 "$foretune" convert $copy.ftd --output $copy.csv
+  cmp <(cut -d, -f1-27 train.csv) <(cut -d, -f1-27 $copy.csv)
+done
+printf 'a,b,time_ns\n1,2,3\n' >nothing.csv
+expect 3 "$foretune" convert nothing.csv --output nothing.ftd
+one_sentence
+grep -q "no type of problem (gemm needs m n k, conv needs n c k hi wi y x)" err.txt
+
+# Recorded measurements of kernels that do not run here.
+recorded=(--family recorded --family-data "$source_dir/tests/golden/conv.ftd")
+expect 0 "$foretune" collect "${recorded[@]}" --num-shapes 0 --output recorded.ftd
+expect 0 "$foretune" create-validation "${recorded[@]}" --num-shapes 10 --dtypes bf16 --output some.ftd
+expect 0 "$foretune" train --dataset recorded.ftd --model recorded.ftm --trees 60
+expect 0 "$foretune" evaluate --dataset recorded.ftd --folds 3 --trees 40
+expect 0 "$foretune" compare recorded.ftm "$source_dir/tests/golden/conv.ftm" --dataset recorded.ftd
+expect 2 "$foretune" create-validation "${recorded[@]}" --num-shapes 0 --dtypes f64 --output none.ftd
+one_sentence
+echo "convolutions: as expected"
