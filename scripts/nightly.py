@@ -116,7 +116,14 @@ def peers(log: Path) -> dict[str, float]:
     return figures
 
 
+def extension_cost(log: Path) -> dict[str, float]:
+    out = LOGS / "extension_cost.json"
+    run(log, "scripts/extension_cost.py", "--json", str(out))
+    return json.loads(out.read_text(encoding="utf-8"))["metrics"]
+
+
 STEPS = {"fuzzing": fuzzing, "threads": threads, "random tests": random_tests, "peers": peers,
+         "extension cost": extension_cost,
          **{name: pytorch(requirement) for name, requirement in PYTORCH.items()}}
 
 

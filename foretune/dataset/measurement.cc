@@ -8,9 +8,10 @@
 namespace foretune {
 namespace {
 
-constexpr std::array<std::string_view, 7> kOutcomes{
-    "ok", "censored", "unsupported", "prepare failed", "crashed", "timed out", "wrong result"};
-constexpr std::array<std::string_view, 5> kStages{"none", "prepare", "bind", "run", "verify"};
+constexpr auto kOutcomes = std::to_array<std::string_view>(
+    {"ok", "censored", "unsupported", "prepare failed", "crashed", "timed out", "wrong result"});
+constexpr auto kStages =
+    std::to_array<std::string_view>({"none", "prepare", "bind", "run", "verify"});
 
 template <class Enum, std::size_t N>
 std::optional<Enum> parse_name(const std::array<std::string_view, N>& names,
@@ -24,6 +25,12 @@ std::optional<Enum> parse_name(const std::array<std::string_view, N>& names,
 }
 
 }  // namespace
+
+std::span<const std::string_view> outcome_names() { return kOutcomes; }
+bool is_known(Outcome outcome) { return static_cast<std::size_t>(outcome) < kOutcomes.size(); }
+std::span<const std::string_view> stage_names() { return kStages; }
+bool is_known(Stage stage) { return static_cast<std::size_t>(stage) < kStages.size(); }
+bool is_known(MetricId id) { return static_cast<std::size_t>(id) < metric_infos().size(); }
 
 std::string_view to_string(Outcome outcome) {
   return kOutcomes.at(static_cast<std::size_t>(outcome));

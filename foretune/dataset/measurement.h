@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,11 +27,16 @@ enum class Outcome : std::uint8_t {
   kTimedOut = 5,
   kWrongResult = 6,
 };
+// In the order of the enumerators: what this version knows.
+std::span<const std::string_view> outcome_names();
+bool is_known(Outcome outcome);
 std::string_view to_string(Outcome outcome);
 std::optional<Outcome> parse_outcome(std::string_view text);
 
 // Where a measurement that is not ok stopped. Stored in files: never renumber.
 enum class Stage : std::uint8_t { kNone = 0, kPrepare = 1, kBind = 2, kRun = 3, kVerify = 4 };
+std::span<const std::string_view> stage_names();
+bool is_known(Stage stage);
 std::string_view to_string(Stage stage);
 std::optional<Stage> parse_stage(std::string_view text);
 
@@ -51,6 +57,7 @@ struct MetricInfo {
   bool minimise;
 };
 const std::vector<MetricInfo>& metric_infos();
+bool is_known(MetricId id);
 const MetricInfo& metric_info(MetricId id);
 std::optional<MetricId> parse_metric(std::string_view name);
 

@@ -99,8 +99,12 @@ Result<std::vector<RowState>> get_states(ByteReader& reader, const Dataset& data
       return unreadable();
     }
     FORETUNE_TRY_STATUS(check_definitions(dataset, 0, 0, context, reason));
-    if (state.outcome > Outcome::kWrongResult || state.stage > Stage::kVerify) {
-      return fail(ErrorCode::kCorrupt, "a row has an unknown outcome");
+    if (!is_known(state.outcome) || !is_known(state.stage)) {
+      const bool is_outcome = !is_known(state.outcome);
+      return fail(ErrorCode::kCorrupt, "this version does not know the ",
+                  is_outcome ? "outcome " : "stage ",
+                  is_outcome ? static_cast<int>(state.outcome) : static_cast<int>(state.stage),
+                  " of a row");
     }
     state.context = static_cast<std::uint16_t>(context);
     state.reason = static_cast<std::uint32_t>(reason);

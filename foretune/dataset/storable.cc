@@ -124,8 +124,8 @@ Status check_context(const Context& context) {
 }
 
 Status check_row(const Dataset::Row& row) {
-  if (row.outcome > Outcome::kWrongResult || row.stage > Stage::kVerify) {
-    const bool is_outcome = row.outcome > Outcome::kWrongResult;
+  if (!is_known(row.outcome) || !is_known(row.stage)) {
+    const bool is_outcome = !is_known(row.outcome);
     return fail(ErrorCode::kInvalidArgument, "this version does not know its ",
                 is_outcome ? "outcome " : "stage ",
                 is_outcome ? static_cast<int>(row.outcome) : static_cast<int>(row.stage));
@@ -142,7 +142,7 @@ Status check_row(const Dataset::Row& row) {
 }
 
 Status check_metric(const MetricValue& value) {
-  if (value.metric > MetricId::kQosTest) {
+  if (!is_known(value.metric)) {
     return fail(ErrorCode::kInvalidArgument, "this version does not know the metric ",
                 static_cast<int>(value.metric));
   }

@@ -22,10 +22,7 @@ MeasuredState state_of(const Dataset::Row& row) {
       return is_time(row.time_ns) ? MeasuredState::kBound : MeasuredState::kFailed;
     case Outcome::kUnsupported:
       return MeasuredState::kRefused;
-    case Outcome::kPrepareFailed:
-    case Outcome::kCrashed:
-    case Outcome::kTimedOut:
-    case Outcome::kWrongResult:
+    default:  // failures of any kind
       break;
   }
   return MeasuredState::kFailed;

@@ -21,10 +21,7 @@ RecordedOutcome recorded_outcome(Outcome outcome) {
       return RecordedOutcome::kBound;
     case Outcome::kUnsupported:
       return RecordedOutcome::kRefused;
-    case Outcome::kPrepareFailed:
-    case Outcome::kCrashed:
-    case Outcome::kTimedOut:
-    case Outcome::kWrongResult:
+    default:  // failures of any kind
       break;
   }
   return RecordedOutcome::kFailed;

@@ -136,13 +136,12 @@ void put_result(ByteWriter& out, const Measurement& measurement) {
 void get_result(ByteReader& in, Measurement& measurement) {
   const auto outcome = in.get<std::uint8_t>();
   const auto stage = in.get<std::uint8_t>();
-  if (outcome > static_cast<std::uint8_t>(Outcome::kWrongResult) ||
-      stage > static_cast<std::uint8_t>(Stage::kVerify)) {
+  measurement.outcome = static_cast<Outcome>(outcome);
+  measurement.stage = static_cast<Stage>(stage);
+  if (!is_known(measurement.outcome) || !is_known(measurement.stage)) {
     in.fail();
     return;
   }
-  measurement.outcome = static_cast<Outcome>(outcome);
-  measurement.stage = static_cast<Stage>(stage);
   measurement.flags = in.get<std::uint8_t>();
   measurement.reason = in.get_string();
   measurement.metrics.clear();

@@ -354,15 +354,11 @@ void bind_dataset(nb::module_& module) {
   module.def("dataset_from_ck_csv_text", &from_ck_csv_text, nb::arg("text"), nb::arg("family"),
              nb::arg("role"), nb::arg("arch"), nb::arg("hardware"));
   module.def("dataset_from_bytes", &from_bytes, nb::arg("bytes"));
-  std::vector<std::string> outcomes;
-  for (int i = 0; i <= static_cast<int>(Outcome::kWrongResult); ++i) {
-    outcomes.emplace_back(to_string(static_cast<Outcome>(i)));
-  }
-  module.attr("outcomes") = nb::cast(outcomes);
-  std::vector<std::string> stages;
-  for (int i = 0; i <= static_cast<int>(Stage::kVerify); ++i) {
-    stages.emplace_back(to_string(static_cast<Stage>(i)));
-  }
+  const auto texts = [](std::span<const std::string_view> names) {
+    return std::vector<std::string>(names.begin(), names.end());
+  };
+  module.attr("outcomes") = nb::cast(texts(outcome_names()));
+  const std::vector<std::string> stages = texts(stage_names());
   module.attr("stages") = nb::cast(stages);
 }
 
