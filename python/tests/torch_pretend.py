@@ -6,12 +6,13 @@
 """
 
 import contextlib
+import sys
 import types
 from unittest import mock
 
 import torch
+import torch._inductor.choices
 import torch._inductor.scheduler
-import torch._inductor.template_heuristics.triton
 import torch._inductor.utils
 import torch.utils._triton
 from foretune.torch import _hooks
@@ -29,6 +30,8 @@ PROPERTIES = types.SimpleNamespace(
 DEVICE = DeviceProperties(type="cuda", index=0, multi_processor_count=132, cc=90, major=9,
                           regs_per_multiprocessor=65536, max_threads_per_multi_processor=2048,
                           warp_size=32)
+# The module that makes templates' candidates; its place differs between versions.
+HEURISTICS = sys.modules[torch._inductor.choices.BaseConfigHeuristic.__module__]
 
 
 class Driver:
@@ -52,16 +55,16 @@ class Gpu:
         with self.fake:
             return torch.empty(sizes, device="cuda", dtype=dtype)
 
-    def graph(self, operation, *tensors):
+    def graph(self, operation, *tensors, **keywords):
         """A module of one operation, and its inputs."""
         graph = torch.fx.Graph()
         with self.fake:
-            result = operation(*tensors)
+            result = operation(*tensors, **keywords)
         places = []
         for position, tensor in enumerate(tensors):
             places.append(graph.placeholder(f"a{position}"))
             places[-1].meta["val"] = tensor
-        node = graph.call_function(operation, tuple(places))
+        node = graph.call_function(operation, tuple(places), keywords)
         node.meta["val"] = result
         graph.output((node,))
         return torch.fx.GraphModule(torch.nn.Module(), graph), list(tensors)
@@ -92,7 +95,7 @@ def pretended_gpu():
                 (torch.cuda, "current_device", lambda: 0),
                 (torch.cuda, "get_device_capability", lambda *_: (9, 0)),
                 (torch._inductor.utils, "is_big_gpu", lambda *_: True),
-                (torch._inductor.template_heuristics.triton, "get_num_sms", lambda: 132),
+                (HEURISTICS, "get_num_sms", lambda: 132),
                 (torch._inductor.utils, "get_num_sms", lambda: 132),
                 (torch._inductor.scheduler, "has_triton", lambda *_: True),
                 (torch.utils._triton, "has_triton_tma_device", lambda: True),

@@ -72,7 +72,7 @@ class Collection:
         self._inductor = inductor
         with ExitStack() as undo:
             undo.enter_context(inductor.compiler_config.patch(force_disable_caches=True))
-            undo.enter_context(inductor.config.patch(self._settings()))
+            undo.enter_context(inductor.config.patch(self._settings(inductor.config)))
             cache = inductor.algorithms.get_algorithm_selector_cache()
             for add, functions, function in (
                     (cache.add_preprocessing_fn, "preprocessing_fns", self._before),
@@ -116,7 +116,7 @@ class Collection:
         check_resumable(dataset, machine, self._role, self.path)
         return dataset
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self, config: Any) -> dict[str, Any]:
         return {
             "max_autotune_gemm": True,
             "max_autotune_gemm_backends": "ATEN,TRITON",
@@ -129,7 +129,7 @@ class Collection:
             # Times of before would come back as if they were new.
             "autotune_local_cache": False,
             # Measure when an operation is lowered, not when something could be fused to it.
-            "benchmark_epilogue_fusion": False,
+            _hooks.fusion_setting(config): False,
             "autotune_num_choices_displayed": 0,
         }
 

@@ -21,11 +21,11 @@ from typing import Any, Protocol
 from weakref import WeakMethod
 
 from .._errors import UnsupportedError
-from ._problem import OPERATIONS
+from ._problem import OPERATIONS, Abstention
 from ._ranking import PARAMETERS, Words
 from ._rows import Machine
 
-WRITTEN_FOR = "2.11"
+WRITTEN_FOR = ("2.11", "2.15")
 # What _finalize_template_configs is called with, by name or in this order.
 _FINALIZE = ("self", "template_choices", "kernel_inputs", "templates", "op_name")
 # Settings that are read or changed, here and in _collection.py.
@@ -33,8 +33,8 @@ _SETTINGS = (
     "max_autotune", "max_autotune_gemm", "max_autotune_gemm_backends",
     "max_autotune_gemm_search_space", "max_autotune_prune_choices_based_on_shared_mem",
     "max_autotune_conv_backends", "autotune_local_cache", "autotune_num_choices_displayed",
-    "benchmark_epilogue_fusion", "triton.num_decompose_k_splits",
-    "triton.enable_persistent_tma_matmul", "triton.native_matmul")
+    "deterministic", "triton.num_decompose_k_splits", "triton.enable_persistent_tma_matmul",
+    "triton.native_matmul")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def open_inductor() -> Inductor:
 
 def _refusal(version: str, wrong: str) -> str:
     return (f"PyTorch {version} does not have the hooks that foretune.torch needs, which was "
-            f"written for {WRITTEN_FOR}: {wrong}")
+            f"written for {' and '.join(WRITTEN_FOR)}: {wrong}")
 
 
 def _bind() -> Inductor:
@@ -119,7 +119,8 @@ def _bind() -> Inductor:
     import torch._inductor.select_algorithm
     import torch._inductor.virtualized
     import torch.compiler.config
-    from torch._inductor.template_heuristics.registry import get_template_heuristic
+    # By way of the module that asks it: its own place differs between versions.
+    from torch._inductor.choices import get_template_heuristic
 
     mode = torch._inductor.compile_fx.fx_compile_mode.name
     if mode != "NORMAL":
@@ -206,7 +207,7 @@ def _what_differs(inductor: Inductor) -> str:
         return "V has no set_choices_handler"
     if not isinstance(inductor.compiler_config.cache_key_tag, str):
         return "torch.compiler.config.cache_key_tag is no text"
-    for name in _SETTINGS:
+    for name in (*_SETTINGS, fusion_setting(inductor.config)):
         setting(inductor.config, name)
     return ""
 
@@ -221,6 +222,13 @@ def setting(config: Any, name: str) -> Any:
     for part in name.split("."):
         value = getattr(value, part)
     return value
+
+
+def fusion_setting(config: Any) -> str:
+    """The name of the setting that defers measuring until an operation's fusions are known: a
+    second name came after 2.11, and the first is deprecated where it is there."""
+    renamed = "benchmark_template_fusion"
+    return renamed if hasattr(config, renamed) else "benchmark_epilogue_fusion"
 
 
 @contextmanager
@@ -255,6 +263,13 @@ def _by_words(whole: list[Any]) -> dict[Words, Any]:
     return found
 
 
+class _UnderWay(threading.local):
+    """The state of each thread."""
+
+    asked = False
+    """True while a session is asked to lower an operation."""
+
+
 class Installation:
     """The open sessions of this process, and what is changed while there are any.
 
@@ -271,6 +286,7 @@ class Installation:
         self._wrapped: list[tuple[Any, Callable[..., Any], Callable[..., Any]]] = []
         self._base_tag = ""
         self._own_tag = ""
+        self._under_way = _UnderWay()
 
     def add(self, inductor: Inductor, session: Lowerer) -> None:
         """From now on the session sees every matrix product that is lowered."""
@@ -312,10 +328,19 @@ class Installation:
     def _wrapper(self, operation: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(original)
         def lowered(*arguments: Any, **keywords: Any) -> Any:
+            if self._under_way.asked:
+                # One operation is lowered by way of another (addmm without its bias is mm). The
+                # other is what sessions are to be asked for, under the settings that hold outside,
+                # so the first one is given up and lowered again without us.
+                raise Abstention(f"Inductor lowers it as {operation}")
             with self._lock:
                 sessions = self._sessions[::-1]
             for session in sessions:
-                done = session.lower(operation, original, arguments, keywords)
+                self._under_way.asked = True
+                try:
+                    done = session.lower(operation, original, arguments, keywords)
+                finally:
+                    self._under_way.asked = False
                 if done is not None:
                     return done[0]
             return original(*arguments, **keywords)
@@ -343,8 +368,8 @@ def handler_with(previous: Any, finalize: Callable[..., list[Any]],
                                   templates: Any, op_name: str, *rest: Any,
                                   **keywords: Any) -> list[Any]:
         def previous_finalize() -> list[Any]:
-            return list(base._finalize_template_configs(
-                self, template_choices, kernel_inputs, templates, op_name, *rest, **keywords))
+            return list(previous._finalize_template_configs(
+                template_choices, kernel_inputs, templates, op_name, *rest, **keywords))
 
         return list(weak_finalize()(previous_finalize, template_choices, kernel_inputs, op_name))
 
@@ -353,7 +378,14 @@ def handler_with(previous: Any, finalize: Callable[..., list[Any]],
         weak_check()(choices)
         return list(choices)
 
+    def own_first(self: Any, name: str) -> Any:
+        # A handler made of several others finds its methods in those, not in its class.
+        if name == "_finalize_template_configs":
+            return object.__getattribute__(self, name)
+        return base.__getattribute__(self, name)
+
     kind = type("ForetuneChoices", (base,), {
+        "__getattribute__": own_first,
         "_finalize_template_configs": finalize_template_configs,
         "get_template_configs": get_template_configs})
     handler: Any = object.__new__(kind)
