@@ -220,7 +220,7 @@ def test_templates_are_told_apart():
 def test_a_session_picks_and_restores(inductor):
     before = inductor.config.snapshot()
     with foretune.torch.autotune(SCORES, k=3, tolerance=0.5) as session:
-        assert inductor.config.cache_key_tag == "+foretune1:" + MODEL_IDENTITY + ":k3:t0.5"
+        assert inductor.config.cache_key_tag == "+foretune2:" + MODEL_IDENTITY + ":k3:t0.5"
         kept = inductor.lower("mm", A, B)
         # Outside of an operation nothing is changed.
         assert not inductor.config.max_autotune_gemm

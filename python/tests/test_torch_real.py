@@ -1,7 +1,8 @@
-"""foretune.torch with PyTorch itself, 2.11 or another with the same hooks, as far as it goes without
-a GPU: the hooks are Inductor's, the device is pretended, no kernel runs."""
+"""foretune.torch with PyTorch itself, any version that is served, as far as it goes without a GPU:
+the hooks are Inductor's, the device is pretended, no kernel runs."""
 
 import math
+import re
 
 import foretune
 import foretune.torch
@@ -89,6 +90,12 @@ def state():
             list(algorithms.get_algorithm_selector_cache().preprocessing_fns))
 
 
+def library_of(buffer):
+    """ATen's variants among what may be chosen from, by name."""
+    return sorted(choice.name.rstrip("0123456789") for choice in buffer.choices
+                  if isinstance(choice, algorithms.ExternKernelCaller))
+
+
 def keywords(choice):
     return choice.annotations["ktc"].params.to_kwargs()
 
@@ -106,7 +113,10 @@ def test_changed_hooks_are_refused(monkeypatch):
 
     monkeypatch.setattr(torch._inductor.choices.InductorChoices, "_finalize_template_configs",
                         shorter)
-    with pytest.raises(foretune.UnsupportedError, match=r"PyTorch 2\.11.* takes choices"):
+    refusal = (re.escape(f"PyTorch {torch.__version__} ") + ".*written for "
+               + ".*".join(re.escape(version) for version in _hooks.WRITTEN_FOR)
+               + ".* takes choices")
+    with pytest.raises(foretune.UnsupportedError, match=refusal):
         foretune.torch.autotune("none.ftm").__enter__()
     monkeypatch.undo()
     monkeypatch.delitem(torch._inductor.lowering.lowerings, aten.bmm.default)
@@ -136,21 +146,75 @@ def test_the_picked_kernel_is_fused_and_written_out(gpu, slow_library):
 
 
 def test_several_picks_are_measured_with_the_library(gpu, slow_library):
+    variants = {}
+    with config.patch(max_autotune=True):
+        for operation, graph in graphs_of(gpu, k=1000).items():
+            (buffer,) = gpu.lower(graph).operations
+            variants[operation] = library_of(buffer)
     with foretune.torch.autotune(slow_library, k=4) as session:
         for operation, graph in graphs_of(gpu, k=1000).items():
             (buffer,) = gpu.lower(graph).operations
             assert type(buffer) is ir.MultiTemplateBuffer
-            library = [choice for choice in buffer.choices
-                       if isinstance(choice, algorithms.ExternKernelCaller)]
-            assert len(library) == (2 if operation == "addmm" else 1)
-            templates = [choice for choice in buffer.choices if choice not in library]
-            assert len(templates) == 3
+            # All that Inductor offers without us: which of a bias differs between versions.
+            assert library_of(buffer) == variants[operation]
+            templates = [choice for choice in buffer.choices
+                         if isinstance(choice, algorithms.TritonTemplateCaller)]
+            assert len(templates) == 3 == len(buffer.choices) - len(variants[operation])
             for choice in templates:
                 k = 1024 if operation == "bmm" else 1000
                 # Inductor's own keywords, whatever was picked.
                 assert keywords(choice)["EVEN_K"] == (k % keywords(choice)["BLOCK_K"] == 0)
                 assert keywords(choice)["ACC_TYPE"] == "tl.float32"
-    assert [len(decision.picks) for decision in session.decisions] == [4, 5, 4]
+    assert [len(decision.picks) for decision in session.decisions] == [
+        3 + len(variants[operation]) for operation in ("mm", "addmm", "bmm")]
+    assert len(variants["mm"]) == len(variants["bmm"]) == 1
+
+
+def test_the_variants_for_a_bias_count_as_one(gpu, slow_library, fast_library):
+    graph = gpu.graph(aten.addmm.default, gpu.matrix(2048).expand(1311, 2048),
+                      gpu.matrix(1311, 1024), gpu.matrix(2048, 1024).t())
+    with foretune.torch.autotune(slow_library, k=3) as session:
+        (buffer,) = gpu.lower(graph).operations
+    assert library_of(buffer) == ["addmm", "bias_addmm"] and len(buffer.choices) == 4
+    assert [pick.split("::")[0] for pick in session.decisions[0].picks] == [
+        "triton", "triton", "aten", "aten"]
+    # Alone it is the one that is usually faster, in whatever order Inductor offers them.
+    with config.patch(max_autotune=True), foretune.torch.autotune(fast_library, k=1) as session:
+        (buffer,) = gpu.lower(graph).operations
+    assert type(buffer) is ir.ExternKernelOut and "bias_addmm" in buffer.python_kernel_name
+    assert session.decisions[0].picks == ("aten::bias_addmm",)
+
+
+def test_an_operation_that_becomes_another_is_lowered_once(gpu, slow_library):
+    """Some versions make an ``mm`` of an ``addmm`` without its bias."""
+    graph = gpu.graph(aten.addmm.default, gpu.matrix(2048), gpu.matrix(1311, 1024),
+                      gpu.matrix(2048, 1024).t(), beta=0)
+    with foretune.torch.autotune(slow_library, k=1) as session:
+        (buffer,) = gpu.lower(graph).operations
+    assert type(buffer) is ir.TritonTemplateBuffer
+    *before, last = session.decisions
+    assert last.reason is None and last.picks[0].startswith("triton::mm")
+    assert [decision.reason for decision in before] == (
+        [] if last.operation == "addmm" else ["Inductor lowers it as mm"])
+
+
+def test_small_devices_are_left_alone(gpu, slow_library, monkeypatch):
+    monkeypatch.setattr(torch._inductor.utils, "is_big_gpu", lambda *_: False)
+    with foretune.torch.autotune(slow_library) as session:
+        for graph in graphs_of(gpu).values():
+            (buffer,) = gpu.lower(graph).operations
+            assert type(buffer) is ir.ExternKernelOut
+    assert [decision.reason for decision in session.decisions] == [
+        "Inductor offers no template that the model knows"] * 3
+    assert all(decision.problem.startswith("gemm op=") for decision in session.decisions)
+
+
+def test_without_measuring_the_first_pick_is_taken(gpu, slow_library):
+    with config.patch(deterministic=True), foretune.torch.autotune(slow_library, k=4) as session:
+        for graph in graphs_of(gpu).values():
+            (buffer,) = gpu.lower(graph).operations
+            assert type(buffer) is ir.TritonTemplateBuffer
+    assert [len(decision.picks) for decision in session.decisions] == [1, 1, 1]
 
 
 def test_both_templates_are_candidates(gpu, slow_library):

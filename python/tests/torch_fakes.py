@@ -114,6 +114,7 @@ class Config:
             "max_autotune_prune_choices_based_on_shared_mem": False,
             "max_autotune_conv_backends": "ATEN,TRITON", "autotune_local_cache": True,
             "autotune_num_choices_displayed": 10, "benchmark_epilogue_fusion": True,
+            "deterministic": False,
             "triton.num_decompose_k_splits": 10, "triton.enable_persistent_tma_matmul": False,
             "triton.native_matmul": False, "cache_key_tag": "", "force_disable_caches": False,
             **changes}
@@ -162,6 +163,8 @@ class Choices:
 
     def get_template_configs(self, kernel_inputs, templates, op_name, kwarg_overrides=None):
         offered = self.inductor.offered(op_name)
+        if templates is not None:
+            offered = {uid: offered[uid] for uid in templates if uid in offered}
         return self._finalize_template_configs(offered, kernel_inputs, templates, op_name)
 
 
@@ -188,6 +191,7 @@ class Inductor:
     def __init__(self, **settings):
         self.config = Config(**settings)
         self.seen = []  # settings at the time of every lowering
+        self.questions = [None]  # the uids that a lowering asks for, one after the other; or all
         self.library = {"mm": ["aten::mm"], "bmm": ["aten::bmm"],
                         "addmm": ["aten::bias_addmm", "aten::addmm"], "baddbmm": ["aten::baddbmm"]}
         self.heuristics = {uid: Heuristic(TILES) for uid in
@@ -234,7 +238,11 @@ class Inductor:
             self.seen.append(self.config.snapshot())
             matrices = arguments[-2:]
             inputs = SimpleNamespace(mat1mat2=lambda: matrices)
-            return self.virtualized.choices.get_template_configs(inputs, [], name)
+            choices = [choice for uids in self.questions for choice in
+                       self.virtualized.choices.get_template_configs(inputs, uids, name)]
+            if not choices:
+                raise RuntimeError("No choices exist for backend.")
+            return choices
 
         return lowering
 

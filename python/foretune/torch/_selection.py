@@ -13,6 +13,9 @@ from ._ranking import LIBRARY, PARAMETERS, Words
 # Inductor's templates by uid, as the parameter ``template`` of a config numbers them.
 TEMPLATES = {"triton::mm": 1, "triton::bmm": 1, "triton::mm_persistent_tma": 2}
 LIBRARY_PREFIX = "aten::"
+NO_TEMPLATE = "Inductor offers no template that the model knows"
+# Hands a bias of one row to cuBLASLt; usually faster than the general choice.
+_BIAS_IN_LIBRARY = "aten::bias_addmm"
 # The keyword of a template for each parameter.
 _KEYWORDS = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_stages", "num_warps")
 
@@ -69,6 +72,8 @@ def select(offered: Mapping[str, Iterable[Any]], scores: Mapping[Words, float], 
     """
     library = [(uid, choice) for uid, choices in offered.items()
                if uid.startswith(LIBRARY_PREFIX) for choice in choices]
+    # Versions of Inductor offer the two in either order.
+    library.sort(key=lambda entry: entry[0] != _BIAS_IN_LIBRARY)
     library_score = scores.get(LIBRARY) if knows_library and library else None
     on_offer = {TEMPLATES[uid] for uid in offered if uid in TEMPLATES}
     of_templates = [score for words, score in scores.items() if words[0] in on_offer]
@@ -82,7 +87,7 @@ def select(offered: Mapping[str, Iterable[Any]], scores: Mapping[Words, float], 
         return _library_alone(library, candidates)
     ranked = _ranked(offered, scores)
     if not ranked:
-        raise Abstention("Inductor offers no template that the model knows")
+        raise Abstention(NO_TEMPLATE)
     best = [entry for entry in ranked[: k - 1 if library and k > 1 else k] if entry[0] <= slowest]
     if not best:
         return _library_alone(library, candidates)
@@ -112,8 +117,7 @@ def _ranked(offered: Mapping[str, Iterable[Any]],
 
 
 def _library_alone(library: Sequence[tuple[str, Any]], candidates: int) -> Selection:
-    # Of ATen's choices Inductor offers the one that is usually faster first (a bias of one row goes
-    # to cuBLASLt), the general one after it.
+    # The first is the one that is usually faster.
     name, choice = library[0]
     return Selection([choice], (name,), candidates, 1.0, True)
 
@@ -122,7 +126,7 @@ def _entries(library: Sequence[tuple[str, Any]], library_score: float | None,
              best: Sequence[tuple[float, int, str, Words, Any]],
              ) -> list[tuple[float, str, Words | None, Any]]:
     """ATen's choices and the best templates in the order of prediction; ATen last where the model
-    does not know it. The order is what counts when nothing is measured (deterministic mode)."""
+    does not know it."""
     entries: list[tuple[float, str, Words | None, Any]] = [
         (score, uid, words, choice) for score, _, uid, words, choice in best]
     of_library = [(math.inf if library_score is None else library_score, uid, None, choice)

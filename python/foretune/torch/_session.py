@@ -18,11 +18,11 @@ from .._model import Model
 from . import _hooks
 from ._problem import (OPERATIONS, Abstention, dtype_of, matrices_of, problem_text, rough_text,
                        sizes_of)
-from ._ranking import Ranker
-from ._selection import TEMPLATES, Selection, select
+from ._ranking import Ranker, Words
+from ._selection import LIBRARY_PREFIX, NO_TEMPLATE, TEMPLATES, Selection, select
 
 # Part of the keys of cached graphs: changes when the same model would pick otherwise.
-_VERSION = 1
+_VERSION = 2
 # Candidates beyond k that Inductor is asked for, because it may rule out what a model does not.
 _SPARE = 32
 _MODELS = Path(__file__).parents[1] / "models"
@@ -178,6 +178,10 @@ class _Request:
         self._inductor = session._inductor
         self._ranker = session._ranker
         self._autotuning = False
+        # ATen's choices, until there are templates to compare them with.
+        self._library: dict[str, list[Any]] = {}
+        self._waiting = False
+        self._answer: list[Any] = []
 
     def lower(self, original: Callable[..., Any], arguments: tuple[Any, ...],
               keywords: dict[str, Any]) -> Any:
@@ -193,9 +197,17 @@ class _Request:
         virtualized = self._inductor.virtualized
         handler = _hooks.handler_with(virtualized.choices, self._finalize, self._check_choices)
         with config.patch(self._settings()), virtualized.set_choices_handler(handler):
-            lowered = original(*arguments, **keywords)
+            try:
+                lowered = original(*arguments, **keywords)
+            except (Abstention, _LibraryWins):
+                raise
+            except Exception as error:
+                # Inductor's error about having no choices at all, as ATen's were held back.
+                if self._waiting:
+                    raise Abstention(NO_TEMPLATE) from error
+                raise
         if self.selection is None:
-            raise Abstention("Inductor did not ask for choices")
+            raise Abstention(NO_TEMPLATE if self._waiting else "Inductor did not ask for choices")
         self._session._note(self, "")
         return lowered
 
@@ -243,23 +255,46 @@ class _Request:
             return previous()
         started = time.perf_counter()
         try:
-            self.selection = self._select(offered, kernel_inputs)
+            self._answer = self._answer_to(offered, kernel_inputs)
         finally:
-            self.seconds = time.perf_counter() - started
-        if self.selection.library_alone and not self._autotuning:
+            self.seconds += time.perf_counter() - started
+        if self.selection and self.selection.library_alone and not self._autotuning:
             raise _LibraryWins
-        return self.selection.choices
+        return self._answer
 
-    def _select(self, offered: Mapping[str, Iterable[Any]], kernel_inputs: Any) -> Selection:
+    def _answer_to(self, offered: Mapping[str, Iterable[Any]], kernel_inputs: Any) -> list[Any]:
+        """Some versions offer all choices of an operation in one question, others ask for ATen's
+        first, with operands of their own (a bias that is not expanded), and for the templates
+        after it. The pick is one of all, so ATen's are held back until the templates are there;
+        choices know their operands, and it does not matter in which answer they are.
+        """
         a, b = kernel_inputs.mat1mat2()
         self.problem = problem_text(self.operation, a, b, tf32=self._inductor.allows_tf32())
         scores = self._ranker.rank(self.problem)
+        library = {uid: list(choices) for uid, choices in offered.items()
+                   if uid.startswith(LIBRARY_PREFIX)}
+        templates = {uid: choices for uid, choices in offered.items() if uid in TEMPLATES}
+        if self.selection is not None and (library or templates):
+            raise Abstention("Inductor offered more choices after the model had picked")
+        self._library.update(library)
+        if not templates:
+            self._waiting = self.selection is None
+            return []
+        self._waiting = False
+        self.selection = self._select({**self._library, **templates}, scores,
+                                      a.get_device().type)
+        return self.selection.choices
+
+    def _select(self, offered: Mapping[str, Iterable[Any]], scores: Mapping[Words, float],
+                device_type: str) -> Selection:
         best = self._ranker.ordered(self.problem)
-        k = self._session.k
+        # Nothing is measured in deterministic mode: of several choices some versions of Inductor
+        # would take the first, others ATen, whatever the model says.
+        k = 1 if self._inductor.config.deterministic else self._session.k
 
         def made(uid: str, choices: Iterable[Any]) -> Iterator[Any]:
             wanted = best.get(TEMPLATES[uid], ())
-            heuristic = self._inductor.heuristic(uid, a.get_device().type, self.operation)
+            heuristic = self._inductor.heuristic(uid, device_type, self.operation)
             with _hooks.narrowed(heuristic, wanted, k + _SPARE):
                 yield from choices if wanted else ()
 
@@ -269,7 +304,8 @@ class _Request:
                       tolerance=self._session.tolerance)
 
     def _check_choices(self, choices: list[Any]) -> None:
-        if self.selection is not None and not choices:
+        answer, self._answer = self._answer, []
+        if answer and not choices:
             raise Abstention("Inductor could not make any kernel that was picked")
 
 
