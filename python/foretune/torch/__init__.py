@@ -11,8 +11,8 @@ compiles, and Inductor's own measurements become data to learn from.
     print(collection.report())
 
 Importing this changes nothing and does not import torch; what a ``with`` changes, it restores.
-Written for PyTorch 2.11; another version works when its hooks have the same shape, else the
-``with`` says so (``UnsupportedError``).
+Written for PyTorch 2.11 and 2.15; another version works when its hooks have the same shape, else
+the ``with`` says so (``UnsupportedError``).
 """
 
 from __future__ import annotations
