@@ -1,6 +1,6 @@
 // CSV out.
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
@@ -88,7 +88,7 @@ class CsvExporter {
 
   // The metrics of row `row`, which begin at `next` of all.
   Status metric_cells(RowIndex row, std::size_t& next) {
-    std::array<const MetricValue*, kMetrics> values{};
+    std::vector<const MetricValue*> values(has_metric_.size());
     const auto extras = dataset_.extras();
     for (; next < extras.size() && extras[next].row == row; ++next) {
       const MetricValue*& value = values.at(static_cast<std::size_t>(extras[next].value.metric));
@@ -98,7 +98,7 @@ class CsvExporter {
       }
       value = &extras[next].value;
     }
-    for (std::size_t i = 0; i < kMetrics; ++i) {
+    for (std::size_t i = 0; i < has_metric_.size(); ++i) {
       if (has_metric_.at(i)) {
         out_ += values.at(i) == nullptr ? std::string(",,,")
                                         : concat(",", values.at(i)->value, ",",
@@ -121,12 +121,11 @@ class CsvExporter {
     out_ += '\n';
   }
 
-  static constexpr std::size_t kMetrics = 7;
   static constexpr std::size_t kColumnsBehindTime = 13;
   const Dataset& dataset_;
   const ProblemSchema& problem_;
   const ConfigSchema& schema_;
-  std::array<bool, kMetrics> has_metric_{};
+  std::vector<bool> has_metric_ = std::vector<bool>(metric_infos().size());
   std::string out_;
 };
 

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Counts the places that an extension of the core costs, by making it:
+
+    scripts/extension_cost.py [--json FILE] [--keep]
+
+Copies the sources into build/extension, adds a problem type, a field of each type and a column of a
+feature table as their authors would, builds, and uses each from the command line, C and Python. A
+place is a run of changed lines outside of the new folder (or, for a field and a column, outside of
+the folder or file that owns it). Files that were written before must answer as before, to the bit;
+files that use an addition must be refused by the program before in one sentence that names it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TREE = ROOT / "build/extension/tree"
+WORK = ROOT / "build/extension/work"
+BUILD = TREE / "build/release"
+FORETUNE = BUILD / "tools/foretune/foretune"
+TYPE_FOLDER = "foretune/problem/stencil"
+LIMITS = {"problem_type_places": 1, "problem_field_places": 0, "feature_column_places": 0,
+          "enumerator_places": 0}
+
+
+class Failed(Exception):
+    """Says what went wrong."""
+
+
+def run(*command: str | Path, wanted: int = 0, **environment: str) -> str:
+    """Returns stdout and stderr; the exit code must be the wanted one."""
+    done = subprocess.run([str(word) for word in command], cwd=WORK, capture_output=True, text=True,
+                          check=False, env={**os.environ, **environment})
+    if done.returncode != wanted:
+        raise Failed(f"`{' '.join(map(str, command))}` ended with {done.returncode}:\n"
+                     + (done.stdout + done.stderr)[-3000:])
+    return done.stdout + done.stderr
+
+
+def git(*arguments: str) -> str:
+    return run("git", "-C", TREE, *arguments)
+
+
+def copy_sources() -> None:
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    TREE.mkdir(parents=True, exist_ok=True)
+    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                           cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    kept = {name for name in names if name and (ROOT / name).is_file()}
+    for name in kept:
+        target = TREE / name
+        # Unchanged files keep their times, so that a second run builds little.
+        if not target.exists() or target.read_bytes() != (ROOT / name).read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target)
+            os.utime(target)
+    for path in [*(TREE / "foretune").rglob("*"), *(TREE / "tests").rglob("*")]:
+        if path.is_file() and str(path.relative_to(TREE)) not in kept:
+            path.unlink()
+    shutil.rmtree(TREE / TYPE_FOLDER, ignore_errors=True)
+    (TREE / "build").mkdir(exist_ok=True)
+    for name in ("deps", "venv"):
+        link = TREE / "build" / name
+        if not link.exists():
+            link.symlink_to(ROOT / "build" / name)
+    shutil.rmtree(TREE / ".git", ignore_errors=True)
+    git("init", "-q")
+    commit()
+
+
+def commit() -> None:
+    git("add", "--all")
+    git("-c", "user.name=extension", "-c", "user.email=extension@localhost", "commit", "-q", "-m",
+        "state", "--allow-empty")
+
+
+def build() -> None:
+    if not (BUILD / "build.ninja").exists():
+        run("cmake", "--preset", "release", "-S", TREE, "-DFORETUNE_BUILD_PYTHON=ON",
+            "-DFORETUNE_BUILD_TESTS=ON")
+    run("cmake", "--build", BUILD, "--parallel", "--target", "foretune", "golden", "_foretune",
+        "foretune_select_shared")
+
+
+def places_outside(owned: str) -> int:
+    """Runs of changed lines outside of the folder or file."""
+    git("add", "--all", "--intent-to-add")
+    count = 0
+    name = ""
+    for line in git("diff", "--unified=0").splitlines():
+        if line.startswith("+++ "):
+            name = line.removeprefix("+++ b/")
+        elif line.startswith("@@") and not name.startswith(owned):
+            count += 1
+    return count
+
+
+def insert(name: str, before: str, text: str) -> None:
+    path = TREE / name
+    content = path.read_text(encoding="utf-8")
+    if content.count(before) != 1:
+        raise Failed(f"{name} holds {content.count(before)} of the place to extend: {before}")
+    path.write_text(content.replace(before, text + before), encoding="utf-8")
+
+
+def check_golden() -> None:
+    run(BUILD / "tests/golden", TREE / "tests/golden")
+
+
+def expect(pattern: str, text: str) -> None:
+    if not re.search(pattern, text):
+        raise Failed(f"no '{pattern}' in:\n{text[-2000:]}")
+
+
+def problem_type() -> int:
+    folder = TREE / TYPE_FOLDER
+    folder.mkdir()
+    shutil.copy(ROOT / "scripts/extension/stencil_type.cc", folder)
+    types = TREE / "foretune/problem/types.inc"
+    types.write_text(types.read_text(encoding="utf-8") + "FORETUNE_PROBLEM_TYPE(stencil)\n",
+                     encoding="utf-8")
+    places = places_outside(TYPE_FOLDER)
+    build()
+    check_golden()
+    null = ["--family", "null", "--family-option", "type=stencil"]
+    run(FORETUNE, "collect", *null, "--log-normal", "--log-normal-radius-mean", "1.2", "--num-shapes",
+        "50", "--borders", "zero", "wrap", "--search-space", "SAMPLE:40", "--output", "train.ftd")
+    run(FORETUNE, "train", "--dataset", "train.ftd", "--model", "stencil.ftm", "--trees", "60")
+    run(FORETUNE, "create-validation", *null, "--num-shapes", "12", "--training-data", "train.ftd",
+        "--search-space", "SAMPLE:60", "--output", "validation.ftd")
+    judged = run(FORETUNE, "validate-model", "--model", "stencil.ftm", "--dataset", "validation.ftd",
+                 "--training-data", "train.ftd", "--no-measure", "--json", "figures.json")
+    expect(r"Efficiency of the model's picks on 12 problems", judged)
+    if json.loads((WORK / "figures.json").read_text())["metrics"]["mean_efficiency"] < 0.9:
+        raise Failed("the picks of the new type are poor:\n" + judged[:1500])
+    predicted = run(FORETUNE, "predict", "--model", "stencil.ftm", "--cells", "4096", "--radius", "2",
+                    "--border", "wrap")
+    expect(r"(?s)stencil cells=4096 radius=2 border=wrap\npick: block_m=\d+", predicted)
+    run(FORETUNE, "convert", "train.ftd", "--output", "train.csv")
+    expect(r"^cells,radius,border,block_m", (WORK / "train.csv").read_text())
+    run(FORETUNE, "convert", "train.csv", "--family", "null", "--output", "again.ftd")
+    library = BUILD / "foretune/select"
+    run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{TREE}",
+        ROOT / "scripts/extension/select_stencil.c", f"-L{library}", "-lforetune_select",
+        f"-Wl,-rpath,{library}", "-o", "select_stencil")
+    expect("picked by text, the same by fields", run("./select_stencil", "stencil.ftm"))
+    script = ("import foretune\n"
+              "choice = foretune.select('stencil.ftm', {'cells': 4096, 'radius': 2, 'border': 'wrap'})\n"
+              "print('picked', choice.config)")
+    expect(r"picked .*block_m", run(ROOT / "build/venv/bin/python", "-c", script,
+                                    PYTHONPATH=str(BUILD / "python")))
+    return places
+
+
+def field_is_later(type_name: str, csv: str, before: Path) -> None:
+    """Old files answer as before; a file without the field is for all, one with it for this build."""
+    check_golden()
+    null = ["--family", "null", "--family-option", f"type={type_name}", "--num-shapes", "20"]
+    run(FORETUNE, "collect", *null, "--search-space", "SAMPLE:20", "--output", "plain.ftd")
+    run(before, "inspect", "plain.ftd")
+    (WORK / "later.csv").write_text(csv, encoding="utf-8")
+    run(FORETUNE, "convert", "later.csv", "--output", "later.ftd")
+    run(FORETUNE, "convert", "later.ftd", "--output", "later.json")
+    expect("tint=3", (WORK / "later.json").read_text())
+    refused = run(before, "inspect", "later.ftd", wanted=3)
+    expect(r"has problems with the field 'tint', which \w+ problems do not have in this version",
+           refused)
+    if len(refused.strip().splitlines()) != 1:
+        raise Failed("the refusal is no single sentence:\n" + refused)
+    for name in ("plain.ftd", "later.ftd", "later.json"):
+        (WORK / name).unlink()
+
+
+TINT = ('{.name = "tint", .minimum = 0, .maximum = 9, .default_value = 0, '
+        ".groups = {.problem = true}, .since = 2}")
+
+
+def gemm_field(before: Path) -> int:
+    source = "foretune/problem/gemm/gemm_type.cc"
+    insert(source, "};\n    list[position(GemmField::kBatch)]", f",\n        ProblemField{TINT}")
+    places = places_outside("foretune/problem/gemm/")
+    build()
+    field_is_later("gemm", "m,n,k,tint,tile,time_ns\n8,16,24,0,1,10\n8,16,32,3,1,20\n", before)
+    return places
+
+
+def conv_field(before: Path) -> int:
+    source = "foretune/problem/conv/conv_type.cc"
+    insert(source, "};\n  return fields;\n}\n\nstd::optional<ProblemWork> conv_work",
+           f",\n      ProblemField{TINT}")
+    places = places_outside("foretune/problem/conv/")
+    build()
+    field_is_later("conv", "n,c,k,hi,wi,y,x,tint,tile,time_ns\n1,8,8,9,9,3,3,0,1,10\n"
+                   "2,8,8,9,9,3,3,3,1,20\n", before)
+    return places
+
+
+def feature_column(before: Path) -> int:
+    source = "foretune/features/gemm_null.cc"
+    insert(source, "};\n\nclass GemmNullTable",
+           '    FeatureInfo{.name = "blocks_m", .kind = FeatureKind::kInteraction,\n'
+           '                .description = "blocks of rows", .since = 2},\n')
+    insert(source, "  }\n};\n\n}  // namespace\n\nconst FeatureTable& gemm_null_table()",
+           "    writer.put(ceil_div(view.m, words[0]));\n")
+    places = places_outside(source)
+    build()
+    check_golden()
+    collect = ["collect", "--family", "null", "--num-shapes", "40", "--search-space", "SAMPLE:30"]
+    run(before, *collect, "--output", "null.ftd")
+    run(before, "train", "--dataset", "null.ftd", "--model", "old.ftm", "--trees", "60")
+    ask = ["gemm", "m=256", "n=512", "k=128"]
+    if run(before, "predict", "--model", "old.ftm", *ask) != run(FORETUNE, "predict", "--model",
+                                                                 "old.ftm", *ask):
+        raise Failed("a model from before answers otherwise with one more column")
+    run(FORETUNE, "train", "--dataset", "null.ftd", "--model", "new.ftm", "--trees", "60")
+    run(FORETUNE, "predict", "--model", "new.ftm", *ask)
+    refused = run(before, "predict", "--model", "new.ftm", *ask, wanted=3)
+    expect("column 'blocks_m', which the feature table gemm-null does not have", refused)
+    return places
+
+
+def metric_and_outcome(before: Path) -> int:
+    """Not a row each yet: an enumerator and a name, in the files that own them."""
+    header = "foretune/dataset/measurement.h"
+    source = "foretune/dataset/measurement.cc"
+    insert(header, "};\nstruct MetricInfo", "  kSpills = 7,\n")
+    insert(source, "  };\n  return infos;", '      {static_cast<MetricId>(7), "spills", "", true},\n')
+    insert(header, "};\n// In the order of the enumerators", "  kSpilled = 7,\n")
+    insert(source, "});\nconstexpr auto kStages", ', "spilled"')
+    places = places_outside("foretune/dataset/measurement.")
+    build()
+    check_golden()
+    table = "m,n,k,tile,time_ns,outcome,spills\n8,16,24,1,10,ok,{}\n8,16,32,1,{},3\n"
+    for name, content, part in (("metric", table.format(4, "20,ok"), "the metric 7"),
+                                ("outcome", table.replace(",spills", "").replace(",{}\n", "\n", 1)
+                                 .replace(",3\n", "\n").format(",spilled"), "outcome 7")):
+        (WORK / f"{name}.csv").write_text(content, encoding="utf-8")
+        run(FORETUNE, "convert", f"{name}.csv", "--output", f"{name}.ftd")
+        run(FORETUNE, "convert", f"{name}.ftd", "--output", f"{name}-again.csv")
+        expect("spill", (WORK / f"{name}-again.csv").read_text())
+        refused = run(before, "inspect", f"{name}.ftd", wanted=3)
+        expect(f"this version does not know .*{part}", refused)
+    return places
+
+
+def reset() -> None:
+    git("checkout", "-q", "--", ".")
+    git("reset", "-q")
+    shutil.rmtree(TREE / TYPE_FOLDER, ignore_errors=True)
+    shutil.rmtree(WORK)
+    WORK.mkdir()
+
+
+def measure() -> dict[str, int]:
+    print("building what there is", flush=True)
+    copy_sources()
+    build()
+    before = ROOT / "build/extension/foretune-before"
+    shutil.copy2(FORETUNE, before)
+    check_golden()
+    figures: dict[str, int] = {}
+    steps: list[tuple[str, str, Callable[[], int]]] = [
+        ("a problem type", "problem_type_places", problem_type),
+        ("a field of gemm", "problem_field_places", lambda: gemm_field(before)),
+        ("a field of conv", "problem_field_places", lambda: conv_field(before)),
+        ("a column of gemm-null", "feature_column_places", lambda: feature_column(before)),
+        ("a metric and an outcome", "enumerator_places", lambda: metric_and_outcome(before))]
+    for what, name, step in steps:
+        places = step()
+        print(f"{what}: {places} places outside", flush=True)
+        figures[name] = max(figures.get(name, 0), places)
+        reset()
+    return figures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Counts the places that an extension costs.")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the counts")
+    parser.add_argument("--keep", action="store_true", help="keep build/extension")
+    options = parser.parse_args()
+    try:
+        figures = measure()
+    except Failed as error:
+        print(f"extension_cost: {error}", file=sys.stderr)
+        return 1
+    if options.json:
+        options.json.write_text(json.dumps({"name": "extension_cost", "metrics": figures}, indent=1)
+                                + "\n", encoding="utf-8")
+    if not options.keep:
+        shutil.rmtree(ROOT / "build/extension")
+    over = [name for name, limit in LIMITS.items() if figures[name] > limit]
+    for name in over:
+        print(f"{name} is {figures[name]}, more than {LIMITS[name]}", file=sys.stderr)
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
