@@ -50,8 +50,7 @@ struct ProblemField {
   // others and have a default: a file without one means the default, and text, group and hash of a
   // problem with the default are those that it had before.
   std::uint32_t since = 1;
-  std::string_view help;        // for options: "rows of A and C"
-  std::string_view other_name;  // also understood on the command line
+  std::string_view help;  // for options: "rows of A and C"
 };
 
 struct ProblemSchema {
