@@ -138,14 +138,14 @@ ${entries}  };
   target_sources(foretune_${module} PRIVATE ${generated})
 endfunction()
 
-# A module as one shared library, libforetune_NAME, that exports the C interface of `source` and
-# nothing else: what the module's exports.map names.
-function(foretune_c_library name source)
+# A module as one shared library, libforetune_NAME, that exports the C interfaces of some sources and
+# nothing else: those that the module's exports.map names.
+function(foretune_c_library name)
   set(target foretune_${name}_shared)
   set(exports ${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
-  add_library(${target} SHARED ${source})
-  # The module's archive holds it, too: alone in an object, so that no linker takes both.
-  set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  add_library(${target} SHARED ${ARGN})
+  # The module's archive holds them, too: each alone in an object, so that no linker takes both.
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   foretune_common_settings(${target})
   set_target_properties(
     ${target}
