@@ -20,9 +20,8 @@
 #include "foretune/problem/problem.h"
 #include "foretune/select/select.h"
 
+namespace foretune {
 namespace {
-
-using namespace foretune;
 
 std::uint64_t mixed(std::uint64_t hash, std::string_view text) { return hash64(text, hash); }
 std::uint64_t mixed(std::uint64_t hash, double value) {
@@ -160,11 +159,12 @@ int run(const std::filesystem::path& folder, const std::vector<std::string>& fil
 }
 
 }  // namespace
+}  // namespace foretune
 
 int main(int argc, char** argv) {
   if (argc < 2) {
     std::printf("usage: golden FOLDER [FILE...]\n");
     return 2;
   }
-  return run(argv[1], {argv + 2, argv + argc});
+  return foretune::run(argv[1], {argv + 2, argv + argc});
 }
