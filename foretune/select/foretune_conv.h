@@ -44,7 +44,7 @@ typedef struct foretune_conv {
 
 static inline int foretune_select_conv(const foretune_selector* selector, const foretune_conv* conv,
                                        foretune_choice* choice) {
-  if (conv == NULL) {
+  if (conv == NULL) {  // NOLINT(modernize-use-nullptr): also for C compilers
     return FORETUNE_INVALID_ARGUMENT;
   }
   return foretune_select_fields(selector, &conv->op, sizeof *conv / sizeof conv->op, choice);
