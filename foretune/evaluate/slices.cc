@@ -82,18 +82,19 @@ class Slices {
     }
   }
 
-  // Problems whose weights the training set has at another batch or map size, against new ones. The
+  // Problems whose main sizes, or weights at another batch or map size, the training set has. The
   // first are closer to what the model knows, and a headline from them alone would flatter.
   void add_novelty(const Dataset& training) {
-    std::unordered_set<std::uint64_t> known;
-    for (const Problem& each : training.problems()) {
-      known.insert(group_of(each, GroupKey::kWeights));
+    for (const GroupKey key : {GroupKey::kSizes, GroupKey::kWeights}) {
+      std::unordered_set<std::uint64_t> known;
+      for (const Problem& each : training.problems()) {
+        known.insert(group_of(each, key));
+      }
+      add(std::string(to_string(key)), [&](std::uint32_t id) {
+        return known.contains(group_of(problem(id), key)) ? SliceValue{0, "in the training set"}
+                                                          : SliceValue{1, "new"};
+      });
     }
-    add("weights", [&](std::uint32_t id) {
-      return known.contains(group_of(problem(id), GroupKey::kWeights))
-                 ? SliceValue{0, "in the training set"}
-                 : SliceValue{1, "new"};
-    });
   }
 
   void add_best_time() {
