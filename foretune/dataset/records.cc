@@ -175,7 +175,7 @@ Result<DatasetHeader> decode_header(std::span<const std::byte> payload) {
 
 namespace {
 
-// What follows the first fields of a problem, as bits of a byte.
+// Bits of the byte that says which parts follow the first fields of a problem.
 constexpr unsigned kHasPayload = 1;
 constexpr unsigned kHasLaterFields = 2;
 

@@ -172,7 +172,7 @@ const FeatureTable& gemm_triton_table();
 const FeatureTable& gemm_triton_templates_table();
 const FeatureTable& gemm_triton_flags_table();
 const FeatureTable& gemm_null_table();
-// Of the simulated family: one table for each problem type but gemm, which has its own.
+// The simulated family has one table for each problem type; that of gemm is its own.
 std::span<const FeatureTable* const> fields_null_tables();
 const FeatureTable& gemm_cublaslt_table();
 const FeatureTable& gemm_diode_table();

@@ -125,7 +125,7 @@ class Selector {
   // All legal candidates, best first, those in canonical form before others (allocates; for tools).
   [[nodiscard]] std::vector<RankedCandidate> rank(const Problem& problem) const;
 
-  // Of the problems that the model is for.
+  // The type of the problems that the model is for.
   [[nodiscard]] ProblemType problem_type() const;
   // The whole model: prepares it.
   [[nodiscard]] const Model& model() const;

@@ -61,7 +61,7 @@ Result<LiveFamily> open_family_of(const FamilyArguments& arguments, const Finger
 Result<LiveFamily> open_family_for(const FamilyArguments& arguments,
                                    const std::filesystem::path& journal,
                                    const Invocation& invocation);
-// Whether a family of this name runs on a device of its own, not on this CPU.
+// Returns true for a family that runs on a device of its own, not on this CPU.
 bool is_on_device(std::string_view name);
 // Whether a model of `path` ranks the configs of this family. Errors: kMismatch.
 Status check_model_fits(const Model& model, const FamilyInfo& info, const std::string& path);
