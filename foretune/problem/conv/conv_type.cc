@@ -86,7 +86,8 @@ std::optional<ProblemWork> conv_work(const Problem& problem) {
   return ProblemWork{conv.flops(), conv.bytes()};
 }
 
-// Moments of the training networks' distinct layers (networks/), with batches of 1 to 64.
+// Chosen by hand near the training networks' distinct layers (networks/), whose logarithms have the
+// means 5.37, 5.18 and 3.02 and the deviations 1.37, 1.06 and 1.22 for c, k and hi.
 constexpr std::array<DrawnSize, 4> kDrawnSizes{{{position(ConvField::kN), 1.9, 1.4, 1, 1, 64},
                                                 {position(ConvField::kC), 5.1, 1.3, 8},
                                                 {position(ConvField::kK), 5.1, 1.2, 8},
@@ -105,8 +106,8 @@ std::size_t pick(const std::array<double, kCount>& weights, Rng& rng) {
   return kCount - 1;
 }
 
-// Square maps and filters, as frequent as networks have them: half of the filters are 1x1, a sixth
-// of the layers are depthwise and an eighth are grouped. A stride of 2 halves the map.
+// Square maps and filters. Half of the filters are 1x1, as in networks; a sixth of the layers are
+// depthwise and an eighth are grouped, more than networks have, so that models see enough of them.
 void complete_conv(std::span<std::int64_t> fields, Rng& rng) {
   const auto field = [&](ConvField index) -> std::int64_t& { return fields[position(index)]; };
   constexpr std::array<std::int64_t, 4> kFilters{1, 3, 5, 7};
