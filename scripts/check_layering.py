@@ -16,9 +16,10 @@ from sources import ROOT, sources
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
 # What a module may use besides itself (docs/architecture.md). "families" knows all families.
-DESCRIBE = {"base", "hardware", "problem", "space"}
+DESCRIBE = {"base", "metrics", "hardware", "problem", "space"}
 ALLOWED = {
     "base": set(),
+    "metrics": {"base"},
     "hardware": {"base"},
     "problem": {"base"},
     "space": {"base", "hardware", "problem"},

@@ -1,0 +1,119 @@
+// An objective: which metric to optimise under which bounds, or which metrics to trade off.
+//
+//   minimise time_ns subject to pack_ns <= 2 ms and bytes <= 1 MiB
+//   minimise time_ns subject to qos_tune >= baseline - 2 keep baseline - 3
+//   maximise qos_tune subject to time_ns <= 0.8 * baseline
+//   pareto time_ns pack_ns subject to bytes <= 1 MiB
+//
+// A bound is absolute, or relative to the baseline (what one would run who does not tune) by a
+// difference or a factor. `keep` gives a second, looser bound: points between the two are kept and
+// shown, but never win. Numbers may carry a unit (ns us ms s, B KiB MiB GiB kB MB GB, uJ mJ J, %)
+// that converts to the metric's.
+//
+//   FORETUNE_TRY(const Objective objective, Objective::parse(text));
+//   FORETUNE_TRY(const Judge judge, Judge::create(objective, family.info().metrics, baseline));
+//   const Judgement judgement = judge.judge(measurement.metrics);
+//
+// Thread safety: plain values; a Judge is immutable. Cost: judge() does not allocate for up to four
+// targets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/base/small_vector.h"
+#include "foretune/metrics/metric.h"
+
+namespace foretune {
+
+// A number of an objective: absolute, or relative to the baseline's value of the same metric.
+struct BoundValue {
+  enum class Kind : std::uint8_t { kAbsolute, kDifference, kFactor };
+  Kind kind = Kind::kAbsolute;
+  double value = 0;  // in `unit`; of kDifference signed, added to the baseline's
+  std::string unit;  // as written; empty: the metric's own
+  bool operator==(const BoundValue&) const = default;
+};
+
+struct MetricBound {
+  std::string metric;
+  bool is_upper = true;  // <=, else >=
+  BoundValue bound;
+  std::optional<BoundValue> keep;  // looser
+  bool operator==(const MetricBound&) const = default;
+};
+
+struct Objective {
+  // One: optimised in `direction`. Several: their Pareto set, each in the direction it declares.
+  std::vector<std::string> targets;
+  Direction direction = Direction::kMinimise;  // of a single target
+  std::vector<MetricBound> bounds;
+
+  // "minimise time_ns": what everything here did before there were others.
+  static Objective time();
+  // Errors: kInvalidArgument with the word at which the text stops making sense.
+  static Result<Objective> parse(std::string_view text);
+  // Parses back to the same value.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] bool is_pareto() const { return targets.size() > 1; }
+  // Every metric named, targets first, each once.
+  [[nodiscard]] std::vector<std::string> metrics() const;
+  bool operator==(const Objective&) const = default;
+};
+
+struct Judgement {
+  // Values of the targets, oriented so that smaller is better (a metric to maximise is negated).
+  // Empty when one of them is missing.
+  SmallVector<double, 4> targets;
+  // How far bounds are missed: the sum over them of the excess relative to the bound (of a bound of
+  // 0, the excess itself). 0: feasible. Infinite when a bounded metric is missing.
+  double violation = 0;
+  double keep_violation = 0;  // the same of the looser bounds
+  [[nodiscard]] bool has_targets() const { return !targets.empty(); }
+  [[nodiscard]] bool is_feasible() const { return has_targets() && violation == 0; }
+  [[nodiscard]] bool is_kept() const { return has_targets() && keep_violation == 0; }
+};
+
+// The objective with names, units and the baseline resolved.
+class Judge {
+ public:
+  // `infos` says which metrics there are; common metrics that it lacks are known too. Errors:
+  // kNotFound for a metric that is not there, with those that are; kInvalidArgument for a unit that
+  // is not the metric's, a direction that contradicts it, a `keep` that is tighter than its bound,
+  // and a relative bound whose metric `baseline` lacks.
+  static Result<Judge> create(const Objective& objective, std::span<const MetricInfo> infos,
+                              std::span<const MetricValue> baseline);
+
+  [[nodiscard]] Judgement judge(std::span<const MetricValue> values) const;
+  // The same for values in the order of `metrics()`; a NaN is a missing value.
+  [[nodiscard]] Judgement judge(std::span<const double> values) const;
+
+  [[nodiscard]] const Objective& objective() const { return objective_; }
+  // Those that judge() reads, targets first.
+  [[nodiscard]] std::span<const MetricInfo> metrics() const { return metrics_; }
+  // The value that a bound comes to, in the metric's unit: of position `bound` in
+  // objective().bounds.
+  [[nodiscard]] double limit(std::size_t bound) const { return limits_[bound].limit; }
+  [[nodiscard]] double keep_limit(std::size_t bound) const { return limits_[bound].keep; }
+
+ private:
+  struct Limit {
+    std::size_t metric = 0;  // position in metrics_
+    bool is_upper = true;
+    double limit = 0;
+    double keep = 0;
+  };
+  Objective objective_;
+  std::vector<MetricInfo> metrics_;
+  std::vector<Limit> limits_;
+  std::vector<bool> is_maximised_;  // of each target
+};
+
+}  // namespace foretune

@@ -1,0 +1,64 @@
+// Pareto sets of points whose coordinates are all to be minimised.
+//
+//   const PointSet points(values, 2);              // row after row
+//   const std::vector<std::size_t> front = pareto_front(points);
+//   const double volume = hypervolume(points, reference);
+//
+// Thread safety: free functions without state. Cost is said at each.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace foretune {
+
+// Points as rows of a matrix; borrowed. No coordinate is a NaN.
+struct PointSet {
+  std::span<const double> values;
+  std::size_t dimensions = 1;
+  [[nodiscard]] std::size_t size() const { return values.size() / dimensions; }
+  [[nodiscard]] std::span<const double> operator[](std::size_t i) const {
+    return values.subspan(i * dimensions, dimensions);
+  }
+};
+
+// Nowhere worse and somewhere better.
+bool dominates(std::span<const double> a, std::span<const double> b);
+
+// Positions of the points that no other dominates, ascending; of equal points the first. Exact.
+// Cost: n log n in two dimensions, n * front in more.
+std::vector<std::size_t> pareto_front(const PointSet& points);
+
+// Every point's layer: 0 for the front, 1 for the front of what is left without it, and so on.
+// Points equal to one of a layer belong to it.
+std::vector<std::size_t> front_layers(const PointSet& points);
+
+// The volume that the points dominate within the box below `reference`; points that are not better
+// than it everywhere add nothing. Exact in any dimension (in two a sweep, in more by slicing).
+double hypervolume(const PointSet& points, std::span<const double> reference);
+
+// What the volume loses without each point; 0 for dominated ones and for doubles.
+std::vector<double> hypervolume_contributions(const PointSet& points,
+                                              std::span<const double> reference);
+
+// The point of the front where giving up a little of one coordinate stops buying much of another:
+// the one farthest below the hyperplane through the extremes of the front, each coordinate scaled
+// to the front's range. Nothing for no points; of one or two, the one with the smallest sum of
+// scaled coordinates, of equals the first.
+std::optional<std::size_t> knee(const PointSet& points);
+
+// A smallest subset of the front such that every point of the front is within `epsilon` of a chosen
+// one: chosen <= point + epsilon in every coordinate. Exact in two dimensions; in more a greedy
+// cover, at most ln(n) + 1 times as large as the smallest. Ascending.
+std::vector<std::size_t> epsilon_front(const PointSet& points, double epsilon);
+
+// Exactly min(count, size) points. Where the front has more than `count`: the subset of the largest
+// hypervolume (exact in two dimensions by dynamic programming; in more the best of a greedy
+// removal). Where it has fewer: the whole front, and then layer by layer those nearest to the front
+// (largest coordinate of the scaled distance by which the front is better, smallest first).
+// Ascending.
+std::vector<std::size_t> take_best(const PointSet& points, std::size_t count);
+
+}  // namespace foretune
