@@ -267,6 +267,24 @@ TEST(Judge, ConvertsUnitsToTheMetrics) {
   EXPECT_EQ(judge.limit(0), 2000);
 }
 
+TEST(Judge, ConversionsRoundOnce) {
+  constexpr std::uint64_t kSeed = 23;
+  SCOPED_TRACE(concat("seed ", kSeed));
+  Rng rng(kSeed);
+  const std::vector<MetricInfo> waits{{.name = "wait", .unit = "ms"}};
+  for (int i = 0; i < 1000; ++i) {
+    const double value = rng.normal();
+    const Judge judge =
+        Judge::create(parsed(concat("minimise wait subject to wait <= ", value,
+                                    " s and wait <= ", value, " ns and wait <= ", value, " ms")),
+                      waits, {})
+            .value();
+    ASSERT_EQ(judge.limit(0), value * 1e3);
+    ASSERT_EQ(judge.limit(1), value / 1e6);
+    ASSERT_EQ(judge.limit(2), value);
+  }
+}
+
 TEST(Judge, RelativeBoundsStartAtTheBaseline) {
   EXPECT_EQ(limit_of("time_ns <= baseline"), 1000);
   EXPECT_EQ(limit_of("time_ns <= baseline - 100"), 900);

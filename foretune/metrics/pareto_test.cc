@@ -530,6 +530,13 @@ TEST(TakeBest, BehindTheFrontGoesLayerByLayerAndByDistance) {
   });
 }
 
+TEST(TakeBest, OfEqualPointsTakesTheFirst) {
+  const Points points{.values = std::vector<double>(80, 1.0), .dimensions = 2};
+  Positions first(25);
+  std::iota(first.begin(), first.end(), std::size_t{0});
+  EXPECT_EQ(take_best(points.set(), 25), first);
+}
+
 TEST(TakeBest, KeepsTheEndsOfAStraightFrontAndSpreadsTheRest) {
   Points points;
   for (int i = 0; i <= 8; ++i) {
