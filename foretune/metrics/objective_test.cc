@@ -170,6 +170,8 @@ TEST(Objective, RefusalsNameTheWordAtFault) {
             "the objective ends after 'minimise' where the name of a metric is expected");
   EXPECT_EQ(refusal("minimise 2fast"),
             "the objective has '2fast' where the name of a metric is expected");
+  EXPECT_EQ(refusal("minimise subject to b <= 2"),
+            "the objective has 'subject' where the name of a metric is expected");
   EXPECT_EQ(refusal("minimise a b"),
             "the objective has 'b' where 'subject to' or the end is expected");
   EXPECT_EQ(refusal("pareto a"),
@@ -276,11 +278,11 @@ TEST(Judge, ConversionsRoundOnce) {
     const double value = rng.normal();
     const Judge judge =
         Judge::create(parsed(concat("minimise wait subject to wait <= ", value,
-                                    " s and wait <= ", value, " ns and wait <= ", value, " ms")),
+                                    " s and wait <= ", value, " us and wait <= ", value, " ms")),
                       waits, {})
             .value();
     ASSERT_EQ(judge.limit(0), value * 1e3);
-    ASSERT_EQ(judge.limit(1), value / 1e6);
+    ASSERT_EQ(judge.limit(1), value / 1e3);
     ASSERT_EQ(judge.limit(2), value);
   }
 }
