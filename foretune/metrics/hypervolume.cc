@@ -49,8 +49,8 @@ double plane_volume(std::vector<Row> rows, Row reference) {
   return total;
 }
 
-// Of rows that are nowhere behind the reference, in their first `dimensions` coordinates, all
-// finite: slices along the last of these, between which the volume of the rest is constant (Zitzler
+// The rows are nowhere behind the reference and finite; their first `dimensions` coordinates count.
+// Cuts along the last of these, between cuts the volume of the others does not change (Zitzler
 // 2001, While et al. 2006).
 double volume(std::vector<Row> rows, std::size_t dimensions, Row reference) {
   if (dimensions == 2) {

@@ -546,7 +546,7 @@ TEST(TakeBest, KeepsTheEndsOfAStraightFrontAndSpreadsTheRest) {
   EXPECT_THAT(take_best(points.set(), 5), ElementsAre(0, 2, 4, 6, 8));
 }
 
-// What took the square of the time would take minutes.
+// The square of the time would be minutes.
 TEST(ParetoSets, HundredThousandPointsOfAPlaneAreQuick) {
   constexpr std::size_t kCount = 100000;
   Rng rng(12);

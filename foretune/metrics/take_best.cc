@@ -13,7 +13,7 @@ using pareto_parts::Row;
 
 namespace {
 
-// Of scaled coordinates: one range behind the worst.
+// Scaled coordinates end at 1: this is one range behind the worst.
 constexpr double kScaledReference = 2;
 
 // The subset of `count` rows with the largest area, of points of a plane that ascend in the first
@@ -76,9 +76,9 @@ class PlaneSubset {
   std::vector<std::uint32_t> before_;  // the row before the last
 };
 
-// Removes the row with the smallest volume of its own until `count` are left. What a row has for
-// itself only grows when others go, so that an old figure is a lower bound of the new one, and few
-// have to be computed again.
+// Removes the row with the smallest volume of its own until `count` are left. That volume only
+// grows when others go, so that an old figure is a lower bound of the new one, and few have to be
+// computed again.
 std::vector<std::size_t> remove_smallest(const PointSet& rows, std::size_t count) {
   struct Candidate {
     double own;
@@ -138,8 +138,8 @@ std::vector<std::size_t> thin_front(const PointSet& points, std::vector<std::siz
   return chosen;
 }
 
-// Of each point of `behind`: how much better the nearest point of the front is, in the coordinate
-// where this is most.
+// How much better the nearest point of the front is than each of `behind`, in the coordinate where
+// this is most.
 std::vector<double> front_distances(const PointSet& points, const std::vector<std::size_t>& front,
                                     const std::vector<std::size_t>& behind) {
   const std::vector<double> values = pareto_parts::gather(points, front);
