@@ -118,6 +118,43 @@ Status check_features(const Model& model) {
   return {};
 }
 
+// Each a model of its own for the same problems and configs.
+Status check_metrics(const Model& model, bool has_metrics) {
+  if (model.metrics.empty() == has_metrics) {
+    return fail(ErrorCode::kCorrupt, "a model of kind '", model.kind, "' has ",
+                model.metrics.size(), " metrics");
+  }
+  for (std::size_t i = 0; i < model.metrics.size(); ++i) {
+    const MetricModel& part = model.metrics[i];
+    FORETUNE_TRY_STATUS(check_metric_info(part.metric));
+    FORETUNE_TRY_STATUS(part.scale.validate());
+    for (std::size_t j = 0; j < i; ++j) {
+      if (model.metrics[j].metric.name == part.metric.name) {
+        return fail(ErrorCode::kCorrupt, "the model has the metric ", part.metric.name, " twice");
+      }
+    }
+    if (part.metric.direction > Direction::kMaximise ||
+        part.metric.stage > MetricStage::kEvaluation) {
+      return fail(ErrorCode::kUnsupported, "the metric ", part.metric.name,
+                  " has a direction or a stage that this version does not know");
+    }
+    if (part.model == nullptr || !part.model->metrics.empty() || part.model->target != "log") {
+      return fail(ErrorCode::kCorrupt, "the metric ", part.metric.name,
+                  " has no model of its value");
+    }
+    const Model& own = *part.model;
+    if (own.family != model.family || own.problem_type != model.problem_type ||
+        own.config_schema != model.config_schema) {
+      return fail(ErrorCode::kMismatch, "the model of ", part.metric.name,
+                  " is for other problems or configs than the whole");
+    }
+    if (const Status status = check_model(own); !status) {
+      return fail_because(status.error(), "the model of ", part.metric.name);
+    }
+  }
+  return {};
+}
+
 Status check_networks(const Model& model, bool has_networks, std::size_t fields) {
   if (model.networks.empty() == has_networks) {
     return fail(ErrorCode::kCorrupt, "a model of kind '", model.kind, "' has ",
@@ -151,6 +188,7 @@ Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model
   }
   FORETUNE_TRY_STATUS(check_features(model));
   FORETUNE_TRY_STATUS(check_networks(model, kind->has_networks, fields));
+  FORETUNE_TRY_STATUS(check_metrics(model, kind->has_metrics));
   return space;
 }
 

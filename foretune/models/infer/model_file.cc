@@ -8,8 +8,8 @@
 #include "foretune/base/byte_io.h"
 #include "foretune/base/file.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/forest_coding.h"
 #include "foretune/models/infer/model_columns.h"
+#include "foretune/models/infer/model_sections.h"
 
 namespace foretune {
 namespace {
@@ -25,265 +25,6 @@ constexpr std::size_t kAlignment = 8;
 constexpr std::uint32_t kMaxSections = 1024;
 
 constexpr std::size_t kStringBytes = 4;  // the least of a string
-
-constexpr std::uint32_t section_id(const char (&name)[5]) {  // NOLINT(modernize-avoid-c-arrays)
-  std::uint32_t id = 0;
-  for (unsigned i = 0; i < 4; ++i) {
-    id |= static_cast<std::uint32_t>(static_cast<unsigned char>(name[i])) << (8 * i);
-  }
-  return id;
-}
-
-// ---- sections: a pair of functions each, which must mirror each other ---------------------------
-
-void put_identity(ByteWriter& writer, const Model& model) {
-  writer.put_string(model.kind);
-  writer.put_string(model.family);
-  writer.put(static_cast<std::uint16_t>(model.problem_type));
-  writer.put(model.problem_schema);
-  writer.put_string(model.feature_table);
-  writer.put(model.feature_table_id);
-  writer.put_string(model.target);
-  writer.put(model.residual_std);
-  writer.put(model.seed);
-  writer.put(model.data_fingerprint.high);
-  writer.put(model.data_fingerprint.low);
-}
-
-Status get_identity(ByteReader& reader, Model& model) {
-  model.kind = reader.get_string();
-  model.family = reader.get_string();
-  model.problem_type = static_cast<ProblemType>(reader.get<std::uint16_t>());
-  model.problem_schema = reader.get<std::uint64_t>();
-  model.feature_table = reader.get_string();
-  model.feature_table_id = reader.get<std::uint64_t>();
-  model.target = reader.get_string();
-  model.residual_std = reader.get<double>();
-  model.seed = reader.get<std::uint64_t>();
-  model.data_fingerprint.high = reader.get<std::uint64_t>();
-  model.data_fingerprint.low = reader.get<std::uint64_t>();
-  return {};
-}
-
-void put_schema(ByteWriter& writer, const Model& model) {
-  const ConfigSchema& schema = model.config_schema;
-  writer.put_string(schema.name);
-  writer.put(schema.version);
-  writer.put(static_cast<std::uint8_t>(schema.kind));
-  writer.put_varint(schema.parameters.size());
-  for (const Parameter& parameter : schema.parameters) {
-    writer.put_string(parameter.name);
-    writer.put_varint(parameter.labels.size());
-    for (const std::string& label : parameter.labels) {
-      writer.put_string(label);
-    }
-  }
-}
-
-Status get_schema(ByteReader& reader, Model& model) {
-  ConfigSchema& schema = model.config_schema;
-  schema.name = reader.get_string();
-  schema.version = reader.get<std::uint32_t>();
-  const auto kind = reader.get<std::uint8_t>();
-  if (kind > static_cast<std::uint8_t>(SchemaKind::kSequence)) {
-    return fail(ErrorCode::kUnsupported, "config schemas of kind ", kind,
-                " are not known to this version");
-  }
-  schema.kind = static_cast<SchemaKind>(kind);
-  schema.parameters.resize(reader.get_count(kStringBytes + 1));
-  for (Parameter& parameter : schema.parameters) {
-    parameter.name = reader.get_string();
-    parameter.labels.resize(reader.get_count(kStringBytes));
-    for (std::string& label : parameter.labels) {
-      label = reader.get_string();
-    }
-  }
-  return {};
-}
-
-void put_space(ByteWriter& writer, const Model& model) { writer.put_string(model.space_text); }
-
-Status get_space(ByteReader& reader, Model& model) {
-  model.space_text = reader.get_string();
-  return {};
-}
-
-void put_machine(ByteWriter& writer, const Model& model) {
-  writer.put_string(model.fingerprint.device);
-  writer.put_string(model.fingerprint.isa);
-  writer.put_string(model.fingerprint.system);
-  writer.put_string(model.fingerprint.hardware.text());
-}
-
-Status get_machine(ByteReader& reader, Model& model) {
-  model.fingerprint.device = reader.get_string();
-  model.fingerprint.isa = reader.get_string();
-  model.fingerprint.system = reader.get_string();
-  FORETUNE_TRY(model.fingerprint.hardware, Hardware::parse(reader.get_string()));
-  return {};
-}
-
-void put_pool(ByteWriter& writer, const Model& model) {
-  writer.put_varint(model.pool.size());
-  for (const Config& config : model.pool) {
-    writer.put_varint(config.words.size());
-    for (const std::int32_t word : config.words.view()) {
-      writer.put_zigzag(word);
-    }
-  }
-}
-
-Status get_pool(ByteReader& reader, Model& model) {
-  const std::uint64_t schema = model.config_schema.id();
-  const bool fixed = model.config_schema.kind == SchemaKind::kParametric;
-  const std::size_t width = model.config_schema.parameters.size();
-  const std::uint64_t count = reader.get_count(fixed ? 1 + width : 1);
-  model.pool.reserve(fixed ? count : 0);
-  for (std::uint64_t i = 0; i < count && reader.ok(); ++i) {
-    const std::uint64_t words = reader.get_count(1);
-    if (fixed && words != width) {
-      return fail(ErrorCode::kCorrupt, "candidate ", i, " has ", words, " words instead of ",
-                  width);
-    }
-    Config config{.schema = schema, .words = Config::Words(static_cast<std::size_t>(words))};
-    for (std::int32_t& word : config.words) {
-      const std::int64_t value = reader.get_zigzag();
-      if (value < INT32_MIN || value > INT32_MAX) {
-        reader.fail();
-      }
-      word = static_cast<std::int32_t>(value);
-    }
-    model.pool.push_back(std::move(config));
-  }
-  return {};
-}
-
-void put_portfolio(ByteWriter& writer, const Model& model) {
-  writer.put_varint(model.portfolio.size());
-  for (const std::uint32_t position : model.portfolio) {
-    writer.put_varint(position);
-  }
-}
-
-Status get_portfolio(ByteReader& reader, Model& model) {
-  model.portfolio.resize(reader.get_count(1));
-  for (std::uint32_t& position : model.portfolio) {
-    const std::uint64_t value = reader.get_varint();
-    if (value > UINT32_MAX) {
-      reader.fail();
-    }
-    position = static_cast<std::uint32_t>(value);
-  }
-  return {};
-}
-
-void put_forests(ByteWriter& writer, const Model& model) {
-  writer.put_varint(model.forests.size());
-  for (const Forest& forest : model.forests) {
-    put_forest(writer, forest);
-  }
-}
-
-Status get_forests(ByteReader& reader, Model& model) {
-  const std::uint64_t count = reader.get_count(3);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    FORETUNE_TRY(Forest forest, get_forest(reader));
-    model.forests.push_back(std::move(forest));
-  }
-  return {};
-}
-
-void put_ranges(ByteWriter& writer, const Model& model) {
-  writer.put_varint(model.problem_range.size());
-  for (const auto& [low, high] : model.problem_range) {
-    writer.put(low);
-    writer.put(high);
-  }
-}
-
-Status get_ranges(ByteReader& reader, Model& model) {
-  model.problem_range.resize(reader.get_count(2 * sizeof(double)));
-  for (auto& [low, high] : model.problem_range) {
-    low = reader.get<double>();
-    high = reader.get<double>();
-  }
-  return {};
-}
-
-void put_card(ByteWriter& writer, const Model& model) { writer.put_string(model.card_json); }
-
-Status get_card(ByteReader& reader, Model& model) {
-  model.card_json = reader.get_string();
-  return {};
-}
-
-void put_hull(ByteWriter& writer, const Model& model) { put_training_hull(writer, *model.hull); }
-
-Status get_hull(ByteReader& reader, Model& model) {
-  FORETUNE_TRY(model.hull, get_training_hull(reader));
-  return {};
-}
-
-void put_fast(ByteWriter& writer, const Model& model) { put_fast_model(writer, *model.fast); }
-
-Status get_fast(ByteReader& reader, Model& model) {
-  FORETUNE_TRY(model.fast, get_fast_model(reader));
-  return {};
-}
-
-void put_networks(ByteWriter& writer, const Model& model) {
-  writer.put(model.network_share);
-  writer.put_varint(model.networks.size());
-  for (const Network& network : model.networks) {
-    put_network(writer, network);
-  }
-}
-
-Status get_networks(ByteReader& reader, Model& model) {
-  constexpr std::size_t kLeastBytes = 16;
-  model.network_share = reader.get<double>();
-  const std::uint64_t count = reader.get_count(kLeastBytes);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    FORETUNE_TRY(Network network, get_network(reader));
-    model.networks.push_back(std::move(network));
-  }
-  return {};
-}
-
-struct Section {
-  std::uint32_t id;
-  std::string_view name;
-  void (*put)(ByteWriter& writer, const Model& model);
-  Status (*get)(ByteReader& reader, Model& model);
-  // Whether the model has what belongs there; nothing for a section that every file has.
-  bool (*is_present)(const Model& model) = nullptr;
-};
-
-// Written and read beside the others, because it tells how to read them.
-constexpr std::uint32_t kColumnsId = section_id("COLS");
-
-constexpr Section kForests{section_id("TREE"), "forests", &put_forests, &get_forests};
-
-// In the order in which they are read, but the forests last: the pool needs the config schema.
-constexpr std::array kSections{
-    Section{section_id("IDEN"), "identity", &put_identity, &get_identity},
-    Section{section_id("CONF"), "config schema", &put_schema, &get_schema},
-    Section{section_id("SPAC"), "space", &put_space, &get_space},
-    Section{section_id("MACH"), "machine", &put_machine, &get_machine},
-    Section{section_id("POOL"), "pool", &put_pool, &get_pool},
-    Section{section_id("PORT"), "portfolio", &put_portfolio, &get_portfolio},
-    kForests,
-    Section{section_id("RANG"), "problem ranges", &put_ranges, &get_ranges},
-    Section{section_id("CARD"), "model card", &put_card, &get_card},
-    Section{section_id("HULL"), "training hull", &put_hull, &get_hull,
-            [](const Model& model) { return model.hull.has_value(); }},
-    Section{section_id("FAST"), "fast model", &put_fast, &get_fast,
-            [](const Model& model) { return model.fast.has_value(); }},
-    Section{section_id("NETW"), "networks", &put_networks, &get_networks,
-            [](const Model& model) { return !model.networks.empty(); }},
-};
-
-// ---- the container ------------------------------------------------------------------------------
 
 struct Entry {
   std::uint32_t id = 0;
@@ -347,7 +88,7 @@ Result<std::vector<Entry>> read_table(std::span<const std::byte> bytes) {
 
 Result<std::span<const std::byte>> find_section(std::span<const std::byte> bytes,
                                                 const std::vector<Entry>& entries,
-                                                const Section& section) {
+                                                const ModelSection& section) {
   const auto same = [&](const Entry& entry) { return entry.id == section.id; };
   const auto found = std::find_if(entries.begin(), entries.end(), same);
   if (found == entries.end() || std::find_if(found + 1, entries.end(), same) != entries.end()) {
@@ -375,17 +116,26 @@ std::vector<std::byte> columns_section(const Model& model) {
   return writer.take();
 }
 
-}  // namespace
+bool has_section(const ModelSection& section, const Model& model) {
+  return section.is_present == nullptr || section.is_present(model);
+}
 
-std::vector<std::byte> model_bytes(const Model& model) {
+using SectionIds = std::vector<std::uint32_t>;
+
+bool is_among(const SectionIds& ids, std::uint32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+// A file without the sections of `left_out`.
+std::vector<std::byte> file_bytes(const Model& model, const SectionIds& left_out) {
   std::vector<Entry> entries;
   ByteWriter body;
-  const auto is_written = [&](const Section& section) {
-    return section.is_present == nullptr || section.is_present(model);
+  const auto is_written = [&](const ModelSection& section) {
+    return has_section(section, model) && !is_among(left_out, section.id);
   };
   const std::vector<std::byte> columns = columns_section(model);
-  const auto count =
-      std::count_if(kSections.begin(), kSections.end(), is_written) + (columns.empty() ? 0 : 1);
+  const auto count = std::count_if(model_sections().begin(), model_sections().end(), is_written) +
+                     (columns.empty() ? 0 : 1);
   const std::size_t base = kHeaderBytes + static_cast<std::size_t>(count) * kEntryBytes;
   const auto append = [&](std::uint32_t id, std::span<const std::byte> content) {
     body.align(kAlignment);
@@ -393,7 +143,7 @@ std::vector<std::byte> model_bytes(const Model& model) {
         {.id = id, .crc = crc32c(content), .offset = base + body.size(), .length = content.size()});
     body.put_bytes(content);
   };
-  for (const Section& section : kSections) {
+  for (const ModelSection& section : model_sections()) {
     if (is_written(section)) {
       ByteWriter writer;
       section.put(writer, model);
@@ -423,9 +173,7 @@ std::vector<std::byte> model_bytes(const Model& model) {
   return out.take();
 }
 
-namespace {
-
-Status read_section(const Section& section, std::span<const std::byte> body, Model& model) {
+Status read_section(const ModelSection& section, std::span<const std::byte> body, Model& model) {
   ByteReader reader(body);
   if (const Status status = section.get(reader, model); !status) {
     return fail_because(status.error(), "its section '", section.name, "'");
@@ -444,7 +192,7 @@ Result<std::vector<std::string>> read_columns(std::span<const std::byte> bytes,
                    [](const Entry& entry) { return entry.id == kColumnsId; })) {
     return names;
   }
-  const Section section{kColumnsId, "columns", nullptr, nullptr};
+  const ModelSection section{kColumnsId, "columns", nullptr, nullptr};
   FORETUNE_TRY(const std::span<const std::byte> body, find_section(bytes, entries, section));
   ByteReader reader(body);
   names.resize(reader.get_count(kStringBytes));
@@ -457,22 +205,24 @@ Result<std::vector<std::string>> read_columns(std::span<const std::byte> bytes,
   return names;
 }
 
-// Reads all sections but the forests, whose bytes are returned, with the columns of both.
+// Reads all sections but the forests, whose bytes are returned, with the columns of both. The model
+// has those of `taken_over` already.
 struct ReadParts {
   std::span<const std::byte> forests;
   std::vector<std::string> columns;
 };
-Result<ReadParts> read_but_forests(std::span<const std::byte> bytes, Model& model) {
+Result<ReadParts> read_but_forests(std::span<const std::byte> bytes, const SectionIds& taken_over,
+                                   Model& model) {
   FORETUNE_TRY(const std::vector<Entry> entries, read_table(bytes));
   std::span<const std::byte> forests;
-  for (const Section& section : kSections) {
-    if (section.is_present != nullptr &&
-        std::none_of(entries.begin(), entries.end(),
-                     [&](const Entry& entry) { return entry.id == section.id; })) {
+  for (const ModelSection& section : model_sections()) {
+    const bool is_there = std::any_of(entries.begin(), entries.end(),
+                                      [&](const Entry& entry) { return entry.id == section.id; });
+    if (!is_there && (section.is_present != nullptr || is_among(taken_over, section.id))) {
       continue;
     }
     FORETUNE_TRY(const std::span<const std::byte> body, find_section(bytes, entries, section));
-    if (section.id == kForests.id) {
+    if (section.id == kForestsId) {
       forests = body;
     } else {
       FORETUNE_TRY_STATUS(read_section(section, body, model));
@@ -487,7 +237,7 @@ Result<ReadParts> read_but_forests(std::span<const std::byte> bytes, Model& mode
 
 Status read_forests(std::span<const std::byte> bytes, std::span<const std::string> columns,
                     Model& model) {
-  FORETUNE_TRY_STATUS(read_section(kForests, bytes, model));
+  FORETUNE_TRY_STATUS(read_section(*find_model_section(kForestsId), bytes, model));
   if (const auto table = find_feature_table(model.feature_table)) {
     const ColumnMap map = ColumnMap::create(**table, columns);
     for (Forest& forest : model.forests) {
@@ -497,11 +247,125 @@ Status read_forests(std::span<const std::byte> bytes, std::span<const std::strin
   return {};
 }
 
+// ---- models of several metrics ------------------------------------------------------------------
+
+constexpr std::size_t kMostMetrics = 32;
+
+// Sections of the whole that a metric's model has to the byte, so that they are written once.
+SectionIds shared_sections(const Model& whole, const Model& part) {
+  SectionIds out;
+  for (const ModelSection& section : model_sections()) {
+    if (section.share == nullptr || !has_section(section, whole) || !has_section(section, part)) {
+      continue;
+    }
+    ByteWriter of_whole;
+    ByteWriter of_part;
+    section.put(of_whole, whole);
+    section.put(of_part, part);
+    if (std::equal(of_whole.bytes().begin(), of_whole.bytes().end(), of_part.bytes().begin(),
+                   of_part.bytes().end())) {
+      out.push_back(section.id);
+    }
+  }
+  return out;
+}
+
+MetricModel get_metric_model(ByteReader& reader) {
+  MetricModel out;
+  out.metric.name = reader.get_string();
+  out.metric.unit = reader.get_string();
+  out.metric.direction = static_cast<Direction>(reader.get<std::uint8_t>());
+  out.metric.stage = static_cast<MetricStage>(reader.get<std::uint8_t>());
+  out.scale.kind = static_cast<ValueScale::Kind>(reader.get<std::uint8_t>());
+  out.scale.offset = reader.get<double>();
+  out.scale.reference = reader.get<double>();
+  out.scale.step = reader.get<double>();
+  return out;
+}
+
+// The model of one metric: a file without the sections that it takes over from the whole.
+Result<std::shared_ptr<const Model>> get_part(ByteReader& reader, const Model& whole) {
+  auto part = std::make_shared<Model>();
+  SectionIds taken_over(reader.get_count(sizeof(std::uint32_t)));
+  for (std::uint32_t& id : taken_over) {
+    id = reader.get<std::uint32_t>();
+    const ModelSection* const section = find_model_section(id);
+    if (section == nullptr || section->share == nullptr || !has_section(*section, whole)) {
+      return fail(ErrorCode::kCorrupt, "it takes over a section that is not there");
+    }
+    section->share(whole, *part);
+  }
+  const std::span<const std::byte> bytes =
+      reader.get_bytes(static_cast<std::size_t>(reader.get<std::uint64_t>()));
+  if (!reader.ok()) {
+    return fail(ErrorCode::kCorrupt, "it is cut short");
+  }
+  FORETUNE_TRY(const std::vector<Entry> entries, read_table(bytes));
+  for (const Entry& entry : entries) {
+    if (entry.id == kMetricsId || is_among(taken_over, entry.id)) {
+      return fail(ErrorCode::kCorrupt, "it has a section that it cannot have");
+    }
+  }
+  FORETUNE_TRY(const ReadParts parts, read_but_forests(bytes, taken_over, *part));
+  FORETUNE_TRY_STATUS(read_forests(parts.forests, parts.columns, *part));
+  return part;
+}
+
 }  // namespace
+
+void put_metric_models(ByteWriter& writer, const Model& model) {
+  writer.put_varint(model.metrics.size());
+  for (const MetricModel& part : model.metrics) {
+    writer.put_string(part.metric.name);
+    writer.put_string(part.metric.unit);
+    writer.put(static_cast<std::uint8_t>(part.metric.direction));
+    writer.put(static_cast<std::uint8_t>(part.metric.stage));
+    writer.put(static_cast<std::uint8_t>(part.scale.kind));
+    writer.put(part.scale.offset);
+    writer.put(part.scale.reference);
+    writer.put(part.scale.step);
+    const SectionIds shared = shared_sections(model, *part.model);
+    writer.put_varint(shared.size());
+    for (const std::uint32_t id : shared) {
+      writer.put(id);
+    }
+    const std::vector<std::byte> bytes = file_bytes(*part.model, shared);
+    writer.put(static_cast<std::uint64_t>(bytes.size()));
+    writer.put_bytes(bytes);
+  }
+}
+
+Status get_metric_models(ByteReader& reader, Model& model) {
+  constexpr std::size_t kLeastBytes = 44;
+  const std::uint64_t count = reader.get_count(kLeastBytes);
+  if (count > kMostMetrics) {
+    return fail(ErrorCode::kCorrupt, "it claims ", count, " metrics");
+  }
+  std::vector<MetricModel> metrics;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    MetricModel metric = get_metric_model(reader);
+    auto part = get_part(reader, model);
+    if (!part) {
+      return fail_because(part.error(), "the model of metric ", i);
+    }
+    metric.model = *std::move(part);
+    metrics.push_back(std::move(metric));
+  }
+  model.metrics = std::move(metrics);
+  return {};
+}
+
+bool MetricModel::operator==(const MetricModel& other) const {
+  return metric == other.metric && scale == other.scale &&
+         (model == other.model ||
+          (model != nullptr && other.model != nullptr && *model == *other.model));
+}
+
+std::vector<std::byte> model_bytes(const Model& model) { return file_bytes(model, {}); }
 
 Result<Model> parse_model(std::span<const std::byte> bytes) {
   Model model;
-  FORETUNE_TRY(const ReadParts parts, read_but_forests(bytes, model));
+  FORETUNE_TRY(const ReadParts parts, read_but_forests(bytes, {}, model));
   FORETUNE_TRY_STATUS(read_forests(parts.forests, parts.columns, model));
   return model;
 }
@@ -534,7 +398,7 @@ bool is_model_file(const std::filesystem::path& path) {
 Result<ModelParts> read_model_parts(const std::filesystem::path& path) {
   FORETUNE_TRY(const MappedFile file, MappedFile::open(path));
   ModelParts parts;
-  auto read = read_but_forests(file.bytes(), parts.model);
+  auto read = read_but_forests(file.bytes(), {}, parts.model);
   if (!read) {
     return fail_because(read.error(), "cannot use the model ", path.string());
   }

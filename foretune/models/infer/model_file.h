@@ -16,6 +16,8 @@
 #include "foretune/base/hash.h"
 #include "foretune/base/result.h"
 #include "foretune/hardware/hardware.h"
+#include "foretune/metrics/metric.h"
+#include "foretune/metrics/value_scale.h"
 #include "foretune/models/infer/fast_model.h"
 #include "foretune/models/infer/forest.h"
 #include "foretune/models/infer/network.h"
@@ -26,9 +28,20 @@
 namespace foretune {
 
 class CompiledSpace;
+struct Model;
+
+// One metric of a model of several: what predicts its z (ValueScale) and thereby its value.
+struct MetricModel {
+  MetricInfo metric;
+  ValueScale scale;
+  // A whole model of target "log" for the same configs and problems. Never null in a model that was
+  // read.
+  std::shared_ptr<const Model> model;
+  bool operator==(const MetricModel& other) const;  // of the models themselves
+};
 
 struct Model {
-  std::string kind;    // "gbdt", "network", or "ensemble" of both
+  std::string kind;    // "gbdt", "network", "ensemble" of both, or "metrics": `metrics` alone
   std::string family;  // "cpu-gemm"
   ProblemType problem_type{};
   std::uint64_t problem_schema = 0;  // ProblemSchema::id()
@@ -43,6 +56,9 @@ struct Model {
   std::vector<Network> networks;         // scores are averaged
   // Of an ensemble: score = (1 - share) * score of the forests + share * score of the networks.
   double network_share = 0.5;
+  // Of the kind "metrics", which has neither forests nor networks of its own: at least one, the
+  // one that scores are of first.
+  std::vector<MetricModel> metrics;
   // What the model learned: "relative-log", "log", "tflops", "latency" or "bandwidth". Scores are
   // made of it so that lower is better; they are absolute, ln(ns), for "log" alone.
   std::string target;

@@ -19,6 +19,7 @@ struct ModelKind {
   std::string_view name;
   bool has_forests;
   bool has_networks;
+  bool has_metrics;  // models of its own
   Result<std::unique_ptr<Scorer>> (*make_scorer)(const Model& model, const FeatureTable& table);
   Result<std::unique_ptr<PreparedPool>> (*prepare)(const Model& model, const FeatureTable& table,
                                                    std::span<const std::int32_t> words,

@@ -123,9 +123,80 @@ PoolResult prepare_mixed(const Model& model, const FeatureTable& table, Words wo
   return std::make_unique<MixedPool>(std::move(forests), std::move(networks), model.network_share);
 }
 
-constexpr std::array kKinds{ModelKind{"gbdt", true, false, &forest_scorer, &prepare_forests},
-                            ModelKind{"network", false, true, &network_scorer, &prepare_networks},
-                            ModelKind{"ensemble", true, true, &mixed_scorer, &prepare_mixed}};
+// A column for each metric, each scored by a model of its own.
+class MetricsPool final : public PreparedPool {
+ public:
+  explicit MetricsPool(std::vector<std::unique_ptr<PreparedPool>> parts)
+      : parts_(std::move(parts)) {}
+
+  std::size_t size() const override { return parts_.front()->size(); }
+  std::size_t column_count() const override { return parts_.size(); }
+  std::size_t workspace_bytes() const override {
+    std::size_t bytes = 0;
+    for (const std::unique_ptr<PreparedPool>& part : parts_) {
+      bytes = std::max(bytes, part->workspace_bytes());
+    }
+    return bytes;
+  }
+  void score(const Problem& problem, std::span<std::byte> workspace, std::span<double> scores,
+             std::span<double> uncertainty) const noexcept override {
+    parts_.front()->score(problem, workspace, scores, uncertainty);
+  }
+  void score_column(std::size_t column, const Problem& problem, std::span<std::byte> workspace,
+                    std::span<double> scores,
+                    std::span<double> uncertainty) const noexcept override {
+    FORETUNE_CHECK(column < parts_.size());
+    parts_[column]->score(problem, workspace, scores, uncertainty);
+  }
+
+ private:
+  std::vector<std::unique_ptr<PreparedPool>> parts_;
+};
+
+class MetricsScorer final : public Scorer {
+ public:
+  explicit MetricsScorer(std::vector<std::unique_ptr<Scorer>> parts) : parts_(std::move(parts)) {}
+  std::string_view kind() const override { return "metrics"; }
+  PoolResult prepare(Words words, std::size_t width, const Hardware& hardware) const override {
+    std::vector<std::unique_ptr<PreparedPool>> pools;
+    for (const std::unique_ptr<Scorer>& part : parts_) {
+      FORETUNE_TRY(pools.emplace_back(), part->prepare(words, width, hardware));
+    }
+    return std::make_unique<MetricsPool>(std::move(pools));
+  }
+
+ private:
+  std::vector<std::unique_ptr<Scorer>> parts_;
+};
+
+Status check_has_metrics(const Model& model) {
+  return model.metrics.empty() ? fail(ErrorCode::kCorrupt, "the model has no metrics") : Status();
+}
+
+Result<std::unique_ptr<Scorer>> metrics_scorer(const Model& model, const FeatureTable& /*table*/) {
+  FORETUNE_TRY_STATUS(check_has_metrics(model));
+  std::vector<std::unique_ptr<Scorer>> parts;
+  for (const MetricModel& part : model.metrics) {
+    FORETUNE_TRY(parts.emplace_back(), make_scorer(*part.model));
+  }
+  return std::make_unique<MetricsScorer>(std::move(parts));
+}
+
+PoolResult prepare_metrics(const Model& model, const FeatureTable& /*table*/, Words words,
+                           std::size_t width) {
+  FORETUNE_TRY_STATUS(check_has_metrics(model));
+  std::vector<std::unique_ptr<PreparedPool>> pools;
+  for (const MetricModel& part : model.metrics) {
+    FORETUNE_TRY(pools.emplace_back(), prepare_checked(*part.model, words, width));
+  }
+  return std::make_unique<MetricsPool>(std::move(pools));
+}
+
+constexpr std::array kKinds{
+    ModelKind{"gbdt", true, false, false, &forest_scorer, &prepare_forests},
+    ModelKind{"network", false, true, false, &network_scorer, &prepare_networks},
+    ModelKind{"ensemble", true, true, false, &mixed_scorer, &prepare_mixed},
+    ModelKind{"metrics", false, false, true, &metrics_scorer, &prepare_metrics}};
 
 Status check_scored(const Model& model, const Problem& problem, const Config& config) {
   if (problem.type() != model.problem_type) {
@@ -139,6 +210,25 @@ Status check_scored(const Model& model, const Problem& problem, const Config& co
 }
 
 }  // namespace
+
+void PreparedPool::score_column(std::size_t column, const Problem& problem,
+                                std::span<std::byte> workspace, std::span<double> scores,
+                                std::span<double> uncertainty) const noexcept {
+  FORETUNE_CHECK(column == 0);
+  score(problem, workspace, scores, uncertainty);
+}
+
+void PreparedPool::score_columns(const Problem& problem, std::span<std::byte> workspace,
+                                 std::span<double> scores,
+                                 std::span<double> uncertainty) const noexcept {
+  const std::size_t columns = column_count();
+  FORETUNE_CHECK(scores.size() == columns * size());
+  FORETUNE_CHECK(uncertainty.empty() || uncertainty.size() == scores.size());
+  for (std::size_t c = 0; c < columns; ++c) {
+    score_column(c, problem, workspace, scores.subspan(c * size(), size()),
+                 uncertainty.empty() ? uncertainty : uncertainty.subspan(c * size(), size()));
+  }
+}
 
 Result<const ModelKind*> kind_of(const Model& model) {
   const auto* const found = std::find_if(
@@ -158,7 +248,24 @@ Result<std::unique_ptr<Scorer>> make_scorer(const Model& model) {
                 "the model was trained on another version of the feature table ",
                 model.feature_table);
   }
-  return kind->make_scorer(model, *table);
+  FORETUNE_TRY(std::unique_ptr<Scorer> scorer, kind->make_scorer(model, *table));
+  scorer->columns_ = columns_of(model);
+  return scorer;
+}
+
+std::vector<ScoreColumn> columns_of(const Model& model) {
+  std::vector<ScoreColumn> out;
+  for (const MetricModel& part : model.metrics) {
+    out.push_back({.metric = part.metric, .scale = part.scale, .is_absolute = true});
+  }
+  if (out.empty()) {
+    out.push_back({.is_absolute = model.target == "log"});
+  }
+  return out;
+}
+
+const Model& scoring_model(const Model& model) {
+  return model.metrics.empty() ? model : *model.metrics.front().model;
 }
 
 PoolResult prepare_checked(const Model& model, Words words, std::size_t width) {
@@ -185,8 +292,9 @@ Result<std::vector<double>> score_configs(const Model& model, const Problem& pro
   return scores;
 }
 
-Result<double> score_config(const Model& model, const Problem& problem, const Config& config) {
-  FORETUNE_TRY_STATUS(check_scored(model, problem, config));
+Result<double> score_config(const Model& whole, const Problem& problem, const Config& config) {
+  FORETUNE_TRY_STATUS(check_scored(whole, problem, config));
+  const Model& model = scoring_model(whole);
   FORETUNE_TRY([[maybe_unused]] const ModelKind* const kind, kind_of(model));
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
   std::vector<double> row(table->columns().size());

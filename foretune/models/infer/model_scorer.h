@@ -25,6 +25,13 @@ namespace foretune {
 // those of ForestScorer::create, NetworkScorer::create and of finding the feature table.
 Result<std::unique_ptr<Scorer>> make_scorer(const Model& model);
 
+// What the columns of a model's scores are of, in their order.
+std::vector<ScoreColumn> columns_of(const Model& model);
+
+// The model that scores are of and that has the trees or networks: of the kind "metrics" that of
+// the first metric, else the model itself.
+const Model& scoring_model(const Model& model);
+
 // What make_scorer(model) and its prepare() give for configs of `width` words each, of a model that
 // has passed check_model(): the model is neither looked through again nor copied where that takes
 // long. Errors: kUnsupported for a kind unknown to this version or what the engine does not have

@@ -6,6 +6,9 @@
 //   std::vector<std::byte> workspace(pool->workspace_bytes());
 //   pool->score(problem, workspace, scores, {});
 //
+// A scorer of several metrics has a column of scores for each (columns()): z of the metric, which
+// its scale turns into a value. score() is of the first.
+//
 // Thread safety: scorers and prepared pools are immutable; every thread brings its own workspace.
 #pragma once
 
@@ -14,12 +17,26 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "foretune/base/result.h"
 #include "foretune/hardware/hardware.h"
+#include "foretune/metrics/metric.h"
+#include "foretune/metrics/value_scale.h"
 #include "foretune/problem/problem.h"
 
 namespace foretune {
+
+struct Model;
+
+// What a column of scores is of.
+struct ScoreColumn {
+  MetricInfo metric = metric_info(kTimeNs);
+  ValueScale scale;
+  // Else scores are z up to a constant per problem, and no value can be said.
+  bool is_absolute = false;
+  bool operator==(const ScoreColumn&) const = default;
+};
 
 class PreparedPool {
  public:
@@ -31,6 +48,15 @@ class PreparedPool {
   // candidate. Does not allocate, lock or fail.
   virtual void score(const Problem& problem, std::span<std::byte> workspace,
                      std::span<double> scores, std::span<double> uncertainty) const noexcept = 0;
+  // As many as the scorer has columns.
+  virtual std::size_t column_count() const { return 1; }
+  // The same as score() of one column; column 0 is score() to the bit.
+  virtual void score_column(std::size_t column, const Problem& problem,
+                            std::span<std::byte> workspace, std::span<double> scores,
+                            std::span<double> uncertainty) const noexcept;
+  // All columns one after another, a score per candidate each: [column][candidate].
+  void score_columns(const Problem& problem, std::span<std::byte> workspace,
+                     std::span<double> scores, std::span<double> uncertainty) const noexcept;
 };
 
 class Scorer {
@@ -41,6 +67,12 @@ class Scorer {
   virtual Result<std::unique_ptr<PreparedPool>> prepare(std::span<const std::int32_t> words,
                                                         std::size_t width,
                                                         const Hardware& hardware) const = 0;
+  // What the scores are of; one column of time unless the model says otherwise.
+  std::span<const ScoreColumn> columns() const { return columns_; }
+
+ protected:
+  std::vector<ScoreColumn> columns_ = std::vector<ScoreColumn>(1);
+  friend Result<std::unique_ptr<Scorer>> make_scorer(const Model& model);
 };
 
 }  // namespace foretune

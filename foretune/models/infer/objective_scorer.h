@@ -1,0 +1,40 @@
+// A scorer of several metrics made to follow an objective with one target: its scores are z of the
+// target where all bounds are predicted to hold. Where they are not, scores lie above
+// kInfeasibleScore, the higher the farther bounds are predicted to be missed.
+//
+//   FORETUNE_TRY(const Judge judge, judge_of(objective, scorer->columns()));
+//   FORETUNE_TRY(const auto following, objective_scorer(std::move(scorer), judge));
+//
+// Thread safety and cost: as the scorer's; columns that the objective does not name are not scored.
+// Nothing is allocated by score().
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "foretune/base/result.h"
+#include "foretune/metrics/objective.h"
+#include "foretune/models/infer/scorer.h"
+
+namespace foretune {
+
+// More than any z.
+inline constexpr double kInfeasibleScore = 1e6;
+inline bool keeps_bounds(double score) { return score < kInfeasibleScore; }
+
+// The objective as these columns can be judged by it. Errors: kNotFound for a metric that there is
+// no column of, with those that there are; kUnsupported for a bound on what is known up to a factor
+// only; kInvalidArgument for bounds relative to a baseline, of which predictions know nothing, and
+// those of Judge::create().
+Result<Judge> judge_of(const Objective& objective, std::span<const ScoreColumn> columns);
+
+// A scorer of one column, the target's. Errors: kUnsupported for a Pareto objective, which puts
+// configs in no single order; those of judge_of() for a judge of other metrics.
+Result<std::unique_ptr<Scorer>> objective_scorer(std::unique_ptr<Scorer> scorer,
+                                                 const Judge& judge);
+// The same of a pool, whose columns are `columns`.
+Result<std::unique_ptr<PreparedPool>> objective_pool(std::unique_ptr<PreparedPool> pool,
+                                                     std::span<const ScoreColumn> columns,
+                                                     const Judge& judge);
+
+}  // namespace foretune
