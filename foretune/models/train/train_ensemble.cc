@@ -99,17 +99,17 @@ Result<MixedScores> mix_held_out(const Dataset& dataset, const TrainResult& tree
   for (std::size_t i = 0; i < set.size(); ++i) {
     out.scores[set.row[i]] = scores[i];
   }
-  out.metrics = held_out_metrics(set, scores, false).named();
+  out.metrics = held_out_metrics(set, scores, trees.target == Target::kLog).named();
   return out;
 }
 
 Result<TrainResult> train_ensemble(const Dataset& dataset, const TrainOptions& options,
                                    const ProgressHook& progress) {
-  if (options.folds < 2 || !options.held_out || options.target != Target::kRelativeLog ||
-      options.choose_target) {
+  const bool is_time = options.target == Target::kRelativeLog || options.target == Target::kLog;
+  if (options.folds < 2 || !options.held_out || !is_time || options.choose_target) {
     return fail(ErrorCode::kInvalidArgument,
                 "an ensemble needs folds, to see how trees and networks are mixed best, and the "
-                "target relative-log");
+                "target relative-log or log");
   }
   // What can go wrong soon comes first.
   FORETUNE_TRY(TrainResult networks, train_partner(dataset, options, progress));
