@@ -44,7 +44,7 @@ struct Judged {
 
 class ObjectivePool final : public PreparedPool {
  public:
-  ObjectivePool(std::unique_ptr<PreparedPool> pool, std::vector<Judged> judged, Judge judge)
+  ObjectivePool(std::shared_ptr<const PreparedPool> pool, std::vector<Judged> judged, Judge judge)
       : pool_(std::move(pool)), judged_(std::move(judged)), judge_(std::move(judge)) {}
 
   std::size_t size() const override { return pool_->size(); }
@@ -97,7 +97,7 @@ class ObjectivePool final : public PreparedPool {
     }
   }
 
-  std::unique_ptr<PreparedPool> pool_;
+  std::shared_ptr<const PreparedPool> pool_;
   std::vector<Judged> judged_;
   Judge judge_;
 };
@@ -120,18 +120,6 @@ class ObjectiveScorer final : public Scorer {
   std::unique_ptr<Scorer> scorer_;
   Judge judge_;
 };
-
-Status check_followed(const Judge& judge, std::span<const ScoreColumn> columns) {
-  if (judge.objective().is_pareto()) {
-    return fail(ErrorCode::kUnsupported, "'", judge.objective().text(),
-                "' has several targets, so it puts configs in no single order; name one to "
-                "minimise or maximise, and bounds for the others");
-  }
-  if (judge.metrics().size() > kMostJudged) {
-    return fail(ErrorCode::kUnsupported, "an objective of more than ", kMostJudged, " metrics");
-  }
-  return check_named(judge.objective(), columns);
-}
 
 }  // namespace
 
@@ -157,7 +145,19 @@ Result<Judge> judge_of(const Objective& objective, std::span<const ScoreColumn> 
   return Judge::create(objective, infos, {});
 }
 
-Result<std::unique_ptr<PreparedPool>> objective_pool(std::unique_ptr<PreparedPool> pool,
+Status check_followed(const Judge& judge, std::span<const ScoreColumn> columns) {
+  if (judge.objective().is_pareto()) {
+    return fail(ErrorCode::kUnsupported, "'", judge.objective().text(),
+                "' has several targets, so it puts configs in no single order; name one to "
+                "minimise or maximise, and bounds for the others");
+  }
+  if (judge.metrics().size() > kMostJudged) {
+    return fail(ErrorCode::kUnsupported, "an objective of more than ", kMostJudged, " metrics");
+  }
+  return check_named(judge.objective(), columns);
+}
+
+Result<std::unique_ptr<PreparedPool>> objective_pool(std::shared_ptr<const PreparedPool> pool,
                                                      std::span<const ScoreColumn> columns,
                                                      const Judge& judge) {
   FORETUNE_TRY_STATUS(check_followed(judge, columns));

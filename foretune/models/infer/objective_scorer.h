@@ -28,12 +28,15 @@ inline bool keeps_bounds(double score) { return score < kInfeasibleScore; }
 // those of Judge::create().
 Result<Judge> judge_of(const Objective& objective, std::span<const ScoreColumn> columns);
 
-// A scorer of one column, the target's. Errors: kUnsupported for a Pareto objective, which puts
+// Whether a scorer can follow the judge. Errors: kUnsupported for a Pareto objective, which puts
 // configs in no single order; those of judge_of() for a judge of other metrics.
+Status check_followed(const Judge& judge, std::span<const ScoreColumn> columns);
+
+// A scorer of one column, the target's. Errors: those of check_followed().
 Result<std::unique_ptr<Scorer>> objective_scorer(std::unique_ptr<Scorer> scorer,
                                                  const Judge& judge);
 // The same of a pool, whose columns are `columns`.
-Result<std::unique_ptr<PreparedPool>> objective_pool(std::unique_ptr<PreparedPool> pool,
+Result<std::unique_ptr<PreparedPool>> objective_pool(std::shared_ptr<const PreparedPool> pool,
                                                      std::span<const ScoreColumn> columns,
                                                      const Judge& judge);
 
