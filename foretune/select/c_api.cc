@@ -30,6 +30,8 @@ static_assert(static_cast<int>(AbstainReason::kOutsideTraining) ==
 static_assert(static_cast<int>(AbstainReason::kNoLegalConfig) == FORETUNE_REASON_NO_LEGAL_CONFIG);
 static_assert(static_cast<int>(AbstainReason::kSmallMargin) == FORETUNE_REASON_SMALL_MARGIN);
 static_assert(static_cast<int>(AbstainReason::kUnusableModel) == FORETUNE_REASON_UNUSABLE_MODEL);
+static_assert(static_cast<int>(AbstainReason::kNoFeasibleConfig) ==
+              FORETUNE_REASON_NO_FEASIBLE_CONFIG);
 static_assert(static_cast<int>(GemmOperation::kMm) == FORETUNE_MM);
 static_assert(static_cast<int>(GemmOperation::kAddmm) == FORETUNE_ADDMM);
 static_assert(static_cast<int>(GemmOperation::kBmm) == FORETUNE_BMM);
@@ -157,13 +159,17 @@ int select_fields_fast(const Selector& selector, ProblemType type,
 }
 
 int open_selector(const char* path, Preparation preparation, foretune_selector** out, char* message,
-                  std::size_t size) {
+                  std::size_t size, const char* objective = nullptr) {
   return report_errors(message, size, [&]() -> Status {
     if (out == nullptr || path == nullptr) {
       return fail(ErrorCode::kInvalidArgument, "path and selector must not be NULL");
     }
     *out = nullptr;
-    FORETUNE_TRY(std::unique_ptr<Selector> selector, Selector::open(path, preparation));
+    SelectorOptions options{.preparation = preparation};
+    if (objective != nullptr) {
+      FORETUNE_TRY(options.objective, Objective::parse(objective));
+    }
+    FORETUNE_TRY(std::unique_ptr<Selector> selector, Selector::open(path, options));
     *out = new foretune_selector{std::move(selector)};
     return {};
   });
@@ -184,6 +190,13 @@ int foretune_selector_open_fast(const char* path, foretune_selector** selector, 
                                 size_t message_size) {
   return foretune::open_selector(path, foretune::Preparation::kAtFirstUse, selector, message,
                                  message_size);
+}
+
+int foretune_selector_open_objective(const char* path, const char* objective,
+                                     foretune_selector** selector, char* message,
+                                     size_t message_size) {
+  return foretune::open_selector(path, foretune::Preparation::kAtOpen, selector, message,
+                                 message_size, objective == nullptr ? "" : objective);
 }
 
 int foretune_selector_prepare(const foretune_selector* selector, char* message,
@@ -271,7 +284,7 @@ const char* foretune_field_name(const foretune_selector* selector, size_t field)
 }
 
 const char* foretune_reason_text(int reason) {
-  if (reason < FORETUNE_REASON_NONE || reason > FORETUNE_REASON_UNUSABLE_MODEL) {
+  if (reason < FORETUNE_REASON_NONE || reason > FORETUNE_REASON_NO_FEASIBLE_CONFIG) {
     return "This reason is unknown.";
   }
   // The texts are literals, which end in a zero.

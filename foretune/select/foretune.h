@@ -46,11 +46,14 @@ enum { FORETUNE_PICKED = 0, FORETUNE_ABSTAINED = 1 };
 /* foretune_choice.reason: why the selector abstained (or FORETUNE_REASON_NONE). */
 enum {
   FORETUNE_REASON_NONE = 0,
-  FORETUNE_REASON_INVALID_PROBLEM = 1,  /* sizes below 1, unknown operation or type */
-  FORETUNE_REASON_OUTSIDE_TRAINING = 2, /* a feature lies outside what the model was trained on */
-  FORETUNE_REASON_NO_LEGAL_CONFIG = 3,  /* no candidate is legal for this problem */
-  FORETUNE_REASON_SMALL_MARGIN = 4,     /* only of the C++ interface: here, look at .margin */
-  FORETUNE_REASON_UNUSABLE_MODEL = 5    /* only after foretune_selector_open_fast */
+  FORETUNE_REASON_INVALID_PROBLEM = 1,   /* sizes below 1, unknown operation or type */
+  FORETUNE_REASON_OUTSIDE_TRAINING = 2,  /* a feature lies outside what the model was trained on */
+  FORETUNE_REASON_NO_LEGAL_CONFIG = 3,   /* no candidate is legal for this problem */
+  FORETUNE_REASON_SMALL_MARGIN = 4,      /* only of the C++ interface: here, look at .margin */
+  FORETUNE_REASON_UNUSABLE_MODEL = 5,    /* only after foretune_selector_open_fast */
+  FORETUNE_REASON_NO_FEASIBLE_CONFIG = 6 /* only after foretune_selector_open_objective: no legal
+                                            candidate is predicted to keep the bounds; the choice
+                                            is the one that is predicted to miss them least */
 };
 
 /* foretune_gemm.op; .dtype, the numbers of DataType, of which these are named; .layout: how A, B
@@ -95,6 +98,14 @@ FORETUNE_API int foretune_selector_open(const char* path, foretune_selector** se
  * foretune_select_gemm_fast where it would have asked the exact model. */
 FORETUNE_API int foretune_selector_open_fast(const char* path, foretune_selector** selector,
                                              char* message, size_t message_size);
+/* Loads a model file whose picks are to follow an objective: "minimise time_ns subject to pack_ns
+ * <= 2 ms". The model predicts every metric that is named (foretune train --metrics); .score is
+ * then what the model learned of the target, smaller is better, and .margin counts in it.
+ * FORETUNE_NOT_FOUND for a metric that it does not predict, FORETUNE_UNSUPPORTED for an objective
+ * of several targets. */
+FORETUNE_API int foretune_selector_open_objective(const char* path, const char* objective,
+                                                  foretune_selector** selector, char* message,
+                                                  size_t message_size);
 /* Makes the exact model ready now; FORETUNE_OK when it is. On any thread, any number of times. */
 FORETUNE_API int foretune_selector_prepare(const foretune_selector* selector, char* message,
                                            size_t message_size);

@@ -12,20 +12,14 @@
 #include <utility>
 
 #include "foretune/base/check.h"
-#include "foretune/base/fork.h"
 #include "foretune/base/text.h"
-#include "foretune/features/feature_table.h"
 #include "foretune/models/infer/model_scorer.h"
-#include "foretune/models/infer/training_range.h"
-#include "foretune/select/answer_cache.h"
-#include "foretune/select/workspace_pool.h"
-#include "foretune/space/config_index.h"
-#include "foretune/space/parametric_space.h"
+#include "foretune/models/infer/objective_scorer.h"
+#include "foretune/select/selector_state.h"
 
 namespace foretune {
 namespace {
 
-constexpr std::size_t kCacheSets = 1024;
 constexpr std::size_t kAlignment = WorkspacePool::kAlignment;
 
 constexpr std::size_t aligned(std::size_t bytes) {
@@ -87,17 +81,6 @@ Choice from_answer(const AnswerCache::Answer& answer) {
           .margin = std::bit_cast<double>(answer[2])};
 }
 
-// The first feature out of its range.
-std::string explain_range(const Model& model, const FeatureTable& table, const Problem& problem) {
-  const std::vector<OutsideRange> outside = outside_ranges(model, table, problem);
-  if (outside.empty()) {
-    return {};
-  }
-  const OutsideRange& first = outside.front();
-  return concat(first.feature, "=", fixed(first.value, 2), " lies outside of ", fixed(first.low, 2),
-                " to ", fixed(first.high, 2), ", the range in training");
-}
-
 }  // namespace
 
 std::string_view to_string(AbstainReason reason) {
@@ -114,90 +97,11 @@ std::string_view to_string(AbstainReason reason) {
       return "The best two candidates are predicted to be closer than the margin asked for.";
     case AbstainReason::kUnusableModel:
       return "The exact model could not be made ready.";
+    case AbstainReason::kNoFeasibleConfig:
+      return "No candidate is predicted to keep the bounds of the objective.";
   }
   return "This reason is unknown.";
 }
-
-struct Selector::State {
-  enum class Form : std::uint8_t {
-    kCanonical,
-    kRepresented,  // another candidate is its canonical form
-    kAlone,        // its canonical form is no candidate
-  };
-  // What the exact model needs beyond the model.
-  struct Exact {
-    // Candidates that the rules on configs alone allow: scored are these.
-    std::vector<std::uint32_t> scored;
-    ConfigIndex by_words;  // of the same
-    std::vector<std::uint32_t> portfolio;
-    std::unique_ptr<PreparedPool> pool;
-    std::size_t scores_offset = 0;
-    std::size_t pool_offset = 0;
-    std::unique_ptr<WorkspacePool> workspaces;
-    AnswerCache cache{kCacheSets};
-  };
-  explicit State(ModelParts given) : parts(std::move(given)) {}
-
-  // All that the fast model needs. The model has passed check_model_but_forests().
-  Status prepare_fast(std::shared_ptr<const CompiledSpace> compiled);
-  // The exact model, made ready now if it is not yet; nullptr where that fails.
-  [[nodiscard]] Exact* exact() noexcept {
-    Exact* const made = exact_made.load(std::memory_order_acquire);
-    return made != nullptr || exact_failed.load(std::memory_order_acquire) ? made : prepare_exact();
-  }
-  Exact* prepare_exact() noexcept;
-  Result<std::unique_ptr<Exact>> make_exact();
-
-  // Whether the answer is in the cache. A call would cost a twentieth of it.
-  [[nodiscard, gnu::always_inline]] bool find(const AnswerCache::Key& key,
-                                              AnswerCache::Answer& found) const noexcept {
-    const Exact* const made = exact_made.load(std::memory_order_acquire);
-    return key.size > 0 && made != nullptr && made->cache.find(key, found);
-  }
-  // Decides and keeps the answer.
-  Choice answer(const AnswerCache::Key& key, const Problem& problem) noexcept;
-  // Decides without the cache. The scores of all candidates are left in the workspace.
-  Choice decide(const Exact& exact, const Problem& problem,
-                std::span<std::byte> workspace) const noexcept;
-  [[nodiscard]] bool inside_training(const Problem& problem,
-                                     std::span<std::byte> workspace) const noexcept;
-  // Nothing where the exact model has to decide.
-  [[nodiscard]] std::optional<FastChoice> decide_fast(const Problem& problem,
-                                                      double max_regret) const noexcept;
-  // Among those in canonical form only, or among all others that no candidate stands for.
-  void choose(const Exact& exact, const Problem& problem, std::span<const double> scores, Form form,
-              Choice& choice) const;
-  // Outside of what it was trained on, the model chooses among few configs that are good in many
-  // places instead of among all.
-  [[nodiscard]] Choice choose_of_portfolio(const Exact& exact, const Problem& problem,
-                                           std::span<const double> scores) const;
-  [[nodiscard]] bool is_legal(std::uint32_t candidate, const Problem& problem) const {
-    return space->is_legal_for_problem(words_of(candidate), problem.fields(), hardware());
-  }
-  // In which form a candidate stands on this problem, and the candidate that is its canonical one,
-  // if there is one. Measured and learned from are canonical forms alone: how the model scores
-  // another one says little.
-  [[nodiscard]] std::pair<Form, std::uint32_t> form_of(const Exact& exact, std::uint32_t candidate,
-                                                       const Problem& problem) const;
-  [[nodiscard]] std::span<const std::int32_t> words_of(std::uint32_t candidate) const {
-    return model.pool[candidate].words.view();
-  }
-  [[nodiscard]] const Hardware& hardware() const { return model.fingerprint.hardware; }
-
-  ModelParts parts;  // the forests are bytes until the exact model is prepared
-  const Model& model = parts.model;
-  std::shared_ptr<const CompiledSpace> space;
-  const FeatureTable* table = nullptr;
-  // Of the fast model's portfolio, those that the rules on configs alone allow.
-  std::vector<std::uint32_t> fast_places;
-
-  // Set once and under the mutex, as the forests are: whoever sees one of the two may read all.
-  std::atomic<Exact*> exact_made{nullptr};
-  std::atomic<bool> exact_failed{false};
-  ForkSafeMutex preparing;
-  std::unique_ptr<Exact> exact_owner;
-  Error failure;
-};
 
 Status Selector::State::prepare_fast(std::shared_ptr<const CompiledSpace> compiled) {
   space = std::move(compiled);
@@ -241,12 +145,17 @@ Result<std::unique_ptr<Selector::State::Exact>> Selector::State::make_exact() {
   if (made->scored.empty()) {
     return fail(ErrorCode::kMismatch, "no candidate of the model is legal for its hardware");
   }
-  FORETUNE_TRY(made->pool, prepare_checked(model, words, model.config_schema.parameters.size()));
+  FORETUNE_TRY(made->columns, prepare_checked(model, words, model.config_schema.parameters.size()));
+  made->pool = made->columns;
+  if (judge) {
+    FORETUNE_TRY(made->pool, objective_pool(made->columns, columns, *judge));
+  }
   // The problem's features, all scores, then what the pool needs.
   made->scores_offset = aligned(feature_count(*table, FeatureKind::kProblem) * sizeof(double));
   made->pool_offset = made->scores_offset + aligned(made->scored.size() * sizeof(double));
-  made->workspaces =
-      std::make_unique<WorkspacePool>(made->pool_offset + made->pool->workspace_bytes());
+  made->workspaces = std::make_unique<WorkspacePool>(
+      made->pool_offset +
+      std::max(made->pool->workspace_bytes(), made->columns->workspace_bytes()));
   return made;
 }
 
@@ -323,7 +232,13 @@ void Selector::State::choose(const Exact& exact, const Problem& problem,
       second = scores[i];
     }
   }
-  choice.reason = choice.has_candidate ? AbstainReason::kNone : AbstainReason::kNoLegalConfig;
+  // What misses a bound is no runner-up of what keeps all.
+  if (keeps_bounds(best) && !keeps_bounds(second)) {
+    second = std::numeric_limits<double>::infinity();
+  }
+  choice.reason = !choice.has_candidate ? AbstainReason::kNoLegalConfig
+                  : keeps_bounds(best)  ? AbstainReason::kNone
+                                        : AbstainReason::kNoFeasibleConfig;
   choice.score = choice.has_candidate ? best : 0;
   choice.margin = choice.has_candidate ? second - best : 0;
 }
@@ -377,7 +292,7 @@ Choice Selector::State::decide(const Exact& exact, const Problem& problem,
 
 std::optional<FastChoice> Selector::State::decide_fast(const Problem& problem,
                                                        double max_regret) const noexcept {
-  if (!model.fast || !model.hull || problem.type() != model.problem_type ||
+  if (!model.fast || judge || !model.hull || problem.type() != model.problem_type ||
       !model.hull->is_inside(problem.fields())) {
     return std::nullopt;
   }
@@ -428,7 +343,7 @@ std::optional<FastChoice> Selector::State::decide_fast(const Problem& problem,
 Selector::Selector() = default;
 Selector::~Selector() = default;
 
-Result<std::unique_ptr<Selector>> Selector::make(ModelParts parts, Preparation preparation) {
+Result<std::unique_ptr<Selector>> Selector::make(ModelParts parts, const SelectorOptions& options) {
   std::unique_ptr<Selector> selector(new Selector());
   selector->state_ = std::make_unique<State>(std::move(parts));
   State& state = *selector->state_;
@@ -436,21 +351,35 @@ Result<std::unique_ptr<Selector>> Selector::make(ModelParts parts, Preparation p
   if (state.parts.forests.empty()) {
     FORETUNE_TRY_STATUS(check_forests(state.model));
   }
+  state.columns = columns_of(state.model);
+  if (options.objective) {
+    FORETUNE_TRY_STATUS(state.follow(*options.objective));
+  }
   FORETUNE_TRY_STATUS(state.prepare_fast(std::move(space)));
-  if (preparation == Preparation::kAtOpen) {
+  if (options.preparation == Preparation::kAtOpen) {
     FORETUNE_TRY_STATUS(selector->prepare());
   }
   return selector;
 }
 
 Result<std::unique_ptr<Selector>> Selector::create(Model model) {
-  return make({.model = std::move(model), .forests = {}}, Preparation::kAtOpen);
+  return create(std::move(model), SelectorOptions{});
+}
+
+Result<std::unique_ptr<Selector>> Selector::create(Model model, const SelectorOptions& options) {
+  return make({.model = std::move(model), .forests = {}},
+              {.preparation = Preparation::kAtOpen, .objective = options.objective});
 }
 
 Result<std::unique_ptr<Selector>> Selector::open(const std::filesystem::path& path,
                                                  Preparation preparation) {
+  return open(path, SelectorOptions{.preparation = preparation});
+}
+
+Result<std::unique_ptr<Selector>> Selector::open(const std::filesystem::path& path,
+                                                 const SelectorOptions& options) {
   FORETUNE_TRY(ModelParts parts, read_model_parts(path));
-  Result<std::unique_ptr<Selector>> selector = make(std::move(parts), preparation);
+  Result<std::unique_ptr<Selector>> selector = make(std::move(parts), options);
   if (!selector) {
     return fail_because(selector.error(), "cannot use the model ", path.string());
   }
@@ -516,25 +445,6 @@ FastChoice Selector::select_fast(ProblemType type, std::span<const std::int64_t>
   return select_fast(*problem, max_regret);
 }
 
-std::string Selector::explain(const Problem& problem, const Choice& choice) const {
-  const Model& model = state_->model;
-  const std::string general(to_string(choice.reason));
-  std::string detail;
-  if (choice.reason == AbstainReason::kOutsideTraining && problem.type() == model.problem_type) {
-    detail = model.hull ? model.hull->explain(problem.schema(), problem.fields())
-                        : explain_range(model, *state_->table, problem);
-  } else if (choice.reason == AbstainReason::kSmallMargin) {
-    detail = concat("the runner-up is predicted to be ", fixed(100 * std::expm1(choice.margin), 2),
-                    " % slower");
-  } else if (choice.reason == AbstainReason::kUnusableModel) {
-    if (const Status prepared = prepare(); !prepared) {
-      detail = prepared.error().message;
-    }
-  }
-  return detail.empty() ? general
-                        : concat(general.substr(0, general.size() - 1), ": ", detail, ".");
-}
-
 Choice Selector::select_uncached(const Problem& problem) const noexcept {
   return state_->answer({}, problem);
 }
@@ -547,31 +457,6 @@ AbstainReason Selector::coverage(const Problem& problem) const noexcept {
   const WorkspacePool::Lease workspace = exact->workspaces->borrow();
   return state_->inside_training(problem, workspace.bytes()) ? AbstainReason::kNone
                                                              : AbstainReason::kOutsideTraining;
-}
-
-std::vector<RankedCandidate> Selector::rank(const Problem& problem) const {
-  std::vector<RankedCandidate> out;
-  const State::Exact* const exact = state_->exact();
-  if (exact == nullptr || problem.type() != state_->model.problem_type) {
-    return out;
-  }
-  const WorkspacePool::Lease workspace = exact->workspaces->borrow();
-  std::vector<double> scores(exact->scored.size());
-  exact->pool->score(problem, workspace.bytes().subspan(exact->pool_offset), scores, {});
-  // As in select(): all canonical ones before the rest, and of equal scores the earlier candidate.
-  for (const State::Form form : {State::Form::kCanonical, State::Form::kAlone}) {
-    const auto first = static_cast<std::ptrdiff_t>(out.size());
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      const std::uint32_t candidate = exact->scored[i];
-      if (state_->is_legal(candidate, problem) &&
-          state_->form_of(*exact, candidate, problem).first == form) {
-        out.push_back({.candidate = candidate, .score = scores[i]});
-      }
-    }
-    std::stable_sort(out.begin() + first, out.end(),
-                     [](const auto& a, const auto& b) { return a.score < b.score; });
-  }
-  return out;
 }
 
 ProblemType Selector::problem_type() const { return state_->model.problem_type; }

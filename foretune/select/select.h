@@ -18,7 +18,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +28,9 @@
 
 #include "foretune/base/result.h"
 #include "foretune/hardware/hardware.h"
+#include "foretune/metrics/objective.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/infer/scorer.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
 
@@ -39,6 +43,8 @@ enum class AbstainReason : std::uint8_t {
   kNoLegalConfig = 3,
   kSmallMargin = 4,    // only where the caller asks for a margin
   kUnusableModel = 5,  // only with Preparation::kAtFirstUse: see there
+  // Only with an objective: the candidate is the one that is predicted to miss its bounds least.
+  kNoFeasibleConfig = 6,
 };
 // A sentence.
 std::string_view to_string(AbstainReason reason);
@@ -68,6 +74,17 @@ struct RankedCandidate {
   double score = 0;
 };
 
+// What a model says of one metric of one candidate. NaN where nothing can be said: values of a
+// model that knows times up to a factor, and everything of a candidate that is never legal.
+struct PredictedMetric {
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  double value = kUnknown;  // in the metric's unit
+  double low = kUnknown;    // the value lies between them in 95 of 100 cases, if the model's errors
+  double high = kUnknown;   // are normal and what it states of itself
+  double z = kUnknown;      // what was learned: columns() has the scale
+  double z_std = kUnknown;  // its standard deviation
+};
+
 // When the exact model is made ready: its forests parsed, checked and laid out for the candidates
 // that are legal on the hardware, which is most of the time that opening takes.
 enum class Preparation : std::uint8_t {
@@ -85,12 +102,25 @@ enum class Preparation : std::uint8_t {
   kAtFirstUse,
 };
 
+struct SelectorOptions {
+  Preparation preparation = Preparation::kAtOpen;
+  // What picks and rankings follow: scores are z of its target where all bounds are predicted to
+  // hold, and above kInfeasibleScore (models/infer/objective_scorer.h) where not. Without one they
+  // are the model's, which are of time or of the first metric.
+  std::optional<Objective> objective{};
+};
+
 class Selector {
  public:
   static Result<std::unique_ptr<Selector>> open(const std::filesystem::path& path,
                                                 Preparation preparation = Preparation::kAtOpen);
+  // Errors also: those of judge_of(), and kUnsupported for a Pareto objective.
+  static Result<std::unique_ptr<Selector>> open(const std::filesystem::path& path,
+                                                const SelectorOptions& options);
   // Features and legality use the hardware that the model was trained on.
   static Result<std::unique_ptr<Selector>> create(Model model);
+  // A model in memory is prepared at once.
+  static Result<std::unique_ptr<Selector>> create(Model model, const SelectorOptions& options);
   ~Selector();
   Selector(const Selector&) = delete;
   Selector& operator=(const Selector&) = delete;
@@ -125,6 +155,15 @@ class Selector {
   // All legal candidates, best first, those in canonical form before others (allocates; for tools).
   [[nodiscard]] std::vector<RankedCandidate> rank(const Problem& problem) const;
 
+  // Every metric of these candidates: [candidate][column]; empty where rank() is (allocates; scores
+  // the whole pool once a column).
+  [[nodiscard]] std::vector<std::vector<PredictedMetric>> predict_metrics(
+      const Problem& problem, std::span<const std::uint32_t> candidates) const;
+  // The metrics that the model predicts; they live as long as the selector.
+  [[nodiscard]] std::span<const ScoreColumn> columns() const;
+  // The objective that is followed; nullptr where the model's own order is.
+  [[nodiscard]] const Judge* judge() const;
+
   // The type of the problems that the model is for.
   [[nodiscard]] ProblemType problem_type() const;
   // The whole model: prepares it.
@@ -137,7 +176,7 @@ class Selector {
 
  private:
   Selector();
-  static Result<std::unique_ptr<Selector>> make(ModelParts parts, Preparation preparation);
+  static Result<std::unique_ptr<Selector>> make(ModelParts parts, const SelectorOptions& options);
   struct State;
   std::unique_ptr<State> state_;
 };
