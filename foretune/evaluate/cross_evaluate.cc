@@ -15,6 +15,7 @@
 #include "foretune/dataset/split.h"
 #include "foretune/evaluate/json_values.h"
 #include "foretune/evaluate/measured_times.h"
+#include "foretune/evaluate/objective_evaluation.h"
 #include "foretune/evaluate/picker.h"
 #include "foretune/evaluate/report.h"
 
@@ -220,11 +221,32 @@ Result<std::vector<OuterSplit>> leave_out(const Dataset& dataset, std::string_vi
   return leave_out_third(dataset, timed, *field, which);
 }
 
-Result<CrossEvaluation> cross_evaluate(const Dataset& dataset,
-                                       const std::vector<OuterSplit>& splits,
-                                       const TrainRecipe& recipe, EvaluateOptions options) {
+namespace {
+
+// How the picks of a split are ranked: as they are seen, and by whom.
+struct Seen {
+  const Dataset& dataset;  // that is judged
+  const Objective* objective = nullptr;
+  const DefaultConfigs* default_configs = nullptr;
+  ValueScale scale;
+};
+
+Result<std::vector<RankedProblem>> rank_test(const Model& model, const Dataset& test,
+                                             const Seen& seen) {
+  if (seen.objective == nullptr) {
+    return rank_with_model(model, test);
+  }
+  FORETUNE_TRY(const DatasetJudge judge,
+               DatasetJudge::create(test, *seen.objective, *seen.default_configs));
+  FORETUNE_TRY(const Dataset view, objective_view(test, judge, seen.scale));
+  return rank_with_model(model, view, &judge);
+}
+
+Result<CrossEvaluation> cross_evaluate_seen(const Dataset& dataset, const Seen& seen,
+                                            const std::vector<OuterSplit>& splits,
+                                            const TrainRecipe& recipe, EvaluateOptions options) {
   FORETUNE_TRY_STATUS(check_splits(dataset, splits));
-  const MeasuredTimes times(dataset);
+  const MeasuredTimes times(seen.dataset);
   CrossEvaluation out;
   std::vector<RankedProblem> all;
   options.training = nullptr;
@@ -240,15 +262,40 @@ Result<CrossEvaluation> cross_evaluate(const Dataset& dataset,
     if (!model) {
       return fail_because(model.error(), split.name);
     }
-    FORETUNE_TRY(std::vector<RankedProblem> ranked, rank_with_model(*model, test));
+    FORETUNE_TRY(std::vector<RankedProblem> ranked, rank_test(*model, test, seen));
     FORETUNE_TRY_STATUS(take_over(dataset, test, ranked));
-    out.splits.push_back(describe_split(dataset, split, ranked, times));
+    out.splits.push_back(describe_split(seen.dataset, split, ranked, times));
     for (RankedProblem& entry : ranked) {
       options.fold_of_problem[entry.problem] = static_cast<std::uint32_t>(s);
       all.push_back(std::move(entry));
     }
   }
-  FORETUNE_TRY(out.evaluation, evaluate(dataset, all, nullptr, options));
+  FORETUNE_TRY(out.evaluation, evaluate(seen.dataset, all, nullptr, options));
+  return out;
+}
+
+}  // namespace
+
+Result<CrossEvaluation> cross_evaluate(const Dataset& dataset,
+                                       const std::vector<OuterSplit>& splits,
+                                       const TrainRecipe& recipe, EvaluateOptions options) {
+  return cross_evaluate_seen(dataset, {.dataset = dataset}, splits, recipe, std::move(options));
+}
+
+Result<CrossEvaluation> cross_evaluate(const Dataset& dataset, const Objective& objective,
+                                       const DefaultConfigs& default_configs,
+                                       const std::vector<OuterSplit>& splits,
+                                       const TrainRecipe& recipe, EvaluateOptions options) {
+  FORETUNE_TRY(const DatasetJudge judge, DatasetJudge::create(dataset, objective, default_configs));
+  FORETUNE_TRY(const ValueScale scale, fit_scale(dataset, judge.metrics().front()));
+  FORETUNE_TRY(const Dataset view, objective_view(dataset, judge, scale));
+  const Seen seen{.dataset = view,
+                  .objective = &objective,
+                  .default_configs = &default_configs,
+                  .scale = scale};
+  FORETUNE_TRY(CrossEvaluation out,
+               cross_evaluate_seen(dataset, seen, splits, recipe, std::move(options)));
+  describe_objective(dataset, judge, scale, out.evaluation);
   return out;
 }
 

@@ -67,6 +67,13 @@ Result<CrossEvaluation> cross_evaluate(const Dataset& dataset,
                                        const std::vector<OuterSplit>& splits,
                                        const TrainRecipe& recipe, EvaluateOptions options);
 
+// The same by an objective with one target: models are trained on whatever `dataset` holds, and the
+// picks are judged on its objective_view(). Errors also: those of DatasetJudge::create().
+Result<CrossEvaluation> cross_evaluate(const Dataset& dataset, const Objective& objective,
+                                       const DefaultConfigs& default_configs,
+                                       const std::vector<OuterSplit>& splits,
+                                       const TrainRecipe& recipe, EvaluateOptions options);
+
 // A table of the splits, to stand before the report of the evaluation; and the report as JSON with
 // "splits".
 std::string splits_text(const CrossEvaluation& result);

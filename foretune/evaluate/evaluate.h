@@ -23,6 +23,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
+#include "foretune/dataset/metric_view.h"
 #include "foretune/evaluate/ck_metrics.h"
 #include "foretune/evaluate/training_curves.h"
 #include "foretune/hardware/hardware.h"
@@ -41,7 +42,9 @@ struct Interval {
 struct RankedProblem {
   std::uint32_t problem = 0;           // id in the data set
   std::vector<std::uint32_t> configs;  // config ids, best first; empty: no pick, counts as 0
-  std::vector<double> scores;          // natural log of time, up to a constant per problem
+  // Natural log of time, up to a constant per problem; of an objective z of its target, infinite
+  // where a bound is predicted to be missed.
+  std::vector<double> scores;
   // The best of the model's legal candidates is not among the measured ones, so `configs` begins
   // with the best that is.
   bool pick_unmeasured = false;
@@ -166,6 +169,10 @@ struct Evaluation {
   std::size_t training_problems = 0;   // of options.training; 0 when not given
   std::size_t reference_problems = 0;  // whose best was re-measured interleaved
   std::size_t skipped_problems = 0;    // of the data set: without a time, or not ranked
+  // Of an evaluation by an objective: its text, and the picks that miss a bound in truth (they
+  // count as failed). Times are then exp(z) of the target.
+  std::string objective;
+  std::size_t missed_bounds = 0;
 };
 
 struct EvaluateOptions {
@@ -190,7 +197,11 @@ bool knows_device(const Model& model, const Fingerprint& measured_on);
 // (its pool; a config counts as measured when one that means the same was), then all others.
 // Errors: kMismatch for another family, schema
 // or feature table.
-Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dataset& dataset);
+// With a judge the data set is an objective_view() by it, and picks follow its objective on each
+// problem; those without a judge are left out. Errors also: those of check_followed()
+// (models/infer/objective_scorer.h).
+Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dataset& dataset,
+                                                   const DatasetJudge* judge = nullptr);
 // The same from one score per row (held-out predictions of cross-validation); NaN means no score.
 std::vector<RankedProblem> rank_with_scores(const Dataset& dataset, std::span<const double> scores);
 

@@ -9,6 +9,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/attribution.h"
 #include "foretune/models/infer/forest.h"
+#include "foretune/models/infer/objective_scorer.h"
 #include "foretune/problem/problem_type.h"
 #include "foretune/space/parametric_space.h"
 
@@ -27,13 +28,10 @@ double confidence_of(double margin, double residual_std) {
 
 class Explainer {
  public:
-  Explainer(const Selector& selector, const FeatureTable& table, const Problem& problem,
-            std::span<const RankedCandidate> ranked)
-      : selector_(selector),
-        model_(selector.model()),
-        table_(table),
-        problem_(problem),
-        ranked_(ranked) {}
+  // `model` is the one that scores are of.
+  Explainer(const Selector& selector, const Model& model, const FeatureTable& table,
+            const Problem& problem, std::span<const RankedCandidate> ranked)
+      : selector_(selector), model_(model), table_(table), problem_(problem), ranked_(ranked) {}
 
   Result<Explanation> explain(std::size_t top) {
     Explanation out;
@@ -161,37 +159,50 @@ class Explainer {
   std::span<const RankedCandidate> ranked_;
 };
 
-PredictedConfig predicted(const Selector& selector, const RankedCandidate& candidate,
-                          double first_score, const std::optional<ProblemWork>& work) {
-  const Model& model = selector.model();
-  PredictedConfig out;
-  out.candidate = candidate.candidate;
-  out.config = selector.config_text(candidate.candidate);
-  out.score = candidate.score;
-  out.slower = std::expm1(candidate.score - first_score);
-  if (model.target == "log") {
-    out.time_ns = std::exp(candidate.score);
-    if (model.residual_std > 0) {
-      constexpr double kStds = 1.96;
-      out.time_low_ns = std::exp(candidate.score - kStds * model.residual_std);
-      out.time_high_ns = std::exp(candidate.score + kStds * model.residual_std);
-    }
-    if (work) {
-      out.tflops = work->flops / out.time_ns * 1e-3;
-      out.gb_per_s = work->bytes / out.time_ns;
-    }
+// The column of what the selector's scores are of.
+std::size_t target_column(const Selector& selector) {
+  const std::span<const ScoreColumn> columns = selector.columns();
+  std::size_t out = 0;
+  while (selector.judge() != nullptr &&
+         columns[out].metric.name != selector.judge()->metrics().front().name) {
+    ++out;
   }
   return out;
+}
+
+const Model& model_of(const Model& model, std::size_t column) {
+  return model.metrics.empty() ? model : *model.metrics[column].model;
+}
+
+bool is_time(const ScoreColumn& column) {
+  return column.metric.name == kTimeNs && column.scale.kind == ValueScale::Kind::kLog;
+}
+
+// `z` is of the target, whatever bounds are missed.
+void add_time(double z, double residual_std, const std::optional<ProblemWork>& work,
+              PredictedConfig& out) {
+  out.time_ns = std::exp(z);
+  if (residual_std > 0) {
+    constexpr double kStds = 1.96;
+    out.time_low_ns = std::exp(z - kStds * residual_std);
+    out.time_high_ns = std::exp(z + kStds * residual_std);
+  }
+  if (work) {
+    out.tflops = work->flops / out.time_ns * 1e-3;
+    out.gb_per_s = work->bytes / out.time_ns;
+  }
 }
 
 }  // namespace
 
 Result<Prediction> predict(const Selector& selector, const Problem& problem,
                            const PredictOptions& options) {
-  const Model& model = selector.model();
-  if (problem.type() != model.problem_type) {
+  const Model& whole = selector.model();
+  if (problem.type() != whole.problem_type) {
     return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
   }
+  const std::size_t target = target_column(selector);
+  const Model& model = model_of(whole, target);
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
   const std::vector<RankedCandidate> ranked = selector.rank(problem);
   Prediction out;
@@ -204,24 +215,56 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
   out.outside = outside_ranges(model, *table, problem);
   out.legal = ranked.size();
   out.pool = selector.pool_size();
-  out.is_absolute = model.target == "log";
+  out.target = selector.columns()[target];
+  out.is_absolute = out.target.is_absolute && is_time(out.target);
   out.residual_std = model.residual_std;
-  out.machine = model.fingerprint;
-  const std::optional<ProblemWork> work = problem_work(problem);
-  for (std::size_t i = 0; i < std::min(options.top, ranked.size()); ++i) {
-    out.ranked.push_back(predicted(selector, ranked[i], ranked[0].score, work));
-    if (i > 0) {
-      out.ranked[i].confidence =
-          confidence_of(ranked[i].score - ranked[0].score, model.residual_std);
+  out.machine = whole.fingerprint;
+  if (!whole.metrics.empty()) {
+    out.metrics.assign(selector.columns().begin(), selector.columns().end());
+  }
+  if (selector.judge() != nullptr) {
+    out.objective = selector.judge()->objective().text();
+  }
+  std::vector<std::uint32_t> listed;
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    out.feasible += keeps_bounds(ranked[i].score) ? 1U : 0U;
+    if (i < options.top) {
+      listed.push_back(ranked[i].candidate);
     }
   }
-  if (ranked.size() > 1) {
+  std::vector<std::vector<PredictedMetric>> metrics;
+  if (!out.metrics.empty()) {
+    metrics = selector.predict_metrics(problem, listed);
+  }
+  const std::optional<ProblemWork> work = problem_work(problem);
+  double first_z = 0;
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    PredictedConfig& entry = out.ranked.emplace_back();
+    entry.candidate = listed[i];
+    entry.config = selector.config_text(listed[i]);
+    entry.score = ranked[i].score;
+    entry.keeps_bounds = keeps_bounds(entry.score);
+    double z = entry.score;
+    if (!metrics.empty()) {
+      z = metrics[i][target].z;
+      entry.metrics = std::move(metrics[i]);
+    }
+    first_z = i == 0 ? z : first_z;
+    entry.slower = std::expm1(z - first_z);
+    if (out.is_absolute) {
+      add_time(z, model.residual_std, work, entry);
+    }
+    if (i > 0 && entry.keeps_bounds) {
+      entry.confidence = confidence_of(z - first_z, model.residual_std);
+    }
+  }
+  if (ranked.size() > 1 && keeps_bounds(ranked[1].score)) {
     out.margin = ranked[1].score - ranked[0].score;
     out.confidence = confidence_of(out.margin, model.residual_std);
   }
   if (options.explain) {
     FORETUNE_TRY(out.explanation,
-                 Explainer(selector, *table, problem, ranked).explain(options.top));
+                 Explainer(selector, model, *table, problem, ranked).explain(options.top));
   }
   return out;
 }

@@ -47,6 +47,9 @@ struct PredictedConfig {
   double time_high_ns = kUnknown;
   double tflops = kUnknown;
   double gb_per_s = kUnknown;
+  // Of a model of several metrics: one for each of Prediction::metrics.
+  std::vector<PredictedMetric> metrics;
+  bool keeps_bounds = true;  // of the objective, by what is predicted
 };
 
 // Why the first of the list is preferred to the second.
@@ -92,6 +95,14 @@ struct Prediction {
   double confidence = PredictedConfig::kUnknown;
   std::optional<Explanation> explanation;
   Fingerprint machine;  // that the model was trained on
+  // What scores are of: the objective's target, or the model's first metric.
+  ScoreColumn target;
+  std::vector<ScoreColumn> metrics;  // of a model of several metrics: all
+  std::string objective;             // that was followed; may be empty
+  std::size_t feasible = 0;          // legal candidates that are predicted to keep its bounds
+  // Of a Pareto objective: how many of those no other is predicted to beat everywhere. `ranked` is
+  // then of them, by their first target, and the pick is the knee.
+  std::optional<std::size_t> front;
 };
 
 struct PredictOptions {
@@ -99,9 +110,15 @@ struct PredictOptions {
   bool explain = false;
 };
 
-// Errors: kMismatch for a problem of another type.
+// Follows the objective of the selector, if it has one. Errors: kMismatch for a problem of another
+// type.
 Result<Prediction> predict(const Selector& selector, const Problem& problem,
                            const PredictOptions& options);
+
+// What the model predicts of the configs that a Pareto objective trades off. The selector follows
+// none. Errors: as predict(), and those of judge_of() (models/infer/objective_scorer.h).
+Result<Prediction> predict_front(const Selector& selector, const Problem& problem,
+                                 const Objective& objective, const PredictOptions& options);
 
 // At most 100 columns where configs are not longer than that; ANSI colours when `color`.
 std::string prediction_text(const Prediction& prediction, bool color);

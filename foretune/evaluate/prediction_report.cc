@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "foretune/base/significant.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/json_values.h"
 #include "foretune/evaluate/prediction.h"
@@ -59,6 +60,7 @@ class PredictionText {
   }
 
  private:
+  static constexpr std::size_t kMetricWidth = 18;
   static constexpr std::string_view kBold = "\033[1m";
   static constexpr std::string_view kDim = "\033[2m";
   static constexpr std::string_view kYellow = "\033[33m";
@@ -71,10 +73,31 @@ class PredictionText {
     return color_ ? concat(code, text, "\033[0m") : std::string(text);
   }
 
+  // Of a scale that is no logarithm, differences say nothing about ratios.
+  [[nodiscard]] bool has_ratios() const {
+    return prediction_.target.scale.kind != ValueScale::Kind::kLinear;
+  }
+  [[nodiscard]] bool is_of_time() const { return prediction_.target.metric.name == kTimeNs; }
+
+  void followed() {
+    if (prediction_.objective.empty()) {
+      return;
+    }
+    add("objective: ", prediction_.objective, "\n");
+    add(count_text(prediction_.feasible), " of ", count_text(prediction_.legal),
+        " candidates are predicted to keep its bounds",
+        prediction_.front
+            ? concat(", ", count_text(*prediction_.front), " of them are on the predicted front")
+            : std::string(),
+        "\n");
+  }
+
   void verdict() {
     const Choice& choice = prediction_.choice;
+    followed();
     if (choice.picked()) {
-      add("pick: ", paint(kBold, clean_text(prediction_.choice_text)), "\n");
+      add(prediction_.front ? "knee: " : "pick: ",
+          paint(kBold, clean_text(prediction_.choice_text)), "\n");
     } else {
       add(paint(kYellow, concat("abstains: ", clean_text(prediction_.reason))), "\n");
       if (choice.has_candidate) {
@@ -82,9 +105,17 @@ class PredictionText {
       }
     }
     if (choice.picked() && std::isfinite(prediction_.margin)) {
-      add("margin: ", percent_text(std::expm1(prediction_.margin)), " % over the runner-up");
+      if (has_ratios()) {
+        add("margin: ", percent_text(std::expm1(prediction_.margin)), " % over the runner-up");
+      } else {
+        add("margin: ",
+            number_text(prediction_.margin * std::fabs(prediction_.target.scale.step), 4), " ",
+            prediction_.target.metric.unit, " over the runner-up");
+      }
       if (std::isfinite(prediction_.confidence)) {
-        add("; faster than it with a chance of ", percent_text(prediction_.confidence), " %");
+        add(is_of_time() ? "; faster than it with a chance of "
+                         : "; better than it with a chance of ",
+            percent_text(prediction_.confidence), " %");
       }
       out_ += '\n';
     }
@@ -95,12 +126,44 @@ class PredictionText {
     }
     add(count_text(prediction_.legal), " of ", count_text(prediction_.pool),
         " candidates are legal and distinct here\n");
-    if (!prediction_.is_absolute && !prediction_.ranked.empty()) {
+    if (!prediction_.target.is_absolute && !prediction_.ranked.empty()) {
       out_ += paint(kDim,
                     "The model predicts ratios within a problem, not times: train with --target "
                     "log for times and rates.");
       out_ += '\n';
     }
+  }
+
+  // Times have columns of their own already.
+  [[nodiscard]] bool is_shown(std::size_t metric) const {
+    return !(prediction_.is_absolute && prediction_.metrics[metric].metric.name == kTimeNs);
+  }
+  [[nodiscard]] std::string metric_heads() const {
+    std::string out;
+    for (std::size_t m = 0; m < prediction_.metrics.size(); ++m) {
+      if (is_shown(m)) {
+        out += right(prediction_.metrics[m].metric.name.substr(0, kMetricWidth - 1), kMetricWidth);
+      }
+    }
+    return out;
+  }
+  // "1.23 ms +-8 %": half of the interval in which 95 of 100 values lie.
+  [[nodiscard]] std::string metric_values_text(const PredictedConfig& entry) const {
+    std::string out;
+    for (std::size_t m = 0; m < entry.metrics.size(); ++m) {
+      if (!is_shown(m)) {
+        continue;
+      }
+      const PredictedMetric& metric = entry.metrics[m];
+      const std::string value = prediction_.metrics[m].metric.unit == "ns"
+                                    ? time_text(metric.value)
+                                    : significant(metric.value, 4);
+      const double half = 50 * (metric.high - metric.low) / std::fabs(metric.value);
+      const std::string spread =
+          half > 0 && half < 1000 ? concat(" +-", significant(half, 2), " %") : std::string();
+      out += right(value + spread, kMetricWidth);
+    }
+    return out;
   }
 
   void ranking() {
@@ -110,9 +173,10 @@ class PredictionText {
     const bool times = prediction_.is_absolute;
     const bool reasons = prediction_.explanation && prediction_.ranked.size() > 1;
     out_ += '\n';
-    out_ += paint(kDim, concat("  rank", times ? right("time", 10) : "",
-                               times ? right("TFLOPS", 9) : "", times ? right("GB/s", 8) : "",
-                               right("slower", 10), right("sure", 8), "  config"));
+    out_ += paint(
+        kDim, concat("  rank", times ? right("time", 10) : "", times ? right("TFLOPS", 9) : "",
+                     times ? right("GB/s", 8) : "", right(is_of_time() ? "slower" : "worse", 10),
+                     right("sure", 8), metric_heads(), "  config"));
     out_ += '\n';
     for (std::size_t i = 0; i < prediction_.ranked.size(); ++i) {
       const PredictedConfig& entry = prediction_.ranked[i];
@@ -121,8 +185,10 @@ class PredictionText {
         add(right(time_text(entry.time_ns), 10), right(number_text(entry.tflops, 2), 9),
             right(number_text(entry.gb_per_s, 0), 8));
       }
-      add(right(i == 0 ? "-" : concat(percent_text(entry.slower), " %"), 10),
-          right(percent_text(entry.confidence), 8), "  ", clean_text(entry.config), "\n");
+      const bool is_ratio = i > 0 && has_ratios() && !prediction_.front;
+      add(right(is_ratio ? concat(percent_text(entry.slower), " %") : "-", 10),
+          right(percent_text(entry.confidence), 8), metric_values_text(entry), "  ",
+          clean_text(entry.config), entry.keeps_bounds ? "" : "  (misses a bound)", "\n");
       if (reasons && i > 0 && !prediction_.explanation->main_effect[i - 1].feature.empty()) {
         const MainEffect& effect = prediction_.explanation->main_effect[i - 1];
         add(left("", times ? 53 : 26),
@@ -215,6 +281,21 @@ Json explanation_json(const Explanation& explanation) {
   return out;
 }
 
+void add_metrics(const Prediction& prediction, const PredictedConfig& entry, Json& out) {
+  if (entry.metrics.empty()) {
+    return;
+  }
+  out["keeps_bounds"] = entry.keeps_bounds;
+  for (std::size_t m = 0; m < entry.metrics.size(); ++m) {
+    const PredictedMetric& metric = entry.metrics[m];
+    out["metrics"][prediction.metrics[m].metric.name] = {{"value", number(metric.value)},
+                                                         {"low", number(metric.low)},
+                                                         {"high", number(metric.high)},
+                                                         {"z", number(metric.z)},
+                                                         {"z_std", number(metric.z_std)}};
+  }
+}
+
 }  // namespace
 
 std::string prediction_text(const Prediction& prediction, bool color) {
@@ -248,6 +329,11 @@ std::string prediction_json(const Prediction& prediction, const std::string& com
                                        {"low", number(outside.low)},
                                        {"high", number(outside.high)}});
   }
+  if (!prediction.metrics.empty()) {
+    out["objective"] = prediction.objective.empty() ? Json(nullptr) : Json(prediction.objective);
+    out["feasible_candidates"] = prediction.feasible;
+    out["front"] = prediction.front ? Json(*prediction.front) : Json(nullptr);
+  }
   for (std::size_t i = 0; i < prediction.ranked.size(); ++i) {
     const PredictedConfig& entry = prediction.ranked[i];
     out["ranking"].push_back({{"rank", i + 1},
@@ -261,6 +347,7 @@ std::string prediction_json(const Prediction& prediction, const std::string& com
                               {"time_high_ns", number(entry.time_high_ns)},
                               {"tflops", number(entry.tflops)},
                               {"gb_per_s", number(entry.gb_per_s)}});
+    add_metrics(prediction, entry, out["ranking"].back());
   }
   if (prediction.explanation) {
     out["explanation"] = explanation_json(*prediction.explanation);

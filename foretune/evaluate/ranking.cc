@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/model_scorer.h"
+#include "foretune/models/infer/objective_scorer.h"
 #include "foretune/models/infer/scorer.h"
 #include "foretune/space/parametric_space.h"
 
@@ -35,18 +37,25 @@ class WorkingPool {
     }
     WorkingPool out;
     FORETUNE_TRY(out.pool_, scorer.prepare(words, width, hardware));
-    out.workspace_.resize(out.pool_->workspace_bytes());
+    out.columns_.assign(scorer.columns().begin(), scorer.columns().end());
     out.scores_.resize(configs.size());
     return out;
   }
 
-  const std::vector<double>& score(const Problem& problem) {
-    pool_->score(problem, workspace_, scores_, {});
-    return scores_;
+  // By the judge's objective, unless it is null.
+  Result<std::span<const double>> score(const Problem& problem, const Judge* judge) {
+    std::shared_ptr<const PreparedPool> pool = pool_;
+    if (judge != nullptr) {
+      FORETUNE_TRY(pool, objective_pool(pool_, columns_, *judge));
+    }
+    workspace_.resize(std::max(workspace_.size(), pool->workspace_bytes()));
+    pool->score(problem, workspace_, scores_, {});
+    return std::span<const double>(scores_);
   }
 
  private:
-  std::unique_ptr<PreparedPool> pool_;
+  std::shared_ptr<const PreparedPool> pool_;
+  std::vector<ScoreColumn> columns_;
   std::vector<std::byte> workspace_;
   std::vector<double> scores_;
 };
@@ -72,9 +81,11 @@ Status check_fits(const Model& model, const Dataset& dataset) {
 // What the selector would do with the same model, over measured configs only.
 class ModelRanking {
  public:
-  ModelRanking(const Model& model, const Dataset& dataset)
+  // `judge`, unless null, says by which objective the data set is seen.
+  ModelRanking(const Model& model, const Dataset& dataset, const DatasetJudge* judge)
       : model_(model),
         dataset_(dataset),
+        judge_(judge),
         times_(dataset),
         width_(model.config_schema.parameters.size()),
         hardware_(knows_device(model, dataset.header().fingerprint)
@@ -90,7 +101,8 @@ class ModelRanking {
     }
     std::vector<RankedProblem> out;
     for (std::uint32_t problem = 0; problem < dataset_.problems().size(); ++problem) {
-      if (times_.candidates(problem).empty()) {
+      if (times_.candidates(problem).empty() ||
+          (judge_ != nullptr && judge_->of(problem) == nullptr)) {
         continue;
       }
       FORETUNE_TRY(RankedProblem ranked, rank_problem(problem));
@@ -159,9 +171,10 @@ class ModelRanking {
   Result<RankedProblem> rank_problem(std::uint32_t id) {
     RankedProblem out;
     out.problem = id;
-    const std::vector<double> no_scores;
-    const std::vector<double>& shared_scores =
-        shared_pool_ ? shared_pool_->score(dataset_.problems()[id]) : no_scores;
+    std::span<const double> shared_scores;
+    if (shared_pool_) {
+      FORETUNE_TRY(shared_scores, shared_pool_->score(dataset_.problems()[id], judge_for(id)));
+    }
     std::vector<Scored> scored = rank_pool(id, shared_scores, out);
     if (scored.empty() && space_ && !out.pick_unmeasured && !model_.pool.empty()) {
       return out;  // nothing in the pool is legal: the selector would have no pick either
@@ -170,9 +183,15 @@ class ModelRanking {
     std::sort(scored.begin(), scored.end());
     for (const Scored& entry : scored) {
       out.configs.push_back(entry.config);
-      out.scores.push_back(entry.score);
+      // What is predicted to miss a bound has a place, but no value.
+      out.scores.push_back(keeps_bounds(entry.score) ? entry.score
+                                                     : std::numeric_limits<double>::infinity());
     }
     return out;
+  }
+
+  [[nodiscard]] const Judge* judge_for(std::uint32_t problem) const {
+    return judge_ == nullptr ? nullptr : judge_->of(problem);
   }
 
   // Whether the selector has a candidate in canonical form: then it looks at no other.
@@ -185,7 +204,7 @@ class ModelRanking {
 
   // The measured configs that the selector may pick. Without one in canonical form, those in the
   // pool that mean the same on this problem are represented by the best.
-  std::vector<Scored> rank_pool(std::uint32_t id, const std::vector<double>& scores,
+  std::vector<Scored> rank_pool(std::uint32_t id, std::span<const double> scores,
                                 RankedProblem& out) const {
     const Problem& problem = dataset_.problems()[id];
     std::unordered_map<std::uint32_t, Scored> best;
@@ -226,7 +245,7 @@ class ModelRanking {
 
   // Behind the pool: measured configs that are not in it. They cannot be picked, but say how well
   // the model orders.
-  Status add_others(std::uint32_t id, const std::vector<double>& shared_scores,
+  Status add_others(std::uint32_t id, std::span<const double> shared_scores,
                     std::vector<Scored>& scored) const {
     const bool has_pool = !model_.pool.empty();
     std::unordered_set<std::uint32_t> seen;
@@ -249,7 +268,8 @@ class ModelRanking {
     }
     if (!own.empty()) {
       FORETUNE_TRY(WorkingPool pool, WorkingPool::create(*scorer_, own, width_, hardware_));
-      const std::vector<double>& scores = pool.score(dataset_.problems()[id]);
+      FORETUNE_TRY(const std::span<const double> scores,
+                   pool.score(dataset_.problems()[id], judge_for(id)));
       for (std::size_t i = 0; i < own.size(); ++i) {
         scored.push_back({has_pool, scores[i], shared_.size() + own_ids[i], own_ids[i]});
       }
@@ -264,6 +284,7 @@ class ModelRanking {
 
   const Model& model_;
   const Dataset& dataset_;
+  const DatasetJudge* judge_;
   MeasuredTimes times_;
   std::size_t width_;
   Hardware hardware_;
@@ -288,7 +309,8 @@ bool knows_device(const Model& model, const Fingerprint& measured_on) {
   return table && !foreign_order(**table).empty() && measured_on.isa == model.fingerprint.isa;
 }
 
-Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dataset& dataset) {
+Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dataset& dataset,
+                                                   const DatasetJudge* judge) {
   FORETUNE_TRY_STATUS(check_fits(model, dataset));
   if (model.config_schema.kind != SchemaKind::kParametric ||
       model.config_schema.parameters.empty()) {
@@ -296,7 +318,7 @@ Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dat
                 "only models of parametric configs can rank, not those of ",
                 model.config_schema.name);
   }
-  return ModelRanking(model, dataset).rank();
+  return ModelRanking(model, dataset, judge).rank();
 }
 
 std::vector<RankedProblem> rank_with_scores(const Dataset& dataset,

@@ -87,6 +87,11 @@ Json metrics_json(const Evaluation& evaluation) {
   metrics["failed_picks"] = model.failed;
   metrics["censored_picks"] = model.bounds;
   metrics["unmeasured_picks"] = evaluation.unmeasured_picks;
+  if (!evaluation.objective.empty()) {
+    metrics["missed_bounds"] = evaluation.missed_bounds;
+    metrics["missed_bounds_share"] =
+        number(static_cast<double>(evaluation.missed_bounds) / static_cast<double>(model.problems));
+  }
   metrics["warnings"] = evaluation.warnings.size();
   return metrics;
 }
@@ -175,6 +180,9 @@ std::string report_json(const Evaluation& evaluation, const std::string& name,
                                {"pick", picked.pick},
                                {"best_ns", number(picked.best_ns)},
                                {"efficiency", number(picked.efficiency)}});
+  }
+  if (!evaluation.objective.empty()) {
+    out["objective"] = evaluation.objective;
   }
   out["facts"] = Json::object();
   for (const auto& [fact, value] : evaluation.facts) {

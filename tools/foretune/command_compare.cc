@@ -14,12 +14,14 @@
 #include "foretune/documents/stored_zip.h"
 #include "foretune/evaluate/compare.h"
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/evaluate/objective_evaluation.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/train/trainer.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
 #include "tools/foretune/datasets.h"
+#include "tools/foretune/reporting.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -29,6 +31,7 @@ struct CompareArguments {
   std::string before;
   std::string after;
   std::string dataset;
+  std::string objective;
   std::string json;
   bool retrain = false;
   std::int64_t folds = 3;
@@ -51,6 +54,9 @@ struct CompareArguments {
                        "compare the picks for the problems that both models did not see");
     list_of.add("folds", folds, "N", "of the problems").at_least(2).only(is_retrained);
     list_of.add("trees", trees, "N", "of a model, at most").at_least(1).only(is_retrained);
+    list_of.add("objective", objective, "TEXT", std::string(kObjectiveHelp))
+        .only({"with a model",
+               [this] { return !retrain && (is_model_file(before) || is_model_file(after)); }});
     list_of.add("json", json, "FILE", "write everything as JSON, every problem included");
     list_of.add("list", list, "N", "problems to list that lost or won most").at_least(0);
     list_of.section("What the new one may lose, in percent of the old");
@@ -71,7 +77,30 @@ Result<Evaluation> evaluate_model(const Model& model, const Dataset& dataset,
   return evaluate(dataset, *ranked, &model, {});
 }
 
-Result<std::vector<PickedProblem>> picks_of(const std::string& path, const Dataset* dataset) {
+// By an objective. The family says what bounds relative to a baseline mean.
+Result<std::vector<PickedProblem>> picks_by(const Objective& objective, const Model& model,
+                                            const Dataset& dataset, const std::string& path) {
+  const DefaultConfigs defaults =
+      default_configs_of({}, model.family, dataset.header().fingerprint);
+  if (objective.is_pareto()) {
+    auto fronts = evaluate_fronts(model, dataset, objective, defaults);
+    return fronts ? Result<std::vector<PickedProblem>>(front_picks(*fronts))
+                  : fail_because(fronts.error(), path);
+  }
+  EvaluateOptions options;
+  options.default_configs = defaults;
+  auto evaluation = evaluate_objective(model, dataset, objective, options);
+  if (!evaluation) {
+    return fail_because(evaluation.error(), path);
+  }
+  if (evaluation->missed_bounds > 0) {
+    remark(concat(path, ": ", evaluation->missed_bounds, " picks miss a bound and count as 0"));
+  }
+  return std::move(evaluation->picks);
+}
+
+Result<std::vector<PickedProblem>> picks_of(const std::string& path, const Dataset* dataset,
+                                            const std::optional<Objective>& objective) {
   if (!is_model_file(path)) {
     FORETUNE_TRY(const std::string text, read_text_file(path));
     if (documents::is_zip(bytes_of(text))) {
@@ -85,6 +114,9 @@ Result<std::vector<PickedProblem>> picks_of(const std::string& path, const Datas
     return fail(ErrorCode::kInvalidArgument, path, " is a model: say on which --dataset");
   }
   FORETUNE_TRY(const Model model, read_model(path));
+  if (objective) {
+    return picks_by(*objective, model, *dataset, path);
+  }
   FORETUNE_TRY(Evaluation evaluation, evaluate_model(model, *dataset, path));
   if (evaluation.unmeasured_picks > 0) {
     remark(concat(path, ": ", evaluation.unmeasured_picks,
@@ -202,8 +234,10 @@ Result<int> compare(const CompareArguments& arguments, const Invocation& invocat
       FORETUNE_TRY(dataset, read_measurements(arguments.dataset));
     }
     const Dataset* const measured = dataset ? &*dataset : nullptr;
-    FORETUNE_TRY(before, picks_of(arguments.before, measured));
-    FORETUNE_TRY(after, picks_of(arguments.after, measured));
+    FORETUNE_TRY(const std::optional<Objective> objective,
+                 parse_objective_option(arguments.objective));
+    FORETUNE_TRY(before, picks_of(arguments.before, measured, objective));
+    FORETUNE_TRY(after, picks_of(arguments.after, measured, objective));
   }
   const AcceptanceRules rules{.mean = arguments.mean / 100,
                               .median = arguments.median / 100,

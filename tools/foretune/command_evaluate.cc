@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/evaluate/cross_evaluate.h"
+#include "foretune/evaluate/objective_evaluation.h"
+#include "foretune/models/train/train_metrics.h"
 #include "foretune/models/train/trainer.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/datasets.h"
@@ -22,6 +25,7 @@ struct EvaluateArguments {
   std::string dataset;
   std::optional<std::int64_t> nested_folds;
   std::string leave_out;
+  std::string pick_objective;
   ReportArguments report;
   RecipeArguments recipe;
 
@@ -33,6 +37,8 @@ struct EvaluateArguments {
     list.add("leave-out", leave_out, "DIMENSION",
              "leave out what is unlike the rest instead: the problems with the largest third of a "
              "size (k, k:smallest, k:middle) or each value of a label (layout, layout:rcr)");
+    list.add("pick-objective", pick_objective, "TEXT",
+             concat("train models of the metrics that this names, and ", kObjectiveHelp));
     report.visit(list);
     list.section("Training");
     recipe.visit(list, "what is learned; auto tries both on inner folds",
@@ -53,6 +59,37 @@ Result<std::vector<OuterSplit>> splits_of(const EvaluateArguments& arguments,
   return leave_out(dataset, arguments.leave_out);
 }
 
+// Fronts that models of the training sides predict for the problems of the other side.
+Result<int> report_fronts(const EvaluateArguments& arguments, const Invocation& invocation,
+                          const Dataset& dataset, const std::vector<OuterSplit>& splits,
+                          const TrainRecipe& train, const Objective& objective,
+                          const DefaultConfigs& defaults, ProgressLine& line) {
+  if (!arguments.report.html.empty()) {
+    return without_effect({"--html"}, "with one target");
+  }
+  std::vector<FrontEvaluation> parts;
+  for (const OuterSplit& split : splits) {
+    std::vector<bool> is_training = split.is_test;
+    is_training.flip();
+    FORETUNE_TRY(const Model model, train(dataset.filter_problems(is_training), split));
+    auto fronts =
+        evaluate_fronts(model, dataset.filter_problems(split.is_test), objective, defaults);
+    if (!fronts) {
+      return fail_because(fronts.error(), split.name);
+    }
+    parts.push_back(*std::move(fronts));
+  }
+  line.clear();
+  const FrontEvaluation all = merged(std::move(parts));
+  print(fronts_text(all, static_cast<std::size_t>(arguments.report.top_n_worst)));
+  if (!arguments.report.json.empty()) {
+    FORETUNE_TRY_STATUS(write_text_file_atomically(
+        arguments.report.json,
+        fronts_json(all, "evaluate", invocation.command_line, dataset.header().fingerprint)));
+  }
+  return kExitOk;
+}
+
 Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const TrainOptions recipe, arguments.recipe.options(*invocation.global));
   FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset));
@@ -63,21 +100,34 @@ Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& i
   options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);
   options.seed = seed;
   ProgressLine line;
+  FORETUNE_TRY(const std::optional<Objective> objective,
+               parse_objective_option(arguments.pick_objective));
+  const std::vector<std::string> metrics =
+      objective ? objective->metrics() : std::vector<std::string>();
   const auto train = [&](const Dataset& training, const OuterSplit& split) -> Result<Model> {
+    const ProgressHook hook = [&](const TrainProgress& progress) {
+      if (line.due()) {
+        line.show(concat("without ", split.name, ": ", progress.stage, ": tree ", progress.tree,
+                         "/", progress.trees));
+      }
+      return !stop_flag().load();
+    };
     FORETUNE_TRY(TrainResult trained,
-                 train_gbdt(training, recipe, [&](const TrainProgress& progress) {
-                   if (line.due()) {
-                     line.show(concat("without ", split.name, ": ", progress.stage, ": tree ",
-                                      progress.tree, "/", progress.trees));
-                   }
-                   return !stop_flag().load();
-                 }));
+                 objective ? train_metrics(training, model_types().front(), recipe, metrics, hook)
+                           : train_gbdt(training, recipe, hook));
     return std::move(trained.model);
   };
-  FORETUNE_TRY(const CrossEvaluation result, cross_evaluate(dataset, splits, train, options));
+  const Fingerprint& machine = dataset.header().fingerprint;
+  const DefaultConfigs defaults =
+      objective ? default_configs_of({}, dataset.header().family, machine) : nullptr;
+  if (objective && objective->is_pareto()) {
+    return report_fronts(arguments, invocation, dataset, splits, train, *objective, defaults, line);
+  }
+  FORETUNE_TRY(const CrossEvaluation result,
+               objective ? cross_evaluate(dataset, *objective, defaults, splits, train, options)
+                         : cross_evaluate(dataset, splits, train, options));
   line.clear();
   print(concat(splits_text(result), "\n"));
-  const Fingerprint& machine = dataset.header().fingerprint;
   FORETUNE_TRY_STATUS(arguments.report.show(
       result.evaluation, cross_report_json(result, "evaluate", invocation.command_line, machine),
       concat(dataset.header().family, " on ", machine.device,

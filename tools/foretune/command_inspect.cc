@@ -7,9 +7,11 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
+#include "foretune/dataset/metric_view.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/training_curves.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
@@ -44,6 +46,15 @@ std::string schema_text(const ConfigSchema& schema) {
     names += concat(names.empty() ? "" : " ", parameter.name);
   }
   return concat(schema.name, " v", schema.version, " (", names, ")");
+}
+
+// "time_ns, psnr_db:maximise:dB".
+std::string metrics_text(const Dataset& dataset) {
+  std::vector<std::string> texts;
+  for (const MetricInfo& metric : metrics_of(dataset)) {
+    texts.push_back(to_text(metric));
+  }
+  return texts.empty() ? "none" : join(texts, ", ");
 }
 
 Status list_problem(const Dataset& dataset, const std::string& text, std::size_t top) {
@@ -93,6 +104,7 @@ Status inspect_dataset(const InspectArguments& arguments, const Invocation& invo
   print(row("measurements", count_text(dataset.size())));
   print(row("problems", count_text(dataset.problems().size())));
   print(row("distinct configs", count_text(dataset.configs().size())));
+  print(row("metrics", metrics_text(dataset)));
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes.at(i) > 0) {
       print(row(concat("  ", to_string(static_cast<Outcome>(i))), count_text(outcomes.at(i))));
@@ -126,6 +138,24 @@ Status inspect_dataset(const InspectArguments& arguments, const Invocation& invo
   return {};
 }
 
+void print_metrics(const Model& model) {
+  for (const MetricModel& part : model.metrics) {
+    std::size_t trees = 0;
+    for (const Forest& forest : part.model->forests) {
+      trees += forest.trees.size();
+    }
+    const MetricInfo& metric = part.metric;
+    print(row("metric",
+              concat(metric.name, metric.unit.empty() ? "" : concat(" (", metric.unit, ")"), ", ",
+                     to_string(metric.direction), ": ", part.model->kind, " of ", part.scale.text(),
+                     " with ", count_text(trees), " trees and ", part.model->networks.size(),
+                     " networks, residual ", fixed(part.model->residual_std, 4))));
+    for (const TrainingCurve& curve : training_curves(part.model->card_json).curves) {
+      print(row("  training", concat(curve.name, ": ", training_text(curve))));
+    }
+  }
+}
+
 Status inspect_model(const InspectArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const Model model, read_model(arguments.file));
   std::size_t trees = 0;
@@ -140,8 +170,11 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
   print(row("configs are", schema_text(model.config_schema)));
   print(row("features", concat(model.feature_table, " (", model.problem_range.size(),
                                " of them describe the problem)")));
-  print(row("forests", concat(model.forests.size(), " with ", count_text(trees), " trees and ",
-                              count_text(splits), " splits")));
+  if (model.metrics.empty()) {
+    print(row("forests", concat(model.forests.size(), " with ", count_text(trees), " trees and ",
+                                count_text(splits), " splits")));
+  }
+  print_metrics(model);
   for (const Network& network : model.networks) {
     std::size_t weights = network.interaction.size();
     for (const std::vector<DenseLayer>* part : {&network.layers, &network.config_layers}) {
@@ -182,7 +215,8 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
                           .metrics = {{"trees", static_cast<double>(trees)},
                                       {"splits", static_cast<double>(splits)},
                                       {"candidates", static_cast<double>(model.pool.size())},
-                                      {"residual_std", model.residual_std}},
+                                      {"residual_std", model.residual_std},
+                                      {"metrics", static_cast<double>(columns_of(model).size())}},
                           .machine = machine_facts(model.fingerprint),
                           .command = invocation.command_line};
     return figures.write(arguments.json);

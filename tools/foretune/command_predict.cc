@@ -1,5 +1,7 @@
 // foretune predict: the best configs for one problem.
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "foretune/base/file.h"
@@ -18,12 +20,16 @@ struct PredictArguments {
   OneProblemArguments problem;
   std::int64_t top = 5;
   bool explain = false;
+  std::string objective;
   std::string json;
 
   void visit(OptionList& list) {
     list.add("model", model, "FILE", "model file").require();
     problem.visit(list);
     list.add("top-k", top, "N", "configs to list").at_least(1);
+    list.add("objective", objective, "TEXT",
+             "what to pick by, of the metrics that the model predicts: \"minimise time_ns subject "
+             "to pack_ns <= 2 ms\", or \"pareto time_ns pack_ns\" for the predicted front");
     list.add_switch("explain", explain,
                     "why the first is preferred to the second, and what ruled out the others");
     list.add("json", json, "FILE", "write everything as JSON");
@@ -31,11 +37,25 @@ struct PredictArguments {
 };
 
 Result<int> run_predict(const PredictArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(const std::unique_ptr<Selector> selector, Selector::open(arguments.model));
+  std::optional<Objective> objective;
+  if (!arguments.objective.empty()) {
+    FORETUNE_TRY(objective, Objective::parse(arguments.objective));
+  }
+  const bool is_pareto = objective && objective->is_pareto();
+  if (is_pareto && arguments.explain) {
+    return without_effect({"--explain"}, "with one target");
+  }
+  SelectorOptions selector_options;
+  if (!is_pareto) {
+    selector_options.objective = objective;
+  }
+  FORETUNE_TRY(const std::unique_ptr<Selector> selector,
+               Selector::open(arguments.model, selector_options));
   FORETUNE_TRY(const Problem problem, arguments.problem.parse(selector->model().problem_type));
-  const auto prediction =
-      predict(*selector, problem,
-              {.top = static_cast<std::size_t>(arguments.top), .explain = arguments.explain});
+  const PredictOptions options{.top = static_cast<std::size_t>(arguments.top),
+                               .explain = arguments.explain};
+  const auto prediction = is_pareto ? predict_front(*selector, problem, *objective, options)
+                                    : predict(*selector, problem, options);
   if (!prediction) {
     return fail_because(prediction.error(), arguments.model);
   }

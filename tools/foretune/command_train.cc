@@ -15,6 +15,7 @@
 #include "foretune/models/train/fast_model.h"
 #include "foretune/models/train/hyper_search.h"
 #include "foretune/models/train/output_directory.h"
+#include "foretune/models/train/train_metrics.h"
 #include "foretune/models/train/trainer.h"
 #include "foretune/tune/collect.h"
 #include "tools/foretune/commands.h"
@@ -38,6 +39,7 @@ struct TrainArguments {
   std::string log_dir;
   std::string json;
   std::string targets = "time";
+  std::string metrics;
   RecipeArguments recipe;
   bool no_log_transform = false;
   std::string group_key = "problem";
@@ -85,6 +87,12 @@ struct TrainArguments {
     list.section("Training");
     list.add("targets", targets, "LIST",
              "what to learn, a model each: time, tflops, latency, bandwidth, with commas");
+    list.add("metrics", metrics, "LIST",
+             "one model that predicts all of these metrics of the data set, with commas: time_ns, "
+             "pack_ns, ...; objectives need it, and picks are of the first unless they are given")
+        .only({"without --targets, --out-dir, --fast and --warm-start", [this] {
+                 return targets == "time" && out_dir.empty() && !fast && warm_start.empty();
+               }});
     recipe.visit(list, "how time is learned; auto cross-validates both",
                  "group folds for the held-out figures; 0 for none");
     list.add_switch("no-log-transform", no_log_transform,
@@ -347,7 +355,7 @@ class TargetTrainer {
     if (!arguments_.tune_budget.empty()) {
       FORETUNE_TRY_STATUS(search(options, hook));
     }
-    FORETUNE_TRY(TrainResult result, type_->train(dataset_, options, hook));
+    FORETUNE_TRY(TrainResult result, train_model(options, hook));
     line_.clear();
     options.warm_start = nullptr;
     return result;
@@ -367,6 +375,17 @@ class TargetTrainer {
   }
 
  private:
+  Result<TrainResult> train_model(const TrainOptions& options, const ProgressHook& hook) const {
+    if (arguments_.metrics.empty()) {
+      return type_->train(dataset_, options, hook);
+    }
+    std::vector<std::string> metrics;
+    for (const std::string_view metric : split(arguments_.metrics, ',')) {
+      metrics.emplace_back(trim(metric));
+    }
+    return train_metrics(dataset_, *type_, options, metrics, hook);
+  }
+
   Status search(TrainOptions& options, const ProgressHook& hook) {
     FORETUNE_TRY(const HyperBudget budget, budget_of(arguments_.tune_budget));
     FORETUNE_TRY(const HyperSearch found, search_hyper_parameters(dataset_, options, budget, hook));

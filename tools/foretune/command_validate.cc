@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/evaluate/objective_evaluation.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/select/select.h"
 #include "foretune/tune/collect.h"
@@ -27,6 +29,7 @@ struct ValidateArguments {
   std::string model;
   std::string dataset;
   std::string training_data;
+  std::string objective;
   ReportArguments report;
   std::int64_t batch_size = 64;
   std::int64_t measure_top = 16;
@@ -40,6 +43,7 @@ struct ValidateArguments {
     list.add("training-data", training_data, "PATH",
              "data set or folder that the model was trained on: for the baselines, and to prove "
              "that nothing leaked");
+    list.add("objective", objective, "TEXT", std::string(kObjectiveHelp));
     report.visit(list);
     const Condition may_measure{"without --no-measure", [this] { return !no_measure; }};
     list.add_switch("no-measure", no_measure, "do not measure picks that the data set lacks");
@@ -76,8 +80,8 @@ Context usual_context(const Dataset& dataset, const Context& otherwise) {
 
 // Measures what the evaluation needs and the data set lacks. Returns whether rows were added.
 Result<bool> complete(const ValidateArguments& arguments, const Invocation& invocation,
-                      const Model& model, const Dataset& dataset,
-                      const std::filesystem::path& journal_path) {
+                      const Model& model, const std::optional<Objective>& objective,
+                      const Dataset& dataset, const std::filesystem::path& journal_path) {
   const Fingerprint& machine = dataset.header().fingerprint;
   const Result<LiveFamily> live =
       open_family(arguments.family.as_known(model.family, machine), &machine, invocation);
@@ -91,7 +95,8 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
     remark("picks are not measured: the data set comes from another machine or family version");
     return false;
   }
-  FORETUNE_TRY(const std::unique_ptr<Selector> selector, Selector::create(model));
+  FORETUNE_TRY(const std::unique_ptr<Selector> selector,
+               Selector::create(model, {.objective = objective}));
   const RankedConfigs ranked = [&](const Problem& problem) {
     return best_ranked(*selector, problem, static_cast<std::size_t>(arguments.measure_top));
   };
@@ -144,7 +149,37 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
   return collected.progress.measured > 0 || compared > 0;
 }
 
+// Picks whose bounds depend on the problem's baseline, or fronts, are judged by what is there.
+bool can_measure_for(const std::optional<Objective>& objective) {
+  return !objective || (!objective->is_pareto() &&
+                        std::none_of(objective->bounds.begin(), objective->bounds.end(),
+                                     [](const MetricBound& bound) {
+                                       return bound.bound.kind != BoundValue::Kind::kAbsolute ||
+                                              bound.keep;
+                                     }));
+}
+
+Result<int> report_fronts(const ValidateArguments& arguments, const Invocation& invocation,
+                          const Model& model, const Dataset& dataset, const Objective& objective) {
+  if (!arguments.report.html.empty() || !arguments.training_data.empty()) {
+    return without_effect({"--html", "--training-data"}, "with one target");
+  }
+  const Fingerprint& machine = dataset.header().fingerprint;
+  FORETUNE_TRY(const FrontEvaluation fronts,
+               evaluate_fronts(model, dataset, objective,
+                               default_configs_of(arguments.family, model.family, machine)));
+  print(fronts_text(fronts, static_cast<std::size_t>(arguments.report.top_n_worst)));
+  if (!arguments.report.json.empty()) {
+    FORETUNE_TRY_STATUS(write_text_file_atomically(
+        arguments.report.json,
+        fronts_json(fronts, "validate-model", invocation.command_line, machine)));
+  }
+  return kExitOk;
+}
+
 Result<int> validate(const ValidateArguments& arguments, const Invocation& invocation) {
+  FORETUNE_TRY(const std::optional<Objective> objective,
+               parse_objective_option(arguments.objective));
   FORETUNE_TRY(const Model model, read_model(arguments.model));
   const std::filesystem::path path = journal_of(arguments.dataset);
   FORETUNE_TRY(Dataset dataset, read_measurements(path.string()));
@@ -154,11 +189,15 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
                 ", the model was trained for ", model.config_schema.name, " v",
                 model.config_schema.version);
   }
-  if (!arguments.no_measure && path.extension() == ".ftd") {
-    FORETUNE_TRY(const bool added, complete(arguments, invocation, model, dataset, path));
+  if (!arguments.no_measure && path.extension() == ".ftd" && can_measure_for(objective)) {
+    FORETUNE_TRY(const bool added,
+                 complete(arguments, invocation, model, objective, dataset, path));
     if (added) {
       FORETUNE_TRY(dataset, read_dataset(path));
     }
+  }
+  if (objective && objective->is_pareto()) {
+    return report_fronts(arguments, invocation, model, dataset, *objective);
   }
   std::optional<Dataset> training;
   if (!arguments.training_data.empty()) {
@@ -168,8 +207,11 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
   options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);
   options.seed = static_cast<std::uint64_t>(invocation.global->seed);
   options.training = training ? &*training : nullptr;
-  FORETUNE_TRY(const Evaluation evaluation,
-               evaluate_model(model, dataset, arguments.dataset, arguments.family, options));
+  FORETUNE_TRY(
+      const Evaluation evaluation,
+      objective
+          ? evaluate_model(model, dataset, arguments.dataset, arguments.family, *objective, options)
+          : evaluate_model(model, dataset, arguments.dataset, arguments.family, options));
   const Fingerprint& machine = dataset.header().fingerprint;
   FORETUNE_TRY_STATUS(arguments.report.show(
       evaluation, report_json(evaluation, "validate-model", invocation.command_line, machine),

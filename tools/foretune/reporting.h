@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
+#include "foretune/dataset/metric_view.h"
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/metrics/objective.h"
 #include "foretune/models/infer/model_file.h"
 #include "tools/foretune/common.h"
 #include "tools/foretune/options.h"
@@ -31,5 +34,20 @@ struct ReportArguments {
 // set. Errors: those of rank_with_model() and evaluate().
 Result<Evaluation> evaluate_model(const Model& model, const Dataset& dataset, std::string_view name,
                                   FamilyArguments family, EvaluateOptions options);
+// The same by an objective with one target.
+Result<Evaluation> evaluate_model(const Model& model, const Dataset& dataset, std::string_view name,
+                                  FamilyArguments family, const Objective& objective,
+                                  EvaluateOptions options);
+
+// The family's own choices on its device, for baselines and for bounds relative to them; nothing
+// where it is not here.
+DefaultConfigs default_configs_of(FamilyArguments family, const std::string& name,
+                                  const Fingerprint& known);
+
+// An option that says what picks are judged by. Errors: those of Objective::parse().
+inline constexpr std::string_view kObjectiveHelp =
+    "judge picks by this, of the data set's metrics: \"minimise time_ns subject to pack_ns <= 2 "
+    "ms\", or \"pareto time_ns pack_ns\" for the volume that predicted fronts keep";
+Result<std::optional<Objective>> parse_objective_option(const std::string& text);
 
 }  // namespace foretune::cli

@@ -36,6 +36,17 @@ Status check_named(const Objective& objective, std::span<const ScoreColumn> colu
   return {};
 }
 
+Status check_absolute(const Objective& objective, std::span<const ScoreColumn> columns) {
+  for (const MetricBound& bound : objective.bounds) {
+    if (!find_column(columns, bound.metric)->is_absolute) {
+      return fail(ErrorCode::kUnsupported, "the model predicts ", bound.metric,
+                  " up to a factor only, so it knows no bound of it: foretune train --metrics ",
+                  bound.metric, " makes one that does");
+    }
+  }
+  return {};
+}
+
 // Where the judge's metrics stand among the columns, the target first.
 struct Judged {
   std::size_t column = 0;
@@ -125,16 +136,12 @@ class ObjectiveScorer final : public Scorer {
 
 Result<Judge> judge_of(const Objective& objective, std::span<const ScoreColumn> columns) {
   FORETUNE_TRY_STATUS(check_named(objective, columns));
+  FORETUNE_TRY_STATUS(check_absolute(objective, columns));
   std::vector<MetricInfo> infos;
   for (const ScoreColumn& column : columns) {
     infos.push_back(column.metric);
   }
   for (const MetricBound& bound : objective.bounds) {
-    if (!find_column(columns, bound.metric)->is_absolute) {
-      return fail(ErrorCode::kUnsupported, "the model predicts ", bound.metric,
-                  " up to a factor only, so it knows no bound of it: foretune train --metrics ",
-                  bound.metric, " makes one that does");
-    }
     for (const BoundValue* value : {&bound.bound, bound.keep ? &*bound.keep : &bound.bound}) {
       if (value->kind != BoundValue::Kind::kAbsolute) {
         return fail(ErrorCode::kInvalidArgument, "the bound of ", bound.metric,
@@ -154,7 +161,8 @@ Status check_followed(const Judge& judge, std::span<const ScoreColumn> columns) 
   if (judge.metrics().size() > kMostJudged) {
     return fail(ErrorCode::kUnsupported, "an objective of more than ", kMostJudged, " metrics");
   }
-  return check_named(judge.objective(), columns);
+  FORETUNE_TRY_STATUS(check_named(judge.objective(), columns));
+  return check_absolute(judge.objective(), columns);
 }
 
 Result<std::unique_ptr<PreparedPool>> objective_pool(std::shared_ptr<const PreparedPool> pool,

@@ -29,7 +29,8 @@ inline bool keeps_bounds(double score) { return score < kInfeasibleScore; }
 Result<Judge> judge_of(const Objective& objective, std::span<const ScoreColumn> columns);
 
 // Whether a scorer can follow the judge. Errors: kUnsupported for a Pareto objective, which puts
-// configs in no single order; those of judge_of() for a judge of other metrics.
+// configs in no single order, and for a bound on what is known up to a factor only; kNotFound as
+// judge_of().
 Status check_followed(const Judge& judge, std::span<const ScoreColumn> columns);
 
 // A scorer of one column, the target's. Errors: those of check_followed().

@@ -8,6 +8,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/metric_samples.h"
 #include "foretune/dataset/metric_view.h"
+#include "foretune/evaluate/objective_evaluation.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/training_samples.h"
 
@@ -73,6 +74,32 @@ TEST(TrainMetrics, LearnsEveryMetricAndItsValues) {
   const double z = *score_config(*model.metrics[1].model, problem, tile(16, 16));
   EXPECT_LT(model.metrics[1].scale.to_value(z), 0.1 * pack_ns(problem, tile(128, 16)));
   EXPECT_EQ(model_bytes(*parse_model(model_bytes(model))), model_bytes(model));
+}
+
+TEST(TrainMetrics, PicksByObjectivesOnProblemsItNeverSaw) {
+  const std::vector<std::string> metrics{"time_ns", "pack_ns", "qos_tune"};
+  const auto result = train_metrics(three_metrics(80, 7), boosted(), quick_options(), metrics);
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  Dataset unseen = three_metrics(40, 8);
+  unseen.mutable_header().role = DatasetRole::kValidation;
+  const auto judged = [&](std::string_view text) {
+    auto out = evaluate_objective(result->model, unseen, *Objective::parse(text), {});
+    EXPECT_TRUE(out.has_value()) << out.error().message;
+    return *std::move(out);
+  };
+  EXPECT_GT(judged("minimise time_ns").model.mean_efficiency.value, 0.9);
+  const Evaluation bounded = judged("minimise time_ns subject to pack_ns <= 100 us");
+  EXPECT_GT(bounded.model.mean_efficiency.value, 0.85);
+  EXPECT_LE(bounded.missed_bounds, bounded.model.problems / 10);
+  const Evaluation quality = judged("minimise time_ns subject to qos_tune >= 91");
+  EXPECT_GT(quality.model.mean_efficiency.value, 0.85);
+  EXPECT_LE(quality.missed_bounds, quality.model.problems / 20);
+  EXPECT_GT(judged("maximise qos_tune").model.mean_efficiency.value, 0.97);
+  const auto fronts = evaluate_fronts(result->model, unseen,
+                                      *Objective::parse("pareto time_ns pack_ns qos_tune"), {});
+  ASSERT_TRUE(fronts.has_value()) << fronts.error().message;
+  EXPECT_GT(fronts->mean_share, 0.9);
+  EXPECT_GT(fronts->min_share, 0.6);
 }
 
 TEST(TrainMetrics, OfTimeAloneIsTheModelOfItsLogarithm) {
