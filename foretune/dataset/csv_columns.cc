@@ -72,7 +72,7 @@ std::optional<CsvColumn> measurement_column(std::string_view name) {
       return CsvColumn{known.role, 0, known.factor_ns};
     }
   }
-  for (const StoredMetricInfo& info : metric_infos()) {
+  for (const MetricInfo& info : metric_infos()) {
     if (info.id == MetricId::kTimeNs || info.id == MetricId::kMedianNs) {
       continue;
     }

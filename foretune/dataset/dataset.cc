@@ -109,7 +109,7 @@ void Dataset::add(const Measurement& measurement) {
   row.flags = measurement.flags;
   row.reason = intern_reason(measurement.reason);
   const auto index = static_cast<RowIndex>(rows_.size());
-  for (const StoredMetricValue& metric : measurement.metrics) {
+  for (const MetricValue& metric : measurement.metrics) {
     if (metric.metric == MetricId::kTimeNs) {
       row.time_ns = to_float(metric.value);
       row.spread = to_float(metric.spread);

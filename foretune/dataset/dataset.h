@@ -117,7 +117,7 @@ class Dataset {
   // Metrics beyond time: sparse, by row, in row order.
   struct ExtraMetric {
     RowIndex row = 0;
-    StoredMetricValue value;
+    MetricValue value;
     bool operator==(const ExtraMetric&) const = default;
   };
   void add_extra(ExtraMetric extra) { extras_.push_back(extra); }

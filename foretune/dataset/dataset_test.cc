@@ -32,8 +32,8 @@ Measurement timed(const Problem& problem, std::int32_t tile, double time_ns,
           .outcome = outcome,
           .reason = outcome == Outcome::kCrashed ? "signal 11" : "",
           .metrics = outcome == Outcome::kCrashed
-                         ? std::vector<StoredMetricValue>{}
-                         : std::vector<StoredMetricValue>{{MetricId::kTimeNs, time_ns, 0.01, 5}},
+                         ? std::vector<MetricValue>{}
+                         : std::vector<MetricValue>{{MetricId::kTimeNs, time_ns, 0.01, 5}},
           .samples_ns = {}};
 }
 

@@ -186,7 +186,7 @@ struct Record {
   std::int64_t flags = kFlagImported;
   std::string reason;
   Context context;
-  std::vector<std::pair<StoredMetricValue, bool>> metrics;  // by id, whether it is there
+  std::vector<std::pair<MetricValue, bool>> metrics;  // by id, whether it is there
 };
 
 template <class Target>

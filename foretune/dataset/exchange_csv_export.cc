@@ -51,7 +51,7 @@ class CsvExporter {
     out_ +=
         "time_ns,median_ns,spread,samples,outcome,stage,reason,flags,machine,device,"
         "context_threads,cache,clock_mhz,fidelity";
-    for (const StoredMetricInfo& info : metric_infos()) {
+    for (const MetricInfo& info : metric_infos()) {
       if (has_metric_.at(static_cast<std::size_t>(info.id))) {
         out_ += concat(",", info.name, ",", info.name, "_spread,", info.name, "_samples");
       }
@@ -88,11 +88,10 @@ class CsvExporter {
 
   // The metrics of row `row`, which begin at `next` of all.
   Status metric_cells(RowIndex row, std::size_t& next) {
-    std::vector<const StoredMetricValue*> values(has_metric_.size());
+    std::vector<const MetricValue*> values(has_metric_.size());
     const auto extras = dataset_.extras();
     for (; next < extras.size() && extras[next].row == row; ++next) {
-      const StoredMetricValue*& value =
-          values.at(static_cast<std::size_t>(extras[next].value.metric));
+      const MetricValue*& value = values.at(static_cast<std::size_t>(extras[next].value.metric));
       if (value != nullptr) {
         return fail(ErrorCode::kUnsupported, "row ", row, " has ", metric_info(value->metric).name,
                     " twice, which a table cannot hold");

@@ -361,8 +361,8 @@ class JsonImporter {
       if (!id || !samples || *samples < 0 || *samples > UINT32_MAX) {
         return broken("metrics", i);
       }
-      const StoredMetricValue value{*id, entry[2].get<double>(), entry[3].get<double>(),
-                                    static_cast<std::uint32_t>(*samples)};
+      const MetricValue value{*id, entry[2].get<double>(), entry[3].get<double>(),
+                              static_cast<std::uint32_t>(*samples)};
       if (const Status fits = dataset_internal::check_metric(value); !fits) {
         return broken("metrics", i, fits);
       }

@@ -278,9 +278,8 @@ TEST(Journal, ARowTakesAtMostSixteenBytesWhenSealed) {
   for (int i = 0; i < 200000; ++i) {
     Measurement measurement = random_measurement(header, rng);
     measurement.samples_ns.clear();
-    std::erase_if(measurement.metrics, [](const StoredMetricValue& value) {
-      return value.metric == MetricId::kEnergyJ;
-    });
+    std::erase_if(measurement.metrics,
+                  [](const MetricValue& value) { return value.metric == MetricId::kEnergyJ; });
     dataset.add(measurement);
   }
   const double definitions = 40.0 * 40 * 40 * 8 + 1004.0 * 1004 * 4;

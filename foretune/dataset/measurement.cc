@@ -41,8 +41,8 @@ std::optional<Outcome> parse_outcome(std::string_view text) {
 std::string_view to_string(Stage stage) { return kStages.at(static_cast<std::size_t>(stage)); }
 std::optional<Stage> parse_stage(std::string_view text) { return parse_name<Stage>(kStages, text); }
 
-const std::vector<StoredMetricInfo>& metric_infos() {
-  static const std::vector<StoredMetricInfo> infos{
+const std::vector<MetricInfo>& metric_infos() {
+  static const std::vector<MetricInfo> infos{
       {MetricId::kTimeNs, "time_ns", "ns", true},  {MetricId::kMedianNs, "median_ns", "ns", true},
       {MetricId::kPackNs, "pack_ns", "ns", true},  {MetricId::kEnergyJ, "energy_j", "J", true},
       {MetricId::kBytes, "bytes", "B", true},      {MetricId::kQosTune, "qos_tune", "", false},
@@ -51,12 +51,12 @@ const std::vector<StoredMetricInfo>& metric_infos() {
   return infos;
 }
 
-const StoredMetricInfo& metric_info(MetricId id) {
+const MetricInfo& metric_info(MetricId id) {
   return metric_infos().at(static_cast<std::size_t>(id));
 }
 
 std::optional<MetricId> parse_metric(std::string_view name) {
-  for (const StoredMetricInfo& info : metric_infos()) {
+  for (const MetricInfo& info : metric_infos()) {
     if (info.name == name) {
       return info.id;
     }
@@ -84,8 +84,8 @@ std::string Context::text() const {
                 fidelity != 0 ? concat(", fidelity ", fidelity) : std::string());
 }
 
-const StoredMetricValue* Measurement::find(MetricId metric) const {
-  for (const StoredMetricValue& value : metrics) {
+const MetricValue* Measurement::find(MetricId metric) const {
+  for (const MetricValue& value : metrics) {
     if (value.metric == metric) {
       return &value;
     }

@@ -41,8 +41,6 @@ std::string_view to_string(Stage stage);
 std::optional<Stage> parse_stage(std::string_view text);
 
 // Stored in files: never renumber.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // the names of metrics/metric.h
 enum class MetricId : std::uint8_t {
   kTimeNs = 0,  // minimum over the windows, per run
   kMedianNs = 1,
@@ -52,24 +50,35 @@ enum class MetricId : std::uint8_t {
   kQosTune = 5,
   kQosTest = 6,
 };
-#pragma GCC diagnostic pop
-struct StoredMetricInfo {
+struct MetricInfo {
   MetricId id;
   std::string_view name;  // "time_ns"
   std::string_view unit;
   bool minimise;
 };
-const std::vector<StoredMetricInfo>& metric_infos();
+const std::vector<MetricInfo>& metric_infos();
 bool is_known(MetricId id);
-const StoredMetricInfo& metric_info(MetricId id);
+const MetricInfo& metric_info(MetricId id);
 std::optional<MetricId> parse_metric(std::string_view name);
 
-struct StoredMetricValue {
+struct MetricValue {
   MetricId metric = MetricId::kTimeNs;
   double value = 0;
   double spread = 0;  // interquartile range of the samples over their median; 0 when unknown
   std::uint32_t samples = 0;
-  bool operator==(const StoredMetricValue&) const = default;
+  bool operator==(const MetricValue&) const = default;
+};
+
+// What to optimise, and under which bounds.
+struct MetricBound {
+  MetricId metric = MetricId::kTimeNs;
+  double bound = 0;
+  bool relative_to_baseline = false;  // the bound is a factor of the baseline's value
+};
+struct Objective {
+  MetricId metric = MetricId::kTimeNs;
+  std::vector<MetricBound> constraints;
+  bool pareto_set = false;
 };
 
 // Stored in files: never renumber.
@@ -104,11 +113,11 @@ struct Measurement {
   Outcome outcome = Outcome::kOk;
   Stage stage = Stage::kNone;
   std::uint8_t flags = 0;
-  std::string reason;                      // of an outcome that is not ok
-  std::vector<StoredMetricValue> metrics;  // empty unless ok or censored
-  std::vector<float> samples_ns;           // optional, per window
+  std::string reason;                // of an outcome that is not ok
+  std::vector<MetricValue> metrics;  // empty unless ok or censored
+  std::vector<float> samples_ns;     // optional, per window
 
-  [[nodiscard]] const StoredMetricValue* find(MetricId metric) const;
+  [[nodiscard]] const MetricValue* find(MetricId metric) const;
   bool operator==(const Measurement&) const = default;
 };
 

@@ -236,7 +236,7 @@ void encode_baseline(ByteWriter& out, const Dataset::Baseline& baseline) {
   out.put(baseline.time_ns);
 }
 
-void encode_metric(ByteWriter& out, const StoredMetricValue& metric) {
+void encode_metric(ByteWriter& out, const MetricValue& metric) {
   out.put(static_cast<std::uint8_t>(metric.metric));
   out.put(metric.value);
   out.put(metric.spread);
@@ -394,8 +394,8 @@ Status decode_reasons(ByteReader& reader, Dataset& dataset) {
 
 }  // namespace
 
-Result<StoredMetricValue> decode_metric(ByteReader& reader) {
-  StoredMetricValue metric;
+Result<MetricValue> decode_metric(ByteReader& reader) {
+  MetricValue metric;
   metric.metric = static_cast<MetricId>(reader.get<std::uint8_t>());
   metric.value = reader.get<double>();
   metric.spread = reader.get<double>();
@@ -460,7 +460,7 @@ Status decode_row(ByteReader& reader, Dataset& dataset) {
   const auto index = static_cast<RowIndex>(dataset.size());
   const std::uint64_t extras = reader.get_count(18);
   for (std::uint64_t i = 0; i < extras && reader.ok(); ++i) {
-    FORETUNE_TRY(const StoredMetricValue metric, decode_metric(reader));
+    FORETUNE_TRY(const MetricValue metric, decode_metric(reader));
     dataset.add_extra({index, metric});
   }
   if (const std::uint64_t kept = reader.get_varint(); kept > 0) {

@@ -80,8 +80,8 @@ Status decode_segment(ByteReader& reader, Dataset& dataset);
 
 // The parts that rows and segments share.
 inline constexpr std::size_t kMinMetricBytes = 18;
-void encode_metric(ByteWriter& out, const StoredMetricValue& metric);
-Result<StoredMetricValue> decode_metric(ByteReader& reader);
+void encode_metric(ByteWriter& out, const MetricValue& metric);
+Result<MetricValue> decode_metric(ByteReader& reader);
 Result<std::vector<float>> decode_samples(ByteReader& reader, std::uint64_t count);
 std::uint8_t pack_outcome(Outcome outcome, Stage stage);
 void unpack_outcome(std::uint8_t packed, Outcome& outcome, Stage& stage);

@@ -175,7 +175,7 @@ Status get_sparse(ByteReader& reader, std::size_t first, std::uint64_t rows, Dat
       return fail(ErrorCode::kCorrupt, "a metric belongs to no row, or is out of order");
     }
     last = row;
-    FORETUNE_TRY(const StoredMetricValue metric, decode_metric(reader));
+    FORETUNE_TRY(const MetricValue metric, decode_metric(reader));
     dataset.add_extra({static_cast<RowIndex>(first + row), metric});
   }
   const std::uint64_t sampled = reader.get_count(2 + sizeof(float));

@@ -141,7 +141,7 @@ Status check_row(const Dataset::Row& row) {
   return {};
 }
 
-Status check_metric(const StoredMetricValue& value) {
+Status check_metric(const MetricValue& value) {
   if (!is_known(value.metric)) {
     return fail(ErrorCode::kInvalidArgument, "this version does not know the metric ",
                 static_cast<int>(value.metric));

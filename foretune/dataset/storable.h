@@ -29,7 +29,7 @@ Status check_config(const DatasetHeader& header, std::uint64_t schema_id, const 
 Status check_context(const Context& context);
 // Outcome, stage and time: ok and censored rows have a time, others have none.
 Status check_row(const Dataset::Row& row);
-Status check_metric(const StoredMetricValue& value);  // one beside the time
+Status check_metric(const MetricValue& value);  // one beside the time
 Status check_samples(std::span<const float> samples_ns);
 Status check_baseline(const Dataset::Baseline& baseline, std::size_t problems);
 

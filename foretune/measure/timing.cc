@@ -297,8 +297,8 @@ Timing time_run(Run& run, const Protocol& protocol, double incumbent_ns, const N
   return timing;
 }
 
-std::vector<StoredMetricValue> timing_metrics(const std::vector<double>& windows_ns,
-                                              double known_spread) {
+std::vector<MetricValue> timing_metrics(const std::vector<double>& windows_ns,
+                                        double known_spread) {
   FORETUNE_CHECK(!windows_ns.empty());
   const double spread = std::max(relative_spread(windows_ns), known_spread);
   const auto samples = static_cast<std::uint32_t>(windows_ns.size());

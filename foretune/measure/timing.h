@@ -135,7 +135,7 @@ struct CountedWindows {
 CountedWindows counted_windows(const std::vector<Window>& windows);
 
 // The metrics of a set of windows: minimum, median, spread (at least `known_spread`).
-std::vector<StoredMetricValue> timing_metrics(const std::vector<double>& windows_ns,
-                                              double known_spread = 0);
+std::vector<MetricValue> timing_metrics(const std::vector<double>& windows_ns,
+                                        double known_spread = 0);
 
 }  // namespace foretune

@@ -312,8 +312,7 @@ TEST(Timing, ReplayedBoundsStayBoundsAndSpreadsStaySpreads) {
   SimulatedRun known({1000});
   known.spread = 0.03;
   const Timing timing = time_run(known, Protocol{}, -1, machine.clock(), kNoEviction);
-  const std::vector<StoredMetricValue> metrics =
-      timing_metrics(timing.windows_ns, timing.known_spread);
+  const std::vector<MetricValue> metrics = timing_metrics(timing.windows_ns, timing.known_spread);
   ASSERT_EQ(metrics.size(), 2U);
   EXPECT_DOUBLE_EQ(metrics[0].spread, 0.03);
 }
@@ -440,7 +439,7 @@ TEST(Timing, ShortRunsOfTheWarmUpDoNotAsk) {
 }
 
 TEST(Timing, MetricsAreMinimumMedianAndSpread) {
-  const std::vector<StoredMetricValue> metrics = timing_metrics({10, 12, 11, 30, 10.5});
+  const std::vector<MetricValue> metrics = timing_metrics({10, 12, 11, 30, 10.5});
   ASSERT_EQ(metrics.size(), 2U);
   EXPECT_EQ(metrics[0].metric, MetricId::kTimeNs);
   EXPECT_DOUBLE_EQ(metrics[0].value, 10);

@@ -121,7 +121,7 @@ void put_result(ByteWriter& out, const Measurement& measurement) {
   out.put(measurement.flags);
   out.put_string(measurement.reason);
   out.put_varint(measurement.metrics.size());
-  for (const StoredMetricValue& value : measurement.metrics) {
+  for (const MetricValue& value : measurement.metrics) {
     out.put(static_cast<std::uint8_t>(value.metric));
     out.put(value.value);
     out.put(value.spread);
@@ -147,7 +147,7 @@ void get_result(ByteReader& in, Measurement& measurement) {
   measurement.metrics.clear();
   measurement.samples_ns.clear();
   for (std::uint64_t count = in.get_count(21); count > 0; --count) {
-    StoredMetricValue value;
+    MetricValue value;
     value.metric = static_cast<MetricId>(in.get<std::uint8_t>());
     value.value = in.get<double>();
     value.spread = in.get<double>();
