@@ -276,7 +276,7 @@ class DiodeImporter {
       if (static_cast<float>(*time_ms * 1e6) == 0) {
         return fail(ErrorCode::kCorrupt, "a timing without a time");
       }
-      out.metrics.push_back({MetricId::kTimeNs, *time_ms * 1e6, 0, 1});
+      out.metrics.push_back({kTimeNs, *time_ms * 1e6, 0, 1});
     }
     dataset_.add(out);
     return {};

@@ -44,6 +44,9 @@ struct Request {
   Problem problem;
   Config config;
   double incumbent_ns = -1;
+  // Not empty: nothing is timed, but these metrics of MetricStage::kEvaluation are found out. The
+  // answer has Stage::kEvaluate, whatever comes of it.
+  std::vector<std::string> evaluate = {};
 };
 
 // Where measurements come from: in this process, in a worker, or replayed.

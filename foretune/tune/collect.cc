@@ -180,7 +180,7 @@ Status Collection::record(Measurement measurement, bool reference) {
     measurement.context = reference_context_;
   }
   FORETUNE_TRY_STATUS(result_.progress.keep(measurement, &journal_));
-  const MetricValue* const time = measurement.find(MetricId::kTimeNs);
+  const MetricValue* const time = measurement.find(kTimeNs);
   if (!reference && measurement.outcome == Outcome::kOk && time != nullptr) {
     learn(time->value, measurement.config);
   }

@@ -74,7 +74,7 @@ Status Tuning::measure(const Config& config, Strategy& strategy) {
   CollectProgress& progress = result_.progress;
   const Measurement measurement =
       measurer_.measure({.problem = problem_, .config = config, .incumbent_ns = progress.best_ns});
-  const MetricValue* const time = measurement.find(MetricId::kTimeNs);
+  const MetricValue* const time = measurement.find(kTimeNs);
   Trial trial{.config = config};
   if (time != nullptr && measurement.outcome == Outcome::kOk) {
     trial.value = time->value;
@@ -124,7 +124,7 @@ Status Tuning::compare_finalists(const std::vector<Config>& defaults) {
   for (Measurement& measurement : measurer_.compare(problem_, compared, options_.rounds)) {
     measurement.context.fidelity = kReferenceFidelity;
     FORETUNE_TRY_STATUS(record(measurement));
-    const MetricValue* const time = measurement.find(MetricId::kTimeNs);
+    const MetricValue* const time = measurement.find(kTimeNs);
     if (time == nullptr || measurement.outcome != Outcome::kOk) {
       continue;
     }

@@ -82,7 +82,7 @@ class ForeignModel : public testing::TestWithParam<ForeignCase> {
         const Config config = type == kConvProblem ? parse_ck_conv_name(name)->config
                                                    : parse_ck_gemm_name(name)->config;
         Measurement measurement{.problem = problem, .config = config, .context = {}, .metrics = {}};
-        measurement.metrics.push_back({.metric = MetricId::kTimeNs,
+        measurement.metrics.push_back({.metric = kTimeNs,
                                        .value = sample_ns(problem, config),
                                        .spread = 0,
                                        .samples = 1});
