@@ -7,8 +7,17 @@
 //
 // A bound is absolute, or relative to the baseline (what one would run who does not tune) by a
 // difference or a factor. `keep` gives a second, looser bound: points between the two are kept and
-// shown, but never win. Numbers may carry a unit (ns us ms s, B KiB MiB GiB kB MB GB, uJ mJ J, %)
-// that converts to the metric's.
+// shown, but never win. Numbers may carry a unit that converts to the metric's (ns us ms s;
+// B kB MB GB KiB MiB GiB; nJ uJ mJ J); any other (%, dB, pp) must be the metric's own.
+//
+//   OBJECTIVE = TARGETS [subject to BOUND [and BOUND]...]
+//   TARGETS   = minimise METRIC | maximise METRIC | pareto METRIC METRIC...
+//   BOUND     = METRIC <= VALUE [keep VALUE] | METRIC >= VALUE [keep VALUE]
+//   VALUE     = NUMBER [UNIT] | baseline | baseline + NUMBER [UNIT] | baseline - NUMBER [UNIT]
+//             | NUMBER * baseline | baseline * NUMBER
+//
+// "minimize" and "maximize" are read, too. Blanks are needed between words only: "bytes<=1MiB". The
+// words of bounds (subject, and, keep, baseline) name neither metrics nor units here.
 //
 //   FORETUNE_TRY(const Objective objective, Objective::parse(text));
 //   FORETUNE_TRY(const Judge judge, Judge::create(objective, family.info().metrics, baseline));
@@ -38,7 +47,7 @@ struct BoundValue {
   enum class Kind : std::uint8_t { kAbsolute, kDifference, kFactor };
   Kind kind = Kind::kAbsolute;
   double value = 0;  // in `unit`; of kDifference signed, added to the baseline's
-  std::string unit;  // as written; empty: the metric's own
+  std::string unit;  // as written; empty: the metric's own; a factor has none
   bool operator==(const BoundValue&) const = default;
 };
 
@@ -87,12 +96,13 @@ class Judge {
   // `infos` says which metrics there are; common metrics that it lacks are known too. Errors:
   // kNotFound for a metric that is not there, with those that are; kInvalidArgument for a unit that
   // is not the metric's, a direction that contradicts it, a `keep` that is tighter than its bound,
-  // and a relative bound whose metric `baseline` lacks.
+  // a bound that is not finite, and a relative bound whose metric has no finite value in
+  // `baseline`.
   static Result<Judge> create(const Objective& objective, std::span<const MetricInfo> infos,
                               std::span<const MetricValue> baseline);
 
   [[nodiscard]] Judgement judge(std::span<const MetricValue> values) const;
-  // The same for values in the order of `metrics()`; a NaN is a missing value.
+  // The same for values in the order of `metrics()`, one each; a NaN is a missing value.
   [[nodiscard]] Judgement judge(std::span<const double> values) const;
 
   [[nodiscard]] const Objective& objective() const { return objective_; }
@@ -110,6 +120,10 @@ class Judge {
     double limit = 0;
     double keep = 0;
   };
+  // `value_of` yields the value of a position in metrics_, a NaN where it is missing.
+  template <class ValueOf>
+  [[nodiscard]] Judgement judge_by(const ValueOf& value_of) const;
+
   Objective objective_;
   std::vector<MetricInfo> metrics_;
   std::vector<Limit> limits_;
