@@ -129,9 +129,8 @@ void Dataset::add(const Measurement& measurement) {
   }
   // One order, whatever that of the measurement.
   const auto own = std::lower_bound(extras_.begin(), extras_.end(), index, by_row);
-  std::stable_sort(own, extras_.end(), [](const ExtraMetric& a, const ExtraMetric& b) {
-    return a.metric < b.metric;
-  });
+  std::stable_sort(own, extras_.end(),
+                   [](const ExtraMetric& a, const ExtraMetric& b) { return a.metric < b.metric; });
   add_row(row);
   if (!measurement.samples_ns.empty()) {
     samples_.push_back({index, measurement.samples_ns});
@@ -173,7 +172,8 @@ std::vector<MetricInfo> Dataset::metrics() const {
 
 std::vector<MetricInfo> Dataset::present_metrics() const {
   std::vector<bool> is_present(metric_count(), false);
-  is_present[0] = std::any_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.has_time(); });
+  is_present[0] =
+      std::any_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.has_time(); });
   for (const ExtraMetric& extra : extras_) {
     is_present[extra.metric] = true;
   }
@@ -247,8 +247,7 @@ Measurement Dataset::measurement(RowIndex index) const {
                   .metrics = {},
                   .samples_ns = {}};
   out.metrics = values(index);
-  const auto samples = 
-      std::lower_bound(samples_.begin(), samples_.end(), index, samples_by_row);
+  const auto samples = std::lower_bound(samples_.begin(), samples_.end(), index, samples_by_row);
   if (samples != samples_.end() && samples->row == index) {
     out.samples_ns = samples->values_ns;
   }

@@ -55,7 +55,8 @@ class CsvExporter {
       out_ += concat(field.name, ",");
     }
     for (const Parameter& parameter : schema_.parameters) {
-      out_ += concat(csv_quoted(dataset_internal::parameter_column(problem_, metrics_, parameter.name)), ",");
+      out_ += concat(
+          csv_quoted(dataset_internal::parameter_column(problem_, metrics_, parameter.name)), ",");
     }
     out_ +=
         "time_ns,median_ns,spread,samples,outcome,stage,reason,flags,machine,device,"
@@ -130,7 +131,8 @@ class CsvExporter {
           std::find_if(baseline.metrics.begin(), baseline.metrics.end(),
                        [&](const Dataset::Baseline::Metric& metric) { return metric.metric == i; });
       if (has_metric_[i]) {
-        out_ += concat(",", own == baseline.metrics.end() ? std::string() : concat(own->value), ",,");
+        out_ +=
+            concat(",", own == baseline.metrics.end() ? std::string() : concat(own->value), ",,");
       }
     }
     out_ += '\n';

@@ -83,8 +83,8 @@ Json to_json(const Dataset& dataset, bool short_numbers) {
   }
   Json& extras = out["metrics"] = Json::array();
   for (const Dataset::ExtraMetric& extra : dataset.extras()) {
-    extras.push_back({extra.row, dataset.metric(extra.metric).name, extra.value, extra.spread,
-                      extra.samples});
+    extras.push_back(
+        {extra.row, dataset.metric(extra.metric).name, extra.value, extra.spread, extra.samples});
   }
   Json& samples = out["samples"] = Json::array();
   for (const Dataset::Samples& kept : dataset.samples()) {
@@ -96,8 +96,8 @@ Json to_json(const Dataset& dataset, bool short_numbers) {
   }
   Json& baselines = out["baselines"] = Json::array();
   for (const Dataset::Baseline& baseline : dataset.baselines()) {
-    Json& entry = baselines.emplace_back(
-        Json{baseline.problem, baseline.name, number(baseline.time_ns)});
+    Json& entry =
+        baselines.emplace_back(Json{baseline.problem, baseline.name, number(baseline.time_ns)});
     if (!baseline.metrics.empty()) {
       Json& metrics = entry.emplace_back(Json::array());
       for (const Dataset::Baseline::Metric& metric : baseline.metrics) {

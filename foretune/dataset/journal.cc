@@ -172,7 +172,7 @@ struct JournalWriter::State {
   std::filesystem::path path;
   Dataset tables;  // interned definitions as the file numbers them; its rows are only the newest
   std::uint64_t schema_id;
-  Defined defined;                                      // how much of the tables is in the file
+  Defined defined;  // how much of the tables is in the file
   // By context: the pairs (problem, config) that were measured, those of which a later stage
   // yielded a metric, by metric, and those of which it failed.
   struct Keys {
@@ -441,10 +441,10 @@ Result<std::vector<std::byte>> dataset_bytes(const Dataset& dataset, const Write
   const bool has_metrics =
       std::any_of(dataset.baselines().begin(), dataset.baselines().end(),
                   [](const Dataset::Baseline& baseline) { return !baseline.metrics.empty(); });
-  append_definitions(out, has_metrics ? BlockType::kMetricBaselines : BlockType::kBaselines,
-                     dataset.baselines(), 0,
-                     has_metrics ? &dataset_internal::encode_metric_baseline
-                                 : &dataset_internal::encode_baseline);
+  append_definitions(
+      out, has_metrics ? BlockType::kMetricBaselines : BlockType::kBaselines, dataset.baselines(),
+      0,
+      has_metrics ? &dataset_internal::encode_metric_baseline : &dataset_internal::encode_baseline);
   std::size_t limit = kSegmentRows;
   for (std::size_t begin = 0; begin < dataset.size();) {
     const std::size_t end = std::min(dataset.size(), begin + limit);

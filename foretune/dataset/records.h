@@ -32,8 +32,8 @@ enum class BlockType : std::uint8_t {
   kRow = 6,
   kSegment = 7,
   kBaselines = 8,
-  kMetrics = 9,          // those beside the common ones
-  kMetricBaselines = 10, // baselines with other metrics than the time
+  kMetrics = 9,           // those beside the common ones
+  kMetricBaselines = 10,  // baselines with other metrics than the time
 };
 
 void append_preamble(ByteWriter& out);

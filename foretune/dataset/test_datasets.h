@@ -141,8 +141,8 @@ inline void add_random_metrics(Measurement& measurement, Rng& rng) {
     const auto samples = static_cast<std::uint32_t>(rng.below(rng.below(9) == 0 ? 90000 : 20));
     measurement.metrics.push_back({kTimeNs, time_ns, 0.2 * rng.uniform(), samples});
     if (rng.below(3) > 0) {
-      measurement.metrics.push_back({kMedianNs, time_ns * (0.9 + 3 * rng.uniform()),
-                                     measurement.metrics[0].spread, samples});
+      measurement.metrics.push_back(
+          {kMedianNs, time_ns * (0.9 + 3 * rng.uniform()), measurement.metrics[0].spread, samples});
     }
   } else if (is_evaluation) {
     measurement.stage = Stage::kEvaluate;

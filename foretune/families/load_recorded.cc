@@ -128,8 +128,8 @@ Result<RecordedTable> recorded_table(const Dataset& measured) {
                           failed ? concat(to_string(row.outcome), row.reason == 0 ? "" : ": ",
                                           dataset.reason(row.reason))
                                  : std::string()});
-    for (const Dataset::ExtraMetric& extra : failed ? std::span<const Dataset::ExtraMetric>()
-                                                    : dataset.extras(index)) {
+    for (const Dataset::ExtraMetric& extra :
+         failed ? std::span<const Dataset::ExtraMetric>() : dataset.extras(index)) {
       table.rows.back().metrics.emplace_back(dataset.metric(extra.metric).name, extra.value,
                                              extra.spread, extra.samples);
     }

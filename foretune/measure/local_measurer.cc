@@ -267,8 +267,7 @@ void LocalMeasurer::finish(Measurement& measurement, const std::vector<double>& 
 }
 
 // Binds again and again, each time into memory of its own as a user would.
-std::optional<MetricValue> LocalMeasurer::time_binding(const Bound& bound,
-                                                       const Problem& problem) {
+std::optional<MetricValue> LocalMeasurer::time_binding(const Bound& bound, const Problem& problem) {
   std::vector<double> times_ns;
   double total_ns = 0;
   while (times_ns.size() < kMinBindings ||

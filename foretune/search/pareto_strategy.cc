@@ -86,8 +86,7 @@ std::vector<Config> ParetoStrategy::ask(std::size_t count, Rng& rng) {
   while (out.size() < count) {
     Copy& copy = copies_[turn_];
     turn_ = (turn_ + 1) % copies_.size();
-    std::optional<Config> config =
-        copy.is_exhausted ? std::nullopt : ask_copy(copy, rng);
+    std::optional<Config> config = copy.is_exhausted ? std::nullopt : ask_copy(copy, rng);
     if (config) {
       out.push_back(*std::move(config));
       in_vain = 0;
@@ -119,11 +118,11 @@ void ParetoStrategy::calibrate() {
     std::vector<double> positive;
     std::copy_if(values.begin(), values.end(), std::back_inserter(positive),
                  [](double value) { return value > 0; });
-    scale.is_logarithm =
-        !positive.empty() &&
-        std::all_of(values.begin(), values.end(), [](double value) { return value >= 0; });
+    scale.is_logarithm = !positive.empty() && std::all_of(values.begin(), values.end(),
+                                                          [](double value) { return value >= 0; });
     // Zeros have a logarithm then, and are well below the others.
-    scale.offset = positive.size() == values.size() || positive.empty() ? 0 : 0.01 * median(positive);
+    scale.offset =
+        positive.size() == values.size() || positive.empty() ? 0 : 0.01 * median(positive);
     for (double& value : values) {
       value = scale.is_logarithm ? std::log(value + scale.offset) : value;
     }
@@ -145,9 +144,8 @@ Trial ParetoStrategy::weighed(const Copy& copy, const Trial& trial) const {
     const Scale& scale = scales_[t];
     const double target = trial.targets[t];
     // Targets that the first trials did not reach still have an order.
-    const double value = scale.is_logarithm
-                             ? std::log(std::max(target + scale.offset, 1e-300))
-                             : target;
+    const double value =
+        scale.is_logarithm ? std::log(std::max(target + scale.offset, 1e-300)) : target;
     const double z = copy.weights[t] * (value - scale.low) / scale.range;
     largest = std::max(largest, z);
     sum += z;

@@ -1,7 +1,7 @@
-// Strategies for several targets, out of those for one: copies of a strategy, each of which minimises
-// the targets weighed in its own way (decomposition, as Zhang and Li 2007, "MOEA/D"), so that
-// together they spread along the Pareto front. All copies learn from all trials, each by its own
-// value; nothing is measured twice.
+// Strategies for several targets, out of those for one: copies of a strategy, each of which
+// minimises the targets weighed in its own way (decomposition, as Zhang and Li 2007, "MOEA/D"), so
+// that together they spread along the Pareto front. All copies learn from all trials, each by its
+// own value; nothing is measured twice.
 //
 // A copy's value of a trial is the augmented Chebyshev distance from the best of each target, max_i
 // w_i z_i + 0.05 sum_i w_i z_i (Steuer and Choo 1983), which reaches every point of a front that is
@@ -25,7 +25,8 @@
 
 namespace foretune {
 
-// Weights that add up to 1, evenly spread: a lattice of at least `count` points, but for one target.
+// Weights that add up to 1, evenly spread: a lattice of at least `count` points, but for one
+// target.
 std::vector<std::vector<double>> spread_weights(std::size_t targets, std::size_t count);
 
 class ParetoStrategy final : public Strategy {

@@ -148,8 +148,8 @@ nb::list baselines_of(const Dataset& dataset) {
 nb::list extras_of(const Dataset& dataset) {
   nb::list out;
   for (const Dataset::ExtraMetric& extra : dataset.extras()) {
-    out.append(nb::make_tuple(extra.row, dataset.metric(extra.metric).name,
-                              extra.value, extra.spread, extra.samples));
+    out.append(nb::make_tuple(extra.row, dataset.metric(extra.metric).name, extra.value,
+                              extra.spread, extra.samples));
   }
   return out;
 }

@@ -228,8 +228,7 @@ TEST(Cublaslt, ColdRunsFindNothingInTheCache) {
   const Request request{.problem = problem(), .config = with_tile(18)};
   const Measurement cold_run = cold->measure(request);
   ASSERT_EQ(cold_run.outcome, Outcome::kOk) << cold_run.reason;
-  EXPECT_GT(cold_run.find(kTimeNs)->value,
-            300 + warm->measure(request).find(kTimeNs)->value);
+  EXPECT_GT(cold_run.find(kTimeNs)->value, 300 + warm->measure(request).find(kTimeNs)->value);
 }
 
 TEST(Cublaslt, ComparesInTurns) {

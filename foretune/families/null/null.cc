@@ -212,8 +212,8 @@ class NullArtifact final : public Artifact {
       : parameters_(parameters), config_(std::move(config)) {}
   Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
     misbehave(behaviour(parameters_, problem, config_), Where::kBind);
-    return std::unique_ptr<Run>(std::make_unique<NullRun>(parameters_, problem, config_,
-                                                          static_cast<NullData&>(data)));
+    return std::unique_ptr<Run>(
+        std::make_unique<NullRun>(parameters_, problem, config_, static_cast<NullData&>(data)));
   }
 
  private:
@@ -317,9 +317,9 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
                     value, "'");
       }
       parameters.seed = *seed;
-    } else if (const auto turned = std::find_if(
-                   switches.begin(), switches.end(),
-                   [&key = key](const auto& entry) { return entry.first == key; });
+    } else if (const auto turned =
+                   std::find_if(switches.begin(), switches.end(),
+                                [&key = key](const auto& entry) { return entry.first == key; });
                turned != switches.end()) {
       if (value != "0" && value != "1") {
         return fail(ErrorCode::kInvalidArgument, "family option ", key,

@@ -10,8 +10,8 @@
 //
 // Parameters: type (of problems, gemm unless named); seed; noise (standard deviation of the log of
 // a time); crash, hang, wrong, prepare_fail (share of all configs); real_time=1 makes a run take
-// the formula's time on the clock instead of saying it; metrics=1 gives every run pack_ns and bytes,
-// which grow with the blocks, and in a later stage accuracy, which falls with unroll;
+// the formula's time on the clock instead of saying it; metrics=1 gives every run pack_ns and
+// bytes, which grow with the blocks, and in a later stage accuracy, which falls with unroll;
 // evaluate_crash is the share of configs that crash in that stage. Thread safety: as every Family.
 #pragma once
 
