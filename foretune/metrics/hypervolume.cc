@@ -49,8 +49,8 @@ double plane_volume(std::vector<Row> rows, Row reference) {
   return total;
 }
 
-// Of rows that are nowhere behind the reference, in their first `dimensions` coordinates, all
-// finite: slices along the last of these, between which the volume of the rest is constant (Zitzler
+// The rows are nowhere behind the reference and finite; their first `dimensions` coordinates count.
+// Cuts along the last of these, between cuts the volume of the others does not change (Zitzler
 // 2001, While et al. 2006).
 double volume(std::vector<Row> rows, std::size_t dimensions, Row reference) {
   if (dimensions == 2) {
@@ -104,13 +104,13 @@ void plane_contributions(const PointSet& inside, const std::vector<std::size_t>&
                          Row reference, std::vector<double>& out) {
   const std::vector<std::size_t> order = pareto_parts::lexicographic_order(inside);
   std::vector<std::size_t> front;
-  std::vector<std::vector<std::size_t>> below;  // dominated by that point of the front alone
+  std::vector<std::vector<std::size_t>> behind;  // up to the next of the front
   for (const std::size_t i : order) {
     if (front.empty() || inside[i][1] < inside[front.back()][1]) {
       front.push_back(i);
-      below.emplace_back();
-    } else if (front.size() == 1 || inside[i][1] < inside[front[front.size() - 2]][1]) {
-      below.back().push_back(i);
+      behind.emplace_back();
+    } else {
+      behind.back().push_back(i);
     }
   }
   for (std::size_t f = 0; f < front.size(); ++f) {
@@ -119,7 +119,7 @@ void plane_contributions(const PointSet& inside, const std::vector<std::size_t>&
     double left = point[0];
     double top = f > 0 ? inside[front[f - 1]][1] : reference[1];
     double total = 0;
-    for (const std::size_t i : below[f]) {
+    for (const std::size_t i : behind[f]) {
       if (inside[i][1] < top) {
         total += area(left, inside[i][0], point[1], top);
         left = inside[i][0];

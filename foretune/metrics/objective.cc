@@ -309,10 +309,12 @@ std::optional<double> convert(double value, std::string_view from, std::string_v
   }
   // Rounds once wherever one scale is a multiple of the other.
   if (source->scale % target->scale == 0) {
-    return value * static_cast<double>(source->scale / target->scale);
+    const std::uint64_t factor = source->scale / target->scale;
+    return value * static_cast<double>(factor);
   }
   if (target->scale % source->scale == 0) {
-    return value / static_cast<double>(target->scale / source->scale);
+    const std::uint64_t divisor = target->scale / source->scale;
+    return value / static_cast<double>(divisor);
   }
   return value * static_cast<double>(source->scale) / static_cast<double>(target->scale);
 }

@@ -170,6 +170,8 @@ TEST(Objective, RefusalsNameTheWordAtFault) {
             "the objective ends after 'minimise' where the name of a metric is expected");
   EXPECT_EQ(refusal("minimise 2fast"),
             "the objective has '2fast' where the name of a metric is expected");
+  EXPECT_EQ(refusal("minimise subject to b <= 2"),
+            "the objective has 'subject' where the name of a metric is expected");
   EXPECT_EQ(refusal("minimise a b"),
             "the objective has 'b' where 'subject to' or the end is expected");
   EXPECT_EQ(refusal("pareto a"),
@@ -265,6 +267,24 @@ TEST(Judge, ConvertsUnitsToTheMetrics) {
   const Judge judge =
       Judge::create(parsed("minimise size subject to size <= 2048 kB"), sizes, {}).value();
   EXPECT_EQ(judge.limit(0), 2000);
+}
+
+TEST(Judge, ConversionsRoundOnce) {
+  constexpr std::uint64_t kSeed = 23;
+  SCOPED_TRACE(concat("seed ", kSeed));
+  Rng rng(kSeed);
+  const std::vector<MetricInfo> waits{{.name = "wait", .unit = "ms"}};
+  for (int i = 0; i < 1000; ++i) {
+    const double value = rng.normal();
+    const Judge judge =
+        Judge::create(parsed(concat("minimise wait subject to wait <= ", value,
+                                    " s and wait <= ", value, " us and wait <= ", value, " ms")),
+                      waits, {})
+            .value();
+    ASSERT_EQ(judge.limit(0), value * 1e3);
+    ASSERT_EQ(judge.limit(1), value / 1e3);
+    ASSERT_EQ(judge.limit(2), value);
+  }
 }
 
 TEST(Judge, RelativeBoundsStartAtTheBaseline) {

@@ -97,8 +97,8 @@ std::vector<std::size_t> cover_plane(const PointSet& points, std::vector<std::si
   return chosen;
 }
 
-// Takes the point that covers most of what is not covered yet, until all is (Chvatal 1979). What a
-// point would cover only ever shrinks, so that an old count is an upper bound of the new one.
+// Takes the point that covers most of what is not covered yet, until all is (Chvatal 1979). The
+// count of a point only ever falls, so that an old one is an upper bound of the new one.
 std::vector<std::size_t> cover_greedily(const PointSet& points,
                                         const std::vector<std::size_t>& front, double epsilon) {
   struct Candidate {

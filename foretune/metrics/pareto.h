@@ -18,7 +18,9 @@ namespace foretune {
 struct PointSet {
   std::span<const double> values;
   std::size_t dimensions = 1;
-  [[nodiscard]] std::size_t size() const { return values.size() / dimensions; }
+  [[nodiscard]] std::size_t size() const {
+    return dimensions == 0 ? 0 : values.size() / dimensions;
+  }
   [[nodiscard]] std::span<const double> operator[](std::size_t i) const {
     return values.subspan(i * dimensions, dimensions);
   }
@@ -41,8 +43,9 @@ std::vector<std::size_t> front_layers(const PointSet& points);
 // slicing, n times the cost of one dimension less).
 double hypervolume(const PointSet& points, std::span<const double> reference);
 
-// What the volume loses without each point; 0 for dominated ones and for doubles. Cost: n log n in
-// two dimensions; in more, for each point of the front, that of the volume it shares with others.
+// The volume that is lost without each point; 0 for dominated ones and for doubles. Cost: n log n
+// in two dimensions; in more, for each point of the front, that of the volume it shares with
+// others.
 std::vector<double> hypervolume_contributions(const PointSet& points,
                                               std::span<const double> reference);
 

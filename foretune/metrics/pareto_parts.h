@@ -1,4 +1,4 @@
-// What the parts of pareto.h share; for no one else.
+// Shared by the sources of pareto.h, and by no one else.
 // Thread safety: free functions without state.
 #pragma once
 

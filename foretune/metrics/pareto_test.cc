@@ -530,6 +530,13 @@ TEST(TakeBest, BehindTheFrontGoesLayerByLayerAndByDistance) {
   });
 }
 
+TEST(TakeBest, OfEqualPointsTakesTheFirst) {
+  const Points points{.values = std::vector<double>(80, 1.0), .dimensions = 2};
+  Positions first(25);
+  std::iota(first.begin(), first.end(), std::size_t{0});
+  EXPECT_EQ(take_best(points.set(), 25), first);
+}
+
 TEST(TakeBest, KeepsTheEndsOfAStraightFrontAndSpreadsTheRest) {
   Points points;
   for (int i = 0; i <= 8; ++i) {
@@ -539,7 +546,7 @@ TEST(TakeBest, KeepsTheEndsOfAStraightFrontAndSpreadsTheRest) {
   EXPECT_THAT(take_best(points.set(), 5), ElementsAre(0, 2, 4, 6, 8));
 }
 
-// What took the square of the time would take minutes.
+// The square of the time would be minutes.
 TEST(ParetoSets, HundredThousandPointsOfAPlaneAreQuick) {
   constexpr std::size_t kCount = 100000;
   Rng rng(12);
@@ -561,6 +568,12 @@ TEST(ParetoSets, HundredThousandPointsOfAPlaneAreQuick) {
   EXPECT_GT(hypervolume(front.set(), reference), 0);
   EXPECT_TRUE(knee(front.set()));
   EXPECT_EQ(take_best(front.set(), 10).size(), 10U);
+  Points layers = front;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const auto x = static_cast<double>(i);
+    layers.add(std::array<double, 2>{x + 1, 1 - x});
+  }
+  EXPECT_EQ(take_best(layers.set(), kCount * 3 / 2).size(), kCount * 3 / 2);
   for (const Points* points : {&cloud, &chain}) {
     EXPECT_EQ(take_best(points->set(), kCount / 2).size(), kCount / 2);
   }
