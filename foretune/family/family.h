@@ -134,6 +134,11 @@ class Family {
   virtual Result<Fingerprint> read_device() const { return info().fingerprint; }
   // For families on a device; others leave it to the host's load and clock.
   virtual std::optional<DeviceConditions> conditions() const { return std::nullopt; }
+  // Joules that the device has taken since any moment, for families whose runs have a device's
+  // clock: what energy_j is measured by. Errors: kUnsupported where nothing counts them.
+  virtual Result<double> read_energy_j() const {
+    return fail(ErrorCode::kUnsupported, "nothing counts the energy of the family's device");
+  }
 };
 
 // What a family needs to exist: everything it may read is passed in.

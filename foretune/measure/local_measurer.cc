@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <memory>
 #include <new>
@@ -9,7 +10,9 @@
 #include <utility>
 
 #include "foretune/base/statistics.h"
+#include "foretune/hardware/energy_meter.h"
 #include "foretune/measure/cache_evictor.h"
+#include "foretune/measure/energy.h"
 #include "foretune/measure/measure.h"
 #include "foretune/measure/timing.h"
 
@@ -21,6 +24,8 @@ constexpr std::size_t kMaxArtifacts = 1024;
 // How often the system is asked for load and clock: asking takes longer than a short kernel.
 constexpr std::int64_t kConditionsPeriodNs = 1'000'000'000;
 constexpr double kThrottledShare = 0.9;
+// Runs of a device between two looks at its meter.
+constexpr double kDeviceBatchNs = 2e7;
 // How often a bind that packs is repeated: for so long, within these bounds.
 constexpr std::size_t kMinBindings = 3;
 constexpr std::size_t kMaxBindings = 25;
@@ -101,6 +106,7 @@ class LocalMeasurer final : public Measurer {
   void add_metrics(const Bound& bound, Measurement& measurement);
   std::optional<MetricValue> time_binding(const Bound& bound, const Problem& problem);
   void evaluate_into(const Request& request, Measurement& measurement);
+  Result<MetricValue> energy_of(const Bound& bound);
   std::uint8_t conditions();
   void measure_into(const Request& request, Measurement& measurement);
   void enter_contest(std::size_t index, Contestant& contestant, Measurement& measurement);
@@ -304,12 +310,57 @@ void LocalMeasurer::evaluate_into(const Request& request, Measurement& measureme
   }
   measurement.flags = conditions();
   announce(0, Stage::kEvaluate);
-  Result<std::vector<MetricValue>> values = bound.run->evaluate(request.evaluate);
+  std::vector<std::string> of_family = request.evaluate;
+  std::erase(of_family, kEnergyJ);
+  if (of_family.size() < request.evaluate.size()) {
+    Result<MetricValue> energy = energy_of(bound);
+    if (!energy) {
+      refuse(measurement, outcome_of(energy.error()), Stage::kEvaluate, energy.error().message);
+      return;
+    }
+    measurement.metrics.push_back(*std::move(energy));
+  }
+  if (of_family.empty()) {
+    return;
+  }
+  Result<std::vector<MetricValue>> values = bound.run->evaluate(of_family);
   if (!values) {
     refuse(measurement, outcome_of(values.error()), Stage::kEvaluate, values.error().message);
     return;
   }
-  measurement.metrics = *std::move(values);
+  measurement.metrics.insert(measurement.metrics.end(), values->begin(), values->end());
+}
+
+// Runs again and again for as long as the meter of the device, or of this machine, needs.
+Result<MetricValue> LocalMeasurer::energy_of(const Bound& bound) {
+  if (DeviceClock* const clock = bound.run->device_clock()) {
+    FORETUNE_TRY(const double run_ns, clock->first_run());
+    EnergyProtocol protocol = EnergyProtocol::for_device();
+    protocol.runs_per_call = std::max<std::int64_t>(1, std::llround(kDeviceBatchNs / run_ns));
+    std::vector<double> windows_ns;
+    return measure_energy(
+        [&] {
+          windows_ns.clear();
+          return clock->time(protocol.runs_per_call, 1, false, windows_ns);
+        },
+        run_ns, [&] { return family_->read_energy_j(); }, hooks_.now_ns, protocol);
+  }
+  if (!hooks_.read_energy_j) {
+    FORETUNE_TRY(EnergyMeter meter, EnergyMeter::open());
+    hooks_.read_energy_j = [kept = std::make_shared<EnergyMeter>(std::move(meter))] {
+      return kept->read_j();
+    };
+  }
+  bound.run->run();
+  const std::int64_t begin_ns = hooks_.now_ns();
+  bound.run->run();
+  const auto run_ns = static_cast<double>(std::max<std::int64_t>(1, hooks_.now_ns() - begin_ns));
+  return measure_energy(
+      [&] {
+        bound.run->run();
+        return Status();
+      },
+      run_ns, hooks_.read_energy_j, hooks_.now_ns, {});
 }
 
 void LocalMeasurer::measure_into(const Request& request, Measurement& measurement) {

@@ -18,6 +18,7 @@
 #include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/families/cpu_gemm/cpu_gemm_space.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
+#include "foretune/hardware/energy_meter.h"
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/problem/gemm/gemm.h"
 
@@ -446,6 +447,9 @@ Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
   FORETUNE_TRY(info.space, cpu_gemm_space());
   info.feature_table = "gemm-cpu";
   info.metrics = {metric_info(kPackNs), metric_info(kWorkspaceBytes)};
+  if (EnergyMeter::open()) {
+    info.metrics.push_back(metric_info(kEnergyJ));
+  }
   info.max_threads = usable_threads(info.fingerprint.hardware);
   auto shared = std::make_shared<Shared>(static_cast<std::size_t>(info.max_threads));
   return std::make_unique<CpuGemmFamily>(std::move(info), std::move(shared));

@@ -83,7 +83,7 @@ class ForeignModel : public testing::TestWithParam<ForeignCase> {
                                                    : parse_ck_gemm_name(name)->config;
         Measurement measurement{.problem = problem, .config = config, .context = {}, .metrics = {}};
         measurement.metrics.push_back(
-            {.metric = kTimeNs, .value = sample_ns(problem, config), .spread = 0, .samples = 1});
+            {kTimeNs, sample_ns(problem, config), 0, 1});
         dataset_->add(measurement);
         add_row(problem, config);
       }
