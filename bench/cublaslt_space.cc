@@ -107,7 +107,7 @@ struct Walk {
   void learn(const CublasltConfig& config, const Measurement& measurement) {
     ++measured;
     wrong += measurement.outcome == Outcome::kWrongResult ? 1U : 0U;
-    const MetricValue* const time = measurement.find(MetricId::kTimeNs);
+    const MetricValue* const time = measurement.find(kTimeNs);
     if (measurement.outcome != Outcome::kOk || time == nullptr) {
       return;
     }
@@ -163,7 +163,7 @@ Status compare_finalists(int rounds, Measurer& measurer, JournalWriter& journal,
   for (std::size_t i = 0; i < compared.size(); ++i) {
     compared[i].context.fidelity = kReferenceFidelity;
     FORETUNE_TRY_STATUS(journal.append(compared[i]));
-    const MetricValue* const time = compared[i].find(MetricId::kMedianNs);
+    const MetricValue* const time = compared[i].find(kMedianNs);
     if (compared[i].outcome != Outcome::kOk || time == nullptr) {
       continue;
     }
@@ -305,7 +305,7 @@ Status list_portfolio(const Arguments& arguments) {
   std::map<std::uint32_t, Ranking> by_problem;
   for (RowIndex row = 0; row < dataset.rows().size(); ++row) {
     const Measurement measurement = dataset.measurement(row);
-    const MetricValue* const time = measurement.find(MetricId::kTimeNs);
+    const MetricValue* const time = measurement.find(kTimeNs);
     FORETUNE_TRY(const CublasltConfig config, CublasltConfig::from(measurement.config));
     if (measurement.outcome == Outcome::kOk && time != nullptr && config.heuristic == 0 &&
         (measurement.flags & kFlagReference) == 0) {

@@ -33,7 +33,7 @@ Result<bench::Timer> live_timer(const Fingerprint& fingerprint, const std::strin
   return bench::Timer([measurer, rounds](const Problem& problem, std::span<const Config> configs) {
     std::vector<double> out;
     for (const Measurement& measured : measurer->compare(problem, configs, rounds)) {
-      const MetricValue* time = measured.find(MetricId::kTimeNs);
+      const MetricValue* time = measured.find(kTimeNs);
       out.push_back(measured.outcome == Outcome::kOk && time != nullptr ? time->value : 0);
     }
     return out;

@@ -55,7 +55,7 @@ Result<Winners> read_winners(const std::string& path, const FamilyInfo& info) {
   std::unordered_map<Problem, std::pair<double, Config>> best;
   for (RowIndex i = 0; i < dataset.size(); ++i) {
     const Measurement row = dataset.measurement(i);
-    const MetricValue* const time = row.find(MetricId::kTimeNs);
+    const MetricValue* const time = row.find(kTimeNs);
     if (row.outcome != Outcome::kOk || time == nullptr || (row.flags & kFlagReference) == 0 ||
         !info.space->why_not(row.config, row.problem, info.fingerprint.hardware)) {
       continue;

@@ -91,7 +91,7 @@ Result<Times> measure_space(const Device& device, JournalWriter& journal, const 
     const Measurement measurement =
         device.measurer->measure({.problem = problem, .config = config, .incumbent_ns = best_ns});
     FORETUNE_TRY_STATUS(journal.append(measurement));
-    const MetricValue* const time = measurement.find(MetricId::kTimeNs);
+    const MetricValue* const time = measurement.find(kTimeNs);
     if (measurement.outcome == Outcome::kOk && time != nullptr) {
       times[config] = time->value;
       best_ns = best_ns < 0 ? time->value : std::min(best_ns, time->value);

@@ -138,7 +138,7 @@ Result<int> measure_all() {
   for (std::uint64_t i = 0; i < space->enumerable()->count(); ++i) {
     const Config config = space->enumerable()->unrank(i);
     const Measurement measurement = measurer->measure({problem, config, -1});
-    const MetricValue* time = measurement.find(MetricId::kTimeNs);
+    const MetricValue* time = measurement.find(kTimeNs);
     std::printf("%-10s %s %.0f ns\n", to_text(space->schema(), config).c_str(),
                 std::string(to_string(measurement.outcome)).c_str(),
                 time == nullptr ? 0.0 : time->value);

@@ -85,6 +85,9 @@ Result<std::shared_ptr<Session>> Session::open(const SessionOptions& options) {
   } else if (!options.clock_log.empty()) {
     return fail_because(monitor.error(), "clock_log");
   }
+  if (auto energy = gpu::EnergyMeter::open(options.libraries.nvml, session->device->bus_id())) {
+    session->energy = *std::move(energy);
+  }
   session->fingerprint = session->device->fingerprint();
   session->fingerprint.isa += concat(" cublaslt-", version / 10000, ".", version % 10000 / 100);
   session->workspace_bytes = static_cast<std::size_t>(options.workspace_mb) << 20U;
@@ -99,6 +102,13 @@ Result<std::unique_ptr<MatmulData>> Session::make_data(const Problem& problem,
 
 std::optional<DeviceConditions> Session::conditions() const {
   return DeviceConditions{.is_throttled = monitor != nullptr && monitor->take().was_throttled};
+}
+
+Result<double> Session::read_energy_j() const {
+  if (energy == nullptr) {
+    return fail(ErrorCode::kUnsupported, "NVML does not count the energy of this GPU");
+  }
+  return energy->read_j();
 }
 
 Support fits_memory(const GemmProblem& problem, double memory_bytes) {

@@ -21,6 +21,7 @@
 #include "foretune/cublaslt/matmul_data.h"
 #include "foretune/family/family.h"
 #include "foretune/gpu/clock_monitor.h"
+#include "foretune/gpu/energy_meter.h"
 #include "foretune/gpu/device.h"
 
 namespace foretune::cublaslt {
@@ -54,6 +55,7 @@ struct Session {
   std::shared_ptr<gpu::Device> device;
   std::shared_ptr<const Library> library;
   std::unique_ptr<gpu::ClockMonitor> monitor;  // none where NVML is missing
+  std::unique_ptr<gpu::EnergyMeter> energy;    // likewise, and where it does not count energy
   // Its isa names the library, too: "sm_90 cublaslt-13.1". Another version has other kernels behind
   // the same numbers.
   Fingerprint fingerprint;
@@ -64,6 +66,8 @@ struct Session {
   // Inputs and reference of a product.
   Result<std::unique_ptr<MatmulData>> make_data(const Problem& problem, std::uint64_t seed) const;
   [[nodiscard]] std::optional<DeviceConditions> conditions() const;
+  // As Family::read_energy_j().
+  [[nodiscard]] Result<double> read_energy_j() const;
 };
 
 // A session that is opened when it is first needed and kept. Thread safety: yes.

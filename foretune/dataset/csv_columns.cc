@@ -66,18 +66,19 @@ constexpr std::array<Known, 16> kKnown{{{"time_ns", CsvRole::kTime, 1},
 
 }  // namespace
 
-std::optional<CsvColumn> measurement_column(std::string_view name) {
+std::optional<CsvColumn> measurement_column(std::string_view name,
+                                            std::span<const MetricInfo> metrics) {
   for (const Known& known : kKnown) {
     if (known.name == name) {
       return CsvColumn{known.role, 0, known.factor_ns};
     }
   }
-  for (const MetricInfo& info : metric_infos()) {
-    if (info.id == MetricId::kTimeNs || info.id == MetricId::kMedianNs) {
+  for (std::size_t index = 0; index < metrics.size(); ++index) {
+    const MetricInfo& info = metrics[index];
+    if (info.name == kTimeNs || info.name == kMedianNs) {
       continue;
     }
-    const auto index = static_cast<std::size_t>(info.id);
-    if (name == info.name) {
+    if (name == info.name || name == to_text(info)) {
       return CsvColumn{CsvRole::kMetric, index, 1};
     }
     if (name == concat(info.name, "_spread")) {
@@ -90,8 +91,9 @@ std::optional<CsvColumn> measurement_column(std::string_view name) {
   return std::nullopt;
 }
 
-std::string parameter_column(const ProblemSchema& problem, std::string_view parameter) {
-  const bool is_taken = measurement_column(parameter) || problem.find(parameter) ||
+std::string parameter_column(const ProblemSchema& problem, std::span<const MetricInfo> metrics,
+                             std::string_view parameter) {
+  const bool is_taken = measurement_column(parameter, metrics) || problem.find(parameter) ||
                         parameter.substr(0, kParameterPrefix.size()) == kParameterPrefix;
   return is_taken ? concat(kParameterPrefix, parameter) : std::string(parameter);
 }

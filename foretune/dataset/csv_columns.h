@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "foretune/dataset/measurement.h"
+#include "foretune/metrics/metric.h"
 #include "foretune/problem/problem.h"
 
 namespace foretune::dataset_internal {
@@ -49,11 +51,14 @@ struct CsvColumn {
 // False when a quote is never closed, or there are over kMaxCsvColumns columns.
 bool next_csv_record(std::string_view& text, std::vector<std::string>& cells);
 
-// The column of a measurement that is called `name`: "time_us", "outcome", "energy_j_spread".
-std::optional<CsvColumn> measurement_column(std::string_view name);
+// The column of a measurement that is called `name`: "time_us", "outcome", "energy_j_spread",
+// "psnr_db:maximise:dB". The index of a metric is its position among `metrics`.
+std::optional<CsvColumn> measurement_column(std::string_view name,
+                                            std::span<const MetricInfo> metrics);
 // What a parameter's column is called: by its name, or "config." and its name where another column
 // is called so.
-std::string parameter_column(const ProblemSchema& problem, std::string_view parameter);
+std::string parameter_column(const ProblemSchema& problem, std::span<const MetricInfo> metrics,
+                             std::string_view parameter);
 inline constexpr std::string_view kParameterPrefix = "config.";
 
 }  // namespace foretune::dataset_internal

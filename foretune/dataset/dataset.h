@@ -42,6 +42,8 @@ struct DatasetHeader {
   DatasetRole role = DatasetRole::kTraining;
   std::uint64_t seed = 0;
   std::string created_by;  // the command line
+  // Metrics that rows may have beside the common ones (Dataset::metric()).
+  std::vector<MetricInfo> metrics;
   bool operator==(const DatasetHeader&) const = default;
 };
 
@@ -49,6 +51,11 @@ using RowIndex = std::uint32_t;
 
 // Longer reasons (a compiler's whole output) are cut: they are for reading.
 inline constexpr std::size_t kMaxReasonBytes = 4096;
+
+// A metric's number within a data set and its file. The common metrics have theirs everywhere;
+// those of the header follow.
+using MetricIndex = std::uint8_t;
+inline constexpr std::size_t kMaxMetrics = 255;
 
 class Dataset {
  public:
@@ -67,6 +74,8 @@ class Dataset {
   std::uint32_t intern_config(const Config& config);
   std::uint32_t intern_context(const Context& context);
   std::uint32_t intern_reason(const std::string& reason);
+  // A metric that nobody declared is one as metric_info() says. There are at most kMaxMetrics.
+  MetricIndex intern_metric(std::string_view name);
   // The number of a value that is there already.
   [[nodiscard]] std::optional<std::uint32_t> find_problem(const Problem& problem) const;
   [[nodiscard]] std::optional<std::uint32_t> find_config(const Config& config) const;
@@ -80,9 +89,12 @@ class Dataset {
     std::uint8_t flags = 0;
     std::uint16_t samples = 0;  // behind the time; 65,535 stands for all above
     std::uint32_t reason = 0;   // 0 is "none"
-    float time_ns = 0;          // kTimeNs; a lower bound when censored, 0 when there is none
+    float time_ns = 0;          // a lower bound when censored, 0 when there is none
     float median_ns = 0;        // 0 when unknown
     float spread = 0;
+    // A row may be ok without: it has other metrics then.
+    [[nodiscard]] bool has_time() const { return time_ns > 0; }
+    [[nodiscard]] bool is_timed() const { return outcome == Outcome::kOk && has_time(); }
     bool operator==(const Row&) const = default;
   };
   // The row as files hold it: median and spread rounded, no time unless ok or censored.
@@ -117,11 +129,27 @@ class Dataset {
   // Metrics beyond time: sparse, by row, in row order.
   struct ExtraMetric {
     RowIndex row = 0;
-    MetricValue value;
+    MetricIndex metric = 0;
+    std::uint32_t samples = 0;
+    double value = 0;
+    double spread = 0;
     bool operator==(const ExtraMetric&) const = default;
   };
-  void add_extra(ExtraMetric extra) { extras_.push_back(extra); }
+  void add_extra(const ExtraMetric& extra) { extras_.push_back(extra); }
   [[nodiscard]] std::span<const ExtraMetric> extras() const { return extras_; }
+  [[nodiscard]] std::span<const ExtraMetric> extras(RowIndex row) const;
+  [[nodiscard]] const MetricInfo& metric(MetricIndex index) const;
+  [[nodiscard]] std::size_t metric_count() const;
+  [[nodiscard]] std::optional<MetricIndex> find_metric(std::string_view name) const;
+  // All that rows may have, or only those that some row has; time_ns among the latter when a row
+  // has a time.
+  [[nodiscard]] std::vector<MetricInfo> metrics() const;
+  [[nodiscard]] std::vector<MetricInfo> present_metrics() const;
+  // Declares metrics beside those that are there. Errors: kMismatch for one that the data set
+  // knows with another unit, direction or stage, kUnsupported beyond kMaxMetrics.
+  Status declare_metrics(std::span<const MetricInfo> infos);
+  // All values of a row, time and median first.
+  [[nodiscard]] std::vector<MetricValue> values(RowIndex row) const;
   // Per-window samples, where they were kept: in row order, at most one list a row.
   struct Samples {
     RowIndex row = 0;
@@ -134,26 +162,33 @@ class Dataset {
   // What somebody else's choice takes (a vendor library's own pick), to compare with.
   struct Baseline {
     std::uint32_t problem = 0;
-    std::string name;  // "cublas"
-    float time_ns = 0;
+    std::string name;   // "cublas"
+    float time_ns = 0;  // 0 when it has only other metrics
+    struct Metric {
+      MetricIndex metric = 0;
+      double value = 0;
+      bool operator==(const Metric&) const = default;
+    };
+    std::vector<Metric> metrics = {};  // beside the time; each once
     bool operator==(const Baseline&) const = default;
   };
-  void add_baseline(Baseline baseline) { baselines_.push_back(std::move(baseline)); }
+  void add_baseline(Baseline baseline);
   [[nodiscard]] std::span<const Baseline> baselines() const { return baselines_; }
 
   // Row indices of every problem, in row order.
   [[nodiscard]] std::vector<std::vector<RowIndex>> rows_by_problem() const;
   // Merges rows of the same (problem, config, context): ok beats censored beats failed; among
-  // several ok, the median of their times; of several bounds the highest. Rows of comparisons
-  // (kFlagReference) stay apart, but for copies of one row: what they say is how their times
-  // relate. Baselines of the same problem and name are merged by their median. Returns how many
-  // rows went away.
+  // several ok, the median of their times and of each other metric; of several bounds the highest.
+  // What a later stage found out joins the ok row of the config; where that stage failed, a row
+  // that says so stays. Rows of comparisons (kFlagReference) stay apart, but for copies of one row:
+  // what they say is how their times relate. Baselines of the same problem and name are merged by
+  // their medians. Returns how many rows went away.
   std::size_t deduplicate();
   // Independent of row order: names what a model was trained on.
   [[nodiscard]] Digest fingerprint() const;
   // Appends the rows and baselines of `other`. Of two that do not fit, one that holds nothing
   // leaves the other as it is, with its header: what nobody measured has no schema to insist on.
-  // Errors: kMismatch for another family or schema.
+  // Errors: kMismatch for another family or schema, or a metric of another unit or direction.
   Status merge(const Dataset& other);
   // A new data set with only the rows and baselines for which keep[problem id].
   [[nodiscard]] Dataset filter_problems(const std::vector<bool>& keep) const;
@@ -162,6 +197,8 @@ class Dataset {
   [[nodiscard]] Status check_mergeable(const Dataset& other) const;
   // Drops rows and what belongs to them; returns how many.
   std::size_t keep_rows(const std::vector<bool>& keep);
+  struct Merging;
+  void merge_group(std::span<const RowIndex> group, Merging& merging);
   void deduplicate_baselines();
 
   DatasetHeader header_;

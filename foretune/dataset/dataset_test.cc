@@ -33,7 +33,7 @@ Measurement timed(const Problem& problem, std::int32_t tile, double time_ns,
           .reason = outcome == Outcome::kCrashed ? "signal 11" : "",
           .metrics = outcome == Outcome::kCrashed
                          ? std::vector<MetricValue>{}
-                         : std::vector<MetricValue>{{MetricId::kTimeNs, time_ns, 0.01, 5}},
+                         : std::vector<MetricValue>{{kTimeNs, time_ns, 0.01, 5}},
           .samples_ns = {}};
 }
 

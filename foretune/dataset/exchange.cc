@@ -92,8 +92,10 @@ bool has_times(std::string_view csv) {
   std::vector<std::string> names;
   return dataset_internal::next_csv_record(csv, names) &&
          std::any_of(names.begin(), names.end(), [](const std::string& name) {
-           const auto column = dataset_internal::measurement_column(trim(name));
-           return column && column->role == dataset_internal::CsvRole::kTime;
+           const auto column = dataset_internal::measurement_column(trim(name), common_metrics());
+           const bool declares_metric =
+               name.find(':') != std::string::npos && parse_metric_info(trim(name));
+           return declares_metric || (column && column->role == dataset_internal::CsvRole::kTime);
          });
 }
 

@@ -33,7 +33,7 @@ struct Speed {
 };
 
 Speed speed_of(const Dataset::Row& row, double flops, double bytes) {
-  if (row.outcome != Outcome::kOk) {
+  if (!row.is_timed()) {
     return {};
   }
   const double time_ns = short_double(row.time_ns);

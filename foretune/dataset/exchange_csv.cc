@@ -27,6 +27,7 @@ namespace {
 struct Layout {
   std::vector<CsvColumn> columns;
   std::vector<std::string> names;
+  std::vector<MetricInfo> metrics;  // as the data set numbers them
 };
 
 tl::unexpected<Error> wrong_header(const std::string& why) {
@@ -40,13 +41,14 @@ bool is_word(std::string_view text) {
 
 // What column `name` is. With `derive`, one that is nothing else becomes a parameter of `schema`.
 Result<CsvColumn> column_of(const std::string& name, const ProblemSchema& problem,
-                            ConfigSchema& schema, bool derive) {
+                            std::span<const MetricInfo> metrics, ConfigSchema& schema,
+                            bool derive) {
   using dataset_internal::kParameterPrefix;
   const bool has_prefix =
       std::string_view(name).substr(0, kParameterPrefix.size()) == kParameterPrefix;
   const std::string parameter = has_prefix ? name.substr(kParameterPrefix.size()) : name;
   if (!has_prefix) {
-    if (const auto known = dataset_internal::measurement_column(name)) {
+    if (const auto known = dataset_internal::measurement_column(name, metrics)) {
       return *known;
     }
     if (const auto field = problem.find(name)) {
@@ -76,8 +78,11 @@ Status check_columns(const Layout& layout, const ProblemSchema& problem,
       return wrong_header(concat("'", layout.names[i].substr(0, 60), "' repeats another column"));
     }
   }
-  if (!seen.contains({CsvRole::kTime, 0})) {
-    return wrong_header("one of time_ns, time_us and time_ms is needed");
+  const bool has_metric = std::any_of(seen.begin(), seen.end(), [](const auto& column) {
+    return column.first == CsvRole::kMetric;
+  });
+  if (!seen.contains({CsvRole::kTime, 0}) && !has_metric) {
+    return wrong_header("one of time_ns, time_us and time_ms is needed, or another metric");
   }
   for (std::size_t i = 0; i < problem.fields.size(); ++i) {
     if (!problem.fields[i].default_value && !seen.contains({CsvRole::kField, i})) {
@@ -93,12 +98,40 @@ Status check_columns(const Layout& layout, const ProblemSchema& problem,
   return {};
 }
 
+// Adds to `declared` the metrics that a column declares, and returns all that there are.
+Result<std::vector<MetricInfo>> metrics_of(const std::vector<std::string>& names,
+                                           std::vector<MetricInfo>& declared) {
+  std::vector<MetricInfo> metrics(common_metrics().begin(), common_metrics().end());
+  metrics.insert(metrics.end(), declared.begin(), declared.end());
+  for (const std::string& name : names) {
+    if (name.find(':') == std::string::npos) {
+      continue;
+    }
+    const Result<MetricInfo> info = parse_metric_info(trim(name));
+    if (!info) {
+      return wrong_header(info.error().message);
+    }
+    const MetricInfo* const known = find_metric(metrics, info->name);
+    if (known != nullptr && *known != *info) {
+      return wrong_header(concat("the metric ", name, " is known as ", to_text(*known)));
+    }
+    if (known == nullptr) {
+      metrics.push_back(*info);
+      declared.push_back(*info);
+    }
+  }
+  return metrics;
+}
+
 Result<Layout> read_layout(const std::vector<std::string>& names, const ProblemSchema& problem,
-                           ConfigSchema& schema, bool derive) {
+                           DatasetHeader& header, bool derive) {
+  ConfigSchema& schema = header.config_schema;
   Layout layout;
+  FORETUNE_TRY(layout.metrics, metrics_of(names, header.metrics));
   for (const std::string& raw : names) {
     layout.names.emplace_back(trim(raw));
-    FORETUNE_TRY(const CsvColumn column, column_of(layout.names.back(), problem, schema, derive));
+    FORETUNE_TRY(const CsvColumn column,
+                 column_of(layout.names.back(), problem, layout.metrics, schema, derive));
     layout.columns.push_back(column);
   }
   FORETUNE_TRY_STATUS(check_columns(layout, problem, schema));
@@ -186,7 +219,7 @@ struct Record {
   std::int64_t flags = kFlagImported;
   std::string reason;
   Context context;
-  std::vector<std::pair<MetricValue, bool>> metrics;  // by id, whether it is there
+  std::vector<std::pair<MetricValue, bool>> metrics;  // by number, whether it is there
 };
 
 template <class Target>
@@ -327,9 +360,9 @@ class CsvImporter {
   }
 
   bool take_metric(const CsvColumn& column, std::string_view text) {
-    record_.metrics.resize(metric_infos().size());
+    record_.metrics.resize(layout_.metrics.size());
     auto& [metric, is_there] = record_.metrics[column.index];
-    metric.metric = static_cast<MetricId>(column.index);
+    metric.metric = layout_.metrics[column.index].name;
     if (column.role == CsvRole::kMetricSamples) {
       return take_integer(text, 0, UINT32_MAX, metric.samples);
     }
@@ -356,6 +389,11 @@ class CsvImporter {
     return found != words_of_[index].end() ? std::optional(found->second) : parse_word(text);
   }
 
+  [[nodiscard]] bool has_metrics() const {
+    return std::any_of(record_.metrics.begin(), record_.metrics.end(),
+                       [](const auto& metric) { return metric.second; });
+  }
+
   Result<Problem> make_problem() const {
     Problem::Fields fields;
     for (std::size_t i = 0; i < record_.fields.size(); ++i) {
@@ -367,19 +405,26 @@ class CsvImporter {
 
   Status add_baseline(const Problem& problem, const std::string& name) {
     const auto time_ns = static_cast<float>(record_.time_ns);
-    if (!(time_ns > 0)) {
+    if (!(time_ns > 0) && !has_metrics()) {
       return fail(ErrorCode::kCorrupt, "a baseline has no time");
     }
     const std::uint32_t id = dataset_.intern_problem(problem);
     Dataset::Baseline baseline{.problem = id, .name = name, .time_ns = time_ns};
-    FORETUNE_TRY_STATUS(dataset_internal::check_baseline(baseline, dataset_.problems().size()));
+    for (std::size_t i = 0; i < record_.metrics.size(); ++i) {
+      if (const auto& [metric, is_there] = record_.metrics[i]; is_there) {
+        baseline.metrics.push_back({static_cast<MetricIndex>(i), metric.value});
+      }
+    }
+    FORETUNE_TRY_STATUS(dataset_internal::check_baseline(dataset_, baseline));
     dataset_.add_baseline(std::move(baseline));
     return {};
   }
 
   Status add_measurement(const Problem& problem) {
-    const bool timed = record_.outcome == Outcome::kOk || record_.outcome == Outcome::kCensored;
-    if (timed && !(static_cast<float>(record_.time_ns) > 0)) {
+    const bool may_have_time =
+        record_.outcome == Outcome::kOk || record_.outcome == Outcome::kCensored;
+    const bool has_time = static_cast<float>(record_.time_ns) > 0;
+    if (may_have_time && !has_time && !(record_.outcome == Outcome::kOk && has_metrics())) {
       return fail(ErrorCode::kCorrupt, "a measurement has no time");
     }
     if (dataset_.contexts().size() >= dataset_internal::kMaxContexts &&
@@ -399,11 +444,11 @@ class CsvImporter {
     for (const std::optional<std::int32_t>& word : record_.words) {
       out.config.words.push_back(word.value_or(0));
     }
-    if (timed) {
+    if (may_have_time && has_time) {
       const auto samples = static_cast<std::uint32_t>(record_.samples);
-      out.metrics.push_back({MetricId::kTimeNs, record_.time_ns, record_.spread, samples});
+      out.metrics.emplace_back(kTimeNs, record_.time_ns, record_.spread, samples);
       if (record_.median_ns > 0) {
-        out.metrics.push_back({MetricId::kMedianNs, record_.median_ns, record_.spread, samples});
+        out.metrics.emplace_back(kMedianNs, record_.median_ns, record_.spread, samples);
       }
     }
     for (const auto& [metric, is_there] : record_.metrics) {
@@ -477,7 +522,7 @@ Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& give
                 "cannot be read from CSV");
   }
   const bool derive = header.config_schema.parameters.empty();
-  FORETUNE_TRY(const Layout layout, read_layout(cells, *problem, header.config_schema, derive));
+  FORETUNE_TRY(const Layout layout, read_layout(cells, *problem, header, derive));
   if (derive) {
     FORETUNE_TRY_STATUS(derive_labels(text, layout, header.config_schema));
     if (header.config_schema.name.empty()) {

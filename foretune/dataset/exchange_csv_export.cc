@@ -20,9 +20,18 @@ namespace {
 class CsvExporter {
  public:
   CsvExporter(const Dataset& dataset, const ProblemSchema& problem)
-      : dataset_(dataset), problem_(problem), schema_(dataset.header().config_schema) {
+      : dataset_(dataset),
+        problem_(problem),
+        schema_(dataset.header().config_schema),
+        metrics_(dataset.metrics()),
+        has_metric_(metrics_.size()) {
     for (const Dataset::ExtraMetric& extra : dataset.extras()) {
-      has_metric_.at(static_cast<std::size_t>(extra.value.metric)) = true;
+      has_metric_[extra.metric] = true;
+    }
+    for (const Dataset::Baseline& baseline : dataset.baselines()) {
+      for (const Dataset::Baseline::Metric& metric : baseline.metrics) {
+        has_metric_[metric.metric] = true;
+      }
     }
   }
 
@@ -46,14 +55,16 @@ class CsvExporter {
       out_ += concat(field.name, ",");
     }
     for (const Parameter& parameter : schema_.parameters) {
-      out_ += concat(csv_quoted(dataset_internal::parameter_column(problem_, parameter.name)), ",");
+      out_ += concat(
+          csv_quoted(dataset_internal::parameter_column(problem_, metrics_, parameter.name)), ",");
     }
     out_ +=
         "time_ns,median_ns,spread,samples,outcome,stage,reason,flags,machine,device,"
         "context_threads,cache,clock_mhz,fidelity";
-    for (const MetricInfo& info : metric_infos()) {
-      if (has_metric_.at(static_cast<std::size_t>(info.id))) {
-        out_ += concat(",", info.name, ",", info.name, "_spread,", info.name, "_samples");
+    for (std::size_t i = 0; i < metrics_.size(); ++i) {
+      if (has_metric_[i]) {
+        const std::string& name = metrics_[i].name;
+        out_ += concat(",", to_text(metrics_[i]), ",", name, "_spread,", name, "_samples");
       }
     }
     out_ += '\n';
@@ -88,21 +99,21 @@ class CsvExporter {
 
   // The metrics of row `row`, which begin at `next` of all.
   Status metric_cells(RowIndex row, std::size_t& next) {
-    std::vector<const MetricValue*> values(has_metric_.size());
+    std::vector<const Dataset::ExtraMetric*> values(has_metric_.size());
     const auto extras = dataset_.extras();
     for (; next < extras.size() && extras[next].row == row; ++next) {
-      const MetricValue*& value = values.at(static_cast<std::size_t>(extras[next].value.metric));
+      const Dataset::ExtraMetric*& value = values[extras[next].metric];
       if (value != nullptr) {
-        return fail(ErrorCode::kUnsupported, "row ", row, " has ", metric_info(value->metric).name,
+        return fail(ErrorCode::kUnsupported, "row ", row, " has ", metrics_[value->metric].name,
                     " twice, which a table cannot hold");
       }
-      value = &extras[next].value;
+      value = &extras[next];
     }
     for (std::size_t i = 0; i < has_metric_.size(); ++i) {
-      if (has_metric_.at(i)) {
-        out_ += values.at(i) == nullptr ? std::string(",,,")
-                                        : concat(",", values.at(i)->value, ",",
-                                                 values.at(i)->spread, ",", values.at(i)->samples);
+      if (has_metric_[i]) {
+        out_ += values[i] == nullptr ? std::string(",,,")
+                                     : concat(",", values[i]->value, ",", values[i]->spread, ",",
+                                              values[i]->samples);
       }
     }
     return {};
@@ -113,11 +124,17 @@ class CsvExporter {
     problem_cells(dataset_.problems()[baseline.problem]);
     out_ += csv_quoted(baseline.name);
     out_.append(schema_.parameters.size(), ',');
-    out_ += float_text(baseline.time_ns);
+    out_ += baseline.time_ns > 0 ? float_text(baseline.time_ns) : std::string();
     out_.append(kColumnsBehindTime, ',');
-    out_.append(
-        3 * static_cast<std::size_t>(std::count(has_metric_.begin(), has_metric_.end(), true)),
-        ',');
+    for (std::size_t i = 0; i < has_metric_.size(); ++i) {
+      const auto own =
+          std::find_if(baseline.metrics.begin(), baseline.metrics.end(),
+                       [&](const Dataset::Baseline::Metric& metric) { return metric.metric == i; });
+      if (has_metric_[i]) {
+        out_ +=
+            concat(",", own == baseline.metrics.end() ? std::string() : concat(own->value), ",,");
+      }
+    }
     out_ += '\n';
   }
 
@@ -125,7 +142,8 @@ class CsvExporter {
   const Dataset& dataset_;
   const ProblemSchema& problem_;
   const ConfigSchema& schema_;
-  std::vector<bool> has_metric_ = std::vector<bool>(metric_infos().size());
+  std::vector<MetricInfo> metrics_;
+  std::vector<bool> has_metric_;
   std::string out_;
 };
 

@@ -276,7 +276,7 @@ class DiodeImporter {
       if (static_cast<float>(*time_ms * 1e6) == 0) {
         return fail(ErrorCode::kCorrupt, "a timing without a time");
       }
-      out.metrics.push_back({MetricId::kTimeNs, *time_ms * 1e6, 0, 1});
+      out.metrics.push_back({kTimeNs, *time_ms * 1e6, 0, 1});
     }
     dataset_.add(out);
     return {};
@@ -412,8 +412,8 @@ Result<Json> export_diode_document(const Dataset& dataset, ImportReport* report)
     solution["version"] = 1;
     solution["timed_configs"].push_back(
         {{"config", config_json(dataset.configs()[row.config], *positions, name)},
-         {"time", row.outcome == Outcome::kOk ? static_cast<double>(row.time_ns) * 1e-6
-                                              : std::numeric_limits<double>::infinity()},
+         {"time", row.is_timed() ? static_cast<double>(row.time_ns) * 1e-6
+                                 : std::numeric_limits<double>::infinity()},
          {"version", 1}});
   }
   FORETUNE_TRY_STATUS(counter.finish(report));

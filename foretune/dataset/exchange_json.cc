@@ -53,6 +53,9 @@ Json to_json(const Dataset& dataset, bool short_numbers) {
              {"role", to_string(header.role)},
              {"seed", header.seed},
              {"created_by", header.created_by}}}};
+  for (const MetricInfo& info : header.metrics) {
+    out["header"]["metrics"].push_back(to_text(info));
+  }
   Json& problems = out["problems"] = Json::array();
   for (const Problem& problem : dataset.problems()) {
     problems.push_back(problem.text());
@@ -80,8 +83,8 @@ Json to_json(const Dataset& dataset, bool short_numbers) {
   }
   Json& extras = out["metrics"] = Json::array();
   for (const Dataset::ExtraMetric& extra : dataset.extras()) {
-    extras.push_back({extra.row, metric_info(extra.value.metric).name, extra.value.value,
-                      extra.value.spread, extra.value.samples});
+    extras.push_back(
+        {extra.row, dataset.metric(extra.metric).name, extra.value, extra.spread, extra.samples});
   }
   Json& samples = out["samples"] = Json::array();
   for (const Dataset::Samples& kept : dataset.samples()) {
@@ -93,7 +96,14 @@ Json to_json(const Dataset& dataset, bool short_numbers) {
   }
   Json& baselines = out["baselines"] = Json::array();
   for (const Dataset::Baseline& baseline : dataset.baselines()) {
-    baselines.push_back({baseline.problem, baseline.name, number(baseline.time_ns)});
+    Json& entry =
+        baselines.emplace_back(Json{baseline.problem, baseline.name, number(baseline.time_ns)});
+    if (!baseline.metrics.empty()) {
+      Json& metrics = entry.emplace_back(Json::array());
+      for (const Dataset::Baseline::Metric& metric : baseline.metrics) {
+        metrics.push_back({dataset.metric(metric.metric).name, metric.value});
+      }
+    }
   }
   return out;
 }
@@ -149,6 +159,17 @@ Result<ConfigSchema> schema_of(const Json* json) {
   return schema;
 }
 
+Result<std::vector<MetricInfo>> metrics_of(const Json& json) {
+  std::vector<MetricInfo> infos;
+  for (const Json& entry : json) {
+    if (!json.is_array() || !entry.is_string()) {
+      return broken("header");
+    }
+    FORETUNE_TRY(infos.emplace_back(), parse_metric_info(entry.get<std::string>()));
+  }
+  return infos;
+}
+
 Result<DatasetHeader> header_of(const Json* json) {
   if (json == nullptr) {
     return broken("header");
@@ -178,6 +199,9 @@ Result<DatasetHeader> header_of(const Json* json) {
   header.role = *role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining;
   header.seed = *seed;
   header.created_by = *created_by;
+  if (const Json* const metrics = member(*json, "metrics"); metrics != nullptr) {
+    FORETUNE_TRY(header.metrics, metrics_of(*metrics));
+  }
   if (const Status status = dataset_internal::check_header(header); !status) {
     return fail_because(status.error(), "the document's header");
   }
@@ -200,6 +224,7 @@ class JsonImporter {
       FORETUNE_TRY_STATUS(read_row((*rows)[i], i));
     }
     FORETUNE_TRY_STATUS(read_metrics());
+    FORETUNE_TRY_STATUS(check_rows());
     FORETUNE_TRY_STATUS(read_samples());
     FORETUNE_TRY_STATUS(read_baselines());
     if (report != nullptr) {
@@ -335,9 +360,24 @@ class JsonImporter {
     row.median_ns = json[8].get<float>();
     row.spread = json[9].get<float>();
     row.samples = static_cast<std::uint16_t>(*samples);
+    // Rounding would drop what goes with a time that is not there.
+    if (!row.has_time() && (row.median_ns > 0 || row.spread > 0)) {
+      return broken("rows", number);
+    }
     dataset_.add_row(row);
-    const Status fits = dataset_internal::check_row(dataset_.rows().back());
-    return fits ? Status() : Status(broken("rows", number, fits));
+    return {};
+  }
+
+  Status check_rows() const {
+    for (std::size_t i = 0; i < dataset_.size(); ++i) {
+      const Dataset::Row& row = dataset_.rows()[i];
+      const bool has_metrics =
+          !row.has_time() && !dataset_.extras(static_cast<RowIndex>(i)).empty();
+      if (const Status fits = dataset_internal::check_row(row, has_metrics); !fits) {
+        return broken("rows", i, fits);
+      }
+    }
+    return {};
   }
 
   // The row that an entry of metrics or samples begins with.
@@ -356,18 +396,21 @@ class JsonImporter {
           !entry[3].is_number()) {
         return broken("metrics", i);
       }
-      const auto id = parse_metric(entry[1].get<std::string>());
+      const auto metric = dataset_.find_metric(entry[1].get<std::string>());
       const auto samples = integer_of(entry[4]);
-      if (!id || !samples || *samples < 0 || *samples > UINT32_MAX) {
+      if (!metric || !samples || *samples < 0 || *samples > UINT32_MAX) {
         return broken("metrics", i);
       }
-      const MetricValue value{*id, entry[2].get<double>(), entry[3].get<double>(),
-                              static_cast<std::uint32_t>(*samples)};
-      if (const Status fits = dataset_internal::check_metric(value); !fits) {
+      last = *row;
+      const Dataset::ExtraMetric extra{.row = last,
+                                       .metric = *metric,
+                                       .samples = static_cast<std::uint32_t>(*samples),
+                                       .value = entry[2].get<double>(),
+                                       .spread = entry[3].get<double>()};
+      if (const Status fits = dataset_internal::check_metric(dataset_, extra); !fits) {
         return broken("metrics", i, fits);
       }
-      last = *row;
-      dataset_.add_extra({last, value});
+      dataset_.add_extra(extra);
     }
     return {};
   }
@@ -396,16 +439,27 @@ class JsonImporter {
     FORETUNE_TRY(const Json* const baselines, list("baselines"));
     for (std::size_t i = 0; i < baselines->size(); ++i) {
       const Json& entry = (*baselines)[i];
-      const auto problem =
-          entry.is_array() && entry.size() == 3 ? index(entry[0], problems_.size()) : std::nullopt;
+      const bool has_metrics = entry.is_array() && entry.size() == 4 && entry[3].is_array();
+      const auto problem = entry.is_array() && (entry.size() == 3 || has_metrics)
+                               ? index(entry[0], problems_.size())
+                               : std::nullopt;
       if (!problem || !entry[1].is_string() || !is_time(entry[2])) {
         return broken("baselines", i);
       }
-      Dataset::Baseline baseline{problems_[*problem], entry[1].get<std::string>(),
-                                 entry[2].get<float>()};
-      if (const Status fits =
-              dataset_internal::check_baseline(baseline, dataset_.problems().size());
-          !fits) {
+      Dataset::Baseline baseline{.problem = problems_[*problem],
+                                 .name = entry[1].get<std::string>(),
+                                 .time_ns = entry[2].get<float>()};
+      for (std::size_t j = 0; has_metrics && j < entry[3].size(); ++j) {
+        const Json& value = entry[3][j];
+        const auto metric = value.is_array() && value.size() == 2 && value[0].is_string()
+                                ? dataset_.find_metric(value[0].get<std::string>())
+                                : std::nullopt;
+        if (!metric || !value[1].is_number()) {
+          return broken("baselines", i);
+        }
+        baseline.metrics.push_back({*metric, value[1].get<double>()});
+      }
+      if (const Status fits = dataset_internal::check_baseline(dataset_, baseline); !fits) {
         return broken("baselines", i, fits);
       }
       dataset_.add_baseline(std::move(baseline));

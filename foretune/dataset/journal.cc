@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <unordered_set>
@@ -118,14 +119,15 @@ std::uint64_t pair_of(std::uint32_t problem, std::uint32_t config) {
 
 // How many of a data set's interned values a file defines.
 struct Defined {
+  std::size_t metrics = 0;  // beside the common ones
   std::size_t problems = 0;
   std::size_t configs = 0;
   std::size_t contexts = 0;
   std::size_t reasons = 1;  // the first one is "none" and needs no definition
 
   static Defined all_of(const Dataset& dataset) {
-    return {dataset.problems().size(), dataset.configs().size(), dataset.contexts().size(),
-            dataset.reason_count()};
+    return {dataset.header().metrics.size(), dataset.problems().size(), dataset.configs().size(),
+            dataset.contexts().size(), dataset.reason_count()};
   }
 };
 
@@ -149,6 +151,8 @@ void append_definitions(ByteWriter& out, BlockType type, const Items& items, std
 
 // All definitions that `defined` lacks, in the order in which they may refer to each other.
 void append_new_definitions(ByteWriter& out, const Dataset& dataset, const Defined& defined) {
+  append_definitions(out, BlockType::kMetrics, dataset.header().metrics, defined.metrics,
+                     &dataset_internal::encode_metric_info);
   append_definitions(out, BlockType::kProblems, dataset.problems(), defined.problems,
                      &dataset_internal::encode_problem);
   append_definitions(out, BlockType::kConfigs, dataset.configs(), defined.configs,
@@ -168,18 +172,34 @@ struct JournalWriter::State {
   std::filesystem::path path;
   Dataset tables;  // interned definitions as the file numbers them; its rows are only the newest
   std::uint64_t schema_id;
-  Defined defined;                                      // how much of the tables is in the file
-  std::vector<std::unordered_set<std::uint64_t>> keys;  // by context: (problem, config)
+  Defined defined;  // how much of the tables is in the file
+  // By context: the pairs (problem, config) that were measured, those of which a later stage
+  // yielded a metric, by metric, and those of which it failed.
+  struct Keys {
+    std::unordered_set<std::uint64_t> measured;
+    std::map<MetricIndex, std::unordered_set<std::uint64_t>> evaluated;
+    std::unordered_set<std::uint64_t> failed;
+  };
+  std::vector<Keys> keys;
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
   std::uint64_t recovered_bytes = 0;
   bool broken = false;  // a write failed half way and could not be taken back
 
-  void remember(const Dataset::Row& row) {
+  void remember(const Dataset::Row& row, std::span<const Dataset::ExtraMetric> extras) {
     if (keys.size() <= row.context) {
       keys.resize(std::size_t{row.context} + 1);
     }
-    keys[row.context].insert(pair_of(row.problem, row.config));
+    Keys& known = keys[row.context];
+    const std::uint64_t pair = pair_of(row.problem, row.config);
+    if (row.stage != Stage::kEvaluate) {
+      known.measured.insert(pair);
+    } else if (row.outcome != Outcome::kOk) {
+      known.failed.insert(pair);
+    }
+    for (const Dataset::ExtraMetric& extra : extras) {
+      known.evaluated[extra.metric].insert(pair);
+    }
   }
 
   Status write(std::span<const std::byte> record) {
@@ -221,12 +241,17 @@ struct JournalWriter::State {
     bytes = loaded.good_bytes;
     tables = std::move(loaded.dataset);
     rows = tables.size();
-    for (const Dataset::Row& row : tables.rows()) {
-      remember(row);
+    for (std::size_t i = 0, extra = 0; i < tables.size(); ++i) {
+      const std::size_t first = extra;
+      while (extra < tables.extras().size() && tables.extras()[extra].row == i) {
+        ++extra;
+      }
+      remember(tables.rows()[i], tables.extras().subspan(first, extra - first));
     }
     tables.drop_rows();
     defined = Defined::all_of(tables);
-    return {};
+    // Declared by this version of the family, and defined with the first row that comes.
+    return tables.declare_metrics(header.metrics);
   }
 };
 
@@ -290,9 +315,9 @@ Status JournalWriter::append(const Measurement& measurement) {
   tables.drop_rows();
   tables.add(measurement);
   const Dataset::Row row = tables.rows()[0];
-  FORETUNE_TRY_STATUS(dataset_internal::check_row(row));
+  FORETUNE_TRY_STATUS(dataset_internal::check_row(row, !tables.extras().empty()));
   for (const Dataset::ExtraMetric& extra : tables.extras()) {
-    FORETUNE_TRY_STATUS(dataset_internal::check_metric(extra.value));
+    FORETUNE_TRY_STATUS(dataset_internal::check_metric(tables, extra));
   }
   if (!measurement.samples_ns.empty()) {
     FORETUNE_TRY_STATUS(dataset_internal::check_samples(measurement.samples_ns));
@@ -304,7 +329,7 @@ Status JournalWriter::append(const Measurement& measurement) {
   append_block(out, BlockType::kRow, payload.bytes());
   FORETUNE_TRY_STATUS(state.write(out.bytes()));
   state.defined = Defined::all_of(tables);
-  state.remember(row);
+  state.remember(row, tables.extras());
   ++state.rows;
   return {};
 }
@@ -323,7 +348,24 @@ bool JournalWriter::contains(const Problem& problem, const Config& config,
   const std::optional<std::uint32_t> config_id = tables.find_config(config);
   const std::optional<std::uint32_t> context_id = tables.find_context(context);
   return problem_id && config_id && context_id && *context_id < state_->keys.size() &&
-         state_->keys[*context_id].contains(pair_of(*problem_id, *config_id));
+         state_->keys[*context_id].measured.contains(pair_of(*problem_id, *config_id));
+}
+
+bool JournalWriter::contains(const Problem& problem, const Config& config, const Context& context,
+                             std::string_view metric) const {
+  const Dataset& tables = state_->tables;
+  const std::optional<std::uint32_t> problem_id = tables.find_problem(problem);
+  const std::optional<std::uint32_t> config_id = tables.find_config(config);
+  const std::optional<std::uint32_t> context_id = tables.find_context(context);
+  const std::optional<MetricIndex> index = tables.find_metric(metric);
+  if (!problem_id || !config_id || !context_id || *context_id >= state_->keys.size()) {
+    return false;
+  }
+  const State::Keys& known = state_->keys[*context_id];
+  const std::uint64_t pair = pair_of(*problem_id, *config_id);
+  const auto evaluated = index ? known.evaluated.find(*index) : known.evaluated.end();
+  return known.failed.contains(pair) ||
+         (evaluated != known.evaluated.end() && evaluated->second.contains(pair));
 }
 
 std::uint64_t JournalWriter::row_count() const { return state_->rows; }
@@ -396,8 +438,13 @@ Result<std::vector<std::byte>> dataset_bytes(const Dataset& dataset, const Write
   dataset_internal::encode_header(header, dataset.header());
   append_block(out, BlockType::kHeader, header.bytes());
   append_new_definitions(out, dataset, Defined());
-  append_definitions(out, BlockType::kBaselines, dataset.baselines(), 0,
-                     &dataset_internal::encode_baseline);
+  const bool has_metrics =
+      std::any_of(dataset.baselines().begin(), dataset.baselines().end(),
+                  [](const Dataset::Baseline& baseline) { return !baseline.metrics.empty(); });
+  append_definitions(
+      out, has_metrics ? BlockType::kMetricBaselines : BlockType::kBaselines, dataset.baselines(),
+      0,
+      has_metrics ? &dataset_internal::encode_metric_baseline : &dataset_internal::encode_baseline);
   std::size_t limit = kSegmentRows;
   for (std::size_t begin = 0; begin < dataset.size();) {
     const std::size_t end = std::min(dataset.size(), begin + limit);

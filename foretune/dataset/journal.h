@@ -20,6 +20,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -41,13 +42,17 @@ class JournalWriter {
 
   // One write system call: the record is in the kernel's hands when this returns. After an error
   // (a full disk) the file is as before. Errors: kMismatch for a config of another schema,
-  // kInvalidArgument for an ok or censored measurement without a positive time.
+  // kInvalidArgument for a censored measurement without a positive time, and for an ok one without
+  // any metric.
   Status append(const Measurement& measurement);
   // Asks the disk to keep what was appended.
   Status sync();
-  // Whether (problem, config, context) is in the file already.
+  // Whether (problem, config, context) is in the file already; rows of later stages do not count.
   [[nodiscard]] bool contains(const Problem& problem, const Config& config,
                               const Context& context) const;
+  // Whether a later stage has yielded this metric of it, or failed.
+  [[nodiscard]] bool contains(const Problem& problem, const Config& config, const Context& context,
+                              std::string_view metric) const;
   // Rows in the file, and bytes cut off at the end when it was opened.
   [[nodiscard]] std::uint64_t row_count() const;
   [[nodiscard]] std::uint64_t recovered_bytes() const;

@@ -64,10 +64,10 @@ Measurement random_measurement(const DatasetHeader& header, Rng& rng) {
                   .samples_ns = {}};
   if (out.outcome == Outcome::kOk || out.outcome == Outcome::kCensored) {
     const double time = std::exp(5 + 10 * rng.uniform());
-    out.metrics = {{MetricId::kTimeNs, time, 0.1 * rng.uniform(), 5},
-                   {MetricId::kMedianNs, time * (1 + 0.2 * rng.uniform()), 0, 5}};
+    out.metrics = {{kTimeNs, time, 0.1 * rng.uniform(), 5},
+                   {kMedianNs, time * (1 + 0.2 * rng.uniform()), 0, 5}};
     if (rng.below(4) == 0) {
-      out.metrics.push_back({MetricId::kEnergyJ, rng.uniform(), 0.25, 3});
+      out.metrics.push_back({kEnergyJ, rng.uniform(), 0.25, 3});
     }
     if (rng.below(4) == 0) {
       out.samples_ns = {1.5F, 2.5F};
@@ -279,7 +279,7 @@ TEST(Journal, ARowTakesAtMostSixteenBytesWhenSealed) {
     Measurement measurement = random_measurement(header, rng);
     measurement.samples_ns.clear();
     std::erase_if(measurement.metrics,
-                  [](const MetricValue& value) { return value.metric == MetricId::kEnergyJ; });
+                  [](const MetricValue& value) { return value.metric == kEnergyJ; });
     dataset.add(measurement);
   }
   const double definitions = 40.0 * 40 * 40 * 8 + 1004.0 * 1004 * 4;

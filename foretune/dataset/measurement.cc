@@ -11,7 +11,7 @@ namespace {
 constexpr auto kOutcomes = std::to_array<std::string_view>(
     {"ok", "censored", "unsupported", "prepare failed", "crashed", "timed out", "wrong result"});
 constexpr auto kStages =
-    std::to_array<std::string_view>({"none", "prepare", "bind", "run", "verify"});
+    std::to_array<std::string_view>({"none", "prepare", "bind", "run", "verify", "evaluate"});
 
 template <class Enum, std::size_t N>
 std::optional<Enum> parse_name(const std::array<std::string_view, N>& names,
@@ -30,7 +30,6 @@ std::span<const std::string_view> outcome_names() { return kOutcomes; }
 bool is_known(Outcome outcome) { return static_cast<std::size_t>(outcome) < kOutcomes.size(); }
 std::span<const std::string_view> stage_names() { return kStages; }
 bool is_known(Stage stage) { return static_cast<std::size_t>(stage) < kStages.size(); }
-bool is_known(MetricId id) { return static_cast<std::size_t>(id) < metric_infos().size(); }
 
 std::string_view to_string(Outcome outcome) {
   return kOutcomes.at(static_cast<std::size_t>(outcome));
@@ -40,29 +39,6 @@ std::optional<Outcome> parse_outcome(std::string_view text) {
 }
 std::string_view to_string(Stage stage) { return kStages.at(static_cast<std::size_t>(stage)); }
 std::optional<Stage> parse_stage(std::string_view text) { return parse_name<Stage>(kStages, text); }
-
-const std::vector<MetricInfo>& metric_infos() {
-  static const std::vector<MetricInfo> infos{
-      {MetricId::kTimeNs, "time_ns", "ns", true},  {MetricId::kMedianNs, "median_ns", "ns", true},
-      {MetricId::kPackNs, "pack_ns", "ns", true},  {MetricId::kEnergyJ, "energy_j", "J", true},
-      {MetricId::kBytes, "bytes", "B", true},      {MetricId::kQosTune, "qos_tune", "", false},
-      {MetricId::kQosTest, "qos_test", "", false},
-  };
-  return infos;
-}
-
-const MetricInfo& metric_info(MetricId id) {
-  return metric_infos().at(static_cast<std::size_t>(id));
-}
-
-std::optional<MetricId> parse_metric(std::string_view name) {
-  for (const MetricInfo& info : metric_infos()) {
-    if (info.name == name) {
-      return info.id;
-    }
-  }
-  return std::nullopt;
-}
 
 std::string_view to_string(CacheState state) {
   return state == CacheState::kCold ? "cold" : "warm";
@@ -82,15 +58,6 @@ std::string Context::text() const {
                 " caches",
                 clock_mhz > 0 ? concat(", locked at ", clock_mhz, " MHz") : std::string(),
                 fidelity != 0 ? concat(", fidelity ", fidelity) : std::string());
-}
-
-const MetricValue* Measurement::find(MetricId metric) const {
-  for (const MetricValue& value : metrics) {
-    if (value.metric == metric) {
-      return &value;
-    }
-  }
-  return nullptr;
 }
 
 std::uint64_t resume_key(const Problem& problem, const Config& config, const Context& context) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "foretune/base/hash.h"
+#include "foretune/metrics/metric.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
 
@@ -34,52 +35,18 @@ std::string_view to_string(Outcome outcome);
 std::optional<Outcome> parse_outcome(std::string_view text);
 
 // Where a measurement that is not ok stopped. Stored in files: never renumber.
-enum class Stage : std::uint8_t { kNone = 0, kPrepare = 1, kBind = 2, kRun = 3, kVerify = 4 };
+enum class Stage : std::uint8_t {
+  kNone = 0,
+  kPrepare = 1,
+  kBind = 2,
+  kRun = 3,
+  kVerify = 4,
+  kEvaluate = 5,  // also of a row, ok or not, that a stage after the timing yielded
+};
 std::span<const std::string_view> stage_names();
 bool is_known(Stage stage);
 std::string_view to_string(Stage stage);
 std::optional<Stage> parse_stage(std::string_view text);
-
-// Stored in files: never renumber.
-enum class MetricId : std::uint8_t {
-  kTimeNs = 0,  // minimum over the windows, per run
-  kMedianNs = 1,
-  kPackNs = 2,
-  kEnergyJ = 3,
-  kBytes = 4,
-  kQosTune = 5,
-  kQosTest = 6,
-};
-struct MetricInfo {
-  MetricId id;
-  std::string_view name;  // "time_ns"
-  std::string_view unit;
-  bool minimise;
-};
-const std::vector<MetricInfo>& metric_infos();
-bool is_known(MetricId id);
-const MetricInfo& metric_info(MetricId id);
-std::optional<MetricId> parse_metric(std::string_view name);
-
-struct MetricValue {
-  MetricId metric = MetricId::kTimeNs;
-  double value = 0;
-  double spread = 0;  // interquartile range of the samples over their median; 0 when unknown
-  std::uint32_t samples = 0;
-  bool operator==(const MetricValue&) const = default;
-};
-
-// What to optimise, and under which bounds.
-struct MetricBound {
-  MetricId metric = MetricId::kTimeNs;
-  double bound = 0;
-  bool relative_to_baseline = false;  // the bound is a factor of the baseline's value
-};
-struct Objective {
-  MetricId metric = MetricId::kTimeNs;
-  std::vector<MetricBound> constraints;
-  bool pareto_set = false;
-};
 
 // Stored in files: never renumber.
 enum class CacheState : std::uint8_t { kWarm = 0, kCold = 1 };
@@ -114,10 +81,15 @@ struct Measurement {
   Stage stage = Stage::kNone;
   std::uint8_t flags = 0;
   std::string reason;                // of an outcome that is not ok
-  std::vector<MetricValue> metrics;  // empty unless ok or censored
+  std::vector<MetricValue> metrics;  // empty unless ok or censored; a time is not needed
   std::vector<float> samples_ns;     // optional, per window
 
-  [[nodiscard]] const MetricValue* find(MetricId metric) const;
+  // The value of that name, or nullptr.
+  [[nodiscard]] const MetricValue* find(std::string_view metric) const {
+    return find_metric(metrics, metric);
+  }
+  // Yielded by a stage of its own, after a config was timed and found right.
+  [[nodiscard]] bool is_evaluation() const { return stage == Stage::kEvaluate; }
   bool operator==(const Measurement&) const = default;
 };
 

@@ -86,7 +86,7 @@ Result<std::optional<Block>> BlockReader::next() {
     return fail(ErrorCode::kCorrupt, "the block at byte ", position_, " is damaged (its content)");
   }
   if (type < static_cast<std::uint8_t>(BlockType::kHeader) ||
-      type > static_cast<std::uint8_t>(BlockType::kBaselines)) {
+      type > static_cast<std::uint8_t>(BlockType::kMetricBaselines)) {
     return fail(ErrorCode::kUnsupported, "the block at byte ", position_, " is of type ", type,
                 ", which this version does not know");
   }
@@ -236,8 +236,24 @@ void encode_baseline(ByteWriter& out, const Dataset::Baseline& baseline) {
   out.put(baseline.time_ns);
 }
 
-void encode_metric(ByteWriter& out, const MetricValue& metric) {
-  out.put(static_cast<std::uint8_t>(metric.metric));
+void encode_metric_info(ByteWriter& out, const MetricInfo& info) {
+  out.put_string(info.name);
+  out.put_string(info.unit);
+  out.put(static_cast<std::uint8_t>(info.direction));
+  out.put(static_cast<std::uint8_t>(info.stage));
+}
+
+void encode_metric_baseline(ByteWriter& out, const Dataset::Baseline& baseline) {
+  encode_baseline(out, baseline);
+  out.put_varint(baseline.metrics.size());
+  for (const Dataset::Baseline::Metric& metric : baseline.metrics) {
+    out.put(metric.metric);
+    out.put(metric.value);
+  }
+}
+
+void encode_metric(ByteWriter& out, const Dataset::ExtraMetric& metric) {
+  out.put(metric.metric);
   out.put(metric.value);
   out.put(metric.spread);
   out.put_varint(metric.samples);
@@ -262,7 +278,7 @@ void encode_row(ByteWriter& out, const Dataset::Row& row,
   out.put_varint(row.samples);
   out.put_varint(extras.size());
   for (const Dataset::ExtraMetric& extra : extras) {
-    encode_metric(out, extra.value);
+    encode_metric(out, extra);
   }
   out.put_varint(samples_ns.size());
   out.put_bytes(std::as_bytes(samples_ns));
@@ -392,11 +408,32 @@ Status decode_reasons(ByteReader& reader, Dataset& dataset) {
   return reader.ok() ? Status() : Status(corrupt("a reason is cut off"));
 }
 
+Status decode_metrics(ByteReader& reader, Dataset& dataset) {
+  while (reader.ok() && !reader.at_end()) {
+    MetricInfo info;
+    info.name = reader.get_string(kMaxNameBytes);
+    info.unit = reader.get_string(kMaxNameBytes);
+    const auto direction = reader.get<std::uint8_t>();
+    const auto stage = reader.get<std::uint8_t>();
+    if (!reader.ok() || direction > 1 || stage > 1) {
+      return corrupt("a metric's declaration makes no sense");
+    }
+    info.direction = static_cast<Direction>(direction);
+    info.stage = static_cast<MetricStage>(stage);
+    const std::size_t expected = dataset.metric_count();
+    FORETUNE_TRY_STATUS(as_corrupt(dataset.declare_metrics(std::span(&info, 1))));
+    if (dataset.metric_count() == expected) {
+      return corrupt("a metric is declared twice");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<MetricValue> decode_metric(ByteReader& reader) {
-  MetricValue metric;
-  metric.metric = static_cast<MetricId>(reader.get<std::uint8_t>());
+Result<Dataset::ExtraMetric> decode_metric(ByteReader& reader, const Dataset& dataset) {
+  Dataset::ExtraMetric metric;
+  metric.metric = reader.get<std::uint8_t>();
   metric.value = reader.get<double>();
   metric.spread = reader.get<double>();
   const std::uint64_t samples = reader.get_varint();
@@ -404,7 +441,7 @@ Result<MetricValue> decode_metric(ByteReader& reader) {
     return corrupt("a metric makes no sense");
   }
   metric.samples = static_cast<std::uint32_t>(samples);
-  FORETUNE_TRY_STATUS(as_corrupt(check_metric(metric)));
+  FORETUNE_TRY_STATUS(as_corrupt(check_metric(dataset, metric)));
   return metric;
 }
 
@@ -456,12 +493,13 @@ Status decode_row(ByteReader& reader, Dataset& dataset) {
   row.context = static_cast<std::uint16_t>(context);
   row.reason = static_cast<std::uint32_t>(reason);
   row.samples = static_cast<std::uint16_t>(samples);
-  FORETUNE_TRY_STATUS(as_corrupt(check_row(row)));
   const auto index = static_cast<RowIndex>(dataset.size());
-  const std::uint64_t extras = reader.get_count(18);
+  const std::uint64_t extras = reader.get_count(kMinMetricBytes);
+  FORETUNE_TRY_STATUS(as_corrupt(check_row(row, extras > 0)));
   for (std::uint64_t i = 0; i < extras && reader.ok(); ++i) {
-    FORETUNE_TRY(const MetricValue metric, decode_metric(reader));
-    dataset.add_extra({index, metric});
+    FORETUNE_TRY(Dataset::ExtraMetric metric, decode_metric(reader, dataset));
+    metric.row = index;
+    dataset.add_extra(metric);
   }
   if (const std::uint64_t kept = reader.get_varint(); kept > 0) {
     FORETUNE_TRY(std::vector<float> samples_ns, decode_samples(reader, kept));
@@ -474,7 +512,7 @@ Status decode_row(ByteReader& reader, Dataset& dataset) {
   return {};
 }
 
-Status decode_baselines(ByteReader& reader, Dataset& dataset) {
+Status decode_baselines(ByteReader& reader, bool with_metrics, Dataset& dataset) {
   while (reader.ok() && !reader.at_end()) {
     Dataset::Baseline baseline;
     const std::uint64_t problem = reader.get_varint();
@@ -484,7 +522,17 @@ Status decode_baselines(ByteReader& reader, Dataset& dataset) {
       return corrupt("a baseline makes no sense");
     }
     baseline.problem = static_cast<std::uint32_t>(problem);
-    FORETUNE_TRY_STATUS(as_corrupt(check_baseline(baseline, dataset.problems().size())));
+    const std::uint64_t metrics = with_metrics ? reader.get_count(1 + sizeof(double)) : 0;
+    for (std::uint64_t i = 0; i < metrics && reader.ok(); ++i) {
+      Dataset::Baseline::Metric metric;
+      metric.metric = reader.get<std::uint8_t>();
+      metric.value = reader.get<double>();
+      baseline.metrics.push_back(metric);
+    }
+    if (!reader.ok()) {
+      return corrupt("a baseline is cut off");
+    }
+    FORETUNE_TRY_STATUS(as_corrupt(check_baseline(dataset, baseline)));
     dataset.add_baseline(std::move(baseline));
   }
   return {};
@@ -508,7 +556,11 @@ Status decode_payload(const Block& block, Dataset& dataset) {
     case BlockType::kSegment:
       return decode_segment(reader, dataset);
     case BlockType::kBaselines:
-      return decode_baselines(reader, dataset);
+      return decode_baselines(reader, false, dataset);
+    case BlockType::kMetrics:
+      return decode_metrics(reader, dataset);
+    case BlockType::kMetricBaselines:
+      return decode_baselines(reader, true, dataset);
   }
   return corrupt("a block of unknown type");
 }

@@ -32,6 +32,8 @@ enum class BlockType : std::uint8_t {
   kRow = 6,
   kSegment = 7,
   kBaselines = 8,
+  kMetrics = 9,           // those beside the common ones
+  kMetricBaselines = 10,  // baselines with other metrics than the time
 };
 
 void append_preamble(ByteWriter& out);
@@ -66,7 +68,9 @@ Result<DatasetHeader> decode_header(std::span<const std::byte> payload);
 void encode_problem(ByteWriter& out, const Problem& problem);
 void encode_config(ByteWriter& out, const Config& config);
 void encode_context(ByteWriter& out, const Context& context);
+void encode_metric_info(ByteWriter& out, const MetricInfo& info);
 void encode_baseline(ByteWriter& out, const Dataset::Baseline& baseline);
+void encode_metric_baseline(ByteWriter& out, const Dataset::Baseline& baseline);
 // Ids refer to the definitions before in the file.
 void encode_row(ByteWriter& out, const Dataset::Row& row,
                 std::span<const Dataset::ExtraMetric> extras, std::span<const float> samples_ns);
@@ -80,8 +84,8 @@ Status decode_segment(ByteReader& reader, Dataset& dataset);
 
 // The parts that rows and segments share.
 inline constexpr std::size_t kMinMetricBytes = 18;
-void encode_metric(ByteWriter& out, const MetricValue& metric);
-Result<MetricValue> decode_metric(ByteReader& reader);
+void encode_metric(ByteWriter& out, const Dataset::ExtraMetric& metric);
+Result<Dataset::ExtraMetric> decode_metric(ByteReader& reader, const Dataset& dataset);
 Result<std::vector<float>> decode_samples(ByteReader& reader, std::uint64_t count);
 std::uint8_t pack_outcome(Outcome outcome, Stage stage);
 void unpack_outcome(std::uint8_t packed, Outcome& outcome, Stage& stage);

@@ -125,9 +125,10 @@ struct SegmentColumns {
 // So many rows are put together at a time that a piece of every column stays in the first cache.
 constexpr std::size_t kPiece = 512;
 
-// Fills `out`, the segment's rows from `first` on. False when a value is out of range.
+// Fills `out`, the segment's rows from `first` on, and counts those that are ok without a time.
+// False when a value is out of range.
 bool read_piece(SegmentColumns& columns, std::size_t first, const std::vector<RowState>& states,
-                const Dataset& dataset, std::span<Dataset::Row> out) {
+                const Dataset& dataset, std::span<Dataset::Row> out, std::size_t& untimed) {
   std::array<std::array<std::uint32_t, kPiece>, 6>
       pieces;  // every value is written before it is read
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -156,11 +157,12 @@ bool read_piece(SegmentColumns& columns, std::size_t first, const std::vector<Ro
     row.spread = decode_spread(static_cast<std::uint16_t>(spread[i]));
     // As check_row; a row without a time has nothing that goes with one.
     const std::uint32_t beside = samples[i] | median[i] | spread[i];
-    const bool fits = problem[i] < problems && config[i] < configs &&
-                      (shared.outcome <= Outcome::kCensored
-                           ? row.time_ns > 0 && row.time_ns <= kLongestNs && beside < 0x10000U
-                           : std::bit_cast<std::uint32_t>(row.time_ns) == 0 && beside == 0);
-    good = good && fits;
+    const bool is_timed = shared.outcome <= Outcome::kCensored && row.time_ns > 0 &&
+                          row.time_ns <= kLongestNs && beside < 0x10000U;
+    const bool has_none = shared.outcome != Outcome::kCensored &&
+                          std::bit_cast<std::uint32_t>(row.time_ns) == 0 && beside == 0;
+    good = good && problem[i] < problems && config[i] < configs && (is_timed || has_none);
+    untimed += has_none && shared.outcome == Outcome::kOk ? 1U : 0U;
   }
   return good;
 }
@@ -175,8 +177,9 @@ Status get_sparse(ByteReader& reader, std::size_t first, std::uint64_t rows, Dat
       return fail(ErrorCode::kCorrupt, "a metric belongs to no row, or is out of order");
     }
     last = row;
-    FORETUNE_TRY(const MetricValue metric, decode_metric(reader));
-    dataset.add_extra({static_cast<RowIndex>(first + row), metric});
+    FORETUNE_TRY(Dataset::ExtraMetric metric, decode_metric(reader, dataset));
+    metric.row = static_cast<RowIndex>(first + row);
+    dataset.add_extra(metric);
   }
   const std::uint64_t sampled = reader.get_count(2 + sizeof(float));
   std::uint64_t next = 0;
@@ -193,6 +196,23 @@ Status get_sparse(ByteReader& reader, std::size_t first, std::uint64_t rows, Dat
   return {};
 }
 
+// Rows from `first` on that are ok without a time have a metric instead.
+Status check_untimed(const Dataset& dataset, std::size_t first) {
+  const auto extras = entries_of(dataset.extras(), first, dataset.size());
+  std::size_t next = 0;
+  for (std::size_t i = first; i < dataset.size(); ++i) {
+    while (next < extras.size() && extras[next].row < i) {
+      ++next;
+    }
+    const bool has_metrics = next < extras.size() && extras[next].row == i;
+    const Status status = check_row(dataset.rows()[i], has_metrics);
+    if (!status) {
+      return fail(ErrorCode::kCorrupt, status.error().message);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 void encode_segment(ByteWriter& out, const Dataset& dataset, std::size_t begin, std::size_t end,
@@ -203,7 +223,7 @@ void encode_segment(ByteWriter& out, const Dataset& dataset, std::size_t begin, 
   out.put_varint(extras.size());
   for (const Dataset::ExtraMetric& extra : extras) {
     out.put_varint(extra.row - begin);
-    encode_metric(out, extra.value);
+    encode_metric(out, extra);
   }
   const auto samples = entries_of(dataset.samples(), begin, keep_samples ? end : begin);
   out.put_varint(samples.size());
@@ -227,14 +247,18 @@ Status decode_segment(ByteReader& reader, Dataset& dataset) {
   }
   const std::size_t first = dataset.size();
   const std::span<Dataset::Row> out = dataset.extend(rows);
+  std::size_t untimed = 0;
   for (std::size_t done = 0; done < rows; done += kPiece) {
     const std::size_t count = std::min<std::size_t>(kPiece, rows - done);
-    if (!read_piece(columns, done, states, dataset, out.subspan(done, count))) {
+    if (!read_piece(columns, done, states, dataset, out.subspan(done, count), untimed)) {
       return fail(ErrorCode::kCorrupt, "among rows ", done, " to ", done + count - 1,
                   " of a segment a value is out of range");
     }
   }
   FORETUNE_TRY_STATUS(get_sparse(reader, first, rows, dataset));
+  if (untimed > 0) {
+    FORETUNE_TRY_STATUS(check_untimed(dataset, first));
+  }
   return reader.ok() && reader.at_end() ? Status() : Status(unreadable());
 }
 

@@ -57,7 +57,7 @@ Status check_ids(const Dataset& dataset, const Dataset::Row& row) {
 Status check_sparse(const Dataset& dataset) {
   RowIndex last = 0;
   for (const Dataset::ExtraMetric& extra : dataset.extras()) {
-    FORETUNE_TRY_STATUS(check_metric(extra.value));
+    FORETUNE_TRY_STATUS(check_metric(dataset, extra));
     if (extra.row < last || extra.row >= dataset.size()) {
       return fail(ErrorCode::kInvalidArgument, "the metrics are not in order of rows");
     }
@@ -74,6 +74,20 @@ Status check_sparse(const Dataset& dataset) {
   return {};
 }
 
+Status check_metrics(std::span<const MetricInfo> infos) {
+  if (infos.size() + common_metrics().size() > kMaxMetrics) {
+    return fail(ErrorCode::kUnsupported, "a data set holds at most ", kMaxMetrics, " metrics");
+  }
+  std::unordered_set<std::string_view> names;
+  for (const MetricInfo& info : infos) {
+    FORETUNE_TRY_STATUS(check_metric_info(info));
+    if (find_metric(common_metrics(), info.name) != nullptr || !names.insert(info.name).second) {
+      return fail(ErrorCode::kInvalidArgument, "the metric ", info.name, " is declared twice");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_header(const DatasetHeader& header) {
@@ -85,6 +99,7 @@ Status check_header(const DatasetHeader& header) {
   FORETUNE_TRY_STATUS(check_size("family name", header.family, kMaxNameBytes));
   FORETUNE_TRY_STATUS(check_size("text of the space", header.space_text, kMaxTextBytes));
   FORETUNE_TRY_STATUS(check_size("command line", header.created_by, kMaxTextBytes));
+  FORETUNE_TRY_STATUS(check_metrics(header.metrics));
   const std::string fingerprint = header.fingerprint.text();
   FORETUNE_TRY_STATUS(check_size("fingerprint", fingerprint, kMaxTextBytes));
   const Result<Fingerprint> parsed = Fingerprint::parse(fingerprint);
@@ -123,36 +138,38 @@ Status check_context(const Context& context) {
   return check_size("name of a context's device", context.device, kMaxNameBytes);
 }
 
-Status check_row(const Dataset::Row& row) {
+Status check_row(const Dataset::Row& row, bool has_metrics) {
   if (!is_known(row.outcome) || !is_known(row.stage)) {
     const bool is_outcome = !is_known(row.outcome);
     return fail(ErrorCode::kInvalidArgument, "this version does not know its ",
                 is_outcome ? "outcome " : "stage ",
                 is_outcome ? static_cast<int>(row.outcome) : static_cast<int>(row.stage));
   }
-  const bool timed = row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored;
+  const bool may_have_time = row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored;
+  const bool may_lack_time =
+      !may_have_time || (row.outcome == Outcome::kOk && has_metrics && row.median_ns == 0);
   // The comparisons are false for what is not a number, too.
-  if (timed ? !(row.time_ns > 0 && row.time_ns <= kLongestNs) : row.time_ns != 0) {
+  if (!(row.time_ns == 0 && may_lack_time) &&
+      !(may_have_time && row.time_ns > 0 && row.time_ns <= kLongestNs)) {
     return fail(ErrorCode::kInvalidArgument, "time_ns is ", row.time_ns, " with the outcome '",
                 to_string(row.outcome),
-                "'; a time is positive and at most 1e30, only ok and "
-                "censored measurements have one");
+                "'; a time is positive and at most 1e30, only ok and censored measurements have "
+                "one, and only an ok one with other metrics may lack it");
   }
   return {};
 }
 
-Status check_metric(const MetricValue& value) {
-  if (!is_known(value.metric)) {
+Status check_metric(const Dataset& dataset, const Dataset::ExtraMetric& metric) {
+  if (metric.metric >= dataset.metric_count()) {
     return fail(ErrorCode::kInvalidArgument, "this version does not know the metric ",
-                static_cast<int>(value.metric));
+                static_cast<int>(metric.metric));
   }
-  if (value.metric == MetricId::kTimeNs || value.metric == MetricId::kMedianNs) {
-    return fail(ErrorCode::kInvalidArgument, metric_info(value.metric).name,
-                " is not one that is stored beside the time");
+  const std::string& name = dataset.metric(metric.metric).name;
+  if (name == kTimeNs || name == kMedianNs) {
+    return fail(ErrorCode::kInvalidArgument, name, " is not one that is stored beside the time");
   }
-  if (!std::isfinite(value.value) || !std::isfinite(value.spread)) {
-    return fail(ErrorCode::kInvalidArgument, metric_info(value.metric).name,
-                " is not a finite number");
+  if (!std::isfinite(metric.value) || !std::isfinite(metric.spread)) {
+    return fail(ErrorCode::kInvalidArgument, name, " is not a finite number");
   }
   return {};
 }
@@ -167,11 +184,16 @@ Status check_samples(std::span<const float> samples_ns) {
   return {};
 }
 
-Status check_baseline(const Dataset::Baseline& baseline, std::size_t problems) {
+Status check_baseline(const Dataset& dataset, const Dataset::Baseline& baseline) {
   FORETUNE_TRY_STATUS(check_size("name of a baseline", baseline.name, kMaxNameBytes));
-  if (baseline.problem >= problems || !(baseline.time_ns > 0 && baseline.time_ns <= kLongestNs)) {
+  const bool has_time = baseline.time_ns > 0 && baseline.time_ns <= kLongestNs;
+  if (baseline.problem >= dataset.problems().size() ||
+      !(has_time || (baseline.time_ns == 0 && !baseline.metrics.empty()))) {
     return fail(ErrorCode::kInvalidArgument, "baseline '", baseline.name.substr(0, 40),
                 "' names no problem of the data set, or has no positive time");
+  }
+  for (const Dataset::Baseline::Metric& metric : baseline.metrics) {
+    FORETUNE_TRY_STATUS(check_metric(dataset, {.metric = metric.metric, .value = metric.value}));
   }
   return {};
 }
@@ -197,17 +219,21 @@ Status check_dataset(const Dataset& dataset) {
     return fail(ErrorCode::kUnsupported, "a data set of ", dataset.size(),
                 " rows cannot be stored; at most ", kMaxRows, " can");
   }
-  for (std::size_t i = 0; i < dataset.size(); ++i) {
+  FORETUNE_TRY_STATUS(check_sparse(dataset));
+  for (std::size_t i = 0, extra = 0; i < dataset.size(); ++i) {
     const Dataset::Row& row = dataset.rows()[i];
+    const std::size_t first = extra;
+    while (extra < dataset.extras().size() && dataset.extras()[extra].row == i) {
+      ++extra;
+    }
     const Status ids = check_ids(dataset, row);
-    const Status values = check_row(row);
+    const Status values = check_row(row, extra > first);
     if (!ids || !values) {
       return fail_because(ids ? values.error() : ids.error(), "row ", i);
     }
   }
-  FORETUNE_TRY_STATUS(check_sparse(dataset));
   for (const Dataset::Baseline& baseline : dataset.baselines()) {
-    FORETUNE_TRY_STATUS(check_baseline(baseline, dataset.problems().size()));
+    FORETUNE_TRY_STATUS(check_baseline(dataset, baseline));
   }
   return {};
 }

@@ -27,11 +27,12 @@ Status check_header(const DatasetHeader& header);
 Status check_problem(const DatasetHeader& header, const Problem& problem);
 Status check_config(const DatasetHeader& header, std::uint64_t schema_id, const Config& config);
 Status check_context(const Context& context);
-// Outcome, stage and time: ok and censored rows have a time, others have none.
-Status check_row(const Dataset::Row& row);
-Status check_metric(const MetricValue& value);  // one beside the time
+// Outcome, stage and time: a censored row has a time, an ok one may lack it where it has other
+// metrics, others have none.
+Status check_row(const Dataset::Row& row, bool has_metrics);
+Status check_metric(const Dataset& dataset, const Dataset::ExtraMetric& metric);
 Status check_samples(std::span<const float> samples_ns);
-Status check_baseline(const Dataset::Baseline& baseline, std::size_t problems);
+Status check_baseline(const Dataset& dataset, const Dataset::Baseline& baseline);
 
 // All of it, and that everything refers to what is there, in order of rows.
 Status check_dataset(const Dataset& dataset);

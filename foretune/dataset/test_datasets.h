@@ -104,6 +104,13 @@ inline DatasetHeader random_header(const ProblemSchema& problem, SchemaKind kind
   header.role = rng.below(2) == 0 ? DatasetRole::kTraining : DatasetRole::kValidation;
   header.seed = rng.next();
   header.created_by = random_text(rng);
+  if (rng.below(2) == 0) {
+    header.metrics = {{.name = "psnr_db",
+                       .unit = "dB",
+                       .direction = Direction::kMaximise,
+                       .stage = MetricStage::kEvaluation},
+                      {.name = "l2_misses", .unit = ""}};
+  }
   return header;
 }
 
@@ -124,21 +131,28 @@ inline Config random_config(const ConfigSchema& schema, Rng& rng) {
 }
 
 inline void add_random_metrics(Measurement& measurement, Rng& rng) {
-  const bool timed =
+  const bool may_have_time =
       measurement.outcome == Outcome::kOk || measurement.outcome == Outcome::kCensored;
+  // A row of a later stage has other metrics only.
+  const bool is_evaluation = measurement.outcome == Outcome::kOk && rng.below(4) == 0;
+  const bool timed = may_have_time && !is_evaluation;
   if (timed) {
     const double time_ns = std::exp(-3 + 40 * rng.uniform());
     const auto samples = static_cast<std::uint32_t>(rng.below(rng.below(9) == 0 ? 90000 : 20));
-    measurement.metrics.push_back({MetricId::kTimeNs, time_ns, 0.2 * rng.uniform(), samples});
+    measurement.metrics.push_back({kTimeNs, time_ns, 0.2 * rng.uniform(), samples});
     if (rng.below(3) > 0) {
-      measurement.metrics.push_back({MetricId::kMedianNs, time_ns * (0.9 + 3 * rng.uniform()),
-                                     measurement.metrics[0].spread, samples});
+      measurement.metrics.push_back(
+          {kMedianNs, time_ns * (0.9 + 3 * rng.uniform()), measurement.metrics[0].spread, samples});
     }
+  } else if (is_evaluation) {
+    measurement.stage = Stage::kEvaluate;
+    measurement.metrics.push_back({"psnr_db", 40 * rng.normal(), 0, 1});
   } else {
-    measurement.stage = static_cast<Stage>(rng.below(5));
+    measurement.stage = static_cast<Stage>(rng.below(6));
     measurement.reason = random_text(rng);
   }
-  for (const MetricId id : {MetricId::kPackNs, MetricId::kEnergyJ, MetricId::kQosTest}) {
+  for (const std::string_view id :
+       {kPackNs, kEnergyJ, std::string_view("qos_test"), std::string_view("undeclared")}) {
     if (rng.below(5) == 0) {
       measurement.metrics.push_back(
           {id, 1000 * rng.normal(), rng.uniform(), static_cast<std::uint32_t>(rng.below(10))});
@@ -189,6 +203,12 @@ inline Dataset random_dataset(const ProblemSchema& problem, SchemaKind kind, std
                           .name = concat("vendor ", i),
                           .time_ns = static_cast<float>(1 + 1e5 * rng.uniform())});
   }
+  if (rng.below(2) == 0) {
+    dataset.add_baseline({.problem = dataset.intern_problem(random_problem(problem, rng)),
+                          .name = "untouched",
+                          .metrics = {{dataset.intern_metric("psnr_db"), 90 * rng.uniform()},
+                                      {dataset.intern_metric(kEnergyJ), rng.uniform()}}});
+  }
   return dataset;
 }
 
@@ -196,6 +216,7 @@ inline Dataset random_dataset(const ProblemSchema& problem, SchemaKind kind, std
 struct Contents {
   std::vector<Measurement> rows;
   std::vector<std::pair<std::string, float>> baselines;
+  std::vector<std::pair<std::string, double>> baseline_metrics;
   bool operator==(const Contents&) const = default;
 };
 
@@ -207,6 +228,11 @@ inline Contents contents_of(const Dataset& dataset) {
   for (const Dataset::Baseline& baseline : dataset.baselines()) {
     out.baselines.emplace_back(
         concat(dataset.problems()[baseline.problem].text(), " ", baseline.name), baseline.time_ns);
+    for (const Dataset::Baseline::Metric& metric : baseline.metrics) {
+      out.baseline_metrics.emplace_back(
+          concat(out.baselines.back().first, " ", dataset.metric(metric.metric).name),
+          metric.value);
+    }
   }
   return out;
 }
@@ -220,6 +246,7 @@ inline void expect_same(const Dataset& expected, const Dataset& actual, const st
     ASSERT_EQ(a.rows[i], b.rows[i]) << where << ", row " << i;
   }
   EXPECT_EQ(a.baselines, b.baselines) << where;
+  EXPECT_EQ(a.baseline_metrics, b.baseline_metrics) << where;
   EXPECT_EQ(expected.fingerprint(), actual.fingerprint()) << where;
 }
 
@@ -263,11 +290,11 @@ inline std::vector<Measurement> golden_measurements(const DatasetHeader& header)
       row.config.words.push_back(w == 1 ? i % 2 : 16 * i - 32);
     }
     if (i % 7 < 2) {
-      row.metrics = {{MetricId::kTimeNs, 1000.5 * (i + 1), 0.03125, 9},
-                     {MetricId::kMedianNs, 1250.625 * (i + 1), 0.03125, 9}};
+      row.metrics = {{kTimeNs, 1000.5 * (i + 1), 0.03125, 9},
+                     {kMedianNs, 1250.625 * (i + 1), 0.03125, 9}};
     }
     if (i == 0 || i == 8) {
-      row.metrics.push_back({MetricId::kEnergyJ, 0.1, 0.25, 3});
+      row.metrics.push_back({kEnergyJ, 0.1, 0.25, 3});
       row.samples_ns = {1000.5F, 1250.25F};
     }
     out.push_back(std::move(row));

@@ -27,7 +27,7 @@ double measured_ns(const SearchReport& report, std::size_t index) {
   if (index >= report.measured.size() || report.measured[index].outcome != Outcome::kOk) {
     return kNotANumber;
   }
-  const MetricValue* const time = report.measured[index].find(MetricId::kTimeNs);
+  const MetricValue* const time = report.measured[index].find(kTimeNs);
   return time == nullptr ? kNotANumber : time->value;
 }
 

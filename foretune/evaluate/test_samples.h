@@ -64,7 +64,7 @@ inline void add_sample(Dataset& dataset, const Problem& problem, const Config& c
   measurement.context.threads = row.threads;
   measurement.context.fidelity = (row.flags & kFlagReference) != 0 ? -1 : 0;
   if (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) {
-    measurement.metrics.push_back({MetricId::kTimeNs, time_ns, row.spread, 3});
+    measurement.metrics.push_back({kTimeNs, time_ns, row.spread, 3});
   }
   dataset.add(measurement);
 }

@@ -225,7 +225,7 @@ TEST(LoadRecorded, ReadsOurOwnDataSetsAndPrefersRemeasuredRows) {
     row.context.fidelity = (flags & kFlagReference) != 0 ? -1 : 0;
     row.context.threads = 3;
     if (time_ns > 0) {
-      row.metrics = {{MetricId::kTimeNs, time_ns, 0.01, 5}};
+      row.metrics = {{kTimeNs, time_ns, 0.01, 5}};
     } else {
       row.reason = "SIGSEGV";
     }

@@ -77,7 +77,14 @@ Result<Dataset> import_csv_file(const std::filesystem::path& path, const CsvFact
   return import_csv(path, header, report);
 }
 
-Result<RecordedTable> recorded_table(const Dataset& dataset) {
+Result<RecordedTable> recorded_table(const Dataset& measured) {
+  // What a later stage found out is to stand beside the time of its config.
+  Dataset joined(measured.header());
+  if (!measured.extras().empty()) {
+    joined = measured;
+    joined.deduplicate();
+  }
+  const Dataset& dataset = measured.extras().empty() ? measured : joined;
   const DatasetHeader& header = dataset.header();
   RecordedTable table;
   table.schema = header.config_schema;
@@ -98,13 +105,20 @@ Result<RecordedTable> recorded_table(const Dataset& dataset) {
   for (const Context& context : dataset.contexts()) {
     table.max_threads = std::max<int>(table.max_threads, context.threads);
   }
+  for (MetricInfo& info : dataset.present_metrics()) {
+    if (info.name != kTimeNs) {
+      table.metrics.push_back(std::move(info));
+    }
+  }
   const std::uint64_t schema_id = table.schema.id();
   table.rows.reserve(dataset.size());
-  for (const Dataset::Row& row : dataset.rows()) {
+  for (RowIndex index = 0; index < dataset.size(); ++index) {
+    const Dataset::Row& row = dataset.rows()[index];
     const Config& config = dataset.configs()[row.config];
     const bool replaced = (row.flags & kFlagReference) == 0 && remeasured.contains(pair_id(row));
     // Baselines (a vendor's library) are no configs of the schema.
-    if (replaced || config.schema != schema_id) {
+    if (replaced || config.schema != schema_id || row.stage == Stage::kEvaluate ||
+        (row.outcome == Outcome::kOk && !row.has_time())) {
       continue;
     }
     const RecordedOutcome outcome = recorded_outcome(row.outcome);
@@ -114,6 +128,11 @@ Result<RecordedTable> recorded_table(const Dataset& dataset) {
                           failed ? concat(to_string(row.outcome), row.reason == 0 ? "" : ": ",
                                           dataset.reason(row.reason))
                                  : std::string()});
+    for (const Dataset::ExtraMetric& extra :
+         failed ? std::span<const Dataset::ExtraMetric>() : dataset.extras(index)) {
+      table.rows.back().metrics.emplace_back(dataset.metric(extra.metric).name, extra.value,
+                                             extra.spread, extra.samples);
+    }
   }
   return table;
 }

@@ -21,6 +21,7 @@
 #include "foretune/base/result.h"
 #include "foretune/base/rng.h"
 #include "foretune/hardware/hardware.h"
+#include "foretune/metrics/metric.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
 #include "foretune/space/parametric_space.h"
@@ -40,6 +41,8 @@ struct FamilyInfo {
   bool needs_worker = true;   // false: cannot crash or hang, may be measured in the process
   int max_threads = 1;        // that a kernel may use; its configs ask for no more
   bool simulated = false;     // nothing is executed: times come from elsewhere and cost none
+  // What its runs yield beside the time.
+  std::vector<MetricInfo> metrics = {};
 };
 
 // The clock of a device. A host that waits for one kernel sees its own delays; the device times
@@ -71,6 +74,19 @@ class Run {
   virtual bool simulated_is_bound() { return false; }
   // The spread that was stored with simulated_ns, when that is not a fresh sample of each window.
   virtual double simulated_spread() { return 0; }
+  // Returns true where bind() copied operands into a form of their own: how long a bind takes is
+  // then measured as pack_ns.
+  virtual bool packs_operands() const { return false; }
+  // The metrics of MetricStage::kRun, but for pack_ns of a run that packs. Asked for when the run
+  // was timed and its result was found right.
+  virtual std::vector<MetricValue> metrics() { return {}; }
+  // Finds out metrics of MetricStage::kEvaluation, in a stage of its own: may take long, crash or
+  // hang as a run may. `names` are some that the family declares. Errors: kUnsupported for what
+  // cannot be found out here; others are failures of the config.
+  virtual Result<std::vector<MetricValue>> evaluate(std::span<const std::string> names) {
+    return fail(ErrorCode::kUnsupported, "the family has no stage that finds out ",
+                names.empty() ? "metrics" : names.front());
+  }
 };
 
 // Inputs, output and reference of one problem.
@@ -118,6 +134,11 @@ class Family {
   virtual Result<Fingerprint> read_device() const { return info().fingerprint; }
   // For families on a device; others leave it to the host's load and clock.
   virtual std::optional<DeviceConditions> conditions() const { return std::nullopt; }
+  // Joules that the device has taken since any moment, for families whose runs have a device's
+  // clock: what energy_j is measured by. Errors: kUnsupported where nothing counts them.
+  virtual Result<double> read_energy_j() const {
+    return fail(ErrorCode::kUnsupported, "nothing counts the energy of the family's device");
+  }
 };
 
 // What a family needs to exist: everything it may read is passed in.

@@ -102,6 +102,8 @@ Result<std::shared_ptr<const NvmlApi>> NvmlApi::load(const std::string& library)
   FORETUNE_TRY_STATUS(nvml.find("nvmlDeviceGetTemperature", api->temperature));
   FORETUNE_TRY_STATUS(
       nvml.find("nvmlDeviceGetCurrentClocksThrottleReasons", api->throttle_reasons));
+  // Only those who ask for energy miss it.
+  static_cast<void>(nvml.find("nvmlDeviceGetTotalEnergyConsumption", api->total_energy_millijoule));
   return api;
 }
 

@@ -122,6 +122,7 @@ struct NvmlDeviceObject;
 using NvmlDevice = NvmlDeviceObject*;
 inline constexpr int kNvmlClockSm = 1;
 inline constexpr int kNvmlClockMemory = 2;
+inline constexpr int kNvmlNotSupported = 3;
 // Reasons for a lower clock that are no choice of the user: power cap, hardware slowdown, thermal
 // (software and hardware), power brake.
 inline constexpr unsigned long long kNvmlThrottleReasons =
@@ -139,6 +140,8 @@ struct NvmlApi {
   int (*power_milliwatt)(NvmlDevice device, unsigned* milliwatt) = nullptr;
   int (*temperature)(NvmlDevice device, int sensor, unsigned* celsius) = nullptr;
   int (*throttle_reasons)(NvmlDevice device, unsigned long long* reasons) = nullptr;
+  // Since the driver was loaded. Null where NVML is older than the function.
+  int (*total_energy_millijoule)(NvmlDevice device, unsigned long long* millijoule) = nullptr;
 };
 
 // Loads `library` and fills `*entry` with the address of `symbol`, for the tables of other modules.

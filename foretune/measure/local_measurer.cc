@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <memory>
 #include <new>
@@ -8,7 +9,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "foretune/base/statistics.h"
+#include "foretune/hardware/energy_meter.h"
 #include "foretune/measure/cache_evictor.h"
+#include "foretune/measure/energy.h"
 #include "foretune/measure/measure.h"
 #include "foretune/measure/timing.h"
 
@@ -20,6 +24,12 @@ constexpr std::size_t kMaxArtifacts = 1024;
 // How often the system is asked for load and clock: asking takes longer than a short kernel.
 constexpr std::int64_t kConditionsPeriodNs = 1'000'000'000;
 constexpr double kThrottledShare = 0.9;
+// Runs of a device between two looks at its meter.
+constexpr double kDeviceBatchNs = 2e7;
+// How often a bind that packs is repeated: for so long, within these bounds.
+constexpr std::size_t kMinBindings = 3;
+constexpr std::size_t kMaxBindings = 25;
+constexpr double kBindingsNs = 2e6;
 constexpr std::string_view kRecordedBound = "recorded as a lower bound";
 
 Outcome outcome_of(const Error& error) {
@@ -93,6 +103,10 @@ class LocalMeasurer final : public Measurer {
   Result<std::shared_ptr<Artifact>> artifact(const Problem& problem, const Config& config);
   void finish(Measurement& measurement, const std::vector<double>& windows_ns,
               double known_spread) const;
+  void add_metrics(const Bound& bound, Measurement& measurement);
+  std::optional<MetricValue> time_binding(const Bound& bound, const Problem& problem);
+  void evaluate_into(const Request& request, Measurement& measurement);
+  Result<MetricValue> energy_of(const Bound& bound);
   std::uint8_t conditions();
   void measure_into(const Request& request, Measurement& measurement);
   void enter_contest(std::size_t index, Contestant& contestant, Measurement& measurement);
@@ -258,6 +272,97 @@ void LocalMeasurer::finish(Measurement& measurement, const std::vector<double>& 
   }
 }
 
+// Binds again and again, each time into memory of its own as a user would.
+std::optional<MetricValue> LocalMeasurer::time_binding(const Bound& bound, const Problem& problem) {
+  std::vector<double> times_ns;
+  double total_ns = 0;
+  while (times_ns.size() < kMinBindings ||
+         (times_ns.size() < kMaxBindings && total_ns < kBindingsNs)) {
+    const std::int64_t begin_ns = hooks_.now_ns();
+    const Result<std::unique_ptr<Run>> again = bound.artifact->bind(problem, *current_->data);
+    const auto time_ns = static_cast<double>(hooks_.now_ns() - begin_ns);
+    if (!again) {
+      return std::nullopt;
+    }
+    times_ns.push_back(time_ns);
+    total_ns += time_ns;
+  }
+  return MetricValue(kPackNs, *std::min_element(times_ns.begin(), times_ns.end()),
+                     relative_spread(times_ns), static_cast<std::uint32_t>(times_ns.size()));
+}
+
+// What the run yields beside its time.
+void LocalMeasurer::add_metrics(const Bound& bound, Measurement& measurement) {
+  if (bound.run->packs_operands()) {
+    if (std::optional<MetricValue> pack = time_binding(bound, measurement.problem)) {
+      measurement.metrics.push_back(*std::move(pack));
+    }
+  }
+  for (MetricValue& value : bound.run->metrics()) {
+    measurement.metrics.push_back(std::move(value));
+  }
+}
+
+void LocalMeasurer::evaluate_into(const Request& request, Measurement& measurement) {
+  const Bound bound = make_run(0, measurement);
+  if (!bound.run) {
+    return;
+  }
+  measurement.flags = conditions();
+  announce(0, Stage::kEvaluate);
+  std::vector<std::string> of_family = request.evaluate;
+  std::erase(of_family, kEnergyJ);
+  if (of_family.size() < request.evaluate.size()) {
+    Result<MetricValue> energy = energy_of(bound);
+    if (!energy) {
+      refuse(measurement, outcome_of(energy.error()), Stage::kEvaluate, energy.error().message);
+      return;
+    }
+    measurement.metrics.push_back(*std::move(energy));
+  }
+  if (of_family.empty()) {
+    return;
+  }
+  Result<std::vector<MetricValue>> values = bound.run->evaluate(of_family);
+  if (!values) {
+    refuse(measurement, outcome_of(values.error()), Stage::kEvaluate, values.error().message);
+    return;
+  }
+  measurement.metrics.insert(measurement.metrics.end(), values->begin(), values->end());
+}
+
+// Runs again and again for as long as the meter of the device, or of this machine, needs.
+Result<MetricValue> LocalMeasurer::energy_of(const Bound& bound) {
+  if (DeviceClock* const clock = bound.run->device_clock()) {
+    FORETUNE_TRY(const double run_ns, clock->first_run());
+    EnergyProtocol protocol = EnergyProtocol::for_device();
+    protocol.runs_per_call = std::max<std::int64_t>(1, std::llround(kDeviceBatchNs / run_ns));
+    std::vector<double> windows_ns;
+    return measure_energy(
+        [&] {
+          windows_ns.clear();
+          return clock->time(protocol.runs_per_call, 1, false, windows_ns);
+        },
+        run_ns, [&] { return family_->read_energy_j(); }, hooks_.now_ns, protocol);
+  }
+  if (!hooks_.read_energy_j) {
+    FORETUNE_TRY(EnergyMeter meter, EnergyMeter::open());
+    hooks_.read_energy_j = [kept = std::make_shared<EnergyMeter>(std::move(meter))] {
+      return kept->read_j();
+    };
+  }
+  bound.run->run();
+  const std::int64_t begin_ns = hooks_.now_ns();
+  bound.run->run();
+  const auto run_ns = static_cast<double>(std::max<std::int64_t>(1, hooks_.now_ns() - begin_ns));
+  return measure_energy(
+      [&] {
+        bound.run->run();
+        return Status();
+      },
+      run_ns, hooks_.read_energy_j, hooks_.now_ns, {});
+}
+
 void LocalMeasurer::measure_into(const Request& request, Measurement& measurement) {
   const Bound bound = make_run(0, measurement);
   if (!bound.run) {
@@ -285,23 +390,34 @@ void LocalMeasurer::measure_into(const Request& request, Measurement& measuremen
             ? std::string(kRecordedBound)
             : concat("slower than ", protocol_.censor_factor, " times the best of the problem");
     measurement.metrics = {
-        {MetricId::kTimeNs, timing.bound_ns, 0,
+        {kTimeNs, timing.bound_ns, 0,
          static_cast<std::uint32_t>(std::max<std::size_t>(1, timing.windows_ns.size()))}};
+    if (!is_slow_on_device) {
+      add_metrics(bound, measurement);
+    }
     return;
   }
   if (timing.is_disturbed) {
     measurement.flags |= kFlagLoaded;
   }
   finish(measurement, timing.windows_ns, timing.known_spread);
+  add_metrics(bound, measurement);
 }
 
 Measurement LocalMeasurer::measure(const Request& request) {
   Measurement measurement = blank(request.problem, request.config);
   try {
-    measure_into(request, measurement);
+    if (request.evaluate.empty()) {
+      measure_into(request, measurement);
+    } else {
+      evaluate_into(request, measurement);
+    }
   } catch (const std::bad_alloc&) {
     current_.reset();
     refuse(measurement, Outcome::kCrashed, stage_, "out of memory");
+  }
+  if (!request.evaluate.empty()) {
+    measurement.stage = Stage::kEvaluate;
   }
   stage_ = Stage::kNone;
   return measurement;
@@ -368,6 +484,7 @@ std::vector<Measurement> LocalMeasurer::compare(const Problem& problem,
         measurements[i].reason = kRecordedBound;
         measurements[i].metrics.resize(1);
       }
+      add_metrics(contestants[i].bound, measurements[i]);
     }
   }
   stage_ = Stage::kNone;

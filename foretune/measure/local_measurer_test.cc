@@ -200,10 +200,10 @@ TEST_F(LocalMeasurerTest, MeasuresWithMinimumMedianAndContext) {
   EXPECT_EQ(measurement.problem, problem(8));
   EXPECT_EQ(measurement.config, config(1));
   EXPECT_EQ(measurement.context.machine, 77U);
-  ASSERT_NE(measurement.find(MetricId::kTimeNs), nullptr);
-  EXPECT_DOUBLE_EQ(measurement.find(MetricId::kTimeNs)->value, 1e4);
-  ASSERT_NE(measurement.find(MetricId::kMedianNs), nullptr);
-  EXPECT_EQ(measurement.find(MetricId::kTimeNs)->samples, 5U);
+  ASSERT_NE(measurement.find(kTimeNs), nullptr);
+  EXPECT_DOUBLE_EQ(measurement.find(kTimeNs)->value, 1e4);
+  ASSERT_NE(measurement.find(kMedianNs), nullptr);
+  EXPECT_EQ(measurement.find(kTimeNs)->samples, 5U);
   EXPECT_TRUE(measurement.samples_ns.empty());
   EXPECT_THAT(stages, testing::ElementsAre(
                           testing::Pair(0, Stage::kPrepare), testing::Pair(0, Stage::kBind),
@@ -351,9 +351,9 @@ TEST_F(LocalMeasurerTest, ComparesInterleavedAndVerifiesEach) {
   const std::vector<Config> configs{config(1), config(2), config(3)};
   const std::vector<Measurement> measurements = measurer->compare(problem(8), configs, 4);
   ASSERT_EQ(measurements.size(), 3U);
-  EXPECT_DOUBLE_EQ(measurements[0].find(MetricId::kTimeNs)->value, 1e6);
-  EXPECT_DOUBLE_EQ(measurements[1].find(MetricId::kTimeNs)->value, 2e6);
-  EXPECT_EQ(measurements[0].find(MetricId::kTimeNs)->samples, 4U);
+  EXPECT_DOUBLE_EQ(measurements[0].find(kTimeNs)->value, 1e6);
+  EXPECT_DOUBLE_EQ(measurements[1].find(kTimeNs)->value, 2e6);
+  EXPECT_EQ(measurements[0].find(kTimeNs)->samples, 4U);
   EXPECT_EQ(measurements[2].outcome, Outcome::kWrongResult);
   for (const Measurement& measurement : measurements) {
     EXPECT_NE(measurement.flags & kFlagReference, 0);

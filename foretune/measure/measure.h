@@ -44,6 +44,9 @@ struct Request {
   Problem problem;
   Config config;
   double incumbent_ns = -1;
+  // Not empty: nothing is timed, but these metrics of MetricStage::kEvaluation are found out. The
+  // answer has Stage::kEvaluate, whatever comes of it.
+  std::vector<std::string> evaluate = {};
 };
 
 // Where measurements come from: in this process, in a worker, or replayed.
@@ -65,6 +68,9 @@ struct MeasureHooks {
   std::function<CpuLoad()> read_load;    // empty: a CpuLoadMeter's
   // Since the last call. Empty: a ThreadWaits', or nothing where the clock is not the system's.
   std::function<Waits()> read_waits;
+  // Joules that the machine has taken since any moment. Empty: by an EnergyMeter, opened when it is
+  // first needed.
+  std::function<Result<double>()> read_energy_j;
   // Before each stage of the config at position `config` (0 unless comparing).
   std::function<void(std::size_t config, Stage stage)> on_stage;
   // Inputs of a new problem exist: from here on the time belongs to the config.

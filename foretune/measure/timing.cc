@@ -303,8 +303,8 @@ std::vector<MetricValue> timing_metrics(const std::vector<double>& windows_ns,
   const double spread = std::max(relative_spread(windows_ns), known_spread);
   const auto samples = static_cast<std::uint32_t>(windows_ns.size());
   return {
-      {MetricId::kTimeNs, *std::min_element(windows_ns.begin(), windows_ns.end()), spread, samples},
-      {MetricId::kMedianNs, median(windows_ns), spread, samples},
+      {kTimeNs, *std::min_element(windows_ns.begin(), windows_ns.end()), spread, samples},
+      {kMedianNs, median(windows_ns), spread, samples},
   };
 }
 

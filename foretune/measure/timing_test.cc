@@ -441,9 +441,9 @@ TEST(Timing, ShortRunsOfTheWarmUpDoNotAsk) {
 TEST(Timing, MetricsAreMinimumMedianAndSpread) {
   const std::vector<MetricValue> metrics = timing_metrics({10, 12, 11, 30, 10.5});
   ASSERT_EQ(metrics.size(), 2U);
-  EXPECT_EQ(metrics[0].metric, MetricId::kTimeNs);
+  EXPECT_EQ(metrics[0].metric, kTimeNs);
   EXPECT_DOUBLE_EQ(metrics[0].value, 10);
-  EXPECT_EQ(metrics[1].metric, MetricId::kMedianNs);
+  EXPECT_EQ(metrics[1].metric, kMedianNs);
   EXPECT_DOUBLE_EQ(metrics[1].value, 11);
   EXPECT_NEAR(metrics[0].spread, (12 - 10.5) / 11, 1e-12);
   EXPECT_EQ(metrics[0].samples, 5U);

@@ -122,7 +122,7 @@ void put_result(ByteWriter& out, const Measurement& measurement) {
   out.put_string(measurement.reason);
   out.put_varint(measurement.metrics.size());
   for (const MetricValue& value : measurement.metrics) {
-    out.put(static_cast<std::uint8_t>(value.metric));
+    out.put_string(value.metric);
     out.put(value.value);
     out.put(value.spread);
     out.put(value.samples);
@@ -148,11 +148,11 @@ void get_result(ByteReader& in, Measurement& measurement) {
   measurement.samples_ns.clear();
   for (std::uint64_t count = in.get_count(21); count > 0; --count) {
     MetricValue value;
-    value.metric = static_cast<MetricId>(in.get<std::uint8_t>());
+    value.metric = in.get_string();
     value.value = in.get<double>();
     value.spread = in.get<double>();
     value.samples = in.get<std::uint32_t>();
-    measurement.metrics.push_back(value);
+    measurement.metrics.push_back(std::move(value));
   }
   for (std::uint64_t count = in.get_count(sizeof(float)); count > 0; --count) {
     measurement.samples_ns.push_back(in.get<float>());
@@ -253,6 +253,10 @@ std::vector<std::byte> encode(const Request& request) {
   put(out, request.problem);
   put(out, request.config);
   out.put(request.incumbent_ns);
+  out.put_varint(request.evaluate.size());
+  for (const std::string& metric : request.evaluate) {
+    out.put_string(metric);
+  }
   return out.take();
 }
 
@@ -261,6 +265,9 @@ Result<Request> decode_request(std::span<const std::byte> payload) {
   FORETUNE_TRY(const Problem problem, get_problem(in));
   Request request{.problem = problem, .config = get_config(in)};
   request.incumbent_ns = in.get<double>();
+  for (std::uint64_t count = in.get_count(1); count > 0; --count) {
+    request.evaluate.push_back(in.get_string());
+  }
   if (!in.ok() || !in.at_end()) {
     return damaged("request");
   }

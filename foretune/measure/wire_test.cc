@@ -64,7 +64,7 @@ Measurement some_measurement() {
   measurement.stage = Stage::kRun;
   measurement.flags = kFlagLoaded | kFlagReference;
   measurement.reason = "slower";
-  measurement.metrics = {{MetricId::kTimeNs, 12.5, 0.25, 5}, {MetricId::kEnergyJ, 1e300, 0, 1}};
+  measurement.metrics = {{kTimeNs, 12.5, 0.25, 5}, {kEnergyJ, 1e300, 0, 1}};
   measurement.samples_ns = {1.5F, 2.5F};
   return measurement;
 }

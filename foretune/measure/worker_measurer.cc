@@ -38,6 +38,8 @@ std::string_view stage_text(Stage stage) {
       return "running";
     case Stage::kVerify:
       return "verifying";
+    case Stage::kEvaluate:
+      return "evaluating";
     case Stage::kNone:
       break;
   }
@@ -259,6 +261,10 @@ Measurement WorkerMeasurer::measure(const Request& request) {
       ask(FrameKind::kMeasure, encode(request), std::span(&measurement, 1));
   if (failure) {
     apply(*failure, measurement);
+    // But for want of a worker, which no config causes.
+    if (!request.evaluate.empty() && failure->stage != Stage::kNone) {
+      measurement.stage = Stage::kEvaluate;
+    }
   }
   return measurement;
 }

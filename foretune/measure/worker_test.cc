@@ -179,7 +179,7 @@ TEST(Worker, ComparisonGoesOnWithoutThoseThatFail) {
     EXPECT_NE(measurements[i].flags & kFlagReference, 0);
     if (fine) {
       ++good;
-      EXPECT_EQ(measurements[i].find(MetricId::kTimeNs)->samples, 5U);
+      EXPECT_EQ(measurements[i].find(kTimeNs)->samples, 5U);
     }
   }
   EXPECT_GT(good, 3U);

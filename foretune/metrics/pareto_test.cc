@@ -568,6 +568,12 @@ TEST(ParetoSets, HundredThousandPointsOfAPlaneAreQuick) {
   EXPECT_GT(hypervolume(front.set(), reference), 0);
   EXPECT_TRUE(knee(front.set()));
   EXPECT_EQ(take_best(front.set(), 10).size(), 10U);
+  Points layers = front;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const auto x = static_cast<double>(i);
+    layers.add(std::array<double, 2>{x + 1, 1 - x});
+  }
+  EXPECT_EQ(take_best(layers.set(), kCount * 3 / 2).size(), kCount * 3 / 2);
   for (const Points* points : {&cloud, &chain}) {
     EXPECT_EQ(take_best(points->set(), kCount / 2).size(), kCount / 2);
   }

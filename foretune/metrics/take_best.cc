@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <numeric>
 #include <queue>
+#include <ranges>
 
 #include "foretune/metrics/pareto.h"
 #include "foretune/metrics/pareto_parts.h"
@@ -140,13 +141,15 @@ std::vector<std::size_t> thin_front(const PointSet& points, std::vector<std::siz
 
 // How much better the nearest point of the front is than each of `behind`, in the coordinate where
 // this is most.
-std::vector<double> front_distances(const PointSet& points, const std::vector<std::size_t>& front,
+std::vector<double> front_distances(const PointSet& points, std::vector<std::size_t> front,
                                     const std::vector<std::size_t>& behind) {
+  std::sort(front.begin(), front.end(),
+            [&](std::size_t a, std::size_t b) { return points[a][0] < points[b][0]; });
   const std::vector<double> values = pareto_parts::gather(points, front);
-  const PointSet front_rows{values, points.dimensions};
+  const PointSet rows{values, points.dimensions};
   const std::vector<Extent> all = pareto_parts::extents(points);
   std::vector<double> half_ranges;
-  for (const Extent& extent : pareto_parts::extents(front_rows)) {
+  for (const Extent& extent : pareto_parts::extents(rows)) {
     // A front of one value says nothing about distances. Where all points have it, what differs is
     // infinite, by any measure.
     const double whole = all[half_ranges.size()].half_range();
@@ -156,14 +159,27 @@ std::vector<double> front_distances(const PointSet& points, const std::vector<st
   std::vector<double> out;
   for (const std::size_t i : behind) {
     const Row point = points[i];
+    const auto lead = [&](std::size_t f, std::size_t k) {
+      // Equal infinities have no difference.
+      return point[k] > rows[f][k] ? (point[k] / 2 - rows[f][k] / 2) / half_ranges[k] : 0;
+    };
+    std::size_t begin = 0;
+    std::size_t end = rows.size();
+    if (points.dimensions == 2) {
+      // Along the front one lead falls and the other grows: the least of the larger ones lies where
+      // they cross.
+      const auto places = std::views::iota(begin, end);
+      const auto crossing = std::ranges::partition_point(
+          places, [&](std::size_t f) { return lead(f, 0) > lead(f, 1); });
+      const auto before = static_cast<std::size_t>(crossing - places.begin());
+      begin = before - std::min<std::size_t>(before, 1);
+      end = std::min(before + 1, end);
+    }
     double nearest = kInfinity;
-    for (std::size_t f = 0; f < front_rows.size(); ++f) {
+    for (std::size_t f = begin; f < end; ++f) {
       double largest = 0;
       for (std::size_t k = 0; k < point.size(); ++k) {
-        // Equal infinities have no difference.
-        if (point[k] > front_rows[f][k]) {
-          largest = std::max(largest, (point[k] / 2 - front_rows[f][k] / 2) / half_ranges[k]);
-        }
+        largest = std::max(largest, lead(f, k));
       }
       nearest = std::min(nearest, largest);
     }

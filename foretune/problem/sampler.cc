@@ -76,6 +76,11 @@ Result<std::vector<Choice>> choices_of(const ProblemSchema& schema,
       continue;
     }
     const auto named = sampling.labels.find(field.name);
+    // A field that was added later takes no draw of its own unless it is named: the same seed draws
+    // the same problems as before.
+    if (named == sampling.labels.end() && field.since > 1) {
+      continue;
+    }
     if (named == sampling.labels.end()) {
       out.push_back({.field = i, .values = {field.default_value.value_or(0)}});
     } else {

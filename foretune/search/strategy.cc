@@ -4,6 +4,7 @@
 #include <string>
 
 #include "foretune/base/text.h"
+#include "foretune/search/pareto_strategy.h"
 #include "foretune/search/picking.h"
 
 namespace foretune {
@@ -34,6 +35,9 @@ std::span<const StrategyEntry> strategies() { return kStrategies; }
 Result<std::unique_ptr<Strategy>> create_strategy(std::string_view name, const Problem& problem,
                                                   const Space& space,
                                                   const StrategyOptions& options) {
+  if (options.targets > 1) {
+    return ParetoStrategy::create(name, problem, space, options);
+  }
   std::vector<std::string> names;
   for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
     for (const StrategyEntry& entry : table) {

@@ -21,6 +21,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/base/rng.h"
+#include "foretune/base/small_vector.h"
 #include "foretune/models/infer/scorer.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/space.h"
@@ -31,9 +32,19 @@ namespace foretune {
 // lower bound.
 struct Trial {
   Config config;
-  std::optional<double> value;  // of the metric to minimise
+  // To be minimised: the target of the objective; of a trial that misses a bound a value above all
+  // others (infeasible_value()).
+  std::optional<double> value;
   bool censored = false;
+  bool feasible = true;
+  // The targets of the objective, smaller is better; empty where there is only `value`.
+  SmallVector<double, 4> targets = {};
 };
+
+// The value of a trial that misses its bounds by so much (Judgement::violation): worse than any
+// feasible one, and the worse the more it misses (Deb 2000, "An efficient constraint handling
+// method for genetic algorithms").
+double infeasible_value(double violation);
 
 class Strategy {
  public:
@@ -65,6 +76,9 @@ struct StrategyOptions {
   std::size_t lookahead = 1;         // `greedy`: changes
   std::size_t width = 4;             // `beam-bfs`, `beam-dfs`, `guided` (times 16)
   ConfigLearner* learner = nullptr;  // `guided`
+  // More than 1: trials have so many targets to trade off, and the strategy is split into several
+  // that weigh them differently (pareto_strategy.h).
+  std::size_t targets = 1;
 };
 
 struct StrategyEntry {

@@ -156,6 +156,9 @@ bool ActiveCollection::may_go_on() {
 void ActiveCollection::index_known(RowIndex first) {
   for (RowIndex row = first; row < known_.size(); ++row) {
     const Dataset::Row& entry = known_.rows()[row];
+    if (entry.stage == Stage::kEvaluate) {
+      continue;
+    }
     row_of_.emplace(resume_key(known_.problems()[entry.problem], known_.configs()[entry.config],
                                known_.contexts()[entry.context]),
                     row);
@@ -284,7 +287,7 @@ void ActiveCollection::learn_round() {
       }
       const Measurement measurement = known_.measurement(row->second);
       learned_.add(measurement);
-      if (measurement.outcome == Outcome::kOk) {
+      if (known_.rows()[row->second].is_timed()) {
         entry.good.emplace_back(known_.rows()[row->second].time_ns, config);
       }
     }

@@ -43,7 +43,7 @@ class PreviousTimes {
     }
     for (const RowIndex index : rows_[id->second]) {
       const Dataset::Row& row = dataset_->rows()[index];
-      if (row.outcome == Outcome::kOk && same_context_[row.context]) {
+      if (row.is_timed() && same_context_[row.context]) {
         known.push_back({static_cast<double>(row.time_ns), dataset_->configs()[row.config]});
       }
     }
@@ -102,6 +102,7 @@ class Collection {
   bool may_go_on();
   Status collect_problem(const Problem& problem, const std::vector<Config>& configs);
   Status confirm(const Problem& problem, const Config* pick);
+  Status evaluate(const Problem& problem);
   Status record(Measurement measurement, bool reference);
   void plan(std::size_t selected, std::size_t problems_left);
   void report();
@@ -144,7 +145,7 @@ void Collection::learn(double time_ns, const Config& config) {
 
 // Measurements in all: what was selected so far, and as much for each problem to come.
 void Collection::plan(std::size_t selected, std::size_t problems_left) {
-  selected_ += selected;
+  selected_ += options_.evaluate.empty() ? selected : 2 * selected;
   if (options_.confirm_top > 1) {
     selected_ += std::min(selected, static_cast<std::size_t>(options_.confirm_top));
   }
@@ -180,8 +181,9 @@ Status Collection::record(Measurement measurement, bool reference) {
     measurement.context = reference_context_;
   }
   FORETUNE_TRY_STATUS(result_.progress.keep(measurement, &journal_));
-  const MetricValue* const time = measurement.find(MetricId::kTimeNs);
-  if (!reference && measurement.outcome == Outcome::kOk && time != nullptr) {
+  const MetricValue* const time = measurement.find(kTimeNs);
+  if (!reference && !measurement.is_evaluation() && measurement.outcome == Outcome::kOk &&
+      time != nullptr) {
     learn(time->value, measurement.config);
   }
   report();
@@ -226,6 +228,35 @@ Status Collection::confirm(const Problem& problem, const Config* pick) {
   return {};
 }
 
+// What later stages find out of the configs that ran well, each once.
+Status Collection::evaluate(const Problem& problem) {
+  CollectProgress& progress = result_.progress;
+  if (options_.evaluate.empty()) {
+    return {};
+  }
+  for (const Known& known : known_) {
+    std::vector<std::string> missing;
+    for (const std::string& metric : options_.evaluate) {
+      if (!journal_.contains(problem, known.config, measurer_.context(), metric)) {
+        missing.push_back(metric);
+      }
+    }
+    if (missing.empty()) {
+      ++progress.resumed;
+      continue;
+    }
+    if (!may_go_on()) {
+      return {};
+    }
+    FORETUNE_TRY_STATUS(
+        record(measurer_.measure(
+                   {.problem = problem, .config = known.config, .evaluate = std::move(missing)}),
+               false));
+    ++progress.evaluated;
+  }
+  return {};
+}
+
 Status Collection::collect_problem(const Problem& problem, const std::vector<Config>& configs) {
   CollectProgress& progress = result_.progress;
   progress.problem = problem.text();
@@ -247,6 +278,7 @@ Status Collection::collect_problem(const Problem& problem, const std::vector<Con
         measurer_.measure({.problem = problem, .config = config, .incumbent_ns = progress.best_ns});
     FORETUNE_TRY_STATUS(record(std::move(measurement), false));
   }
+  FORETUNE_TRY_STATUS(evaluate(problem));
   if (options_.confirm_top == 0) {
     return {};
   }
@@ -294,6 +326,11 @@ DatasetHeader header_of(const FamilyInfo& info) {
   header.config_schema = info.config_schema;
   header.space_text = info.space != nullptr ? info.space->definition().text() : std::string();
   header.fingerprint = info.fingerprint;
+  for (const MetricInfo& metric : info.metrics) {
+    if (find_metric(common_metrics(), metric.name) == nullptr) {
+      header.metrics.push_back(metric);
+    }
+  }
   return header;
 }
 

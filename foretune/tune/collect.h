@@ -62,6 +62,9 @@ struct CollectOptions {
   // What the journal holds already, when it was read: gives the incumbents (and the candidates to
   // confirm) of problems that an earlier run began. Not owned.
   const Dataset* previous = nullptr;
+  // Metrics of MetricStage::kEvaluation to find out of every config of a problem that ran well,
+  // when all are timed: each is a row of its own, and resumed by itself.
+  std::vector<std::string> evaluate = {};
 };
 
 // Fidelity of re-measured rows: below 0, which is one full measurement, because it takes more. A
@@ -80,6 +83,10 @@ struct CollectProgress {
   std::string problem;  // the current one
   double best_ns = -1;  // of the current problem
   std::string best_config;
+  // Where another target than the time is tuned for: the best of it, and as text.
+  double best_target = 0;
+  std::string best_text;
+  std::uint64_t evaluated = 0;  // in a later stage, in this run; `measured` counts them, too
   // Of an active collection (active.h); 0 otherwise. The other counts are of all its rounds, but
   // for problems_done, which is of the round and in the end of all.
   std::uint32_t round = 0;

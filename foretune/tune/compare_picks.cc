@@ -17,7 +17,7 @@ std::vector<std::optional<std::uint32_t>> best_configs(const Dataset& dataset, b
   std::vector<std::optional<std::uint32_t>> best(dataset.problems().size());
   std::vector<float> time_ns(dataset.problems().size(), 0);
   for (const Dataset::Row& row : dataset.rows()) {
-    if (row.outcome != Outcome::kOk || ((row.flags & kFlagReference) != 0) != re_measured) {
+    if (!row.is_timed() || ((row.flags & kFlagReference) != 0) != re_measured) {
       continue;
     }
     if (!best[row.problem] || row.time_ns < time_ns[row.problem]) {

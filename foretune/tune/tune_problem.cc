@@ -5,6 +5,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "foretune/base/significant.h"
+#include "foretune/base/text.h"
+#include "foretune/metrics/pareto.h"
+
 namespace foretune {
 namespace {
 
@@ -21,16 +25,25 @@ class Tuning {
         problem_(problem),
         options_(options),
         hooks_(hooks),
-        start_s_(hooks.now_s ? hooks.now_s() : 0) {}
+        start_s_(hooks.now_s ? hooks.now_s() : 0),
+        only_time_(options.objective == Objective::time()) {}
 
   Result<TuneResult> run();
 
  private:
   Status search(Strategy& strategy, Rng& rng);
-  Status measure(const Config& config, Strategy& strategy);
-  Status compare_finalists(const std::vector<Config>& defaults);
+  Status measure_first(const Space& space, std::span<const Config> configs, Strategy* strategy);
+  Status measure(const Config& config);
+  Status evaluate(TunedConfig& tuned);
+  Status settle_objective(std::span<const Config> defaults);
+  [[nodiscard]] Trial trial_of(const TunedConfig& tuned) const;
+  [[nodiscard]] std::vector<std::size_t> chosen() const;
+  [[nodiscard]] tl::unexpected<Error> nothing_feasible() const;
+  Status compare_finalists(std::span<const Config> defaults);
+  void order_finalists();
   Status record(const Measurement& measurement);
   bool may_go_on();
+  void learn(const TunedConfig& tuned);
 
   const Family& family_;
   Measurer& measurer_;
@@ -39,8 +52,10 @@ class Tuning {
   const TuneOptions& options_;
   const CollectHooks& hooks_;
   double start_s_;
+  bool only_time_;                      // nothing but the time counts
+  std::vector<std::string> evaluated_;  // metrics of the objective that a later stage finds out
   TuneResult result_;
-  std::vector<std::pair<double, Config>> known_;  // good times
+  std::optional<Trial> last_;  // of the config measured last
   std::unordered_set<Config> tried_;
   std::string last_failure_;
 };
@@ -67,27 +82,121 @@ Status Tuning::record(const Measurement& measurement) {
   return {};
 }
 
-Status Tuning::measure(const Config& config, Strategy& strategy) {
+TunedConfig tuned_of(const Measurement& measurement) {
+  TunedConfig out{.config = measurement.config};
+  out.values = measurement.metrics;
+  if (const MetricValue* const time = measurement.find(kTimeNs)) {
+    out.time_ns = time->value;
+    out.spread = time->spread;
+  }
+  return out;
+}
+
+// Adds what a later stage finds out of a config that ran well.
+Status Tuning::evaluate(TunedConfig& tuned) {
+  const Measurement found =
+      measurer_.measure({.problem = problem_, .config = tuned.config, .evaluate = evaluated_});
+  if (found.outcome == Outcome::kOk) {
+    tuned.values.insert(tuned.values.end(), found.metrics.begin(), found.metrics.end());
+  } else {
+    last_failure_ = found.reason;
+  }
+  return record(found);
+}
+
+// A trial without a value where the objective has none.
+Trial Tuning::trial_of(const TunedConfig& tuned) const {
+  Trial trial{.config = tuned.config};
+  const Judgement& judgement = tuned.judgement;
+  if (!judgement.has_targets()) {
+    return trial;
+  }
+  trial.targets = judgement.targets;
+  trial.feasible = judgement.is_feasible();
+  trial.value =
+      trial.feasible ? judgement.targets.view().front() : infeasible_value(judgement.violation);
+  return trial;
+}
+
+void Tuning::learn(const TunedConfig& tuned) {
+  CollectProgress& progress = result_.progress;
+  const ConfigSchema& schema = family_.info().config_schema;
+  if (!tuned.judgement.is_feasible()) {
+    return;
+  }
+  if (only_time_) {
+    progress.learn(tuned.time_ns, tuned.config, schema);
+  } else if (!result_.judge->objective().is_pareto() &&
+             (progress.best_text.empty() ||
+              tuned.judgement.targets.view().front() < progress.best_target)) {
+    const MetricInfo& target = result_.judge->metrics().front();
+    progress.best_target = tuned.judgement.targets.view().front();
+    progress.best_text =
+        concat(target.name, " ", find_metric(tuned.values, target.name)->value, " ", target.unit);
+    progress.best_config = to_text(schema, tuned.config);
+  }
+}
+
+// Measures a config unless it was; last_ is its trial where the strategy has something to learn.
+Status Tuning::measure(const Config& config) {
+  last_.reset();
   if (!tried_.insert(config).second) {
     return {};
   }
   CollectProgress& progress = result_.progress;
-  const Measurement measurement =
-      measurer_.measure({.problem = problem_, .config = config, .incumbent_ns = progress.best_ns});
-  const MetricValue* const time = measurement.find(MetricId::kTimeNs);
-  Trial trial{.config = config};
-  if (time != nullptr && measurement.outcome == Outcome::kOk) {
-    trial.value = time->value;
-    known_.emplace_back(time->value, config);
-    progress.learn(time->value, config, family_.info().config_schema);
-  } else if (time != nullptr && measurement.outcome == Outcome::kCensored) {
-    trial.value = time->value;
-    trial.censored = true;
-  } else {
-    last_failure_ = measurement.reason;
+  const Measurement measurement = measurer_.measure(
+      {.problem = problem_, .config = config, .incumbent_ns = only_time_ ? progress.best_ns : -1});
+  FORETUNE_TRY_STATUS(record(measurement));
+  last_ = Trial{.config = config};
+  const MetricValue* const time = measurement.find(kTimeNs);
+  if (measurement.outcome == Outcome::kCensored && time != nullptr && only_time_) {
+    last_->value = time->value;
+    last_->censored = true;
   }
-  strategy.tell(std::span(&trial, 1));
-  return record(measurement);
+  if (measurement.outcome != Outcome::kOk) {
+    last_failure_ = last_->censored ? last_failure_ : measurement.reason;
+    return {};
+  }
+  TunedConfig tuned = tuned_of(measurement);
+  if (!evaluated_.empty()) {
+    FORETUNE_TRY_STATUS(evaluate(tuned));
+  }
+  if (result_.judge) {
+    tuned.judgement = result_.judge->judge(tuned.values);
+    last_ = trial_of(tuned);
+    learn(tuned);
+  }
+  result_.measured.push_back(std::move(tuned));
+  return {};
+}
+
+Status Tuning::measure_first(const Space& space, std::span<const Config> configs,
+                             Strategy* strategy) {
+  for (const Config& config : configs) {
+    if (space.why_not(config) && may_go_on()) {
+      FORETUNE_TRY_STATUS(measure(space.canonical(config)));
+      if (strategy != nullptr && last_) {
+        strategy->tell(std::span(&*last_, 1));
+      }
+    }
+  }
+  return {};
+}
+
+// Judges what was measured so far, the default config above all: bounds may refer to its values.
+Status Tuning::settle_objective(std::span<const Config> defaults) {
+  for (const TunedConfig& tuned : result_.measured) {
+    if (!defaults.empty() && tuned.config == defaults.front()) {
+      result_.baseline = tuned.values;
+    }
+  }
+  FORETUNE_TRY(result_.judge,
+               Judge::create(options_.objective, family_.info().metrics, result_.baseline));
+  for (TunedConfig& tuned : result_.measured) {
+    tuned.judgement = result_.judge->judge(tuned.values);
+    learn(tuned);
+  }
+  return {};
 }
 
 Status Tuning::search(Strategy& strategy, Rng& rng) {
@@ -98,82 +207,188 @@ Status Tuning::search(Strategy& strategy, Rng& rng) {
       result_.exhausted = true;
       return {};
     }
-    FORETUNE_TRY_STATUS(measure(next.front(), strategy));
+    FORETUNE_TRY_STATUS(measure(next.front()));
+    if (last_) {
+      strategy.tell(std::span(&*last_, 1));
+    }
   }
   return {};
 }
 
-Status Tuning::compare_finalists(const std::vector<Config>& defaults) {
-  std::sort(known_.begin(), known_.end());
+// Positions among what was measured of those that meet the bounds and are worth a comparison.
+std::vector<std::size_t> Tuning::chosen() const {
+  const auto most = static_cast<std::size_t>(std::max(1, options_.finalists));
+  std::vector<std::size_t> feasible;
+  std::vector<double> targets;
+  for (std::size_t i = 0; i < result_.measured.size(); ++i) {
+    const Judgement& judgement = result_.measured[i].judgement;
+    if (judgement.is_feasible()) {
+      feasible.push_back(i);
+      targets.insert(targets.end(), judgement.targets.begin(), judgement.targets.end());
+    }
+  }
+  if (feasible.empty()) {
+    return {};
+  }
+  if (options_.objective.is_pareto()) {
+    const PointSet points{targets, options_.objective.targets.size()};
+    const std::vector<std::size_t> front = pareto_front(points);
+    std::vector<std::size_t> out;
+    for (const std::size_t taken : take_best(points, std::min(most, front.size()))) {
+      out.push_back(feasible[taken]);
+    }
+    return out;
+  }
+  std::sort(feasible.begin(), feasible.end(), [&](std::size_t a, std::size_t b) {
+    const TunedConfig& first = result_.measured[a];
+    const TunedConfig& second = result_.measured[b];
+    const double left = first.judgement.targets[0];
+    const double right = second.judgement.targets[0];
+    return left != right ? left < right : first.config < second.config;
+  });
+  feasible.resize(std::min(most, feasible.size()));
+  return feasible;
+}
+
+tl::unexpected<Error> Tuning::nothing_feasible() const {
+  const TunedConfig* nearest = nullptr;
+  for (const TunedConfig& tuned : result_.measured) {
+    if (tuned.judgement.has_targets() &&
+        (nearest == nullptr || tuned.judgement.violation < nearest->judgement.violation)) {
+      nearest = &tuned;
+    }
+  }
+  const std::string because =
+      last_failure_.empty() ? "" : concat("; the last failure: ", last_failure_);
+  if (nearest == nullptr) {
+    return fail(ErrorCode::kUnsupported, "no config of ", result_.progress.measured,
+                " measured ones gave a right result", because);
+  }
+  std::string values;
+  for (const MetricBound& bound : options_.objective.bounds) {
+    const MetricValue* const value = find_metric(nearest->values, bound.metric);
+    values += concat(values.empty() ? "" : ", ", bound.metric, " ",
+                     value == nullptr ? std::string("unknown") : significant(value->value, 4));
+  }
+  return fail(ErrorCode::kUnsupported, "no config of ", result_.measured.size(),
+              " that ran meets the bounds of '", options_.objective.text(), "'; the nearest has ",
+              values, ": ", to_text(family_.info().config_schema, nearest->config));
+}
+
+Status Tuning::compare_finalists(std::span<const Config> defaults) {
+  const std::vector<std::size_t> finalists = chosen();
+  if (finalists.empty()) {
+    return nothing_feasible();
+  }
   std::vector<Config> compared;
-  for (const auto& [time, config] : known_) {
-    if (compared.size() == static_cast<std::size_t>(std::max(1, options_.finalists))) {
-      break;
-    }
-    compared.push_back(config);
+  std::vector<const TunedConfig*> before;
+  for (const std::size_t index : finalists) {
+    compared.push_back(result_.measured[index].config);
+    before.push_back(&result_.measured[index]);
   }
-  const std::size_t finalists = compared.size();
-  const Config* by_default = nullptr;
+  std::size_t by_default = compared.size();
   if (!defaults.empty()) {
-    const auto found = std::find(compared.begin(), compared.end(), defaults.front());
-    by_default = &defaults.front();
-    if (found == compared.end()) {
+    by_default = static_cast<std::size_t>(
+        std::find(compared.begin(), compared.end(), defaults.front()) - compared.begin());
+    if (by_default == compared.size()) {
       compared.push_back(defaults.front());
+      const auto known =
+          std::find_if(result_.measured.begin(), result_.measured.end(),
+                       [&](const TunedConfig& tuned) { return tuned.config == defaults.front(); });
+      before.push_back(known == result_.measured.end() ? nullptr : &*known);
     }
   }
-  for (Measurement& measurement : measurer_.compare(problem_, compared, options_.rounds)) {
+  std::vector<Measurement> measurements = measurer_.compare(problem_, compared, options_.rounds);
+  for (std::size_t i = 0; i < measurements.size(); ++i) {
+    Measurement& measurement = measurements[i];
     measurement.context.fidelity = kReferenceFidelity;
     FORETUNE_TRY_STATUS(record(measurement));
-    const MetricValue* const time = measurement.find(MetricId::kTimeNs);
-    if (time == nullptr || measurement.outcome != Outcome::kOk) {
+    if (measurement.outcome != Outcome::kOk) {
       continue;
     }
-    const TunedConfig tuned{
-        .config = measurement.config, .time_ns = time->value, .spread = time->spread};
-    if (by_default != nullptr && tuned.config == *by_default) {
+    TunedConfig tuned = tuned_of(measurement);
+    // Another stage found out the rest.
+    for (const std::string& name : evaluated_) {
+      const MetricValue* const value =
+          before[i] == nullptr ? nullptr : find_metric(before[i]->values, name);
+      if (value != nullptr) {
+        tuned.values.push_back(*value);
+      }
+    }
+    tuned.judgement = result_.judge->judge(tuned.values);
+    if (i == by_default) {
       result_.by_default = tuned;
     }
-    const auto end = compared.begin() + static_cast<std::ptrdiff_t>(finalists);
-    if (std::find(compared.begin(), end, tuned.config) != end) {
-      result_.finalists.push_back(tuned);
+    if (i < finalists.size()) {
+      result_.finalists.push_back(std::move(tuned));
     }
   }
-  std::stable_sort(
-      result_.finalists.begin(), result_.finalists.end(),
-      [](const TunedConfig& a, const TunedConfig& b) { return a.time_ns < b.time_ns; });
+  order_finalists();
   return {};
+}
+
+void Tuning::order_finalists() {
+  std::vector<TunedConfig>& finalists = result_.finalists;
+  // One that met a bound barely may miss it now: it stays only where nothing else is left.
+  const auto misses = [](const TunedConfig& tuned) { return !tuned.judgement.is_feasible(); };
+  if (!std::all_of(finalists.begin(), finalists.end(), misses)) {
+    std::erase_if(finalists, misses);
+  }
+  std::stable_sort(finalists.begin(), finalists.end(),
+                   [](const TunedConfig& a, const TunedConfig& b) {
+                     return a.judgement.targets < b.judgement.targets;
+                   });
+  if (!options_.objective.is_pareto() || finalists.empty()) {
+    return;
+  }
+  std::vector<double> targets;
+  for (const TunedConfig& tuned : finalists) {
+    targets.insert(targets.end(), tuned.judgement.targets.begin(), tuned.judgement.targets.end());
+  }
+  std::vector<TunedConfig> front;
+  for (const std::size_t index : pareto_front({targets, options_.objective.targets.size()})) {
+    front.push_back(std::move(finalists[index]));
+  }
+  finalists = std::move(front);
 }
 
 Result<TuneResult> Tuning::run() {
   if (options_.budget.seconds && !hooks_.now_s) {
     return fail(ErrorCode::kInvalidArgument, "a time budget needs a clock");
   }
+  FORETUNE_TRY_STATUS(check_objective(options_.objective, family_.info()));
+  for (const std::string& name : options_.objective.metrics()) {
+    const MetricInfo* const info = find_metric(family_.info().metrics, name);
+    if (info != nullptr && info->stage == MetricStage::kEvaluation) {
+      evaluated_.push_back(name);
+    }
+  }
   FORETUNE_TRY(const std::unique_ptr<Space> space, family_.space(problem_));
   if (const EnumerableSpace* const listed = space->enumerable(); listed != nullptr) {
     result_.legal_configs = listed->count();
   }
   FORETUNE_TRY(const std::unique_ptr<Strategy> strategy,
-               create_strategy(
-                   options_.strategy, problem_, *space,
-                   {.scorer = options_.scorer, .hardware = family_.info().fingerprint.hardware}));
+               create_strategy(options_.strategy, problem_, *space,
+                               {.scorer = options_.scorer,
+                                .hardware = family_.info().fingerprint.hardware,
+                                .targets = options_.objective.targets.size()}));
   result_.progress.problem = problem_.text();
   result_.progress.problems_total = 1;
   // A stream for each problem: the order of a list of them changes nothing.
   Rng rng = Rng(options_.seed).split(problem_.hash());
-  const std::vector<Config> defaults = family_.default_configs(problem_);
-  for (const std::vector<Config>* configs : {&defaults, &options_.first}) {
-    for (const Config& config : *configs) {
-      if (space->why_not(config) && may_go_on()) {
-        FORETUNE_TRY_STATUS(measure(space->canonical(config), *strategy));
-      }
-    }
+  std::vector<Config> defaults = family_.default_configs(problem_);
+  // Before there are values of the default config nothing can be judged by them.
+  FORETUNE_TRY_STATUS(measure_first(*space, defaults, nullptr));
+  for (Config& config : defaults) {
+    config = space->canonical(std::move(config));
   }
+  FORETUNE_TRY_STATUS(settle_objective(defaults));
+  for (const TunedConfig& tuned : result_.measured) {
+    const Trial trial = trial_of(tuned);
+    strategy->tell(std::span(&trial, 1));
+  }
+  FORETUNE_TRY_STATUS(measure_first(*space, options_.first, strategy.get()));
   FORETUNE_TRY_STATUS(search(*strategy, rng));
-  if (known_.empty()) {
-    return fail(ErrorCode::kUnsupported, "no config of ", result_.progress.measured,
-                " measured ones gave a right result",
-                last_failure_.empty() ? "" : "; the last one: ", last_failure_);
-  }
   FORETUNE_TRY_STATUS(compare_finalists(defaults));
   if (result_.finalists.empty()) {
     return fail(ErrorCode::kUnsupported, "no finalist gave a right result a second time");
@@ -182,6 +397,20 @@ Result<TuneResult> Tuning::run() {
 }
 
 }  // namespace
+
+Status check_objective(const Objective& objective, const FamilyInfo& info) {
+  std::vector<std::string> names{std::string(kTimeNs), std::string(kMedianNs)};
+  for (const MetricInfo& metric : info.metrics) {
+    names.push_back(metric.name);
+  }
+  for (const std::string& name : objective.metrics()) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      return fail(ErrorCode::kNotFound, info.name, " does not measure ", quoted(name, 40),
+                  "; its metrics are ", join(names, ", "));
+    }
+  }
+  return {};
+}
 
 Result<TuneResult> tune_problem(const Family& family, Measurer& measurer, JournalWriter* journal,
                                 const Problem& problem, const TuneOptions& options,

@@ -1,11 +1,15 @@
-// Tuning one problem: a strategy proposes configs, a measurer times them, and the best are timed
-// once more against each other and against the family's default config, interleaved, so that the
-// answer is not the luckiest of many noisy times.
+// Tuning one problem: a strategy proposes configs, a measurer times them, and the best by an
+// objective are timed once more against each other and against the family's default config,
+// interleaved, so that the answer is not the luckiest of many noisy times.
 //
 //   TuneOptions options{.strategy = "local", .budget = {.seconds = 60}};
 //   FORETUNE_TRY(const TuneResult result,
 //                tune_problem(family, *measurer, journal.get(), problem, options, hooks));
 //   use(result.finalists.front().config);
+//
+// With an objective of several metrics the finalists are its Pareto set:
+//
+//   FORETUNE_TRY(options.objective, Objective::parse("pareto time_ns pack_ns"));
 //
 // Thread safety: one call belongs to one thread; hooks.stop may be set from a signal handler.
 #pragma once
@@ -19,6 +23,8 @@
 #include "foretune/dataset/journal.h"
 #include "foretune/family/family.h"
 #include "foretune/measure/measure.h"
+#include "foretune/metrics/metric.h"
+#include "foretune/metrics/objective.h"
 #include "foretune/problem/problem.h"
 #include "foretune/search/strategy.h"
 #include "foretune/tune/collect.h"
@@ -26,6 +32,9 @@
 namespace foretune {
 
 struct TuneOptions {
+  // Metrics of a later stage that it names are found out after each config's timing. A config is
+  // stopped early only where time is all that counts.
+  Objective objective = Objective::time();
   std::string strategy = "local";
   const Scorer* scorer = nullptr;  // what the strategy "model" needs
   // Of this problem, the final comparison included. Without one, until the strategy has nothing
@@ -39,23 +48,37 @@ struct TuneOptions {
 
 struct TunedConfig {
   Config config;
-  double time_ns = 0;  // median of the final comparison
-  double spread = 0;   // relative
+  double time_ns = 0;                    // fastest window
+  double spread = 0;                     // relative
+  std::vector<MetricValue> values = {};  // all metrics, the time among them
+  Judgement judgement = {};
 };
 
 struct TuneResult {
-  std::vector<TunedConfig> finalists;     // best first; never empty
+  // By the final comparison; never empty. Of one target: those that meet every bound, best first.
+  // Of several: their Pareto set, in the order of the first target.
+  std::vector<TunedConfig> finalists;
   std::optional<TunedConfig> by_default;  // the family's default config, in the same comparison
+  // All configs that gave a right result, as they were first measured, in that order.
+  std::vector<TunedConfig> measured;
+  // What relative bounds refer to: the values of the default config; empty where there is none.
+  std::vector<MetricValue> baseline;
+  std::optional<Judge> judge;  // of the objective; always there
   CollectProgress progress;
   std::optional<std::uint64_t> legal_configs;  // when the space can be counted
   bool exhausted = false;                      // every config that the strategy knows was tried
   bool stopped_by_request = false;
 };
 
+// Says whether the family yields every metric that the objective names. Errors: kNotFound with
+// those that it has.
+Status check_objective(const Objective& objective, const FamilyInfo& info);
+
 // Every measurement is appended to `journal` when there is one; those of the final comparison carry
 // kFlagReference and kReferenceFidelity. hooks.now_s is needed for a time budget.
-// Errors: kUnsupported with the reason when the family does not do the problem or nothing could be
-// measured; those of the strategy and the journal; kInvalidArgument for a time budget without a
+// Errors: kUnsupported with the reason when the family does not do the problem, nothing could be
+// measured, or no config meets the bounds; those of check_objective() and of Judge::create(); those
+// of the strategy and the journal; kInvalidArgument for a time budget without a
 // clock; kIo when no worker can be started.
 Result<TuneResult> tune_problem(const Family& family, Measurer& measurer, JournalWriter* journal,
                                 const Problem& problem, const TuneOptions& options,

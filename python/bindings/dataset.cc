@@ -148,8 +148,30 @@ nb::list baselines_of(const Dataset& dataset) {
 nb::list extras_of(const Dataset& dataset) {
   nb::list out;
   for (const Dataset::ExtraMetric& extra : dataset.extras()) {
-    out.append(nb::make_tuple(extra.row, std::string(metric_info(extra.value.metric).name),
-                              extra.value.value, extra.value.spread, extra.value.samples));
+    out.append(nb::make_tuple(extra.row, dataset.metric(extra.metric).name, extra.value,
+                              extra.spread, extra.samples));
+  }
+  return out;
+}
+
+// Metrics that rows may have: (name, unit, direction, stage).
+nb::list metrics_of(const Dataset& dataset) {
+  nb::list out;
+  for (const MetricInfo& info : dataset.metrics()) {
+    out.append(nb::make_tuple(info.name, info.unit, std::string(to_string(info.direction)),
+                              info.stage == MetricStage::kEvaluation ? "evaluation" : "run"));
+  }
+  return out;
+}
+
+// Metrics of baselines beside their times: (problem, baseline, metric, value).
+nb::list baseline_metrics_of(const Dataset& dataset) {
+  nb::list out;
+  for (const Dataset::Baseline& baseline : dataset.baselines()) {
+    for (const Dataset::Baseline::Metric& metric : baseline.metrics) {
+      out.append(nb::make_tuple(dataset.problems()[baseline.problem].text(), baseline.name,
+                                dataset.metric(metric.metric).name, metric.value));
+    }
   }
   return out;
 }
@@ -216,10 +238,10 @@ nb::tuple from_csv_text(const std::string& text, const Dataset& like) {
   ImportReport report;
   Result<Dataset> dataset = without_lock([&]() -> Result<Dataset> {
     FORETUNE_TRY(Dataset read, import_csv_text(text, like.header(), &report));
-    for (const Dataset::Baseline& baseline : like.baselines()) {
-      read.add_baseline({.problem = read.intern_problem(like.problems()[baseline.problem]),
-                         .name = baseline.name,
-                         .time_ns = baseline.time_ns});
+    // The header of `like` gives both the same numbers of metrics.
+    for (Dataset::Baseline baseline : like.baselines()) {
+      baseline.problem = read.intern_problem(like.problems()[baseline.problem]);
+      read.add_baseline(std::move(baseline));
     }
     return read;
   });
@@ -321,6 +343,8 @@ void bind_dataset(nb::module_& module) {
       .def("contexts", &contexts_of)
       .def("baselines", &baselines_of)
       .def("extras", &extras_of)
+      .def("metrics", &metrics_of)
+      .def("baseline_metrics", &baseline_metrics_of)
       .def("problems",
            [](const Dataset& dataset) {
              std::vector<std::string> out;

@@ -292,6 +292,16 @@ class Dataset:
         return self._native.baselines()
 
     @property
+    def metrics(self) -> list[tuple[str, str, str, str]]:
+        """Name, unit, direction and stage of the metrics that rows may have."""
+        return self._native.metrics()
+
+    @property
+    def baseline_metrics(self) -> list[tuple[str, str, str, float]]:
+        """Problem, name, metric and value of what baselines have beside their times."""
+        return self._native.baseline_metrics()
+
+    @property
     def problem_fields(self) -> npt.NDArray[np.int64]:
         """Shape (problems, fields): sizes, and positions of labels. A copy."""
         return self._native.problem_fields()

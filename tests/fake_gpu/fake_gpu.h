@@ -102,7 +102,8 @@
 //
 // NVML
 //   SM clock 1980 MHz, memory clock 3201 MHz, both also as the maximum, 350 W, 45 C, no reasons.
-//   Calls before nvmlInit_v2 return 1.
+//   The total energy is 1000 J and those 350 W over the simulated time. Calls before nvmlInit_v2,
+//   or after as many of nvmlShutdown, return 1.
 //
 // Thread safety: any thread may call; calls wait for each other.
 #pragma once

@@ -22,6 +22,8 @@ constexpr unsigned kSmMhz = 1980;
 constexpr unsigned kThrottledSmMhz = 1200;
 constexpr unsigned kMemoryMhz = 3201;
 constexpr unsigned long long kThermalSlowdown = 0x20;
+constexpr unsigned kMilliwatt = 350'000;
+constexpr unsigned long long kMillijouleBefore = 1'000'000;  // taken before the process began
 
 foretune::gpu::NvmlDeviceObject only_device;
 
@@ -29,7 +31,7 @@ foretune::gpu::NvmlDeviceObject only_device;
 int ready(NvmlDevice device, const void* to) {
   foretune::fake_gpu::State& state = foretune::fake_gpu::state();
   const std::lock_guard lock(state.mutex);
-  if (!state.nvml_initialized) {
+  if (state.nvml_users == 0) {
     return kUninitialized;
   }
   return device == &only_device && to != nullptr ? kSuccess : kInvalid;
@@ -61,6 +63,7 @@ EntryOf<decltype(NvmlApi::max_clock_mhz)> nvmlDeviceGetMaxClockInfo;
 EntryOf<decltype(NvmlApi::power_milliwatt)> nvmlDeviceGetPowerUsage;
 EntryOf<decltype(NvmlApi::temperature)> nvmlDeviceGetTemperature;
 EntryOf<decltype(NvmlApi::throttle_reasons)> nvmlDeviceGetCurrentClocksThrottleReasons;
+EntryOf<decltype(NvmlApi::total_energy_millijoule)> nvmlDeviceGetTotalEnergyConsumption;
 
 int nvmlInit_v2() {
   if (faults().no_nvml) {
@@ -68,14 +71,18 @@ int nvmlInit_v2() {
   }
   foretune::fake_gpu::State& state = foretune::fake_gpu::state();
   const std::lock_guard lock(state.mutex);
-  state.nvml_initialized = true;
+  ++state.nvml_users;
   return kSuccess;
 }
 
 int nvmlShutdown() {
   foretune::fake_gpu::State& state = foretune::fake_gpu::state();
   const std::lock_guard lock(state.mutex);
-  return std::exchange(state.nvml_initialized, false) ? kSuccess : kUninitialized;
+  if (state.nvml_users == 0) {
+    return kUninitialized;
+  }
+  --state.nvml_users;
+  return kSuccess;
 }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, NvmlDevice* device) {
@@ -100,7 +107,7 @@ int nvmlDeviceGetMaxClockInfo(NvmlDevice device, int kind, unsigned* mhz) {
 int nvmlDeviceGetPowerUsage(NvmlDevice device, unsigned* milliwatt) {
   const int code = ready(device, milliwatt);
   if (code == kSuccess) {
-    *milliwatt = 350'000;
+    *milliwatt = kMilliwatt;
   }
   return code;
 }
@@ -117,6 +124,17 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(NvmlDevice device, unsigned long l
   const int code = ready(device, reasons);
   if (code == kSuccess) {
     *reasons = faults().throttle ? kThermalSlowdown : 0;
+  }
+  return code;
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(NvmlDevice device, unsigned long long* millijoule) {
+  const int code = ready(device, millijoule);
+  if (code == kSuccess) {
+    foretune::fake_gpu::State& state = foretune::fake_gpu::state();
+    const std::lock_guard lock(state.mutex);
+    const double taken = state.clock_ns * 1e-9 * kMilliwatt;
+    *millijoule = kMillijouleBefore + static_cast<unsigned long long>(taken);
   }
   return code;
 }

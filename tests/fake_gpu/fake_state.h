@@ -147,7 +147,7 @@ struct State {
   // What every call returns after an error that spoils the context; 0 if there was none.
   int broken = 0;
   bool hung = false;
-  bool nvml_initialized = false;
+  int nvml_users = 0;  // calls of nvmlInit_v2 without their nvmlShutdown
   double clock_ns = 0;
   std::uint64_t products = 0;
   std::array<std::uint64_t, 8> last_algorithm{};            // of the last product

@@ -38,6 +38,11 @@ void CollectArguments::visit(OptionList& list) {
   list.add("chunk-size", chunk_size, "N",
            concat("problems between two writes of the export (default: ", kChunkSize, ")"))
       .at_least(1);
+  list.add(
+          "metrics", metrics, "NAME,...",
+          "also find out these metrics of every config that ran well, in a stage of its own (those "
+          "that runs yield by themselves are always kept)")
+      .only({"without --active", [this] { return !active; }});
   list.add_switch("dry-run", dry_run, "say how many measurements and how long, measure nothing");
   list.add_switch("no-resume", no_resume, "refuse to continue an existing data set");
   if (validation) {
@@ -174,6 +179,27 @@ Result<std::unordered_set<std::uint64_t>> training_groups(const std::string& pat
   return groups;
 }
 
+// Those of the listed metrics that need a stage of their own. Errors: kNotFound with those that
+// there are.
+Result<std::vector<std::string>> evaluated_metrics(std::string_view text, const FamilyInfo& info) {
+  std::vector<std::string> out;
+  for (const std::string_view name : split(text, ',')) {
+    const MetricInfo* const metric = find_metric(info.metrics, trim(name));
+    if (metric == nullptr && !trim(name).empty() && trim(name) != kTimeNs) {
+      std::vector<std::string> names{std::string(kTimeNs)};
+      for (const MetricInfo& known : info.metrics) {
+        names.push_back(known.name);
+      }
+      return fail(ErrorCode::kNotFound, info.name, " does not measure ", quoted(trim(name), 40),
+                  "; its metrics are ", join(names, ", "));
+    }
+    if (metric != nullptr && metric->stage == MetricStage::kEvaluation) {
+      out.push_back(metric->name);
+    }
+  }
+  return out;
+}
+
 Result<std::unique_ptr<Selector>> open_selector(const std::string& path, const FamilyInfo& info) {
   FORETUNE_TRY(std::unique_ptr<Selector> selector, Selector::open(path));
   FORETUNE_TRY_STATUS(check_model_fits(selector->model(), info, path));
@@ -224,6 +250,8 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
   if (!arguments.budget.empty()) {
     FORETUNE_TRY(prepared.options.budget, parse_budget(arguments.budget));
   }
+  FORETUNE_TRY(prepared.options.evaluate,
+               evaluated_metrics(arguments.metrics, prepared.live.family->info()));
   prepared.options.seed = seed;
   prepared.options.confirm_top = validation ? static_cast<int>(arguments.confirm_top) : 0;
   prepared.protocol = arguments.measuring.protocol(seed);

@@ -32,6 +32,7 @@ struct CollectArguments {
   std::string budget;
   std::string search_space = "DEFAULT";
   std::string search_mode = "max-autotune";
+  std::string metrics;
   std::optional<std::int64_t> chunk_size;
   bool dry_run = false;
   bool no_resume = false;

@@ -3,7 +3,9 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <tuple>
 
+#include "foretune/base/significant.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
@@ -64,24 +66,35 @@ Status list_problem(const Dataset& dataset, const std::string& text, std::size_t
     return fail(ErrorCode::kNotFound, "the data set has no measurement of ", problem.text());
   }
   const auto id = static_cast<std::uint32_t>(found - dataset.problems().begin());
-  std::vector<Dataset::Row> rows;
-  for (const Dataset::Row& candidate : dataset.rows()) {
-    if (candidate.problem == id) {
-      rows.push_back(candidate);
+  std::vector<RowIndex> rows;
+  for (RowIndex i = 0; i < dataset.size(); ++i) {
+    if (dataset.rows()[i].problem == id) {
+      rows.push_back(i);
     }
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Dataset::Row& a, const Dataset::Row& b) {
-    return std::pair(a.outcome, a.time_ns) < std::pair(b.outcome, b.time_ns);
+  std::stable_sort(rows.begin(), rows.end(), [&](RowIndex a, RowIndex b) {
+    const auto key = [&](RowIndex i) {
+      const Dataset::Row& row = dataset.rows()[i];
+      return std::tuple(!row.has_time(), row.outcome, row.time_ns);
+    };
+    return key(a) < key(b);
   });
   print(concat(problem.text(), ": ", rows.size(), " measurements\n"));
   for (std::size_t i = 0; i < std::min(top, rows.size()); ++i) {
-    const Dataset::Row& measured = rows[i];
-    const bool timed = measured.outcome == Outcome::kOk || measured.outcome == Outcome::kCensored;
-    print(concat(
-        "  ", measured.outcome == Outcome::kCensored ? "> " : "",
-        timed ? time_text(static_cast<double>(measured.time_ns))
-              : concat(to_string(measured.outcome), " (", dataset.reason(measured.reason), ")"),
-        "  ", to_text(dataset.header().config_schema, dataset.configs()[measured.config]), "\n"));
+    const Dataset::Row& measured = dataset.rows()[rows[i]];
+    std::string values =
+        measured.has_time() ? time_text(static_cast<double>(measured.time_ns))
+        : measured.outcome == Outcome::kOk
+            ? std::string("no time")
+            : concat(to_string(measured.outcome), " (", dataset.reason(measured.reason), ")");
+    for (const Dataset::ExtraMetric& extra : dataset.extras(rows[i])) {
+      const MetricInfo& info = dataset.metric(extra.metric);
+      values += concat("  ", info.name, " ", significant(extra.value, 6),
+                       info.unit.empty() ? "" : " ", info.unit);
+    }
+    print(concat("  ", measured.outcome == Outcome::kCensored ? "> " : "", values, "  ",
+                 to_text(dataset.header().config_schema, dataset.configs()[measured.config]),
+                 "\n"));
   }
   return {};
 }
@@ -109,6 +122,11 @@ Status inspect_dataset(const InspectArguments& arguments, const Invocation& invo
     if (outcomes.at(i) > 0) {
       print(row(concat("  ", to_string(static_cast<Outcome>(i))), count_text(outcomes.at(i))));
     }
+  }
+  for (const MetricInfo& info : dataset.present_metrics()) {
+    print(row(concat("metric ", info.name),
+              concat(to_string(info.direction), info.unit.empty() ? "" : ", in ", info.unit,
+                     info.stage == MetricStage::kEvaluation ? ", of a stage of its own" : "")));
   }
   for (const Context& context : dataset.contexts()) {
     print(row("context", context.text()));

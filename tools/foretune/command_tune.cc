@@ -22,6 +22,7 @@ namespace {
 struct TuneArguments {
   OneProblemArguments problem;
   std::string shapeset;
+  std::string objective;
   std::string budget = "60s";
   std::string strategy;
   std::string model;
@@ -37,6 +38,9 @@ struct TuneArguments {
     list.add("shapeset", shapeset, "FILE",
              concat("tune every problem of an operation shape set or a CSV file, or of ",
                     shape_set_names()));
+    list.add("objective", objective, "TEXT",
+             "\"minimise time_ns subject to pack_ns <= 2 ms\", or \"pareto time_ns pack_ns\" "
+             "(default: minimise time_ns)");
     list.add("budget", budget, "60s|500", "time (s, m, h) or number of measurements of a problem");
     list.add("strategy", strategy, "NAME", "how to search (default: local; model with --model)")
         .choose(strategy_names());
@@ -178,6 +182,10 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
                            : ready.scorer != nullptr   ? "model"
                                                        : "local";
   ready.options.scorer = ready.scorer.get();
+  if (!arguments.objective.empty()) {
+    FORETUNE_TRY(ready.options.objective, Objective::parse(arguments.objective));
+    FORETUNE_TRY_STATUS(check_objective(ready.options.objective, info));
+  }
   FORETUNE_TRY(ready.options.budget, parse_budget(arguments.budget));
   ready.options.seed = seed;
   ready.options.finalists = static_cast<int>(arguments.finalists);

@@ -8,40 +8,10 @@
 namespace foretune {
 namespace {
 
-// Depth blocks start at multiples of this, so that rows of A are cut at even places.
-constexpr std::ptrdiff_t kDepthUnit = 8;
 // Rows of A of so few floats are over before the hardware has noticed that they are read.
 constexpr std::ptrdiff_t kFetchedDepth = 64;
 // Products of fewer steps are over before a line of C could come.
 constexpr std::ptrdiff_t kPrefetchDepth = 32;
-
-// What the kernels of an instruction set multiply for a data type.
-KernelMath math_of(DataType dtype, CpuIsa isa) {
-  switch (dtype) {
-    case DataType::kBf16:
-      return kernel_set(isa, KernelMath::kBf16Pairs) != nullptr ? KernelMath::kBf16Pairs
-                                                                : KernelMath::kF32;
-    case DataType::kI8:
-      return kernel_set(isa, KernelMath::kI8Quads) != nullptr ? KernelMath::kI8Quads
-                                                              : KernelMath::kI16Pairs;
-    default:
-      return KernelMath::kF32;
-  }
-}
-
-PackedWords words_of(DataType dtype, KernelMath math) {
-  switch (math) {
-    case KernelMath::kBf16Pairs:
-      return PackedWords::kBf16Pairs;
-    case KernelMath::kI8Quads:
-      return PackedWords::kI8Quads;
-    case KernelMath::kI16Pairs:
-      return PackedWords::kI8AsI16Pairs;
-    case KernelMath::kF32:
-      break;
-  }
-  return dtype == DataType::kBf16 ? PackedWords::kBf16AsF32 : PackedWords::kF32;
-}
 
 // Asks for rows before they are read. A hint never faults, so rows behind the last need no
 // exception.
@@ -54,184 +24,6 @@ void fetch_rows(const float* rows, std::ptrdiff_t count, std::ptrdiff_t length,
     }
   }
 }
-
-Status check(const BlockedGemmSizes& sizes, const CpuGemmConfig& config, const ThreadPool* pool) {
-  if (sizes.m < 1 || sizes.n < 1 || sizes.k < 1 || sizes.batch < 1) {
-    return fail(ErrorCode::kInvalidArgument, "sizes must be at least 1");
-  }
-  if (const Support support = kernel_set_support(config.isa); !support) {
-    return fail(ErrorCode::kUnsupported, support.reason());
-  }
-  if (!BlockedGemm::multiplies(sizes.dtype)) {
-    return fail(ErrorCode::kUnsupported, "there are no kernels for ", to_string(sizes.dtype));
-  }
-  const KernelSet& kernels = *kernel_set(config.isa);
-  const bool is_dot = config.kernel == GemmKernel::kDot;
-  const bool has_kernel =
-      is_dot
-          ? kernels.find_dot(config.mr, config.nr) != nullptr
-          : config.nr % kernels.lanes == 0 &&
-                kernels.find({.rows = config.mr, .vectors = config.nr / kernels.lanes}) != nullptr;
-  if (!has_kernel) {
-    return fail(ErrorCode::kInvalidArgument, "there is no ", to_string(config.isa),
-                is_dot ? " dot" : "", " kernel for blocks of ", config.mr, " x ", config.nr);
-  }
-  if (is_dot &&
-      (sizes.a_by_columns || !(sizes.b_by_columns || sizes.n <= BlockedGemm::kMaxGathered) ||
-       config.pack_a || config.pack_b)) {
-    return fail(ErrorCode::kInvalidArgument, "dot kernels take A stored by rows and B by columns ",
-                "or with at most ", BlockedGemm::kMaxGathered, " of them, both unpacked");
-  }
-  if (sizes.dtype != DataType::kF32 && !(config.pack_a && config.pack_b)) {
-    return fail(ErrorCode::kInvalidArgument, "operands that are not f32 must be packed");
-  }
-  if (config.threads > 1 && config.split == GemmSplit::kK && sizes.dtype == DataType::kI8) {
-    return fail(ErrorCode::kInvalidArgument, "threads cannot share the depth of integers");
-  }
-  if (!is_dot && sizes.b_by_columns && !config.pack_b) {
-    return fail(ErrorCode::kInvalidArgument, "B stored by columns must be packed");
-  }
-  if (config.threads > 1 && config.split == GemmSplit::kK && sizes.batch > 1) {
-    return fail(ErrorCode::kInvalidArgument, "threads cannot share the depth of a batch");
-  }
-  if (config.mc < 1 || config.nc < 1 || config.kc < 1 || config.threads < 1) {
-    return fail(ErrorCode::kInvalidArgument, "blocks and threads must be at least 1");
-  }
-  if (config.threads > 1 &&
-      (pool == nullptr || pool->threads() < static_cast<std::size_t>(config.threads))) {
-    return fail(ErrorCode::kInvalidArgument, "the config wants ", config.threads,
-                " threads, the pool has ", pool == nullptr ? std::size_t{0} : pool->threads());
-  }
-  return {};
-}
-
-}  // namespace
-
-Result<BlockedGemm> BlockedGemm::create(const BlockedGemmSizes& sizes, const CpuGemmConfig& config,
-                                        ThreadPool* pool) {
-  FORETUNE_TRY_STATUS(check(sizes, config, pool));
-  BlockedGemm gemm;
-  gemm.sizes_ = sizes;
-  gemm.config_ = config;
-  const KernelMath math = math_of(sizes.dtype, config.isa);
-  gemm.kernels_ = kernel_set(config.isa, math);
-  gemm.words_ = words_of(sizes.dtype, math);
-  gemm.transpose_ = transpose_panel_of(config.isa);
-  gemm.element_bytes_ = static_cast<std::ptrdiff_t>(bytes_per_element(sizes.dtype));
-  gemm.pool_ = pool;
-  gemm.edge_columns_ = gemm.count_edge_columns();
-
-  // Among how many threads each dimension is shared.
-  std::ptrdiff_t batch_parts = 1;
-  std::ptrdiff_t m_parts = 1;
-  std::ptrdiff_t n_parts = 1;
-  std::ptrdiff_t k_parts = 1;
-  switch (config.split) {
-    case GemmSplit::kM:
-      m_parts = config.threads;
-      break;
-    case GemmSplit::kN:
-      n_parts = config.threads;
-      break;
-    case GemmSplit::kBatch:
-      batch_parts = config.threads;
-      break;
-    case GemmSplit::kGrid:
-      m_parts = gemm_grid_rows(sizes.m, sizes.n, config.threads);
-      n_parts = config.threads / m_parts;
-      break;
-    case GemmSplit::kK:
-      k_parts = config.threads;
-      break;
-  }
-  for (const Range& batch : cut(sizes.batch, batch_parts, 1)) {
-    for (const Range& m : cut(sizes.m, m_parts, config.mr)) {
-      for (const Range& n : cut(sizes.n - gemm.edge_columns_, n_parts, config.nr)) {
-        for (const Range& k : cut(sizes.k, k_parts, kDepthUnit)) {
-          gemm.add_part(batch, m, n, k);
-        }
-      }
-    }
-  }
-  return gemm;
-}
-
-// At most `parts` ranges of nearly equal length, multiples of `unit` but for the last.
-std::vector<BlockedGemm::Range> BlockedGemm::cut(std::ptrdiff_t length, std::ptrdiff_t parts,
-                                                 std::ptrdiff_t unit) {
-  const std::ptrdiff_t step = balanced_block(length, (length + parts - 1) / parts, unit);
-  std::vector<Range> ranges;
-  for (std::ptrdiff_t begin = 0; begin < length; begin += step) {
-    ranges.push_back({begin, std::min(begin + step, length)});
-  }
-  return ranges;
-}
-
-// Begins at a cache line, and pages of their own keep two buffers from competing for a set.
-std::size_t BlockedGemm::reserve(std::ptrdiff_t floats) {
-  constexpr std::size_t kPageFloats = 1024;
-  const std::size_t begin = workspace_size_;
-  workspace_size_ +=
-      (static_cast<std::size_t>(floats) + kPageFloats - 1) / kPageFloats * kPageFloats;
-  return begin;
-}
-
-void BlockedGemm::add_part(const Range& batch, const Range& m, const Range& n, const Range& k) {
-  const std::ptrdiff_t mr = config_.mr;
-  const std::ptrdiff_t nr = config_.nr;
-  const int lanes = kernels_->lanes;
-  Part part;
-  part.batch = batch;
-  part.m = m;
-  part.n = n;
-  part.k = k;
-  part.block_m = std::min(m.length(), balanced_block(m.length(), config_.mc, mr));
-  part.block_n = std::min(n.length(), balanced_block(n.length(), config_.nc, nr));
-  part.block_k = std::min(k.length(), balanced_block(k.length(), config_.kc, kDepthUnit));
-  part.edge_last_columns = static_cast<int>((n.length() % nr - 1) % lanes) + 1;
-  for (const bool lower : {false, true}) {
-    for (const bool right : {false, true}) {
-      const std::ptrdiff_t rows = lower ? m.length() % mr : mr;
-      const std::ptrdiff_t columns = right ? n.length() % nr : nr;
-      if (rows > 0 && columns > 0) {
-        part.kernels[lower ? 1 : 0][right ? 1 : 0] =
-            find_kernel(static_cast<int>(rows), static_cast<int>(columns));
-      }
-    }
-  }
-  if (config_.pack_a) {
-    part.packed_a = reserve(packed_a_size(words_, part.block_m, part.block_k));
-  }
-  if (config_.pack_b) {
-    part.packed_b = reserve(packed_b_size(words_, part.block_k, part.block_n, lanes));
-  }
-  part.edge_columns = n.end + edge_columns_ == sizes_.n ? edge_columns_ : 0;
-  const std::ptrdiff_t gathered = gathers_columns() ? n.length() : part.edge_columns;
-  if (!sizes_.b_by_columns && gathered > 0) {
-    part.columns = reserve(gathered * gathered_stride());
-  }
-  if (k.begin > 0) {
-    part.partial = reserve(sizes_.m * sizes_.n);
-  }
-  parts_.push_back(part);
-}
-
-MicroKernel BlockedGemm::find_kernel(int rows, int columns) const {
-  if (config_.kernel == GemmKernel::kDot) {
-    return kernels_->find_dot(rows, columns);
-  }
-  const int lanes = kernels_->lanes;
-  return kernels_->find({.rows = rows,
-                         .vectors = (columns + lanes - 1) / lanes,
-                         .a_by_columns = config_.pack_a || sizes_.a_by_columns,
-                         .tail = columns % lanes != 0,
-                         .loop = kernels_->math != KernelMath::kF32 ? KernelLoop::kPlain
-                                 : config_.prefetch > 0             ? KernelLoop::kPrefetching
-                                 : config_.unroll > 1               ? KernelLoop::kUnrolled
-                                                                    : KernelLoop::kPlain});
-}
-
-namespace {
 
 // Pointers of other types as words, which only packing looks into.
 template <class Element, class Sum>
@@ -255,19 +47,99 @@ GemmOperands as_words(const BasicGemmOperands<Element, Sum>& operands) {
 
 }  // namespace
 
-void BlockedGemm::run(const GemmOperands& operands, std::span<float> workspace) const {
-  FORETUNE_CHECK(sizes_.dtype == DataType::kF32 && workspace.size() >= workspace_size_);
-  run(Call{*this, operands, workspace.data()});
+void BlockedGemm::run(const GemmOperands& operands, std::span<float> workspace,
+                      std::span<float> weights) const {
+  FORETUNE_CHECK(sizes_.dtype == DataType::kF32 && workspace.size() >= workspace_size_ &&
+                 weights.size() >= weights_size_);
+  run(Call{.gemm = *this,
+           .operands = operands,
+           .workspace = workspace.data(),
+           .weights = weights.data()});
 }
 
-void BlockedGemm::run(const Bf16GemmOperands& operands, std::span<float> workspace) const {
-  FORETUNE_CHECK(sizes_.dtype == DataType::kBf16 && workspace.size() >= workspace_size_);
-  run(Call{*this, as_words(operands), workspace.data()});
+void BlockedGemm::run(const Bf16GemmOperands& operands, std::span<float> workspace,
+                      std::span<float> weights) const {
+  FORETUNE_CHECK(sizes_.dtype == DataType::kBf16 && workspace.size() >= workspace_size_ &&
+                 weights.size() >= weights_size_);
+  run(Call{.gemm = *this,
+           .operands = as_words(operands),
+           .workspace = workspace.data(),
+           .weights = weights.data()});
 }
 
-void BlockedGemm::run(const I8GemmOperands& operands, std::span<float> workspace) const {
-  FORETUNE_CHECK(sizes_.dtype == DataType::kI8 && workspace.size() >= workspace_size_);
-  run(Call{*this, as_words(operands), workspace.data()});
+void BlockedGemm::run(const I8GemmOperands& operands, std::span<float> workspace,
+                      std::span<float> weights) const {
+  FORETUNE_CHECK(sizes_.dtype == DataType::kI8 && workspace.size() >= workspace_size_ &&
+                 weights.size() >= weights_size_);
+  run(Call{.gemm = *this,
+           .operands = as_words(operands),
+           .workspace = workspace.data(),
+           .weights = weights.data()});
+}
+
+void BlockedGemm::pack_weights(const GemmOperands& operands, std::span<float> weights) const {
+  FORETUNE_CHECK(sizes_.dtype == DataType::kF32 && weights.size() >= weights_size_);
+  pack_weights(
+      Call{.gemm = *this, .operands = operands, .workspace = nullptr, .weights = weights.data()});
+}
+
+void BlockedGemm::pack_weights(const Bf16GemmOperands& operands, std::span<float> weights) const {
+  FORETUNE_CHECK(sizes_.dtype == DataType::kBf16 && weights.size() >= weights_size_);
+  pack_weights(Call{.gemm = *this,
+                    .operands = as_words(operands),
+                    .workspace = nullptr,
+                    .weights = weights.data()});
+}
+
+void BlockedGemm::pack_weights(const I8GemmOperands& operands, std::span<float> weights) const {
+  FORETUNE_CHECK(sizes_.dtype == DataType::kI8 && weights.size() >= weights_size_);
+  pack_weights(Call{.gemm = *this,
+                    .operands = as_words(operands),
+                    .workspace = nullptr,
+                    .weights = weights.data()});
+}
+
+void BlockedGemm::pack_weights(const Call& call) const {
+  if (!packs_once()) {
+    return;
+  }
+  if (parts_.size() == 1) {
+    pack_weights(parts_.front(), call);
+    return;
+  }
+  pool_->run(parts_.size(),
+             [&call](std::size_t i) { call.gemm.pack_weights(call.gemm.parts_[i], call); });
+}
+
+void BlockedGemm::pack_weights(const Part& part, Call call) const {
+  if (!part.packs_weights) {
+    return;
+  }
+  call.operands.b = offset(call.operands.b, part.batch.begin * call.operands.b_batch_stride);
+  for (call.product = 0; call.product < part.batch.length(); ++call.product) {
+    for (std::ptrdiff_t j = part.n.begin; j < part.n.end; j += part.block_n) {
+      const Range n{j, std::min(j + part.block_n, part.n.end)};
+      for (std::ptrdiff_t p = part.k.begin; p < part.k.end; p += part.block_k) {
+        const Range k{p, std::min(p + part.block_k, part.k.end)};
+        pack_block_of_b(call, n, k, packed_b(part, call, n, k));
+      }
+    }
+    call.operands.b = offset(call.operands.b, call.operands.b_batch_stride);
+  }
+}
+
+// Where the packed form of a block of B lies.
+float* BlockedGemm::packed_b(const Part& part, const Call& call, const Range& n,
+                             const Range& k) const {
+  if (!packs_once()) {
+    return call.workspace + part.packed_b;
+  }
+  const std::ptrdiff_t k_blocks = (part.k.length() + part.block_k - 1) / part.block_k;
+  const std::ptrdiff_t n_blocks = (part.n.length() + part.block_n - 1) / part.block_n;
+  const std::ptrdiff_t block =
+      (call.product * n_blocks + (n.begin - part.n.begin) / part.block_n) * k_blocks +
+      (k.begin - part.k.begin) / part.block_k;
+  return call.weights + part.weights + static_cast<std::size_t>(block) * weights_step(part);
 }
 
 void BlockedGemm::run(const Call& call) const {
@@ -331,6 +203,7 @@ void BlockedGemm::run_part(const Part& part, const Call& call) const {
   advance(part.batch.begin);
   for (std::ptrdiff_t i = part.batch.begin; i < part.batch.end; ++i) {
     Call gathered = mine;
+    gathered.product = i - part.batch.begin;
     gather_columns(part, gathered);
     run_loops(part, gathered);
     advance(1);
@@ -400,16 +273,19 @@ void BlockedGemm::pack_a(const Part& part, const Call& call, const Range& m, con
 }
 
 void BlockedGemm::pack_b(const Part& part, const Call& call, const Range& n, const Range& k) const {
-  const GemmOperands& operands = call.operands;
-  if (config_.pack_b) {
-    pack_b_panels(
-        words_,
-        {.values = at(operands.b, operands.b_stride, sizes_.b_by_columns, k.begin, n.begin),
-         .stride = operands.b_stride,
-         .by_columns = sizes_.b_by_columns},
-        k.length(), n.length(), config_.nr, kernels_->lanes, call.workspace + part.packed_b,
-        transpose_);
+  if (config_.pack_b && !packs_once()) {
+    pack_block_of_b(call, n, k, call.workspace + part.packed_b);
   }
+}
+
+void BlockedGemm::pack_block_of_b(const Call& call, const Range& n, const Range& k,
+                                  float* packed) const {
+  const GemmOperands& operands = call.operands;
+  pack_b_panels(words_,
+                {.values = at(operands.b, operands.b_stride, sizes_.b_by_columns, k.begin, n.begin),
+                 .stride = operands.b_stride,
+                 .by_columns = sizes_.b_by_columns},
+                k.length(), n.length(), config_.nr, kernels_->lanes, packed, transpose_);
 }
 
 void BlockedGemm::run_nkm(const Part& part, const Call& call) const {
@@ -469,7 +345,7 @@ void BlockedGemm::multiply_block(const Part& part, const Call& of_run, const Blo
                                   : at(operands.a, operands.a_stride, sizes_.a_by_columns,
                                        block.m.begin, block.k.begin);
   const bool b_by_columns = config_.kernel == GemmKernel::kDot;  // unpacked
-  const float* b = config_.pack_b ? of_run.workspace + part.packed_b
+  const float* b = config_.pack_b ? packed_b(part, of_run, block.n, block.k)
                                   : at(operands.b, operands.b_stride, b_by_columns, block.k.begin,
                                        block.n.begin);
   const std::ptrdiff_t b_step = b_by_columns ? operands.b_stride : 1;

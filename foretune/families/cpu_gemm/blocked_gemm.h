@@ -42,6 +42,9 @@ struct BlockedGemmSizes {
   bool b_by_columns = false;
   // Of A and B: kF32, kBf16 (C is f32) or kI8 (C is i32).
   DataType dtype = DataType::kF32;
+  // B is the same in many calls: where the config packs it, pack_weights() does so once, and run()
+  // takes what it wrote.
+  bool constant_b = false;
 };
 
 // C = max(floor, alpha * A * B + beta * C_in) for each of the batch; strides in elements, between
@@ -117,10 +120,21 @@ class BlockedGemm {
   [[nodiscard]] Result<AlignedBuffer> make_workspace() const {
     return AlignedBuffer::create(workspace_size_);
   }
-  // The operands' types must be those of `sizes.dtype`.
-  void run(const GemmOperands& operands, std::span<float> workspace) const;
-  void run(const Bf16GemmOperands& operands, std::span<float> workspace) const;
-  void run(const I8GemmOperands& operands, std::span<float> workspace) const;
+  // How many floats pack_weights() writes, aligned as the workspace; 0 where it has nothing to do.
+  [[nodiscard]] std::size_t weights_size() const { return weights_size_; }
+  // Packs the whole of B, with the config's threads. Reads nothing but B of the operands, whose
+  // types must be those of `sizes.dtype`.
+  void pack_weights(const GemmOperands& operands, std::span<float> weights) const;
+  void pack_weights(const Bf16GemmOperands& operands, std::span<float> weights) const;
+  void pack_weights(const I8GemmOperands& operands, std::span<float> weights) const;
+  // The operands' types must be those of `sizes.dtype`. `weights` is what pack_weights() wrote; B
+  // itself is then read only where the config does not pack it.
+  void run(const GemmOperands& operands, std::span<float> workspace,
+           std::span<float> weights = {}) const;
+  void run(const Bf16GemmOperands& operands, std::span<float> workspace,
+           std::span<float> weights = {}) const;
+  void run(const I8GemmOperands& operands, std::span<float> workspace,
+           std::span<float> weights = {}) const;
 
  private:
   struct Range {
@@ -137,6 +151,9 @@ class BlockedGemm {
     // Where in the workspace.
     std::size_t packed_a = 0;
     std::size_t packed_b = 0;
+    // Where among the packed weights; parts of the same columns and depth share them.
+    std::size_t weights = 0;
+    bool packs_weights = false;
     // Threads that share the depth: what all but the first sum, m * n values.
     std::size_t partial = 0;
     std::size_t columns = 0;  // the gathered ones
@@ -164,12 +181,22 @@ class BlockedGemm {
     // The columns of B that dot kernels read for the right edge, from depth 0.
     const float* edge_b = nullptr;
     std::ptrdiff_t edge_b_stride = 0;
+    float* weights = nullptr;    // packed once
+    std::ptrdiff_t product = 0;  // of the part's share of the batch
   };
 
   BlockedGemm() = default;
   void add_part(const Range& batch, const Range& m, const Range& n, const Range& k);
   std::size_t reserve(std::ptrdiff_t floats);
   void run(const Call& call) const;
+  void pack_weights(const Call& call) const;
+  void pack_weights(const Part& part, Call call) const;
+  void place_weights(Part& part);
+  [[nodiscard]] bool packs_once() const { return sizes_.constant_b && config_.pack_b; }
+  // Floats between the packed weights of two blocks.
+  [[nodiscard]] std::size_t weights_step(const Part& part) const;
+  [[nodiscard]] float* packed_b(const Part& part, const Call& call, const Range& n,
+                                const Range& k) const;
   // So many elements of A or B further.
   [[nodiscard]] const float* offset(const float* values, std::ptrdiff_t elements) const {
     return reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(values) +
@@ -204,6 +231,7 @@ class BlockedGemm {
   void run_mkn(const Part& part, const Call& call) const;
   void pack_a(const Part& part, const Call& call, const Range& m, const Range& k) const;
   void pack_b(const Part& part, const Call& call, const Range& n, const Range& k) const;
+  void pack_block_of_b(const Call& call, const Range& n, const Range& k, float* packed) const;
   template <bool kRowsFastest>
   void multiply_block(const Part& part, const Call& call, const Block& block) const;
   void multiply_edge(const Part& part, const Call& of_run, const Block& block,
@@ -216,6 +244,7 @@ class BlockedGemm {
   TransposePanel transpose_ = nullptr;
   std::ptrdiff_t element_bytes_ = 4;
   std::size_t workspace_size_ = 0;
+  std::size_t weights_size_ = 0;
   std::vector<Part> parts_;
   ThreadPool* pool_ = nullptr;
   std::ptrdiff_t edge_columns_ = 0;  // beyond whole vectors, for dot kernels

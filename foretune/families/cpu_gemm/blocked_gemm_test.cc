@@ -87,7 +87,7 @@ std::string describe(const Trial& trial) {
 
 // Computes one product between guard pages and compares it with the textbook's triple loop.
 void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
-  const auto [m, n, k, batch, a_by_columns, b_by_columns, dtype] = trial.sizes;
+  const auto [m, n, k, batch, a_by_columns, b_by_columns, dtype, constant_b] = trial.sizes;
   ASSERT_EQ(dtype, DataType::kF32);
   const std::ptrdiff_t a_lines = a_by_columns ? k : m;  // contiguous pieces of a product of a batch
   const std::ptrdiff_t b_lines = b_by_columns ? n : k;
@@ -142,22 +142,31 @@ void check_product(const Trial& trial, ThreadPool& pool, Rng& rng) {
   ASSERT_TRUE(gemm) << describe(trial) << ": " << gemm.error().message;
   auto workspace = gemm->make_workspace();
   ASSERT_TRUE(workspace);
-  gemm->run({.a = a.data(),
-             .a_stride = a_stride,
-             .a_batch_stride = a_lines * a_stride,
-             .b = b.data(),
-             .b_stride = b_stride,
-             .b_batch_stride = b_lines * b_stride,
-             .c_in = trial.beta == 0.0F ? nullptr : (trial.bias ? bias.data() : c.data()),
-             .c_in_stride = trial.bias ? 0 : c_stride,
-             .c_in_batch_stride = trial.bias ? 0 : m * c_stride,
-             .c = c.data(),
-             .c_stride = c_stride,
-             .c_batch_stride = m * c_stride,
-             .alpha = trial.alpha,
-             .beta = trial.beta,
-             .floor = trial.relu ? 0.0F : -std::numeric_limits<float>::infinity()},
-            workspace->view());
+  const GemmOperands operands{
+      .a = a.data(),
+      .a_stride = a_stride,
+      .a_batch_stride = a_lines * a_stride,
+      .b = b.data(),
+      .b_stride = b_stride,
+      .b_batch_stride = b_lines * b_stride,
+      .c_in = trial.beta == 0.0F ? nullptr : (trial.bias ? bias.data() : c.data()),
+      .c_in_stride = trial.bias ? 0 : c_stride,
+      .c_in_batch_stride = trial.bias ? 0 : m * c_stride,
+      .c = c.data(),
+      .c_stride = c_stride,
+      .c_batch_stride = m * c_stride,
+      .alpha = trial.alpha,
+      .beta = trial.beta,
+      .floor = trial.relu ? 0.0F : -std::numeric_limits<float>::infinity()};
+  ASSERT_EQ(gemm->weights_size() > 0, constant_b && trial.config.pack_b);
+  auto weights = AlignedBuffer::create(gemm->weights_size());
+  ASSERT_TRUE(weights);
+  gemm->pack_weights(operands, weights->view());
+  if (gemm->weights_size() > 0 && n % kernel_limits(trial.config.isa).lanes == 0) {
+    // From now on only the packed copy is read.
+    std::fill_n(b.data(), b.view().size(), kNan);
+  }
+  gemm->run(operands, workspace->view(), weights->view());
   std::size_t at = 0;
   for (std::ptrdiff_t row = 0; row < batch * m; ++row) {
     for (std::ptrdiff_t j = 0; j < n; ++j, ++at) {
@@ -188,6 +197,7 @@ TEST(BlockedGemmTest, TheFewColumnsBeyondWholeVectorsAgreeWithTheTripleLoop) {
                    .batch = static_cast<std::ptrdiff_t>(rng.between(1, 2))};
     trial.sizes.b_by_columns = trial.config.pack_b && rng.below(2) == 0;
     trial.relu = rng.below(4) == 0;
+    trial.sizes.constant_b = rng.below(2) == 0;
     trial.alpha = pick(rng, {1.0F, -2.0F});
     trial.beta = pick(rng, {0.0F, 1.0F, 0.25F});
     trial.bias = rng.below(2) == 0;
@@ -219,6 +229,7 @@ TEST(BlockedGemmTest, RandomProblemsWithRandomConfigsAgreeWithTheTripleLoop) {
                                    ? trial.sizes.n > BlockedGemm::kMaxGathered || rng.below(2) == 0
                                    : trial.config.pack_b && rng.below(2) == 0;
     trial.relu = rng.below(4) == 0;
+    trial.sizes.constant_b = rng.below(2) == 0;
     trial.alpha = pick(rng, {1.0F, 1.0F, 0.5F, -2.0F});
     trial.beta = pick(rng, {0.0F, 0.0F, 1.0F, 0.25F});
     trial.bias = rng.below(2) == 0;
@@ -390,7 +401,10 @@ void check_words(const Trial& trial, ThreadPool& pool, Rng& rng) {
   operands.c_in_batch_stride = m * n;
   operands.alpha = trial.alpha;
   operands.beta = trial.beta;
-  gemm->run(operands, workspace->view());
+  auto weights = AlignedBuffer::create(gemm->weights_size());
+  ASSERT_TRUE(weights);
+  gemm->pack_weights(operands, weights->view());
+  gemm->run(operands, workspace->view(), weights->view());
   for (std::size_t i = 0; i < c.size(); ++i) {
     // The products and sums of the chosen values are exact in f32 but for the scaling.
     ASSERT_EQ(static_cast<double>(c[i]), expected[i]) << describe(trial) << " at " << i;
@@ -415,6 +429,7 @@ TEST(BlockedGemmTest, Bf16AndIntegersAgreeWithTheTripleLoop) {
     trial.config.pack_a = trial.config.pack_b = true;
     trial.sizes.a_by_columns = rng.below(2) == 0;
     trial.sizes.b_by_columns = rng.below(2) == 0;
+    trial.sizes.constant_b = rng.below(2) == 0;
     trial.beta = pick(rng, {0.0F, 1.0F});
     if (trial.sizes.dtype == DataType::kI8) {
       check_words<std::int8_t, std::int32_t>(trial, pool, rng);

@@ -18,6 +18,7 @@
 #include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/families/cpu_gemm/cpu_gemm_space.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
+#include "foretune/hardware/energy_meter.h"
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/problem/gemm/gemm.h"
 
@@ -95,19 +96,30 @@ class Plan {
                                       .batch = gemm.batch(),
                                       .a_by_columns = a_by_columns(gemm.layout()),
                                       .b_by_columns = b_by_columns(gemm.layout()),
-                                      .dtype = gemm.dtype()},
+                                      .dtype = gemm.dtype(),
+                                      .constant_b = gemm.has_constant_weights()},
                                      config, is_parallel ? &shared.pool.pool() : nullptr));
     return Plan(std::move(blocked), is_parallel ? &shared.pool.turn() : nullptr);
   }
   [[nodiscard]] const BlockedGemm& gemm() const { return gemm_; }
   template <class Operands>
-  void run(const Operands& operands, std::span<float> workspace) const {
+  void run(const Operands& operands, std::span<float> workspace,
+           std::span<float> weights = {}) const {
     if (turn_ == nullptr) {
-      gemm_.run(operands, workspace);
+      gemm_.run(operands, workspace, weights);
       return;
     }
     const std::lock_guard lock(*turn_);
-    gemm_.run(operands, workspace);
+    gemm_.run(operands, workspace, weights);
+  }
+  template <class Operands>
+  void pack_weights(const Operands& operands, std::span<float> weights) const {
+    if (turn_ == nullptr) {
+      gemm_.pack_weights(operands, weights);
+      return;
+    }
+    const std::lock_guard lock(*turn_);
+    gemm_.pack_weights(operands, weights);
   }
 
  private:
@@ -119,18 +131,35 @@ class Plan {
 template <class Operands>
 class CpuGemmRun final : public Run {
  public:
-  CpuGemmRun(Plan plan, AlignedBuffer workspace, const Operands& operands,
-             std::shared_ptr<Shared> shared)
+  CpuGemmRun(Plan plan, AlignedBuffer workspace, AlignedBuffer weights, bool has_constant_weights,
+             const Operands& operands, std::shared_ptr<Shared> shared)
       : plan_(std::move(plan)),
         workspace_(std::move(workspace)),
+        weights_(std::move(weights)),
+        has_constant_weights_(has_constant_weights),
         operands_(operands),
-        shared_(std::move(shared)) {}
+        shared_(std::move(shared)) {
+    plan_.pack_weights(operands_, weights_.view());
+  }
 
-  void run() override { plan_.run(operands_, workspace_.view()); }
+  void run() override { plan_.run(operands_, workspace_.view(), weights_.view()); }
+  bool packs_operands() const override { return weights_.size() > 0; }
+  std::vector<MetricValue> metrics() override {
+    const std::size_t floats = workspace_.size() + weights_.size();
+    std::vector<MetricValue> values{
+        {kWorkspaceBytes, static_cast<double>(floats * sizeof(float)), 0, 1}};
+    // Constant weights that a config multiplies as they are.
+    if (has_constant_weights_ && !packs_operands()) {
+      values.emplace_back(kPackNs, 0, 0, 1);
+    }
+    return values;
+  }
 
  private:
   Plan plan_;
   AlignedBuffer workspace_;
+  AlignedBuffer weights_;
+  bool has_constant_weights_;
   Operands operands_;
   std::shared_ptr<Shared> shared_;
 };
@@ -199,11 +228,13 @@ class CpuGemmArtifact final : public Artifact {
     FORETUNE_TRY(const CpuGemmConfig config, config_for(*space_, config_, problem, hardware_));
     FORETUNE_TRY(Plan plan, Plan::create(gemm_data->problem(), config, *shared_));
     FORETUNE_TRY(AlignedBuffer workspace, plan.gemm().make_workspace());
+    FORETUNE_TRY(AlignedBuffer weights, AlignedBuffer::create(plan.gemm().weights_size()));
     gemm_data->set_register_block(config.mr, config.nr);
     const auto run_of = [&](const auto& operands) -> std::unique_ptr<Run> {
       using Operands = std::remove_cvref_t<decltype(operands)>;
-      return std::make_unique<CpuGemmRun<Operands>>(std::move(plan), std::move(workspace), operands,
-                                                    shared_);
+      return std::make_unique<CpuGemmRun<Operands>>(
+          std::move(plan), std::move(workspace), std::move(weights),
+          gemm_data->problem().has_constant_weights(), operands, shared_);
     };
     switch (gemm_data->problem().dtype()) {
       case DataType::kBf16:
@@ -318,6 +349,10 @@ class CpuGemmFamily final : public CpuGemm {
       return fail(ErrorCode::kUnsupported, support.reason());
     }
     FORETUNE_TRY(const GemmProblem gemm, GemmProblem::from(problem));
+    if (gemm.has_constant_weights()) {
+      return fail(ErrorCode::kUnsupported,
+                  "a kernel takes B as it is in every call: weights=constant has none");
+    }
     FORETUNE_TRY(const CpuGemmConfig checked,
                  config_for(*info_.space, config, problem, info_.fingerprint.hardware));
     FORETUNE_TRY(Plan plan, Plan::create(gemm, checked, *shared_));
@@ -411,6 +446,10 @@ Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
   info.config_schema = cpu_gemm_schema();
   FORETUNE_TRY(info.space, cpu_gemm_space());
   info.feature_table = "gemm-cpu";
+  info.metrics = {metric_info(kPackNs), metric_info(kWorkspaceBytes)};
+  if (EnergyMeter::open()) {
+    info.metrics.push_back(metric_info(kEnergyJ));
+  }
   info.max_threads = usable_threads(info.fingerprint.hardware);
   auto shared = std::make_shared<Shared>(static_cast<std::size_t>(info.max_threads));
   return std::make_unique<CpuGemmFamily>(std::move(info), std::move(shared));

@@ -218,9 +218,10 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
       {"kc", concat("min(kc, ", depth, ")")},
       {"mc", concat("min(mc, ", rows, ")")},
       {"nc", concat("min(nc, ", columns, ")")},
-      // Each packed panel would be used once; a single panel of A is small enough as it is.
-      {"pack_b",
-       concat("select(", kIsF32, " && ", rows, " <= mr && !", kBByColumns, ", pack_b.no, pack_b)")},
+      // Each packed panel would be used once, unless B is packed for many calls; a single panel of
+      // A is small enough as it is.
+      {"pack_b", concat("select(weights == weights.varying && ", kIsF32, " && ", rows,
+                        " <= mr && !", kBByColumns, ", pack_b.no, pack_b)")},
       {"pack_a", concat("select(", kIsF32, " && (pack_b == pack_b.no || ", rows, " <= mr || ",
                         columns, " <= nr), pack_a.no, pack_a)")},
       // Few steps are over before unrolling them or fetching ahead pays.

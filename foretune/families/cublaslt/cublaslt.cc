@@ -63,6 +63,9 @@ class Cublaslt final : public CublasltFamily {
     if (const auto types = cublaslt::types_of(gemm->dtype()); !types) {
       return Support::no(types.error().message);
     }
+    if (gemm->has_constant_weights()) {
+      return Support::no("cuBLASLt takes B as it is: weights=constant changes nothing here");
+    }
     if (gemm->dtype() == DataType::kF8e4m3) {
       if (gemm->layout() != GemmLayout::kRcr) {
         return Support::no("f8e4m3 products need A by rows and B by columns (rcr)");
@@ -124,6 +127,11 @@ class Cublaslt final : public CublasltFamily {
     return session == nullptr ? DeviceConditions{} : session->conditions();
   }
 
+  Result<double> read_energy_j() const override {
+    FORETUNE_TRY(const std::shared_ptr<Session> session, this->session());
+    return session->read_energy_j();
+  }
+
   Result<std::vector<CublasltConfig>> enumerate(
       const Problem& problem, const std::vector<std::int32_t>& splits) const override {
     FORETUNE_TRY(const std::unique_ptr<MatmulData> data, matmul_data(problem, 1));
@@ -176,6 +184,7 @@ Result<std::unique_ptr<CublasltFamily>> create_cublaslt(const FamilyOptions& opt
   FORETUNE_TRY(info.space, CompiledSpace::create(cublaslt_space()));
   info.fingerprint = options.fingerprint;
   info.feature_table = "gemm-cublaslt";
+  info.metrics = {metric_info(kEnergyJ)};
   info.needs_worker = true;
   std::vector<Config> portfolio;
   if (parsed.file.empty()) {

@@ -197,7 +197,7 @@ TEST(Cublaslt, MeasuresByTheDevicesClock) {
   const auto time_of = [&](const Config& config) {
     const Measurement measurement = measurer->measure({.problem = problem(), .config = config});
     EXPECT_EQ(measurement.outcome, Outcome::kOk) << measurement.reason;
-    return measurement.find(MetricId::kTimeNs)->value;
+    return measurement.find(kTimeNs)->value;
   };
   const double first_ns = time_of(with_tile(18));
   // The fake's clock is exact but for half a percent.
@@ -210,13 +210,13 @@ TEST(Cublaslt, MeasuresByTheDevicesClock) {
 TEST(Cublaslt, StopsSlowConfigsEarly) {
   const auto measurer = make_local_measurer(fake_family(), quick(), Context{});
   Request request{.problem = problem(), .config = with_tile(18)};
-  const double time_ns = measurer->measure(request).find(MetricId::kTimeNs)->value;
+  const double time_ns = measurer->measure(request).find(kTimeNs)->value;
   // A launch may look 20 us longer than it is; all of k in one tile takes longer than that.
   request.problem = problem(64, 64, 65536);
   request.incumbent_ns = time_ns;
   const Measurement slow = measurer->measure(request);
   EXPECT_EQ(slow.outcome, Outcome::kCensored);
-  EXPECT_GE(slow.find(MetricId::kTimeNs)->value, 2 * time_ns);
+  EXPECT_GE(slow.find(kTimeNs)->value, 2 * time_ns);
 }
 
 TEST(Cublaslt, ColdRunsFindNothingInTheCache) {
@@ -228,8 +228,7 @@ TEST(Cublaslt, ColdRunsFindNothingInTheCache) {
   const Request request{.problem = problem(), .config = with_tile(18)};
   const Measurement cold_run = cold->measure(request);
   ASSERT_EQ(cold_run.outcome, Outcome::kOk) << cold_run.reason;
-  EXPECT_GT(cold_run.find(MetricId::kTimeNs)->value,
-            300 + warm->measure(request).find(MetricId::kTimeNs)->value);
+  EXPECT_GT(cold_run.find(kTimeNs)->value, 300 + warm->measure(request).find(kTimeNs)->value);
 }
 
 TEST(Cublaslt, ComparesInTurns) {
@@ -238,7 +237,7 @@ TEST(Cublaslt, ComparesInTurns) {
                                     with_tile(19)};
   const std::vector<Measurement> measurements = measurer->compare(problem(), configs, 7);
   ASSERT_EQ(measurements.size(), 3U);
-  EXPECT_EQ(measurements[0].find(MetricId::kMedianNs)->samples, 7U);
+  EXPECT_EQ(measurements[0].find(kMedianNs)->samples, 7U);
   EXPECT_EQ(measurements[1].outcome, Outcome::kOk);
   EXPECT_EQ(measurements[2].outcome, Outcome::kUnsupported);
 }

@@ -150,12 +150,13 @@ void misbehave(const Behaviour& behaviour, Where where) {
 
 class NullRun final : public Run {
  public:
-  NullRun(const NullParameters& parameters, const Behaviour& behaviour, double time_ns,
-          std::uint64_t noise_seed, NullData& data)
+  NullRun(const NullParameters& parameters, const Problem& problem, Config config, NullData& data)
       : parameters_(parameters),
-        behaviour_(behaviour),
-        time_ns_(time_ns),
-        rng_(noise_seed),
+        behaviour_(behaviour(parameters, problem, config)),
+        problem_(problem),
+        config_(std::move(config)),
+        time_ns_(null_time_ns(problem_, config_)),
+        rng_(pair_hash(parameters.seed + 2, problem_, config_)),
         data_(data) {}
 
   void run() override {
@@ -172,6 +173,25 @@ class NullRun final : public Run {
     }
   }
   double simulated_ns() override { return parameters_.real_time ? -1 : noisy_ns(); }
+  std::vector<MetricValue> metrics() override {
+    if (!parameters_.metrics) {
+      return {};
+    }
+    return {{kPackNs, null_pack_ns(problem_, config_), 0, 1},
+            {kWorkspaceBytes, null_bytes(config_), 0, 1}};
+  }
+  Result<std::vector<MetricValue>> evaluate(std::span<const std::string> names) override {
+    for (const std::string& name : names) {
+      if (!parameters_.metrics || name != kNullAccuracy) {
+        return Run::evaluate(std::span(&name, 1));
+      }
+    }
+    const double share = share_of(pair_hash(parameters_.seed + 3, problem_, config_));
+    if (share < parameters_.evaluate_crash) {
+      std::abort();
+    }
+    return std::vector<MetricValue>{{kNullAccuracy, null_accuracy(config_), 0, 1}};
+  }
 
  private:
   // Noise only ever delays, as on a real machine: the minimum of many runs is the formula.
@@ -179,6 +199,8 @@ class NullRun final : public Run {
 
   NullParameters parameters_;
   Behaviour behaviour_;
+  Problem problem_;
+  Config config_;
   double time_ns_;
   Rng rng_;
   NullData& data_;
@@ -189,11 +211,9 @@ class NullArtifact final : public Artifact {
   NullArtifact(const NullParameters& parameters, Config config)
       : parameters_(parameters), config_(std::move(config)) {}
   Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
-    const Behaviour how = behaviour(parameters_, problem, config_);
-    misbehave(how, Where::kBind);
-    return std::unique_ptr<Run>(std::make_unique<NullRun>(
-        parameters_, how, null_time_ns(problem, config_),
-        pair_hash(parameters_.seed + 2, problem, config_), static_cast<NullData&>(data)));
+    misbehave(behaviour(parameters_, problem, config_), Where::kBind);
+    return std::unique_ptr<Run>(
+        std::make_unique<NullRun>(parameters_, problem, config_, static_cast<NullData&>(data)));
   }
 
  private:
@@ -213,8 +233,17 @@ class NullFamily final : public Family {
     info_.space = std::move(space);
     info_.fingerprint = null_fingerprint();
     info_.feature_table = concat(type.schema.name, "-null");
-    info_.needs_worker = parameters.crash > 0 || parameters.hang > 0;
+    info_.needs_worker =
+        parameters.crash > 0 || parameters.hang > 0 || parameters.evaluate_crash > 0;
     info_.simulated = !parameters.real_time;
+    if (parameters.metrics) {
+      info_.metrics = {metric_info(kPackNs),
+                       metric_info(kWorkspaceBytes),
+                       {.name = std::string(kNullAccuracy),
+                        .unit = "%",
+                        .direction = Direction::kMaximise,
+                        .stage = MetricStage::kEvaluation}};
+    }
   }
 
   const FamilyInfo& info() const override { return info_; }
@@ -272,7 +301,10 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
       {"crash", &parameters.crash},
       {"hang", &parameters.hang},
       {"wrong", &parameters.wrong},
-      {"prepare_fail", &parameters.prepare_fail}};
+      {"prepare_fail", &parameters.prepare_fail},
+      {"evaluate_crash", &parameters.evaluate_crash}};
+  const std::vector<std::pair<std::string, bool*>> switches{{"real_time", &parameters.real_time},
+                                                            {"metrics", &parameters.metrics}};
   for (const auto& [key, value] : options.parameters) {
     const auto share = std::find_if(shares.begin(), shares.end(),
                                     [&key = key](const auto& entry) { return entry.first == key; });
@@ -285,12 +317,15 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
                     value, "'");
       }
       parameters.seed = *seed;
-    } else if (key == "real_time") {
+    } else if (const auto turned =
+                   std::find_if(switches.begin(), switches.end(),
+                                [&key = key](const auto& entry) { return entry.first == key; });
+               turned != switches.end()) {
       if (value != "0" && value != "1") {
-        return fail(ErrorCode::kInvalidArgument,
-                    "family option real_time of null wants 0 or 1, not '", value, "'");
+        return fail(ErrorCode::kInvalidArgument, "family option ", key,
+                    " of null wants 0 or 1, not '", value, "'");
       }
-      parameters.real_time = value == "1";
+      *turned->second = value == "1";
     } else if (key == "type") {
       const ProblemTypeInfo* type = find_problem_type(value);
       if (type == nullptr || type->drawn_sizes.empty()) {
@@ -302,7 +337,8 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
       parameters.type = value;
     } else {
       return fail(ErrorCode::kInvalidArgument, "null has no option '", key,
-                  "'; it has type, seed, noise, crash, hang, wrong, prepare_fail, real_time");
+                  "'; it has type, seed, noise, crash, hang, wrong, prepare_fail, real_time, "
+                  "metrics, evaluate_crash");
     }
   }
   if (parameters.crash + parameters.hang + parameters.wrong + parameters.prepare_fail > 1) {
@@ -349,6 +385,23 @@ double null_time_ns(const Problem& problem, const Config& config) {
   const double slowdown = 1 + 0.20 * off_m * off_m + 0.15 * off_n * off_n + 0.08 * off_k * off_k +
                           0.05 * off_unroll * off_unroll + 0.04 * std::abs(off_m * off_n);
   return (kLaunchNs + flops / kFlopsPerNs) * slowdown;
+}
+
+double null_pack_ns(const Problem& problem, const Config& config) {
+  const ProblemTypeInfo& type = *find_problem_type(problem.type());
+  const auto depth = static_cast<double>(problem.field(main_sizes(type)[2]));
+  // Small unrolled blocks are packed in place.
+  const double block = static_cast<double>(config.words[kBlockN]) * config.words[kBlockK];
+  return block <= 256 ? 0 : 20 * std::sqrt(block) * (1 + depth / 64);
+}
+
+double null_bytes(const Config& config) {
+  return 4.0 * config.words[kBlockK] * (config.words[kBlockM] + config.words[kBlockN]);
+}
+
+double null_accuracy(const Config& config) {
+  return 99 - 1.5 * std::log2(static_cast<double>(std::max(1, config.words[kUnroll]))) -
+         0.25 * std::log2(static_cast<double>(std::max(1, config.words[kBlockM])));
 }
 
 Result<std::unique_ptr<Family>> make_null(const FamilyOptions& options) {

@@ -10,12 +10,15 @@
 //
 // Parameters: type (of problems, gemm unless named); seed; noise (standard deviation of the log of
 // a time); crash, hang, wrong, prepare_fail (share of all configs); real_time=1 makes a run take
-// the formula's time on the clock instead of saying it. Thread safety: as every Family.
+// the formula's time on the clock instead of saying it; metrics=1 gives every run pack_ns and
+// bytes, which grow with the blocks, and in a later stage accuracy, which falls with unroll;
+// evaluate_crash is the share of configs that crash in that stage. Thread safety: as every Family.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "foretune/base/result.h"
 #include "foretune/family/family.h"
@@ -30,7 +33,9 @@ struct NullParameters {
   double hang = 0;
   double wrong = 0;
   double prepare_fail = 0;
+  double evaluate_crash = 0;  // of the evaluations alone
   bool real_time = false;
+  bool metrics = false;
 };
 // Errors: kInvalidArgument for an unknown key, a share outside [0, 1], or shares above 1 in all.
 Result<NullParameters> parse_null_parameters(const FamilyOptions& options);
@@ -42,6 +47,11 @@ enum class NullFault : std::uint8_t { kNone, kCrash, kHang, kWrong, kPrepareFail
 // The time without noise: a base that grows with the problem, times one plus a quadratic in the
 // logarithms of the parameters, whose minimum depends on the problem.
 [[nodiscard]] double null_time_ns(const Problem& problem, const Config& config);
+// The other metrics: ns, bytes, and percent.
+[[nodiscard]] double null_pack_ns(const Problem& problem, const Config& config);
+[[nodiscard]] double null_bytes(const Config& config);
+[[nodiscard]] double null_accuracy(const Config& config);
+inline constexpr std::string_view kNullAccuracy = "accuracy";
 
 Result<std::unique_ptr<Family>> make_null(const FamilyOptions& options);
 Support null_available(const FamilyOptions& options);

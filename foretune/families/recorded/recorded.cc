@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -21,6 +22,7 @@ struct RecordedEntry {
   double spread = 0;
   RecordedOutcome outcome = RecordedOutcome::kOk;
   std::string reason;
+  std::vector<MetricValue> metrics;
 };
 
 // The entries of one problem, sorted by config.
@@ -35,7 +37,7 @@ const RecordedEntry* find_entry(const Entries& entries, const Config& config) {
 
 // Rows of one (problem, config) become one entry.
 RecordedEntry merge_rows(std::span<const RecordedRow* const> rows) {
-  RecordedEntry entry{rows[0]->config, 0, 0, rows[0]->outcome, rows[0]->reason};
+  RecordedEntry entry{rows[0]->config, 0, 0, rows[0]->outcome, rows[0]->reason, {}};
   for (const RecordedRow* row : rows) {
     if (row->outcome < entry.outcome) {  // declared best first
       entry.outcome = row->outcome;
@@ -44,11 +46,21 @@ RecordedEntry merge_rows(std::span<const RecordedRow* const> rows) {
   }
   std::vector<double> times_ns;
   std::vector<double> spreads;
+  std::map<std::string, std::pair<std::vector<double>, MetricValue>> metrics;
   for (const RecordedRow* row : rows) {
     if (row->outcome == entry.outcome) {
       times_ns.push_back(row->time_ns);
       spreads.push_back(row->spread);
+      for (const MetricValue& value : row->metrics) {
+        auto& [values, last] = metrics[value.metric];
+        values.push_back(value.value);
+        last = value;
+      }
     }
+  }
+  for (auto& [name, seen] : metrics) {
+    seen.second.value = median(seen.first);
+    entry.metrics.push_back(seen.second);
   }
   if (entry.outcome == RecordedOutcome::kOk) {
     entry.time_ns = median(times_ns);
@@ -85,17 +97,37 @@ class RecordedData final : public ProblemData {
 
 class RecordedRun final : public Run {
  public:
-  RecordedRun(double time_ns, double spread, bool is_bound)
-      : time_ns_(time_ns), spread_(spread), is_bound_(is_bound) {}
+  RecordedRun(RecordedEntry entry, const FamilyInfo& info)
+      : entry_(std::move(entry)), info_(info) {}
   void run() override {}
-  double simulated_ns() override { return time_ns_; }
-  bool simulated_is_bound() override { return is_bound_; }
-  double simulated_spread() override { return spread_; }
+  double simulated_ns() override { return entry_.time_ns; }
+  bool simulated_is_bound() override { return entry_.outcome == RecordedOutcome::kBound; }
+  double simulated_spread() override { return entry_.spread; }
+  std::vector<MetricValue> metrics() override {
+    std::vector<MetricValue> out;
+    for (const MetricValue& value : entry_.metrics) {
+      const MetricInfo* info = find_metric(info_.metrics, value.metric);
+      if (info != nullptr && info->stage == MetricStage::kRun) {
+        out.push_back(value);
+      }
+    }
+    return out;
+  }
+  Result<std::vector<MetricValue>> evaluate(std::span<const std::string> names) override {
+    std::vector<MetricValue> out;
+    for (const std::string& name : names) {
+      const MetricValue* value = find_metric(entry_.metrics, name);
+      if (value == nullptr) {
+        return fail(ErrorCode::kUnsupported, name, " was not recorded for this config");
+      }
+      out.push_back(*value);
+    }
+    return out;
+  }
 
  private:
-  double time_ns_;
-  double spread_;
-  bool is_bound_;
+  RecordedEntry entry_;
+  const FamilyInfo& info_;
 };
 
 class RecordedFamily;
@@ -167,7 +199,7 @@ class RecordedFamily final : public Family {
 };
 
 Result<std::unique_ptr<Run>> RecordedArtifact::bind(const Problem& problem, ProblemData& /*data*/) {
-  FORETUNE_TRY(const RecordedEntry entry, family_.entry(problem, config_));
+  FORETUNE_TRY(RecordedEntry entry, family_.entry(problem, config_));
   switch (entry.outcome) {
     case RecordedOutcome::kRefused:
       return fail(ErrorCode::kUnsupported, "recorded as not supported: ", entry.reason);
@@ -177,8 +209,7 @@ Result<std::unique_ptr<Run>> RecordedArtifact::bind(const Problem& problem, Prob
     case RecordedOutcome::kBound:
       break;
   }
-  return std::unique_ptr<Run>(std::make_unique<RecordedRun>(
-      entry.time_ns, entry.spread, entry.outcome == RecordedOutcome::kBound));
+  return std::unique_ptr<Run>(std::make_unique<RecordedRun>(std::move(entry), family_.info()));
 }
 
 Status check_row(const RecordedRow& row, std::size_t index, const RecordedTable& table,
@@ -242,6 +273,7 @@ Result<std::unique_ptr<Family>> make_recorded(RecordedTable table) {
   info.fingerprint = std::move(table.fingerprint);
   info.feature_table = std::move(table.feature_table);
   info.max_threads = table.max_threads;
+  info.metrics = std::move(table.metrics);
   info.needs_worker = false;
   info.simulated = true;
   return std::unique_ptr<Family>(

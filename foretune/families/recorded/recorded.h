@@ -37,7 +37,8 @@ struct RecordedRow {
   double time_ns = 0;
   double spread = 0;
   RecordedOutcome outcome = RecordedOutcome::kOk;
-  std::string reason;  // of kRefused and kFailed
+  std::string reason;                     // of kRefused and kFailed
+  std::vector<MetricValue> metrics = {};  // of kOk and kBound, beside the time
 };
 
 struct RecordedTable {
@@ -45,10 +46,11 @@ struct RecordedTable {
   ProblemType problem_type{};
   // What is legal for any problem; nothing: only the schema is declared.
   std::optional<SpaceDefinition> space;
-  Fingerprint fingerprint;    // of the device measured on
-  std::string feature_table;  // may be empty: none fits
-  std::string source;         // for descriptions: the file's name
-  int max_threads = 1;        // that the recorded kernels were allowed
+  Fingerprint fingerprint;               // of the device measured on
+  std::string feature_table;             // may be empty: none fits
+  std::string source;                    // for descriptions: the file's name
+  int max_threads = 1;                   // that the recorded kernels were allowed
+  std::vector<MetricInfo> metrics = {};  // that rows have beside the time
   // Several rows of one (problem, config): ok beats bounds beats failures; among several ok ones
   // the median time counts, among bounds the largest.
   std::vector<RecordedRow> rows;

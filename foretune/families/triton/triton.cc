@@ -248,6 +248,9 @@ class Triton final : public Family {
     if (!gemm) {
       return Support::no(gemm.error().message);
     }
+    if (gemm->has_constant_weights()) {
+      return Support::no("the templates take B as it is: weights=constant changes nothing here");
+    }
     switch (gemm->dtype()) {
       case DataType::kBf16:
       case DataType::kF16:
@@ -327,6 +330,11 @@ class Triton final : public Family {
     return session->fingerprint();
   }
 
+  Result<double> read_energy_j() const override {
+    FORETUNE_TRY(const std::shared_ptr<TritonSession> session, this->session());
+    return session->shared()->read_energy_j();
+  }
+
   std::optional<DeviceConditions> conditions() const override {
     const std::shared_ptr<TritonSession> session = session_.if_open();
     return session == nullptr ? DeviceConditions{} : session->shared()->conditions();
@@ -363,6 +371,7 @@ Result<std::unique_ptr<Family>> make_triton(const FamilyOptions& options) {
   info.space = compiled_triton_matmul_space();
   info.fingerprint = options.fingerprint;
   info.feature_table = "gemm-triton-templates";
+  info.metrics = {metric_info(kEnergyJ)};
   info.needs_worker = true;
   return std::make_unique<Triton>(std::move(info), std::move(parsed), std::move(kernels));
 }

@@ -103,7 +103,7 @@ void add_canonical_forms(const CompiledSpace& space, const Dataset& dataset,
 Result<std::vector<Config>> make_pool(const Dataset& dataset) {
   std::vector<bool> measured_ok(dataset.configs().size(), false);
   for (const Dataset::Row& row : dataset.rows()) {
-    if (row.outcome == Outcome::kOk) {
+    if (row.is_timed()) {
       measured_ok[row.config] = true;
     }
   }

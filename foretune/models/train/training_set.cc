@@ -13,7 +13,7 @@ namespace foretune::train_internal {
 namespace {
 
 bool is_timed(const Dataset::Row& row) {
-  return (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) && row.time_ns > 0;
+  return (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) && row.has_time();
 }
 
 // The share of its weight that a time keeps when neighbours disturbed it.
@@ -82,7 +82,7 @@ Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable
   for (RowIndex i = 0; i < dataset.size(); ++i) {
     const Dataset::Row& row = dataset.rows()[i];
     if (!is_timed(row)) {
-      ++out.failed_rows;
+      out.failed_rows += row.outcome == Outcome::kOk || row.stage == Stage::kEvaluate ? 0U : 1U;
       continue;
     }
     if (!preferred[i] || !std::isfinite(best[row.problem])) {

@@ -16,12 +16,25 @@ constexpr std::array<std::string_view, 5> kOperations{"mm", "addmm", "bmm", "add
 constexpr std::array<std::string_view, 8> kDataTypes{"f32",  "f16",    "bf16",   "f64",
                                                      "tf32", "f8e4m3", "f8e5m2", "i8"};
 constexpr std::array<std::string_view, 4> kLayouts{"rcr", "rrr", "crr", "ccr"};
+constexpr std::array<std::string_view, 2> kWeights{"varying", "constant"};
+
+Problem::Fields fields_of(const GemmSizes& sizes) {
+  return {static_cast<std::int64_t>(sizes.operation),
+          sizes.m,
+          sizes.n,
+          sizes.k,
+          sizes.batch,
+          static_cast<std::int64_t>(sizes.dtype),
+          static_cast<std::int64_t>(sizes.layout),
+          static_cast<std::int64_t>(sizes.weights)};
+}
 
 }  // namespace
 
 std::span<const std::string_view> gemm_operation_labels() { return kOperations; }
 std::span<const std::string_view> data_type_labels() { return kDataTypes; }
 std::span<const std::string_view> gemm_layout_labels() { return kLayouts; }
+std::span<const std::string_view> gemm_weights_labels() { return kWeights; }
 
 std::string_view to_string(GemmOperation operation) {
   return kOperations[static_cast<std::size_t>(operation)];
@@ -74,11 +87,7 @@ Status check_gemm(std::span<const std::int64_t> fields) {
 
 Result<GemmProblem> GemmProblem::create(const GemmSizes& sizes) {
   const GemmProblem gemm(sizes);
-  FORETUNE_TRY(
-      const Problem checked,
-      Problem::create(kGemmProblem, {static_cast<std::int64_t>(sizes.operation), sizes.m, sizes.n,
-                                     sizes.k, sizes.batch, static_cast<std::int64_t>(sizes.dtype),
-                                     static_cast<std::int64_t>(sizes.layout)}));
+  FORETUNE_TRY(const Problem checked, Problem::create(kGemmProblem, fields_of(sizes)));
   static_cast<void>(checked);
   return gemm;
 }
@@ -96,14 +105,12 @@ Result<GemmProblem> GemmProblem::from(const Problem& problem) {
                       .batch = field(GemmField::kBatch),
                       .operation = static_cast<GemmOperation>(field(GemmField::kOperation)),
                       .dtype = static_cast<DataType>(field(GemmField::kDtype)),
-                      .layout = static_cast<GemmLayout>(field(GemmField::kLayout))});
+                      .layout = static_cast<GemmLayout>(field(GemmField::kLayout)),
+                      .weights = static_cast<GemmWeights>(field(GemmField::kWeights))});
 }
 
 Problem GemmProblem::to_problem() const {
-  auto problem = Problem::create(
-      kGemmProblem,
-      {static_cast<std::int64_t>(sizes_.operation), sizes_.m, sizes_.n, sizes_.k, sizes_.batch,
-       static_cast<std::int64_t>(sizes_.dtype), static_cast<std::int64_t>(sizes_.layout)});
+  auto problem = Problem::create(kGemmProblem, fields_of(sizes_));
   FORETUNE_CHECK(problem.has_value());
   return *std::move(problem);
 }

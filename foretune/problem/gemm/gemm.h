@@ -42,6 +42,10 @@ enum class DataType : std::uint8_t {
 // Storage order of A, B and C: r is row-major, c is column-major. Stored in files.
 enum class GemmLayout : std::uint8_t { kRcr = 0, kRrr = 1, kCrr = 2, kCcr = 3 };
 
+// Whether B stays the same from call to call, so that it may be brought into another form once.
+// Stored in files: never renumber.
+enum class GemmWeights : std::uint8_t { kVarying = 0, kConstant = 1 };
+
 // Whether A or B is stored by columns.
 constexpr bool a_by_columns(GemmLayout layout) {
   return layout == GemmLayout::kCrr || layout == GemmLayout::kCcr;
@@ -69,6 +73,7 @@ Result<GemmLayout> parse_gemm_layout(std::string_view text);
 std::span<const std::string_view> gemm_operation_labels();
 std::span<const std::string_view> data_type_labels();
 std::span<const std::string_view> gemm_layout_labels();
+std::span<const std::string_view> gemm_weights_labels();
 
 // Bytes of one element in memory.
 double bytes_per_element(DataType type);
@@ -81,6 +86,7 @@ struct GemmSizes {
   GemmOperation operation = GemmOperation::kMm;
   DataType dtype = DataType::kF32;
   GemmLayout layout = GemmLayout::kRrr;
+  GemmWeights weights = GemmWeights::kVarying;
   auto operator<=>(const GemmSizes&) const = default;
 };
 
@@ -93,6 +99,7 @@ enum class GemmField : std::uint8_t {
   kBatch = 4,
   kDtype = 5,
   kLayout = 6,
+  kWeights = 7,
 };
 
 class GemmProblem {
@@ -110,6 +117,9 @@ class GemmProblem {
   [[nodiscard]] GemmOperation operation() const { return sizes_.operation; }
   [[nodiscard]] DataType dtype() const { return sizes_.dtype; }
   [[nodiscard]] GemmLayout layout() const { return sizes_.layout; }
+  [[nodiscard]] bool has_constant_weights() const {
+    return sizes_.weights == GemmWeights::kConstant;
+  }
   [[nodiscard]] const GemmSizes& sizes() const { return sizes_; }
 
   // 2 * m * n * k * batch.

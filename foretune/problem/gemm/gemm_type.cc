@@ -46,7 +46,10 @@ std::span<const ProblemField> gemm_fields() {
                   "columns of A, rows of B"),
         gemm_size("batch", {.problem = true}, "independent products"),
         gemm_label("dtype", data_type_labels(), 0, 8, "data type"),
-        gemm_label("layout", gemm_layout_labels(), 1, 4, "how A, B and C are stored")};
+        gemm_label("layout", gemm_layout_labels(), 1, 4, "how A, B and C are stored"),
+        gemm_label("weights", gemm_weights_labels(), 0, 2,
+                   "whether B stays the same from call to call, so that it may be packed once")};
+    list[position(GemmField::kWeights)].since = 2;
     list[position(GemmField::kBatch)].default_value = 1;
     return list;
   }();
