@@ -18,7 +18,7 @@ inline constexpr std::string_view kSampleQuality = "qos_tune";
 inline void set_metrics(Measurement& measurement,
                         const std::vector<std::pair<std::string_view, double>>& values) {
   for (const auto& [name, value] : values) {
-    measurement.metrics.push_back({*parse_metric(name), value, 0, 1});
+    measurement.metrics.emplace_back(name, value, 0, 1);
   }
 }
 

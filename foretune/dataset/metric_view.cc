@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "foretune/base/statistics.h"
@@ -12,8 +13,6 @@
 
 namespace foretune {
 namespace {
-
-// ---- the only place that knows how a data set keeps metrics beyond time ------------------------
 
 struct MetricCell {
   RowIndex row = 0;
@@ -28,18 +27,17 @@ template <class Use>
 void for_each_extra(const Dataset& dataset, const Use& use) {
   for (const Dataset::ExtraMetric& extra : dataset.extras()) {
     use(MetricCell{.row = extra.row,
-                   .metric = metric_info(extra.value.metric).name,
-                   .value = extra.value.value,
-                   .spread = extra.value.spread,
-                   .samples = extra.value.samples});
+                   .metric = dataset.metric(extra.metric).name,
+                   .value = extra.value,
+                   .spread = extra.spread,
+                   .samples = extra.samples});
   }
 }
 
-MetricInfo info_of(const Dataset& /*dataset*/, std::string_view metric) {
-  return metric_info(metric);
+MetricInfo info_of(const Dataset& dataset, std::string_view metric) {
+  const std::optional<MetricIndex> known = dataset.find_metric(metric);
+  return known ? dataset.metric(*known) : metric_info(metric);
 }
-
-// -------------------------------------------------------------------------------------------------
 
 // exp(z) has to be a time that a float can hold.
 constexpr double kLargestZ = 80;
@@ -96,8 +94,10 @@ std::optional<Dataset::Row> viewed(const Dataset::Row& row, const std::optional<
                                    bool is_time, const ValueScale& scale) {
   Dataset::Row out = row;
   if (!ran(row.outcome) || is_time) {
-    return out;
+    // A row of a later stage says nothing about the time.
+    return ran(row.outcome) && !has_time(row) ? std::nullopt : std::optional(out);
   }
+  out.stage = Stage::kNone;
   const double z = cell ? scale.to_z(cell->value) : kNotANumber;
   if (row.outcome == Outcome::kCensored || !std::isfinite(z)) {
     return std::nullopt;
@@ -209,18 +209,38 @@ Result<ValueScale> fit_scale(const Dataset& dataset, const MetricInfo& info) {
   return ValueScale::fit(info, values);
 }
 
+namespace {
+
+// Rows of configs that have all these metrics, in this row or in another one: a later stage has
+// rows of its own.
+std::vector<bool> rows_with_all(const Dataset& dataset, std::span<const MetricInfo> infos) {
+  std::vector<bool> out(dataset.size(), true);
+  const auto key = [&](RowIndex i) {
+    return (std::uint64_t{dataset.rows()[i].problem} << 32U) | dataset.rows()[i].config;
+  };
+  for (const MetricInfo& info : infos) {
+    const std::vector<double> values = metric_values(dataset, info.name);
+    std::unordered_set<std::uint64_t> have;
+    for (RowIndex i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i])) {
+        have.insert(key(i));
+      }
+    }
+    for (RowIndex i = 0; i < values.size(); ++i) {
+      out[i] = out[i] && have.contains(key(i));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 Dataset metric_view(const Dataset& dataset, std::string_view metric, const ValueScale& scale,
                     std::span<const MetricInfo> only_with, std::vector<RowIndex>* rows) {
   Dataset out = same_numbers(dataset);
   const bool is_time = is_plain_time(metric, scale);
   const std::vector<std::optional<MetricCell>> cells = cells_of(dataset, metric);
-  std::vector<bool> is_complete(dataset.size(), true);
-  for (const MetricInfo& info : only_with) {
-    const std::vector<double> values = metric_values(dataset, info.name);
-    for (RowIndex i = 0; i < values.size(); ++i) {
-      is_complete[i] = is_complete[i] && std::isfinite(values[i]);
-    }
-  }
+  const std::vector<bool> is_complete = rows_with_all(dataset, only_with);
   for (RowIndex i = 0; i < dataset.size(); ++i) {
     const Dataset::Row& row = dataset.rows()[i];
     if (ran(row.outcome) && !is_complete[i]) {
