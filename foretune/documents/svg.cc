@@ -142,7 +142,21 @@ Axis::Axis(const Range& range, bool is_log, double from, double to)
       from_(from),
       to_(to) {}
 
+Axis Axis::log_with_zero(const Range& range, double from, double to) {
+  constexpr double kGapShare = 0.1;
+  Axis axis(range, true, from + kGapShare * (to - from), to);
+  axis.zero_ = from;
+  return axis;
+}
+
+std::optional<double> Axis::gap() const {
+  return zero_ ? std::optional((*zero_ + from_) / 2) : std::nullopt;
+}
+
 double Axis::at(double value) const {
+  if (zero_ && value <= 0) {
+    return *zero_;
+  }
   const double place = ((is_log_ ? std::log(value) : value) - low_) / (high_ - low_);
   return from_ + std::clamp(place, 0.0, 1.0) * (to_ - from_);
 }
