@@ -109,7 +109,7 @@ std::vector<Tick> linear_ticks(const Range& range, int most, std::string_view un
 std::vector<Tick> whole_ticks(const Range& range, int most);
 
 // Where the values of a plot are drawn. Names and ticks of the axes are outside of it: 46 units
-// below, 58 to the left.
+// below, 58 to the left, more where texts of ticks are longer than five letters.
 struct Panel {
   double left = 0;
   double top = 0;

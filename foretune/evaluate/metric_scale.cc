@@ -46,10 +46,13 @@ const StepUnit& unit_for(const StepUnits& units, double value) {
   return units[chosen];
 }
 
+// At least a hundredth of the values wide: less is noise.
 Range with_margins(double low, double high) {
+  constexpr double kLeastWidth = 0.01;
   const double size = std::max(std::fabs(low), std::fabs(high));
   const double width = high - low;
-  const double margin = width > 1e-9 * size ? 0.05 * width : size > 0 ? 0.1 * size : 1;
+  const double least = size > 0 ? kLeastWidth * size : 1;
+  const double margin = 0.05 * width + std::max(0.0, least - width) / 2;
   return {low - margin, high + margin};
 }
 

@@ -126,6 +126,8 @@ svg { display: block; width: 100%; height: auto; overflow: visible; }
 .legend svg { display: inline-block; width: 20px; height: 14px; vertical-align: -2px; margin-right: 6px; }
 .tuned { align-items: start; margin: 10px 0 14px; }
 td.config, th.config { text-align: left; white-space: normal; padding-left: 18px; min-width: 260px; }
+td.problem { white-space: normal; min-width: 200px; }
+.row { grid-column: 1 / -1; }
 a { color: var(--c0); text-decoration: none; }
 a:hover { text-decoration: underline; }
 .scroll { overflow-x: auto; margin: 0 -6px; padding: 0 6px; }

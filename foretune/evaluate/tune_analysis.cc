@@ -133,6 +133,12 @@ TuneAnalysis analyse_tuning(const TuneResult& result) {
   return out;
 }
 
+std::size_t chosen_finalist(const TuneResult& result, const TuneAnalysis& analysis) {
+  // A single point of a front is the best in everything.
+  const bool has_best = !result.judge->objective().is_pareto() || result.finalists.size() == 1;
+  return has_best ? 0 : analysis.knee.value_or(result.finalists.size());
+}
+
 std::string metric_text(double value, std::string_view unit) {
   if (!std::isfinite(value)) {
     return std::string(kNoNumber);
@@ -190,12 +196,12 @@ std::vector<std::string> bound_lines(const TuneResult& result) {
 }
 
 std::string bounds_met_text(const TuneResult& result, const TuneAnalysis& analysis) {
-  if (result.judge->objective().bounds.empty()) {
+  const std::vector<MetricBound>& bounds = result.judge->objective().bounds;
+  if (bounds.empty()) {
     return {};
   }
-  std::string out =
-      concat(configs_text(analysis.met), " ", verb(analysis.met, "meets", "meet"), " the bounds, ");
-  const std::vector<MetricBound>& bounds = result.judge->objective().bounds;
+  std::string out = concat(configs_text(analysis.met), " ", verb(analysis.met, "meets", "meet"),
+                           " the ", bounds_word(result), ", ");
   if (std::any_of(bounds.begin(), bounds.end(),
                   [](const MetricBound& bound) { return bound.keep.has_value(); })) {
     out += concat(count_text(analysis.kept), " more ", verb(analysis.kept, "is", "are"), " kept, ");
@@ -206,12 +212,13 @@ std::string bounds_met_text(const TuneResult& result, const TuneAnalysis& analys
 
 std::string front_text(const TuneResult& result, const TuneAnalysis& analysis) {
   const std::size_t compared = result.finalists.size();
-  return concat(count_text(analysis.front.size()), " of ", configs_text(analysis.met),
-                result.judge->objective().bounds.empty()
-                    ? ""
-                    : concat(" that ", verb(analysis.met, "meets", "meet"), " the ", bounds_word(result)),
-                ", ", count_text(analysis.dominated), " dominated; ", count_text(compared),
-                compared == 1 ? " remains" : " remain", " after the final comparison");
+  return concat(
+      count_text(analysis.front.size()), " of ", configs_text(analysis.met),
+      result.judge->objective().bounds.empty()
+          ? ""
+          : concat(" that ", verb(analysis.met, "meets", "meet"), " the ", bounds_word(result)),
+      ", ", count_text(analysis.dominated), " dominated; ", count_text(compared),
+      compared == 1 ? " remains" : " remain", " after the final comparison");
 }
 
 std::string hypervolume_text(const TuneResult& result, const TuneAnalysis& analysis) {

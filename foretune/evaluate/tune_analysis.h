@@ -40,6 +40,10 @@ struct TuneAnalysis {
 // The result has a judge.
 TuneAnalysis analyse_tuning(const TuneResult& result);
 
+// Position of the finalist to take when nobody chooses: the best, or the knee of a front. Behind
+// the last where a front has none.
+std::size_t chosen_finalist(const TuneResult& result, const TuneAnalysis& analysis);
+
 // NaN when it has no such value.
 double metric_value(std::span<const MetricValue> values, std::string_view name);
 // Of a target its direction; of a metric that is only bounded what the family declares.

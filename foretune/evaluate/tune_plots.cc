@@ -23,7 +23,7 @@ using documents::Svg;
 using documents::Tick;
 using Place = std::pair<double, double>;
 
-constexpr documents::Panel kTunePanel{.left = 58, .top = 12, .right = 468, .bottom = 284};
+constexpr documents::Panel kTunePanel{.left = 74, .top = 12, .right = 468, .bottom = 284};
 // Marks with tooltips; of more, clouds without.
 constexpr std::size_t kMostTitled = 600;
 constexpr std::size_t kMostPairs = 10;
@@ -307,8 +307,7 @@ class TunePlot {
   }
 
   void draw_compared() {
-    const bool is_pareto = judge_.objective().is_pareto();
-    const std::size_t chosen = is_pareto ? analysis_.knee.value_or(result_.finalists.size()) : 0;
+    const std::size_t chosen = chosen_finalist(result_, analysis_);
     // The chosen one last and so on top.
     for (const bool is_chosen : {false, true}) {
       for (std::size_t i = 0; i < result_.finalists.size(); ++i) {
@@ -321,7 +320,7 @@ class TunePlot {
         svg_.circle(place->first, place->second, is_chosen ? 6.5 : 4.6,
                     is_chosen ? "mark c1" : "mark c0", concat(i + 1, ": ", title_of(tuned)));
         if (is_chosen) {
-          tags_.push_back({*place, is_pareto ? "knee" : "best"});
+          tags_.push_back({*place, analysis_.knee ? "knee" : "best"});
         }
       }
       if (!is_chosen && result_.by_default) {
@@ -367,8 +366,13 @@ class TunePlot {
 
   // Beside their marks, where they hide least.
   void draw_tags() {
-    for (const LimitNote& note : limit_notes_) {
-      draw_limit_note(note);
+    // Those of vertical lines first: they have one place only.
+    for (const bool is_x : {true, false}) {
+      for (const LimitNote& note : limit_notes_) {
+        if (note.is_x == is_x) {
+          draw_limit_note(note);
+        }
+      }
     }
     static constexpr std::array kSpots{
         TagSpot{10, 4, Anchor::kStart},   TagSpot{-10, 4, Anchor::kEnd},
@@ -420,11 +424,18 @@ class TunePlot {
     } else {
       const double room = note.is_right ? kTunePanel.bottom - note.at : note.at - kTunePanel.top;
       y = note.at + (note.is_right == (room > 20) ? 14 : -6);
-      // Away from the notes of vertical lines.
-      if (std::any_of(limit_notes_.begin(), limit_notes_.end(),
-                      [](const LimitNote& other) { return other.is_x && !other.is_right; })) {
+      // At the end where it hides less.
+      const auto hidden = [&](double left) {
+        const Box box{left, y - 11, left + width, y + 3};
+        const auto is_in = [&](const Place& at) { return box.has(at); };
+        const auto meets = [&](const Box& other) { return box.meets(other); };
+        return std::count_if(occupied_.begin(), occupied_.end(), is_in) +
+               1000 * std::count_if(taken_.begin(), taken_.end(), meets);
+      };
+      const double end = kTunePanel.right - 6;
+      if (hidden(end - width) < hidden(x)) {
         anchor = Anchor::kEnd;
-        x = kTunePanel.right - 6;
+        x = end;
       }
     }
     const double left = anchor == Anchor::kStart ? x : x - width;
@@ -481,21 +492,23 @@ std::vector<std::string> tune_plots(const TuneResult& result, const TuneAnalysis
 
 std::string tune_legend(const TuneResult& result, const TuneAnalysis& analysis) {
   const Objective& objective = result.judge->objective();
-  const bool is_pareto = objective.is_pareto();
   std::string out = "<p class=\"legend\">";
-  if (is_pareto) {
-    out += legend_entry("the front", [](Svg& svg) {
-      svg.polyline({{0, 2}, {10, 2}, {10, 12}, {20, 12}}, "step", {});
-      svg.circle(10, 12, 3.6, "trial front", {});
-    });
-    if (objective.targets.size() > 2) {
-      out += legend_entry("front of two targets alone", [](Svg& svg) {
-        svg.polyline({{0, 2}, {10, 2}, {10, 12}, {20, 12}}, "step alone", {});
-      });
-    }
+  const auto steps = [](std::string_view style) {
+    return [style](Svg& svg) {
+      svg.polyline({{0, 2}, {10, 2}, {10, 12}, {20, 12}}, style, {});
+      if (style == "step") {
+        svg.circle(10, 12, 3.6, "trial front", {});
+      }
+    };
+  };
+  if (objective.targets.size() > 2) {
+    out += legend_dot("the front", "trial front", 3.6);
+    out += legend_entry("front of two targets alone", steps("step alone"));
+  } else if (objective.is_pareto()) {
+    out += legend_entry("the front", steps("step"));
   }
-  if (!is_pareto || analysis.knee) {
-    out += legend_dot(is_pareto ? "its knee" : "the best", "mark c1", 6);
+  if (chosen_finalist(result, analysis) < result.finalists.size()) {
+    out += legend_dot(analysis.knee ? "its knee" : "the best", "mark c1", 6);
   }
   out += legend_dot("compared once more", "mark c0", 4.6);
   if (result.by_default) {

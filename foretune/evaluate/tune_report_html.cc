@@ -30,9 +30,10 @@ using evaluate_internal::metric_value;
 using evaluate_internal::TuneAnalysis;
 using evaluate_internal::values_text;
 
-// The finalist that stands for the problem: the best, or the knee of a front.
+// The finalist that stands for the problem.
 const TunedConfig& chosen_of(const TuneResult& result, const TuneAnalysis& analysis) {
-  return result.finalists[analysis.knee.value_or(0)];
+  const std::size_t chosen = evaluate_internal::chosen_finalist(result, analysis);
+  return result.finalists[chosen < result.finalists.size() ? chosen : 0];
 }
 
 class TunePage {
@@ -73,7 +74,7 @@ class TunePage {
     if (report_.problems.size() > 1) {
       add(" on ", count_text(report_.problems.size()), " problems", html_escaped(mean_gain()));
     }
-    out_ += ".</p>\n";
+    out_ += "</p>\n";
   }
 
   // Over the default config in the first target, where that is a ratio.
@@ -109,21 +110,25 @@ class TunePage {
     const Judge& judge = *report_.problems.front().result.judge;
     const bool is_pareto = judge.objective().is_pareto();
     const bool has_bounds = !judge.objective().bounds.empty();
+    const bool with_gain =
+        std::any_of(report_.problems.begin(), report_.problems.end(),
+                    [](const TunedProblem& tuned) { return tuned.result.by_default.has_value(); });
     add("<section>\n<h2>All problems</h2>\n<p class=\"hint\">Values of the ",
         is_pareto ? "knee of each front" : "best config",
-        "; gains over the family's default config.</p>\n"
+        with_gain ? "; gains over the family's default config.</p>\n" : ".</p>\n",
         "<div class=\"scroll\"><table>\n<thead><tr><th></th><th>measured</th>",
-        has_bounds ? "<th>meet the bounds</th>" : "",
+        has_bounds ? "<th>meet bounds</th>" : "",
         is_pareto ? "<th>front</th><th>hypervolume</th>" : "");
     for (const MetricInfo& info : judge.metrics()) {
-      add("<th>", html_escaped(info.name), "</th><th>gain</th>");
+      add("<th>", html_escaped(info.name), with_gain ? "</th><th>gain</th>" : "</th>");
     }
     out_ += "</tr></thead>\n<tbody>\n";
     for (std::size_t i = 0; i < report_.problems.size(); ++i) {
       const TuneResult& result = report_.problems[i].result;
       const TuneAnalysis& analysis = analyses_[i];
-      add("<tr><td><a href=\"#p", i + 1, "\">", html_escaped(report_.problems[i].problem.text()),
-          "</a></td><td>", count_text(result.measured.size()), "</td>");
+      add("<tr><td class=\"problem\"><a href=\"#p", i + 1, "\">",
+          html_escaped(report_.problems[i].problem.text()), "</a></td><td>",
+          count_text(result.measured.size()), "</td>");
       if (has_bounds) {
         add("<td>", count_text(analysis.met), "</td>");
       }
@@ -134,7 +139,7 @@ class TunePage {
                 : concat(evaluate_internal::percent_text(analysis.share), " %"),
             "</td>");
       }
-      metric_cells(result, chosen_of(result, analysis), true);
+      metric_cells(result, chosen_of(result, analysis), with_gain);
       out_ += "</tr>\n";
     }
     out_ += "</tbody></table></div>\n</section>\n";
@@ -173,10 +178,9 @@ class TunePage {
     for (const std::string& plot : plots) {
       add("<div>", plot, plots.size() == 1 ? legend : "", "</div>\n");
     }
-    out_ += "<div>\n";
-    if (plots.size() > 1) {
-      out_ += legend;
-    }
+    // Beside the last plot, or below a full row.
+    add(plots.size() % 2 == 0 ? "<div class=\"row\">\n" : "<div>\n",
+        plots.size() > 1 ? legend : "");
     outcome(tuned, analysis);
     out_ += "</div>\n</div>\n";
     finalists(tuned.result, analysis);
@@ -194,8 +198,8 @@ class TunePage {
     const Judge& judge = *result.judge;
     const bool is_pareto = judge.objective().is_pareto();
     out_ += "<dl class=\"facts\">\n";
-    if (!is_pareto || analysis.knee) {
-      fact(is_pareto ? "knee" : "best", values_text(judge, chosen_of(result, analysis), false));
+    if (evaluate_internal::chosen_finalist(result, analysis) < result.finalists.size()) {
+      fact(analysis.knee ? "knee" : "best", values_text(judge, chosen_of(result, analysis), false));
     }
     if (result.by_default) {
       fact("default config", values_text(judge, *result.by_default, false));
@@ -203,7 +207,7 @@ class TunePage {
     for (const std::string& line : bound_lines(result)) {
       fact("bound", line);
     }
-    fact("bounds", evaluate_internal::bounds_met_text(result, analysis));
+    fact("configs", evaluate_internal::bounds_met_text(result, analysis));
     if (is_pareto) {
       fact("front", evaluate_internal::front_text(result, analysis));
       fact("hypervolume", evaluate_internal::hypervolume_text(result, analysis));
@@ -227,12 +231,11 @@ class TunePage {
     }
     out_ += "<th class=\"config\">config</th></tr></thead>\n<tbody>\n";
     const std::string reference = to_text(report_.schema, chosen_of(result, analysis).config);
+    const std::size_t chosen = evaluate_internal::chosen_finalist(result, analysis);
     for (std::size_t i = 0; i < result.finalists.size(); ++i) {
       const TunedConfig& tuned = result.finalists[i];
-      const bool is_chosen =
-          analysis.knee ? *analysis.knee == i : i == 0 && !result.judge->objective().is_pareto();
       finalist_row(result, tuned, concat(i + 1, analysis.knee == i ? " knee" : ""), reference,
-                   is_chosen);
+                   chosen == i);
     }
     if (result.by_default) {
       finalist_row(result, *result.by_default, "default", reference, false);
@@ -252,7 +255,7 @@ class TunePage {
   void facts() {
     out_ += "<section>\n<h2>How it was measured</h2>\n<dl class=\"facts\">\n";
     for (const auto& [name, value] : report_.facts) {
-      add("<dt>", html_escaped(name), "</dt><dd>", html_escaped(value), "</dd>\n");
+      fact(html_escaped(name), value);
     }
     out_ +=
         "</dl>\n<p class=\"hint\" style=\"margin:16px 0 0\">Every config is measured briefly in "
