@@ -288,9 +288,14 @@ class HtmlReport {
       low = std::min(low, slice.mean_efficiency);
     }
     const Scale scale(std::floor(low * 10 - 1e-9) / 10, 1);
+    const bool has_novelty =
+        std::any_of(evaluation_.slices.begin(), evaluation_.slices.end(),
+                    [](const Slice& slice) { return slice.dimension == "weights"; });
     add("<section>\n<h2>By kind of problem</h2>\n<p class=\"hint\">Mean efficiency of the picks; "
         "bars run from ",
         scale.text(),
+        has_novelty ? ". Sizes and weights are new where no problem of the training set has them"
+                    : "",
         ".</p>\n<div class=\"scroll\"><table>\n<thead><tr><th></th><th></th><th></th><th>mean</th>"
         "<th>P10</th><th>min</th><th>problems</th></tr></thead>\n<tbody>\n");
     std::string dimension;

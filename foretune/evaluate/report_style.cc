@@ -45,7 +45,7 @@ svg text.note { fill: var(--faint); font-size: 11.5px; }
   stroke-opacity: 0.5; }
 .cloud.dense { stroke-width: 3; stroke-opacity: 0.28; }
 .trial { fill: var(--c0); fill-opacity: 0.45; }
-.trial.missed { fill: var(--faint); fill-opacity: 0.4; }
+.trial.missed { fill: var(--faint); fill-opacity: 0.5; }
 .trial.kept { fill: none; stroke: var(--c1); stroke-width: 1.3; }
 .trial.front { fill: var(--c2); fill-opacity: 1; }
 .trial:hover { stroke: var(--ink); stroke-width: 2; }

@@ -304,6 +304,17 @@ class TunePlot {
     corners.emplace_back(is_maximised(judge_, *x_.metric) ? kTunePanel.left : kTunePanel.right,
                          corners.back().second);
     svg_.polyline(corners, style, {});
+    // Names had better not hide the line.
+    constexpr double kStride = 6;
+    for (std::size_t i = 1; i < corners.size(); ++i) {
+      const double dx = corners[i].first - corners[i - 1].first;
+      const double dy = corners[i].second - corners[i - 1].second;
+      const double steps = std::ceil((std::fabs(dx) + std::fabs(dy)) / kStride);
+      for (double step = 0; step < steps; ++step) {
+        occupied_.emplace_back(corners[i - 1].first + dx * step / steps,
+                               corners[i - 1].second + dy * step / steps);
+      }
+    }
   }
 
   void draw_compared() {

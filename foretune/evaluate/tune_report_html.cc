@@ -151,7 +151,7 @@ class TunePage {
       const MetricValue* const found = find_metric(tuned.values, info.name);
       add("<td>", html_escaped(metric_text(metric_value(tuned.values, info.name), info.unit)));
       if (found != nullptr && found->spread > 0) {
-        add(" <span class=\"soft\">&#177;", fixed(100 * found->spread, 1), " %</span>");
+        add(" <span class=\"soft\">\u00b1", fixed(100 * found->spread, 1), " %</span>");
       }
       out_ += "</td>";
       if (with_gain) {
