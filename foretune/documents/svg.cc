@@ -10,6 +10,10 @@
 namespace foretune::documents {
 namespace {
 
+constexpr double kTickLetters = 12;
+// Of the base line of a vertical name: its letters rise to the left.
+constexpr double kLeastNameX = 10;
+
 std::string titled(std::string_view name, std::string_view title) {
   return title.empty() ? std::string("/>")
                        : concat("><title>", html_escaped(title), "</title></", name, ">");
@@ -142,7 +146,21 @@ Axis::Axis(const Range& range, bool is_log, double from, double to)
       from_(from),
       to_(to) {}
 
+Axis Axis::log_with_zero(const Range& range, double from, double to) {
+  constexpr double kGapShare = 0.1;
+  Axis axis(range, true, from + kGapShare * (to - from), to);
+  axis.zero_ = from;
+  return axis;
+}
+
+std::optional<double> Axis::gap() const {
+  return zero_ ? std::optional((*zero_ + from_) / 2) : std::nullopt;
+}
+
 double Axis::at(double value) const {
+  if (zero_ && value <= 0) {
+    return *zero_;
+  }
   const double place = ((is_log_ ? std::log(value) : value) - low_) / (high_ - low_);
   return from_ + std::clamp(place, 0.0, 1.0) * (to_ - from_);
 }
@@ -203,8 +221,10 @@ std::vector<Tick> whole_ticks(const Range& range, int most) {
 void draw_frame(Svg& svg, const Panel& panel, const Axis& x, const Axis& y,
                 std::span<const Tick> x_ticks, std::span<const Tick> y_ticks,
                 std::string_view x_name, std::string_view y_name) {
+  double name_x = panel.left - 44;
   for (const Tick& tick : y_ticks) {
     const double place = y.at(tick.value);
+    name_x = std::min(name_x, panel.left - 12 - text_width(tick.text, kTickLetters));
     svg.line(panel.left, place, panel.right, place, "grid");
     svg.text(panel.left - 6, place + 4, Anchor::kEnd, "tick", tick.text);
   }
@@ -215,7 +235,7 @@ void draw_frame(Svg& svg, const Panel& panel, const Axis& x, const Axis& y,
   }
   svg.line(panel.left, panel.bottom, panel.right, panel.bottom, "axis");
   svg.text((panel.left + panel.right) / 2, panel.bottom + 38, Anchor::kMiddle, "name", x_name);
-  svg.vertical_text(panel.left - 44, (panel.top + panel.bottom) / 2, "name", y_name);
+  svg.vertical_text(std::max(name_x, kLeastNameX), (panel.top + panel.bottom) / 2, "name", y_name);
 }
 
 }  // namespace foretune::documents

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,9 +78,15 @@ struct Range {
 class Axis {
  public:
   Axis(const Range& range, bool is_log, double from, double to);
+  // Logarithmic with a place for zeros (and what is below) at `from`, and a gap before the range
+  // begins.
+  static Axis log_with_zero(const Range& range, double from, double to);
   [[nodiscard]] double at(double value) const;
+  // The middle of the gap; nothing on an axis without one.
+  [[nodiscard]] std::optional<double> gap() const;
 
  private:
+  std::optional<double> zero_;  // its place
   double low_;
   double high_;
   bool is_log_;
@@ -102,7 +109,7 @@ std::vector<Tick> linear_ticks(const Range& range, int most, std::string_view un
 std::vector<Tick> whole_ticks(const Range& range, int most);
 
 // Where the values of a plot are drawn. Names and ticks of the axes are outside of it: 46 units
-// below, 58 to the left.
+// below, 58 to the left, more where texts of ticks are longer than five letters.
 struct Panel {
   double left = 0;
   double top = 0;

@@ -64,6 +64,18 @@ TEST(Axis, IsLinearOrLogarithmicAndEndsAtItsEnds) {
   EXPECT_DOUBLE_EQ(logarithmic.at(0.1), 0);
 }
 
+TEST(Axis, HasAPlaceForZeroBeforeLogarithms) {
+  const Axis axis = Axis::log_with_zero({1, 100}, 0, 100);
+  EXPECT_DOUBLE_EQ(axis.at(0), 0);
+  EXPECT_DOUBLE_EQ(axis.at(-3), 0);
+  EXPECT_DOUBLE_EQ(axis.at(1), 10);
+  EXPECT_DOUBLE_EQ(axis.at(10), 55);
+  EXPECT_DOUBLE_EQ(axis.at(1000), 100);
+  ASSERT_TRUE(axis.gap());
+  EXPECT_DOUBLE_EQ(*axis.gap(), 5);
+  EXPECT_FALSE(Axis({1, 100}, true, 0, 100).gap());
+}
+
 TEST(LinearTicks, AreRoundNumbersAndNeverMoreThanWanted) {
   EXPECT_THAT(texts(linear_ticks({0, 100}, 5, " %")),
               ElementsAre("0 %", "20 %", "40 %", "60 %", "80 %", "100 %"));

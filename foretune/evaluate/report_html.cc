@@ -9,12 +9,14 @@
 #include "foretune/documents/svg.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/report.h"
+#include "foretune/evaluate/report_page.h"
 #include "foretune/evaluate/report_plots.h"
 
 namespace foretune {
 namespace {
 
 using documents::html_escaped;
+using evaluate_internal::config_html;
 using evaluate_internal::count_text;
 using evaluate_internal::efficiency_class;
 using evaluate_internal::gain_text;
@@ -63,12 +65,8 @@ class HtmlReport {
       : evaluation_(evaluation), title_(title) {}
 
   std::string write() {
-    out_ = concat("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
-                  "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
-                  "<title>", html_escaped(title_), "</title>\n<style>",
-                  evaluate_internal::page_style(), "</style>\n</head>\n<body>\n<main>\n");
-    add("<h1>", html_escaped(title_), "</h1>\n<p class=\"lead\">",
-        html_escaped(evaluate_internal::summary_text(evaluation_)), "</p>\n");
+    out_ = evaluate_internal::page_opening(title_);
+    add("<p class=\"lead\">", html_escaped(evaluate_internal::summary_text(evaluation_)), "</p>\n");
     warnings();
     tiles();
     comparison();
@@ -76,7 +74,7 @@ class HtmlReport {
     slices();
     worst();
     facts();
-    out_ += "</main>\n</body>\n</html>\n";
+    out_ += evaluate_internal::kPageEnd;
     return std::move(out_);
   }
 
@@ -290,9 +288,14 @@ class HtmlReport {
       low = std::min(low, slice.mean_efficiency);
     }
     const Scale scale(std::floor(low * 10 - 1e-9) / 10, 1);
+    const bool has_novelty =
+        std::any_of(evaluation_.slices.begin(), evaluation_.slices.end(),
+                    [](const Slice& slice) { return slice.dimension == "weights"; });
     add("<section>\n<h2>By kind of problem</h2>\n<p class=\"hint\">Mean efficiency of the picks; "
         "bars run from ",
         scale.text(),
+        has_novelty ? ". Sizes and weights are new where no problem of the training set has them"
+                    : "",
         ".</p>\n<div class=\"scroll\"><table>\n<thead><tr><th></th><th></th><th></th><th>mean</th>"
         "<th>P10</th><th>min</th><th>problems</th></tr></thead>\n<tbody>\n");
     std::string dimension;
@@ -309,19 +312,6 @@ class HtmlReport {
           "</td></tr>\n");
     }
     out_ += "</tbody></table></div>\n</section>\n";
-  }
-
-  // A config, its words that differ from the other's marked.
-  static std::string config_html(const std::string& config, const std::string& other) {
-    const std::vector<std::string_view> words = split_words(config);
-    const std::vector<std::string_view> others = split_words(other);
-    std::string out = "<code>";
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const bool differs = words.size() == others.size() && words[i] != others[i];
-      out += concat(i == 0 ? "" : " ", differs ? "<mark>" : "", html_escaped(words[i]),
-                    differs ? "</mark>" : "");
-    }
-    return out + "</code>";
   }
 
   void worst() {

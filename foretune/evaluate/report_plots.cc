@@ -22,7 +22,7 @@ using documents::Range;
 using documents::Svg;
 using documents::Tick;
 
-constexpr documents::Panel kPanel{.left = 58, .top = 12, .right = 468, .bottom = 284};
+constexpr documents::Panel kPanel{.left = 66, .top = 12, .right = 468, .bottom = 284};
 
 // Ends at steps of 5 points, with room for the lowest; at least 10 points wide.
 Range efficiency_range(double lowest, double highest) {

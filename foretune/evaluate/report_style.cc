@@ -44,6 +44,24 @@ svg text.note { fill: var(--faint); font-size: 11.5px; }
 .cloud { fill: none; stroke: var(--c0); stroke-width: 4.5; stroke-linecap: round;
   stroke-opacity: 0.5; }
 .cloud.dense { stroke-width: 3; stroke-opacity: 0.28; }
+.trial { fill: var(--c0); fill-opacity: 0.45; }
+.trial.missed { fill: var(--faint); fill-opacity: 0.5; }
+.trial.kept { fill: none; stroke: var(--c1); stroke-width: 1.3; }
+.trial.front { fill: var(--c2); fill-opacity: 1; }
+.trial:hover { stroke: var(--ink); stroke-width: 2; }
+.cloud.met { stroke-opacity: 0.35; }
+.cloud.kept { stroke: var(--c1); }
+.cloud.missed { stroke: var(--faint); stroke-opacity: 0.25; }
+.step { fill: none; stroke: var(--c2); stroke-width: 1.8; stroke-linejoin: round; }
+.step.alone { stroke-width: 1.2; stroke-dasharray: 4 3; }
+.forbidden { fill: var(--e0); fill-opacity: 0.11; }
+.forbidden.loose { fill-opacity: 0.05; }
+.limit { stroke: var(--e0); stroke-width: 1.3; }
+.limit.loose { stroke-dasharray: 4 3; }
+.break { stroke: var(--soft); stroke-width: 1.2; }
+svg text.tag { fill: var(--ink); paint-order: stroke; stroke: var(--surface); stroke-width: 3px;
+  stroke-linejoin: round; }
+svg text.note.tag { fill: var(--soft); }
 .sheet { fill: var(--surface); }
 .series.c0 { stroke: var(--c0); } .series.c1 { stroke: var(--c1); } .series.c2 { stroke: var(--c2); }
 .series.c3 { stroke: var(--c3); } .series.c4 { stroke: var(--c4); } .series.c5 { stroke: var(--c5); }
@@ -105,6 +123,13 @@ svg { display: block; width: 100%; height: auto; overflow: visible; }
 .legend i { display: inline-block; vertical-align: middle; margin-right: 6px; }
 .legend .key { width: 18px; height: 3px; border-radius: 2px; }
 .legend .dot { width: 10px; height: 10px; border-radius: 50%; }
+.legend svg { display: inline-block; width: 20px; height: 14px; vertical-align: -2px; margin-right: 6px; }
+.tuned { align-items: start; margin: 10px 0 14px; }
+td.config, th.config { text-align: left; white-space: normal; padding-left: 18px; min-width: 260px; }
+td.problem { white-space: normal; min-width: 200px; }
+.row { grid-column: 1 / -1; }
+a { color: var(--c0); text-decoration: none; }
+a:hover { text-decoration: underline; }
 .scroll { overflow-x: auto; margin: 0 -6px; padding: 0 6px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { font-weight: 500; color: var(--soft); font-size: 13px; text-align: right;

@@ -14,6 +14,7 @@
 #include "foretune/base/text.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/report_plots.h"
+#include "foretune/evaluate/test_html.h"
 #include "foretune/evaluate/test_samples.h"
 
 namespace foretune {
@@ -67,62 +68,6 @@ std::string without_colors(const std::string& text) {
     out += text[i];
   }
   return out;
-}
-
-// Tags closed in order, attributes quoted, entities known. Returns what is wrong, or "".
-std::string html_defect(const std::string& html) {
-  static const std::set<std::string> kVoid{"meta"};
-  std::vector<std::string> open;
-  std::size_t i = html.find('>') + 1;  // after the doctype
-  while (i < html.size()) {
-    if (html[i] == '&') {
-      const std::size_t end = html.find(';', i);
-      static const std::set<std::string> kEntities{"&amp", "&lt", "&gt", "&quot", "&#39"};
-      if (end == std::string::npos || !kEntities.contains(html.substr(i, end - i))) {
-        return "entity at " + html.substr(i, 20);
-      }
-    }
-    if (html[i] != '<') {
-      ++i;
-      continue;
-    }
-    // To the end of the tag, with quotes kept.
-    std::size_t end = i + 1;
-    bool quoted = false;
-    while (end < html.size() && (quoted || html[end] != '>')) {
-      if (!quoted && html[end] == '<') {
-        return "a tag in a tag at " + html.substr(i, 40);
-      }
-      quoted = html[end] == '"' ? !quoted : quoted;
-      ++end;
-    }
-    if (end == html.size()) {
-      return "unclosed tag at " + html.substr(i, 40);
-    }
-    const std::string tag = html.substr(i + 1, end - i - 1);
-    i = end + 1;
-    if (tag[0] == '/') {
-      if (open.empty() || open.back() != tag.substr(1)) {
-        return "</" + tag.substr(1) + "> closes " + (open.empty() ? "nothing" : open.back());
-      }
-      open.pop_back();
-      continue;
-    }
-    const std::string name = tag.substr(0, tag.find_first_of(" /"));
-    for (std::size_t at = tag.find('='); at != std::string::npos; at = tag.find('=', at + 1)) {
-      const bool in_quotes = std::count(tag.begin(), tag.begin() + static_cast<long>(at), '"') % 2;
-      if (!in_quotes && tag[at + 1] != '"') {
-        return "an attribute without quotes in <" + tag + ">";
-      }
-    }
-    if (name == "style") {
-      i = html.find("</style>", i);  // a style sheet is not markup
-    }
-    if (!kVoid.contains(name) && tag.back() != '/') {
-      open.push_back(name);
-    }
-  }
-  return open.empty() ? "" : "never closed: " + open.back();
 }
 
 TEST(HtmlChecker, FindsDefects) {

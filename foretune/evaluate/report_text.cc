@@ -309,8 +309,11 @@ class TextReport {
       return;
     }
     heading("By kind of problem");
-    left("", 2);
-    left("", 39);
+    std::size_t width = 21;
+    for (const Slice& slice : evaluation_.slices) {
+      width = std::max(width, std::min<std::size_t>(width_of(slice.value) + 2, 42));
+    }
+    left("", 20 + width);
     for (const std::string_view title : {"problems", "mean", "P10", "min"}) {
       right(title, 9, Style::kDim);
     }
@@ -320,7 +323,7 @@ class TextReport {
       left("", 2);
       left(slice.dimension == dimension ? "" : slice.dimension, 18);
       dimension = slice.dimension;
-      left(slice.value, 21);
+      left(slice.value, width);
       right(count_text(slice.problems), 9);
       share(slice.mean_efficiency, 9);
       share(slice.p10_efficiency, 9);
@@ -349,10 +352,17 @@ class TextReport {
                                                              " of ", count_text(entry.candidates));
       share(entry.efficiency, 8);
       add("  ");
-      left(entry.problem, kColumns - 12 - width_of(place));
-      add("  ");
+      const std::size_t room = kColumns - 12 - width_of(place);
+      const bool fits = width_of(entry.problem) <= room;
+      if (fits) {
+        left(entry.problem, room);
+        add("  ");
+      }
       add(clean_text(place), Style::kDim);
       end_line();
+      if (!fits) {
+        wrapped(std::string(10, ' '), entry.problem, Style::kPlain);
+      }
       config_line("picked", entry.pick_ns, entry.pick);
       config_line("best", entry.best_ns, entry.best);
     }

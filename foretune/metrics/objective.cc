@@ -242,26 +242,10 @@ std::string with_unit(double value, std::string_view unit) {
   return unit.empty() ? concat(value) : concat(value, " ", unit);
 }
 
-std::string value_text(const BoundValue& value) {
-  switch (value.kind) {
-    case BoundValue::Kind::kAbsolute:
-      return with_unit(value.value, value.unit);
-    case BoundValue::Kind::kFactor:
-      return concat(value.value, " * ", kBaselineWord);
-    case BoundValue::Kind::kDifference:
-      break;
-  }
-  if (value.value == 0 && value.unit.empty()) {
-    return std::string(kBaselineWord);
-  }
-  return concat(kBaselineWord, value.value < 0 ? " - " : " + ",
-                with_unit(std::abs(value.value), value.unit));
-}
-
 std::string bound_text(const MetricBound& bound) {
-  std::string out = concat(bound.metric, bound.is_upper ? " <= " : " >= ", value_text(bound.bound));
+  std::string out = concat(bound.metric, bound.is_upper ? " <= " : " >= ", bound.bound.text());
   if (bound.keep) {
-    out += concat(" ", kKeepWord, " ", value_text(*bound.keep));
+    out += concat(" ", kKeepWord, " ", bound.keep->text());
   }
   return out;
 }
@@ -325,7 +309,7 @@ Result<double> resolve(const BoundValue& value, const MetricInfo& info,
   if (value.kind != BoundValue::Kind::kAbsolute) {
     const MetricValue* const found = find_metric(baseline, info.name);
     if (found == nullptr || !std::isfinite(found->value)) {
-      return fail(ErrorCode::kInvalidArgument, "the bound ", quoted(value_text(value)), " of ",
+      return fail(ErrorCode::kInvalidArgument, "the bound ", quoted(value.text()), " of ",
                   info.name, " needs the baseline's value of ", info.name, ", which is not known");
     }
     base = found->value;
@@ -337,8 +321,8 @@ Result<double> resolve(const BoundValue& value, const MetricInfo& info,
   }
   const double limit = value.kind == BoundValue::Kind::kFactor ? *number * base : base + *number;
   if (!std::isfinite(limit)) {
-    return fail(ErrorCode::kInvalidArgument, "the bound ", quoted(value_text(value)), " of ",
-                info.name, " is beyond the range of doubles");
+    return fail(ErrorCode::kInvalidArgument, "the bound ", quoted(value.text()), " of ", info.name,
+                " is beyond the range of doubles");
   }
   return limit;
 }
@@ -372,6 +356,21 @@ double excess(double value, double limit, bool is_upper) {
 }
 
 }  // namespace
+
+std::string BoundValue::text() const {
+  switch (kind) {
+    case Kind::kAbsolute:
+      return with_unit(value, unit);
+    case Kind::kFactor:
+      return concat(value, " * ", kBaselineWord);
+    case Kind::kDifference:
+      break;
+  }
+  if (value == 0 && unit.empty()) {
+    return std::string(kBaselineWord);
+  }
+  return concat(kBaselineWord, value < 0 ? " - " : " + ", with_unit(std::abs(value), unit));
+}
 
 Objective Objective::time() {
   Objective out;

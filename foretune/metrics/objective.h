@@ -48,6 +48,8 @@ struct BoundValue {
   Kind kind = Kind::kAbsolute;
   double value = 0;  // in `unit`; of kDifference signed, added to the baseline's
   std::string unit;  // as written; empty: the metric's own; a factor has none
+  // As an objective has it: "2 ms", "baseline - 3", "0.8 * baseline".
+  [[nodiscard]] std::string text() const;
   bool operator==(const BoundValue&) const = default;
 };
 

@@ -6,9 +6,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include "foretune/base/file.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
+#include "foretune/evaluate/tune_report.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/tune/tune_problem.h"
 #include "tools/foretune/commands.h"
@@ -30,6 +32,7 @@ struct TuneArguments {
   std::int64_t finalists = 8;
   std::int64_t rounds = 15;
   std::string json;
+  std::string report;
   FamilyArguments family;
   MeasureArguments measuring;
 
@@ -51,7 +54,8 @@ struct TuneArguments {
              "keep every measurement in this data set (.ftd); problems tuned there are skipped");
     list.add("finalists", finalists, "N", "how many of the best to time once more").at_least(1);
     list.add("rounds", rounds, "N", "of timing them against each other").at_least(1);
-    list.add("json", json, "FILE", "write the figures as JSON");
+    list.add("json", json, "FILE", "write the figures and all results as JSON");
+    list.add("report", report, "FILE", "write plots and finalists as one self-contained HTML page");
     family.visit(list);
     measuring.visit(list);
   }
@@ -91,43 +95,6 @@ Result<std::unordered_set<Problem>> tuned_problems(const std::filesystem::path& 
     }
   }
   return tuned;
-}
-
-std::string rate_text(const Problem& problem, double time_ns) {
-  const std::optional<ProblemWork> work = problem_work(problem);
-  return work ? concat("  ", fixed(work->flops / time_ns, 1), " GFLOP/s") : std::string();
-}
-
-void print_result(const TuneResult& result, const Problem& problem, const ConfigSchema& schema) {
-  const TunedConfig& best = result.finalists.front();
-  const CollectProgress& progress = result.progress;
-  print(concat(problem.text(), "\n"));
-  print(concat("measured ", count_text(progress.measured),
-               result.legal_configs
-                   ? concat(" times; ", count_text(*result.legal_configs), " legal configs")
-                   : std::string(" times"),
-               result.exhausted ? ", all of them tried" : "", ", ",
-               duration_text(progress.elapsed_s), "\n"));
-  print(concat("best: ", to_text(schema, best.config), "\n"));
-  print(concat("      ", time_text(best.time_ns), rate_text(problem, best.time_ns),
-               result.by_default ? concat("  ", fixed(result.by_default->time_ns / best.time_ns, 2),
-                                          " times as fast as the default config")
-                                 : std::string(),
-               "\n"));
-  print("  rank      time  spread  slower  config\n");
-  const auto column = [](std::string text, std::size_t width) {
-    text.insert(0, width - std::min(width, text.size()), ' ');
-    return text;
-  };
-  for (std::size_t i = 0; i < result.finalists.size(); ++i) {
-    const TunedConfig& tuned = result.finalists[i];
-    print(concat(column(concat(i + 1), 6), column(time_text(tuned.time_ns), 10),
-                 column(concat(fixed(100 * tuned.spread, 1), " %"), 8),
-                 column(i == 0 ? std::string("-")
-                               : concat(fixed(100 * (tuned.time_ns / best.time_ns - 1), 1), " %"),
-                        8),
-                 "  ", to_text(schema, tuned.config), "\n"));
-  }
 }
 
 std::string progress_text(const CollectProgress& progress, std::size_t index, std::size_t count) {
@@ -200,6 +167,24 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
   return ready;
 }
 
+std::vector<std::pair<std::string, std::string>> facts_of(const Ready& ready,
+                                                          const Invocation& invocation) {
+  const FamilyInfo& info = ready.live.family->info();
+  const Budget& budget = ready.options.budget;
+  std::vector<std::pair<std::string, std::string>> out{
+      {"family", info.name},
+      {"strategy", ready.options.strategy},
+      {"budget of a problem",
+       budget.seconds ? duration_text(*budget.seconds)
+                      : concat(count_text(budget.measurements.value_or(0)), " measurements")},
+      {"rounds of the final comparison", concat(ready.options.rounds)}};
+  for (auto& fact : machine_facts(info.fingerprint)) {
+    out.push_back(std::move(fact));
+  }
+  out.emplace_back("command", invocation.command_line);
+  return out;
+}
+
 Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const Ready ready, get_ready(arguments, invocation));
   const std::vector<Problem>& problems = ready.problems;
@@ -227,23 +212,25 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
   std::size_t skipped = 0;
   std::vector<double> gains;
   Refusals refusals;
+  TuneReport report{.problems = {}, .refused = {}, .schema = info.config_schema, .facts = {}};
   for (; index < problems.size() && !stop_flag().load(); ++index) {
     const Problem& problem = problems[index];
     if (ready.tuned.contains(problem)) {
       ++skipped;
       continue;
     }
-    const Result<TuneResult> result = tune_problem(
-        *ready.live.family, *ready.measurer, ready.journal.get(), problem, ready.options, hooks);
+    Result<TuneResult> result = tune_problem(*ready.live.family, *ready.measurer,
+                                             ready.journal.get(), problem, ready.options, hooks);
     line.clear();
     if (!result) {
       if (problems.size() == 1) {
         return fail(result.error().code, result.error().message);
       }
       ++refusals[result.error().message];
+      report.refused.emplace_back(problem.text(), result.error().message);
       continue;
     }
-    print_result(*result, problem, info.config_schema);
+    print(tune_text(problem, *result, info.config_schema));
     measured += static_cast<double>(result->progress.measured);
     const TunedConfig& best = result->finalists.front();
     if (result->by_default) {
@@ -252,6 +239,9 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
     if (problems.size() == 1) {
       figures.add("best_ns", best.time_ns);
       figures.add("spread", best.spread);
+    }
+    if (!arguments.json.empty() || !arguments.report.empty()) {
+      report.problems.push_back({problem, *std::move(result)});
     }
   }
   if (ready.journal != nullptr) {
@@ -273,7 +263,14 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
     if (!gains.empty()) {
       figures.add("geomean_speedup_over_default", geometric_mean(gains));
     }
-    FORETUNE_TRY_STATUS(figures.write(arguments.json));
+    FORETUNE_TRY_STATUS(write_text_file_atomically(
+        arguments.json, tune_json(figures, report.problems, info.config_schema)));
+  }
+  if (!arguments.report.empty()) {
+    report.facts = facts_of(ready, invocation);
+    FORETUNE_TRY_STATUS(write_text_file_atomically(
+        arguments.report, tune_html(report, concat("Tuning ", info.name))));
+    print(concat("report: ", arguments.report, "\n"));
   }
   return stop_flag().load() ? kExitInterrupted : kExitOk;
 }

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "tools/foretune/options.h"
 
@@ -118,35 +119,9 @@ double monotonic_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-std::string duration_text(double seconds) {
-  if (!(seconds >= 0) || seconds > 1e9) {
-    return "?";
-  }
-  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
-  if (whole < 120) {
-    return concat(whole, " s");
-  }
-  if (whole < 7200) {
-    return concat(whole / 60, " min ", whole % 60, " s");
-  }
-  return concat(whole / 3600, " h ", whole % 3600 / 60, " min");
-}
+std::string duration_text(double seconds) { return seconds_text(seconds); }
 
-std::string time_text(double nanoseconds) {
-  if (nanoseconds < 0) {
-    return "-";
-  }
-  if (nanoseconds < 1e3) {
-    return concat(fixed(nanoseconds, 0), " ns");
-  }
-  if (nanoseconds < 1e6) {
-    return concat(fixed(nanoseconds / 1e3, nanoseconds < 1e4 ? 2 : 1), " us");
-  }
-  if (nanoseconds < 1e9) {
-    return concat(fixed(nanoseconds / 1e6, nanoseconds < 1e7 ? 2 : 1), " ms");
-  }
-  return concat(fixed(nanoseconds / 1e9, 2), " s");
-}
+std::string time_text(double nanoseconds) { return nanoseconds_text(nanoseconds); }
 
 std::string count_text(std::uint64_t count) {
   std::string digits = concat(count);

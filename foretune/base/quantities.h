@@ -1,0 +1,16 @@
+// Quantities as people read them: a unit that fits, and no more digits than say something.
+// Thread safety: free functions without state.
+#pragma once
+
+#include <string>
+
+namespace foretune {
+
+// "45 s", "3 min 20 s", "2 h 5 min"; "?" below 0 and beyond thirty years.
+[[nodiscard]] std::string seconds_text(double seconds);
+// "812 ns", "3.52 us", "12.4 ms"; "-" below 0.
+[[nodiscard]] std::string nanoseconds_text(double nanoseconds);
+// "0 B", "640 B", "1.5 KiB", "12 MiB": at most three significant digits.
+[[nodiscard]] std::string bytes_text(double bytes);
+
+}  // namespace foretune

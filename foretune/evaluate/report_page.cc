@@ -1,0 +1,33 @@
+#include "foretune/evaluate/report_page.h"
+
+#include <cstddef>
+#include <vector>
+
+#include "foretune/base/text.h"
+#include "foretune/documents/svg.h"
+#include "foretune/evaluate/report_plots.h"
+
+namespace foretune::evaluate_internal {
+
+using documents::html_escaped;
+
+std::string page_opening(std::string_view title) {
+  return concat("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+                "<title>", html_escaped(title), "</title>\n<style>", page_style(),
+                "</style>\n</head>\n<body>\n<main>\n<h1>", html_escaped(title), "</h1>\n");
+}
+
+std::string config_html(std::string_view config, std::string_view other) {
+  const std::vector<std::string_view> words = split_words(config);
+  const std::vector<std::string_view> others = split_words(other);
+  std::string out = "<code>";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool differs = words.size() == others.size() && words[i] != others[i];
+    out += concat(i == 0 ? "" : " ", differs ? "<mark>" : "", html_escaped(words[i]),
+                  differs ? "</mark>" : "");
+  }
+  return out + "</code>";
+}
+
+}  // namespace foretune::evaluate_internal

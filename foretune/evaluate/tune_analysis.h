@@ -1,0 +1,71 @@
+// What the measurements of a tuned problem come to, for all forms of its report. Internal to
+// evaluate.
+// Thread safety: free functions without state.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/metrics/metric.h"
+#include "foretune/metrics/objective.h"
+#include "foretune/tune/tune_problem.h"
+
+namespace foretune::evaluate_internal {
+
+struct TuneAnalysis {
+  // Of what was measured: configs that meet every bound; that miss one, but none of the looser
+  // ones; and all others, those that lack a value among them.
+  std::size_t met = 0;
+  std::size_t kept = 0;
+  std::size_t missed = 0;
+  // Finalists that met the bounds in the search and miss one in the final comparison.
+  std::size_t now_missed = 0;
+  // Of several targets:
+  std::vector<std::size_t> front;   // positions in `measured`, in the order of the first target
+  std::size_t dominated = 0;        // of those that meet the bounds
+  std::optional<std::size_t> knee;  // position in `finalists`
+  // Of each target, over what was measured and meets the bounds, as values of the metric.
+  std::vector<double> best;
+  std::vector<double> worst;
+  // Of the front below `worst`: as a volume, and as a share of the box up to `best`. NaN where that
+  // box has no volume.
+  double hypervolume = 0;
+  double share = 0;
+};
+
+// The result has a judge.
+TuneAnalysis analyse_tuning(const TuneResult& result);
+
+// Position of the finalist to take when nobody chooses: the best, or the knee of a front. Behind
+// the last where a front has none.
+std::size_t chosen_finalist(const TuneResult& result, const TuneAnalysis& analysis);
+
+// NaN when it has no such value.
+double metric_value(std::span<const MetricValue> values, std::string_view name);
+// Of a target its direction; of a metric that is only bounded what the family declares.
+bool is_maximised(const Judge& judge, const MetricInfo& info);
+
+// "3.52 us", "1.5 KiB", "97.25 %": times and bytes in a unit that fits, other values with four
+// significant digits. "-" for what is not finite.
+std::string metric_text(double value, std::string_view unit);
+// How much better than the default's value: a factor of times, bytes and energies ("1.30x", above 1
+// is better), a difference of others ("+0.5", above 0 is better). "-" where there is none.
+std::string metric_gain_text(const Judge& judge, const MetricInfo& info, double value,
+                             double by_default);
+// One line for each bound: "time_ns <= 12.3 us (0.8 * baseline); the baseline has 15.4 us".
+std::vector<std::string> bound_lines(const TuneResult& result);
+// "88 configs meet the bounds, 12 miss one and are kept, 100 miss one"; empty without bounds.
+std::string bounds_met_text(const TuneResult& result, const TuneAnalysis& analysis);
+// "front: ..." and "hypervolume: ..." without their names; of several targets.
+std::string front_text(const TuneResult& result, const TuneAnalysis& analysis);
+std::string hypervolume_text(const TuneResult& result, const TuneAnalysis& analysis);
+// A sentence when finalists turned out to miss a bound, else nothing.
+std::string now_missed_text(const TuneAnalysis& analysis);
+// "time_ns 3.52 us, pack_ns 0 ns": of the targets, or of all metrics that the objective names.
+std::string values_text(const Judge& judge, const TunedConfig& tuned, bool only_targets);
+
+}  // namespace foretune::evaluate_internal
