@@ -66,34 +66,52 @@ constexpr std::array<Known, 16> kKnown{{{"time_ns", CsvRole::kTime, 1},
 
 }  // namespace
 
-std::optional<CsvColumn> measurement_column(std::string_view name,
+bool declares_metric(std::string_view name) {
+  if (name.substr(0, kParameterPrefix.size()) == kParameterPrefix) {
+    return false;
+  }
+  const std::size_t colon = name.find(':');
+  // Any other colon may stand in the name of a parameter.
+  return colon != std::string_view::npos && (name.substr(colon + 1).starts_with("minimise") ||
+                                             name.substr(colon + 1).starts_with("maximise"));
+}
+
+std::optional<CsvColumn> measurement_column(std::string_view name, const ProblemSchema& problem,
                                             std::span<const MetricInfo> metrics) {
   for (const Known& known : kKnown) {
     if (known.name == name) {
       return CsvColumn{known.role, 0, known.factor_ns};
     }
   }
-  for (std::size_t index = 0; index < metrics.size(); ++index) {
-    const MetricInfo& info = metrics[index];
-    if (info.name == kTimeNs || info.name == kMedianNs) {
-      continue;
+  const auto column = [&](CsvRole role, const auto& name_of) -> std::optional<CsvColumn> {
+    for (std::size_t index = 0; index < metrics.size(); ++index) {
+      const MetricInfo& info = metrics[index];
+      if (info.name != kTimeNs && info.name != kMedianNs && name == name_of(info)) {
+        return CsvColumn{role, index, 1};
+      }
     }
-    if (name == info.name || name == to_text(info)) {
-      return CsvColumn{CsvRole::kMetric, index, 1};
-    }
-    if (name == concat(info.name, "_spread")) {
-      return CsvColumn{CsvRole::kMetricSpread, index, 1};
-    }
-    if (name == concat(info.name, "_samples")) {
-      return CsvColumn{CsvRole::kMetricSamples, index, 1};
-    }
+    return std::nullopt;
+  };
+  // What is written comes first: one metric may be called like the spread of another.
+  auto found = column(CsvRole::kMetric, [](const MetricInfo& info) { return to_text(info); });
+  if (!found) {
+    found = column(CsvRole::kMetricSpread,
+                   [](const MetricInfo& info) { return concat(info.name, "_spread"); });
   }
-  return std::nullopt;
+  if (!found) {
+    found = column(CsvRole::kMetricSamples,
+                   [](const MetricInfo& info) { return concat(info.name, "_samples"); });
+  }
+  if (!found && !problem.find(name)) {
+    found = column(CsvRole::kMetric, [](const MetricInfo& info) { return info.name; });
+  }
+  return found;
 }
 
 std::string parameter_column(const ProblemSchema& problem, std::span<const MetricInfo> metrics,
                              std::string_view parameter) {
-  const bool is_taken = measurement_column(parameter, metrics) || problem.find(parameter) ||
+  const bool is_taken = measurement_column(parameter, problem, metrics) ||
+                        problem.find(parameter) || declares_metric(parameter) ||
                         parameter.substr(0, kParameterPrefix.size()) == kParameterPrefix;
   return is_taken ? concat(kParameterPrefix, parameter) : std::string(parameter);
 }

@@ -186,21 +186,31 @@ std::vector<MetricInfo> Dataset::present_metrics() const {
   return out;
 }
 
-Status Dataset::declare_metrics(std::span<const MetricInfo> infos) {
+Status Dataset::check_declarable(std::span<const MetricInfo> infos) const {
+  std::set<std::string_view> added;
   for (const MetricInfo& info : infos) {
     const std::optional<MetricIndex> known = find_metric(info.name);
     if (known && metric(*known) != info) {
       return fail(ErrorCode::kMismatch, "the metric ", to_text(info), " is ",
                   to_text(metric(*known)), " in the data set");
     }
-    if (known) {
-      continue;
-    }
     FORETUNE_TRY_STATUS(check_metric_info(info));
-    if (metric_count() >= kMaxMetrics) {
-      return fail(ErrorCode::kUnsupported, "a data set holds at most ", kMaxMetrics, " metrics");
+    if (!known) {
+      added.insert(info.name);
     }
-    header_.metrics.push_back(info);
+  }
+  if (metric_count() + added.size() > kMaxMetrics) {
+    return fail(ErrorCode::kUnsupported, "a data set holds at most ", kMaxMetrics, " metrics");
+  }
+  return {};
+}
+
+Status Dataset::declare_metrics(std::span<const MetricInfo> infos) {
+  FORETUNE_TRY_STATUS(check_declarable(infos));
+  for (const MetricInfo& info : infos) {
+    if (!find_metric(info.name)) {
+      header_.metrics.push_back(info);
+    }
   }
   return {};
 }
@@ -258,6 +268,8 @@ Dataset::Row Dataset::rounded(const Row& row) {
   Row out = row;
   if (!has_time(row.outcome)) {
     out.time_ns = 0;
+  }
+  if (out.time_ns == 0) {
     out.samples = 0;
   }
   out.median_ns = decode_median(encode_median(row.median_ns, out.time_ns), out.time_ns);

@@ -95,6 +95,8 @@ class Dataset {
     // A row may be ok without: it has other metrics then.
     [[nodiscard]] bool has_time() const { return time_ns > 0; }
     [[nodiscard]] bool is_timed() const { return outcome == Outcome::kOk && has_time(); }
+    // Yielded by a stage of its own, after the config was timed.
+    [[nodiscard]] bool is_evaluation() const { return stage == Stage::kEvaluate; }
     bool operator==(const Row&) const = default;
   };
   // The row as files hold it: median and spread rounded, no time unless ok or censored.
@@ -145,8 +147,8 @@ class Dataset {
   // has a time.
   [[nodiscard]] std::vector<MetricInfo> metrics() const;
   [[nodiscard]] std::vector<MetricInfo> present_metrics() const;
-  // Declares metrics beside those that are there. Errors: kMismatch for one that the data set
-  // knows with another unit, direction or stage, kUnsupported beyond kMaxMetrics.
+  // Declares metrics beside those that are there, all or none. Errors: kMismatch for one that the
+  // data set knows with another unit, direction or stage, kUnsupported beyond kMaxMetrics.
   Status declare_metrics(std::span<const MetricInfo> infos);
   // All values of a row, time and median first.
   [[nodiscard]] std::vector<MetricValue> values(RowIndex row) const;
@@ -179,12 +181,13 @@ class Dataset {
   [[nodiscard]] std::vector<std::vector<RowIndex>> rows_by_problem() const;
   // Merges rows of the same (problem, config, context): ok beats censored beats failed; among
   // several ok, the median of their times and of each other metric; of several bounds the highest.
-  // What a later stage found out joins the ok row of the config; where that stage failed, a row
-  // that says so stays. Rows of comparisons (kFlagReference) stay apart, but for copies of one row:
-  // what they say is how their times relate. Baselines of the same problem and name are merged by
-  // their medians. Returns how many rows went away.
+  // What a later stage found out joins the ok row of the config; without one it stays a row of its
+  // own, and so does its failure where it found out nothing. Rows of comparisons (kFlagReference)
+  // stay apart, but for copies of one row: what they say is how their times relate. Baselines of
+  // the same problem and name are merged by their medians. Returns how many rows went away.
   std::size_t deduplicate();
-  // Independent of row order: names what a model was trained on.
+  // Independent of row order: names what a model was trained on. Other metrics than the time count
+  // where there are any.
   [[nodiscard]] Digest fingerprint() const;
   // Appends the rows and baselines of `other`. Of two that do not fit, one that holds nothing
   // leaves the other as it is, with its header: what nobody measured has no schema to insist on.
@@ -195,9 +198,11 @@ class Dataset {
 
  private:
   [[nodiscard]] Status check_mergeable(const Dataset& other) const;
+  [[nodiscard]] Status check_declarable(std::span<const MetricInfo> infos) const;
   // Drops rows and what belongs to them; returns how many.
   std::size_t keep_rows(const std::vector<bool>& keep);
   struct Merging;
+  void merge_config(std::span<const RowIndex> group, Merging& merging);
   void merge_group(std::span<const RowIndex> group, Merging& merging);
   void deduplicate_baselines();
 

@@ -38,15 +38,8 @@ class RowCopier {
         to_.add_row(translated(from_.rows()[i]));
       }
     }
-    for (std::size_t i = 0; i < extras; ++i) {
-      const Dataset::ExtraMetric extra = from_.extras()[i];
-      if (moved_to[extra.row] != kUnknown) {
-        to_.add_extra({.row = moved_to[extra.row],
-                       .metric = metric_of(extra.metric),
-                       .samples = extra.samples,
-                       .value = extra.value,
-                       .spread = extra.spread});
-      }
+    for (std::size_t i = 0; i < extras;) {
+      i = copy_extras(i, moved_to[from_.extras()[i].row]);
     }
     for (std::size_t i = 0; i < samples; ++i) {
       if (const RowIndex row = moved_to[from_.samples()[i].row]; row != kUnknown) {
@@ -62,6 +55,7 @@ class RowCopier {
       for (Dataset::Baseline::Metric& metric : own.metrics) {
         metric.metric = metric_of(metric.metric);
       }
+      sort_by_metric(own.metrics);
       if (std::find(to_.baselines().begin(), to_.baselines().end(), own) == to_.baselines().end()) {
         to_.add_baseline(std::move(own));
       }
@@ -70,6 +64,33 @@ class RowCopier {
 
  private:
   static constexpr std::uint32_t kUnknown = std::numeric_limits<std::uint32_t>::max();
+
+  // The other side may number metrics in another order, which is that of a row's values.
+  template <class Metrics>
+  static void sort_by_metric(Metrics& metrics) {
+    std::stable_sort(metrics.begin(), metrics.end(),
+                     [](const auto& a, const auto& b) { return a.metric < b.metric; });
+  }
+
+  // Copies the metrics of one row, which begin at `first`, unless it stays behind; returns where
+  // those of the next one begin.
+  std::size_t copy_extras(std::size_t first, RowIndex moved_to) {
+    const RowIndex row = from_.extras()[first].row;
+    std::vector<Dataset::ExtraMetric> own;
+    std::size_t next = first;
+    for (; next < from_.extras().size() && from_.extras()[next].row == row; ++next) {
+      own.push_back(from_.extras()[next]);
+      own.back().row = moved_to;
+      own.back().metric = metric_of(own.back().metric);
+    }
+    if (moved_to != kUnknown) {
+      sort_by_metric(own);
+      for (const Dataset::ExtraMetric& extra : own) {
+        to_.add_extra(extra);
+      }
+    }
+    return next;
+  }
 
   // The other side has declared all metrics of this one.
   [[nodiscard]] MetricIndex metric_of(MetricIndex index) const {
@@ -125,7 +146,7 @@ Status Dataset::check_mergeable(const Dataset& other) const {
                     ? ": their parameters differ"
                     : "");
   }
-  return {};
+  return check_declarable(other.header_.metrics);
 }
 
 Status Dataset::merge(const Dataset& other) {

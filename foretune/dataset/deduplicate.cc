@@ -14,8 +14,11 @@ namespace {
 
 int rank_of(const Dataset::Row& row) {
   // A row of a later stage says nothing about whether the config works.
-  const int stage = row.stage == Stage::kEvaluate ? 3 : 0;
-  return stage + (row.outcome == Outcome::kOk ? 0 : row.outcome == Outcome::kCensored ? 1 : 2);
+  const int stage = row.is_evaluation() ? 4 : 0;
+  return stage + (row.is_timed()                      ? 0
+                  : row.outcome == Outcome::kOk       ? 1
+                  : row.outcome == Outcome::kCensored ? 2
+                                                      : 3);
 }
 
 // Values of one metric of one config, or of one baseline.
@@ -38,8 +41,11 @@ struct Dataset::Merging {
   std::vector<ExtraMetric> extras;  // of the rows that are kept
 };
 
-// Merges the rows of one config, the best first.
+// Merges rows that say the same of one config, the best first: those that came out like it.
 void Dataset::merge_group(std::span<const RowIndex> group, Merging& merging) {
+  if (group.empty()) {
+    return;
+  }
   const RowIndex best = group.front();
   Row& first = rows_[best];
   merging.keep[best] = true;
@@ -51,41 +57,28 @@ void Dataset::merge_group(std::span<const RowIndex> group, Merging& merging) {
   std::vector<double> times;
   std::vector<double> medians;
   std::map<MetricIndex, Repeated> metrics;
-  // A row of a later stage that does not join the others: it failed, or they did.
-  std::optional<RowIndex> apart;
-  bool is_evaluated = false;
   for (const RowIndex index : group) {
     const Row& row = rows_[index];
-    const bool is_evaluation = row.stage == Stage::kEvaluate;
+    if (row.outcome != first.outcome) {
+      continue;
+    }
     if (row.is_timed()) {
       times.push_back(static_cast<double>(row.time_ns));
       if (row.median_ns > 0) {
         medians.push_back(static_cast<double>(row.median_ns));
       }
-    } else if (row.outcome == Outcome::kCensored && first.outcome == Outcome::kCensored) {
+    } else if (row.outcome == Outcome::kCensored) {
       // Of several lower bounds the highest says most.
       first.time_ns = std::max(first.time_ns, row.time_ns);
     }
-    const bool joins = row.outcome == first.outcome;
-    if (is_evaluation && index != best) {
-      is_evaluated = is_evaluated || (joins && row.outcome == Outcome::kOk);
-      apart = joins || apart ? apart : index;
-    }
-    if (joins) {
-      for (const ExtraMetric& extra : extras(index)) {
-        metrics[extra.metric].add(extra.value, extra.spread, extra.samples);
-      }
+    for (const ExtraMetric& extra : extras(index)) {
+      metrics[extra.metric].add(extra.value, extra.spread, extra.samples);
     }
   }
   if (times.size() > 1) {
     first.time_ns = static_cast<float>(median(times));
     first.spread = std::max(first.spread, static_cast<float>(relative_spread(times)));
     first.median_ns = medians.empty() ? 0.0F : static_cast<float>(median(medians));
-  }
-  if (apart && !is_evaluated) {
-    merging.keep[*apart] = true;
-    const auto own = extras(*apart);
-    merging.extras.insert(merging.extras.end(), own.begin(), own.end());
   }
   for (const auto& [metric, repeated] : metrics) {
     merging.extras.push_back(
@@ -98,24 +91,53 @@ void Dataset::merge_group(std::span<const RowIndex> group, Merging& merging) {
   first = rounded(first);
 }
 
+// Merges the rows of one config: those of its timing, best first, then those of later stages, best
+// first.
+void Dataset::merge_config(std::span<const RowIndex> group, Merging& merging) {
+  const auto position = [&](const auto& wanted) {
+    return static_cast<std::size_t>(std::find_if(group.begin(), group.end(), wanted) -
+                                    group.begin());
+  };
+  const std::size_t timings = position([&](RowIndex i) { return rows_[i].is_evaluation(); });
+  const std::size_t good = position(
+      [&](RowIndex i) { return rows_[i].is_evaluation() && rows_[i].outcome != Outcome::kOk; });
+  if (timings == 0 || rows_[group.front()].outcome != Outcome::kOk) {
+    merge_group(group.first(timings), merging);
+    merge_group(group.subspan(timings), merging);
+    return;
+  }
+  merge_group(group.first(good), merging);
+  if (good == timings) {
+    merge_group(group.subspan(good), merging);
+  }
+}
+
 std::size_t Dataset::deduplicate() {
   const auto key = [this](RowIndex i) {
     return std::tuple(rows_[i].problem, rows_[i].config, rows_[i].context);
   };
   Merging merging{.keep = std::vector<bool>(rows_.size(), false), .extras = {}};
   std::vector<RowIndex> order;
-  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, Outcome, float, float>> compared;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, Outcome, float, float,
+                      std::vector<std::pair<MetricIndex, double>>>>
+      compared;
   for (RowIndex i = 0; i < rows_.size(); ++i) {
     // Rows that were timed in turn belong together; only what is the same row is a repetition.
     const Row& row = rows_[i];
     if ((row.flags & kFlagReference) == 0) {
       order.push_back(i);
-    } else if (compared
-                   .emplace(row.problem, row.config, row.context, row.outcome, row.time_ns,
-                            row.spread)
-                   .second) {
+      continue;
+    }
+    const auto own = extras(i);
+    std::vector<std::pair<MetricIndex, double>> values;
+    for (const ExtraMetric& extra : own) {
+      values.emplace_back(extra.metric, extra.value);
+    }
+    if (compared
+            .emplace(row.problem, row.config, row.context, row.outcome, row.time_ns, row.spread,
+                     std::move(values))
+            .second) {
       merging.keep[i] = true;
-      const auto own = extras(i);
       merging.extras.insert(merging.extras.end(), own.begin(), own.end());
     }
   }
@@ -127,7 +149,7 @@ std::size_t Dataset::deduplicate() {
     while (end < order.size() && key(order[end]) == key(order[begin])) {
       ++end;
     }
-    merge_group(std::span(order).subspan(begin, end - begin), merging);
+    merge_config(std::span(order).subspan(begin, end - begin), merging);
     begin = end;
   }
   std::stable_sort(merging.extras.begin(), merging.extras.end(),

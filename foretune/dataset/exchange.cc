@@ -92,10 +92,11 @@ bool has_times(std::string_view csv) {
   std::vector<std::string> names;
   return dataset_internal::next_csv_record(csv, names) &&
          std::any_of(names.begin(), names.end(), [](const std::string& name) {
-           const auto column = dataset_internal::measurement_column(trim(name), common_metrics());
-           const bool declares_metric =
-               name.find(':') != std::string::npos && parse_metric_info(trim(name));
-           return declares_metric || (column && column->role == dataset_internal::CsvRole::kTime);
+           using dataset_internal::CsvRole;
+           const auto column =
+               dataset_internal::measurement_column(trim(name), ProblemSchema{}, common_metrics());
+           return dataset_internal::declares_metric(trim(name)) ||
+                  (column && (column->role == CsvRole::kTime || column->role == CsvRole::kMetric));
          });
 }
 

@@ -69,6 +69,8 @@ Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& head
 // kUnsupported for configs of variable length and problems with payloads.
 Status export_csv(const Dataset& dataset, const std::filesystem::path& path);
 Result<std::string> export_csv_text(const Dataset& dataset);
+// The names of the columns that hold the parameters of configs, in the order of the schema.
+std::vector<std::string> csv_parameter_columns(const DatasetHeader& header);
 
 // What files of others do not say of themselves.
 struct ImportFacts {

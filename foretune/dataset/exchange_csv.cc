@@ -48,7 +48,7 @@ Result<CsvColumn> column_of(const std::string& name, const ProblemSchema& proble
       std::string_view(name).substr(0, kParameterPrefix.size()) == kParameterPrefix;
   const std::string parameter = has_prefix ? name.substr(kParameterPrefix.size()) : name;
   if (!has_prefix) {
-    if (const auto known = dataset_internal::measurement_column(name, metrics)) {
+    if (const auto known = dataset_internal::measurement_column(name, problem, metrics)) {
       return *known;
     }
     if (const auto field = problem.find(name)) {
@@ -98,16 +98,18 @@ Status check_columns(const Layout& layout, const ProblemSchema& problem,
   return {};
 }
 
-// Adds to `declared` the metrics that a column declares, and returns all that there are.
+// Adds to the header the metrics that a column declares, and returns all that there are.
 Result<std::vector<MetricInfo>> metrics_of(const std::vector<std::string>& names,
-                                           std::vector<MetricInfo>& declared) {
+                                           DatasetHeader& header) {
+  std::vector<MetricInfo>& declared = header.metrics;
   std::vector<MetricInfo> metrics(common_metrics().begin(), common_metrics().end());
   metrics.insert(metrics.end(), declared.begin(), declared.end());
-  for (const std::string& name : names) {
-    if (name.find(':') == std::string::npos) {
+  for (const std::string& raw : names) {
+    const std::string name(trim(raw));
+    if (!dataset_internal::declares_metric(name) || header.config_schema.find(name)) {
       continue;
     }
-    const Result<MetricInfo> info = parse_metric_info(trim(name));
+    const Result<MetricInfo> info = parse_metric_info(name);
     if (!info) {
       return wrong_header(info.error().message);
     }
@@ -127,7 +129,7 @@ Result<Layout> read_layout(const std::vector<std::string>& names, const ProblemS
                            DatasetHeader& header, bool derive) {
   ConfigSchema& schema = header.config_schema;
   Layout layout;
-  FORETUNE_TRY(layout.metrics, metrics_of(names, header.metrics));
+  FORETUNE_TRY(layout.metrics, metrics_of(names, header));
   for (const std::string& raw : names) {
     layout.names.emplace_back(trim(raw));
     FORETUNE_TRY(const CsvColumn column,
@@ -426,6 +428,9 @@ class CsvImporter {
     const bool has_time = static_cast<float>(record_.time_ns) > 0;
     if (may_have_time && !has_time && !(record_.outcome == Outcome::kOk && has_metrics())) {
       return fail(ErrorCode::kCorrupt, "a measurement has no time");
+    }
+    if (may_have_time && has_time && record_.stage == Stage::kEvaluate) {
+      return fail(ErrorCode::kCorrupt, "an evaluation has a time");
     }
     if (dataset_.contexts().size() >= dataset_internal::kMaxContexts &&
         !dataset_.find_context(record_.context)) {

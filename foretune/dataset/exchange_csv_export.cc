@@ -54,9 +54,8 @@ class CsvExporter {
     for (const ProblemField& field : problem_.fields) {
       out_ += concat(field.name, ",");
     }
-    for (const Parameter& parameter : schema_.parameters) {
-      out_ += concat(
-          csv_quoted(dataset_internal::parameter_column(problem_, metrics_, parameter.name)), ",");
+    for (const std::string& name : csv_parameter_columns(dataset_.header())) {
+      out_ += concat(csv_quoted(name), ",");
     }
     out_ +=
         "time_ns,median_ns,spread,samples,outcome,stage,reason,flags,machine,device,"
@@ -164,6 +163,18 @@ Status check_baselines(const Dataset& dataset) {
 }
 
 }  // namespace
+
+std::vector<std::string> csv_parameter_columns(const DatasetHeader& header) {
+  const ProblemSchema* const problem = find_problem_schema(header.problem_type);
+  const std::vector<MetricInfo> metrics = Dataset(header).metrics();
+  std::vector<std::string> out;
+  for (const Parameter& parameter : header.config_schema.parameters) {
+    out.push_back(problem == nullptr
+                      ? parameter.name
+                      : dataset_internal::parameter_column(*problem, metrics, parameter.name));
+  }
+  return out;
+}
 
 Result<std::string> export_csv_text(const Dataset& dataset) {
   const DatasetHeader& header = dataset.header();

@@ -163,6 +163,21 @@ void append_new_definitions(ByteWriter& out, const Dataset& dataset, const Defin
                      [](ByteWriter& to, const std::string& reason) { to.put_string(reason); });
 }
 
+// Whether the data set may have all of these metrics, those that nobody declared among them.
+Status check_names(const Dataset& tables, std::span<const MetricValue> values) {
+  std::size_t added = 0;
+  for (const MetricValue& value : values) {
+    if (!tables.find_metric(value.metric)) {
+      FORETUNE_TRY_STATUS(check_metric_info(metric_info(value.metric)));
+      ++added;
+    }
+  }
+  if (added > 0 && tables.metric_count() + added > kMaxMetrics) {
+    return fail(ErrorCode::kUnsupported, "a data set holds at most ", kMaxMetrics, " metrics");
+  }
+  return {};
+}
+
 }  // namespace
 
 struct JournalWriter::State {
@@ -192,7 +207,7 @@ struct JournalWriter::State {
     }
     Keys& known = keys[row.context];
     const std::uint64_t pair = pair_of(row.problem, row.config);
-    if (row.stage != Stage::kEvaluate) {
+    if (!row.is_evaluation()) {
       known.measured.insert(pair);
     } else if (row.outcome != Outcome::kOk) {
       known.failed.insert(pair);
@@ -311,6 +326,7 @@ Status JournalWriter::append(const Measurement& measurement) {
        !tables.find_context(measurement.context))) {
     return fail(ErrorCode::kUnsupported, state.path.string(), " is full; begin another file");
   }
+  FORETUNE_TRY_STATUS(check_names(tables, measurement.metrics));
   // What a failed append interned stays in the tables and is defined by the next one.
   tables.drop_rows();
   tables.add(measurement);

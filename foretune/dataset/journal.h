@@ -42,8 +42,8 @@ class JournalWriter {
 
   // One write system call: the record is in the kernel's hands when this returns. After an error
   // (a full disk) the file is as before. Errors: kMismatch for a config of another schema,
-  // kInvalidArgument for a censored measurement without a positive time, and for an ok one without
-  // any metric.
+  // kInvalidArgument for a censored measurement without a positive time, an ok one without any
+  // metric, an evaluation with a time, and for a metric whose name or value cannot be stored.
   Status append(const Measurement& measurement);
   // Asks the disk to keep what was appended.
   Status sync();

@@ -157,7 +157,8 @@ bool read_piece(SegmentColumns& columns, std::size_t first, const std::vector<Ro
     row.spread = decode_spread(static_cast<std::uint16_t>(spread[i]));
     // As check_row; a row without a time has nothing that goes with one.
     const std::uint32_t beside = samples[i] | median[i] | spread[i];
-    const bool is_timed = shared.outcome <= Outcome::kCensored && row.time_ns > 0 &&
+    const bool is_timed = shared.outcome <= Outcome::kCensored &&
+                          shared.stage != Stage::kEvaluate && row.time_ns > 0 &&
                           row.time_ns <= kLongestNs && beside < 0x10000U;
     const bool has_none = shared.outcome != Outcome::kCensored &&
                           std::bit_cast<std::uint32_t>(row.time_ns) == 0 && beside == 0;

@@ -1,6 +1,7 @@
 #include "foretune/dataset/storable.h"
 
 #include <algorithm>
+#include <bitset>
 #include <cmath>
 #include <unordered_set>
 
@@ -145,16 +146,19 @@ Status check_row(const Dataset::Row& row, bool has_metrics) {
                 is_outcome ? "outcome " : "stage ",
                 is_outcome ? static_cast<int>(row.outcome) : static_cast<int>(row.stage));
   }
-  const bool may_have_time = row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored;
-  const bool may_lack_time =
-      !may_have_time || (row.outcome == Outcome::kOk && has_metrics && row.median_ns == 0);
+  // An evaluation finds out other metrics of what was timed before.
+  const bool may_have_time =
+      (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) && !row.is_evaluation();
+  const bool may_lack_time = row.outcome == Outcome::kOk ? has_metrics && row.median_ns == 0
+                                                         : row.outcome != Outcome::kCensored;
   // The comparisons are false for what is not a number, too.
   if (!(row.time_ns == 0 && may_lack_time) &&
       !(may_have_time && row.time_ns > 0 && row.time_ns <= kLongestNs)) {
     return fail(ErrorCode::kInvalidArgument, "time_ns is ", row.time_ns, " with the outcome '",
                 to_string(row.outcome),
                 "'; a time is positive and at most 1e30, only ok and censored measurements have "
-                "one, and only an ok one with other metrics may lack it");
+                "one, unless a later stage yielded it, and only an ok one with other metrics may "
+                "lack it");
   }
   return {};
 }
@@ -192,8 +196,14 @@ Status check_baseline(const Dataset& dataset, const Dataset::Baseline& baseline)
     return fail(ErrorCode::kInvalidArgument, "baseline '", baseline.name.substr(0, 40),
                 "' names no problem of the data set, or has no positive time");
   }
+  std::bitset<kMaxMetrics + 1> seen;
   for (const Dataset::Baseline::Metric& metric : baseline.metrics) {
     FORETUNE_TRY_STATUS(check_metric(dataset, {.metric = metric.metric, .value = metric.value}));
+    if (seen.test(metric.metric)) {
+      return fail(ErrorCode::kInvalidArgument, "baseline '", baseline.name.substr(0, 40), "' has ",
+                  dataset.metric(metric.metric).name, " twice");
+    }
+    seen.set(metric.metric);
   }
   return {};
 }

@@ -28,7 +28,7 @@ Status check_problem(const DatasetHeader& header, const Problem& problem);
 Status check_config(const DatasetHeader& header, std::uint64_t schema_id, const Config& config);
 Status check_context(const Context& context);
 // Outcome, stage and time: a censored row has a time, an ok one may lack it where it has other
-// metrics, others have none.
+// metrics, others and those of a later stage have none.
 Status check_row(const Dataset::Row& row, bool has_metrics);
 Status check_metric(const Dataset& dataset, const Dataset::ExtraMetric& metric);
 Status check_samples(std::span<const float> samples_ns);

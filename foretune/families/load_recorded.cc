@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -38,6 +39,16 @@ std::string feature_table_for(ProblemType type, const ConfigSchema& schema) {
 
 std::uint64_t pair_id(const Dataset::Row& row) {
   return (std::uint64_t{row.problem} << 32U) | row.config;
+}
+
+// Adds the metrics of a row that are not there yet.
+void add_metrics(const Dataset& dataset, RowIndex row, std::vector<MetricValue>& metrics) {
+  for (const Dataset::ExtraMetric& extra : dataset.extras(row)) {
+    const std::string& name = dataset.metric(extra.metric).name;
+    if (find_metric(metrics, name) == nullptr) {
+      metrics.emplace_back(name, extra.value, extra.spread, extra.samples);
+    }
+  }
 }
 
 }  // namespace
@@ -110,6 +121,15 @@ Result<RecordedTable> recorded_table(const Dataset& measured) {
       table.metrics.push_back(std::move(info));
     }
   }
+  // What a later stage found out of a config that was measured again stands with its first time.
+  std::unordered_map<std::uint64_t, RowIndex> evaluated;
+  for (const Dataset::ExtraMetric& extra : dataset.extras()) {
+    const Dataset::Row& row = dataset.rows()[extra.row];
+    if (row.outcome == Outcome::kOk && (row.flags & kFlagReference) == 0 &&
+        remeasured.contains(pair_id(row))) {
+      evaluated.emplace(pair_id(row), extra.row);
+    }
+  }
   const std::uint64_t schema_id = table.schema.id();
   table.rows.reserve(dataset.size());
   for (RowIndex index = 0; index < dataset.size(); ++index) {
@@ -117,7 +137,7 @@ Result<RecordedTable> recorded_table(const Dataset& measured) {
     const Config& config = dataset.configs()[row.config];
     const bool replaced = (row.flags & kFlagReference) == 0 && remeasured.contains(pair_id(row));
     // Baselines (a vendor's library) are no configs of the schema.
-    if (replaced || config.schema != schema_id || row.stage == Stage::kEvaluate ||
+    if (replaced || config.schema != schema_id || row.is_evaluation() ||
         (row.outcome == Outcome::kOk && !row.has_time())) {
       continue;
     }
@@ -128,10 +148,11 @@ Result<RecordedTable> recorded_table(const Dataset& measured) {
                           failed ? concat(to_string(row.outcome), row.reason == 0 ? "" : ": ",
                                           dataset.reason(row.reason))
                                  : std::string()});
-    for (const Dataset::ExtraMetric& extra :
-         failed ? std::span<const Dataset::ExtraMetric>() : dataset.extras(index)) {
-      table.rows.back().metrics.emplace_back(dataset.metric(extra.metric).name, extra.value,
-                                             extra.spread, extra.samples);
+    if (!failed) {
+      add_metrics(dataset, index, table.rows.back().metrics);
+      if (const auto first = evaluated.find(pair_id(row)); first != evaluated.end()) {
+        add_metrics(dataset, first->second, table.rows.back().metrics);
+      }
     }
   }
   return table;

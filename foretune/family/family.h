@@ -78,11 +78,12 @@ class Run {
   // then measured as pack_ns.
   virtual bool packs_operands() const { return false; }
   // The metrics of MetricStage::kRun, but for pack_ns of a run that packs. Asked for when the run
-  // was timed and its result was found right.
+  // was timed and its result was found right. Values that are not finite are left out.
   virtual std::vector<MetricValue> metrics() { return {}; }
   // Finds out metrics of MetricStage::kEvaluation, in a stage of its own: may take long, crash or
-  // hang as a run may. `names` are some that the family declares. Errors: kUnsupported for what
-  // cannot be found out here; others are failures of the config.
+  // hang as a run may. `names` are some that the family declares; all of them are to be in the
+  // answer, others may be. Errors: kUnsupported for what cannot be found out here; others are
+  // failures of the config.
   virtual Result<std::vector<MetricValue>> evaluate(std::span<const std::string> names) {
     return fail(ErrorCode::kUnsupported, "the family has no stage that finds out ",
                 names.empty() ? "metrics" : names.front());

@@ -36,6 +36,16 @@ Outcome outcome_of(const Error& error) {
   return error.code == ErrorCode::kUnsupported ? Outcome::kUnsupported : Outcome::kPrepareFailed;
 }
 
+// Adds what a family says of a run; the time is ours to say, and a value that is no number none.
+void add_values(std::vector<MetricValue> values, Measurement& measurement) {
+  for (MetricValue& value : values) {
+    if (value.metric != kTimeNs && value.metric != kMedianNs && std::isfinite(value.value) &&
+        std::isfinite(value.spread)) {
+      measurement.metrics.push_back(std::move(value));
+    }
+  }
+}
+
 class LocalMeasurer final : public Measurer {
  public:
   LocalMeasurer(std::shared_ptr<const Family> family, const Protocol& protocol, Context context,
@@ -110,6 +120,7 @@ class LocalMeasurer final : public Measurer {
   std::uint8_t conditions();
   void measure_into(const Request& request, Measurement& measurement);
   void enter_contest(std::size_t index, Contestant& contestant, Measurement& measurement);
+  void leave_contest(std::size_t index, const Contestant& contestant, Measurement& measurement);
 
   std::shared_ptr<const Family> family_;
   Protocol protocol_;
@@ -298,9 +309,7 @@ void LocalMeasurer::add_metrics(const Bound& bound, Measurement& measurement) {
       measurement.metrics.push_back(*std::move(pack));
     }
   }
-  for (MetricValue& value : bound.run->metrics()) {
-    measurement.metrics.push_back(std::move(value));
-  }
+  add_values(bound.run->metrics(), measurement);
 }
 
 void LocalMeasurer::evaluate_into(const Request& request, Measurement& measurement) {
@@ -311,7 +320,10 @@ void LocalMeasurer::evaluate_into(const Request& request, Measurement& measureme
   measurement.flags = conditions();
   announce(0, Stage::kEvaluate);
   std::vector<std::string> of_family = request.evaluate;
-  std::erase(of_family, kEnergyJ);
+  // What is replayed took its energy elsewhere.
+  if (!family_->info().simulated) {
+    std::erase(of_family, kEnergyJ);
+  }
   if (of_family.size() < request.evaluate.size()) {
     Result<MetricValue> energy = energy_of(bound);
     if (!energy) {
@@ -328,7 +340,14 @@ void LocalMeasurer::evaluate_into(const Request& request, Measurement& measureme
     refuse(measurement, outcome_of(values.error()), Stage::kEvaluate, values.error().message);
     return;
   }
-  measurement.metrics.insert(measurement.metrics.end(), values->begin(), values->end());
+  add_values(*std::move(values), measurement);
+  for (const std::string& name : request.evaluate) {
+    if (measurement.find(name) == nullptr) {
+      refuse(measurement, Outcome::kPrepareFailed, Stage::kEvaluate,
+             concat("the family yielded no finite ", name));
+      return;
+    }
+  }
 }
 
 // Runs again and again for as long as the meter of the device, or of this machine, needs.
@@ -445,6 +464,25 @@ void LocalMeasurer::enter_contest(std::size_t index, Contestant& contestant,
   }
 }
 
+// What the windows of a contestant come to.
+void LocalMeasurer::leave_contest(std::size_t index, const Contestant& contestant,
+                                  Measurement& measurement) {
+  const CountedWindows counted = counted_windows(contestant.windows);
+  if (counted.is_disturbed) {
+    measurement.flags |= kFlagLoaded;
+  }
+  finish(measurement, counted.ns,
+         contestant.timer->simulated() ? contestant.bound.run->simulated_spread() : 0);
+  if (contestant.bound.run->simulated_is_bound()) {
+    measurement.outcome = Outcome::kCensored;
+    measurement.reason = kRecordedBound;
+    measurement.metrics.resize(1);
+  }
+  // Asking for metrics may crash as a run may.
+  announce(index, Stage::kRun);
+  add_metrics(contestant.bound, measurement);
+}
+
 std::vector<Measurement> LocalMeasurer::compare(const Problem& problem,
                                                 std::span<const Config> configs, int rounds) {
   std::vector<Measurement> measurements;
@@ -473,18 +511,11 @@ std::vector<Measurement> LocalMeasurer::compare(const Problem& problem,
   for (std::size_t i = 0; i < contestants.size(); ++i) {
     measurements[i].flags = static_cast<std::uint8_t>(conditions() | kFlagReference);
     if (contestants[i].timer) {
-      const CountedWindows counted = counted_windows(contestants[i].windows);
-      if (counted.is_disturbed) {
-        measurements[i].flags |= kFlagLoaded;
+      try {
+        leave_contest(i, contestants[i], measurements[i]);
+      } catch (const std::bad_alloc&) {
+        refuse(measurements[i], Outcome::kCrashed, stage_, "out of memory");
       }
-      finish(measurements[i], counted.ns,
-             contestants[i].timer->simulated() ? contestants[i].bound.run->simulated_spread() : 0);
-      if (contestants[i].bound.run->simulated_is_bound()) {
-        measurements[i].outcome = Outcome::kCensored;
-        measurements[i].reason = kRecordedBound;
-        measurements[i].metrics.resize(1);
-      }
-      add_metrics(contestants[i].bound, measurements[i]);
     }
   }
   stage_ = Stage::kNone;

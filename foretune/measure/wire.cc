@@ -311,10 +311,10 @@ Result<StageMessage> decode_stage(std::span<const std::byte> payload) {
   StageMessage message;
   message.config = in.get<std::uint32_t>();
   const auto stage = in.get<std::uint8_t>();
-  if (!in.ok() || !in.at_end() || stage > static_cast<std::uint8_t>(Stage::kVerify)) {
+  message.stage = static_cast<Stage>(stage);
+  if (!in.ok() || !in.at_end() || !is_known(message.stage)) {
     return damaged("announcement");
   }
-  message.stage = static_cast<Stage>(stage);
   return message;
 }
 

@@ -62,7 +62,11 @@ Result<std::unique_ptr<Strategy>> ParetoStrategy::create(std::string_view name,
     FORETUNE_TRY(copy.strategy, create_strategy(name, problem, space, own));
     copy.weights = std::move(weights);
   }
-  return std::unique_ptr<Strategy>(new ParetoStrategy(std::move(copies)));
+  // Each copy would ask for so many; together they do not.
+  const bool is_limited = options.sample_size > 0 && name != "exhaustive";
+  return std::unique_ptr<Strategy>(
+      new ParetoStrategy(std::move(copies), is_limited ? options.sample_size
+                                                       : std::numeric_limits<std::size_t>::max()));
 }
 
 // Something new from this copy.
@@ -83,7 +87,7 @@ std::optional<Config> ParetoStrategy::ask_copy(Copy& copy, Rng& rng) {
 std::vector<Config> ParetoStrategy::ask(std::size_t count, Rng& rng) {
   std::vector<Config> out;
   std::size_t in_vain = 0;
-  while (out.size() < count) {
+  while (out.size() < std::min(count, left_)) {
     Copy& copy = copies_[turn_];
     turn_ = (turn_ + 1) % copies_.size();
     std::optional<Config> config = copy.is_exhausted ? std::nullopt : ask_copy(copy, rng);
@@ -100,6 +104,7 @@ std::vector<Config> ParetoStrategy::ask(std::size_t count, Rng& rng) {
       break;
     }
   }
+  left_ -= out.size();
   return out;
 }
 

@@ -56,13 +56,15 @@ class ParetoStrategy final : public Strategy {
     double range = 1;
   };
 
-  explicit ParetoStrategy(std::vector<Copy> copies) : copies_(std::move(copies)) {}
+  ParetoStrategy(std::vector<Copy> copies, std::size_t limit)
+      : copies_(std::move(copies)), left_(limit) {}
   void calibrate();
   void pass_on(std::span<const Trial> trials);
   [[nodiscard]] Trial weighed(const Copy& copy, const Trial& trial) const;
   std::optional<Config> ask_copy(Copy& copy, Rng& rng);
 
   std::vector<Copy> copies_;
+  std::size_t left_;  // how many may be asked for yet
   std::size_t turn_ = 0;
   std::vector<Trial> waiting_;  // until the scales are settled
   std::vector<Scale> scales_;

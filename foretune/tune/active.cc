@@ -156,7 +156,7 @@ bool ActiveCollection::may_go_on() {
 void ActiveCollection::index_known(RowIndex first) {
   for (RowIndex row = first; row < known_.size(); ++row) {
     const Dataset::Row& entry = known_.rows()[row];
-    if (entry.stage == Stage::kEvaluate) {
+    if (entry.is_evaluation()) {
       continue;
     }
     row_of_.emplace(resume_key(known_.problems()[entry.problem], known_.configs()[entry.config],

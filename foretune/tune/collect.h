@@ -60,7 +60,7 @@ struct CollectOptions {
   int confirm_top = 0;
   int confirm_rounds = kCompareRounds;
   // What the journal holds already, when it was read: gives the incumbents (and the candidates to
-  // confirm) of problems that an earlier run began. Not owned.
+  // confirm and to evaluate) of problems that an earlier run began. Not owned.
   const Dataset* previous = nullptr;
   // Metrics of MetricStage::kEvaluation to find out of every config of a problem that ran well,
   // when all are timed: each is a row of its own, and resumed by itself.

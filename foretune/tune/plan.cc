@@ -121,6 +121,18 @@ Result<CollectPlan> plan_collection(const Family& family, std::span<const Proble
             : 0);
     plan.measurements += configs->size() + confirmed;
     plan.already_done += done;
+    if (!options.evaluate.empty()) {
+      // As many as all configs, though only those that run well are evaluated.
+      plan.measurements += configs->size();
+      plan.already_done += static_cast<std::uint64_t>(
+          std::count_if(configs->begin(), configs->end(), [&](const Config& config) {
+            return journal != nullptr &&
+                   std::all_of(options.evaluate.begin(), options.evaluate.end(),
+                               [&](const std::string& metric) {
+                                 return journal->contains(problem, config, measured, metric);
+                               });
+          }));
+    }
     const auto fresh = static_cast<double>(configs->size() - done);
     if (family.info().simulated) {
       total_ns += fresh * kSimulatedNs;

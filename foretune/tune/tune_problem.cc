@@ -329,6 +329,8 @@ Status Tuning::compare_finalists(std::span<const Config> defaults) {
 
 void Tuning::order_finalists() {
   std::vector<TunedConfig>& finalists = result_.finalists;
+  // A metric that could not be found out a second time.
+  std::erase_if(finalists, [](const TunedConfig& tuned) { return !tuned.judgement.has_targets(); });
   // One that met a bound barely may miss it now: it stays only where nothing else is left.
   const auto misses = [](const TunedConfig& tuned) { return !tuned.judgement.is_feasible(); };
   if (!std::all_of(finalists.begin(), finalists.end(), misses)) {

@@ -92,10 +92,20 @@ std::vector<Column> problem_columns(const Dataset& dataset) {
 
 std::vector<Column> config_columns(const Dataset& dataset) {
   std::vector<Column> columns;
-  for (const Parameter& parameter : dataset.header().config_schema.parameters) {
-    columns.emplace_back(parameter.name, parameter.labels);
+  const std::vector<std::string> names = csv_parameter_columns(dataset.header());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    columns.emplace_back(names[i], dataset.header().config_schema.parameters[i].labels);
   }
   return columns;
+}
+
+// The name that a metric's column has in a table.
+nb::dict metric_columns(const Dataset& dataset) {
+  nb::dict out;
+  for (const MetricInfo& info : dataset.metrics()) {
+    out[info.name.c_str()] = to_text(info);
+  }
+  return out;
 }
 
 nb::dict header_of(const Dataset& dataset) {
@@ -340,6 +350,7 @@ void bind_dataset(nb::module_& module) {
       .def("problem_columns", &problem_columns)
       .def("config_words", &config_words)
       .def("config_columns", &config_columns)
+      .def("metric_columns", &metric_columns)
       .def("contexts", &contexts_of)
       .def("baselines", &baselines_of)
       .def("extras", &extras_of)

@@ -144,8 +144,10 @@ class Dataset:
         """One row per measurement, with the columns of ``foretune convert --to csv``: the problem's
         fields, the config's parameters (``config.k`` where a field is called so, too), ``time_ns``,
         ``median_ns``, ``spread``, ``samples``, ``outcome``, ``stage``, ``reason``, ``flags``, the
-        context, and further metrics where there are any. Labels are categories. A time, median or
-        spread that is not known is NaN. Per-window samples and baselines are left out.
+        context, and further metrics where there are any: a common one by its name, one that the
+        data set declares with direction and unit behind it (``psnr_db:maximise:dB``). Labels are
+        categories. A time, median, spread or metric that is not known is NaN. Per-window samples and
+        baselines are left out.
 
         Raises:
             ImportError: pandas is not installed.
@@ -176,7 +178,7 @@ class Dataset:
         """A data set from a table with the columns of ``to_pandas``.
 
         Only the problem's fields without a default, the config's parameters and a time (``time_ns``,
-        ``time_us`` or ``time_ms``) are needed. Rows that cannot be used are dropped and counted in
+        ``time_us`` or ``time_ms``) or another metric are needed. Rows that cannot be used are dropped and counted in
         ``report``.
 
         Args:
@@ -403,8 +405,7 @@ class Dataset:
             out[name] = ((fields[:, position], labels), self.problem_ids)
         words = self.config_words
         for position, (name, labels) in enumerate(self._native.config_columns()):
-            column = f"config.{name}" if name in out or name in _OWN_COLUMNS else name
-            out[column] = ((words[:, position], labels), self.config_ids)
+            out[name] = ((words[:, position], labels), self.config_ids)
         return out
 
     def _figures(self) -> dict[str, npt.NDArray[Any]]:
@@ -419,8 +420,9 @@ class Dataset:
 
     def _extra_columns(self) -> dict[str, npt.NDArray[np.float64]]:
         out: dict[str, npt.NDArray[np.float64]] = {}
+        columns = self._native.metric_columns()
         for row, name, value, spread, samples in self._native.extras():
-            for column, entry in ((name, value), (f"{name}_spread", spread),
+            for column, entry in ((columns[name], value), (f"{name}_spread", spread),
                                   (f"{name}_samples", samples)):
                 out.setdefault(column, np.full(len(self), np.nan))[row] = entry
         return out
@@ -430,9 +432,6 @@ OUTCOMES: tuple[str, ...] = tuple(_foretune.outcomes)
 """What may become of a measurement, by code."""
 STAGES: tuple[str, ...] = tuple(_foretune.stages)
 """Where one that is not ok stopped, by code."""
-_OWN_COLUMNS = {"time_ns", "time_us", "time_ms", "median_ns", "spread", "samples", "outcome",
-                "stage", "reason", "flags", "machine", "device", "context_threads", "cache",
-                "clock_mhz", "fidelity"}
 
 
 def one_line(error: BaseException) -> str:

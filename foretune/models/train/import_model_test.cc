@@ -82,8 +82,7 @@ class ForeignModel : public testing::TestWithParam<ForeignCase> {
         const Config config = type == kConvProblem ? parse_ck_conv_name(name)->config
                                                    : parse_ck_gemm_name(name)->config;
         Measurement measurement{.problem = problem, .config = config, .context = {}, .metrics = {}};
-        measurement.metrics.push_back(
-            {kTimeNs, sample_ns(problem, config), 0, 1});
+        measurement.metrics.emplace_back(kTimeNs, sample_ns(problem, config), 0.0, 1U);
         dataset_->add(measurement);
         add_row(problem, config);
       }
