@@ -1,4 +1,4 @@
-// What a model predicts of the configs that a Pareto objective trades off.
+// The predicted front of a Pareto objective.
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -73,7 +73,7 @@ class PredictionText {
     return color_ ? concat(code, text, "\033[0m") : std::string(text);
   }
 
-  // Of a scale that is no logarithm, differences say nothing about ratios.
+  // Differences on a scale that is no logarithm say nothing about ratios.
   [[nodiscard]] bool has_ratios() const {
     return prediction_.target.scale.kind != ValueScale::Kind::kLinear;
   }
