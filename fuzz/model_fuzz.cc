@@ -1,5 +1,6 @@
 // Model files: whatever the bytes, a model or a reason. What is read is written back and read
 // again, checked, and where it passes, used.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -14,7 +15,7 @@
 namespace {
 
 // Lets the fuzzer past the checksums: the ones in the file are replaced by the right ones.
-void repair_checksums(std::vector<std::byte>& bytes) {
+void repair_file(std::span<std::byte> bytes) {
   constexpr std::size_t kTable = 32;
   constexpr std::size_t kEntry = 24;
   if (bytes.size() < kTable) {
@@ -44,6 +45,47 @@ void repair_checksums(std::vector<std::byte>& bytes) {
   put(24, foretune::crc32c(all.subspan(kTable, count * kEntry), foretune::crc32c(all.first(24))));
 }
 
+// Files within the file, of models of several metrics, come first: each ends where its length says.
+void repair_checksums(std::vector<std::byte>& bytes) {
+  constexpr std::size_t kMagic = 8;
+  constexpr std::size_t kLength = 16;
+  const std::span<std::byte> all(bytes);
+  for (std::size_t at = kMagic; at + kMagic + kLength < bytes.size(); ++at) {
+    if (std::memcmp(bytes.data() + at, bytes.data(), kMagic) == 0) {
+      std::uint64_t length = 0;
+      std::memcpy(&length, bytes.data() + at + kLength, sizeof(length));
+      if (length <= bytes.size() - at) {
+        repair_file(all.subspan(at, static_cast<std::size_t>(length)));
+      }
+    }
+  }
+  repair_file(all);
+}
+
+// Picks by the last of the metrics, under a bound on the first.
+void try_objective(const foretune::Model& model) {
+  if (model.metrics.empty()) {
+    return;
+  }
+  const foretune::MetricInfo& last = model.metrics.back().metric;
+  const auto objective = foretune::Objective::parse(
+      foretune::concat(to_string(last.direction), " ", last.name, " subject to ",
+                       model.metrics.front().metric.name, " <= 1"));
+  if (!objective) {
+    return;
+  }
+  const auto selector = foretune::Selector::create(model, {.objective = *objective});
+  if (selector) {
+    const auto problem = foretune::Problem::parse("gemm m=100 n=256 k=512");
+    const foretune::Choice choice = (*selector)->select(*problem);
+    if (choice.has_candidate && choice.candidate >= (*selector)->pool_size()) {
+      std::abort();
+    }
+    static_cast<void>((*selector)->explain(*problem, choice));
+    static_cast<void>((*selector)->predict_metrics(*problem, std::array{choice.candidate}));
+  }
+}
+
 void try_model(std::span<const std::byte> bytes) {
   const auto model = foretune::parse_model(bytes);
   if (!model) {
@@ -66,6 +108,7 @@ void try_model(std::span<const std::byte> bytes) {
   }
   const auto selector = foretune::Selector::create(*model);
   if (selector) {
+    try_objective(*model);
     const auto problem = foretune::Problem::parse("gemm m=100 n=256 k=512");
     const foretune::Choice choice = (*selector)->select(*problem);
     const foretune::FastChoice fast = (*selector)->select_fast(*problem);

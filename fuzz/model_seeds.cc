@@ -1,6 +1,6 @@
 // Writes the seeds of the model fuzz target that hold what the older ones do not: a fast model, a
-// training hull and packed leaf values; an ensemble with networks of both shapes; and a network
-// with weights of 8 bits.
+// training hull and packed leaf values; an ensemble with networks of both shapes; a network
+// with weights of 8 bits; and three metrics.
 //   build/dev/fuzz/model_seeds fuzz/corpus/model
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/models/infer/fast_samples.h"
+#include "foretune/models/infer/metric_model_samples.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/models/infer/network_int8.h"
@@ -51,6 +52,12 @@ Model int8_model() {
   return model;
 }
 
+Model metrics_model() {
+  Rng rng(3);
+  return sample_metrics_model(
+      {.candidates = 8, .forest = {.trees = 2, .max_leaves = 4, .vary_leaves = false}}, rng);
+}
+
 Status write_seeds(const std::filesystem::path& folder) {
   const Model ensemble = ensemble_model();
   FORETUNE_TRY_STATUS(Selector::create(ensemble));
@@ -59,6 +66,9 @@ Status write_seeds(const std::filesystem::path& folder) {
   const Model int8 = int8_model();
   FORETUNE_TRY_STATUS(Selector::create(int8));
   FORETUNE_TRY_STATUS(write_file_atomically(folder / "network_int8.ftm", model_bytes(int8)));
+  const Model metrics = metrics_model();
+  FORETUNE_TRY_STATUS(Selector::create(metrics));
+  FORETUNE_TRY_STATUS(write_file_atomically(folder / "metrics.ftm", model_bytes(metrics)));
   const Model model = seed_model();
   FORETUNE_TRY_STATUS(Selector::create(model));  // or it would test only a refusal
   return write_file_atomically(folder / "fast_hull_packed.ftm", model_bytes(model));

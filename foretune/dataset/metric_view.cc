@@ -124,7 +124,7 @@ bool has_relative_bound(const Objective& objective) {
                      });
 }
 
-// What was measured of the first default config that ran.
+// The measured values of the first default config that ran.
 std::vector<MetricValue> measured_default(const Dataset& dataset, std::uint32_t problem,
                                           std::span<const RowIndex> rows,
                                           std::span<const MetricInfo> metrics,
@@ -389,7 +389,7 @@ Result<Dataset> objective_view(const Dataset& dataset, const DatasetJudge& judge
     }
   }
   for (const Dataset::Baseline& baseline : dataset.baselines()) {
-    // Of somebody else's choice nothing but its time is known.
+    // A choice of somebody else's has nothing but its time.
     if (is_time && !is_bounded) {
       out.add_baseline(baseline);
     }

@@ -26,10 +26,10 @@ namespace foretune {
 
 // The metrics that rows of the data set have, time first.
 std::vector<MetricInfo> metrics_of(const Dataset& dataset);
-// Of those, the one of that name. Errors: kNotFound, with those that there are.
+// The one of that name among those. Errors: kNotFound, with those that there are.
 Result<MetricInfo> find_metric(const Dataset& dataset, std::string_view name);
 
-// One value per row; NaN where it has none. Of a censored row its time is a lower bound.
+// One value per row; NaN where it has none. The time of a censored row is a lower bound.
 std::vector<double> metric_values(const Dataset& dataset, std::string_view metric);
 
 // The scale of the values of rows that ran to the end. Errors: kInvalidArgument for none.
@@ -43,7 +43,7 @@ Dataset metric_view(const Dataset& dataset, std::string_view metric, const Value
                     std::span<const MetricInfo> only_with = {},
                     std::vector<RowIndex>* rows = nullptr);
 
-// What somebody runs on a problem who does not tune, best first.
+// The configs that somebody runs who does not tune, best first.
 using DefaultConfigs = std::function<std::vector<Config>(const Problem&)>;
 
 // Judges of the rows of a data set: one for all problems or, where a bound is relative to the
@@ -68,8 +68,8 @@ class DatasetJudge {
   std::vector<std::int64_t> place_of_problem_;
 };
 
-// What every (problem, config) of the data set has of the judge's metrics: the median over its rows
-// that ran to the end, or of censored ones the time's bound. Looked up row by row.
+// The values of the judge's metrics that every (problem, config) of the data set has: the median
+// over its rows that ran to the end, or of censored ones the time's bound. Looked up row by row.
 class JudgedRows {
  public:
   JudgedRows(const Dataset& dataset, const DatasetJudge& judge);
@@ -90,7 +90,7 @@ class JudgedRows {
   std::vector<double> values_;
 };
 
-// Of an objective with one target: its metric_view(), in which rows that miss a bound are refused
+// The metric_view() of an objective's only target, in which rows that miss a bound are refused
 // (kUnsupported, with the reason), so that the best is the best of those that keep all, and a pick
 // that misses one counts as a failed pick. Errors: kInvalidArgument for a Pareto objective.
 Result<Dataset> objective_view(const Dataset& dataset, const DatasetJudge& judge,

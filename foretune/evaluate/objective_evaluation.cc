@@ -252,8 +252,8 @@ void describe_objective(const Dataset& dataset, const DatasetJudge& judge, const
   if (!judge.objective().bounds.empty()) {
     evaluation.facts.insert(
         evaluation.facts.begin() + 1,
-        {"picks that miss a bound",
-         concat(evaluation.missed_bounds, " of ", evaluation.model.problems, " (",
+        {"missed bound",
+         concat(evaluation.missed_bounds, " of ", evaluation.model.problems, " picks (",
                 fixed(100 * static_cast<double>(evaluation.missed_bounds) /
                           static_cast<double>(evaluation.model.problems),
                       1),
@@ -270,6 +270,12 @@ Result<Evaluation> evaluate_objective(const Model& model, const Dataset& dataset
   const std::size_t target = place_of(columns, judge.metrics().front().name);
   const ValueScale& scale = columns[target].scale;
   FORETUNE_TRY(const Dataset view, objective_view(dataset, judge, scale));
+  const std::vector<double> oracles = oracle_times_ns(view);
+  if (std::none_of(oracles.begin(), oracles.end(), [](double best) { return best > 0; })) {
+    return fail(ErrorCode::kInvalidArgument,
+                "no problem of the data set has a measured config that keeps the bounds of '",
+                objective.text(), "'");
+  }
   std::optional<Dataset> training;
   if (options.training != nullptr) {
     FORETUNE_TRY(const DatasetJudge of_training,

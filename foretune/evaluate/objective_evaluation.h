@@ -30,7 +30,7 @@ namespace foretune {
 Result<Evaluation> evaluate_objective(const Model& model, const Dataset& dataset,
                                       const Objective& objective, EvaluateOptions options);
 
-// What an evaluation of an objective_view() of `dataset` says beyond that of times.
+// Adds the objective to an evaluation of an objective_view() of `dataset`.
 void describe_objective(const Dataset& dataset, const DatasetJudge& judge, const ValueScale& scale,
                         Evaluation& evaluation);
 
@@ -57,8 +57,8 @@ struct FrontEvaluation {
   std::vector<FrontProblem> problems;
 };
 
-// Of the measured configs of each problem. Errors: as evaluate_objective(); kInvalidArgument for an
-// objective with one target, and when no problem has a front.
+// Judges the measured configs of each problem. Errors: as evaluate_objective(); kInvalidArgument
+// for an objective with one target, and when no problem has a front.
 Result<FrontEvaluation> evaluate_fronts(const Model& model, const Dataset& dataset,
                                         const Objective& objective,
                                         const DefaultConfigs& default_configs);

@@ -1,4 +1,4 @@
-// What a model predicts of the configs that a Pareto objective trades off.
+// The predicted front of a Pareto objective.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -55,6 +55,10 @@ Result<Prediction> predict_front(const Selector& selector, const Problem& proble
   FORETUNE_TRY(const Judge judge, judge_of(objective, selector.columns()));
   FORETUNE_TRY(Prediction out, predict(selector, problem, {.top = 0, .explain = false}));
   out.objective = objective.text();
+  // No single time, margin or chance says which config is better by several targets.
+  out.is_absolute = false;
+  out.margin = PredictedConfig::kUnknown;
+  out.confidence = PredictedConfig::kUnknown;
   const std::vector<RankedCandidate> ranked = selector.rank(problem);
   std::vector<std::uint32_t> candidates;
   for (const RankedCandidate& entry : ranked) {
@@ -90,9 +94,6 @@ Result<Prediction> predict_front(const Selector& selector, const Problem& proble
     entry.config = selector.config_text(entry.candidate);
     entry.score = predicted[at][places[0]].z;
     entry.slower = std::expm1(entry.score - points[front.front()][0]);
-    if (out.is_absolute) {
-      entry.time_ns = std::exp(ranked[at].score);
-    }
     entry.metrics = std::move(predicted[at]);
   }
   return out;

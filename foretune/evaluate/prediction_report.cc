@@ -73,7 +73,7 @@ class PredictionText {
     return color_ ? concat(code, text, "\033[0m") : std::string(text);
   }
 
-  // Of a scale that is no logarithm, differences say nothing about ratios.
+  // Differences on a scale that is no logarithm say nothing about ratios.
   [[nodiscard]] bool has_ratios() const {
     return prediction_.target.scale.kind != ValueScale::Kind::kLinear;
   }
@@ -108,9 +108,10 @@ class PredictionText {
       if (has_ratios()) {
         add("margin: ", percent_text(std::expm1(prediction_.margin)), " % over the runner-up");
       } else {
+        const MetricInfo& metric = prediction_.target.metric;
         add("margin: ",
-            number_text(prediction_.margin * std::fabs(prediction_.target.scale.step), 4), " ",
-            prediction_.target.metric.unit, " over the runner-up");
+            significant(prediction_.margin * std::fabs(prediction_.target.scale.step), 4),
+            metric.unit.empty() ? "" : " ", metric.unit, " over the runner-up");
       }
       if (std::isfinite(prediction_.confidence)) {
         add(is_of_time() ? "; faster than it with a chance of "
@@ -159,8 +160,9 @@ class PredictionText {
                                     ? time_text(metric.value)
                                     : significant(metric.value, 4);
       const double half = 50 * (metric.high - metric.low) / std::fabs(metric.value);
-      const std::string spread =
-          half > 0 && half < 1000 ? concat(" +-", significant(half, 2), " %") : std::string();
+      const std::string spread = half > 0 && half < 1000
+                                     ? concat(" +-", fixed(half, half < 10 ? 1 : 0), " %")
+                                     : std::string();
       out += right(value + spread, kMetricWidth);
     }
     return out;
@@ -197,8 +199,8 @@ class PredictionText {
     }
     if (std::isfinite(prediction_.confidence)) {
       add(paint(kDim,
-                "  sure: chance in % that the first is faster, from the model's held-out "
-                "error"),
+                concat("  sure: chance in % that the first is ", is_of_time() ? "faster" : "better",
+                       ", from the model's held-out error")),
           "\n");
     }
   }
@@ -218,8 +220,10 @@ class PredictionText {
                                right("second", 12), right("slower by", 12)));
     out_ += '\n';
     double rest = 0;
+    double sum = 0;  // the margin, where both keep the bounds of an objective
     for (std::size_t i = 0; i < explanation.effects.size(); ++i) {
       const FeatureEffect& effect = explanation.effects[i];
+      sum += effect.log_ratio;
       if (i >= shown) {
         rest += effect.log_ratio;
         continue;
@@ -232,7 +236,7 @@ class PredictionText {
           right("", 24), right(effect_text(rest), 12), "\n");
     }
     add("  ", left("together", name_width), right("", 24),
-        right(effect_text(prediction_.margin), 12), "\n");
+        right(effect_text(std::isfinite(prediction_.margin) ? prediction_.margin : sum), 12), "\n");
   }
 
   void ruled_out(const Explanation& explanation) {

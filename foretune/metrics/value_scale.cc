@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "foretune/base/significant.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 
@@ -93,12 +94,13 @@ std::string ValueScale::text() const {
     case Kind::kLog:
       return "ln v";
     case Kind::kOffsetLog:
-      return concat("ln(v + ", offset, ")");
+      return concat("ln(v + ", significant(offset, 4), ")");
     case Kind::kLinear:
       break;
   }
-  return step < 0 ? concat("(", reference, " - v) / ", -step)
-                  : concat("(v - ", reference, ") / ", step);
+  const std::string zero = significant(reference, 4);
+  const std::string unit = significant(std::fabs(step), 4);
+  return step < 0 ? concat("(", zero, " - v) / ", unit) : concat("(v - ", zero, ") / ", unit);
 }
 
 Status ValueScale::validate() const {

@@ -37,9 +37,9 @@ struct ValueScale {
 
   // NaN for a NaN, and for what has no logarithm.
   [[nodiscard]] double to_z(double value) const;
-  // Of kOffsetLog at least 0.
+  // At least 0 where the kind is kOffsetLog.
   [[nodiscard]] double to_value(double z) const;
-  // What a small error of z is worth in the metric's unit, at this z: the derivative's magnitude.
+  // The worth of a small error of z in the metric's unit, at this z: the derivative's magnitude.
   [[nodiscard]] double value_per_z(double z) const;
   // "ln(v + 20)".
   [[nodiscard]] std::string text() const;

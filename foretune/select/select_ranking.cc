@@ -1,4 +1,4 @@
-// What selectors say to people and tools: rankings, predicted values and reasons.
+// Rankings, predicted values and reasons: the answers of selectors to people and tools.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-// What a selector is made of. Internal to the module.
+// The parts of a selector. Internal to the module.
 // Thread safety: as select.h says.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Selector::State {
     kRepresented,  // another candidate is its canonical form
     kAlone,        // its canonical form is no candidate
   };
-  // What the exact model needs beyond the model.
+  // All that the exact model needs beyond the model.
   struct Exact {
     // Candidates that the rules on configs alone allow: scored are these.
     std::vector<std::uint32_t> scored;
@@ -57,7 +57,7 @@ struct Selector::State {
   Exact* prepare_exact() noexcept;
   Result<std::unique_ptr<Exact>> make_exact();
 
-  // Whether the answer is in the cache. A call would cost a twentieth of it.
+  // Returns true where the answer is in the cache. A call would cost a twentieth of it.
   [[nodiscard, gnu::always_inline]] bool find(const AnswerCache::Key& key,
                                               AnswerCache::Answer& found) const noexcept {
     const Exact* const made = exact_made.load(std::memory_order_acquire);
@@ -103,7 +103,7 @@ struct Selector::State {
   std::vector<ScoreColumn> columns;
   // Nothing where the model's own order is what is wanted.
   std::optional<Judge> judge;
-  // Of the fast model's portfolio, those that the rules on configs alone allow.
+  // The places in the fast model's portfolio that the rules on configs alone allow.
   std::vector<std::uint32_t> fast_places;
 
   // Set once and under the mutex, as the forests are: whoever sees one of the two may read all.

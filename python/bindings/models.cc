@@ -22,6 +22,8 @@
 #include "foretune/models/exchange/foreign_models.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_scorer.h"
+#include "foretune/models/infer/objective_scorer.h"
+#include "foretune/models/train/train_metrics.h"
 #include "foretune/models/train/trainer.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/problem_type.h"
@@ -59,6 +61,7 @@ double flops_of(const std::string& text) {
 
 struct TrainKeywords {
   std::string model_type, features, target, objective;
+  std::vector<std::string> metrics;
   std::uint32_t folds = 0, forests = 0, threads = 0, trees = 0, leaves = 0, min_rows_per_leaf = 0,
                 portfolio_size = 0;
   double learning_rate = 0, bagging_fraction = 0, feature_fraction = 0, lambda_l2 = 0,
@@ -114,8 +117,11 @@ nb::tuple train(const Dataset& dataset, const TrainKeywords& keywords, const nb:
       return out;
     });
   };
-  Result<TrainResult> trained =
-      without_lock([&] { return type->train(dataset, options, on_progress); });
+  Result<TrainResult> trained = without_lock([&] {
+    return keywords.metrics.empty()
+               ? type->train(dataset, options, on_progress)
+               : train_metrics(dataset, *type, options, keywords.metrics, on_progress);
+  });
   interruptions.raise_pending();
   TrainResult result = checked(std::move(trained));
   nb::dict metrics;
@@ -148,6 +154,16 @@ nb::dict describe(const Model& model) {
   out["target"] = model.target;
   out["device"] = model.fingerprint.device;
   out["forests"] = model.forests.size();
+  nb::list metrics;
+  for (const ScoreColumn& column : columns_of(model)) {
+    nb::dict metric;
+    metric["name"] = column.metric.name;
+    metric["unit"] = column.metric.unit;
+    metric["direction"] = std::string(to_string(column.metric.direction));
+    metric["is_absolute"] = column.is_absolute;
+    metrics.append(metric);
+  }
+  out["metrics"] = metrics;
   out["pool_size"] = model.pool.size();
   out["seed"] = model.seed;
   out["data_fingerprint"] = model.data_fingerprint.hex();
@@ -164,6 +180,39 @@ nb::dict choice_of(const Selector& selector, const std::string& text) {
       choice.picked() ? nb::object(nb::none()) : nb::cast(std::string(to_string(choice.reason)));
   out["score"] = choice.score;
   out["margin"] = choice.margin;
+  return out;
+}
+
+// The best `top` configs with what is predicted of each metric.
+nb::list predictions_of(const Selector& selector, const std::string& text, std::size_t top) {
+  const Problem problem = problem_from(text);
+  std::vector<RankedCandidate> ranked;
+  std::vector<std::vector<PredictedMetric>> predicted;
+  without_lock([&] {
+    ranked = selector.rank(problem);
+    ranked.resize(std::min(ranked.size(), top));
+    std::vector<std::uint32_t> candidates;
+    for (const RankedCandidate& candidate : ranked) {
+      candidates.push_back(candidate.candidate);
+    }
+    predicted = selector.predict_metrics(problem, candidates);
+    return 0;
+  });
+  nb::list out;
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    nb::dict entry;
+    entry["config"] = selector.config_text(ranked[i].candidate);
+    entry["score"] = ranked[i].score;
+    entry["keeps_bounds"] = keeps_bounds(ranked[i].score);
+    nb::dict metrics;
+    for (std::size_t c = 0; c < selector.columns().size(); ++c) {
+      const PredictedMetric& metric = predicted[i][c];
+      metrics[nb::cast(selector.columns()[c].metric.name)] =
+          nb::make_tuple(metric.value, metric.low, metric.high);
+    }
+    entry["metrics"] = metrics;
+    out.append(entry);
+  }
   return out;
 }
 
@@ -258,6 +307,7 @@ void bind_models(nb::module_& module) {
       .def_rw("features", &TrainKeywords::features)
       .def_rw("target", &TrainKeywords::target)
       .def_rw("objective", &TrainKeywords::objective)
+      .def_rw("metrics", &TrainKeywords::metrics)
       .def_rw("folds", &TrainKeywords::folds)
       .def_rw("forests", &TrainKeywords::forests)
       .def_rw("threads", &TrainKeywords::threads)
@@ -296,6 +346,7 @@ void bind_models(nb::module_& module) {
   nb::class_<Selector>(module, "Selector")
       .def_prop_ro("pool_size", &Selector::pool_size)
       .def("select", &choice_of, nb::arg("problem"))
+      .def("predict", &predictions_of, nb::arg("problem"), nb::arg("top"))
       .def("abstention", &abstention_of, nb::arg("problem"))
       .def("rank", &ranking_of, nb::arg("problem"))
       .def("rank_words", &word_ranking_of, nb::arg("problem"));
@@ -307,10 +358,14 @@ void bind_models(nb::module_& module) {
       nb::arg("path"));
   module.def(
       "make_selector",
-      [](const Model& model) {
-        return checked(without_lock([&] { return Selector::create(model); }));
+      [](const Model& model, const std::string& objective) {
+        SelectorOptions options;
+        if (!objective.empty()) {
+          options.objective = checked(Objective::parse(objective));
+        }
+        return checked(without_lock([&] { return Selector::create(model, options); }));
       },
-      nb::arg("model"));
+      nb::arg("model"), nb::arg("objective") = "");
   module.def("train", &train, nb::arg("dataset"), nb::arg("keywords"), nb::arg("progress").none());
   module.def("problem_types", &names_of_problem_types);
   module.def("canonical_problem",

@@ -81,6 +81,11 @@ class Model:
         return (f"<foretune.Model for {info['family']}, {info['forests']} forests, pool of "
                 f"{info['pool_size']:,} configs>")
 
+    def predict(self, problem: Problem, objective: str = "", top: int = 5) -> list[dict[str, Any]]:
+        """What ``Selector(self, objective).predict(problem, top)`` says. To ask more often, keep
+        the selector."""
+        return Selector(self, objective).predict(problem, top)
+
 
 def train(
     dataset: Dataset,
@@ -89,6 +94,7 @@ def train(
     features: str = "",
     target: str = "relative-log",
     objective: str = "auto",
+    metrics: Sequence[str] = (),
     folds: int = 5,
     seed: int = 42,
     threads: int = 0,
@@ -116,6 +122,8 @@ def train(
         objective: ``regret`` (what costs a good pick counts most; for ``relative-log`` alone),
             ``regression``, ``lambdarank`` (likewise for ``relative-log`` alone), or ``auto``:
             ``regret`` where it can be.
+        metrics: of the data set, that one model is to predict all of; scores are of the first.
+            Selectors of such a model follow objectives. None: time alone.
         folds: group folds of the held-out figures; 0 for none.
         seed: of every random choice; the same data and options give the same model.
         threads: of the trainer; 0 takes all cores.
@@ -169,6 +177,7 @@ def train(
     keywords.features = features
     keywords.target = target
     keywords.objective = objective
+    keywords.metrics = [str(metric) for metric in metrics]
     keywords.learning_rate = float(learning_rate)
     keywords.bagging_fraction = float(bagging_fraction)
     keywords.feature_fraction = float(feature_fraction)
@@ -260,6 +269,12 @@ class Selector:
 
     Args:
         model: a model, or the path of a ``.ftm`` file.
+        objective: what picks and rankings follow, of the metrics that the model predicts:
+            ``minimise time_ns subject to pack_ns <= 2 ms``. "" is the model's own order.
+
+    Raises:
+        NotFoundError: the objective names a metric that the model does not predict.
+        UnsupportedError: the objective has several targets.
 
     Thread safety: any number of threads may use a selector at once. ``select`` keeps the
     interpreter lock, because a repeated problem takes less time than giving it away (a new one: up
@@ -268,9 +283,9 @@ class Selector:
 
     __slots__ = ("_native", "model")
 
-    def __init__(self, model: Model | str | os.PathLike[str]) -> None:
+    def __init__(self, model: Model | str | os.PathLike[str], objective: str = "") -> None:
         self.model = model if isinstance(model, Model) else Model.open(model)
-        self._native = _foretune.make_selector(self.model._native)
+        self._native = _foretune.make_selector(self.model._native, objective)
 
     def select(self, problem: Problem) -> Choice:
         """The best legal config, or an abstention with its reason.
@@ -284,6 +299,14 @@ class Selector:
         """All legal configs of the model's pool with their scores (as in ``Choice``), best first."""
         configs, scores = self._native.rank(problem_text(problem))
         return list(zip(configs, scores.tolist()))
+
+    def predict(self, problem: Problem, top: int = 5) -> list[dict[str, Any]]:
+        """The best ``top`` legal configs, best first: ``config``, ``score``, ``keeps_bounds`` (of
+        the objective, as predicted) and ``metrics``, of each the predicted value with the ends of
+        its 95 % interval. All three are NaN where the model knows ratios alone."""
+        if top < 1:
+            raise InvalidArgumentError(f"top must be at least 1, not {top}")
+        return self._native.predict(problem_text(problem), int(top))
 
 
 class RankedKernel(NamedTuple):

@@ -181,3 +181,28 @@ def test_problems_of_tables_are_understood():
          "stride_w": 1, "pad_h": 1, "pad_w": 1, "dtype": "bf16"}, "bwd_data")
     assert conv.startswith("conv op=backward_data n=16 c=256 k=128 g=1 ")
     assert " dtype=bf16" in conv
+
+
+def test_models_of_metrics_follow_objectives(training, tmp_path):
+    model = foretune.train(training, metrics=["time_ns"], trees=40, folds=2, threads=1)
+    assert model.info["kind"] == "metrics"
+    assert [metric["name"] for metric in model.info["metrics"]] == ["time_ns"]
+    assert 0.5 < model.metrics["time_ns_mean_efficiency"] <= 1
+    assert model.metrics["time_ns_median_relative_error"] < 1
+    model.save(tmp_path / "m.ftm")
+    selector = foretune.Selector(tmp_path / "m.ftm", "minimise time_ns subject to time_ns <= 1 s")
+    problem = training.problems[0]
+    best = selector.predict(problem, top=3)
+    assert len(best) == 3 and best[0]["config"] == selector.select(problem).config
+    for entry in best:
+        value, low, high = entry["metrics"]["time_ns"]
+        assert entry["keeps_bounds"] and low < value < high
+        assert math.log(value) == pytest.approx(entry["score"])
+    assert model.predict(problem, top=3) == best
+    none = foretune.Selector(model, "minimise time_ns subject to time_ns <= 0.001 ns")
+    assert "bounds" in none.select(problem).reason
+    assert not none.predict(problem, top=1)[0]["keeps_bounds"]
+    with pytest.raises(foretune.NotFoundError, match="no energy_j"):
+        foretune.Selector(model, "minimise energy_j")
+    with pytest.raises(foretune.NotFoundError, match="it has time_ns"):
+        foretune.train(training, metrics=["pack_ns"])

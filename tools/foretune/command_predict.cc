@@ -28,7 +28,7 @@ struct PredictArguments {
     problem.visit(list);
     list.add("top-k", top, "N", "configs to list").at_least(1);
     list.add("objective", objective, "TEXT",
-             "what to pick by, of the metrics that the model predicts: \"minimise time_ns subject "
+             "pick by this, of the metrics that the model predicts: \"minimise time_ns subject "
              "to pack_ns <= 2 ms\", or \"pareto time_ns pack_ns\" for the predicted front");
     list.add_switch("explain", explain,
                     "why the first is preferred to the second, and what ruled out the others");

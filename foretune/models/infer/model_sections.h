@@ -31,7 +31,7 @@ struct ModelSection {
   std::string_view name;
   void (*put)(ByteWriter& writer, const Model& model);
   Status (*get)(ByteReader& reader, Model& model);
-  // Whether the model has what belongs there; nothing for a section that every file has.
+  // Returns true where the model has what belongs there; null for a section that every file has.
   bool (*is_present)(const Model& model) = nullptr;
   // Takes what belongs there over from another model. Only of sections that the models of several
   // metrics share when they are the same.
@@ -43,7 +43,7 @@ std::span<const ModelSection> model_sections();
 // Nothing for an id unknown to this version.
 const ModelSection* find_model_section(std::uint32_t id);
 
-// Of the section of models of several metrics, which are files within the file.
+// The section of models of several metrics, which are files within the file.
 void put_metric_models(ByteWriter& writer, const Model& model);
 Status get_metric_models(ByteReader& reader, Model& model);
 

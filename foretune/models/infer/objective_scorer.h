@@ -28,9 +28,9 @@ inline bool keeps_bounds(double score) { return score < kInfeasibleScore; }
 // those of Judge::create().
 Result<Judge> judge_of(const Objective& objective, std::span<const ScoreColumn> columns);
 
-// Whether a scorer can follow the judge. Errors: kUnsupported for a Pareto objective, which puts
-// configs in no single order, and for a bound on what is known up to a factor only; kNotFound as
-// judge_of().
+// Succeeds where a scorer can follow the judge. Errors: kUnsupported for a Pareto objective, which
+// puts configs in no single order, and for a bound on what is known up to a factor only; kNotFound
+// as judge_of().
 Status check_followed(const Judge& judge, std::span<const ScoreColumn> columns);
 
 // A scorer of one column, the target's. Errors: those of check_followed().

@@ -29,7 +29,7 @@ namespace foretune {
 
 struct Model;
 
-// What a column of scores is of.
+// The metric of a column of scores.
 struct ScoreColumn {
   MetricInfo metric = metric_info(kTimeNs);
   ValueScale scale;
@@ -67,7 +67,7 @@ class Scorer {
   virtual Result<std::unique_ptr<PreparedPool>> prepare(std::span<const std::int32_t> words,
                                                         std::size_t width,
                                                         const Hardware& hardware) const = 0;
-  // What the scores are of; one column of time unless the model says otherwise.
+  // The metrics that scores are of; one column of time unless the model says otherwise.
   std::span<const ScoreColumn> columns() const { return columns_; }
 
  protected:

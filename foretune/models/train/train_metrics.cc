@@ -44,7 +44,7 @@ Status check_metric_options(const TrainOptions& options, std::span<const std::st
   return {};
 }
 
-// Of one metric: how it is seen, and what came of the training.
+// One metric: how it is seen, and what came of the training.
 struct Part {
   MetricInfo info;
   ValueScale scale;
@@ -53,7 +53,7 @@ struct Part {
   TrainResult result;
 };
 
-// Of values on held-out problems. Zeros have no relative error.
+// The error of values on held-out problems. Zeros have no relative one.
 double median_relative_error(const Dataset& view, const ValueScale& scale,
                              std::span<const double> held_out) {
   constexpr double kSmallest = 1e-6;
@@ -96,17 +96,17 @@ Result<Part> train_part(const Dataset& dataset, const ModelTypeEntry& type,
   return out;
 }
 
-nlohmann::ordered_json card_of(const Part& part) {
-  nlohmann::ordered_json out;
-  out["unit"] = part.info.unit;
-  out["direction"] = to_string(part.info.direction);
-  out["learned"] = part.scale.text();
-  out["kind"] = part.result.model.kind;
-  for (const auto& [name, value] : part.result.metrics) {
-    out["held_out"]["metrics"][name] = value;
-  }
-  if (std::isfinite(part.median_relative_error)) {
-    out["held_out"]["metrics"]["median_relative_error"] = part.median_relative_error;
+// Held-out figures, the metric's name in front.
+std::vector<std::pair<std::string, double>> figures_of(std::span<const Part> parts) {
+  std::vector<std::pair<std::string, double>> out;
+  for (const Part& part : parts) {
+    for (const auto& [name, value] : part.result.metrics) {
+      out.emplace_back(concat(part.info.name, "_", name), value);
+    }
+    if (std::isfinite(part.median_relative_error)) {
+      out.emplace_back(concat(part.info.name, "_median_relative_error"),
+                       part.median_relative_error);
+    }
   }
   return out;
 }
@@ -138,8 +138,16 @@ Result<Model> make_whole(const Dataset& dataset, const TrainOptions& options,
                   {"problems", dataset.problems().size()},
                   {"measurements", dataset.size()},
                   {"with_all_metrics", set->size()}};
+  nlohmann::ordered_json figures = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : figures_of(parts)) {
+    figures[name] = value;
+  }
+  card["held_out"] = {{"folds", options.folds}, {"metrics", figures}};
   for (const Part& part : parts) {
-    card["metrics"][part.info.name] = card_of(part);
+    card["metrics"][part.info.name] = {{"unit", part.info.unit},
+                                       {"direction", to_string(part.info.direction)},
+                                       {"learned", part.scale.text()},
+                                       {"kind", part.result.model.kind}};
   }
   model.card_json = card.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   return model;
@@ -170,14 +178,8 @@ Result<TrainResult> train_metrics(const Dataset& dataset, const ModelTypeEntry& 
   for (std::size_t i = 0; i < parts.front().rows.size(); ++i) {
     out.held_out_scores[parts.front().rows[i]] = parts.front().result.held_out_scores[i];
   }
+  out.metrics = figures_of(parts);
   for (Part& part : parts) {
-    for (const auto& [name, value] : part.result.metrics) {
-      out.metrics.emplace_back(concat(part.info.name, "_", name), value);
-    }
-    if (std::isfinite(part.median_relative_error)) {
-      out.metrics.emplace_back(concat(part.info.name, "_median_relative_error"),
-                               part.median_relative_error);
-    }
     Model own = std::move(part.result.model);
     own.pool = out.model.pool;
     own.portfolio = out.model.portfolio;

@@ -22,7 +22,7 @@ double pack_ns(const Problem& problem, const Config& config) {
   return config.words[0] <= 64 ? 0 : area / (4 + config.words[1] / 16.0);
 }
 
-// Of small tiles little, of any problem.
+// Small tiles have little, whatever the problem.
 double quality(const Config& config) {
   return 70 + 5 * std::log2(static_cast<double>(config.words[0])) -
          2 * std::log2(static_cast<double>(config.words[1]));
