@@ -40,7 +40,7 @@ std::string measured_line(const TuneResult& result) {
       result.exhausted ? ", all of them tried" : "", ", ", seconds_text(progress.elapsed_s), "\n");
 }
 
-// Of the time alone.
+// For the time alone.
 std::string times_text(const Problem& problem, const TuneResult& result,
                        const ConfigSchema& schema) {
   const TunedConfig& best = result.finalists.front();
