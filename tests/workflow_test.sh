@@ -33,6 +33,12 @@ expect 2 "$foretune" search --model data/matmul_model.ftm --m 24 --n 24 --k 24 -
 expect 0 "$foretune" tune --m 24 --n 24 --k 24 --budget 30 --rounds 2 --json tune.json
 grep -q "^best: isa=" out.txt
 grep -q '"best_ns"' tune.json
+expect 0 "$foretune" tune --shapeset "$source_dir/tests/small_shapes.csv" --budget 30 --rounds 2 \
+  --family null --family-option metrics=1 --json tune.json --report tune.html \
+  --objective "pareto time_ns pack_ns subject to bytes <= 64 KiB"
+grep -q "^  knee " out.txt
+grep -q '"hypervolume"' tune.json
+grep -q "All problems" tune.html
 expect 0 "$foretune" tune --m 24 --n 24 --k 24 --layout rcr --budget 12 --rounds 2 \
   --model data/matmul_model.ftm
 expect 0 "$foretune" tune --shapeset "$source_dir/tests/small_shapes.csv" --budget 8 --rounds 2 \

@@ -11,7 +11,7 @@ namespace foretune::documents {
 namespace {
 
 constexpr double kTickLetters = 12;
-// Of the base line of a vertical name: its letters rise to the left.
+// A vertical name's letters rise to the left of its base line.
 constexpr double kLeastNameX = 10;
 
 std::string titled(std::string_view name, std::string_view title) {

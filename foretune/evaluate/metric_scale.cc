@@ -86,7 +86,7 @@ MetricScale::MetricScale(std::span<const double> values, std::span<const double>
     range_ = documents::log_range(wide.low, wide.high);
     return;
   }
-  // Of equal values a tenth is near.
+  // Near equal values is a tenth of them.
   const double span = high > low ? high - low : 0.1 * std::fabs(high);
   Range wide{low, high};
   for (const double limit : limits) {

@@ -19,7 +19,7 @@ class MetricScale {
 
   // Logarithmic where the positive values span more than a factor of ten and none is negative.
   // Room is made for those `limits` that lie within one more span of the values (a factor of ten
-  // where it is logarithmic). What is not finite is ignored.
+  // where it is logarithmic). Values that are not finite are ignored.
   MetricScale(std::span<const double> values, std::span<const double> limits,
               std::string_view unit);
 

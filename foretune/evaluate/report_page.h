@@ -1,4 +1,4 @@
-// What all pages have in common. Internal to evaluate.
+// Parts that all pages have in common. Internal to evaluate.
 // Thread safety: free functions without state.
 #pragma once
 

@@ -1,5 +1,4 @@
-// What the measurements of a tuned problem come to, for all forms of its report. Internal to
-// evaluate.
+// The sums of a tuned problem's measurements, for all forms of its report. Internal to evaluate.
 // Thread safety: free functions without state.
 #pragma once
 
@@ -17,22 +16,22 @@
 namespace foretune::evaluate_internal {
 
 struct TuneAnalysis {
-  // Of what was measured: configs that meet every bound; that miss one, but none of the looser
-  // ones; and all others, those that lack a value among them.
+  // Measured configs that meet every bound; that miss one, but none of the looser ones; and all
+  // others, those that lack a value among them.
   std::size_t met = 0;
   std::size_t kept = 0;
   std::size_t missed = 0;
   // Finalists that met the bounds in the search and miss one in the final comparison.
   std::size_t now_missed = 0;
-  // Of several targets:
+  // The rest is for several targets:
   std::vector<std::size_t> front;   // positions in `measured`, in the order of the first target
   std::size_t dominated = 0;        // of those that meet the bounds
   std::optional<std::size_t> knee;  // position in `finalists`
-  // Of each target, over what was measured and meets the bounds, as values of the metric.
+  // Each target's values over the measured configs that meet the bounds, in the metric's unit.
   std::vector<double> best;
   std::vector<double> worst;
-  // Of the front below `worst`: as a volume, and as a share of the box up to `best`. NaN where that
-  // box has no volume.
+  // The front's, with `worst` as the reference: as a volume, and as a share of the box between
+  // `best` and `worst`, a NaN where that box has no volume.
   double hypervolume = 0;
   double share = 0;
 };
@@ -46,7 +45,7 @@ std::size_t chosen_finalist(const TuneResult& result, const TuneAnalysis& analys
 
 // NaN when it has no such value.
 double metric_value(std::span<const MetricValue> values, std::string_view name);
-// Of a target its direction; of a metric that is only bounded what the family declares.
+// By a single target's direction; by what the family declares for all other metrics.
 bool is_maximised(const Judge& judge, const MetricInfo& info);
 
 // "3.52 us", "1.5 KiB", "97.25 %": times and bytes in a unit that fits, other values with four

@@ -242,7 +242,8 @@ class TunePlot {
     }
   }
 
-  // Of a pair of targets. Of more than these two, the front of the two alone.
+  // Where there are more targets than the two of this plot, its steps are the front of the two
+  // alone.
   void draw_front() {
     const std::size_t targets = judge_.objective().targets.size();
     const std::optional<std::size_t> x = target_of(x_);
@@ -309,8 +310,8 @@ class TunePlot {
     for (std::size_t i = 1; i < corners.size(); ++i) {
       const double dx = corners[i].first - corners[i - 1].first;
       const double dy = corners[i].second - corners[i - 1].second;
-      const double steps = std::ceil((std::fabs(dx) + std::fabs(dy)) / kStride);
-      for (double step = 0; step < steps; ++step) {
+      const int steps = static_cast<int>((std::fabs(dx) + std::fabs(dy)) / kStride) + 1;
+      for (int step = 0; step < steps; ++step) {
         occupied_.emplace_back(corners[i - 1].first + dx * step / steps,
                                corners[i - 1].second + dy * step / steps);
       }

@@ -11,11 +11,11 @@
 
 namespace foretune::evaluate_internal {
 
-// Of several targets every pair; of one target each bounded metric against it; of a metric alone
-// its values in order.
+// A plot for every pair of targets and for each bounded metric against the first target; of a
+// metric alone, its values in order.
 std::vector<std::string> tune_plots(const TuneResult& result, const TuneAnalysis& analysis,
                                     const ConfigSchema& schema);
-// What their marks mean.
+// The meaning of their marks.
 std::string tune_legend(const TuneResult& result, const TuneAnalysis& analysis);
 
 }  // namespace foretune::evaluate_internal

@@ -25,6 +25,7 @@ using evaluate_internal::TuneAnalysis;
 
 constexpr std::size_t kTextWidth = 100;
 constexpr std::size_t kConfigIndent = 8;
+constexpr std::size_t kHang = 4;  // of a line that goes on
 
 std::string rate_text(const Problem& problem, double time_ns) {
   const std::optional<ProblemWork> work = problem_work(problem);
@@ -40,7 +41,7 @@ std::string measured_line(const TuneResult& result) {
       result.exhausted ? ", all of them tried" : "", ", ", seconds_text(progress.elapsed_s), "\n");
 }
 
-// Of the time alone.
+// For the time alone.
 std::string times_text(const Problem& problem, const TuneResult& result,
                        const ConfigSchema& schema) {
   const TunedConfig& best = result.finalists.front();
@@ -64,18 +65,20 @@ std::string times_text(const Problem& problem, const TuneResult& result,
   return out;
 }
 
-// Words in lines of at most kTextWidth, each after the indent.
-std::string wrapped(std::string_view text, std::size_t indent) {
-  std::string out;
-  std::size_t width = 0;
+// Words in lines of at most kTextWidth, the first after `indent`, all others after `hang` blanks.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t hang) {
+  std::string out(indent, ' ');
+  std::size_t width = indent;
+  bool is_first = true;
   for (const std::string_view word : split_words(text)) {
-    if (width == 0 || width + 1 + word.size() > kTextWidth) {
-      out += concat(width == 0 ? "" : "\n", std::string(indent, ' '), word);
-      width = indent + word.size();
+    if (!is_first && width + 1 + word.size() > kTextWidth) {
+      out += concat("\n", std::string(hang, ' '), word);
+      width = hang + word.size();
     } else {
-      out += concat(" ", word);
-      width += 1 + word.size();
+      out += concat(is_first ? "" : " ", word);
+      width += word.size() + (is_first ? 0 : 1);
     }
+    is_first = false;
   }
   return out + "\n";
 }
@@ -122,7 +125,8 @@ class FinalistsTable {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const std::string_view figures(lines[i].data(), lines[i].find_last_not_of(' ') + 1);
       out += fits ? concat(lines[i], "  ", configs[i], "\n")
-                  : concat(figures, "\n", i == 0 ? "" : wrapped(configs[i], kConfigIndent));
+                  : concat(figures, "\n",
+                           i == 0 ? "" : wrapped(configs[i], kConfigIndent, kConfigIndent));
     }
     return out;
   }
@@ -178,17 +182,17 @@ std::string tune_text(const Problem& problem, const TuneResult& result,
   }
   const TuneAnalysis analysis = analyse_tuning(result);
   std::string out = concat(problem.text(), "\n", measured_line(result));
-  out += wrapped(concat("objective: ", objective.text()), 0);
+  out += wrapped(concat("objective: ", objective.text()), 0, kHang);
   for (const std::string& line : evaluate_internal::bound_lines(result)) {
-    out += wrapped(concat("bound: ", line), 0);
+    out += wrapped(concat("bound: ", line), 0, kHang);
   }
   if (const std::string met = evaluate_internal::bounds_met_text(result, analysis); !met.empty()) {
     out += concat(met, "\n");
   }
   if (objective.is_pareto()) {
     out += concat("front: ", evaluate_internal::front_text(result, analysis), "\n");
-    out +=
-        wrapped(concat("hypervolume: ", evaluate_internal::hypervolume_text(result, analysis)), 0);
+    out += wrapped(concat("hypervolume: ", evaluate_internal::hypervolume_text(result, analysis)),
+                   0, kHang);
   } else {
     out += concat("best: ", clean_text(to_text(schema, result.finalists.front().config)), "\n");
   }

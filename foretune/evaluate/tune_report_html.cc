@@ -23,7 +23,6 @@ namespace {
 using documents::html_escaped;
 using evaluate_internal::bound_lines;
 using evaluate_internal::count_text;
-using evaluate_internal::is_maximised;
 using evaluate_internal::metric_gain_text;
 using evaluate_internal::metric_text;
 using evaluate_internal::metric_value;
@@ -145,7 +144,7 @@ class TunePage {
     out_ += "</tbody></table></div>\n</section>\n";
   }
 
-  // Of each metric a value and, where it is wanted, the gain over the default config.
+  // A value for each metric and, where it is wanted, the gain over the default config.
   void metric_cells(const TuneResult& result, const TunedConfig& tuned, bool with_gain) {
     for (const MetricInfo& info : result.judge->metrics()) {
       const MetricValue* const found = find_metric(tuned.values, info.name);

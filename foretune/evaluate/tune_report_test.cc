@@ -119,7 +119,7 @@ TEST(TuneText, OfSeveralTargetsIsAFrontWithItsKnee) {
                               "comparison\n"));
   // 7000 * 7000 and 5000 * 1000 of the box from 1000 to 9000 and from 0 to 8000.
   EXPECT_THAT(text, HasSubstr("hypervolume: 84.4 % of the box from the best of each target to the "
-                              "worst (time_ns 9.00 us, pack_ns\n8.00 us)\n"));
+                              "worst (time_ns 9.00 us, pack_ns\n    8.00 us)\n"));
   EXPECT_THAT(text, HasSubstr("\n  knee 2  2.00 us   2.0 %  1.00 us  c=1 d=0\n"));
   EXPECT_THAT(text, Not(HasSubstr("gain")));
 }
