@@ -121,6 +121,27 @@ TEST(Wire, RequestsAndResultsRoundTrip) {
   EXPECT_EQ(decode_error(encode(error)), error);
 }
 
+TEST(Wire, EvaluationsRoundTripWithTheirStage) {
+  const Request request{
+      .problem = some_problem(), .config = some_config(), .evaluate = {"psnr_db", "", "accuracy"}};
+  const Result<Request> read = decode_request(encode(request));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->evaluate, request.evaluate);
+  for (int stage = 0; stage <= static_cast<int>(Stage::kEvaluate); ++stage) {
+    const Result<StageMessage> announced =
+        decode_stage(encode(StageMessage{3, static_cast<Stage>(stage)}));
+    ASSERT_TRUE(announced) << stage;
+    EXPECT_EQ(announced->stage, static_cast<Stage>(stage));
+  }
+  EXPECT_FALSE(decode_stage(encode(StageMessage{3, static_cast<Stage>(6)})));
+  Measurement measurement = some_measurement();
+  measurement.stage = Stage::kEvaluate;
+  measurement.metrics = {{"psnr_db", 41.5, 0.25, 3}, {std::string(64, 'x'), -1, 0, 0}};
+  std::vector<Measurement> received(1, some_measurement());
+  ASSERT_TRUE(decode_results(encode_results(std::span(&measurement, 1)), received));
+  EXPECT_EQ(received.front(), measurement);
+}
+
 TEST(Wire, FramesComeOutWholeHoweverTheyArrive) {
   const std::vector<std::byte> first = encode_frame(FrameKind::kHello, encode(some_hello()));
   const std::vector<std::byte> second = encode_frame(FrameKind::kReady, {});
@@ -163,7 +184,9 @@ TEST(Wire, DamagedPayloadsNeverCrash) {
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Rng rng(kSeed);
   const std::vector<std::vector<std::byte>> payloads{
-      encode(some_hello()), encode(Request{.problem = some_problem(), .config = some_config()}),
+      encode(some_hello()),
+      encode(Request{
+          .problem = some_problem(), .config = some_config(), .evaluate = {"psnr_db", "accuracy"}}),
       encode(CompareMessage{.problem = some_problem(), .configs = {some_config()}}),
       encode_results(std::vector<Measurement>{some_measurement()})};
   std::vector<Measurement> out(1, some_measurement());

@@ -1,6 +1,7 @@
 // A collecting program to be killed by a test: the null family with faults, through a worker.
 //   tune_collect_driver FILE          collects into FILE; prints the key of every record kept
 //   tune_collect_driver FILE active   the same with a model in the loop
+//   tune_collect_driver FILE metrics  the same with three metrics, one of them of a later stage
 //   tune_collect_driver worker        is its worker
 #include <unistd.h>
 
@@ -23,7 +24,7 @@
 namespace foretune {
 namespace {
 
-// Remembers the key of the last measurement, to be said once its record is kept.
+// Remembers the key of the last measurement and its stage, to be said once its record is kept.
 class SayingMeasurer final : public Measurer {
  public:
   explicit SayingMeasurer(std::unique_ptr<Measurer> measurer) : measurer_(std::move(measurer)) {}
@@ -31,6 +32,7 @@ class SayingMeasurer final : public Measurer {
     std::this_thread::sleep_for(std::chrono::microseconds(500));
     Measurement measurement = measurer_->measure(request);
     pending_ = resume_key(request.problem, request.config, measurement.context);
+    is_evaluation_ = measurement.is_evaluation();
     return measurement;
   }
   std::vector<Measurement> compare(const Problem& problem, std::span<const Config> configs,
@@ -39,13 +41,15 @@ class SayingMeasurer final : public Measurer {
   }
   const Context& context() const override { return measurer_->context(); }
   void kept() const {
-    std::printf("%llu\n", static_cast<unsigned long long>(pending_));
+    std::printf("%s%llu\n", is_evaluation_ ? "evaluated " : "",
+                static_cast<unsigned long long>(pending_));
     std::fflush(stdout);
   }
 
  private:
   std::unique_ptr<Measurer> measurer_;
   std::uint64_t pending_ = 0;
+  bool is_evaluation_ = false;
 };
 
 int complain(const Error& error) {
@@ -53,9 +57,14 @@ int complain(const Error& error) {
   return 1;
 }
 
-int collect_into(const std::string& self, const std::string& path, bool with_model) {
+int collect_into(const std::string& self, const std::string& path, const std::string& mode) {
   FamilyOptions options;
   options.parameters = {{"crash", "0.03"}, {"wrong", "0.05"}, {"prepare_fail", "0.05"}};
+  if (mode == "metrics") {
+    options.parameters.insert(
+        options.parameters.end(),
+        {{"metrics", "1"}, {"evaluate_crash", "0.02"}, {"evaluate_fail", "0.05"}});
+  }
   const auto family = make_null(options);
   if (!family) {
     return complain(family.error());
@@ -92,15 +101,18 @@ int collect_into(const std::string& self, const std::string& path, bool with_mod
   CollectOptions collect_options;
   collect_options.search_space.sample_size = 40;
   collect_options.previous = previous ? &*previous : nullptr;
+  if (mode == "metrics") {
+    collect_options.evaluate = {std::string(kNullAccuracy)};
+  }
   CollectHooks hooks;
   hooks.on_progress = [&](const CollectProgress&) { measurer.kept(); };
   const ActiveOptions active{.measurements = 40 * problems.size()};
   const ActiveTrainer train = [](const Dataset& measured, const std::function<bool()>& /*go_on*/)
       -> Result<std::unique_ptr<Scorer>> { return std::make_unique<FirstWordScorer>(measured); };
   const auto result =
-      with_model ? collect_active(**family, measurer, **journal, problems, collect_options, active,
-                                  train, hooks)
-                 : collect(**family, measurer, **journal, problems, collect_options, hooks);
+      mode == "active" ? collect_active(**family, measurer, **journal, problems, collect_options,
+                                        active, train, hooks)
+                       : collect(**family, measurer, **journal, problems, collect_options, hooks);
   if (!result) {
     return complain(result.error());
   }
@@ -116,13 +128,13 @@ Result<std::unique_ptr<Family>> null_only(std::string_view /*name*/, const Famil
 }  // namespace foretune
 
 int main(int argc, char** argv) {
-  const bool with_model = argc == 3 && std::string(argv[2]) == "active";
-  if (argc != 2 && !with_model) {
-    std::fprintf(stderr, "usage: %s FILE [active] | worker\n", argv[0]);
+  const std::string mode = argc == 3 ? argv[2] : "";
+  if (argc < 2 || argc > 3 || (argc == 3 && mode != "active" && mode != "metrics")) {
+    std::fprintf(stderr, "usage: %s FILE [active | metrics] | worker\n", argv[0]);
     return 2;
   }
   if (std::string(argv[1]) == "worker") {
     return foretune::run_worker(STDIN_FILENO, STDOUT_FILENO, foretune::null_only);
   }
-  return foretune::collect_into(argv[0], argv[1], with_model);
+  return foretune::collect_into(argv[0], argv[1], mode);
 }

@@ -23,18 +23,23 @@ namespace {
 
 constexpr const char* kDriver = FORETUNE_COLLECT_DRIVER;
 
+// A record: whose, and whether of a later stage.
+using RecordKey = std::pair<std::uint64_t, bool>;
+
 struct DriverRun {
-  std::set<std::uint64_t> kept;  // keys whose records the driver saw kept
+  std::set<RecordKey> kept;    // records that the driver saw kept
+  bool is_evaluating = false;  // the last of them was of a later stage
   bool done = false;
   std::string obituary;
 };
 
 // Runs the driver; kills it after `life`, unless it ends before.
-DriverRun run_driver(const std::string& path, bool active, std::chrono::microseconds life) {
+DriverRun run_driver(const std::string& path, const std::string& mode,
+                     std::chrono::microseconds life) {
   DriverRun run;
   std::vector<std::string> command{kDriver, path};
-  if (active) {
-    command.emplace_back("active");
+  if (!mode.empty()) {
+    command.push_back(mode);
   }
   auto child = ChildProcess::start(command);
   if (!child) {
@@ -53,20 +58,31 @@ DriverRun run_driver(const std::string& path, bool active, std::chrono::microsec
   const std::string text(reinterpret_cast<const char*>(output.data()), output.size());
   std::vector<std::string_view> lines = split(text, '\n');
   lines.pop_back();  // empty, or torn by the kill
-  for (const std::string_view line : lines) {
+  constexpr std::string_view kEvaluated = "evaluated ";
+  for (std::string_view line : lines) {
+    const bool is_evaluation = line.starts_with(kEvaluated);
+    line.remove_prefix(is_evaluation ? kEvaluated.size() : 0);
     if (line == "done") {
       run.done = true;
     } else if (const auto key = parse_uint(line)) {
-      EXPECT_TRUE(run.kept.insert(*key).second) << "measured twice in one run";
+      EXPECT_TRUE(run.kept.emplace(*key, is_evaluation).second) << "measured twice in one run";
+      run.is_evaluating = is_evaluation;
     }
   }
   run.obituary = (*child)->obituary();
   return run;
 }
 
-// Outcome by key; fails the test when a key stands in the file twice.
-std::map<std::uint64_t, Outcome> rows_of(const std::string& path) {
-  std::map<std::uint64_t, Outcome> rows;
+// What a record says, but for its time, which noise makes another one each time.
+struct Content {
+  Outcome outcome = Outcome::kOk;
+  std::vector<MetricValue> metrics;
+  bool operator==(const Content&) const = default;
+};
+
+// Contents by key; fails the test when a key stands in the file twice.
+std::map<RecordKey, Content> rows_of(const std::string& path) {
+  std::map<RecordKey, Content> rows;
   const auto dataset = read_dataset(path);
   if (!dataset) {
     ADD_FAILURE() << dataset.error().message;
@@ -74,51 +90,58 @@ std::map<std::uint64_t, Outcome> rows_of(const std::string& path) {
   }
   for (RowIndex i = 0; i < dataset->size(); ++i) {
     const Measurement row = dataset->measurement(i);
-    const Outcome outcome = row.outcome == Outcome::kCensored ? Outcome::kOk : row.outcome;
-    EXPECT_TRUE(rows.emplace(resume_key(row.problem, row.config, row.context), outcome).second)
-        << "duplicate row";
+    Content content{row.outcome == Outcome::kCensored ? Outcome::kOk : row.outcome, {}};
+    for (const MetricValue& value : row.metrics) {
+      if (value.metric != kTimeNs && value.metric != kMedianNs) {
+        content.metrics.push_back(value);
+      }
+    }
+    const RecordKey key(resume_key(row.problem, row.config, row.context), row.is_evaluation());
+    EXPECT_TRUE(rows.emplace(key, std::move(content)).second) << "duplicate row";
   }
   return rows;
 }
 
-void kill_and_continue(bool active, int wanted_kills) {
+void kill_and_continue(const std::string& mode, int wanted_kills) {
   constexpr std::uint64_t kSeed = 20250131;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Rng rng(kSeed);
   const testing_support::TemporaryFolder folder;
   const std::string undisturbed = folder / "undisturbed.ftd";
   const auto begin = std::chrono::steady_clock::now();
-  const DriverRun whole = run_driver(undisturbed, active, std::chrono::seconds(60));
+  const DriverRun whole = run_driver(undisturbed, mode, std::chrono::seconds(60));
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::steady_clock::now() - begin);
   ASSERT_TRUE(whole.done) << whole.obituary;
-  const std::map<std::uint64_t, Outcome> reference = rows_of(undisturbed);
+  const std::map<RecordKey, Content> reference = rows_of(undisturbed);
   ASSERT_GT(reference.size(), 150U);
   ASSERT_EQ(whole.kept.size(), reference.size());
 
   int kills = 0;
+  int kills_evaluating = 0;
   for (int file = 0; kills < wanted_kills; ++file) {
     const std::string interrupted = folder / concat("interrupted", file, ".ftd");
-    std::set<std::uint64_t> kept;
+    std::set<RecordKey> kept;
     for (bool done = false; !done;) {
       // Also the very first moments: before the file exists, while its header is written.
       const auto most = static_cast<std::uint64_t>(took.count() / (kills % 3 == 0 ? 12 : 3));
       const std::chrono::microseconds life(kills < wanted_kills ? rng.below(most) : 60'000'000);
-      const DriverRun run = run_driver(interrupted, active, life);
+      const DriverRun run = run_driver(interrupted, mode, life);
       done = run.done;
       kills += done ? 0 : 1;
-      for (const std::uint64_t key : run.kept) {
+      kills_evaluating += !done && run.is_evaluating ? 1 : 0;
+      for (const RecordKey& key : run.kept) {
         EXPECT_TRUE(kept.insert(key).second) << "a kept record was measured again";
       }
       if (kept.empty() && !done) {
         continue;  // perhaps there is no file yet
       }
-      const std::map<std::uint64_t, Outcome> rows = rows_of(interrupted);
-      for (const std::uint64_t key : kept) {
+      const std::map<RecordKey, Content> rows = rows_of(interrupted);
+      for (const RecordKey& key : kept) {
         EXPECT_TRUE(rows.contains(key)) << "a kept record is lost";
       }
       // At most the one record that was written but not yet spoken of, per kill.
-      for (const auto& [key, outcome] : rows) {
+      for (const auto& [key, content] : rows) {
         kept.insert(key);
       }
       ASSERT_FALSE(testing::Test::HasFailure());
@@ -126,13 +149,23 @@ void kill_and_continue(bool active, int wanted_kills) {
     EXPECT_EQ(rows_of(interrupted), reference);
   }
   EXPECT_GE(kills, wanted_kills);
+  if (mode == "metrics") {
+    EXPECT_GT(kills_evaluating, wanted_kills / 8);
+    EXPECT_LT(kills_evaluating, wanted_kills * 7 / 8);
+  }
 }
 
 TEST(CollectKill, FiftyKillsLoseNothingRepeatNothingAndReachTheSameSet) {
-  kill_and_continue(false, 50);
+  kill_and_continue("", 50);
 }
 
-TEST(CollectKill, WithAModelInTheLoopToo) { kill_and_continue(true, 30); }
+TEST(CollectKill, WithAModelInTheLoopToo) { kill_and_continue("active", 30); }
+
+// Stages resume by themselves: each config is timed once and evaluated once, wherever the ends
+// were.
+TEST(CollectKill, StagesOfThreeMetricsResumeWithoutLossOrRepetition) {
+  kill_and_continue("metrics", 50);
+}
 
 }  // namespace
 }  // namespace foretune

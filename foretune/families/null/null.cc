@@ -82,6 +82,19 @@ std::uint64_t pair_hash(std::uint64_t seed, const Problem& problem, const Config
 
 double share_of(std::uint64_t hash) { return static_cast<double>(hash >> 11U) * 0x1.0p-53; }
 
+// The fault whose share of all the hash falls into.
+NullFault drawn_fault(const std::array<std::pair<NullFault, double>, 4>& faults,
+                      std::uint64_t hash) {
+  double rest = share_of(hash);
+  for (const auto& [fault, share] : faults) {
+    if (rest < share) {
+      return fault;
+    }
+    rest -= share;
+  }
+  return NullFault::kNone;
+}
+
 // The real buffer that faulty kernels get wrong.
 class NullData final : public ProblemData {
  public:
@@ -186,9 +199,10 @@ class NullRun final : public Run {
         return Run::evaluate(std::span(&name, 1));
       }
     }
-    const double share = share_of(pair_hash(parameters_.seed + 3, problem_, config_));
-    if (share < parameters_.evaluate_crash) {
-      std::abort();
+    const NullFault fault = null_evaluation_fault(parameters_, problem_, config_);
+    misbehave({.fault = fault, .where = Where::kRun}, Where::kRun);
+    if (fault == NullFault::kPrepareFail) {
+      return fail(ErrorCode::kInvalidArgument, "this config was asked to fail to be evaluated");
     }
     return std::vector<MetricValue>{{kNullAccuracy, null_accuracy(config_), 0, 1}};
   }
@@ -233,8 +247,8 @@ class NullFamily final : public Family {
     info_.space = std::move(space);
     info_.fingerprint = null_fingerprint();
     info_.feature_table = concat(type.schema.name, "-null");
-    info_.needs_worker =
-        parameters.crash > 0 || parameters.hang > 0 || parameters.evaluate_crash > 0;
+    info_.needs_worker = parameters.crash > 0 || parameters.hang > 0 ||
+                         parameters.evaluate_crash > 0 || parameters.evaluate_hang > 0;
     info_.simulated = !parameters.real_time;
     if (parameters.metrics) {
       info_.metrics = {metric_info(kPackNs),
@@ -302,7 +316,9 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
       {"hang", &parameters.hang},
       {"wrong", &parameters.wrong},
       {"prepare_fail", &parameters.prepare_fail},
-      {"evaluate_crash", &parameters.evaluate_crash}};
+      {"evaluate_crash", &parameters.evaluate_crash},
+      {"evaluate_hang", &parameters.evaluate_hang},
+      {"evaluate_fail", &parameters.evaluate_fail}};
   const std::vector<std::pair<std::string, bool*>> switches{{"real_time", &parameters.real_time},
                                                             {"metrics", &parameters.metrics}};
   for (const auto& [key, value] : options.parameters) {
@@ -338,10 +354,11 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
     } else {
       return fail(ErrorCode::kInvalidArgument, "null has no option '", key,
                   "'; it has type, seed, noise, crash, hang, wrong, prepare_fail, real_time, "
-                  "metrics, evaluate_crash");
+                  "metrics, evaluate_crash, evaluate_hang, evaluate_fail");
     }
   }
-  if (parameters.crash + parameters.hang + parameters.wrong + parameters.prepare_fail > 1) {
+  if (parameters.crash + parameters.hang + parameters.wrong + parameters.prepare_fail > 1 ||
+      parameters.evaluate_crash + parameters.evaluate_hang + parameters.evaluate_fail > 1) {
     return fail(ErrorCode::kInvalidArgument, "the faults of null add up to more than 1");
   }
   return parameters;
@@ -349,19 +366,20 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
 
 NullFault null_fault(const NullParameters& parameters, const Problem& problem,
                      const Config& config) {
-  double rest = share_of(pair_hash(parameters.seed, problem, config));
-  const std::array<std::pair<NullFault, double>, 4> faults{
-      {{NullFault::kCrash, parameters.crash},
-       {NullFault::kHang, parameters.hang},
-       {NullFault::kWrong, parameters.wrong},
-       {NullFault::kPrepareFail, parameters.prepare_fail}}};
-  for (const auto& [fault, share] : faults) {
-    if (rest < share) {
-      return fault;
-    }
-    rest -= share;
-  }
-  return NullFault::kNone;
+  return drawn_fault({{{NullFault::kCrash, parameters.crash},
+                       {NullFault::kHang, parameters.hang},
+                       {NullFault::kWrong, parameters.wrong},
+                       {NullFault::kPrepareFail, parameters.prepare_fail}}},
+                     pair_hash(parameters.seed, problem, config));
+}
+
+NullFault null_evaluation_fault(const NullParameters& parameters, const Problem& problem,
+                                const Config& config) {
+  return drawn_fault({{{NullFault::kCrash, parameters.evaluate_crash},
+                       {NullFault::kHang, parameters.evaluate_hang},
+                       {NullFault::kPrepareFail, parameters.evaluate_fail},
+                       {NullFault::kNone, 1}}},
+                     pair_hash(parameters.seed + 3, problem, config));
 }
 
 double null_time_ns(const Problem& problem, const Config& config) {

@@ -12,7 +12,8 @@
 // a time); crash, hang, wrong, prepare_fail (share of all configs); real_time=1 makes a run take
 // the formula's time on the clock instead of saying it; metrics=1 gives every run pack_ns and
 // bytes, which grow with the blocks, and in a later stage accuracy, which falls with unroll;
-// evaluate_crash is the share of configs that crash in that stage. Thread safety: as every Family.
+// evaluate_crash, evaluate_hang and evaluate_fail are the shares of configs that crash, hang or
+// fail in that stage. Thread safety: as every Family.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,9 @@ struct NullParameters {
   double hang = 0;
   double wrong = 0;
   double prepare_fail = 0;
-  double evaluate_crash = 0;  // of the evaluations alone
+  double evaluate_crash = 0;  // of the evaluations alone, as the next two
+  double evaluate_hang = 0;
+  double evaluate_fail = 0;
   bool real_time = false;
   bool metrics = false;
 };
@@ -44,6 +47,9 @@ enum class NullFault : std::uint8_t { kNone, kCrash, kHang, kWrong, kPrepareFail
 // What is wrong with this config of this problem.
 [[nodiscard]] NullFault null_fault(const NullParameters& parameters, const Problem& problem,
                                    const Config& config);
+// The same of its evaluation: kNone, kCrash, kHang or kPrepareFail.
+[[nodiscard]] NullFault null_evaluation_fault(const NullParameters& parameters,
+                                              const Problem& problem, const Config& config);
 // The time without noise: a base that grows with the problem, times one plus a quadratic in the
 // logarithms of the parameters, whose minimum depends on the problem.
 [[nodiscard]] double null_time_ns(const Problem& problem, const Config& config);
