@@ -34,9 +34,9 @@ constexpr std::size_t aligned(std::size_t bytes) {
 
 // Empty, which is never cached, for problems of very many fields.
 AnswerCache::Key key_of(ProblemType type, std::span<const std::int64_t> fields,
-                        const Digest& payload) {
+                        const Digest& payload, bool is_described) {
   AnswerCache::Key key;
-  if (fields.size() + 3 > AnswerCache::kMaxKeyWords) {
+  if (fields.size() + (payload.is_zero() ? 1 : 4) > AnswerCache::kMaxKeyWords) {
     return key;
   }
   key.add(static_cast<std::uint64_t>(type));
@@ -46,6 +46,7 @@ AnswerCache::Key key_of(ProblemType type, std::span<const std::int64_t> fields,
   if (!payload.is_zero()) {
     key.add(payload.high);
     key.add(payload.low);
+    key.add(is_described ? 1 : 0);
   }
   return key;
 }
@@ -53,7 +54,8 @@ AnswerCache::Key key_of(ProblemType type, std::span<const std::int64_t> fields,
 // Whether Problem::create could accept the fields.
 bool in_range(ProblemType type, std::span<const std::int64_t> fields) {
   const ProblemSchema* schema = find_problem_schema(type);
-  if (schema == nullptr || fields.size() != schema->fields.size() || schema->has_payload) {
+  if (schema == nullptr || fields.size() != schema->fields.size() ||
+      schema->payload == PayloadUse::kRequired) {
     return false;
   }
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -281,8 +283,7 @@ bool Selector::State::inside_training(const Problem& problem,
   const std::span row(reinterpret_cast<double*>(workspace.data()), model.problem_range.size());
   table->problem_row(problem, hardware(), row);
   for (std::size_t i = 0; i < row.size(); ++i) {
-    const auto& [low, high] = model.problem_range[i];
-    if (!(row[i] >= low && row[i] <= high)) {
+    if (!is_within(row[i], model.problem_range[i])) {
       return false;
     }
   }
@@ -377,7 +378,8 @@ Choice Selector::State::decide(const Exact& exact, const Problem& problem,
 
 std::optional<FastChoice> Selector::State::decide_fast(const Problem& problem,
                                                        double max_regret) const noexcept {
-  if (!model.fast || !model.hull || problem.type() != model.problem_type ||
+  // A fast model sees fields only.
+  if (!model.fast || !model.hull || problem.type() != model.problem_type || problem.has_payload() ||
       !model.hull->is_inside(problem.fields())) {
     return std::nullopt;
   }
@@ -473,14 +475,15 @@ Choice Selector::State::answer(const AnswerCache::Key& key, const Problem& probl
 }
 
 Choice Selector::select(const Problem& problem) const noexcept {
-  const AnswerCache::Key key = key_of(problem.type(), problem.fields(), problem.payload());
+  const AnswerCache::Key key =
+      key_of(problem.type(), problem.fields(), problem.payload(), problem.descriptor() != nullptr);
   AnswerCache::Answer found;
   return state_->find(key, found) ? from_answer(found) : state_->answer(key, problem);
 }
 
 Choice Selector::select(ProblemType type, std::span<const std::int64_t> fields) const noexcept {
   // Only problems get into the cache, so what is found there is one.
-  const AnswerCache::Key key = key_of(type, fields, {});
+  const AnswerCache::Key key = key_of(type, fields, {}, false);
   AnswerCache::Answer found;
   if (state_->find(key, found)) {
     return from_answer(found);

@@ -352,7 +352,8 @@ void set_bounds(std::span<const Problem> problems, std::span<const float> regret
 
 Status check_options(const Model& model, std::span<const Problem> training,
                      const FastOptions& options) {
-  if (find_problem_schema(model.problem_type)->has_payload) {
+  if (std::any_of(training.begin(), training.end(),
+                  [](const Problem& problem) { return problem.has_payload(); })) {
     return fail(ErrorCode::kUnsupported,
                 "a fast model sees the fields of a problem only, and these have a payload");
   }

@@ -72,13 +72,24 @@ Status check_gemm(std::span<const std::int64_t> fields) {
   return {};
 }
 
+Status check_gemm_with_payload(std::span<const std::int64_t> fields) {
+  const std::int64_t batch = fields[static_cast<std::size_t>(GemmField::kBatch)];
+  const auto dtype = static_cast<DataType>(fields[static_cast<std::size_t>(GemmField::kDtype)]);
+  if (dtype != DataType::kF32 || batch != 1) {
+    return fail(ErrorCode::kInvalidArgument, "gemm: weights from a file are those of one product ",
+                "of f32, not of dtype=", to_string(dtype), " batch=", batch);
+  }
+  return {};
+}
+
 Result<GemmProblem> GemmProblem::create(const GemmSizes& sizes) {
   const GemmProblem gemm(sizes);
-  FORETUNE_TRY(
-      const Problem checked,
-      Problem::create(kGemmProblem, {static_cast<std::int64_t>(sizes.operation), sizes.m, sizes.n,
-                                     sizes.k, sizes.batch, static_cast<std::int64_t>(sizes.dtype),
-                                     static_cast<std::int64_t>(sizes.layout)}));
+  FORETUNE_TRY(const Problem checked,
+               Problem::create(kGemmProblem,
+                               {static_cast<std::int64_t>(sizes.operation), sizes.m, sizes.n,
+                                sizes.k, sizes.batch, static_cast<std::int64_t>(sizes.dtype),
+                                static_cast<std::int64_t>(sizes.layout)},
+                               sizes.payload));
   static_cast<void>(checked);
   return gemm;
 }
@@ -96,14 +107,16 @@ Result<GemmProblem> GemmProblem::from(const Problem& problem) {
                       .batch = field(GemmField::kBatch),
                       .operation = static_cast<GemmOperation>(field(GemmField::kOperation)),
                       .dtype = static_cast<DataType>(field(GemmField::kDtype)),
-                      .layout = static_cast<GemmLayout>(field(GemmField::kLayout))});
+                      .layout = static_cast<GemmLayout>(field(GemmField::kLayout)),
+                      .payload = problem.payload()});
 }
 
 Problem GemmProblem::to_problem() const {
   auto problem = Problem::create(
       kGemmProblem,
       {static_cast<std::int64_t>(sizes_.operation), sizes_.m, sizes_.n, sizes_.k, sizes_.batch,
-       static_cast<std::int64_t>(sizes_.dtype), static_cast<std::int64_t>(sizes_.layout)});
+       static_cast<std::int64_t>(sizes_.dtype), static_cast<std::int64_t>(sizes_.layout)},
+      sizes_.payload);
   FORETUNE_CHECK(problem.has_value());
   return *std::move(problem);
 }
