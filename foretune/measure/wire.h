@@ -26,7 +26,7 @@
 
 namespace foretune {
 
-inline constexpr std::uint32_t kWireVersion = 4;
+inline constexpr std::uint32_t kWireVersion = 5;
 inline constexpr std::size_t kFrameHeaderBytes = 13;
 inline constexpr std::uint32_t kMaxFrameBytes = 64U << 20U;
 

@@ -30,6 +30,7 @@ struct CompareArguments {
   std::string after;
   std::string dataset;
   std::string json;
+  PayloadArguments payloads;
   bool retrain = false;
   std::int64_t folds = 3;
   std::int64_t trees = GbdtOptions().trees;
@@ -51,6 +52,7 @@ struct CompareArguments {
                        "compare the picks for the problems that both models did not see");
     list_of.add("folds", folds, "N", "of the problems").at_least(2).only(is_retrained);
     list_of.add("trees", trees, "N", "of a model, at most").at_least(1).only(is_retrained);
+    payloads.visit(list_of);
     list_of.add("json", json, "FILE", "write everything as JSON, every problem included");
     list_of.add("list", list, "N", "problems to list that lost or won most").at_least(0);
     list_of.section("What the new one may lose, in percent of the old");
@@ -119,6 +121,7 @@ class Retraining {
     std::optional<Dataset> other;
     if (!arguments_.dataset.empty()) {
       FORETUNE_TRY(other, read_measurements(arguments_.dataset));
+      FORETUNE_TRY_STATUS(describe_payloads(*other, arguments_.payloads));
     }
     const Dataset& judge = other ? *other : after;
     const auto folds = static_cast<std::uint32_t>(arguments_.folds);
@@ -151,11 +154,12 @@ class Retraining {
   std::vector<PickedProblem> new_picks;
 
  private:
-  static Result<Dataset> read(const std::string& path) {
+  [[nodiscard]] Result<Dataset> read(const std::string& path) const {
     FORETUNE_TRY(Dataset dataset, read_measurements(path));
     if (dataset.header().role == DatasetRole::kValidation) {
       return fail(ErrorCode::kMismatch, path, " is a validation set; models are not trained on it");
     }
+    FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments_.payloads));
     dataset.deduplicate();
     return dataset;
   }
@@ -200,6 +204,7 @@ Result<int> compare(const CompareArguments& arguments, const Invocation& invocat
     std::optional<Dataset> dataset;
     if (!arguments.dataset.empty()) {
       FORETUNE_TRY(dataset, read_measurements(arguments.dataset));
+      FORETUNE_TRY_STATUS(describe_payloads(*dataset, arguments.payloads));
     }
     const Dataset* const measured = dataset ? &*dataset : nullptr;
     FORETUNE_TRY(before, picks_of(arguments.before, measured));

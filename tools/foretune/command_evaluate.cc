@@ -22,6 +22,7 @@ struct EvaluateArguments {
   std::string dataset;
   std::optional<std::int64_t> nested_folds;
   std::string leave_out;
+  PayloadArguments payloads;
   ReportArguments report;
   RecipeArguments recipe;
 
@@ -33,6 +34,7 @@ struct EvaluateArguments {
     list.add("leave-out", leave_out, "DIMENSION",
              "leave out what is unlike the rest instead: the problems with the largest third of a "
              "size (k, k:smallest, k:middle) or each value of a label (layout, layout:rcr)");
+    payloads.visit(list);
     report.visit(list);
     list.section("Training");
     recipe.visit(list, "what is learned; auto tries both on inner folds",
@@ -56,6 +58,7 @@ Result<std::vector<OuterSplit>> splits_of(const EvaluateArguments& arguments,
 Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const TrainOptions recipe, arguments.recipe.options(*invocation.global));
   FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset));
+  FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads));
   dataset.deduplicate();
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   FORETUNE_TRY(const std::vector<OuterSplit> splits, splits_of(arguments, dataset, seed));

@@ -1,5 +1,6 @@
 // foretune predict: the best configs for one problem.
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "foretune/base/file.h"
@@ -16,6 +17,7 @@ namespace {
 struct PredictArguments {
   std::string model;
   OneProblemArguments problem;
+  PayloadArguments payloads;
   std::int64_t top = 5;
   bool explain = false;
   std::string json;
@@ -23,6 +25,7 @@ struct PredictArguments {
   void visit(OptionList& list) {
     list.add("model", model, "FILE", "model file").require();
     problem.visit(list);
+    payloads.visit(list);
     list.add("top-k", top, "N", "configs to list").at_least(1);
     list.add_switch("explain", explain,
                     "why the first is preferred to the second, and what ruled out the others");
@@ -32,7 +35,9 @@ struct PredictArguments {
 
 Result<int> run_predict(const PredictArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const std::unique_ptr<Selector> selector, Selector::open(arguments.model));
-  FORETUNE_TRY(const Problem problem, arguments.problem.parse(selector->model().problem_type));
+  FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.payloads.open());
+  FORETUNE_TRY(const Problem problem,
+               arguments.problem.parse(selector->model().problem_type, *payloads));
   const auto prediction =
       predict(*selector, problem,
               {.top = static_cast<std::size_t>(arguments.top), .explain = arguments.explain});

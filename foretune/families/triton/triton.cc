@@ -248,6 +248,9 @@ class Triton final : public Family {
     if (!gemm) {
       return Support::no(gemm.error().message);
     }
+    if (problem.has_payload()) {
+      return Support::no("triton multiplies random matrices, not weights from a file");
+    }
     switch (gemm->dtype()) {
       case DataType::kBf16:
       case DataType::kF16:
