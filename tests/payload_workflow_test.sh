@@ -127,7 +127,7 @@ refused 3 "had it and has another content now" "$foretune" tune gemm m=8 $sizes 
   "${payloads[@]}" --budget 2
 expect 0 "$foretune" tune gemm m=8 $sizes payload=@up.npy "${payloads[@]}" --budget 3
 test "$(grep -oE 'payload=[0-9a-f]{32}' out.txt | head -1)" != "$digest"
-# What is known of weights is enough to learn from: they themselves may be gone.
+# Descriptors are enough to learn from: the weights themselves may be gone.
 rm weights/*.npy weights/*.f32
 expect 0 "$foretune" train --dataset train.ftd "${payloads[@]}" --trees 40 --folds 2 --model again.ftm
 cmp with.ftm again.ftm

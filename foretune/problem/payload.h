@@ -1,5 +1,5 @@
-// What a type of problem says of its payloads, and what is known of one payload: a few named
-// numbers that its bytes lead to, computed once and kept beside it (payload_store.h).
+// Payloads as a type of problem has them, and what is known of one payload: a few named numbers
+// that its bytes lead to, computed once and kept beside it (payload_store.h).
 //
 //   const double share = described_value(problem, position);  // NaN where nothing is known
 //
@@ -26,8 +26,8 @@ struct PayloadInfo {
   std::uint32_t version = 1;  // of the numbers: another one when describe() gives others
   // Names of the numbers, one word each. All are finite.
   std::span<const std::string_view> values;
-  // Whether the bytes are a payload that the problem can have, as far as its first bytes and its
-  // length say. Errors: one sentence.
+  // Refuses bytes that are no payload that the problem can have, as far as their beginning and
+  // their length say. Errors: one sentence.
   Status (*check)(const Problem& problem, std::span<const std::byte> bytes) = nullptr;
   // Fills `out`, a number for each name. Errors: one sentence, for bytes that are no such payload.
   Status (*describe)(std::span<const std::byte> bytes, std::span<double> out) = nullptr;

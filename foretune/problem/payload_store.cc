@@ -45,7 +45,7 @@ std::int64_t now_since_epoch_ns() {
       .count();
 }
 
-// What is written beside payloads saves time only, and folders may be read-only.
+// Files beside payloads save time only, and folders may be read-only.
 void write_if_possible(const std::filesystem::path& path, const std::string& text) {
   std::error_code ignored;
   std::filesystem::create_directory(path.parent_path(), ignored);

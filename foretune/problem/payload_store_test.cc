@@ -96,7 +96,7 @@ TEST_F(PayloadStoreTest, DigestsAreRememberedUntilTheFileChanges) {
   ASSERT_EQ(remembered.size(), 1U);
   EXPECT_EQ(remembered[0].name, "a");
   EXPECT_EQ(remembered[0].digest, digest_of("first"));
-  // What the index says is believed: this one lies.
+  // The index is believed: this one lies.
   std::vector<problem_internal::IndexedPayload> lies = remembered;
   lies[0].digest = {7, 7};
   ASSERT_TRUE(write_text_file_atomically(problem_internal::payload_index_path(folder_.path()),

@@ -57,7 +57,7 @@ struct ProblemField {
 // Problems of a type may come with a file of data that belongs to what is computed.
 enum class PayloadUse : std::uint8_t { kNone, kOptional, kRequired };
 
-// What is known of a payload (payload.h).
+// The numbers that are known of a payload (payload.h).
 struct PayloadDescriptor;
 
 struct ProblemSchema {
@@ -101,9 +101,10 @@ class Problem {
   // Zeros for a problem without one.
   [[nodiscard]] const Digest& payload() const { return payload_; }
   [[nodiscard]] bool has_payload() const { return !payload_.is_zero(); }
-  // What is known of the payload: features read it. nullptr for a problem without a payload, and
-  // until PayloadStore::describe() was asked. No part of the value: problems that differ in nothing
-  // else are equal, with the same text, hash and group. Descriptors stay until the program ends.
+  // The numbers that are known of the payload: features read them. nullptr for a problem without a
+  // payload, and until PayloadStore::describe() was asked. No part of the value: problems that
+  // differ in nothing else are equal, with the same text, hash and group. Descriptors stay until
+  // the program ends.
   [[nodiscard]] const PayloadDescriptor* descriptor() const { return descriptor_.pointer; }
   // `descriptor` is that of this problem's payload, or nullptr.
   void set_descriptor(const PayloadDescriptor* descriptor);

@@ -86,7 +86,7 @@ struct ProblemTypeInfo {
   std::array<std::size_t, 2> map_fields{};
   std::optional<ResultGrid> result_grid;
   std::span<const NamedShapeSet> (*shape_sets)() = nullptr;
-  // What the payloads of its problems are; nullptr for a type without.
+  // Describes the payloads of its problems; nullptr for a type without.
   const PayloadInfo* payload = nullptr;
 };
 

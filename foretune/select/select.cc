@@ -282,12 +282,7 @@ bool Selector::State::inside_training(const Problem& problem,
   }
   const std::span row(reinterpret_cast<double*>(workspace.data()), model.problem_range.size());
   table->problem_row(problem, hardware(), row);
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    if (!is_within(row[i], model.problem_range[i])) {
-      return false;
-    }
-  }
-  return true;
+  return std::equal(row.begin(), row.end(), model.problem_range.begin(), &is_within);
 }
 
 std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(

@@ -18,7 +18,7 @@ constexpr double kUnitRoundoff = 0x1p-24;
 // A quiet NaN with a payload of its own.
 constexpr std::uint32_t kPoison = 0x7fc0f0e7U;
 constexpr double kMaxBytes = 0x1p40;
-// Of weights: what the bounds hold for.
+// The bounds of products with weights hold up to here.
 constexpr std::int64_t kMostWeightRows = std::int64_t{1} << 20U;
 constexpr double kMostWeightSum = 0x1p126;
 // Deviations that a sum of random signs is allowed.

@@ -18,7 +18,7 @@ struct NpyMatrix {
   std::span<const std::byte> values;  // 4 * rows * columns bytes, at any address
 };
 
-// Whether the bytes begin as NumPy's files do.
+// Returns true where the bytes begin as NumPy's files do.
 bool is_npy(std::span<const std::byte> bytes);
 // Errors: kCorrupt for a file that is cut off or no such file, kUnsupported for other types of
 // values and other numbers of dimensions than two.
