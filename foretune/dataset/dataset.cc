@@ -12,6 +12,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/quantise.h"
+#include "foretune/problem/payload_store.h"
 
 namespace foretune {
 namespace {
@@ -48,6 +49,13 @@ std::uint32_t Dataset::intern_problem(const Problem& problem) {
     problems_.push_back(problem);
   }
   return found->second;
+}
+
+Status Dataset::describe_payloads(PayloadStore& payloads) {
+  for (Problem& problem : problems_) {
+    FORETUNE_TRY(problem, payloads.describe(problem));
+  }
+  return {};
 }
 
 std::uint32_t Dataset::intern_config(const Config& config) {

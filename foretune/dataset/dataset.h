@@ -26,6 +26,8 @@
 
 namespace foretune {
 
+class PayloadStore;
+
 // Stored in files: never renumber. Training never reads a validation set.
 enum class DatasetRole : std::uint8_t { kTraining = 0, kValidation = 1 };
 std::string_view to_string(DatasetRole role);
@@ -120,6 +122,9 @@ class Dataset {
   [[nodiscard]] std::size_t reason_count() const { return reasons_.size(); }
   [[nodiscard]] std::span<const std::string> reasons() const { return reasons_; }
   [[nodiscard]] Measurement measurement(RowIndex row) const;
+  // Tells the problems what `payloads` knows of theirs (Problem::descriptor()), which features want
+  // to know. Errors: as PayloadStore::describe(), for the first that is missing.
+  Status describe_payloads(PayloadStore& payloads);
 
   // Forgets rows, metrics and samples but keeps the interned values and their numbers.
   void drop_rows() {

@@ -118,9 +118,12 @@ Result<Dataset> import_ck_text(std::string_view text, ExchangeFormat format,
 // lines of m,n,k[,batch[,op]], with a line of column names when they come in another order or have
 // more (b, op or name, dtype, layout, regime, which is skipped), and problems in text form. A
 // repeated shape is dropped and counted; one whose result is stored transposed is kept as if it
-// were not, and noted.
+// were not, and noted. `payloads` knows the files that problems in text form name
+// (`payload=@NAME`); nullptr knows none.
 Result<std::vector<Problem>> read_shape_set(const std::filesystem::path& path,
-                                            ImportReport* report = nullptr);
-Result<std::vector<Problem>> parse_shape_set(std::string_view text, ImportReport* report = nullptr);
+                                            ImportReport* report = nullptr,
+                                            PayloadStore* payloads = nullptr);
+Result<std::vector<Problem>> parse_shape_set(std::string_view text, ImportReport* report = nullptr,
+                                             PayloadStore* payloads = nullptr);
 
 }  // namespace foretune

@@ -97,6 +97,10 @@ class CkExporter {
                   "a GEMM with a bias or a batch, for which they have "
                   "no column");
     }
+    if (!gemm.payload().is_zero()) {
+      return fail(ErrorCode::kUnsupported,
+                  "a GEMM with weights from a file, for which they have no column");
+    }
     FORETUNE_TRY(const std::string name, ck_gemm_name({gemm.dtype(), gemm.layout(), config}));
     const Speed speed = speed_of(row, gemm.flops(), gemm.bytes());
     out_ +=

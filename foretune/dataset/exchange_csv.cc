@@ -495,7 +495,7 @@ Result<ProblemType> type_of_columns(const std::vector<std::string>& names) {
         missing += columns.contains(field.name) ? "" : " ";
       }
     }
-    if (missing.empty() && !type->schema.has_payload) {
+    if (missing.empty() && type->schema.payload != PayloadUse::kRequired) {
       return type->schema.type;
     }
     needed += concat(needed.empty() ? "" : ", ", type->schema.name, " needs", all);
@@ -520,7 +520,7 @@ Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& give
     FORETUNE_TRY(header.problem_type, type_of_columns(cells));
   }
   const ProblemSchema* problem = find_problem_schema(header.problem_type);
-  if (problem == nullptr || problem->has_payload ||
+  if (problem == nullptr || problem->payload == PayloadUse::kRequired ||
       header.config_schema.kind != SchemaKind::kParametric) {
     return fail(ErrorCode::kUnsupported,
                 "problems of this type, or configs of variable length, "

@@ -179,7 +179,10 @@ std::vector<std::string> csv_parameter_columns(const DatasetHeader& header) {
 Result<std::string> export_csv_text(const Dataset& dataset) {
   const DatasetHeader& header = dataset.header();
   const ProblemSchema* problem = find_problem_schema(header.problem_type);
-  if (problem == nullptr || problem->has_payload ||
+  const std::span<const Problem> problems = dataset.problems();
+  if (problem == nullptr ||
+      std::any_of(problems.begin(), problems.end(),
+                  [](const Problem& listed) { return listed.has_payload(); }) ||
       header.config_schema.kind != SchemaKind::kParametric) {
     return fail(ErrorCode::kUnsupported,
                 "problems with payloads and configs of variable length do "

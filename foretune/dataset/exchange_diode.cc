@@ -402,6 +402,10 @@ Result<Json> export_diode_document(const Dataset& dataset, ImportReport* report)
       counter.drop("a data type that they have no name for", place);
       continue;
     }
+    if (!gemm.payload().is_zero()) {
+      counter.drop("weights from a file, which their format cannot hold", place);
+      continue;
+    }
     counter.keep();
     const std::string_view name = to_string(gemm.operation());
     Json& hardware = out["hardware"][dataset.contexts()[row.context].device];

@@ -199,7 +199,7 @@ void encode_problem(ByteWriter& out, const Problem& problem) {
   for (const std::int64_t value : problem.fields().first(first)) {
     out.put_zigzag(value);
   }
-  const bool has_payload = !problem.payload().is_zero();
+  const bool has_payload = problem.has_payload();
   out.put(static_cast<std::uint8_t>((has_payload ? kHasPayload : 0U) |
                                     (later.empty() ? 0U : kHasLaterFields)));
   if (has_payload) {

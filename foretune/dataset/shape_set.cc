@@ -9,6 +9,7 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/exchange_json.h"
+#include "foretune/problem/payload_store.h"
 
 namespace foretune {
 
@@ -120,9 +121,13 @@ std::optional<std::vector<ShapeColumn>> columns_of(std::string_view line) {
 }
 
 Result<Problem> problem_of_line(std::string_view line, const std::vector<ShapeColumn>& columns,
-                                bool& transposed) {
+                                PayloadStore* payloads, bool& transposed) {
   if (line.find(',') == std::string_view::npos) {
-    return Problem::parse(line);
+    if (payloads == nullptr) {
+      return Problem::parse(line);
+    }
+    FORETUNE_TRY(const std::string resolved, payloads->resolve_names(line));
+    return Problem::parse(resolved);
   }
   const std::vector<std::string_view> parts = split(line, ',');
   if (parts.size() < 3 || parts.size() > columns.size()) {
@@ -168,7 +173,8 @@ Result<Problem> problem_of_line(std::string_view line, const std::vector<ShapeCo
   return Problem::parse(concat(text, " batch=", batch, " op=", operation));
 }
 
-Result<std::vector<Problem>> shapes_of_lines(std::string_view text, ImportReport* report) {
+Result<std::vector<Problem>> shapes_of_lines(std::string_view text, ImportReport* report,
+                                             PayloadStore* payloads) {
   std::vector<ShapeColumn> columns{ShapeColumn::kM, ShapeColumn::kN, ShapeColumn::kK,
                                    ShapeColumn::kBatch, ShapeColumn::kOperation};
   ShapeList list;
@@ -186,7 +192,7 @@ Result<std::vector<Problem>> shapes_of_lines(std::string_view text, ImportReport
       columns = *std::move(named);
     } else {
       bool transposed = false;
-      const Result<Problem> problem = problem_of_line(line, columns, transposed);
+      const Result<Problem> problem = problem_of_line(line, columns, payloads, transposed);
       if (!problem) {
         return fail_because(problem.error(), "line ", number);
       }
@@ -199,19 +205,20 @@ Result<std::vector<Problem>> shapes_of_lines(std::string_view text, ImportReport
 
 }  // namespace
 
-Result<std::vector<Problem>> parse_shape_set(std::string_view text, ImportReport* report) {
+Result<std::vector<Problem>> parse_shape_set(std::string_view text, ImportReport* report,
+                                             PayloadStore* payloads) {
   const std::string_view content = trim(text);
   if (!content.empty() && content.front() == '{') {
     FORETUNE_TRY(const Json document, dataset_internal::parse_json(text));
     return shapes_of_document(document, report);
   }
-  return shapes_of_lines(text, report);
+  return shapes_of_lines(text, report, payloads);
 }
 
-Result<std::vector<Problem>> read_shape_set(const std::filesystem::path& path,
-                                            ImportReport* report) {
+Result<std::vector<Problem>> read_shape_set(const std::filesystem::path& path, ImportReport* report,
+                                            PayloadStore* payloads) {
   FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
-  auto shapes = parse_shape_set(dataset_internal::text_of(bytes), report);
+  auto shapes = parse_shape_set(dataset_internal::text_of(bytes), report, payloads);
   if (!shapes) {
     return fail_because(shapes.error(), path.string());
   }

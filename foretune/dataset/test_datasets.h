@@ -58,7 +58,7 @@ inline Problem random_problem(const ProblemSchema& schema, Rng& rng) {
       fields.push_back(rng.between(field.minimum, std::max(field.minimum, high)));
     }
     Digest payload;
-    if (schema.has_payload) {
+    if (schema.payload == PayloadUse::kRequired) {
       payload = {rng.next(), rng.next()};
     }
     // Rules beyond the ranges (a batch needs a batched operation) refuse some; defaults, which

@@ -152,6 +152,9 @@ struct FamilyOptions {
   // How many threads a kernel may use; 0 leaves it to the family. What is then in force is
   // FamilyInfo::max_threads.
   int threads = 0;
+  // Where the payloads of problems are (problem/payload_store.h). A family that reads none refuses
+  // problems that have one.
+  std::vector<std::string> payload_folders;
 };
 
 struct FamilyEntry {

@@ -65,6 +65,10 @@ void gemm_problem_row(const GemmView& view, std::span<double> out);
 // How the operands are stored, for tables of GPU kernels: these follow those columns.
 std::span<const FeatureInfo> gemm_storage_columns();
 void gemm_storage_row(const GemmView& view, std::span<double> out);
+// What is known of B's values where B is a file (gemm_weights.h), for tables of kernels whose time
+// may depend on it; NaN where B is any. Added later, these stand last.
+std::span<const FeatureInfo> gemm_weights_columns();
+void gemm_weights_row(const Problem& problem, std::span<double> out);
 
 // One output place per interaction column of candidate i. A logarithm costs as much as ten other
 // columns, and candidates next to each other often have the same argument: each column of
@@ -134,8 +138,9 @@ inline constexpr std::array<std::string_view, 10> kTritonFlagParameters{
 // Lists of columns one after another.
 std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts);
 
-// What a table says of a problem: the columns of all GEMM tables, or those of storage, too.
-enum class GemmProblemColumns : std::uint8_t { kCommon, kWithStorage };
+// What a table says of a problem: the columns of all GEMM tables, or those of storage or of
+// weights, too.
+enum class GemmProblemColumns : std::uint8_t { kCommon, kWithStorage, kWithWeights };
 
 // A table of one kind of GEMM config: columns of the problem, then its own.
 class GemmTable : public FeatureTable {

@@ -12,6 +12,8 @@
 #include "foretune/base/text.h"
 #include "foretune/features/column_table.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/problem/gemm/gemm_weights.h"
+#include "foretune/problem/payload.h"
 
 namespace foretune {
 
@@ -240,6 +242,36 @@ void gemm_storage_row(const GemmView& view, std::span<double> out) {
   out[5] = alignment(view.n);
 }
 
+namespace {
+
+constexpr FeatureInfo weights_column(std::string_view name, std::string_view description) {
+  return {.name = name,
+          .kind = FeatureKind::kProblem,
+          .description = description,
+          .since = 2,
+          .may_be_missing = true};
+}
+
+}  // namespace
+
+std::span<const FeatureInfo> gemm_weights_columns() {
+  static constexpr std::array kColumns{
+      weights_column("weights_zeros", "share of zeros in the file that B is; missing without one"),
+      weights_column("weights_subnormals", "share of subnormal values there"),
+      weights_column("weights_log2_largest", "log2 of the largest magnitude there"),
+      weights_column("weights_log2_smallest", "log2 of the smallest magnitude there but zero"),
+  };
+  return kColumns;
+}
+
+void gemm_weights_row(const Problem& problem, std::span<double> out) {
+  constexpr std::array kOrder{GemmWeightsValue::kZeros, GemmWeightsValue::kSubnormals,
+                              GemmWeightsValue::kLog2Largest, GemmWeightsValue::kLog2Smallest};
+  for (std::size_t i = 0; i < kOrder.size(); ++i) {
+    out[i] = described_value(problem, static_cast<std::size_t>(kOrder[i]));
+  }
+}
+
 bool has_parameters(const ConfigSchema& schema, std::span<const std::string_view> names) {
   return schema.kind == SchemaKind::kParametric &&
          std::equal(names.begin(), names.end(), schema.parameters.begin(), schema.parameters.end(),
@@ -256,6 +288,23 @@ std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> pa
   return out;
 }
 
+namespace {
+
+// Those beyond the columns of all GEMM tables.
+std::span<const FeatureInfo> further_columns(GemmProblemColumns columns) {
+  switch (columns) {
+    case GemmProblemColumns::kWithStorage:
+      return gemm_storage_columns();
+    case GemmProblemColumns::kWithWeights:
+      return gemm_weights_columns();
+    case GemmProblemColumns::kCommon:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
 GemmTable::GemmTable(std::string_view name, std::span<const std::string_view> parameters,
                      std::span<const FeatureInfo> config_columns,
                      std::span<const FeatureInfo> interaction_columns,
@@ -264,10 +313,8 @@ GemmTable::GemmTable(std::string_view name, std::span<const std::string_view> pa
       parameters_(parameters),
       problem_columns_(problem_columns),
       columns_(joined(std::array<std::span<const FeatureInfo>, 4>{
-          gemm_problem_columns(),
-          problem_columns == GemmProblemColumns::kWithStorage ? gemm_storage_columns()
-                                                              : std::span<const FeatureInfo>(),
-          config_columns, interaction_columns})) {}
+          gemm_problem_columns(), further_columns(problem_columns), config_columns,
+          interaction_columns})) {}
 
 Support GemmTable::supports(ProblemType type, const ConfigSchema& schema) const {
   if (type != kGemmProblem) {
@@ -288,8 +335,11 @@ void GemmTable::problem_row(const Problem& problem, const Hardware& hardware,
                             std::span<double> out) const {
   const GemmView view = GemmView::of(problem, hardware);
   gemm_problem_row(view, out.first(gemm_problem_columns().size()));
+  const std::span<double> further = out.subspan(gemm_problem_columns().size());
   if (problem_columns_ == GemmProblemColumns::kWithStorage) {
-    gemm_storage_row(view, out.subspan(gemm_problem_columns().size()));
+    gemm_storage_row(view, further);
+  } else if (problem_columns_ == GemmProblemColumns::kWithWeights) {
+    gemm_weights_row(problem, further);
   }
 }
 

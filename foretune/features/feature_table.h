@@ -36,6 +36,8 @@ struct FeatureInfo {
   // The version of the table that added the column. Later columns than the first stand at the end
   // of their kind, and models from before go on without them.
   std::uint32_t since = 1;
+  // Problems may lack it: its value is NaN then. All others are finite.
+  bool may_be_missing = false;
 };
 
 // Columns stand in the order problem, config, interaction.

@@ -5,13 +5,17 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "foretune/base/file.h"
 #include "foretune/base/rng.h"
+#include "foretune/base/temporary_folder.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/problem/payload_store.h"
 #include "foretune/space/ck_kernels.h"
 
 namespace foretune {
@@ -273,14 +277,15 @@ TEST(FeatureTables, PartsAgreeWithWholeRowsAndAreFinite) {
         std::vector<double> config_row(config_columns);
         table.config_row(configs[i].words.view(), config_row);
         for (std::size_t c = 0; c < row.size(); ++c) {
-          ASSERT_TRUE(std::isfinite(row[c]))
+          const bool is_missing = table.columns()[c].may_be_missing && std::isnan(row[c]);
+          ASSERT_TRUE(std::isfinite(row[c]) || is_missing)
               << table.columns()[c].name << " of " << problem.text() << " seed " << kSeed;
           const double part =
               c < problem_columns ? problem_row[c]
               : c < problem_columns + config_columns
                   ? config_row[c - problem_columns]
                   : interaction[(c - problem_columns - config_columns) * stride + i];
-          ASSERT_EQ(row[c], part) << table.columns()[c].name;
+          ASSERT_TRUE(row[c] == part || is_missing) << table.columns()[c].name;
         }
       }
       for (std::size_t c = 0; c < columns; ++c) {
@@ -356,6 +361,31 @@ TEST(GemmCpu, ValuesByHand) {
   EXPECT_DOUBLE_EQ(row["log2_blocks_m"], 2);
   EXPECT_DOUBLE_EQ(row["log2_blocks_n"], 1);
   EXPECT_DOUBLE_EQ(row["balance"], 2500.0 / (56 * 64));
+}
+
+TEST(GemmCpu, KnowsOfWeightsWhatTheirFileSays) {
+  const testing_support::TemporaryFolder folder;
+  const std::vector<float> weights{0, 0, 0.25F, -8, 0, 0x1p-130F, 0, 1};
+  ASSERT_TRUE(write_file_atomically(folder / "w", std::as_bytes(std::span(weights))));
+  const auto store = PayloadStore::open(std::vector{folder.path().string()}).value();
+  const Problem plain = Problem::parse("gemm m=3 n=4 k=2").value();
+  const Problem problem =
+      Problem::parse(store->resolve_names("gemm m=3 n=4 k=2 payload=@w").value()).value();
+  const Sampled sampled = sampled_tables()[0];
+  const FeatureTable& table = **find_feature_table("gemm-cpu");
+  const Config config{.schema = sampled.schema.id(),
+                      .words = {2, 0, 14, 32, 1, 1, 56, 64, 128, 1, 1, 0, 2, 0}};
+  auto row = named_row(table, store->resolve(problem).value(), some_cpu(), config);
+  EXPECT_EQ(row["weights_zeros"], 0.5);
+  EXPECT_EQ(row["weights_subnormals"], 0.125);
+  EXPECT_EQ(row["weights_log2_largest"], 3);
+  EXPECT_EQ(row["weights_log2_smallest"], -130);
+  for (const Problem& unknown : {plain, problem}) {
+    auto other = named_row(table, unknown, some_cpu(), config);
+    EXPECT_TRUE(std::isnan(other["weights_zeros"]));
+    EXPECT_TRUE(std::isnan(other["weights_log2_smallest"]));
+    EXPECT_EQ(other["k_block"], row["k_block"]);
+  }
 }
 
 // Models refuse a table whose id differs. A column that changes its meaning must change its name.

@@ -113,7 +113,9 @@ double vectors_of(std::span<const std::int32_t> words) {
 
 class GemmCpuTable final : public GemmTable {
  public:
-  GemmCpuTable() : GemmTable("gemm-cpu", kParameters, kConfigColumns, kInteractionColumns) {}
+  GemmCpuTable()
+      : GemmTable("gemm-cpu", kParameters, kConfigColumns, kInteractionColumns,
+                  GemmProblemColumns::kWithWeights) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     const double mr = words[kMr];

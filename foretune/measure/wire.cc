@@ -213,6 +213,10 @@ std::vector<std::byte> encode(const HelloMessage& message) {
     out.put_string(key);
     out.put_string(value);
   }
+  out.put_varint(message.options.payload_folders.size());
+  for (const std::string& folder : message.options.payload_folders) {
+    out.put_string(folder);
+  }
   put(out, message.protocol);
   put(out, message.context);
   return out.take();
@@ -236,6 +240,9 @@ Result<HelloMessage> decode_hello(std::span<const std::byte> payload) {
     std::string key = in.get_string();
     std::string value = in.get_string();
     message.options.parameters.emplace_back(std::move(key), std::move(value));
+  }
+  for (std::uint64_t count = in.get_count(4); count > 0; --count) {
+    message.options.payload_folders.push_back(in.get_string());
   }
   message.protocol = get_protocol(in);
   message.context = get_context(in);

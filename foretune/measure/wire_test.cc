@@ -36,6 +36,7 @@ HelloMessage some_hello() {
   hello.options.build_jobs = 3;
   hello.options.threads = 5;
   hello.options.parameters = {{"crash", "0.5"}, {"empty", ""}};
+  hello.options.payload_folders = {"weights", "more weights"};
   hello.protocol = {.window_ns = 5,
                     .windows = 6,
                     .max_windows = 7,
@@ -78,6 +79,7 @@ TEST(Wire, HelloRoundTrips) {
   EXPECT_EQ(read->options.fingerprint, hello.options.fingerprint);
   EXPECT_EQ(read->options.data_path, hello.options.data_path);
   EXPECT_EQ(read->options.parameters, hello.options.parameters);
+  EXPECT_EQ(read->options.payload_folders, hello.options.payload_folders);
   EXPECT_EQ(read->context, hello.context);
   EXPECT_EQ(encode(*read), encode(hello));  // the protocol too
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "foretune/base/check.h"
+#include "foretune/problem/payload.h"
 
 namespace foretune {
 namespace {
@@ -34,6 +35,32 @@ std::string expectation(const ProblemField& field) {
     out += concat(" ", label);
   }
   return out;
+}
+
+Status check_payload(const ProblemSchema& schema, std::span<const std::int64_t> fields,
+                     const Digest& payload) {
+  if (payload.is_zero()) {
+    return schema.payload == PayloadUse::kRequired
+               ? Status(fail(ErrorCode::kInvalidArgument, schema.name, ": payload is missing"))
+               : Status();
+  }
+  if (schema.payload == PayloadUse::kNone) {
+    return fail(ErrorCode::kInvalidArgument, "a ", schema.name, " problem has no payload");
+  }
+  return schema.check_with_payload == nullptr ? Status() : schema.check_with_payload(fields);
+}
+
+// The digest that a text gives.
+Result<Digest> parse_payload(std::string_view schema, std::string_view text) {
+  if (const std::optional<Digest> digest = Digest::from_hex(text)) {
+    return *digest;
+  }
+  if (text.starts_with('@')) {
+    return fail(ErrorCode::kInvalidArgument, schema, ": payload=", text.substr(0, 80),
+                " names a file, and there is no folder of payloads to look in");
+  }
+  return fail(ErrorCode::kInvalidArgument, schema,
+              ": payload must be 32 hexadecimal digits or @ and the name of a file");
 }
 
 }  // namespace
@@ -81,12 +108,10 @@ Result<Problem> Problem::create(ProblemType type, Fields fields, Digest payload)
                   "; it must be ", expectation(field));
     }
   }
-  if (!schema->has_payload && !payload.is_zero()) {
-    return fail(ErrorCode::kInvalidArgument, "a ", schema->name, " problem has no payload");
-  }
   if (schema->check != nullptr) {
     FORETUNE_TRY_STATUS(schema->check(fields.view()));
   }
+  FORETUNE_TRY_STATUS(check_payload(*schema, fields.view(), payload));
   return Problem(type, std::move(fields), payload);
 }
 
@@ -101,7 +126,7 @@ Result<Problem> Problem::parse(std::string_view text) {
                 "' is not a problem type");
   }
   std::vector<std::optional<std::int64_t>> values(schema->fields.size());
-  Digest payload;
+  std::optional<Digest> payload;
   for (std::size_t w = 1; w < words.size(); ++w) {
     const std::size_t equals = words[w].find('=');
     if (equals == std::string_view::npos) {
@@ -110,12 +135,11 @@ Result<Problem> Problem::parse(std::string_view text) {
     }
     const std::string_view name = words[w].substr(0, equals);
     const std::string_view value = words[w].substr(equals + 1);
-    if (name == "payload" && schema->has_payload) {
-      const std::optional<Digest> digest = Digest::from_hex(value);
-      if (!digest) {
-        return fail(ErrorCode::kInvalidArgument, "payload must be 32 hexadecimal digits");
+    if (name == "payload" && schema->payload != PayloadUse::kNone) {
+      if (payload) {
+        return fail(ErrorCode::kInvalidArgument, schema->name, ": payload is given twice");
       }
-      payload = *digest;
+      FORETUNE_TRY(payload, parse_payload(schema->name, value));
       continue;
     }
     const std::optional<std::size_t> index = schema->find(name);
@@ -145,7 +169,12 @@ Result<Problem> Problem::parse(std::string_view text) {
     }
     fields.push_back(*value);
   }
-  return create(schema->type, std::move(fields), payload);
+  return create(schema->type, std::move(fields), payload.value_or(Digest()));
+}
+
+void Problem::set_descriptor(const PayloadDescriptor* descriptor) {
+  FORETUNE_CHECK(descriptor == nullptr || descriptor->payload == payload_);
+  descriptor_.pointer = descriptor;
 }
 
 const ProblemSchema& Problem::schema() const {
@@ -170,7 +199,7 @@ std::string Problem::text() const {
       out += concat(" ", described.fields[i].name, "=", field_text(i));
     }
   }
-  if (described.has_payload) {
+  if (has_payload()) {
     out += concat(" payload=", payload_.hex());
   }
   return out;
@@ -184,7 +213,8 @@ std::uint64_t Problem::group() const {
       hash = hash_combine(hash, static_cast<std::uint64_t>(fields_[i]));
     }
   }
-  return hash_combine(hash, payload_.high ^ payload_.low);
+  // Zero stands where versions that knew no payloads put that of a payload: groups are in files.
+  return hash_combine(hash, 0);
 }
 
 std::uint64_t Problem::hash() const {

@@ -1,6 +1,7 @@
-// A problem says what to compute: a type, the type's fields, and for large payloads (a sparse
-// matrix, a network) the digest under which a store finds them. Problems are plain values:
-// comparable, hashable, with a canonical text form that parses back to the same value:
+// A problem says what to compute: a type, the type's fields, and for large payloads (weights, a
+// sparse matrix, a network) the digest under which a store finds them (payload_store.h). Problems
+// are plain values: comparable, hashable, with a canonical text form that parses back to the same
+// value:
 //
 //   gemm op=mm m=128 n=1536 k=7168 batch=1 dtype=f32 layout=rcr
 //
@@ -53,14 +54,22 @@ struct ProblemField {
   std::string_view help;  // for options: "rows of A and C"
 };
 
+// Problems of a type may come with a file of data that belongs to what is computed.
+enum class PayloadUse : std::uint8_t { kNone, kOptional, kRequired };
+
+// The numbers that are known of a payload (payload.h).
+struct PayloadDescriptor;
+
 struct ProblemSchema {
   ProblemType type;
   std::string_view name;
   std::uint32_t version;
   std::span<const ProblemField> fields;
-  bool has_payload = false;
+  PayloadUse payload = PayloadUse::kNone;
   // The rules of the fields beyond their ranges; nothing when there are none.
   Status (*check)(std::span<const std::int64_t> fields) = nullptr;
+  // Those of the fields of a problem with a payload.
+  Status (*check_with_payload)(std::span<const std::int64_t> fields) = nullptr;
   // Sets fields that a text leaves out and the others imply (a batch is that of a bmm).
   void (*imply)(std::span<std::optional<std::int64_t>> values) = nullptr;
 
@@ -79,21 +88,34 @@ class Problem {
   using Fields = SmallVector<std::int64_t, 8>;
 
   // Checks every range and the type's own rules. Later fields may be absent and get their defaults.
+  // A payload of zeros is none.
   static Result<Problem> create(ProblemType type, Fields fields, Digest payload = {});
-  // Parses the text form. Fields may come in any order; those with a default may be absent.
+  // Parses the text form. Fields may come in any order; those with a default may be absent. A
+  // payload is 32 hexadecimal digits; PayloadStore::resolve_names() puts them in place of a name.
   static Result<Problem> parse(std::string_view text);
 
   [[nodiscard]] ProblemType type() const { return type_; }
   [[nodiscard]] const ProblemSchema& schema() const;
   [[nodiscard]] std::span<const std::int64_t> fields() const { return fields_.view(); }
   [[nodiscard]] std::int64_t field(std::size_t index) const { return fields_[index]; }
+  // Zeros for a problem without one.
   [[nodiscard]] const Digest& payload() const { return payload_; }
+  [[nodiscard]] bool has_payload() const { return !payload_.is_zero(); }
+  // The numbers that are known of the payload: features read them. nullptr for a problem without a
+  // payload, and until PayloadStore::describe() was asked. No part of the value: problems that
+  // differ in nothing else are equal, with the same text, hash and group. Descriptors stay until
+  // the program ends.
+  [[nodiscard]] const PayloadDescriptor* descriptor() const { return descriptor_.pointer; }
+  // `descriptor` is that of this problem's payload, or nullptr.
+  void set_descriptor(const PayloadDescriptor* descriptor);
 
   // The text of one field: its label, or its number.
   [[nodiscard]] std::string field_text(std::size_t index) const;
   [[nodiscard]] std::string text() const;
 
-  // Equal for problems that must stay on the same side of a split between training and test.
+  // Equal for problems that must stay on the same side of a split between training and test: those
+  // with the same fields in the group, whatever their payloads. A type whose payloads have an
+  // origin in common (samples of one matrix) has a field for it.
   [[nodiscard]] std::uint64_t group() const;
   [[nodiscard]] std::uint64_t hash() const;
 
@@ -104,9 +126,19 @@ class Problem {
   Problem(ProblemType type, Fields fields, Digest payload)
       : type_(type), fields_(std::move(fields)), payload_(payload) {}
 
+  // All are equal, so that comparing problems leaves them out.
+  struct Aside {
+    const PayloadDescriptor* pointer = nullptr;
+    bool operator==(const Aside& /*other*/) const { return true; }
+    std::strong_ordering operator<=>(const Aside& /*other*/) const {
+      return std::strong_ordering::equal;
+    }
+  };
+
   ProblemType type_;
   Fields fields_;
   Digest payload_;
+  Aside descriptor_;
 };
 
 }  // namespace foretune

@@ -74,7 +74,11 @@ TEST(Problem, RefusalsNameTheFieldAndWhatItMayBe) {
   EXPECT_THAT(message("gemm m=1 n=2 k=3 dtype=f31"), HasSubstr("one of f32 f16"));
   EXPECT_THAT(message("gemm op=mm m=1 n=2 k=3 batch=2"), HasSubstr("only op=bmm"));
   EXPECT_THAT(message("gemm m n=2 k=3"), HasSubstr("field=value"));
-  EXPECT_THAT(message("gemm m=1 n=2 k=3 payload=0"), HasSubstr("not a field"));
+  EXPECT_THAT(message("gemm m=1 n=2 k=3 payload=0"), HasSubstr("32 hexadecimal digits"));
+  EXPECT_THAT(message("gemm m=1 n=2 k=3 payload=@w.npy"), HasSubstr("no folder of payloads"));
+  const std::string payload = concat(" payload=", Digest{1, 2}.hex());
+  EXPECT_THAT(message("gemm m=1 n=2 k=3" + payload + payload), HasSubstr("payload is given twice"));
+  EXPECT_THAT(message("conv n=1 c=2 k=3 hi=8 wi=8 y=1 x=1" + payload), HasSubstr("not a field"));
 }
 
 TEST(Problem, CreateChecksCountRangeAndPayload) {
@@ -82,7 +86,13 @@ TEST(Problem, CreateChecksCountRangeAndPayload) {
   EXPECT_FALSE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 0}));
   EXPECT_FALSE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 0, 4}));
   EXPECT_FALSE(Problem::create(kGemmProblem, {5, 1, 2, 3, 1, 0, 0}));
-  EXPECT_FALSE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 0, 0}, Digest{1, 2}));
+  EXPECT_TRUE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 0, 0}, Digest{1, 2}));
+  EXPECT_FALSE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 2, 0}, Digest{1, 2}));
+  const Problem conv = parsed("conv n=1 c=2 k=3 hi=8 wi=8 y=1 x=1");
+  const auto with_payload =
+      Problem::create(conv.type(), Problem::Fields(conv.fields()), Digest{1, 2});
+  ASSERT_FALSE(with_payload);
+  EXPECT_THAT(with_payload.error().message, HasSubstr("has no payload"));
   EXPECT_EQ(Problem::create(static_cast<ProblemType>(77), {}).error().code,
             ErrorCode::kUnsupported);
 }
@@ -97,6 +107,25 @@ TEST(Problem, GroupLeavesOutOperationTypeAndLayout) {
        {"gemm m=16 n=8 k=32", "gemm m=8 n=16 k=33", "gemm m=8 n=16 k=32 op=bmm batch=2"}) {
     EXPECT_NE(parsed(other).group(), group) << other;
   }
+}
+
+// Otherwise products with the weights of one layer would stand on both sides of a split.
+TEST(Problem, PayloadIsPartOfTheValueAndNotOfTheGroup) {
+  const Problem plain = parsed("gemm m=8 n=16 k=32");
+  const std::string text = concat(plain.text(), " payload=", Digest{1, 2}.hex());
+  const Problem one = parsed(text);
+  const Problem other = parsed(concat(plain.text(), " payload=", Digest{1, 3}.hex()));
+  EXPECT_EQ(one.text(), text);
+  EXPECT_EQ(one.payload(), (Digest{1, 2}));
+  EXPECT_TRUE(one.has_payload());
+  EXPECT_FALSE(plain.has_payload());
+  for (const Problem& different : {plain, other}) {
+    EXPECT_NE(one, different);
+    EXPECT_NE(one.hash(), different.hash());
+    EXPECT_EQ(one.group(), different.group());
+  }
+  EXPECT_EQ(GemmProblem::from(one).value().to_problem(), one);
+  EXPECT_EQ(parsed(concat(plain.text(), " payload=", Digest{}.hex())), plain);
 }
 
 TEST(Problem, ComparesByValue) {

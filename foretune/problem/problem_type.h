@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
+#include "foretune/problem/payload.h"
 #include "foretune/problem/problem.h"
 
 namespace foretune {
@@ -85,6 +86,8 @@ struct ProblemTypeInfo {
   std::array<std::size_t, 2> map_fields{};
   std::optional<ResultGrid> result_grid;
   std::span<const NamedShapeSet> (*shape_sets)() = nullptr;
+  // Describes the payloads of its problems; nullptr for a type without.
+  const PayloadInfo* payload = nullptr;
 };
 
 // All types of this build.

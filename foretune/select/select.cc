@@ -28,9 +28,9 @@ constexpr std::size_t aligned(std::size_t bytes) {
 
 // Empty, which is never cached, for problems of very many fields.
 AnswerCache::Key key_of(ProblemType type, std::span<const std::int64_t> fields,
-                        const Digest& payload) {
+                        const Digest& payload, bool is_described) {
   AnswerCache::Key key;
-  if (fields.size() + 3 > AnswerCache::kMaxKeyWords) {
+  if (fields.size() + (payload.is_zero() ? 1 : 4) > AnswerCache::kMaxKeyWords) {
     return key;
   }
   key.add(static_cast<std::uint64_t>(type));
@@ -40,6 +40,7 @@ AnswerCache::Key key_of(ProblemType type, std::span<const std::int64_t> fields,
   if (!payload.is_zero()) {
     key.add(payload.high);
     key.add(payload.low);
+    key.add(is_described ? 1 : 0);
   }
   return key;
 }
@@ -47,7 +48,8 @@ AnswerCache::Key key_of(ProblemType type, std::span<const std::int64_t> fields,
 // Whether Problem::create could accept the fields.
 bool in_range(ProblemType type, std::span<const std::int64_t> fields) {
   const ProblemSchema* schema = find_problem_schema(type);
-  if (schema == nullptr || fields.size() != schema->fields.size() || schema->has_payload) {
+  if (schema == nullptr || fields.size() != schema->fields.size() ||
+      schema->payload == PayloadUse::kRequired) {
     return false;
   }
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -189,13 +191,7 @@ bool Selector::State::inside_training(const Problem& problem,
   }
   const std::span row(reinterpret_cast<double*>(workspace.data()), model.problem_range.size());
   table->problem_row(problem, hardware(), row);
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    const auto& [low, high] = model.problem_range[i];
-    if (!(row[i] >= low && row[i] <= high)) {
-      return false;
-    }
-  }
-  return true;
+  return std::equal(row.begin(), row.end(), model.problem_range.begin(), &is_within);
 }
 
 std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(
@@ -292,7 +288,9 @@ Choice Selector::State::decide(const Exact& exact, const Problem& problem,
 
 std::optional<FastChoice> Selector::State::decide_fast(const Problem& problem,
                                                        double max_regret) const noexcept {
+  // A fast model sees fields only, and time.
   if (!model.fast || judge || !model.hull || problem.type() != model.problem_type ||
+      problem.has_payload() ||
       !model.hull->is_inside(problem.fields())) {
     return std::nullopt;
   }
@@ -402,14 +400,15 @@ Choice Selector::State::answer(const AnswerCache::Key& key, const Problem& probl
 }
 
 Choice Selector::select(const Problem& problem) const noexcept {
-  const AnswerCache::Key key = key_of(problem.type(), problem.fields(), problem.payload());
+  const AnswerCache::Key key =
+      key_of(problem.type(), problem.fields(), problem.payload(), problem.descriptor() != nullptr);
   AnswerCache::Answer found;
   return state_->find(key, found) ? from_answer(found) : state_->answer(key, problem);
 }
 
 Choice Selector::select(ProblemType type, std::span<const std::int64_t> fields) const noexcept {
   // Only problems get into the cache, so what is found there is one.
-  const AnswerCache::Key key = key_of(type, fields, {});
+  const AnswerCache::Key key = key_of(type, fields, {}, false);
   AnswerCache::Answer found;
   if (state_->find(key, found)) {
     return from_answer(found);

@@ -165,8 +165,9 @@ std::vector<std::string> detached_problems_of(const Values& values, const std::s
   const auto drawn = [&]() -> Result<SampledProblems> {
     FORETUNE_TRY(const cli::LiveFamily live,
                  cli::open_family_of(job->arguments.family, Fingerprint()));
+    FORETUNE_TRY(const auto payloads, job->arguments.family.payloads.open());
     return cli::make_problems(job->arguments.problems, *live.family,
-                              static_cast<std::uint64_t>(seed), {});
+                              static_cast<std::uint64_t>(seed), *payloads);
   };
   std::vector<std::string> problems;
   for (const Problem& problem : checked(without_lock(drawn)).problems) {

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _foretune
-from ._errors import CorruptDataError, InputOutputError, InvalidArgumentError, NotFoundError
+from ._errors import (CorruptDataError, InputOutputError, InvalidArgumentError, NotFoundError,
+                      UnsupportedError)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,10 +213,13 @@ class Dataset:
 
         Raises:
             ImportError: pyarrow or pandas is not installed (``pip install foretune[parquet]``).
+            UnsupportedError: a problem has a payload, for which a table has no column.
             InputOutputError: the operating system refused.
         """
         import pyarrow as pa
 
+        if any(" payload=" in problem for problem in self.problems):
+            raise UnsupportedError("problems with payloads do not fit a table; JSON holds them")
         table = pa.Table.from_pandas(self.to_pandas(), preserve_index=False)
         rest = self._native.without_rows().to_bytes("foretune")[0]
         table = table.replace_schema_metadata({PARQUET_KEY: base64.b64encode(rest)})

@@ -222,12 +222,14 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
     return fail(ErrorCode::kInvalidArgument, prepared.paths.journal.string(),
                 " exists and --no-resume was given");
   }
+  prepared.payloads = arguments.family.payloads;
+  FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, prepared.payloads.open());
   FORETUNE_TRY(prepared.live,
                open_family_for(arguments.family, prepared.paths.journal, invocation));
   FORETUNE_TRY(std::unordered_set<std::uint64_t> excluded,
                training_groups(arguments.training_data));
-  FORETUNE_TRY(SampledProblems sampled,
-               make_problems(arguments.problems, *prepared.live.family, seed, std::move(excluded)));
+  FORETUNE_TRY(SampledProblems sampled, make_problems(arguments.problems, *prepared.live.family,
+                                                      seed, *payloads, std::move(excluded)));
   if (sampled.skipped_by_limit > 0) {
     prepared.remarks.push_back(
         concat(sampled.skipped_by_limit, " drawn problems were over --max-flops or --max-bytes"));
@@ -297,6 +299,9 @@ Result<CollectResult> collect_prepared(const PreparedCollection& prepared, Measu
   std::optional<Dataset> previous;
   if (journal.row_count() > 0) {
     FORETUNE_TRY(previous, read_dataset(prepared.paths.journal));
+    if (prepared.active) {
+      FORETUNE_TRY_STATUS(prepared.payloads.describe(*previous).map([](std::size_t) {}));
+    }
     options.previous = &*previous;
   }
   if (!prepared.active) {

@@ -73,6 +73,7 @@ struct PreparedCollection {
   OutputPaths paths;
   std::uint64_t chunk_size = 0;  // problems between two writes of the export
   LiveFamily live;
+  PayloadArguments payloads;
   std::vector<Problem> problems;
   CollectOptions options;
   std::optional<ActiveOptions> active;  // a model chooses

@@ -33,6 +33,7 @@ struct CompareArguments {
   std::string dataset;
   std::string objective;
   std::string json;
+  PayloadArguments payloads;
   bool retrain = false;
   std::int64_t folds = 3;
   std::int64_t trees = GbdtOptions().trees;
@@ -57,6 +58,7 @@ struct CompareArguments {
     list_of.add("objective", objective, "TEXT", std::string(kObjectiveHelp))
         .only({"with a model",
                [this] { return !retrain && (is_model_file(before) || is_model_file(after)); }});
+    payloads.visit(list_of);
     list_of.add("json", json, "FILE", "write everything as JSON, every problem included");
     list_of.add("list", list, "N", "problems to list that lost or won most").at_least(0);
     list_of.section("What the new one may lose, in percent of the old");
@@ -151,6 +153,7 @@ class Retraining {
     std::optional<Dataset> other;
     if (!arguments_.dataset.empty()) {
       FORETUNE_TRY(other, read_measurements(arguments_.dataset));
+      FORETUNE_TRY_STATUS(describe_payloads(*other, arguments_.payloads));
     }
     const Dataset& judge = other ? *other : after;
     const auto folds = static_cast<std::uint32_t>(arguments_.folds);
@@ -183,11 +186,12 @@ class Retraining {
   std::vector<PickedProblem> new_picks;
 
  private:
-  static Result<Dataset> read(const std::string& path) {
+  [[nodiscard]] Result<Dataset> read(const std::string& path) const {
     FORETUNE_TRY(Dataset dataset, read_measurements(path));
     if (dataset.header().role == DatasetRole::kValidation) {
       return fail(ErrorCode::kMismatch, path, " is a validation set; models are not trained on it");
     }
+    FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments_.payloads));
     dataset.deduplicate();
     return dataset;
   }
@@ -232,6 +236,7 @@ Result<int> compare(const CompareArguments& arguments, const Invocation& invocat
     std::optional<Dataset> dataset;
     if (!arguments.dataset.empty()) {
       FORETUNE_TRY(dataset, read_measurements(arguments.dataset));
+      FORETUNE_TRY_STATUS(describe_payloads(*dataset, arguments.payloads));
     }
     const Dataset* const measured = dataset ? &*dataset : nullptr;
     FORETUNE_TRY(const std::optional<Objective> objective,

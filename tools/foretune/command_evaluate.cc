@@ -26,6 +26,7 @@ struct EvaluateArguments {
   std::optional<std::int64_t> nested_folds;
   std::string leave_out;
   std::string pick_objective;
+  PayloadArguments payloads;
   ReportArguments report;
   RecipeArguments recipe;
 
@@ -39,6 +40,7 @@ struct EvaluateArguments {
              "size (k, k:smallest, k:middle) or each value of a label (layout, layout:rcr)");
     list.add("pick-objective", pick_objective, "TEXT",
              concat("train models of the metrics that this names, and ", kObjectiveHelp));
+    payloads.visit(list);
     report.visit(list);
     list.section("Training");
     recipe.visit(list, "what is learned; auto tries both on inner folds",
@@ -93,6 +95,7 @@ Result<int> report_fronts(const EvaluateArguments& arguments, const Invocation& 
 Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const TrainOptions recipe, arguments.recipe.options(*invocation.global));
   FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset));
+  FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads));
   dataset.deduplicate();
   const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
   FORETUNE_TRY(const std::vector<OuterSplit> splits, splits_of(arguments, dataset, seed));

@@ -18,6 +18,7 @@ namespace {
 struct PredictArguments {
   std::string model;
   OneProblemArguments problem;
+  PayloadArguments payloads;
   std::int64_t top = 5;
   bool explain = false;
   std::string objective;
@@ -26,6 +27,7 @@ struct PredictArguments {
   void visit(OptionList& list) {
     list.add("model", model, "FILE", "model file").require();
     problem.visit(list);
+    payloads.visit(list);
     list.add("top-k", top, "N", "configs to list").at_least(1);
     list.add("objective", objective, "TEXT",
              "pick by this, of the metrics that the model predicts: \"minimise time_ns subject "
@@ -51,7 +53,9 @@ Result<int> run_predict(const PredictArguments& arguments, const Invocation& inv
   }
   FORETUNE_TRY(const std::unique_ptr<Selector> selector,
                Selector::open(arguments.model, selector_options));
-  FORETUNE_TRY(const Problem problem, arguments.problem.parse(selector->model().problem_type));
+  FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.payloads.open());
+  FORETUNE_TRY(const Problem problem,
+               arguments.problem.parse(selector->model().problem_type, *payloads));
   const PredictOptions options{.top = static_cast<std::size_t>(arguments.top),
                                .explain = arguments.explain};
   const auto prediction = is_pareto ? predict_front(*selector, problem, *objective, options)

@@ -40,6 +40,7 @@ struct SearchArguments {
     }
     list.add("model", model, "FILE", "model file").require();
     problem.visit(list);
+    family.payloads.visit(list);
     list.add("strategy", strategy, "NAME", "how to walk the space").choose(std::move(names));
     list.add("budget", budget, "N", "configs to score").at_least(1);
     list.add("top-k", top, "N", "configs to list").at_least(1);
@@ -106,7 +107,8 @@ Status measure(const SearchArguments& arguments, const Invocation& invocation, c
 
 Result<int> search(const SearchArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const Model model, read_model(arguments.model));
-  FORETUNE_TRY(const Problem problem, arguments.problem.parse(model.problem_type));
+  FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.family.payloads.open());
+  FORETUNE_TRY(const Problem problem, arguments.problem.parse(model.problem_type, *payloads));
   auto space = space_of(model, problem);
   if (!space) {
     return fail_because(space.error(), arguments.model);

@@ -40,6 +40,7 @@ struct TrainArguments {
   std::string json;
   std::string targets = "time";
   std::string metrics;
+  PayloadArguments payloads;
   RecipeArguments recipe;
   bool no_log_transform = false;
   std::string group_key = "problem";
@@ -70,6 +71,7 @@ struct TrainArguments {
              concat("files that --data-dir looks at, zipped or not (default: ",
                     join({kDatasetExtensions.begin(), kDatasetExtensions.end()}, ", "), ")"));
     list.add("dataset", dataset, "FILE", "learn from one data set");
+    payloads.visit(list);
     list.add("model", model, "FILE",
              "model file to write (default: matmul_model.ftm, without --out-dir)");
     list.add("out-dir", out_dir, "DIR",
@@ -458,6 +460,7 @@ Result<int> train(const TrainArguments& arguments, const Invocation& invocation)
   FORETUNE_TRY(const TrainOptions common, options_of(arguments, invocation));
   FORETUNE_TRY(std::vector<TrainOptions> options, options_of_targets(arguments, common));
   FORETUNE_TRY(Dataset dataset, read_training(arguments));
+  FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads));
   if (const std::size_t merged = dataset.deduplicate(); merged > 0) {
     remark(concat(count_text(merged), " repeated measurements merged by their median"));
   }

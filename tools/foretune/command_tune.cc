@@ -70,14 +70,17 @@ struct TuneArguments {
 };
 
 Result<std::vector<Problem>> problems_of(const TuneArguments& arguments, ProblemType type) {
+  FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.family.payloads.open());
   if (arguments.shapeset.empty()) {
-    FORETUNE_TRY(const Problem problem, arguments.problem.parse(type));
+    FORETUNE_TRY(const Problem problem, arguments.problem.parse(type, *payloads));
     return std::vector{problem};
   }
   if (arguments.problem.given()) {
     return fail(ErrorCode::kInvalidArgument, "give a problem or --shapeset, not both");
   }
-  return read_shapes(arguments.shapeset);
+  FORETUNE_TRY(std::vector<Problem> problems, read_shapes(arguments.shapeset, *payloads));
+  FORETUNE_TRY_STATUS(resolve_all(problems, *payloads));
+  return problems;
 }
 
 // The problems whose finalists a data set holds already.

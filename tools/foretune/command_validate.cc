@@ -44,6 +44,7 @@ struct ValidateArguments {
              "data set or folder that the model was trained on: for the baselines, and to prove "
              "that nothing leaked");
     list.add("objective", objective, "TEXT", std::string(kObjectiveHelp));
+    family.payloads.visit(list);
     report.visit(list);
     const Condition may_measure{"without --no-measure", [this] { return !no_measure; }};
     list.add_switch("no-measure", no_measure, "do not measure picks that the data set lacks");
@@ -133,6 +134,7 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
   std::optional<Dataset> extended;
   if (collected.progress.measured > 0) {
     FORETUNE_TRY(extended, read_dataset(journal_path));
+    FORETUNE_TRY_STATUS(arguments.family.payloads.describe(*extended).map([](std::size_t) {}));
   }
   what = "comparing picks with the best";
   FORETUNE_TRY(const std::uint64_t compared,
@@ -183,6 +185,7 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
   FORETUNE_TRY(const Model model, read_model(arguments.model));
   const std::filesystem::path path = journal_of(arguments.dataset);
   FORETUNE_TRY(Dataset dataset, read_measurements(path.string()));
+  FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.family.payloads));
   if (dataset.header().config_schema != model.config_schema) {
     return fail(ErrorCode::kMismatch, arguments.dataset, " holds configs of ",
                 dataset.header().config_schema.name, " v", dataset.header().config_schema.version,
@@ -194,6 +197,7 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
                  complete(arguments, invocation, model, objective, dataset, path));
     if (added) {
       FORETUNE_TRY(dataset, read_dataset(path));
+      FORETUNE_TRY_STATUS(arguments.family.payloads.describe(dataset).map([](std::size_t) {}));
     }
   }
   if (objective && objective->is_pareto()) {

@@ -36,6 +36,7 @@ void FamilyArguments::visit(OptionList& list) {
            "kernels that a family which builds them may compile at once; 0 leaves it to the family")
       .at_least(0)
       .at_most(kMostBuildJobs);
+  payloads.visit(list);
 }
 
 void FamilyArguments::visit_known(OptionList& list, std::string_view origin, Condition condition) {
@@ -103,6 +104,7 @@ Result<FamilyOptions> family_options(const FamilyArguments& arguments) {
   options.data_path = arguments.family_data;
   options.build_jobs = static_cast<int>(arguments.build_jobs);
   options.threads = static_cast<int>(arguments.threads);
+  options.payload_folders = arguments.payloads.folders;
   FORETUNE_TRY(options.parameters, parse_parameters(arguments.family_options));
   return options;
 }

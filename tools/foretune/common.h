@@ -23,6 +23,7 @@
 #include "foretune/problem/sampler.h"
 #include "foretune/select/select.h"
 #include "tools/foretune/options.h"
+#include "tools/foretune/payload_arguments.h"
 
 namespace foretune::cli {
 
@@ -33,8 +34,10 @@ struct FamilyArguments {
   std::vector<std::string> family_options;
   std::int64_t build_jobs = 0;
   std::int64_t threads = 0;
+  PayloadArguments payloads;
   void visit(OptionList& list);
-  // Where a model or a data set, which `origin` names, says which family.
+  // Where a model or a data set, which `origin` names, says which family. Without --payloads, which
+  // says more than where a family looks.
   void visit_known(OptionList& list, std::string_view origin, Condition condition);
   // What opens the family as it was where `known` was read: kernels may use as many threads as
   // there, unless these arguments say how many.

@@ -28,6 +28,15 @@ Result<Dataset> read_measurements(const std::string& path) {
   return dataset;
 }
 
+Status describe_payloads(Dataset& dataset, const PayloadArguments& payloads) {
+  FORETUNE_TRY(const std::size_t unknown, payloads.describe(dataset));
+  if (unknown > 0) {
+    warn(concat(count_text(unknown),
+                " problems have payloads, of which nothing is known without --payloads"));
+  }
+  return {};
+}
+
 Result<Dataset> read_training_sets(const std::string& path,
                                    const std::vector<std::string>& extensions) {
   FolderOptions options;

@@ -135,8 +135,8 @@ std::string shape_set_names() {
   return concat("one that is built in: ", join(names, ", "), ", or a network's (docs/problems.md)");
 }
 
-Result<std::vector<Problem>> read_shapes(const std::string& set) {
-  return is_named_shape_set(set) ? named_shape_set(set) : read_shape_set(set);
+Result<std::vector<Problem>> read_shapes(const std::string& set, PayloadStore& payloads) {
+  return is_named_shape_set(set) ? named_shape_set(set) : read_shape_set(set, nullptr, &payloads);
 }
 
 namespace {
@@ -175,10 +175,10 @@ Result<ProblemSampling> sampling_of(const ProblemArguments& arguments,
 
 // Shape sets carry the data type of the device they come from. Where that is no wish of the
 // family's, the problems get the family's usual type, or those that were named.
-Result<std::vector<Problem>> listed_shapes(const ProblemArguments& arguments,
-                                           const Family& family) {
+Result<std::vector<Problem>> listed_shapes(const ProblemArguments& arguments, const Family& family,
+                                           PayloadStore& payloads) {
   const ProblemSchema& schema = find_problem_type(family.info().problem_type)->schema;
-  FORETUNE_TRY(std::vector<Problem> shapes, read_shapes(arguments.shapeset));
+  FORETUNE_TRY(std::vector<Problem> shapes, read_shapes(arguments.shapeset, payloads));
   std::erase_if(shapes, [&](const Problem& shape) { return shape.type() != schema.type; });
   if (shapes.empty()) {
     return fail(ErrorCode::kMismatch, "there is no ", schema.name, " problem in the shape set ",
@@ -221,9 +221,12 @@ LogNormalSizes log_normal_sizes(const ProblemArguments& arguments, const Problem
 
 }  // namespace
 
-Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
-                                      std::uint64_t seed,
-                                      std::unordered_set<std::uint64_t> excluded_groups) {
+namespace {
+
+// As make_problems(), with payloads that are not resolved.
+Result<SampledProblems> choose_problems(const ProblemArguments& arguments, const Family& family,
+                                        std::uint64_t seed, PayloadStore& payloads,
+                                        std::unordered_set<std::uint64_t> excluded_groups) {
   const int modes =
       int{arguments.log_normal} + int{arguments.random} + int{!arguments.shapeset.empty()};
   if (modes > 1) {
@@ -241,7 +244,7 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
                 "those");
   }
   if (!arguments.shapeset.empty()) {
-    FORETUNE_TRY(const std::vector<Problem> shapes, listed_shapes(arguments, family));
+    FORETUNE_TRY(const std::vector<Problem> shapes, listed_shapes(arguments, family, payloads));
     return sample_shape_set(shapes, count, sampling, rng);
   }
   if (!known.empty()) {
@@ -257,6 +260,17 @@ Result<SampledProblems> make_problems(const ProblemArguments& arguments, const F
   sizes.rectangular = !arguments.no_rectangular;
   sizes.odd_sizes = !arguments.no_odd_sizes;
   return sample_uniform(type, count, sizes, sampling, rng);
+}
+
+}  // namespace
+
+Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
+                                      std::uint64_t seed, PayloadStore& payloads,
+                                      std::unordered_set<std::uint64_t> excluded_groups) {
+  FORETUNE_TRY(SampledProblems out,
+               choose_problems(arguments, family, seed, payloads, std::move(excluded_groups)));
+  FORETUNE_TRY_STATUS(resolve_all(out.problems, payloads));
+  return out;
 }
 
 void OneProblemArguments::visit(OptionList& list) {
@@ -278,6 +292,8 @@ void OneProblemArguments::visit(OptionList& list) {
       option.also(option_name(name));
     }
   }
+  list.add("payload", payload, "@FILE|DIGEST", "gemm: the weights that B is, of --payloads")
+      .only(is_by_sizes);
 }
 
 bool OneProblemArguments::has_sizes() const {
@@ -285,13 +301,13 @@ bool OneProblemArguments::has_sizes() const {
                      [](const auto& size) { return size.second.has_value(); });
 }
 
-Result<Problem> OneProblemArguments::parse(ProblemType type) const {
+Result<Problem> OneProblemArguments::parse(ProblemType type, PayloadStore& payloads) const {
   if (!text.empty()) {
     if (has_sizes()) {
       return fail(ErrorCode::kInvalidArgument,
                   "give the problem as text or by its sizes (--m, --n, --k), not both");
     }
-    return Problem::parse(join(text, " "));
+    return parse_problem(join(text, " "), payloads);
   }
   const ProblemSchema& schema = find_problem_type(type)->schema;
   std::string all(schema.name);
@@ -310,7 +326,10 @@ Result<Problem> OneProblemArguments::parse(ProblemType type) const {
       all += concat(" ", name, "=", value);
     }
   }
-  return Problem::parse(all);
+  if (!payload.empty()) {
+    all += concat(" payload=", payload);
+  }
+  return parse_problem(all, payloads);
 }
 
 }  // namespace foretune::cli

@@ -16,6 +16,7 @@
 #include "foretune/problem/problem.h"
 #include "foretune/problem/sampler.h"
 #include "tools/foretune/options.h"
+#include "tools/foretune/payload_arguments.h"
 
 namespace foretune::cli {
 
@@ -39,15 +40,15 @@ struct ProblemArguments {
   void visit(OptionList& list, const std::function<bool()>& has_own);
 };
 
-// A file, or the name of a set that is built in. The help of options that take one ends with the
-// names.
-Result<std::vector<Problem>> read_shapes(const std::string& set);
+// A file, whose problems may name payloads, or the name of a set that is built in. The help of
+// options that take one ends with the names.
+Result<std::vector<Problem>> read_shapes(const std::string& set, PayloadStore& payloads);
 std::string shape_set_names();
 
 // `excluded_groups`: Problem::group() of problems that must not be drawn. A family that knows its
-// problems gets those.
+// problems gets those. All are resolved.
 Result<SampledProblems> make_problems(const ProblemArguments& arguments, const Family& family,
-                                      std::uint64_t seed,
+                                      std::uint64_t seed, PayloadStore& payloads,
                                       std::unordered_set<std::uint64_t> excluded_groups = {});
 
 // One problem, as text or by its sizes.
@@ -56,12 +57,13 @@ struct OneProblemArguments {
   // By the name of the field.
   std::map<std::string, std::optional<std::int64_t>> sizes;
   std::map<std::string, std::string> labels;
+  std::string payload;
 
   void visit(OptionList& list);
   [[nodiscard]] bool given() const { return !text.empty() || has_sizes(); }
   // Sizes are those of a problem of the type, which a text need not be. Errors: kInvalidArgument
-  // for both at once, for a size that the type does not have, and as Problem::parse.
-  [[nodiscard]] Result<Problem> parse(ProblemType type) const;
+  // for both at once, for a size that the type does not have, and as parse_problem().
+  [[nodiscard]] Result<Problem> parse(ProblemType type, PayloadStore& payloads) const;
 
  private:
   [[nodiscard]] bool has_sizes() const;

@@ -21,6 +21,7 @@
 #include "foretune/hardware/energy_meter.h"
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/problem/payload_store.h"
 
 namespace foretune {
 namespace {
@@ -255,8 +256,9 @@ class CpuGemmArtifact final : public Artifact {
 
 class CpuGemmFamily final : public CpuGemm {
  public:
-  CpuGemmFamily(FamilyInfo info, std::shared_ptr<Shared> shared)
-      : info_(std::move(info)), shared_(std::move(shared)) {}
+  CpuGemmFamily(FamilyInfo info, std::shared_ptr<Shared> shared,
+                std::shared_ptr<PayloadStore> payloads)
+      : info_(std::move(info)), shared_(std::move(shared)), payloads_(std::move(payloads)) {}
 
   const FamilyInfo& info() const override { return info_; }
 
@@ -365,13 +367,22 @@ class CpuGemmFamily final : public CpuGemm {
       return fail(ErrorCode::kUnsupported, support.reason());
     }
     FORETUNE_TRY(const GemmProblem gemm, GemmProblem::from(problem));
-    FORETUNE_TRY(std::unique_ptr<ProblemData> data, GemmData::create(gemm, seed));
-    return data;
+    if (!problem.has_payload()) {
+      FORETUNE_TRY(std::unique_ptr<ProblemData> data, GemmData::create(gemm, seed));
+      return data;
+    }
+    FORETUNE_TRY(const std::shared_ptr<const Payload> weights, payloads_->load(problem.payload()));
+    auto data = GemmData::create(gemm, seed, weights->bytes());
+    if (!data) {
+      return fail_because(data.error(), weights->path());
+    }
+    return std::unique_ptr<ProblemData>(*std::move(data));
   }
 
  private:
   FamilyInfo info_;
   std::shared_ptr<Shared> shared_;
+  std::shared_ptr<PayloadStore> payloads_;
 };
 
 // As many threads as the hardware has cores, as far as kernels can use them.
@@ -451,8 +462,9 @@ Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
     info.metrics.push_back(metric_info(kEnergyJ));
   }
   info.max_threads = usable_threads(info.fingerprint.hardware);
+  FORETUNE_TRY(std::shared_ptr<PayloadStore> payloads, PayloadStore::open(options.payload_folders));
   auto shared = std::make_shared<Shared>(static_cast<std::size_t>(info.max_threads));
-  return std::make_unique<CpuGemmFamily>(std::move(info), std::move(shared));
+  return std::make_unique<CpuGemmFamily>(std::move(info), std::move(shared), std::move(payloads));
 }
 
 Result<std::unique_ptr<Family>> make_cpu_gemm(const FamilyOptions& options) {

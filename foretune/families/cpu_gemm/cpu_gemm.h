@@ -2,7 +2,8 @@
 // in all four layouts; f32, bf16 with sums in f32, or i8 with sums in i32; any instruction set of
 // this CPU, any number of threads. Its space follows the machine in the fingerprint: cache sizes,
 // vector width and cores. FamilyOptions::threads (or the parameter threads=N, which says the same)
-// and the parameter isa=avx512|avx2|generic take less than the machine has.
+// and the parameter isa=avx512|avx2|generic take less than the machine has. A problem's payload is
+// B (gemm_weights.h) where it is measured; kernels multiply what their callers give them.
 //
 //   const Fingerprint machine = cpu_fingerprint(read_cpu_facts(), measure_cpu_peaks());
 //   FORETUNE_TRY(const auto family, create_cpu_gemm({.fingerprint = machine}));

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "foretune/families/cpu_gemm/gemm_reference.h"
+#include "foretune/problem/gemm/gemm_weights.h"
 
 namespace foretune {
 namespace {
@@ -17,6 +18,13 @@ constexpr double kUnitRoundoff = 0x1p-24;
 // A quiet NaN with a payload of its own.
 constexpr std::uint32_t kPoison = 0x7fc0f0e7U;
 constexpr double kMaxBytes = 0x1p40;
+// The bounds of products with weights hold up to here.
+constexpr std::int64_t kMostWeightRows = std::int64_t{1} << 20U;
+constexpr double kMostWeightSum = 0x1p126;
+// Deviations that a sum of random signs is allowed.
+constexpr double kDeviations = 10;
+// Twice what rounding to a subnormal number may lose.
+constexpr double kUnderflow = 0x1p-149;
 
 constexpr std::uint64_t kInputStream = 1;
 constexpr std::uint64_t kCheckStream = 2;
@@ -57,7 +65,8 @@ std::vector<std::ptrdiff_t> edges(std::ptrdiff_t size, std::ptrdiff_t block) {
 }  // namespace
 
 Result<std::unique_ptr<GemmData>> GemmData::create(const GemmProblem& problem, std::uint64_t seed,
-                                                   const Limits& limits) {
+                                                   const Limits& limits,
+                                                   std::span<const std::byte> weights) {
   if (!BlockedGemm::multiplies(problem.dtype())) {
     return fail(ErrorCode::kUnsupported, "there are no data of ", to_string(problem.dtype()),
                 " here, only of f32, bf16 and i8");
@@ -75,6 +84,9 @@ Result<std::unique_ptr<GemmData>> GemmData::create(const GemmProblem& problem, s
     data->bias_.resize(index(problem.n()));
   }
   data->fill(seed);
+  if (data->has_weights()) {
+    FORETUNE_TRY_STATUS(data->take_weights(weights));
+  }
   if (problem.dtype() != DataType::kF32) {
     const std::size_t element_bytes = data->is_integer() ? 1 : 2;
     const auto words = [&](const AlignedBuffer& values) {
@@ -86,6 +98,24 @@ Result<std::unique_ptr<GemmData>> GemmData::create(const GemmProblem& problem, s
   }
   data->poison();
   return data;
+}
+
+// In place of the random B, so that A and bias are the same with weights and without.
+Status GemmData::take_weights(std::span<const std::byte> weights) {
+  if (std::max(problem_.k(), problem_.n()) > kMostWeightRows) {
+    return fail(ErrorCode::kUnsupported, "products with more than ", kMostWeightRows,
+                " rows or columns of weights cannot be checked");
+  }
+  FORETUNE_TRY_STATUS(read_gemm_weights(problem_, weights, b_.view()));
+  float largest = 0;
+  for (const float value : b_.view()) {
+    largest = std::max(largest, std::fabs(value));
+  }
+  if (static_cast<double>(largest) * static_cast<double>(problem_.k()) >= kMostWeightSum) {
+    return fail(ErrorCode::kUnsupported, "the weights reach ", static_cast<double>(largest),
+                ", and sums of ", problem_.k(), " products with them might overflow");
+  }
+  return {};
 }
 
 void GemmData::fill(std::uint64_t seed) {
@@ -246,6 +276,17 @@ void GemmData::compute_norms() {
       norm = std::sqrt(norm);
     }
   }
+  if (has_weights()) {
+    b_sums_.assign(index(n), 0.0);
+    b_counts_.assign(index(n), 0.0);
+    for (std::ptrdiff_t p = 0; p < k; ++p) {
+      for (std::ptrdiff_t j = 0; j < n; ++j) {
+        const auto value = static_cast<double>(b_rows_[p * n + j]);
+        b_sums_[index(j)] += std::fabs(value);
+        b_counts_[index(j)] += value == 0 ? 0 : 1;
+      }
+    }
+  }
   bias_abs_.assign(index(n), 0.0);
   for (std::size_t j = 0; j < bias_.size(); ++j) {
     bias_abs_[j] = std::fabs(static_cast<double>(bias_[j]));
@@ -258,7 +299,33 @@ double GemmData::rounding() const {
              : kUnitRoundoff * static_cast<double>(std::min<std::int64_t>(problem_.k(), 16) + 2);
 }
 
+double GemmData::bound_with_weights(std::ptrdiff_t row, std::ptrdiff_t column) const {
+  const double terms = b_counts_[index(column)] + 2;
+  const double sum = b_sums_[index(column)];
+  const double norm = b_norms_[index(column)];
+  const double bias = bias_abs_[index(column)];
+  const double roundings = terms * kUnitRoundoff;
+  const double always =
+      roundings / (1 - roundings) * (std::min(sum, a_norms_[index(row)] * norm) + bias);
+  const double nearly = 1.1 * (roundings * (kDeviations * norm + bias) + kUnitRoundoff * sum);
+  return std::min(always, nearly) + terms * kUnderflow;
+}
+
+double GemmData::bound_of_signs_with_weights(std::ptrdiff_t row) const {
+  double sum = 0;
+  double squares = 0;
+  for (std::ptrdiff_t j = 0; j < problem_.n(); ++j) {
+    const double bound = bound_with_weights(row, j);
+    sum += bound;
+    squares += bound * bound;
+  }
+  return std::min(sum, kDeviations * std::sqrt(squares));
+}
+
 double GemmData::bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t column) const {
+  if (has_weights()) {
+    return bound_with_weights(row, column);
+  }
   return rounding() * (a_norms_[index(batch * problem_.m() + row)] *
                            b_norms_[index(batch * problem_.n() + column)] +
                        bias_abs_[index(column)]);
@@ -467,8 +534,10 @@ Support GemmData::verify_by_signs() {
           sum[v] += value * signs_[index(j) * kSignVectors + v];
         }
       }
-      const double allowed = rounding() * (a_norms_[index(batch * m + i)] * std::sqrt(b_square) +
-                                           std::sqrt(bias_square));
+      const double allowed =
+          has_weights() ? bound_of_signs_with_weights(i)
+                        : rounding() * (a_norms_[index(batch * m + i)] * std::sqrt(b_square) +
+                                        std::sqrt(bias_square));
       for (std::size_t v = 0; v < kSignVectors; ++v) {
         const double expected = sign_sums_[index(batch * m + i) * kSignVectors + v];
         const double error = std::fabs(sum[v] - expected);

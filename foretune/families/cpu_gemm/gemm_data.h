@@ -31,6 +31,30 @@
 // product in one element stays below it in 44 % of the places that are not compared. Errors in
 // several elements of a row that cancel in one vector escape four with probability 1/16. A ReLU is
 // no linear map, so of its outputs only the sample is checked, and it is four times as large.
+//
+// A problem with a payload has its weights as B; A and bias are those of the problem without.
+// Weights have no mean and no distribution, so nothing of the above holds for them. Their bound is
+// the smaller of two that hold for any values of B. With t = z_j + 2, where z_j counts what is not
+// zero in column j (multiplying by zero and adding zero are exact), the first is Higham's,
+//
+//   t u / (1 - t u) * (min(|b_j|_1, |a_i||b_j|) + |bias_j|)
+//
+// true for every order of summation, since no |a| is above 1 and by Cauchy and Schwarz. The second
+// uses that A alone is random: a sum of any of the products a_ip b_pj stays within 10 |b_j| but
+// once in 10^21 (Hoeffding 1963), whatever the b are. Each of up to t additions rounds such a sum,
+// each product may be rounded once, and every error grows by less than 1.1 on its way:
+//
+//   1.1 u * (t (10 |b_j| + |bias_j|) + |b_j|_1)
+//
+// The first is the smaller one up to k of about 300. A missing product of average size is beyond
+// the bound up to k of about 7,000, and a column or row of wrong values at any k. To either, t
+// 2^-149 is added for what is lost in subnormal numbers. In the check by sign vectors, errors
+// within their bounds, whose signs know nothing of those vectors, add up to less than 10 times the
+// Euclidean norm of the bounds but once in 10^21 (Hoeffding again), and never to more than their
+// sum: the smaller of both is allowed. All this is so up to 2^20 rows and columns of weights, for
+// which double precision is exact enough as well; larger ones are refused, and so are sums that
+// might reach 2^126, since an overflow would be no error of a kernel's.
+//
 // Thread safety: belongs to one thread. Cost: the reference is computed at the first verify(),
 // which also keeps row-major copies of operands that are stored by columns.
 #pragma once
@@ -60,11 +84,15 @@ class GemmData final : public ProblemData {
     std::size_t sampled_outputs = 4096;
   };
 
-  // Errors: kUnsupported when the buffers do not fit into memory.
+  // `weights` are the bytes of the problem's payload, where it has one; they are copied. Errors:
+  // kUnsupported when the buffers do not fit into memory, and for weights whose products could not
+  // be checked; those of read_gemm_weights().
   static Result<std::unique_ptr<GemmData>> create(const GemmProblem& problem, std::uint64_t seed,
-                                                  const Limits& limits);
-  static Result<std::unique_ptr<GemmData>> create(const GemmProblem& problem, std::uint64_t seed) {
-    return create(problem, seed, Limits());
+                                                  const Limits& limits,
+                                                  std::span<const std::byte> weights = {});
+  static Result<std::unique_ptr<GemmData>> create(const GemmProblem& problem, std::uint64_t seed,
+                                                  std::span<const std::byte> weights = {}) {
+    return create(problem, seed, Limits(), weights);
   }
 
   void poison() override;
@@ -96,18 +124,23 @@ class GemmData final : public ProblemData {
   GemmData(const GemmProblem& problem, const Limits& limits) : problem_(problem), limits_(limits) {}
   [[nodiscard]] bool has_relu() const { return problem_.operation() == GemmOperation::kAddmmRelu; }
   [[nodiscard]] bool is_integer() const { return problem_.dtype() == DataType::kI8; }
+  [[nodiscard]] bool has_weights() const { return !problem_.payload().is_zero(); }
   [[nodiscard]] double value_at(std::ptrdiff_t position) const;
   template <class Element, class Sum>
   [[nodiscard]] BasicGemmOperands<Element, Sum> operands_as(const AlignedBuffer& a,
                                                             const AlignedBuffer& b,
                                                             const std::vector<Sum>& bias);
   void fill(std::uint64_t seed);
+  Status take_weights(std::span<const std::byte> weights);
   void encode();
   void make_row_major();
   void compute_norms();
   // What a rounding may add up to, relative to the norms.
   [[nodiscard]] double rounding() const;
   [[nodiscard]] double bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t column) const;
+  [[nodiscard]] double bound_with_weights(std::ptrdiff_t row, std::ptrdiff_t column) const;
+  // What the rounding errors of a row, with signs, may add up to.
+  [[nodiscard]] double bound_of_signs_with_weights(std::ptrdiff_t row) const;
   [[nodiscard]] Support compare(const Position& position, double expected);
   void reference_rows(std::ptrdiff_t batch, std::ptrdiff_t first, std::ptrdiff_t rows,
                       double* out) const;
@@ -134,6 +167,8 @@ class GemmData final : public ProblemData {
   std::vector<double> a_norms_;    // [batch * m]
   std::vector<double> b_norms_;    // [batch * n]
   std::vector<double> bias_abs_;   // [n]
+  std::vector<double> b_sums_;     // with weights, [n]: sum of the magnitudes of a column
+  std::vector<double> b_counts_;   // with weights, [n]: how many of them are not zero
   std::vector<double> reference_;  // without bias; empty until needed, or never kept
   std::vector<double> signs_;      // [n * kSignVectors], +1 or -1
   std::vector<double> sign_sums_;  // A (B x) + bias x: [batch * m * kSignVectors]

@@ -60,6 +60,9 @@ class Cublaslt final : public CublasltFamily {
     if (!gemm) {
       return Support::no(gemm.error().message);
     }
+    if (problem.has_payload()) {
+      return Support::no("cublaslt multiplies random matrices, not weights from a file");
+    }
     if (const auto types = cublaslt::types_of(gemm->dtype()); !types) {
       return Support::no(types.error().message);
     }

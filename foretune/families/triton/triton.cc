@@ -251,6 +251,9 @@ class Triton final : public Family {
     if (gemm->has_constant_weights()) {
       return Support::no("the templates take B as it is: weights=constant changes nothing here");
     }
+    if (problem.has_payload()) {
+      return Support::no("triton multiplies random matrices, not weights from a file");
+    }
     switch (gemm->dtype()) {
       case DataType::kBf16:
       case DataType::kF16:

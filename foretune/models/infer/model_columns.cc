@@ -1,11 +1,11 @@
 #include "foretune/models/infer/model_columns.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "foretune/base/text.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/infer/training_range.h"
 
 namespace foretune {
 
@@ -71,9 +71,8 @@ Status ColumnMap::apply(Model& model) const {
       FORETUNE_TRY(input.column, at(input.column));
     }
   }
-  std::vector<std::pair<double, double>> ranges(
-      feature_count(*table_, FeatureKind::kProblem),
-      {std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()});
+  std::vector<std::pair<double, double>> ranges(feature_count(*table_, FeatureKind::kProblem),
+                                                kNoLimits);
   for (std::size_t i = 0; i < model.problem_range.size() && i < position_.size(); ++i) {
     if (position_[i] >= 0 && static_cast<std::size_t>(position_[i]) < ranges.size()) {
       ranges[static_cast<std::size_t>(position_[i])] = model.problem_range[i];

@@ -16,6 +16,7 @@
 // fast evaluation.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -39,7 +40,8 @@ enum class InputTransform : std::uint8_t {
 };
 double transformed(InputTransform transform, double parameter, double x);
 
-// The network sees float((transformed(x) - mean) * inverse_std), computed in double precision.
+// The network sees float((transformed(x) - mean) * inverse_std), computed in double precision; of
+// a number that is missing (NaN) it sees 0, as of the mean.
 struct NetworkInput {
   std::uint16_t column = 0;  // of the feature table
   InputTransform transform = InputTransform::kIdentity;
@@ -47,7 +49,8 @@ struct NetworkInput {
   double mean = 0;
   double inverse_std = 1;
   [[nodiscard]] float of(double x) const {
-    return static_cast<float>((transformed(transform, value, x) - mean) * inverse_std);
+    const auto seen = static_cast<float>((transformed(transform, value, x) - mean) * inverse_std);
+    return std::isnan(x) ? 0 : seen;
   }
   bool operator==(const NetworkInput&) const = default;
 };

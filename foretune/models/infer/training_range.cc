@@ -11,9 +11,9 @@ std::vector<OutsideRange> outside_ranges(const Model& model, const FeatureTable&
   table.problem_row(problem, model.fingerprint.hardware, row);
   std::vector<OutsideRange> out;
   for (std::size_t i = 0; i < std::min(row.size(), model.problem_range.size()); ++i) {
-    const auto& [low, high] = model.problem_range[i];
-    if (!(row[i] >= low && row[i] <= high)) {
-      out.push_back({std::string(table.columns()[i].name), row[i], low, high});
+    const auto& range = model.problem_range[i];
+    if (!is_within(row[i], range)) {
+      out.push_back({std::string(table.columns()[i].name), row[i], range.first, range.second});
     }
   }
   return out;

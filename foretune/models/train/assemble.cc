@@ -1,6 +1,7 @@
 #include "foretune/models/train/assemble.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,6 +10,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/models/exchange/ck_engine.h"
+#include "foretune/models/infer/training_range.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune::train_internal {
@@ -132,17 +134,23 @@ Result<std::vector<Config>> make_pool(const Dataset& dataset) {
   return pool;
 }
 
+// A column that some problems lack has no limits.
 std::vector<std::pair<double, double>> problem_ranges(const TrainingSet& set,
                                                       const FeatureTable& table) {
   const std::size_t columns = feature_count(table, FeatureKind::kProblem);
   std::vector<std::pair<double, double>> ranges(
       columns, {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()});
+  std::vector<bool> is_missing(columns, false);
   for (std::size_t row = 0; row < set.size(); ++row) {
     for (std::size_t column = 0; column < columns; ++column) {
       const double value = set.matrix.values[row * set.matrix.columns + column];
+      is_missing[column] = is_missing[column] || std::isnan(value);
       ranges[column].first = std::min(ranges[column].first, value);
       ranges[column].second = std::max(ranges[column].second, value);
     }
+  }
+  for (std::size_t column = 0; column < columns; ++column) {
+    ranges[column] = is_missing[column] ? kNoLimits : ranges[column];
   }
   return ranges;
 }

@@ -350,9 +350,9 @@ void set_bounds(std::span<const Problem> problems, std::span<const float> regret
 
 // ---- all of it ----------------------------------------------------------------------------------
 
-Status check_options(const Model& model, std::span<const Problem> training,
-                     const FastOptions& options) {
-  if (find_problem_schema(model.problem_type)->has_payload) {
+Status check_options(std::span<const Problem> training, const FastOptions& options) {
+  if (std::any_of(training.begin(), training.end(),
+                  [](const Problem& problem) { return problem.has_payload(); })) {
     return fail(ErrorCode::kUnsupported,
                 "a fast model sees the fields of a problem only, and these have a payload");
   }
@@ -370,7 +370,7 @@ Status check_options(const Model& model, std::span<const Problem> training,
 
 Result<FastTraining> distill_fast_model(const Model& model, std::span<const Problem> training,
                                         const FastOptions& options) {
-  FORETUNE_TRY_STATUS(check_options(model, training, options));
+  FORETUNE_TRY_STATUS(check_options(training, options));
   FORETUNE_TRY(const FastTeacher teacher, FastTeacher::create(model, options.threads));
   Rng rng = Rng(options.seed).split(hash64("fast model"));
   const std::vector<Problem> calibration =

@@ -25,6 +25,7 @@ constexpr double kWideRange = 20;
 struct ColumnFacts {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
+  bool is_missing = false;  // in some example
   std::set<double> values;  // at most kMostValues + 1 of them
 };
 
@@ -45,6 +46,10 @@ std::vector<ColumnFacts> column_facts(const TrainingSet& set, const std::vector<
     }
     ColumnFacts& facts = out[i % set.matrix.columns];
     const double value = set.matrix.values[i];
+    if (std::isnan(value)) {
+      facts.is_missing = true;
+      continue;
+    }
     facts.low = std::min(facts.low, value);
     facts.high = std::max(facts.high, value);
     if (facts.values.size() <= kMostValues) {
@@ -172,7 +177,7 @@ Network make_inputs(const Dataset& dataset, const FeatureTable& table, const Tra
     const bool is_left_out = std::find(set.matrix.left_out.begin(), set.matrix.left_out.end(),
                                        column) != set.matrix.left_out.end();
     const bool is_of_both = info.kind == FeatureKind::kInteraction;
-    if (!is_left_out && facts[column].low < facts[column].high &&
+    if (!is_left_out && facts[column].low < facts[column].high && !facts[column].is_missing &&
         !(is_of_both && options.has_towers)) {
       add_inputs(info, column, facts[column], options.transforms, out.inputs);
     }

@@ -32,7 +32,8 @@ struct InputOptions {
 };
 
 // A network without layers: its inputs, with mean 0 and deviation 1. Columns that do not vary over
-// the examples are left out; codes and config columns of few values also become one input for each
+// the examples are left out, and so are those that some examples lack, since a network has to have
+// a number; codes and config columns of few values also become one input for each
 // value; numbers that span decades become logarithms. Two towers get no column of both, and those
 // of field_features() that vary instead; the problem's tower gets one where none does.
 Network make_inputs(const Dataset& dataset, const FeatureTable& table, const TrainingSet& set,

@@ -85,9 +85,20 @@ Status check_gemm(std::span<const std::int64_t> fields) {
   return {};
 }
 
+Status check_gemm_with_payload(std::span<const std::int64_t> fields) {
+  const std::int64_t batch = fields[static_cast<std::size_t>(GemmField::kBatch)];
+  const auto dtype = static_cast<DataType>(fields[static_cast<std::size_t>(GemmField::kDtype)]);
+  if (dtype != DataType::kF32 || batch != 1) {
+    return fail(ErrorCode::kInvalidArgument, "gemm: weights from a file are those of one product ",
+                "of f32, not of dtype=", to_string(dtype), " batch=", batch);
+  }
+  return {};
+}
+
 Result<GemmProblem> GemmProblem::create(const GemmSizes& sizes) {
   const GemmProblem gemm(sizes);
-  FORETUNE_TRY(const Problem checked, Problem::create(kGemmProblem, fields_of(sizes)));
+  FORETUNE_TRY(const Problem checked,
+               Problem::create(kGemmProblem, fields_of(sizes), sizes.payload));
   static_cast<void>(checked);
   return gemm;
 }
@@ -106,11 +117,12 @@ Result<GemmProblem> GemmProblem::from(const Problem& problem) {
                       .operation = static_cast<GemmOperation>(field(GemmField::kOperation)),
                       .dtype = static_cast<DataType>(field(GemmField::kDtype)),
                       .layout = static_cast<GemmLayout>(field(GemmField::kLayout)),
-                      .weights = static_cast<GemmWeights>(field(GemmField::kWeights))});
+                      .weights = static_cast<GemmWeights>(field(GemmField::kWeights)),
+                      .payload = problem.payload()});
 }
 
 Problem GemmProblem::to_problem() const {
-  auto problem = Problem::create(kGemmProblem, fields_of(sizes_));
+  auto problem = Problem::create(kGemmProblem, fields_of(sizes_), sizes_.payload);
   FORETUNE_CHECK(problem.has_value());
   return *std::move(problem);
 }

@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "foretune/base/hash.h"
 #include "foretune/base/result.h"
 #include "foretune/problem/problem.h"
 
@@ -87,6 +88,7 @@ struct GemmSizes {
   DataType dtype = DataType::kF32;
   GemmLayout layout = GemmLayout::kRrr;
   GemmWeights weights = GemmWeights::kVarying;
+  Digest payload{};  // of the file that B is (gemm_weights.h); zeros where B is any
   auto operator<=>(const GemmSizes&) const = default;
 };
 
@@ -104,7 +106,8 @@ enum class GemmField : std::uint8_t {
 
 class GemmProblem {
  public:
-  // Refuses sizes below 1 or above 2^31 - 1, and batch > 1 for anything but bmm.
+  // Refuses sizes below 1 or above 2^31 - 1, batch > 1 for anything but bmm, and a payload for
+  // anything but a single product of f32.
   static Result<GemmProblem> create(const GemmSizes& sizes);
   // Refuses problems of another type.
   static Result<GemmProblem> from(const Problem& problem);
@@ -120,6 +123,7 @@ class GemmProblem {
   [[nodiscard]] bool has_constant_weights() const {
     return sizes_.weights == GemmWeights::kConstant;
   }
+  [[nodiscard]] const Digest& payload() const { return sizes_.payload; }
   [[nodiscard]] const GemmSizes& sizes() const { return sizes_; }
 
   // 2 * m * n * k * batch.
@@ -136,5 +140,7 @@ class GemmProblem {
 
 // The rules of a gemm problem beyond the ranges of its fields; `fields` as in GemmField.
 Status check_gemm(std::span<const std::int64_t> fields);
+// The same of one with a payload.
+Status check_gemm_with_payload(std::span<const std::int64_t> fields);
 
 }  // namespace foretune

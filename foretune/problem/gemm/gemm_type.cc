@@ -5,6 +5,7 @@
 
 #include "foretune/problem/gemm/ck_gemm_shapes.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/problem/gemm/gemm_weights.h"
 #include "foretune/problem/network_layers.h"
 #include "foretune/problem/problem_type.h"
 
@@ -185,7 +186,9 @@ const ProblemTypeInfo& gemm_problem_type() {
                  .name = "gemm",
                  .version = 1,
                  .fields = gemm_fields(),
+                 .payload = PayloadUse::kOptional,
                  .check = check_gemm,
+                 .check_with_payload = check_gemm_with_payload,
                  .imply = imply_gemm},
       .summary = "matrix products, alone or in a batch",
       .work = &gemm_work,
@@ -196,7 +199,8 @@ const ProblemTypeInfo& gemm_problem_type() {
       .result_grid = ResultGrid{.rows = position(GemmField::kM),
                                 .columns = position(GemmField::kN),
                                 .repeat = position(GemmField::kBatch)},
-      .shape_sets = &gemm_shape_sets};
+      .shape_sets = &gemm_shape_sets,
+      .payload = &gemm_weights_info()};
   return info;
 }
 
