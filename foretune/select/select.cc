@@ -15,6 +15,7 @@
 #include "foretune/base/text.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/infer/objective_scorer.h"
+#include "foretune/models/infer/training_range.h"
 #include "foretune/select/selector_state.h"
 
 namespace foretune {
