@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,7 +65,7 @@ TEST_F(DatasetPayloadTest, FilesKeepTheDigest) {
   }
   const auto json = folder_ / "data.json";
   ASSERT_TRUE(export_dataset(dataset, json, ExchangeFormat::kJson));
-  testing_support::expect_same(dataset, import_dataset(json).value(), "JSON");
+  testing_support::expect_same(dataset, import_dataset(json, std::nullopt).value(), "JSON");
 }
 
 TEST_F(DatasetPayloadTest, TablesRefuseThem) {
