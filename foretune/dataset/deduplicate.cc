@@ -68,7 +68,7 @@ void Dataset::merge_group(std::span<const RowIndex> group, Merging& merging) {
         medians.push_back(static_cast<double>(row.median_ns));
       }
     } else if (row.outcome == Outcome::kCensored) {
-      // Of several lower bounds the highest says most.
+      // The highest of several lower bounds says most.
       first.time_ns = std::max(first.time_ns, row.time_ns);
     }
     for (const ExtraMetric& extra : extras(index)) {

@@ -66,8 +66,7 @@ const MetricInfo* find_metric(std::span<const MetricInfo> infos, std::string_vie
 // energy_j, bytes, qos_tune, qos_test. Families declare others.
 std::span<const MetricInfo> common_metrics();
 
-// What is known of a name that nobody declared: that of the common metrics, or one to minimise
-// without a unit.
+// Describes a name that nobody declared: a common metric, or one to minimise without a unit.
 MetricInfo metric_info(std::string_view name);
 
 // Errors: kInvalidArgument for a name that is not one, of more than 64 bytes, or a unit of more
@@ -75,7 +74,7 @@ MetricInfo metric_info(std::string_view name);
 Status check_metric_info(const MetricInfo& info);
 
 // The text form "psnr_db:maximise:dB", with ":evaluation" behind it for one of a later stage; a
-// common metric is its name alone. What columns of tables are called.
+// common metric is its name alone. Columns of tables are called so.
 std::string to_text(const MetricInfo& info);
 // Errors: kInvalidArgument.
 Result<MetricInfo> parse_metric_info(std::string_view text);
