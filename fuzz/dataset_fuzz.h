@@ -38,6 +38,15 @@ inline void require_accounted(const ImportReport& report) {
   require(report.rows_kept + dropped == report.rows_read);
 }
 
+inline bool same_metrics(const Dataset& left, const Dataset::Baseline& a, const Dataset& right,
+                         const Dataset::Baseline& b) {
+  return std::ranges::equal(
+      a.metrics, b.metrics,
+      [&](const Dataset::Baseline::Metric& x, const Dataset::Baseline::Metric& y) {
+        return left.metric(x.metric) == right.metric(y.metric) && x.value == y.value;
+      });
+}
+
 // The same measurements and baselines in the same order, whatever numbers their values have.
 inline void require_same_content(const Dataset& left, const Dataset& right) {
   require(left.size() == right.size());
@@ -49,7 +58,8 @@ inline void require_same_content(const Dataset& left, const Dataset& right) {
   require(std::ranges::equal(left.baselines(), right.baselines(),
                              [&](const Dataset::Baseline& a, const Dataset::Baseline& b) {
                                return a.name == b.name && a.time_ns == b.time_ns &&
-                                      left.problems()[a.problem] == right.problems()[b.problem];
+                                      left.problems()[a.problem] == right.problems()[b.problem] &&
+                                      same_metrics(left, a, right, b);
                              }));
 }
 
@@ -76,6 +86,16 @@ inline void require_storable(const Dataset& dataset) {
   require(again.has_value());
   require(report.rows == dataset.size() && report.torn_bytes == 0);
   require_identical(*again, dataset);
+}
+
+// Rows that are merged can be stored, and are merged once and for all.
+inline void require_mergeable(const Dataset& dataset) {
+  Dataset merged(dataset.header());
+  require(merged.merge(dataset).has_value());
+  merged.deduplicate();
+  require(merged.size() <= dataset.size());
+  require(dataset_bytes(merged).has_value());
+  require(merged.deduplicate() == 0);
 }
 
 }  // namespace foretune::fuzz

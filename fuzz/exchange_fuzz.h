@@ -44,6 +44,7 @@ inline void try_document(std::span<const std::byte> bytes, ExchangeFormat ours,
   require(report.rows_kept <= report.rows_read);
   require(report.rows_kept == dataset->size());
   require_storable(*dataset);
+  require_mergeable(*dataset);
   const Result<std::vector<std::byte>> written = export_bytes(*dataset, ours);
   require(written.has_value());
   const Result<Dataset> again = import_json_bytes(*written, ours);

@@ -40,6 +40,7 @@ void try_dataset(std::span<const std::byte> bytes) {
   require(report.rows == dataset->size());
   require(report.torn_bytes <= bytes.size());
   foretune::fuzz::require_storable(*dataset);
+  foretune::fuzz::require_mergeable(*dataset);
 }
 
 }  // namespace

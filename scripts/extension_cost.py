@@ -3,11 +3,12 @@
 
     scripts/extension_cost.py [--json FILE] [--keep]
 
-Copies the sources into build/extension, adds a problem type, a field of each type and a column of a
-feature table as their authors would, builds, and uses each from the command line, C and Python. A
-place is a run of changed lines outside of the new folder (or, for a field and a column, outside of
-the folder or file that owns it). Files that were written before must answer as before, to the bit;
-files that use an addition must be refused by the program before in one sentence that names it.
+Copies the sources into build/extension, adds a problem type, a field of each type, a column of a
+feature table, a metric of a family and an outcome as their authors would, builds, and uses each from
+the command line, C and Python. A place is a run of changed lines outside of the new folder (or, for
+all but a problem type, outside of the folder or file that owns it). Files that were written before
+must answer as before, to the bit; files that use an addition that the program before cannot know must
+be refused by it in one sentence that names it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BUILD = TREE / "build/release"
 FORETUNE = BUILD / "tools/foretune/foretune"
 TYPE_FOLDER = "foretune/problem/stencil"
 LIMITS = {"problem_type_places": 1, "problem_field_places": 0, "feature_column_places": 0,
-          "enumerator_places": 0}
+          "metric_places": 1, "enumerator_places": 0}
 
 
 class Failed(Exception):
@@ -229,27 +230,58 @@ def feature_column(before: Path) -> int:
     return places
 
 
-def metric_and_outcome(before: Path) -> int:
-    """Not a row each yet: an enumerator and a name, in the files that own them."""
+def metric(before: Path) -> int:
+    """Declared and yielded by its family, and known to everything else by its name."""
+    source = "foretune/families/null/null.cc"
+    insert(source, "                       {.name = std::string(kNullAccuracy)",
+           '                       {.name = "spills", .unit = "B"},\n')
+    insert(source, "};\n  }\n  Result<std::vector<MetricValue>> evaluate",
+           ',\n            {"spills", 64.0 * config_.words[kUnroll], 0, 1}')
+    places = places_outside("foretune/families/null/")
+    build()
+    check_golden()
+    null = ["--family", "null", "--family-option", "metrics=1"]
+    run(FORETUNE, "collect", *null, "--metrics", "accuracy", "--num-shapes", "8", "--search-space",
+        "SAMPLE:30", "--output", "spills.ftd")
+    expect("metric spills", run(FORETUNE, "inspect", "spills.ftd"))
+    run(before, "inspect", "spills.ftd")
+    run(FORETUNE, "convert", "spills.ftd", "--output", "spills.csv")
+    expect(r"^[^\n]*,spills:minimise:B,spills_spread,", (WORK / "spills.csv").read_text())
+    run(FORETUNE, "convert", "spills.csv", "--family", "null", "--output", "again.ftd")
+    expect("metric spills", run(FORETUNE, "inspect", "again.ftd"))
+    ask = ["gemm", "m=256", "n=512", "k=128", "--strategy", "exhaustive", "--budget", "5000"]
+    best = run(FORETUNE, "tune", *null, *ask, "--objective",
+               "minimise time_ns subject to spills <= 64 B")
+    expect(r"best: [^\n]*unroll=1\b", best)
+    run(FORETUNE, "tune", *null, *ask, "--objective", "pareto time_ns spills accuracy")
+    script = ("import foretune\n"
+              "data = foretune.Dataset.open('spills.ftd')\n"
+              "assert ('spills', 'B', 'minimise', 'run') in data.metrics\n"
+              "frame = data.to_pandas()\n"
+              "timed = frame[frame['time_ns'] > 0]\n"
+              "assert (timed['spills:minimise:B'] == 64 * timed['unroll']).all()\n"
+              "print('spills of', len(timed))")
+    expect(r"spills of \d+", run(ROOT / "build/venv/bin/python", "-c", script,
+                                 PYTHONPATH=str(BUILD / "python")))
+    return places
+
+
+def outcome(before: Path) -> int:
+    """Not a row yet: an enumerator and a name, in the files that own them."""
     header = "foretune/dataset/measurement.h"
     source = "foretune/dataset/measurement.cc"
-    insert(header, "};\nstruct MetricInfo", "  kSpills = 7,\n")
-    insert(source, "  };\n  return infos;", '      {static_cast<MetricId>(7), "spills", "", true},\n')
     insert(header, "};\n// In the order of the enumerators", "  kSpilled = 7,\n")
     insert(source, "});\nconstexpr auto kStages", ', "spilled"')
     places = places_outside("foretune/dataset/measurement.")
     build()
     check_golden()
-    table = "m,n,k,tile,time_ns,outcome,spills\n8,16,24,1,10,ok,{}\n8,16,32,1,{},3\n"
-    for name, content, part in (("metric", table.format(4, "20,ok"), "the metric 7"),
-                                ("outcome", table.replace(",spills", "").replace(",{}\n", "\n", 1)
-                                 .replace(",3\n", "\n").format(",spilled"), "outcome 7")):
-        (WORK / f"{name}.csv").write_text(content, encoding="utf-8")
-        run(FORETUNE, "convert", f"{name}.csv", "--output", f"{name}.ftd")
-        run(FORETUNE, "convert", f"{name}.ftd", "--output", f"{name}-again.csv")
-        expect("spill", (WORK / f"{name}-again.csv").read_text())
-        refused = run(before, "inspect", f"{name}.ftd", wanted=3)
-        expect(f"this version does not know .*{part}", refused)
+    (WORK / "outcome.csv").write_text("m,n,k,tile,time_ns,outcome\n8,16,24,1,10,ok\n"
+                                      "8,16,32,1,,spilled\n", encoding="utf-8")
+    run(FORETUNE, "convert", "outcome.csv", "--output", "outcome.ftd")
+    run(FORETUNE, "convert", "outcome.ftd", "--output", "outcome-again.csv")
+    expect("spilled", (WORK / "outcome-again.csv").read_text())
+    refused = run(before, "inspect", "outcome.ftd", wanted=3)
+    expect("this version does not know .*outcome 7", refused)
     return places
 
 
@@ -274,7 +306,8 @@ def measure() -> dict[str, int]:
         ("a field of gemm", "problem_field_places", lambda: gemm_field(before)),
         ("a field of conv", "problem_field_places", lambda: conv_field(before)),
         ("a column of gemm-null", "feature_column_places", lambda: feature_column(before)),
-        ("a metric and an outcome", "enumerator_places", lambda: metric_and_outcome(before))]
+        ("a metric of null", "metric_places", lambda: metric(before)),
+        ("an outcome", "enumerator_places", lambda: outcome(before))]
     for what, name, step in steps:
         places = step()
         print(f"{what}: {places} places outside", flush=True)

@@ -92,7 +92,7 @@ std::optional<CsvColumn> measurement_column(std::string_view name, const Problem
     }
     return std::nullopt;
   };
-  // What is written comes first: one metric may be called like the spread of another.
+  // Columns that we write come first: one metric may be called like the spread of another.
   auto found = column(CsvRole::kMetric, [](const MetricInfo& info) { return to_text(info); });
   if (!found) {
     found = column(CsvRole::kMetricSpread,

@@ -314,7 +314,7 @@ struct Expected {
   auto operator<=>(const Expected&) const = default;
 };
 
-// What rows that say the same of a config come to; nothing of none.
+// Merges rows that say the same of a config; nothing for none.
 std::optional<Expected> merged_rows(const std::vector<const Measurement*>& rows) {
   if (rows.empty()) {
     return std::nullopt;

@@ -1,5 +1,6 @@
 // Rows of the same config and context become one.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -21,6 +22,8 @@ int rank_of(const Dataset::Row& row) {
                                                       : 3);
 }
 
+constexpr double kLargestSpread = 1e30;
+
 // Values of one metric of one config, or of one baseline.
 struct Repeated {
   std::vector<double> values;
@@ -31,6 +34,14 @@ struct Repeated {
     values.push_back(value);
     spread = std::max(spread, spread_of_it);
     samples += samples_of_it;
+  }
+  // Values at the end of a double's range have a middle beyond it, and a spread.
+  [[nodiscard]] double middle() const {
+    const double value = median(values);
+    return std::isfinite(value) ? value : values.front();
+  }
+  [[nodiscard]] double merged_spread() const {
+    return std::max(spread, std::min(relative_spread(values), kLargestSpread));
   }
 };
 
@@ -68,7 +79,7 @@ void Dataset::merge_group(std::span<const RowIndex> group, Merging& merging) {
         medians.push_back(static_cast<double>(row.median_ns));
       }
     } else if (row.outcome == Outcome::kCensored) {
-      // Of several lower bounds the highest says most.
+      // The highest of several lower bounds says most.
       first.time_ns = std::max(first.time_ns, row.time_ns);
     }
     for (const ExtraMetric& extra : extras(index)) {
@@ -77,7 +88,8 @@ void Dataset::merge_group(std::span<const RowIndex> group, Merging& merging) {
   }
   if (times.size() > 1) {
     first.time_ns = static_cast<float>(median(times));
-    first.spread = std::max(first.spread, static_cast<float>(relative_spread(times)));
+    first.spread = std::max(first.spread,
+                            static_cast<float>(std::min(relative_spread(times), kLargestSpread)));
     first.median_ns = medians.empty() ? 0.0F : static_cast<float>(median(medians));
   }
   for (const auto& [metric, repeated] : metrics) {
@@ -85,8 +97,8 @@ void Dataset::merge_group(std::span<const RowIndex> group, Merging& merging) {
         {.row = best,
          .metric = metric,
          .samples = repeated.samples,
-         .value = median(repeated.values),
-         .spread = std::max(repeated.spread, relative_spread(repeated.values))});
+         .value = repeated.middle(),
+         .spread = repeated.merged_spread()});
   }
   first = rounded(first);
 }
@@ -181,7 +193,7 @@ void Dataset::deduplicate_baselines() {
     baseline.name = key.second;
     baseline.time_ns = from.times.empty() ? 0.0F : static_cast<float>(median(from.times));
     for (const auto& [metric, repeated] : from.metrics) {
-      baseline.metrics.push_back({metric, median(repeated.values)});
+      baseline.metrics.push_back({metric, repeated.middle()});
     }
   }
 }

@@ -241,7 +241,7 @@ TEST(JournalMetrics, DamagedBlocksAreNoticed) {
   }
 }
 
-// What a right checksum vouches for is checked all the same.
+// A right checksum vouches for nothing but the way.
 TEST(JournalMetrics, NonsenseInBlocksIsRefused) {
   const auto decode = [](BlockType type, const ByteWriter& payload) {
     Dataset dataset(header_with({}));

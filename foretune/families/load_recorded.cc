@@ -89,7 +89,7 @@ Result<Dataset> import_csv_file(const std::filesystem::path& path, const CsvFact
 }
 
 Result<RecordedTable> recorded_table(const Dataset& measured) {
-  // What a later stage found out is to stand beside the time of its config.
+  // Metrics that a later stage found out are to stand beside the time of their config.
   Dataset joined(measured.header());
   if (!measured.extras().empty()) {
     joined = measured;
@@ -121,7 +121,8 @@ Result<RecordedTable> recorded_table(const Dataset& measured) {
       table.metrics.push_back(std::move(info));
     }
   }
-  // What a later stage found out of a config that was measured again stands with its first time.
+  // Metrics that a later stage found out of a config stand with its first time, not with the
+  // second.
   std::unordered_map<std::uint64_t, RowIndex> evaluated;
   for (const Dataset::ExtraMetric& extra : dataset.extras()) {
     const Dataset::Row& row = dataset.rows()[extra.row];

@@ -302,7 +302,7 @@ std::optional<MetricValue> LocalMeasurer::time_binding(const Bound& bound, const
                      relative_spread(times_ns), static_cast<std::uint32_t>(times_ns.size()));
 }
 
-// What the run yields beside its time.
+// Adds the metrics that the run yields beside its time.
 void LocalMeasurer::add_metrics(const Bound& bound, Measurement& measurement) {
   if (bound.run->packs_operands()) {
     if (std::optional<MetricValue> pack = time_binding(bound, measurement.problem)) {
@@ -464,7 +464,7 @@ void LocalMeasurer::enter_contest(std::size_t index, Contestant& contestant,
   }
 }
 
-// What the windows of a contestant come to.
+// Turns the windows of a contestant into its measurement.
 void LocalMeasurer::leave_contest(std::size_t index, const Contestant& contestant,
                                   Measurement& measurement) {
   const CountedWindows counted = counted_windows(contestant.windows);

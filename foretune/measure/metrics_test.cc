@@ -22,7 +22,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What the family is to do, by the config's word, and what it has seen.
+// Tells the family how to behave, by the config's word, and keeps what it has seen.
 struct MetricScript {
   std::int64_t now_ns = 0;
   bool packs = false;

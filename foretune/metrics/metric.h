@@ -66,8 +66,7 @@ const MetricInfo* find_metric(std::span<const MetricInfo> infos, std::string_vie
 // energy_j, bytes, qos_tune, qos_test. Families declare others.
 std::span<const MetricInfo> common_metrics();
 
-// Says what is known of a name that nobody declared: that of the common metrics, or one to minimise
-// without a unit.
+// Describes a name that nobody declared: a common metric, or one to minimise without a unit.
 MetricInfo metric_info(std::string_view name);
 
 // Errors: kInvalidArgument for a name that is not one, of more than 64 bytes, or a unit of more

@@ -79,7 +79,9 @@ class Axes {
 class DeStrategy final : public PickingStrategy {
  public:
   DeStrategy(const Space& space, const StrategyOptions& options)
-      : PickingStrategy(space, options.sample_size), order_(space) {}
+      : PickingStrategy(space, options.sample_size),
+        starts_(options.share_of(kPopulation)),
+        order_(space) {}
 
   void tell(std::span<const Trial> finished) override {
     for (const Trial& trial : finished) {
@@ -102,7 +104,7 @@ class DeStrategy final : public PickingStrategy {
   };
 
   std::optional<Config> propose(Rng& rng) override {
-    if (asked_count() < kPopulation) {
+    if (asked_count() < starts_) {
       return order_.next(rng);
     }
     if (!axes_) {
@@ -174,6 +176,7 @@ class DeStrategy final : public PickingStrategy {
     }
   }
 
+  std::size_t starts_;
   RandomOrder order_;
   std::unique_ptr<Axes> axes_;
   std::vector<Member> population_;

@@ -20,6 +20,7 @@ class LocalStrategy final : public PickingStrategy {
  public:
   LocalStrategy(const Space& space, const StrategyOptions& options)
       : PickingStrategy(space, options.sample_size),
+        starts_(options.share_of(kStarts)),
         exploration_(options.exploration),
         order_(space) {}
 
@@ -33,7 +34,7 @@ class LocalStrategy final : public PickingStrategy {
 
  private:
   std::optional<Config> propose(Rng& rng) override {
-    if (asked_count() < kStarts || rng.uniform() < exploration_) {
+    if (asked_count() < starts_ || rng.uniform() < exploration_) {
       if (std::optional<Config> config = order_.next(rng)) {
         return config;
       }
@@ -66,6 +67,7 @@ class LocalStrategy final : public PickingStrategy {
     return std::nullopt;
   }
 
+  std::size_t starts_;
   double exploration_;
   RandomOrder order_;
   // Measured configs whose neighbours may be untried: real times before bounds, fastest first.

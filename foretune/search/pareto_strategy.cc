@@ -57,7 +57,9 @@ Result<std::unique_ptr<Strategy>> ParetoStrategy::create(std::string_view name,
   StrategyOptions own = options;
   own.targets = 1;
   std::vector<Copy> copies;
-  for (std::vector<double>& weights : spread_weights(options.targets, kCopies)) {
+  std::vector<std::vector<double>> spread = spread_weights(options.targets, kCopies);
+  own.copies = spread.size();
+  for (std::vector<double>& weights : spread) {
     Copy& copy = copies.emplace_back();
     FORETUNE_TRY(copy.strategy, create_strategy(name, problem, space, own));
     copy.weights = std::move(weights);

@@ -79,6 +79,14 @@ struct StrategyOptions {
   // More than 1: trials have so many targets to trade off, and the strategy is split into several
   // that weigh them differently (pareto_strategy.h).
   std::size_t targets = 1;
+  // Of so many strategies that learn from the same trials: each begins with its share of the random
+  // configs that one alone begins with.
+  std::size_t copies = 1;
+
+  // The share of one copy, at least one.
+  [[nodiscard]] std::size_t share_of(std::size_t count) const {
+    return (count + copies - 1) / copies;
+  }
 };
 
 struct StrategyEntry {

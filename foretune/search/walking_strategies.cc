@@ -40,7 +40,9 @@ std::optional<Config> unknown_neighbour(const Space& space, Config from, const I
 class EvolutionStrategy final : public PickingStrategy {
  public:
   EvolutionStrategy(const Space& space, const StrategyOptions& options)
-      : PickingStrategy(space, options.sample_size), order_(space) {}
+      : PickingStrategy(space, options.sample_size),
+        starts_(options.share_of(AgingPopulation<Config>::kSize)),
+        order_(space) {}
 
   void tell(std::span<const Trial> finished) override {
     for (const Trial& trial : finished) {
@@ -52,7 +54,7 @@ class EvolutionStrategy final : public PickingStrategy {
 
  private:
   std::optional<Config> propose(Rng& rng) override {
-    if (asked_count() >= AgingPopulation<Config>::kSize && !population_.empty()) {
+    if (asked_count() >= starts_ && !population_.empty()) {
       const auto is_known = [this](const Config& config) { return asked(config); };
       if (auto child = unknown_neighbour(space(), population_.draw(rng), is_known, rng)) {
         return child;
@@ -61,6 +63,7 @@ class EvolutionStrategy final : public PickingStrategy {
     return order_.next(rng);
   }
 
+  std::size_t starts_;
   RandomOrder order_;
   AgingPopulation<Config> population_;
 };
@@ -70,6 +73,7 @@ class AnnealingStrategy final : public PickingStrategy {
  public:
   AnnealingStrategy(const Space& space, const StrategyOptions& options)
       : PickingStrategy(space, options.sample_size),
+        copies_(options.copies),
         order_(space),
         cooling_(options.sample_size),
         chains_(kChains) {}
@@ -114,12 +118,13 @@ class AnnealingStrategy final : public PickingStrategy {
     if (!std::isfinite(value)) {
       return;
     }
-    if (!chain.here || cooling_.accepts(chain.value, value, asked_count(), chain.dice)) {
+    if (!chain.here || cooling_.accepts(chain.value, value, copies_ * asked_count(), chain.dice)) {
       chain.here = config;
       chain.value = value;
     }
   }
 
+  std::size_t copies_;
   RandomOrder order_;
   Cooling cooling_;
   std::vector<Chain> chains_;

@@ -139,7 +139,7 @@ class TuneObjectiveTest : public testing::Test {
       }
     }
   }
-  // Whether the finalists are the front of the formulas, by brute force.
+  // Checks by brute force that the finalists are the front of the formulas.
   void check_front(const TuneResult& result, const std::vector<std::string>& metrics,
                    const std::function<bool(std::map<std::string, double>)>& allowed) const {
     const auto targets = [&](const std::function<double(const std::string&)>& value) {

@@ -136,6 +136,59 @@ def test_extras_baselines_and_failed_rows_survive_parquet(tmp_path):
     assert np.isnan(frame["time_ns"].iloc[1])
 
 
+METRICS_CSV = ("m,n,k,tile,bytes,config.psnr_db,time_ns,outcome,stage,pack_ns,"
+               "psnr_db:maximise:dB:evaluation,psnr_db_samples\n"
+               "64,64,64,16,1,2,1000.5,ok,none,20.5,,\n"
+               "64,64,64,16,1,2,,ok,evaluate,,41.25,3\n"
+               "64,64,64,32,1,2,,ok,none,,40,\n"
+               "64,64,64,64,1,2,900,censored,none,7,,\n"
+               "64,64,64,16,1,2,,crashed,evaluate,,,\n").replace(",bytes,", ",config.bytes,")
+
+
+@pytest.mark.parametrize("way", ["parquet", "like", "frame", "json", "msgpack", "ftd", "csv"])
+def test_declared_metrics_and_rows_without_a_time_come_back(tmp_path, way):
+    (tmp_path / "a.csv").write_text(METRICS_CSV)
+    dataset = foretune.Dataset.open(tmp_path / "a.csv")
+    assert ("psnr_db", "dB", "maximise", "evaluation") in dataset.metrics
+    frame = dataset.to_pandas()
+    assert {"config.bytes", "config.psnr_db", "psnr_db:maximise:dB:evaluation"} <= set(frame.columns)
+    assert np.isnan(frame["time_ns"].iloc[1]) and frame["stage"].iloc[1] == "evaluate"
+    assert frame["psnr_db:maximise:dB:evaluation"].iloc[1] == 41.25
+    assert frame["psnr_db_samples"].iloc[1] == 3
+    if way == "like":
+        again = foretune.Dataset.from_pandas(frame, dataset)
+    elif way == "frame":
+        again = foretune.Dataset.from_pandas(frame)
+    else:
+        dataset.save(tmp_path / f"b.{way}")
+        again = foretune.Dataset.open(tmp_path / f"b.{way}")
+    assert again.metrics == dataset.metrics
+    assert again.fingerprint == dataset.fingerprint
+    assert len(again) == len(dataset) == 5
+    pd.testing.assert_frame_equal(again.to_pandas(), frame)
+
+
+def test_baselines_with_metrics_survive_parquet(tmp_path):
+    (tmp_path / "a.csv").write_text("m,n,k,tile,order,time_ns,psnr_db:maximise:dB\n"
+                                    "8,8,8,1,mnk,10,30\n8,8,8,vendor,,7,60.5\n"
+                                    "8,8,8,untouched,,,99\n")
+    dataset = foretune.Dataset.open(tmp_path / "a.csv")
+    dataset.save(tmp_path / "a.parquet")
+    again = foretune.Dataset.open(tmp_path / "a.parquet")
+    assert again.baselines == dataset.baselines
+    assert [entry[1:] for entry in again.baseline_metrics] == [
+        ("vendor", "psnr_db", 60.5), ("untouched", "psnr_db", 99.0)]
+
+
+def test_metrics_that_contradict_do_not_merge(tmp_path):
+    for name, unit in (("a", "dB"), ("b", "%")):
+        (tmp_path / f"{name}.csv").write_text(f"m,n,k,tile,time_ns,psnr_db:maximise:{unit}\n"
+                                              "8,8,8,1,10,30\n")
+    first, second = (foretune.Dataset.open(tmp_path / f"{name}.csv") for name in "ab")
+    with pytest.raises(foretune.MismatchError, match="psnr_db:maximise:% is psnr_db:maximise:dB"):
+        first.merge(second)
+
+
 def test_merging_filtering_and_folds(training):
     twice = training.merge(training)
     assert len(twice) == len(training)
