@@ -44,13 +44,13 @@ constexpr double kLargestZ = 80;
 
 bool is_own_column(std::string_view metric) { return metric == kTimeNs || metric == kMedianNs; }
 
-bool has_time(const Dataset::Row& row) {
+bool is_timed_row(const Dataset::Row& row) {
   return (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) && row.time_ns > 0;
 }
 
 double own_value(const Dataset::Row& row, std::string_view metric) {
   const float value = metric == kTimeNs ? row.time_ns : row.median_ns;
-  return has_time(row) && value > 0 ? static_cast<double>(value) : kNotANumber;
+  return is_timed_row(row) && value > 0 ? static_cast<double>(value) : kNotANumber;
 }
 
 std::vector<std::optional<MetricCell>> cells_of(const Dataset& dataset, std::string_view metric) {
@@ -158,7 +158,7 @@ std::vector<MetricValue> measured_default(const Dataset& dataset, std::uint32_t 
 
 std::vector<MetricInfo> metrics_of(const Dataset& dataset) {
   std::vector<MetricInfo> out;
-  const bool is_timed = std::any_of(dataset.rows().begin(), dataset.rows().end(), has_time);
+  const bool is_timed = std::any_of(dataset.rows().begin(), dataset.rows().end(), is_timed_row);
   if (is_timed) {
     out.push_back(metric_info(kTimeNs));
   }

@@ -174,7 +174,7 @@ const Model& model_of(const Model& model, std::size_t column) {
   return model.metrics.empty() ? model : *model.metrics[column].model;
 }
 
-bool is_time(const ScoreColumn& column) {
+bool is_log_time(const ScoreColumn& column) {
   return column.metric.name == kTimeNs && column.scale.kind == ValueScale::Kind::kLog;
 }
 
@@ -216,7 +216,7 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
   out.legal = ranked.size();
   out.pool = selector.pool_size();
   out.target = selector.columns()[target];
-  out.is_absolute = out.target.is_absolute && is_time(out.target);
+  out.is_absolute = out.target.is_absolute && is_log_time(out.target);
   out.residual_std = model.residual_std;
   out.machine = whole.fingerprint;
   if (!whole.metrics.empty()) {

@@ -139,10 +139,10 @@ std::vector<std::vector<PredictedMetric>> Selector::State::predict(
       if (columns[c].is_absolute) {
         const ValueScale& scale = columns[c].scale;
         metric.value = scale.to_value(metric.z);
-        const double ends[] = {scale.to_value(metric.z - kStds * metric.z_std),
-                               scale.to_value(metric.z + kStds * metric.z_std)};
-        metric.low = std::min(ends[0], ends[1]);
-        metric.high = std::max(ends[0], ends[1]);
+        const double low_z = scale.to_value(metric.z - kStds * metric.z_std);
+        const double high_z = scale.to_value(metric.z + kStds * metric.z_std);
+        metric.low = std::min(low_z, high_z);
+        metric.high = std::max(low_z, high_z);
       }
     }
   }

@@ -24,7 +24,7 @@ constexpr std::size_t kEntryBytes = 24;
 constexpr std::size_t kAlignment = 8;
 constexpr std::uint32_t kMaxSections = 1024;
 
-constexpr std::size_t kStringBytes = 4;  // the least of a string
+constexpr std::size_t kLeastNameBytes = 4;  // the least of a string
 
 struct Entry {
   std::uint32_t id = 0;
@@ -195,7 +195,7 @@ Result<std::vector<std::string>> read_columns(std::span<const std::byte> bytes,
   const ModelSection section{kColumnsId, "columns", nullptr, nullptr};
   FORETUNE_TRY(const std::span<const std::byte> body, find_section(bytes, entries, section));
   ByteReader reader(body);
-  names.resize(reader.get_count(kStringBytes));
+  names.resize(reader.get_count(kLeastNameBytes));
   for (std::string& name : names) {
     name = reader.get_string();
   }
