@@ -95,7 +95,7 @@ std::optional<Dataset::Row> viewed(const Dataset::Row& row, const std::optional<
   Dataset::Row out = row;
   if (!ran(row.outcome) || is_time) {
     // A row of a later stage says nothing about the time.
-    return ran(row.outcome) && !has_time(row) ? std::nullopt : std::optional(out);
+    return ran(row.outcome) && !is_timed_row(row) ? std::nullopt : std::optional(out);
   }
   out.stage = Stage::kNone;
   const double z = cell ? scale.to_z(cell->value) : kNotANumber;
