@@ -93,12 +93,11 @@ void Dataset::merge_group(std::span<const RowIndex> group, Merging& merging) {
     first.median_ns = medians.empty() ? 0.0F : static_cast<float>(median(medians));
   }
   for (const auto& [metric, repeated] : metrics) {
-    merging.extras.push_back(
-        {.row = best,
-         .metric = metric,
-         .samples = repeated.samples,
-         .value = repeated.middle(),
-         .spread = repeated.merged_spread()});
+    merging.extras.push_back({.row = best,
+                              .metric = metric,
+                              .samples = repeated.samples,
+                              .value = repeated.middle(),
+                              .spread = repeated.merged_spread()});
   }
   first = rounded(first);
 }
