@@ -174,12 +174,13 @@ TEST_F(DatasetFolder, ASetThatHoldsNothingIsInNobodysWay) {
   DatasetHeader other = make_header();
   other.problem_type = kConvProblem;
   write("a.ftd", Dataset(other), ExchangeFormat::kForetune);
-  write("b.ftd", dataset_of(3), ExchangeFormat::kForetune);
+  const Dataset full = dataset_of(3);
+  write("b.ftd", full, ExchangeFormat::kForetune);
   write("c.ftd", Dataset(other), ExchangeFormat::kForetune);
   const auto all = merge_training_sets(path_);
   ASSERT_TRUE(all) << all.error().message;
   EXPECT_EQ((*all)->size(), 3U);
-  EXPECT_EQ((*all)->header(), make_header());
+  EXPECT_EQ((*all)->header(), full.header());
 }
 
 }  // namespace

@@ -366,7 +366,12 @@ class CsvImporter {
     auto& [metric, is_there] = record_.metrics[column.index];
     metric.metric = layout_.metrics[column.index].name;
     if (column.role == CsvRole::kMetricSamples) {
-      return take_integer(text, 0, UINT32_MAX, metric.samples);
+      // Frames write a column with gaps as "3.0".
+      const auto count = parse_double(text);
+      const bool is_count =
+          count && *count >= 0 && *count <= UINT32_MAX && std::floor(*count) == *count;
+      metric.samples = is_count ? static_cast<std::uint32_t>(*count) : 0;
+      return is_count;
     }
     const auto value = parse_double(text);
     (column.role == CsvRole::kMetric ? metric.value : metric.spread) = value.value_or(0);

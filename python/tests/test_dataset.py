@@ -25,7 +25,7 @@ def test_columns_are_views_that_outlive_the_data_set(tmp_path, training):
 
 def test_ids_lead_to_problems_and_configs(training):
     fields, words = training.problem_fields, training.config_words
-    assert fields.shape == (len(training.problems), 7) and fields.dtype == np.int64
+    assert fields.shape == (len(training.problems), 8) and fields.dtype == np.int64
     assert words.shape[0] == len(training.configs) and words.dtype == np.int32
     problem = training.problems[training.problem_ids[0]]
     assert f" m={fields[training.problem_ids[0], 1]} " in problem

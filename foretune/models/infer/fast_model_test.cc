@@ -11,7 +11,7 @@
 namespace foretune {
 namespace {
 
-constexpr std::size_t kGemmFields = 7;
+constexpr std::size_t kGemmFields = 8;
 
 class FastModelTest : public testing::Test {
  protected:
