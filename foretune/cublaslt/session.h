@@ -21,8 +21,8 @@
 #include "foretune/cublaslt/matmul_data.h"
 #include "foretune/family/family.h"
 #include "foretune/gpu/clock_monitor.h"
-#include "foretune/gpu/energy_meter.h"
 #include "foretune/gpu/device.h"
+#include "foretune/gpu/energy_meter.h"
 
 namespace foretune::cublaslt {
 

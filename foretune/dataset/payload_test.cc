@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <span>
-#include <optional>
 #include <string>
 #include <vector>
 

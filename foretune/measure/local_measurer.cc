@@ -320,7 +320,7 @@ void LocalMeasurer::evaluate_into(const Request& request, Measurement& measureme
   measurement.flags = conditions();
   announce(0, Stage::kEvaluate);
   std::vector<std::string> of_family = request.evaluate;
-  // What is replayed took its energy elsewhere.
+  // A replayed run took its energy elsewhere.
   if (!family_->info().simulated) {
     std::erase(of_family, kEnergyJ);
   }

@@ -131,7 +131,7 @@ TEST_F(CApiTest, TextAndFieldsSayTheSameAsTheStruct) {
       << message;
   EXPECT_STREQ(foretune_problem_type(selector_), "gemm");
   ASSERT_EQ(foretune_field_count(selector_), 8U);
-  // A program that was compiled before the last field was added names seven.
+  // A program that was compiled before the last field was added knows seven.
   std::array<int64_t, 7> fields{};
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::string name = foretune_field_name(selector_, i);
@@ -162,7 +162,7 @@ TEST_F(CApiTest, TextAndFieldsSayTheSameAsTheStruct) {
   EXPECT_EQ(foretune_select_fields(selector_, fields.data(), 6, &by_fields),
             FORETUNE_INVALID_ARGUMENT);
   EXPECT_EQ(foretune_select_fields(selector_, nullptr, 7, &by_fields), FORETUNE_INVALID_ARGUMENT);
-  EXPECT_STREQ(foretune_field_name(selector_, 7), "");
+  EXPECT_STREQ(foretune_field_name(selector_, 8), "");
   EXPECT_EQ(foretune_select_problem(selector_, "gemm m=1", &by_text, message, sizeof message),
             FORETUNE_INVALID_ARGUMENT);
   EXPECT_STREQ(message, "gemm: n is missing");

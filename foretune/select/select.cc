@@ -291,8 +291,7 @@ std::optional<FastChoice> Selector::State::decide_fast(const Problem& problem,
                                                        double max_regret) const noexcept {
   // A fast model sees fields only, and time.
   if (!model.fast || judge || !model.hull || problem.type() != model.problem_type ||
-      problem.has_payload() ||
-      !model.hull->is_inside(problem.fields())) {
+      problem.has_payload() || !model.hull->is_inside(problem.fields())) {
     return std::nullopt;
   }
   const FastModel& fast = *model.fast;

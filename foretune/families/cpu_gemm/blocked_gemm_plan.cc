@@ -11,7 +11,7 @@ namespace {
 // Depth blocks start at multiples of this, so that rows of A are cut at even places.
 constexpr std::ptrdiff_t kDepthUnit = 8;
 
-// What the kernels of an instruction set multiply for a data type.
+// Returns how the kernels of an instruction set multiply a data type.
 KernelMath math_of(DataType dtype, CpuIsa isa) {
   switch (dtype) {
     case DataType::kBf16:
