@@ -107,7 +107,8 @@ def peers(log: Path) -> dict[str, float]:
     build(log, "bench", "bench_gemm_vs_blas", "bench_loop_nest")
     figures: dict[str, float] = {}
     for name, arguments in (("gemm_vs_blas", ["--tune", "2", "--rounds", "7"]),
-                            ("loop_nest", ["--search", "2"])):
+                            ("loop_nest", ["--shapes", "bench/shapes/loop_test.csv",
+                                           "--search", "2"])):
         out = LOGS / f"{name}.json"
         run(log, str(ROOT / "build/bench/bench" / name), *arguments, "--json", str(out))
         metrics = json.loads(out.read_text(encoding="utf-8"))["metrics"]
