@@ -260,6 +260,10 @@ std::span<const FeatureInfo> gemm_weights_columns() {
       weights_column("weights_subnormals", "share of subnormal values there"),
       weights_column("weights_log2_largest", "log2 of the largest magnitude there"),
       weights_column("weights_log2_smallest", "log2 of the smallest magnitude there but zero"),
+      FeatureInfo{.name = "weights_constant",
+                  .kind = FeatureKind::kProblem,
+                  .description = "1 when B may be packed once for many products",
+                  .since = 2},
   };
   return kColumns;
 }
@@ -270,6 +274,8 @@ void gemm_weights_row(const Problem& problem, std::span<double> out) {
   for (std::size_t i = 0; i < kOrder.size(); ++i) {
     out[i] = described_value(problem, static_cast<std::size_t>(kOrder[i]));
   }
+  out[kOrder.size()] =
+      static_cast<double>(problem.field(static_cast<std::size_t>(GemmField::kWeights)));
 }
 
 bool has_parameters(const ConfigSchema& schema, std::span<const std::string_view> names) {

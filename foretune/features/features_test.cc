@@ -377,9 +377,12 @@ TEST(GemmCpu, KnowsOfWeightsWhatTheirFileSays) {
                       .words = {2, 0, 14, 32, 1, 1, 56, 64, 128, 1, 1, 0, 2, 0}};
   auto row = named_row(table, store->resolve(problem).value(), some_cpu(), config);
   EXPECT_EQ(row["weights_zeros"], 0.5);
+  EXPECT_EQ(row["weights_constant"], 0);
   EXPECT_EQ(row["weights_subnormals"], 0.125);
   EXPECT_EQ(row["weights_log2_largest"], 3);
   EXPECT_EQ(row["weights_log2_smallest"], -130);
+  const Problem constant = Problem::parse("gemm m=3 n=4 k=2 weights=constant").value();
+  EXPECT_EQ(named_row(table, constant, some_cpu(), config)["weights_constant"], 1);
   for (const Problem& unknown : {plain, problem}) {
     auto other = named_row(table, unknown, some_cpu(), config);
     EXPECT_TRUE(std::isnan(other["weights_zeros"]));

@@ -126,6 +126,42 @@ TEST(CpuGemmTest, OtherTypesAndOperationsAreRight) {
   EXPECT_GT(verified, 300);
 }
 
+TEST(CpuGemmTest, ConstantWeightsArePackedOnceOrNotAtAll) {
+  Rng rng(37);
+  const auto family = make_family();
+  int verified = 0;
+  int packing = 0;
+  int plain = 0;
+  for (const auto& [m, n, k] :
+       std::vector<std::array<std::int64_t, 3>>{{1, 40, 33}, {13, 70, 101}, {150, 200, 90}}) {
+    const Problem problem = problem_of({.m = m,
+                                        .n = n,
+                                        .k = k,
+                                        .layout = m == 1 ? GemmLayout::kRcr : GemmLayout::kRrr,
+                                        .weights = GemmWeights::kConstant});
+    verify_sampled_configs(*family, problem, 20, rng, verified);
+    ASSERT_FALSE(HasFatalFailure());
+    EXPECT_FALSE(dynamic_cast<const CpuGemm&>(*family).kernel(problem, {}));
+    const auto space = family->space(problem).value();
+    const auto data = family->make_data(problem, 1).value();
+    for (std::uint64_t i = 0; i < space->enumerable()->count(); i += 3) {
+      const Config config = space->enumerable()->unrank(i);
+      const auto run = family->prepare(problem, config).value()->bind(problem, *data).value();
+      const std::vector<MetricValue> metrics = run->metrics();
+      EXPECT_EQ(run->packs_operands(), CpuGemmConfig::from(config)->pack_b);
+      // One of the two says how long packing takes.
+      const MetricValue* const pack = find_metric(metrics, kPackNs);
+      ASSERT_EQ(pack == nullptr, run->packs_operands());
+      EXPECT_EQ(pack == nullptr ? 0 : pack->value, 0);
+      const double bytes = find_metric(metrics, kWorkspaceBytes)->value;
+      EXPECT_GE(bytes, run->packs_operands() ? 4.0 * static_cast<double>(n * k) : 0);
+      ++(run->packs_operands() ? packing : plain);
+    }
+  }
+  EXPECT_GT(packing, 20);
+  EXPECT_GT(plain, 5);
+}
+
 TEST(CpuGemmTest, KernelsRunACallersOperandsOfTheirTypeOnly) {
   FamilyOptions options = options_for();
   const auto family = create_cpu_gemm(options);
