@@ -26,7 +26,7 @@ std::string checksum_text(std::string_view text) {
   return Digest{0, crc}.hex().substr(24);
 }
 
-std::string sealed(std::string text) {
+std::string sealed(std::string_view text) {
   const std::string checksum = checksum_text(text);
   return concat(text, kChecksum, checksum, "\n");
 }
@@ -84,7 +84,7 @@ std::string payload_index_text(const std::vector<IndexedPayload>& payloads) {
     out += concat(payload.digest.hex(), " ", payload.stamp.size, " ", payload.stamp.modified_ns,
                   " ", payload.stamp.changed_ns, " ", payload.name, "\n");
   }
-  return sealed(std::move(out));
+  return sealed(out);
 }
 
 Result<std::vector<IndexedPayload>> parse_payload_index(std::string_view text) {
@@ -114,7 +114,7 @@ std::string payload_descriptor_text(const PayloadDescriptor& descriptor) {
   for (std::size_t i = 0; i < info.values.size(); ++i) {
     out += concat(info.values[i], " ", descriptor.values[i], "\n");
   }
-  return sealed(std::move(out));
+  return sealed(out);
 }
 
 Result<PayloadDescriptor> parse_payload_descriptor(std::string_view text, const PayloadInfo& info,

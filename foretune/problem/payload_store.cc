@@ -60,7 +60,7 @@ class KeptDescriptors {
     const auto found = kept_.find({&info, payload});
     return found == kept_.end() ? nullptr : &found->second;
   }
-  const PayloadDescriptor* keep(PayloadDescriptor descriptor) {
+  const PayloadDescriptor* keep(PayloadDescriptor&& descriptor) {
     const std::lock_guard lock(mutex_);
     const std::pair key(descriptor.info, descriptor.payload);
     return &kept_.try_emplace(key, std::move(descriptor)).first->second;

@@ -382,7 +382,7 @@ Result<TuneResult> Tuning::run() {
   // Before there are values of the default config nothing can be judged by them.
   FORETUNE_TRY_STATUS(measure_first(*space, defaults, nullptr));
   for (Config& config : defaults) {
-    config = space->canonical(std::move(config));
+    config = space->canonical(config);
   }
   FORETUNE_TRY_STATUS(settle_objective(defaults));
   for (const TunedConfig& tuned : result_.measured) {
