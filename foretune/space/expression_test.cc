@@ -49,7 +49,7 @@ class ExpressionTest : public ::testing::Test {
 
   std::vector<std::int32_t> words_{8, 1, 3, 5, 1};
   // op m n k batch dtype layout
-  std::vector<std::int64_t> fields_{2, 100, 200, 300, 4, 0, 1};
+  std::vector<std::int64_t> fields_{2, 100, 200, 300, 4, 0, 1, 0};
   Hardware hardware_;
 };
 

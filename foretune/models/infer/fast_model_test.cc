@@ -144,7 +144,7 @@ TEST_F(FastModelTest, ValidationNamesWhatDoesNotFit) {
             std::string::npos);
   EXPECT_NE(message([](FastModel& m) { m.features[1].block = 0; }).find("no sense"),
             std::string::npos);
-  EXPECT_NE(message([](FastModel& m) { m.features[0].field = 7; }).find("no sense"),
+  EXPECT_NE(message([](FastModel& m) { m.features[0].field = kGemmFields; }).find("no sense"),
             std::string::npos);
   EXPECT_NE(message([](FastModel& m) { m.layers[0].bias[0] = INT32_MAX; }).find("overflows"),
             std::string::npos);
@@ -213,7 +213,7 @@ TEST(TrainingHull, KeepsAtMostSoManyPoints) {
 TEST(TrainingHull, DamageIsRefused) {
   const TrainingHull hull = TrainingHull::fit(problems_along_a_line());
   TrainingHull changed = hull;
-  changed.sizes[0].field = 7;
+  changed.sizes[0].field = kGemmFields;
   EXPECT_FALSE(changed.validate(kGemmFields));
   changed = hull;
   changed.points.pop_back();
