@@ -51,7 +51,7 @@ struct CsvColumn {
 // False when a quote is never closed, or there are over kMaxCsvColumns columns.
 bool next_csv_record(std::string_view& text, std::vector<std::string>& cells);
 
-// Whether a column declares a metric, perhaps badly: "psnr_db:maximise:dB".
+// Says whether a column declares a metric, perhaps badly: "psnr_db:maximise:dB".
 bool declares_metric(std::string_view name);
 // The column of a measurement that is called `name`: "time_us", "outcome", "energy_j_spread",
 // "psnr_db:maximise:dB", or "psnr_db" where that is neither a field of the problem nor another

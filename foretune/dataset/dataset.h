@@ -186,7 +186,7 @@ class Dataset {
   [[nodiscard]] std::vector<std::vector<RowIndex>> rows_by_problem() const;
   // Merges rows of the same (problem, config, context): ok beats censored beats failed; among
   // several ok, the median of their times and of each other metric; of several bounds the highest.
-  // What a later stage found out joins the ok row of the config; without one it stays a row of its
+  // Values of a later stage join the ok row of the config; without one they stay a row of their
   // own, and so does its failure where it found out nothing. Rows of comparisons (kFlagReference)
   // stay apart, but for copies of one row: what they say is how their times relate. Baselines of
   // the same problem and name are merged by their medians. Returns how many rows went away.

@@ -163,7 +163,7 @@ void append_new_definitions(ByteWriter& out, const Dataset& dataset, const Defin
                      [](ByteWriter& to, const std::string& reason) { to.put_string(reason); });
 }
 
-// Whether the data set may have all of these metrics, those that nobody declared among them.
+// Says whether the data set may have all of these metrics, undeclared ones among them.
 Status check_names(const Dataset& tables, std::span<const MetricValue> values) {
   std::size_t added = 0;
   for (const MetricValue& value : values) {

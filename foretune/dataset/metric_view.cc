@@ -34,23 +34,14 @@ void for_each_extra(const Dataset& dataset, const Use& use) {
   }
 }
 
-MetricInfo info_of(const Dataset& dataset, std::string_view metric) {
-  const std::optional<MetricIndex> known = dataset.find_metric(metric);
-  return known ? dataset.metric(*known) : metric_info(metric);
-}
-
 // exp(z) has to be a time that a float can hold.
 constexpr double kLargestZ = 80;
 
 bool is_own_column(std::string_view metric) { return metric == kTimeNs || metric == kMedianNs; }
 
-bool is_timed_row(const Dataset::Row& row) {
-  return (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) && row.time_ns > 0;
-}
-
 double own_value(const Dataset::Row& row, std::string_view metric) {
   const float value = metric == kTimeNs ? row.time_ns : row.median_ns;
-  return is_timed_row(row) && value > 0 ? static_cast<double>(value) : kNotANumber;
+  return row.has_time() && value > 0 ? static_cast<double>(value) : kNotANumber;
 }
 
 std::vector<std::optional<MetricCell>> cells_of(const Dataset& dataset, std::string_view metric) {
@@ -95,7 +86,7 @@ std::optional<Dataset::Row> viewed(const Dataset::Row& row, const std::optional<
   Dataset::Row out = row;
   if (!ran(row.outcome) || is_time) {
     // A row of a later stage says nothing about the time.
-    return ran(row.outcome) && !is_timed_row(row) ? std::nullopt : std::optional(out);
+    return ran(row.outcome) && !row.has_time() ? std::nullopt : std::optional(out);
   }
   out.stage = Stage::kNone;
   const double z = cell ? scale.to_z(cell->value) : kNotANumber;
@@ -156,24 +147,8 @@ std::vector<MetricValue> measured_default(const Dataset& dataset, std::uint32_t 
 
 }  // namespace
 
-std::vector<MetricInfo> metrics_of(const Dataset& dataset) {
-  std::vector<MetricInfo> out;
-  const bool is_timed = std::any_of(dataset.rows().begin(), dataset.rows().end(), is_timed_row);
-  if (is_timed) {
-    out.push_back(metric_info(kTimeNs));
-  }
-  for_each_extra(dataset, [&](const MetricCell& cell) {
-    if (find_metric(out, cell.metric) == nullptr) {
-      out.push_back(info_of(dataset, cell.metric));
-    }
-  });
-  std::sort(out.begin() + (is_timed ? 1 : 0), out.end(),
-            [](const MetricInfo& a, const MetricInfo& b) { return a.name < b.name; });
-  return out;
-}
-
 Result<MetricInfo> find_metric(const Dataset& dataset, std::string_view name) {
-  const std::vector<MetricInfo> all = metrics_of(dataset);
+  const std::vector<MetricInfo> all = dataset.present_metrics();
   if (const MetricInfo* found = find_metric(all, name)) {
     return *found;
   }

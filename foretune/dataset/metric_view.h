@@ -24,9 +24,8 @@
 
 namespace foretune {
 
-// The metrics that rows of the data set have, time first.
-std::vector<MetricInfo> metrics_of(const Dataset& dataset);
-// The one of that name among those. Errors: kNotFound, with those that there are.
+// Returns the metric of that name among those that rows have. Errors: kNotFound, with those that
+// there are.
 Result<MetricInfo> find_metric(const Dataset& dataset, std::string_view name);
 
 // One value per row; NaN where it has none. The time of a censored row is a lower bound.

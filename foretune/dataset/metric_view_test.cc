@@ -60,7 +60,7 @@ DatasetJudge judge_for(const Dataset& dataset, std::string_view objective,
 }
 
 TEST(MetricView, NamesTheMetricsThatRowsHave) {
-  const std::vector<MetricInfo> infos = metrics_of(sample());
+  const std::vector<MetricInfo> infos = sample().present_metrics();
   ASSERT_EQ(infos.size(), 2U);
   EXPECT_EQ(infos[0].name, "time_ns");
   EXPECT_EQ(infos[1].name, "pack_ns");

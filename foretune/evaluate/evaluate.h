@@ -169,7 +169,7 @@ struct Evaluation {
   std::size_t training_problems = 0;   // of options.training; 0 when not given
   std::size_t reference_problems = 0;  // whose best was re-measured interleaved
   std::size_t skipped_problems = 0;    // of the data set: without a time, or not ranked
-  // Of an evaluation by an objective: its text, and the picks that miss a bound in truth (they
+  // When judged by an objective: its text, and the picks that miss a bound in truth (they
   // count as failed). Times are then exp(z) of the target.
   std::string objective;
   std::size_t missed_bounds = 0;

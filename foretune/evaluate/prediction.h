@@ -47,7 +47,7 @@ struct PredictedConfig {
   double time_high_ns = kUnknown;
   double tflops = kUnknown;
   double gb_per_s = kUnknown;
-  // Of a model of several metrics: one for each of Prediction::metrics.
+  // For a model of several metrics: one for each of Prediction::metrics.
   std::vector<PredictedMetric> metrics;
   bool keeps_bounds = true;  // of the objective, by what is predicted
 };
@@ -100,8 +100,8 @@ struct Prediction {
   std::vector<ScoreColumn> metrics;  // of a model of several metrics: all
   std::string objective;             // that was followed; may be empty
   std::size_t feasible = 0;          // legal candidates that are predicted to keep its bounds
-  // Of a Pareto objective: how many of those no other is predicted to beat everywhere. `ranked` is
-  // then of them, by their first target, and the pick is the knee.
+  // With a Pareto objective: how many of those no other is predicted to beat everywhere. `ranked`
+  // is then of them, by their first target, and the pick is the knee.
   std::optional<std::size_t> front;
 };
 

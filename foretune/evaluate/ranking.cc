@@ -183,7 +183,7 @@ class ModelRanking {
     std::sort(scored.begin(), scored.end());
     for (const Scored& entry : scored) {
       out.configs.push_back(entry.config);
-      // What is predicted to miss a bound has a place, but no value.
+      // A config that is predicted to miss a bound has a place, no value.
       out.scores.push_back(keeps_bounds(entry.score) ? entry.score
                                                      : std::numeric_limits<double>::infinity());
     }

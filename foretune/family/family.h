@@ -41,7 +41,7 @@ struct FamilyInfo {
   bool needs_worker = true;   // false: cannot crash or hang, may be measured in the process
   int max_threads = 1;        // that a kernel may use; its configs ask for no more
   bool simulated = false;     // nothing is executed: times come from elsewhere and cost none
-  // What its runs yield beside the time.
+  // The metrics that its runs yield beside the time.
   std::vector<MetricInfo> metrics = {};
 };
 

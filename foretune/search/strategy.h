@@ -79,7 +79,7 @@ struct StrategyOptions {
   // More than 1: trials have so many targets to trade off, and the strategy is split into several
   // that weigh them differently (pareto_strategy.h).
   std::size_t targets = 1;
-  // Of so many strategies that learn from the same trials: each begins with its share of the random
+  // So many strategies learn from the same trials, and each begins with its share of the random
   // configs that one alone begins with.
   std::size_t copies = 1;
 

@@ -229,7 +229,7 @@ void Selector::State::choose(const Exact& exact, const Problem& problem,
       second = scores[i];
     }
   }
-  // What misses a bound is no runner-up of what keeps all.
+  // A config that misses a bound is no runner-up of one that keeps all.
   if (keeps_bounds(best) && !keeps_bounds(second)) {
     second = std::numeric_limits<double>::infinity();
   }

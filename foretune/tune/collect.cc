@@ -228,7 +228,7 @@ Status Collection::confirm(const Problem& problem, const Config* pick) {
   return {};
 }
 
-// What later stages find out of the configs that ran well, each once.
+// Runs later stages of the configs that ran well, each once.
 Status Collection::evaluate(const Problem& problem) {
   CollectProgress& progress = result_.progress;
   if (options_.evaluate.empty()) {

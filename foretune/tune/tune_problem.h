@@ -56,12 +56,12 @@ struct TunedConfig {
 
 struct TuneResult {
   // By the final comparison; never empty. Of one target: those that meet every bound, best first.
-  // Of several: their Pareto set, in the order of the first target.
+  // With several targets: their Pareto set, in the order of the first.
   std::vector<TunedConfig> finalists;
   std::optional<TunedConfig> by_default;  // the family's default config, in the same comparison
   // All configs that gave a right result, as they were first measured, in that order.
   std::vector<TunedConfig> measured;
-  // What relative bounds refer to: the values of the default config; empty where there is none.
+  // Relative bounds refer to these values of the default config; empty where there is none.
   std::vector<MetricValue> baseline;
   std::optional<Judge> judge;  // of the objective; always there
   CollectProgress progress;

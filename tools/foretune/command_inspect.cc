@@ -53,7 +53,7 @@ std::string schema_text(const ConfigSchema& schema) {
 // "time_ns, psnr_db:maximise:dB".
 std::string metrics_text(const Dataset& dataset) {
   std::vector<std::string> texts;
-  for (const MetricInfo& metric : metrics_of(dataset)) {
+  for (const MetricInfo& metric : dataset.present_metrics()) {
     texts.push_back(to_text(metric));
   }
   return texts.empty() ? "none" : join(texts, ", ");
@@ -122,11 +122,6 @@ Status inspect_dataset(const InspectArguments& arguments, const Invocation& invo
     if (outcomes.at(i) > 0) {
       print(row(concat("  ", to_string(static_cast<Outcome>(i))), count_text(outcomes.at(i))));
     }
-  }
-  for (const MetricInfo& info : dataset.present_metrics()) {
-    print(row(concat("metric ", info.name),
-              concat(to_string(info.direction), info.unit.empty() ? "" : ", in ", info.unit,
-                     info.stage == MetricStage::kEvaluation ? ", of a stage of its own" : "")));
   }
   for (const Context& context : dataset.contexts()) {
     print(row("context", context.text()));

@@ -45,58 +45,52 @@ GemmOperands as_words(const BasicGemmOperands<Element, Sum>& operands) {
           .floor = operands.floor};
 }
 
+GemmOperands as_words(const GemmOperands& operands) { return operands; }
+
+constexpr DataType type_of(const float* /*element*/) { return DataType::kF32; }
+constexpr DataType type_of(const Bf16* /*element*/) { return DataType::kBf16; }
+constexpr DataType type_of(const std::int8_t* /*element*/) { return DataType::kI8; }
+
 }  // namespace
+
+template <class Operands>
+BlockedGemm::Call BlockedGemm::call_of(const Operands& operands, std::span<float> workspace,
+                                       std::span<float> weights) const {
+  FORETUNE_CHECK(sizes_.dtype == type_of(operands.a) && weights.size() >= weights_size_);
+  return Call{.gemm = *this,
+              .operands = as_words(operands),
+              .workspace = workspace.data(),
+              .weights = weights.data()};
+}
 
 void BlockedGemm::run(const GemmOperands& operands, std::span<float> workspace,
                       std::span<float> weights) const {
-  FORETUNE_CHECK(sizes_.dtype == DataType::kF32 && workspace.size() >= workspace_size_ &&
-                 weights.size() >= weights_size_);
-  run(Call{.gemm = *this,
-           .operands = operands,
-           .workspace = workspace.data(),
-           .weights = weights.data()});
+  FORETUNE_CHECK(workspace.size() >= workspace_size_);
+  run(call_of(operands, workspace, weights));
 }
 
 void BlockedGemm::run(const Bf16GemmOperands& operands, std::span<float> workspace,
                       std::span<float> weights) const {
-  FORETUNE_CHECK(sizes_.dtype == DataType::kBf16 && workspace.size() >= workspace_size_ &&
-                 weights.size() >= weights_size_);
-  run(Call{.gemm = *this,
-           .operands = as_words(operands),
-           .workspace = workspace.data(),
-           .weights = weights.data()});
+  FORETUNE_CHECK(workspace.size() >= workspace_size_);
+  run(call_of(operands, workspace, weights));
 }
 
 void BlockedGemm::run(const I8GemmOperands& operands, std::span<float> workspace,
                       std::span<float> weights) const {
-  FORETUNE_CHECK(sizes_.dtype == DataType::kI8 && workspace.size() >= workspace_size_ &&
-                 weights.size() >= weights_size_);
-  run(Call{.gemm = *this,
-           .operands = as_words(operands),
-           .workspace = workspace.data(),
-           .weights = weights.data()});
+  FORETUNE_CHECK(workspace.size() >= workspace_size_);
+  run(call_of(operands, workspace, weights));
 }
 
 void BlockedGemm::pack_weights(const GemmOperands& operands, std::span<float> weights) const {
-  FORETUNE_CHECK(sizes_.dtype == DataType::kF32 && weights.size() >= weights_size_);
-  pack_weights(
-      Call{.gemm = *this, .operands = operands, .workspace = nullptr, .weights = weights.data()});
+  pack_weights(call_of(operands, {}, weights));
 }
 
 void BlockedGemm::pack_weights(const Bf16GemmOperands& operands, std::span<float> weights) const {
-  FORETUNE_CHECK(sizes_.dtype == DataType::kBf16 && weights.size() >= weights_size_);
-  pack_weights(Call{.gemm = *this,
-                    .operands = as_words(operands),
-                    .workspace = nullptr,
-                    .weights = weights.data()});
+  pack_weights(call_of(operands, {}, weights));
 }
 
 void BlockedGemm::pack_weights(const I8GemmOperands& operands, std::span<float> weights) const {
-  FORETUNE_CHECK(sizes_.dtype == DataType::kI8 && weights.size() >= weights_size_);
-  pack_weights(Call{.gemm = *this,
-                    .operands = as_words(operands),
-                    .workspace = nullptr,
-                    .weights = weights.data()});
+  pack_weights(call_of(operands, {}, weights));
 }
 
 void BlockedGemm::pack_weights(const Call& call) const {

@@ -188,6 +188,9 @@ class BlockedGemm {
   BlockedGemm() = default;
   void add_part(const Range& batch, const Range& m, const Range& n, const Range& k);
   std::size_t reserve(std::ptrdiff_t floats);
+  template <class Operands>
+  [[nodiscard]] Call call_of(const Operands& operands, std::span<float> workspace,
+                             std::span<float> weights) const;
   void run(const Call& call) const;
   void pack_weights(const Call& call) const;
   void pack_weights(const Part& part, Call call) const;

@@ -440,13 +440,7 @@ Status apply_options(const FamilyOptions& options, Hardware& hardware) {
   return threads.empty() ? Status() : limit_threads(threads, hardware);
 }
 
-}  // namespace
-
-Support cpu_gemm_available(const FamilyOptions& /*options*/) {
-  return kernel_set_support(CpuIsa::kGeneric);
-}
-
-Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
+Result<std::unique_ptr<CpuGemm>> create(const FamilyOptions& options, bool measures_energy) {
   FamilyInfo info;
   info.fingerprint = options.fingerprint;
   FORETUNE_TRY_STATUS(apply_options(options, info.fingerprint.hardware));
@@ -458,7 +452,7 @@ Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
   FORETUNE_TRY(info.space, cpu_gemm_space());
   info.feature_table = "gemm-cpu";
   info.metrics = {metric_info(kPackNs), metric_info(kWorkspaceBytes)};
-  if (EnergyMeter::open()) {
+  if (measures_energy) {
     info.metrics.push_back(metric_info(kEnergyJ));
   }
   info.max_threads = usable_threads(info.fingerprint.hardware);
@@ -467,8 +461,19 @@ Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
   return std::make_unique<CpuGemmFamily>(std::move(info), std::move(shared), std::move(payloads));
 }
 
+}  // namespace
+
+Support cpu_gemm_available(const FamilyOptions& /*options*/) {
+  return kernel_set_support(CpuIsa::kGeneric);
+}
+
+Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
+  // Products of an application have no use for a meter, whose files are then not looked for.
+  return create(options, false);
+}
+
 Result<std::unique_ptr<Family>> make_cpu_gemm(const FamilyOptions& options) {
-  FORETUNE_TRY(std::unique_ptr<Family> family, create_cpu_gemm(options));
+  FORETUNE_TRY(std::unique_ptr<Family> family, create(options, EnergyMeter::open().has_value()));
   return family;
 }
 

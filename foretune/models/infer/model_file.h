@@ -56,7 +56,7 @@ struct Model {
   std::vector<Network> networks;         // scores are averaged
   // Of an ensemble: score = (1 - share) * score of the forests + share * score of the networks.
   double network_share = 0.5;
-  // Of the kind "metrics", which has neither forests nor networks of its own: at least one, the
+  // In the kind "metrics", which has neither forests nor networks of its own: at least one, the
   // one that scores are of first.
   std::vector<MetricModel> metrics;
   // What the model learned: "relative-log", "log", "tflops", "latency" or "bandwidth". Scores are

@@ -25,7 +25,7 @@ namespace foretune {
 // those of ForestScorer::create, NetworkScorer::create and of finding the feature table.
 Result<std::unique_ptr<Scorer>> make_scorer(const Model& model);
 
-// What the columns of a model's scores are of, in their order.
+// Returns what the columns of a model's scores are of, in their order.
 std::vector<ScoreColumn> columns_of(const Model& model);
 
 // The model that scores are of and that has the trees or networks: of the kind "metrics" that of

@@ -12,10 +12,6 @@
 namespace foretune::train_internal {
 namespace {
 
-bool is_timed(const Dataset::Row& row) {
-  return (row.outcome == Outcome::kOk || row.outcome == Outcome::kCensored) && row.has_time();
-}
-
 // The share of its weight that a time keeps when neighbours disturbed it.
 constexpr float kDisturbedShare = 0.3F;
 
@@ -55,7 +51,7 @@ std::vector<bool> preferred_rows(const Dataset& dataset) {
   std::unordered_map<std::uint64_t, RowIndex> chosen;
   for (RowIndex i = 0; i < dataset.size(); ++i) {
     const Dataset::Row& row = dataset.rows()[i];
-    if (!is_timed(row)) {
+    if (!row.has_time()) {
       continue;
     }
     const std::uint64_t key = (std::uint64_t{row.problem} << 32U) | row.config;
@@ -81,7 +77,7 @@ Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable
   std::vector<double> features(out.matrix.columns);
   for (RowIndex i = 0; i < dataset.size(); ++i) {
     const Dataset::Row& row = dataset.rows()[i];
-    if (!is_timed(row)) {
+    if (!row.has_time()) {
       out.failed_rows += row.outcome == Outcome::kOk || row.stage == Stage::kEvaluate ? 0U : 1U;
       continue;
     }
