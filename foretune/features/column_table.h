@@ -65,8 +65,8 @@ void gemm_problem_row(const GemmView& view, std::span<double> out);
 // How the operands are stored, for tables of GPU kernels: these follow those columns.
 std::span<const FeatureInfo> gemm_storage_columns();
 void gemm_storage_row(const GemmView& view, std::span<double> out);
-// B's values where B is a file (gemm_weights.h), NaN where it is any, and whether B is constant, for
-// tables of kernels whose time may depend on it. Added later, these stand last.
+// B's values where B is a file (gemm_weights.h), NaN where it is any, and whether B is constant,
+// for tables of kernels whose time may depend on it. Added later, these stand last.
 std::span<const FeatureInfo> gemm_weights_columns();
 void gemm_weights_row(const Problem& problem, std::span<double> out);
 
