@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/problem.h"
@@ -31,8 +32,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr std::int64_t kHigh = std::numeric_limits<std::int64_t>::max();
   const std::array<std::array<std::int32_t, 4>, 3> words{
       {{8, 1, 64, 3}, {0, 0, 0, 0}, {INT32_MIN, INT32_MAX, -1, 1}}};
-  const std::array<std::array<std::int64_t, 7>, 3> fields{
-      {{0, 128, 256, 512, 1, 0, 1}, {0, 0, 0, 0, 0, 0, 0}, {kLow, kHigh, -1, 1, kLow, kHigh, 2}}};
+  // As many values as the schema has fields: one of a problem type that grows must not fall short.
+  std::array<std::vector<std::int64_t>, 3> fields{
+      {{0, 128, 256, 512, 1, 0, 1}, {}, {kLow, kHigh, -1, 1, kLow, kHigh, 2}}};
+  for (std::vector<std::int64_t>& values : fields) {
+    values.resize(problem.fields.size());
+  }
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::int64_t value = expression->evaluate(words[i], fields[i], {});
     if (value != expression->evaluate(words[i], fields[i], {})) {

@@ -22,7 +22,6 @@
 namespace foretune {
 namespace {
 
-using testing::HasSubstr;
 using testing_support::contents_of;
 
 const MetricInfo kPsnr{.name = "psnr_db",

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "foretune/base/text.h"
 #include "foretune/dataset/metric_samples.h"
@@ -102,8 +102,8 @@ TEST_F(ObjectiveEvaluation, AgreesWithJudgingEveryPick) {
   const auto rows = dataset.rows_by_problem();
   std::size_t missed = 0;
   for (std::size_t i = 0; i < out->model.problem_ids.size(); ++i) {
-    double best = INFINITY;
-    std::pair<double, RowIndex> pick{INFINITY, 0};
+    double best = std::numeric_limits<double>::infinity();
+    std::pair<double, RowIndex> pick{best, 0};
     for (const RowIndex row : rows[out->model.problem_ids[i]]) {
       const Problem& problem = dataset.problems()[dataset.rows()[row].problem];
       const Config& config = dataset.configs()[dataset.rows()[row].config];
