@@ -183,12 +183,12 @@ def field_is_later(type_name: str, csv: str, before: Path) -> None:
 
 
 TINT = ('{.name = "tint", .minimum = 0, .maximum = 9, .default_value = 0, '
-        ".groups = {.problem = true}, .since = 2}")
+        ".groups = {.problem = true}, .since = %d}")
 
 
 def gemm_field(before: Path) -> int:
     source = "foretune/problem/gemm/gemm_type.cc"
-    insert(source, "};\n    list[position(GemmField::kBatch)]", f",\n        ProblemField{TINT}")
+    insert(source, "};\n    list[position(GemmField::kWeights)]", f",\n        ProblemField{TINT % 3}")
     places = places_outside("foretune/problem/gemm/")
     build()
     field_is_later("gemm", "m,n,k,tint,tile,time_ns\n8,16,24,0,1,10\n8,16,32,3,1,20\n", before)
@@ -198,7 +198,7 @@ def gemm_field(before: Path) -> int:
 def conv_field(before: Path) -> int:
     source = "foretune/problem/conv/conv_type.cc"
     insert(source, "};\n  return fields;\n}\n\nstd::optional<ProblemWork> conv_work",
-           f",\n      ProblemField{TINT}")
+           f",\n      ProblemField{TINT % 2}")
     places = places_outside("foretune/problem/conv/")
     build()
     field_is_later("conv", "n,c,k,hi,wi,y,x,tint,tile,time_ns\n1,8,8,9,9,3,3,0,1,10\n"

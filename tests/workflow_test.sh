@@ -46,6 +46,9 @@ expect 0 "$foretune" tune --shapeset "$source_dir/tests/small_shapes.csv" --budg
 expect 0 "$foretune" tune --shapeset "$source_dir/tests/small_shapes.csv" --budget 8 \
   --output tuned.ftd
 grep -q "were tuned already" err.txt
+expect 2 "$foretune" tune --shapeset "$source_dir/tests/small_shapes.csv" --budget 8 \
+  --output tuned.ftd --objective "minimise pack_ns"
+grep -q "was begun for another objective" err.txt
 expect 2 "$foretune" tune --budget 8
 expect 2 "$foretune" tune --m 24 --n 24 --k 24 --strategy model --budget 8
 expect 0 "$foretune" convert data/seed_50_train_dataset.msgpack --output again.csv

@@ -10,10 +10,12 @@
 #include "foretune/dataset/dataset_folder.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/load_recorded.h"
+#include "foretune/metrics/objective.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/trainer.h"
 #include "foretune/select/select.h"
+#include "foretune/tune/tune_problem.h"
 
 namespace foretune::cli {
 
@@ -182,22 +184,18 @@ Result<std::unordered_set<std::uint64_t>> training_groups(const std::string& pat
 // Those of the listed metrics that need a stage of their own. Errors: kNotFound with those that
 // there are.
 Result<std::vector<std::string>> evaluated_metrics(std::string_view text, const FamilyInfo& info) {
-  std::vector<std::string> out;
+  Objective named;
   for (const std::string_view name : split(text, ',')) {
-    const MetricInfo* const metric = find_metric(info.metrics, trim(name));
-    if (metric == nullptr && !trim(name).empty() && trim(name) != kTimeNs) {
-      std::vector<std::string> names{std::string(kTimeNs)};
-      for (const MetricInfo& known : info.metrics) {
-        names.push_back(known.name);
-      }
-      return fail(ErrorCode::kNotFound, info.name, " does not measure ", quoted(trim(name), 40),
-                  "; its metrics are ", join(names, ", "));
-    }
-    if (metric != nullptr && metric->stage == MetricStage::kEvaluation) {
-      out.push_back(metric->name);
+    if (!trim(name).empty()) {
+      named.targets.emplace_back(trim(name));
     }
   }
-  return out;
+  FORETUNE_TRY_STATUS(check_objective(named, info));
+  std::erase_if(named.targets, [&](const std::string& name) {
+    const MetricInfo* const metric = find_metric(info.metrics, name);
+    return metric == nullptr || metric->stage != MetricStage::kEvaluation;
+  });
+  return named.targets;
 }
 
 Result<std::unique_ptr<Selector>> open_selector(const std::string& path, const FamilyInfo& info) {

@@ -83,14 +83,22 @@ Result<std::vector<Problem>> problems_of(const TuneArguments& arguments, Problem
   return problems;
 }
 
-// The problems whose finalists a data set holds already.
+// The problems whose finalists a data set holds already. Rows do not say for which objective they
+// were chosen, so a data set is of one: that of the command that began it.
 Result<std::unordered_set<Problem>> tuned_problems(const std::filesystem::path& journal,
-                                                   Context context) {
+                                                   Context context, const std::string& objective) {
   std::unordered_set<Problem> tuned;
   if (!std::filesystem::exists(journal)) {
     return tuned;
   }
   FORETUNE_TRY(const Dataset dataset, read_dataset(journal));
+  const std::string& begun_by = dataset.header().created_by;
+  const bool is_same = objective.empty() ? begun_by.find("--objective") == std::string::npos
+                                         : begun_by.find(objective) != std::string::npos;
+  if (!is_same) {
+    return fail(ErrorCode::kInvalidArgument, journal.string(), " was begun for another objective (",
+                begun_by, "): give another --output");
+  }
   context.fidelity = kReferenceFidelity;
   for (const Dataset::Row& row : dataset.rows()) {
     if ((row.flags & kFlagReference) != 0 && dataset.contexts()[row.context] == context) {
@@ -161,7 +169,7 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
   ready.options.finalists = static_cast<int>(arguments.finalists);
   ready.options.rounds = static_cast<int>(arguments.rounds);
   if (!arguments.output.empty()) {
-    FORETUNE_TRY(ready.tuned, tuned_problems(paths.journal, ready.context));
+    FORETUNE_TRY(ready.tuned, tuned_problems(paths.journal, ready.context, arguments.objective));
     FORETUNE_TRY(
         ready.journal,
         open_journal(paths.journal, dataset_header(info, DatasetRole::kTraining, invocation)));
