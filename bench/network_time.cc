@@ -99,7 +99,7 @@ Status run(int argc, char** argv, Figures& figures) {
       Contender contender{.name = concat(name, isa == CpuIsa::kAvx2 ? "_avx2" : ""),
                           .text = concat(text, ", ", to_string(isa)),
                           .multiply_adds = multiply_adds(network, candidates)};
-      contender.pool = *(*scorer)->prepare(words, kWidth, h200_fingerprint().hardware);
+      contender.pool = *(*scorer)->prepare({words, kWidth}, h200_fingerprint().hardware);
       contender.workspace.resize(contender.pool->workspace_bytes());
       all.push_back(std::move(contender));
     }

@@ -40,11 +40,11 @@ class TiledFeatures final : public FeatureTable {
     out[0] = words[0];
   }
   void interaction_columns(const Problem& problem, const Hardware& /*hardware*/,
-                           std::span<const std::int32_t> words, std::size_t width,
-                           std::span<double> out, std::size_t /*stride*/) const override {
+                           ConfigWords configs, std::span<double> out,
+                           std::size_t /*stride*/) const override {
     const std::int64_t rows = rows_of(problem);
-    for (std::size_t i = 0; i * width < words.size(); ++i) {
-      const std::int64_t tile = words[i * width];
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+      const std::int64_t tile = configs[i][0];
       const std::int64_t covered = (rows + tile - 1) / tile * tile;
       out[i] = static_cast<double>(rows) / static_cast<double>(covered);
     }

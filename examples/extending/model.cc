@@ -14,9 +14,9 @@ using namespace foretune;  // NOLINT(google-build-using-namespace): an example o
 
 class WastePool final : public PreparedPool {
  public:
-  WastePool(std::span<const std::int32_t> words, std::size_t width) {
-    for (std::size_t i = 0; i < words.size(); i += width) {
-      tiles_.push_back(words[i]);
+  explicit WastePool(ConfigWords configs) {
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+      tiles_.push_back(configs[i][0]);
     }
   }
   std::size_t size() const override { return tiles_.size(); }
@@ -41,13 +41,12 @@ class WastePool final : public PreparedPool {
 class WasteScorer final : public Scorer {
  public:
   std::string_view kind() const override { return "waste"; }
-  Result<std::unique_ptr<PreparedPool>> prepare(std::span<const std::int32_t> words,
-                                                std::size_t width,
+  Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
                                                 const Hardware& /*hardware*/) const override {
-    if (width == 0 || words.size() % width != 0) {
-      return fail(ErrorCode::kInvalidArgument, words.size(), " words are no configs of ", width);
+    if (configs.empty()) {
+      return fail(ErrorCode::kInvalidArgument, "there are no configs to score");
     }
-    return std::make_unique<WastePool>(words, width);
+    return std::make_unique<WastePool>(configs);
   }
 };
 
@@ -56,7 +55,7 @@ class WasteScorer final : public Scorer {
 int main() {
   const WasteScorer scorer;
   const std::vector<std::int32_t> tiles{16, 32, 64, 128};
-  const auto pool = scorer.prepare(tiles, 1, Hardware{});
+  const auto pool = scorer.prepare({tiles, 1}, Hardware{});
   const auto problem = Problem::parse("gemm m=96 n=8 k=8");
   std::vector<double> scores(tiles.size());
   (*pool)->score(*problem, {}, scores, {});

@@ -148,16 +148,14 @@ class Front {
 
   // Where nothing is predicted to keep the bounds, what misses them least.
   Result<std::vector<std::size_t>> predicted_front(std::uint32_t problem) {
-    std::vector<std::int32_t> words;
+    ConfigList list(model_.config_schema);
     for (const std::uint32_t config : configs_) {
-      const std::span<const std::int32_t> view = dataset_.configs()[config].words.view();
-      words.insert(words.end(), view.begin(), view.end());
+      list.add(dataset_.configs()[config].words.view());
     }
     const Hardware& hardware = knows_device(model_, dataset_.header().fingerprint)
                                    ? model_.fingerprint.hardware
                                    : dataset_.header().fingerprint.hardware;
-    FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool,
-                 scorer_.prepare(words, model_.config_schema.parameters.size(), hardware));
+    FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, scorer_.prepare(list, hardware));
     std::vector<std::byte> workspace(pool->workspace_bytes());
     const std::size_t size = configs_.size();
     std::vector<double> scores(pool->column_count() * size);

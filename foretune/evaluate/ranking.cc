@@ -28,15 +28,14 @@ constexpr std::size_t kMostShared = 20000;
 class WorkingPool {
  public:
   static Result<WorkingPool> create(const Scorer& scorer, const std::vector<const Config*>& configs,
-                                    std::size_t width, const Hardware& hardware) {
-    std::vector<std::int32_t> words;
-    words.reserve(configs.size() * width);
+                                    const ConfigSchema& schema, const Hardware& hardware) {
+    ConfigList list(schema);
+    list.reserve(configs.size());
     for (const Config* config : configs) {
-      const std::span<const std::int32_t> view = config->words.view();
-      words.insert(words.end(), view.begin(), view.end());
+      list.add(config->words.view());
     }
     WorkingPool out;
-    FORETUNE_TRY(out.pool_, scorer.prepare(words, width, hardware));
+    FORETUNE_TRY(out.pool_, scorer.prepare(list, hardware));
     out.columns_.assign(scorer.columns().begin(), scorer.columns().end());
     out.scores_.resize(configs.size());
     return out;
@@ -87,7 +86,6 @@ class ModelRanking {
         dataset_(dataset),
         judge_(judge),
         times_(dataset),
-        width_(model.config_schema.parameters.size()),
         hardware_(knows_device(model, dataset.header().fingerprint)
                       ? model.fingerprint.hardware
                       : dataset.header().fingerprint.hardware) {}
@@ -97,7 +95,8 @@ class ModelRanking {
     FORETUNE_TRY_STATUS(read_space());
     FORETUNE_TRY_STATUS(number_configs());
     if (!shared_.empty()) {
-      FORETUNE_TRY(shared_pool_, WorkingPool::create(*scorer_, shared_, width_, hardware_));
+      FORETUNE_TRY(shared_pool_,
+                   WorkingPool::create(*scorer_, shared_, model_.config_schema, hardware_));
     }
     std::vector<RankedProblem> out;
     for (std::uint32_t problem = 0; problem < dataset_.problems().size(); ++problem) {
@@ -131,7 +130,9 @@ class ModelRanking {
   }
 
   bool describes(const Config& config) const {
-    return config.schema == model_.config_schema.id() && config.words.size() == width_;
+    return config.schema == model_.config_schema.id() &&
+           (model_.config_schema.kind == SchemaKind::kSequence ||
+            config.words.size() == model_.config_schema.parameters.size());
   }
 
   // The pool comes first, so that equal scores are ordered as the selector orders them.
@@ -267,7 +268,8 @@ class ModelRanking {
       }
     }
     if (!own.empty()) {
-      FORETUNE_TRY(WorkingPool pool, WorkingPool::create(*scorer_, own, width_, hardware_));
+      FORETUNE_TRY(WorkingPool pool,
+                   WorkingPool::create(*scorer_, own, model_.config_schema, hardware_));
       FORETUNE_TRY(const std::span<const double> scores,
                    pool.score(dataset_.problems()[id], judge_for(id)));
       for (std::size_t i = 0; i < own.size(); ++i) {
@@ -286,7 +288,6 @@ class ModelRanking {
   const Dataset& dataset_;
   const DatasetJudge* judge_;
   MeasuredTimes times_;
-  std::size_t width_;
   Hardware hardware_;
   std::unique_ptr<Scorer> scorer_;
   std::shared_ptr<const CompiledSpace> space_;

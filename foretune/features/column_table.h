@@ -117,13 +117,12 @@ class ColumnWriter {
   std::array<Logarithm, kMostLogarithms> last_{};
 };
 
-// Calls body(config) for each config of `words`, with the writer at its place.
+// Calls body(config) for each config, with the writer at its place.
 template <class Body>
-void for_each_config(std::span<const std::int32_t> words, std::size_t width, ColumnWriter& writer,
-                     const Body& body) {
-  for (std::size_t i = 0; i * width < words.size(); ++i) {
+void for_each_config(ConfigWords configs, ColumnWriter& writer, const Body& body) {
+  for (std::size_t i = 0; i < configs.size(); ++i) {
     writer.start(i);
-    body(words.subspan(i * width, width));
+    body(configs[i]);
   }
 }
 
@@ -151,8 +150,7 @@ class GemmTable : public FeatureTable {
   Support supports(ProblemType type, const ConfigSchema& schema) const final;
   void problem_row(const Problem& problem, const Hardware& hardware,
                    std::span<double> out) const final;
-  void interaction_columns(const Problem& problem, const Hardware& hardware,
-                           std::span<const std::int32_t> words, std::size_t width,
+  void interaction_columns(const Problem& problem, const Hardware& hardware, ConfigWords configs,
                            std::span<double> out, std::size_t stride) const final;
 
  protected:
@@ -162,9 +160,9 @@ class GemmTable : public FeatureTable {
             GemmProblemColumns problem_columns = GemmProblemColumns::kCommon);
 
  private:
-  // The interaction columns of all candidates, each in order; `words` has `width` for each.
-  virtual void candidates(const GemmView& view, std::span<const std::int32_t> words,
-                          std::size_t width, ColumnWriter& writer) const = 0;
+  // The interaction columns of all candidates, each in order.
+  virtual void candidates(const GemmView& view, ConfigWords configs,
+                          ColumnWriter& writer) const = 0;
 
   std::string_view name_;
   std::span<const std::string_view> parameters_;

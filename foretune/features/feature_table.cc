@@ -43,7 +43,7 @@ void feature_row(const FeatureTable& table, const Problem& problem, const Hardwa
   FORETUNE_CHECK(out.size() == table.columns().size());
   table.problem_row(problem, hardware, out.first(of_problem));
   table.config_row(config.words.view(), out.subspan(of_problem, of_config));
-  table.interaction_columns(problem, hardware, config.words.view(), config.words.size(),
+  table.interaction_columns(problem, hardware, ConfigWords::of_one(config.words.view()),
                             out.subspan(of_problem + of_config), 1);
 }
 
@@ -350,11 +350,11 @@ void GemmTable::problem_row(const Problem& problem, const Hardware& hardware,
 }
 
 void GemmTable::interaction_columns(const Problem& problem, const Hardware& hardware,
-                                    std::span<const std::int32_t> words, std::size_t width,
-                                    std::span<double> out, std::size_t stride) const {
+                                    ConfigWords configs, std::span<double> out,
+                                    std::size_t stride) const {
   const GemmView view = GemmView::of(problem, hardware);
   ColumnWriter writer(out, stride);
-  candidates(view, words, width, writer);
+  candidates(view, configs, writer);
 }
 
 }  // namespace features_internal

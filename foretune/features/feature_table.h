@@ -15,6 +15,7 @@
 #include "foretune/hardware/hardware.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
+#include "foretune/space/config_words.h"
 
 namespace foretune {
 
@@ -53,11 +54,10 @@ class FeatureTable {
   virtual void problem_row(const Problem& problem, const Hardware& hardware,
                            std::span<double> out) const = 0;
   virtual void config_row(std::span<const std::int32_t> words, std::span<double> out) const = 0;
-  // Column-major: out[column * stride + i] for candidate i. `words` holds the configs one after
-  // another, `width` words each.
+  // Column-major: out[column * stride + i] for candidate i.
   virtual void interaction_columns(const Problem& problem, const Hardware& hardware,
-                                   std::span<const std::int32_t> words, std::size_t width,
-                                   std::span<double> out, std::size_t stride) const = 0;
+                                   ConfigWords configs, std::span<double> out,
+                                   std::size_t stride) const = 0;
 };
 
 std::size_t feature_count(const FeatureTable& table, FeatureKind kind);

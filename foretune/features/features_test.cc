@@ -267,7 +267,7 @@ TEST(FeatureTables, PartsAgreeWithWholeRowsAndAreFinite) {
         words.insert(words.end(), configs.back().words.begin(), configs.back().words.end());
       }
       std::vector<double> interaction(columns * stride, kUntouched);
-      table.interaction_columns(problem, hardware, words, sampled.domains.size(), interaction,
+      table.interaction_columns(problem, hardware, {words, sampled.domains.size()}, interaction,
                                 stride);
       for (std::size_t i = 0; i < count; ++i) {
         std::vector<double> row(table.columns().size());

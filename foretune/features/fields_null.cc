@@ -77,12 +77,12 @@ class FieldsNullTable final : public FeatureTable {
     }
   }
   void interaction_columns(const Problem& problem, const Hardware& /*hardware*/,
-                           std::span<const std::int32_t> words, std::size_t width,
-                           std::span<double> out, std::size_t stride) const override {
+                           ConfigWords configs, std::span<double> out,
+                           std::size_t stride) const override {
     for (std::size_t i = 0; i < kMainSizes; ++i) {
       const auto size = static_cast<double>(problem.field(main_size(i)));
-      for (std::size_t c = 0; c * width < words.size(); ++c) {
-        out[i * stride + c] = std::log2(size / words[c * width + i]);
+      for (std::size_t c = 0; c < configs.size(); ++c) {
+        out[i * stride + c] = std::log2(size / configs[c][i]);
       }
     }
   }

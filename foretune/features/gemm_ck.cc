@@ -96,8 +96,7 @@ class GemmCkTable final : public CkTable {
     writer.put(ck_buffers(words[static_cast<std::size_t>(P::kPipeline)]));
   }
 
-  void interaction_columns(const Problem& problem, const Hardware& hardware,
-                           std::span<const std::int32_t> words, std::size_t width,
+  void interaction_columns(const Problem& problem, const Hardware& hardware, ConfigWords configs,
                            std::span<double> out, std::size_t stride) const override {
     const GemmView view = GemmView::of(problem, hardware);
     const GpuView gpu = GpuView::of(hardware);
@@ -110,7 +109,7 @@ class GemmCkTable final : public CkTable {
         .operand_bytes = (view.m + view.n) * view.k * view.batch * view.bytes_per_element,
         .result_bytes = view.m * view.n * view.batch * view.bytes_per_element};
     ColumnWriter writer(out, stride);
-    for_each_config(words, width, writer, [&](std::span<const std::int32_t> config) {
+    for_each_config(configs, writer, [&](std::span<const std::int32_t> config) {
       put_tiling(gpu, product, tiling_of(config), writer);
       put_own(view, config, writer);
     });

@@ -134,13 +134,12 @@ class GemmCkForeignTable final : public CkTable {
     writer.put(tile_m * tile_n);
   }
 
-  void interaction_columns(const Problem& problem, const Hardware& hardware,
-                           std::span<const std::int32_t> words, std::size_t width,
+  void interaction_columns(const Problem& problem, const Hardware& hardware, ConfigWords configs,
                            std::span<double> out, std::size_t stride) const override {
     const Triple sizes = sizes_of(problem);
     const double bytes = ck_element_bytes(type_of(problem), 1);
     ColumnWriter writer(out, stride);
-    for_each_config(words, width, writer, [&](std::span<const std::int32_t> config) {
+    for_each_config(configs, writer, [&](std::span<const std::int32_t> config) {
       const Triple tiles = tiles_of(config);
       const double step = (tiles[0] + tiles[1]) * tiles[2] * bytes;
       writer.put(step);

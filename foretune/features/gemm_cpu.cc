@@ -176,9 +176,8 @@ class GemmCpuTable final : public GemmTable {
     return share;
   }
 
-  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
-                  ColumnWriter& writer) const override {
-    for_each_config(words, width, writer,
+  void candidates(const GemmView& view, ConfigWords configs, ColumnWriter& writer) const override {
+    for_each_config(configs, writer,
                     [&](std::span<const std::int32_t> config) { candidate(view, config, writer); });
   }
 

@@ -166,9 +166,8 @@ class GemmCublasltTable final : public GemmTable {
   }
 
  private:
-  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
-                  ColumnWriter& writer) const override {
-    for_each_config(words, width, writer, [&](std::span<const std::int32_t> config) {
+  void candidates(const GemmView& view, ConfigWords configs, ColumnWriter& writer) const override {
+    for_each_config(configs, writer, [&](std::span<const std::int32_t> config) {
       const Shape shape = Shape::of(config);
       if (shape.is_known) {
         candidate(view, shape, writer);

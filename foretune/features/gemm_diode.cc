@@ -171,8 +171,8 @@ class DiodeTable : public FeatureTable {
   }
 
   void interaction_columns(const Problem& /*problem*/, const Hardware& /*hardware*/,
-                           std::span<const std::int32_t> /*words*/, std::size_t /*width*/,
-                           std::span<double> /*out*/, std::size_t /*stride*/) const final {}
+                           ConfigWords /*configs*/, std::span<double> /*out*/,
+                           std::size_t /*stride*/) const final {}
 
  private:
   std::string_view name_;

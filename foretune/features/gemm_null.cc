@@ -33,9 +33,8 @@ class GemmNullTable final : public GemmTable {
   }
 
  private:
-  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
-                  ColumnWriter& writer) const override {
-    for_each_config(words, width, writer,
+  void candidates(const GemmView& view, ConfigWords configs, ColumnWriter& writer) const override {
+    for_each_config(configs, writer,
                     [&](std::span<const std::int32_t> config) { candidate(view, config, writer); });
   }
 

@@ -183,17 +183,18 @@ class GemmTritonTable final : public GemmTable {
     return std::max(1.0, blocks);
   }
 
-  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
-                  ColumnWriter& writer) const override {
-    all_tiles(view, words, width, 0, writer, [](std::size_t /*count*/, bool /*is_tile*/) {});
+  void candidates(const GemmView& view, ConfigWords configs, ColumnWriter& writer) const override {
+    all_tiles(view, configs, 0, writer, [](std::size_t /*count*/, bool /*is_tile*/) {});
   }
 
  public:
   // The columns of candidates whose tiles begin at word `at`. Pools list the configs of a tile one
   // after another. `then` puts further columns of `count` configs.
   template <class Then>
-  static void all_tiles(const GemmView& view, std::span<const std::int32_t> words,
-                        std::size_t width, std::size_t at, ColumnWriter& writer, const Then& then) {
+  static void all_tiles(const GemmView& view, ConfigWords configs, std::size_t at,
+                        ColumnWriter& writer, const Then& then) {
+    const std::span<const std::int32_t> words = configs.words();
+    const std::size_t width = configs.width();
     const Limits limits = Limits::of(view);
     std::size_t count = 0;
     for (std::size_t first = 0; first * width < words.size(); first += count) {
@@ -284,13 +285,12 @@ class GemmTritonTemplatesTable final : public GemmTable {
   }
 
  private:
-  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
-                  ColumnWriter& writer) const override {
+  void candidates(const GemmView& view, ConfigWords configs, ColumnWriter& writer) const override {
     const double a = view.a_by_columns ? view.m : view.k;
     const double b = view.b_by_columns ? view.k : view.n;
     const bool is_aligned =
         a == 8 * floor_of(a / 8) && b == 8 * floor_of(b / 8) && view.n == 8 * floor_of(view.n / 8);
-    GemmTritonTable::all_tiles(view, words, width, 1, writer, [&](std::size_t count, bool is_tile) {
+    GemmTritonTable::all_tiles(view, configs, 1, writer, [&](std::size_t count, bool is_tile) {
       writer.fill(count, is_aligned && is_tile ? 1 : 0);
     });
   }
@@ -310,9 +310,8 @@ class GemmTritonFlagsTable final : public GemmTable {
   }
 
  private:
-  void candidates(const GemmView& view, std::span<const std::int32_t> words, std::size_t width,
-                  ColumnWriter& writer) const override {
-    GemmTritonTable::all_tiles(view, words, width, 0, writer,
+  void candidates(const GemmView& view, ConfigWords configs, ColumnWriter& writer) const override {
+    GemmTritonTable::all_tiles(view, configs, 0, writer,
                                [](std::size_t /*count*/, bool /*is_tile*/) {});
   }
 };

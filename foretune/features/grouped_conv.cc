@@ -173,14 +173,13 @@ class GroupedConvTable final : public CkTable {
     writer.put(buffers_of(words));
   }
 
-  void interaction_columns(const Problem& problem, const Hardware& hardware,
-                           std::span<const std::int32_t> words, std::size_t width,
+  void interaction_columns(const Problem& problem, const Hardware& hardware, ConfigWords configs,
                            std::span<double> out, std::size_t stride) const override {
     using P = CkConvParameter;
     const ConvView view = ConvView::of(problem);
     const GpuView gpu = GpuView::of(hardware);
     ColumnWriter writer(out, stride);
-    for_each_config(words, width, writer, [&](std::span<const std::int32_t> config) {
+    for_each_config(configs, writer, [&](std::span<const std::int32_t> config) {
       // The names do not say how many waves a block has: four, in all kernels known.
       put_tiling(gpu, view.product,
                  {.m = at(config, P::kTileM),

@@ -203,13 +203,12 @@ class GroupedConvCkForeignTable final : public CkTable {
     }
   }
 
-  void interaction_columns(const Problem& problem, const Hardware& hardware,
-                           std::span<const std::int32_t> words, std::size_t width,
+  void interaction_columns(const Problem& problem, const Hardware& hardware, ConfigWords configs,
                            std::span<double> out, std::size_t stride) const override {
     const Seen seen = Seen::of(problem);
     const std::array<double, 3> gemm{seen.gemm_m(), seen.gemm_n(), seen.gemm_k()};
     ColumnWriter writer(out, stride);
-    for_each_config(words, width, writer, [&](std::span<const std::int32_t> config) {
+    for_each_config(configs, writer, [&](std::span<const std::int32_t> config) {
       const Sizes sizes(config);
       const std::array<double, 3> tiles{sizes.m, sizes.n, sizes.block};
       const double step = (sizes.m * sizes.block + sizes.n * sizes.block) * seen.bytes_per_element;

@@ -16,16 +16,8 @@ Result<std::vector<double>> score_configs(const Scorer& scorer, const Problem& p
   if (configs.empty()) {
     return scores;
   }
-  const std::size_t width = configs[0].words.size();
-  std::vector<std::int32_t> words;
-  words.reserve(configs.size() * width);
-  for (const Config& config : configs) {
-    if (config.words.size() != width) {
-      return fail(ErrorCode::kUnsupported, "a model ranks configs of one length only");
-    }
-    words.insert(words.end(), config.words.begin(), config.words.end());
-  }
-  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, scorer.prepare(words, width, hardware));
+  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool,
+               scorer.prepare(ConfigList(configs), hardware));
   std::vector<std::byte> workspace(pool->workspace_bytes());
   pool->score(problem, workspace, scores, {});
   std::replace_if(

@@ -38,15 +38,14 @@ double formula(std::span<const std::int32_t> words) {
 
 class FormulaPool final : public PreparedPool {
  public:
-  FormulaPool(std::span<const std::int32_t> words, std::size_t width)
-      : words_(words.begin(), words.end()), width_(width) {}
-  std::size_t size() const override { return words_.size() / width_; }
+  explicit FormulaPool(ConfigWords configs) : configs_(configs) {}
+  std::size_t size() const override { return configs_.size(); }
   std::size_t workspace_bytes() const override { return 128; }
   void score(const Problem&, std::span<std::byte> workspace, std::span<double> scores,
              std::span<double>) const noexcept override {
     std::fill(workspace.begin(), workspace.end(), std::byte{1});
     for (std::size_t i = 0; i < scores.size(); ++i) {
-      scores[i] = formula(std::span(words_).subspan(i * width_, width_));
+      scores[i] = formula(configs_.view()[i]);
       if (nan_first && i == 0) {
         scores[i] = std::numeric_limits<double>::quiet_NaN();
       }
@@ -55,19 +54,18 @@ class FormulaPool final : public PreparedPool {
   bool nan_first = false;
 
  private:
-  std::vector<std::int32_t> words_;
-  std::size_t width_;
+  ConfigList configs_;
 };
 
 class FormulaScorer final : public Scorer {
  public:
   std::string_view kind() const override { return "formula"; }
-  Result<std::unique_ptr<PreparedPool>> prepare(std::span<const std::int32_t> words,
-                                                std::size_t width, const Hardware&) const override {
+  Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
+                                                const Hardware&) const override {
     if (refuses) {
       return fail(ErrorCode::kMismatch, "made for other configs");
     }
-    auto pool = std::make_unique<FormulaPool>(words, width);
+    auto pool = std::make_unique<FormulaPool>(configs);
     pool->nan_first = nan_first;
     return std::unique_ptr<PreparedPool>(std::move(pool));
   }

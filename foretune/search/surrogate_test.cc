@@ -19,34 +19,32 @@ namespace {
 // ln(time) is a bowl around 9 in every parameter.
 class BowlPool final : public PreparedPool {
  public:
-  BowlPool(std::span<const std::int32_t> words, std::size_t width)
-      : words_(words.begin(), words.end()), width_(width) {}
-  std::size_t size() const override { return words_.size() / width_; }
+  explicit BowlPool(ConfigWords configs) : configs_(configs) {}
+  std::size_t size() const override { return configs_.size(); }
   std::size_t workspace_bytes() const override { return 0; }
   void score(const Problem&, std::span<std::byte>, std::span<double> scores,
              std::span<double>) const noexcept override {
     for (std::size_t i = 0; i < scores.size(); ++i) {
       scores[i] = 0;
-      for (std::size_t w = 0; w < width_; ++w) {
-        scores[i] += 0.01 * std::pow(words_[i * width_ + w] - 9.0, 2);
+      for (const std::int32_t word : configs_.view()[i]) {
+        scores[i] += 0.01 * std::pow(word - 9.0, 2);
       }
     }
   }
 
  private:
-  std::vector<std::int32_t> words_;
-  std::size_t width_;
+  ConfigList configs_;
 };
 
 class BowlScorer final : public Scorer {
  public:
   std::string_view kind() const override { return "bowl"; }
-  Result<std::unique_ptr<PreparedPool>> prepare(std::span<const std::int32_t> words,
-                                                std::size_t width, const Hardware&) const override {
+  Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
+                                                const Hardware&) const override {
     if (refuses) {
       return fail(ErrorCode::kMismatch, "made for other configs");
     }
-    return std::unique_ptr<PreparedPool>(std::make_unique<BowlPool>(words, width));
+    return std::unique_ptr<PreparedPool>(std::make_unique<BowlPool>(configs));
   }
   bool refuses = false;
 };

@@ -57,7 +57,7 @@ Status prepare_portable(const Model& model, HotPath& path) {
     words.insert(words.end(), config.words.begin(), config.words.end());
   }
   FORETUNE_TRY(path.portable_pool,
-               path.portable->prepare(words, model.config_schema.parameters.size(),
+               path.portable->prepare({words, model.config_schema.parameters.size()},
                                       model.fingerprint.hardware));
   path.workspace.resize(path.portable_pool->workspace_bytes());
   path.scores.resize(path.portable_pool->size());

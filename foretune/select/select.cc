@@ -129,14 +129,14 @@ Result<std::unique_ptr<Selector::State::Exact>> Selector::State::make_exact() {
     parts.forests = {};
   }
   auto made = std::make_unique<Exact>();
-  std::vector<std::int32_t> words;
+  ConfigList list(model.config_schema);
   made->scored.reserve(model.pool.size());
-  words.reserve(model.pool.size() * model.config_schema.parameters.size());
+  list.reserve(model.pool.size());
   made->by_words = ConfigIndex(model.pool);
   for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
     if (space->is_legal_config(words_of(i), hardware())) {
       made->scored.push_back(i);
-      words.insert(words.end(), words_of(i).begin(), words_of(i).end());
+      list.add(words_of(i));
       made->by_words.insert(i);
     }
   }
@@ -148,7 +148,7 @@ Result<std::unique_ptr<Selector::State::Exact>> Selector::State::make_exact() {
   if (made->scored.empty()) {
     return fail(ErrorCode::kMismatch, "no candidate of the model is legal for its hardware");
   }
-  FORETUNE_TRY(made->columns, prepare_checked(model, words, model.config_schema.parameters.size()));
+  FORETUNE_TRY(made->columns, prepare_checked(model, list));
   made->pool = made->columns;
   if (judge) {
     FORETUNE_TRY(made->pool, objective_pool(made->columns, columns, *judge));

@@ -64,20 +64,14 @@ void score_nothing(ActiveProblem& entry) {
 
 Status score_candidates(const Scorer& scorer, const Hardware& hardware, ActiveProblem& entry) {
   // The measured ones behind, to see the incumbent by the same measure as the candidates.
-  std::vector<std::int32_t> words;
-  const auto append = [&](const Config& config) {
-    words.insert(words.end(), config.words.begin(), config.words.end());
-  };
+  ConfigList configs(entry.space->schema());
+  const auto append = [&](const Config& config) { configs.add(config.words.view()); };
   std::for_each(entry.candidates.begin(), entry.candidates.end(), append);
   for (const auto& [time_ns, config] : entry.good) {
     append(config);
   }
-  const std::size_t count = entry.candidates.size() + entry.good.size();
-  const std::size_t width = entry.space->schema().parameters.size();
-  if (words.size() != count * width) {
-    return fail(ErrorCode::kUnsupported, "a model ranks configs of one length only");
-  }
-  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, scorer.prepare(words, width, hardware));
+  const std::size_t count = configs.size();
+  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, scorer.prepare(configs, hardware));
   std::vector<std::byte> workspace(pool->workspace_bytes());
   entry.scores.resize(count);
   entry.uncertainty.resize(count);

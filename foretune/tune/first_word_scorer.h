@@ -27,18 +27,17 @@ class FirstWordScorer final : public Scorer {
     }
   }
   std::string_view kind() const override { return "first word"; }
-  Result<std::unique_ptr<PreparedPool>> prepare(std::span<const std::int32_t> words,
-                                                std::size_t width,
+  Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
                                                 const Hardware& /*hardware*/) const override {
-    return std::make_unique<Pool>(*this, words, width);
+    return std::make_unique<Pool>(*this, configs);
   }
 
  private:
   class Pool final : public PreparedPool {
    public:
-    Pool(const FirstWordScorer& scorer, std::span<const std::int32_t> words, std::size_t width) {
-      for (std::size_t i = 0; i < words.size(); i += width) {
-        const auto level = scorer.level_.find(words[i]);
+    Pool(const FirstWordScorer& scorer, ConfigWords configs) {
+      for (std::size_t i = 0; i < configs.size(); ++i) {
+        const auto level = scorer.level_.find(configs[i][0]);
         levels_.push_back(level == scorer.level_.end() ? 0 : level->second);
       }
     }

@@ -13,13 +13,12 @@ namespace {
 
 class ForestPool final : public PreparedPool {
  public:
-  ForestPool(const FeatureTable& table, const Hardware& hardware,
-             std::span<const std::int32_t> words, std::size_t width, double residual_std)
+  ForestPool(const FeatureTable& table, const Hardware& hardware, ConfigWords configs,
+             double residual_std)
       : table_(table),
         hardware_(hardware),
-        words_(words.begin(), words.end()),
-        width_(width),
-        size_(words.size() / width),
+        configs_(configs),
+        size_(configs.size()),
         residual_variance_(residual_std * residual_std),
         problem_columns_(feature_count(table, FeatureKind::kProblem)),
         interaction_columns_(feature_count(table, FeatureKind::kInteraction)) {}
@@ -29,7 +28,7 @@ class ForestPool final : public PreparedPool {
     for (const FeatureInfo& info : table_.columns()) {
       kinds.push_back(info.kind);
     }
-    const std::vector<double> of_configs = config_columns(table_, words_, width_);
+    const std::vector<double> of_configs = config_columns(table_, configs_);
     problem_offset_ = 0;
     chunk_offset_ = pool_aligned(problem_columns_ * sizeof(double));
     codes_offset_ =
@@ -85,9 +84,9 @@ class ForestPool final : public PreparedPool {
     }
     for (std::size_t first = 0; first < size_; first += kEngineBlock) {
       const std::size_t count = std::min(kEngineBlock, size_ - first);
-      table_.interaction_columns(
-          problem, hardware_, std::span(words_).subspan(first * width_, count * width_), width_,
-          std::span(columns, interaction_columns_ * kEngineBlock), kEngineBlock);
+      table_.interaction_columns(problem, hardware_, configs_.view().subspan(first, count),
+                                 std::span(columns, interaction_columns_ * kEngineBlock),
+                                 kEngineBlock);
       codes = base + codes_offset_;
       for (const auto& engine : engines_) {
         engine->add_chunk(codes, first, count, columns, kEngineBlock);
@@ -105,8 +104,7 @@ class ForestPool final : public PreparedPool {
 
   const FeatureTable& table_;
   Hardware hardware_;
-  std::vector<std::int32_t> words_;
-  std::size_t width_;
+  ConfigList configs_;
   std::size_t size_;
   double residual_variance_;
   std::size_t problem_columns_;
@@ -123,9 +121,9 @@ class ForestPool final : public PreparedPool {
 
 Result<std::unique_ptr<PreparedPool>> ForestScorer::prepare_checked(
     const std::vector<Forest>& forests, const FeatureTable& table, double residual_std,
-    std::span<const std::int32_t> words, std::size_t width, const Hardware& hardware, CpuIsa isa) {
-  FORETUNE_TRY_STATUS(check_pool_words(words, width));
-  auto pool = std::make_unique<ForestPool>(table, hardware, words, width, residual_std);
+    ConfigWords configs, const Hardware& hardware, CpuIsa isa) {
+  FORETUNE_TRY_STATUS(check_pool_configs(configs));
+  auto pool = std::make_unique<ForestPool>(table, hardware, configs, residual_std);
   FORETUNE_TRY_STATUS(pool->add_forests(forests, isa));
   return pool;
 }
@@ -152,10 +150,9 @@ Result<std::unique_ptr<ForestScorer>> ForestScorer::create(std::vector<Forest> f
   return scorer;
 }
 
-Result<std::unique_ptr<PreparedPool>> ForestScorer::prepare(std::span<const std::int32_t> words,
-                                                            std::size_t width,
+Result<std::unique_ptr<PreparedPool>> ForestScorer::prepare(ConfigWords configs,
                                                             const Hardware& hardware) const {
-  return prepare_checked(forests_, *table_, residual_std_, words, width, hardware, isa_);
+  return prepare_checked(forests_, *table_, residual_std_, configs, hardware, isa_);
 }
 
 }  // namespace foretune

@@ -2,7 +2,7 @@
 // prediction to the last bit, as LightGBM computes it.
 //
 //   FORETUNE_TRY(const auto scorer, ForestScorer::create(forests, table, residual_std));
-//   FORETUNE_TRY(const auto pool, scorer->prepare(words, width, hardware));
+//   FORETUNE_TRY(const auto pool, scorer->prepare(configs, hardware));
 //
 // Thread safety: immutable after creation. Cost: see scorer.h; for 4,608 candidates and 500 trees
 // of 127 leaves a few milliseconds a problem, features included.
@@ -31,14 +31,12 @@ class ForestScorer final : public Scorer {
                                                       CpuIsa isa = best_cpu_isa());
 
   std::string_view kind() const override { return "gbdt"; }
-  Result<std::unique_ptr<PreparedPool>> prepare(std::span<const std::int32_t> words,
-                                                std::size_t width,
+  Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
                                                 const Hardware& hardware) const override;
   // The same of forests that are valid and fit the table: neither looked through nor copied.
   static Result<std::unique_ptr<PreparedPool>> prepare_checked(
       const std::vector<Forest>& forests, const FeatureTable& table, double residual_std,
-      std::span<const std::int32_t> words, std::size_t width, const Hardware& hardware,
-      CpuIsa isa = best_cpu_isa());
+      ConfigWords configs, const Hardware& hardware, CpuIsa isa = best_cpu_isa());
 
  private:
   ForestScorer() = default;

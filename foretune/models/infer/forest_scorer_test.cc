@@ -60,7 +60,7 @@ TEST(ForestScorer, EqualsFeatureRowsAndTheReference) {
       }
       const auto scorer = ForestScorer::create(model.forests, *table, model.residual_std, isa);
       ASSERT_TRUE(scorer.has_value()) << scorer.error().message;
-      const auto pool = (*scorer)->prepare(flat_words(model.pool), 6, model.fingerprint.hardware);
+      const auto pool = (*scorer)->prepare({flat_words(model.pool), 6}, model.fingerprint.hardware);
       ASSERT_TRUE(pool.has_value()) << pool.error().message;
       ASSERT_EQ((*pool)->size(), 700U);
       std::vector<std::byte> workspace((*pool)->workspace_bytes());
@@ -87,7 +87,7 @@ TEST(ForestScorer, WorkspacesNeedNoAlignment) {
   const auto scorer = make_scorer(model);
   ASSERT_TRUE(scorer.has_value()) << scorer.error().message;
   EXPECT_EQ((*scorer)->kind(), "gbdt");
-  const auto pool = (*scorer)->prepare(flat_words(model.pool), 6, model.fingerprint.hardware);
+  const auto pool = (*scorer)->prepare({flat_words(model.pool), 6}, model.fingerprint.hardware);
   ASSERT_TRUE(pool.has_value());
   const Problem problem = sample_gemm(rng);
   const Scores slow = slow_scores(model, problem);
@@ -115,9 +115,9 @@ TEST(ForestScorer, RefusesWhatDoesNotFit) {
   const auto scorer = ForestScorer::create(model.forests, *table, 0);
   ASSERT_TRUE(scorer.has_value());
   const std::vector<std::int32_t> words = flat_words(model.pool);
-  EXPECT_FALSE((*scorer)->prepare(words, 7, {}).has_value());
-  EXPECT_FALSE((*scorer)->prepare(words, 0, {}).has_value());
-  EXPECT_FALSE((*scorer)->prepare({}, 6, {}).has_value());
+  EXPECT_FALSE((*scorer)->prepare({words, 7}, {}).has_value());
+  EXPECT_FALSE((*scorer)->prepare({words, 0}, {}).has_value());
+  EXPECT_FALSE((*scorer)->prepare({}, {}).has_value());
 
   model.kind = "oracle";
   const auto unknown = make_scorer(model);

@@ -96,8 +96,8 @@ TEST(MetricsModel, ColumnsAreTheScoresOfItsPartsToTheBit) {
   }
   const std::size_t width = model.config_schema.parameters.size();
   const std::size_t size = model.pool.size();
-  const auto pool = (*scorer)->prepare(words, width, model.fingerprint.hardware);
-  const auto checked = prepare_checked(model, words, width);
+  const auto pool = (*scorer)->prepare({words, width}, model.fingerprint.hardware);
+  const auto checked = prepare_checked(model, {words, width});
   ASSERT_TRUE(pool.has_value() && checked.has_value());
   std::vector<std::byte> workspace((*pool)->workspace_bytes());
   Rng rng(5);
@@ -111,7 +111,7 @@ TEST(MetricsModel, ColumnsAreTheScoresOfItsPartsToTheBit) {
     EXPECT_EQ(scores, again);
     for (std::size_t c = 0; c < 3; ++c) {
       const auto own = make_scorer(*model.metrics[c].model);
-      const auto own_pool = (*own)->prepare(words, width, model.fingerprint.hardware);
+      const auto own_pool = (*own)->prepare({words, width}, model.fingerprint.hardware);
       std::vector<std::byte> space((*own_pool)->workspace_bytes());
       std::vector<double> expected(size);
       std::vector<double> spread(size);

@@ -30,8 +30,8 @@ class Table final : public FeatureTable {
   Support supports(ProblemType, const ConfigSchema&) const override { return Support::yes(); }
   void problem_row(const Problem&, const Hardware&, std::span<double>) const override {}
   void config_row(std::span<const std::int32_t>, std::span<double>) const override {}
-  void interaction_columns(const Problem&, const Hardware&, std::span<const std::int32_t>,
-                           std::size_t, std::span<double>, std::size_t) const override {}
+  void interaction_columns(const Problem&, const Hardware&, ConfigWords, std::span<double>,
+                           std::size_t) const override {}
 };
 
 Forest forest_of(std::uint32_t count, std::vector<std::uint32_t> features) {
@@ -104,8 +104,8 @@ TEST(ColumnMap, TheIdOfATableIsThatOfItsFirstColumns) {
     Support supports(ProblemType, const ConfigSchema&) const override { return Support::yes(); }
     void problem_row(const Problem&, const Hardware&, std::span<double>) const override {}
     void config_row(std::span<const std::int32_t>, std::span<double>) const override {}
-    void interaction_columns(const Problem&, const Hardware&, std::span<const std::int32_t>,
-                             std::size_t, std::span<double>, std::size_t) const override {}
+    void interaction_columns(const Problem&, const Hardware&, ConfigWords, std::span<double>,
+                             std::size_t) const override {}
   };
   EXPECT_EQ(feature_table_id(Table()), feature_table_id(First()));
   EXPECT_FALSE(has_later_columns(First()));

@@ -22,8 +22,7 @@ struct ModelKind {
   bool has_metrics;  // models of its own
   Result<std::unique_ptr<Scorer>> (*make_scorer)(const Model& model, const FeatureTable& table);
   Result<std::unique_ptr<PreparedPool>> (*prepare)(const Model& model, const FeatureTable& table,
-                                                   std::span<const std::int32_t> words,
-                                                   std::size_t width);
+                                                   ConfigWords configs);
 };
 
 // Errors: kUnsupported for a kind unknown to this version.

@@ -70,10 +70,9 @@ class MixedScorer final : public Scorer {
   MixedScorer(std::unique_ptr<Scorer> forests, std::unique_ptr<Scorer> networks, double share)
       : forests_(std::move(forests)), networks_(std::move(networks)), share_(share) {}
   std::string_view kind() const override { return "ensemble"; }
-  PoolResult prepare(Words words, std::size_t width, const Hardware& hardware) const override {
-    FORETUNE_TRY(std::unique_ptr<PreparedPool> forests, forests_->prepare(words, width, hardware));
-    FORETUNE_TRY(std::unique_ptr<PreparedPool> networks,
-                 networks_->prepare(words, width, hardware));
+  PoolResult prepare(ConfigWords configs, const Hardware& hardware) const override {
+    FORETUNE_TRY(std::unique_ptr<PreparedPool> forests, forests_->prepare(configs, hardware));
+    FORETUNE_TRY(std::unique_ptr<PreparedPool> networks, networks_->prepare(configs, hardware));
     return std::make_unique<MixedPool>(std::move(forests), std::move(networks), share_);
   }
 
@@ -103,23 +102,19 @@ Result<std::unique_ptr<Scorer>> mixed_scorer(const Model& model, const FeatureTa
                                        model.network_share);
 }
 
-PoolResult prepare_forests(const Model& model, const FeatureTable& table, Words words,
-                           std::size_t width) {
-  return ForestScorer::prepare_checked(model.forests, table, model.residual_std, words, width,
+PoolResult prepare_forests(const Model& model, const FeatureTable& table, ConfigWords configs) {
+  return ForestScorer::prepare_checked(model.forests, table, model.residual_std, configs,
                                        model.fingerprint.hardware);
 }
 
-PoolResult prepare_networks(const Model& model, const FeatureTable& table, Words words,
-                            std::size_t width) {
-  return NetworkScorer::prepare_checked(model.networks, table, model.residual_std, words, width,
+PoolResult prepare_networks(const Model& model, const FeatureTable& table, ConfigWords configs) {
+  return NetworkScorer::prepare_checked(model.networks, table, model.residual_std, configs,
                                         model.fingerprint.hardware);
 }
 
-PoolResult prepare_mixed(const Model& model, const FeatureTable& table, Words words,
-                         std::size_t width) {
-  FORETUNE_TRY(std::unique_ptr<PreparedPool> forests, prepare_forests(model, table, words, width));
-  FORETUNE_TRY(std::unique_ptr<PreparedPool> networks,
-               prepare_networks(model, table, words, width));
+PoolResult prepare_mixed(const Model& model, const FeatureTable& table, ConfigWords configs) {
+  FORETUNE_TRY(std::unique_ptr<PreparedPool> forests, prepare_forests(model, table, configs));
+  FORETUNE_TRY(std::unique_ptr<PreparedPool> networks, prepare_networks(model, table, configs));
   return std::make_unique<MixedPool>(std::move(forests), std::move(networks), model.network_share);
 }
 
@@ -157,10 +152,10 @@ class MetricsScorer final : public Scorer {
  public:
   explicit MetricsScorer(std::vector<std::unique_ptr<Scorer>> parts) : parts_(std::move(parts)) {}
   std::string_view kind() const override { return "metrics"; }
-  PoolResult prepare(Words words, std::size_t width, const Hardware& hardware) const override {
+  PoolResult prepare(ConfigWords configs, const Hardware& hardware) const override {
     std::vector<std::unique_ptr<PreparedPool>> pools;
     for (const std::unique_ptr<Scorer>& part : parts_) {
-      FORETUNE_TRY(pools.emplace_back(), part->prepare(words, width, hardware));
+      FORETUNE_TRY(pools.emplace_back(), part->prepare(configs, hardware));
     }
     return std::make_unique<MetricsPool>(std::move(pools));
   }
@@ -182,12 +177,11 @@ Result<std::unique_ptr<Scorer>> metrics_scorer(const Model& model, const Feature
   return std::make_unique<MetricsScorer>(std::move(parts));
 }
 
-PoolResult prepare_metrics(const Model& model, const FeatureTable& /*table*/, Words words,
-                           std::size_t width) {
+PoolResult prepare_metrics(const Model& model, const FeatureTable& /*table*/, ConfigWords configs) {
   FORETUNE_TRY_STATUS(check_has_metrics(model));
   std::vector<std::unique_ptr<PreparedPool>> pools;
   for (const MetricModel& part : model.metrics) {
-    FORETUNE_TRY(pools.emplace_back(), prepare_checked(*part.model, words, width));
+    FORETUNE_TRY(pools.emplace_back(), prepare_checked(*part.model, configs));
   }
   return std::make_unique<MetricsPool>(std::move(pools));
 }
@@ -203,7 +197,8 @@ Status check_scored(const Model& model, const Problem& problem, const Config& co
     return fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(), "'");
   }
   if (config.schema != model.config_schema.id() ||
-      config.words.size() != model.config_schema.parameters.size()) {
+      (model.config_schema.kind == SchemaKind::kParametric &&
+       config.words.size() != model.config_schema.parameters.size())) {
     return fail(ErrorCode::kMismatch, "the model scores configs of ", model.config_schema.name);
   }
   return {};
@@ -268,25 +263,24 @@ const Model& scoring_model(const Model& model) {
   return model.metrics.empty() ? model : *model.metrics.front().model;
 }
 
-PoolResult prepare_checked(const Model& model, Words words, std::size_t width) {
+PoolResult prepare_checked(const Model& model, ConfigWords configs) {
   FORETUNE_TRY(const ModelKind* const kind, kind_of(model));
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
-  return kind->prepare(model, *table, words, width);
+  return kind->prepare(model, *table, configs);
 }
 
 Result<std::vector<double>> score_configs(const Model& model, const Problem& problem,
                                           std::span<const Config> configs) {
-  std::vector<std::int32_t> words;
+  ConfigList list(model.config_schema);
   for (const Config& config : configs) {
     FORETUNE_TRY_STATUS(check_scored(model, problem, config));
-    words.insert(words.end(), config.words.begin(), config.words.end());
+    list.add(config.words.view());
   }
   std::vector<double> scores(configs.size());
   if (configs.empty()) {
     return scores;
   }
-  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool,
-               prepare_checked(model, words, model.config_schema.parameters.size()));
+  FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, prepare_checked(model, list));
   std::vector<std::byte> workspace(pool->workspace_bytes());
   pool->score(problem, workspace, scores, {});
   return scores;

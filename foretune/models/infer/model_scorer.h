@@ -1,7 +1,7 @@
 // The scorer of a model file, whatever it holds: trees, networks, or both.
 //
 //   FORETUNE_TRY(const auto scorer, make_scorer(model));
-//   FORETUNE_TRY(const auto pool, scorer->prepare(words, width, model.fingerprint.hardware));
+//   FORETUNE_TRY(const auto pool, scorer->prepare(configs, model.fingerprint.hardware));
 //
 // Thread safety: free functions; scorers and pools as scorer.h says.
 #pragma once
@@ -32,13 +32,11 @@ std::vector<ScoreColumn> columns_of(const Model& model);
 // the first metric, else the model itself.
 const Model& scoring_model(const Model& model);
 
-// What make_scorer(model) and its prepare() give for configs of `width` words each, of a model that
+// What make_scorer(model) and its prepare() give for these configs, of a model that
 // has passed check_model(): the model is neither looked through again nor copied where that takes
 // long. Errors: kUnsupported for a kind unknown to this version or what the engine does not have
 // (ForestEngine::create()).
-Result<std::unique_ptr<PreparedPool>> prepare_checked(const Model& model,
-                                                      std::span<const std::int32_t> words,
-                                                      std::size_t width);
+Result<std::unique_ptr<PreparedPool>> prepare_checked(const Model& model, ConfigWords configs);
 
 // Scores of any configs of the model's schema, in its pool or not, in the order given. The model
 // has passed check_model(). Making them ready takes milliseconds, however few they are. Errors:

@@ -18,16 +18,14 @@ constexpr std::size_t kChunk = 10 * kNetworkLanes;
 class NetworkPool final : public PreparedPool {
  public:
   NetworkPool(const std::vector<Network>& networks, const FeatureTable& table,
-              const Hardware& hardware, std::span<const std::int32_t> words, std::size_t width,
-              double residual_std, CpuIsa isa)
+              const Hardware& hardware, ConfigWords configs, double residual_std, CpuIsa isa)
       : table_(table),
         hardware_(hardware),
-        words_(words.begin(), words.end()),
-        width_(width),
-        size_(words.size() / width),
+        configs_(configs),
+        size_(configs.size()),
         residual_variance_(residual_std * residual_std),
         problem_columns_(feature_count(table, FeatureKind::kProblem)) {
-    const std::vector<double> of_configs = config_columns(table, words, width);
+    const std::vector<double> of_configs = config_columns(table, configs);
     const std::size_t first_of_both = problem_columns_ + feature_count(table, FeatureKind::kConfig);
     for (const Network& network : networks) {
       networks_.emplace_back(network, problem_columns_, first_of_both, of_configs, size_, isa);
@@ -80,8 +78,7 @@ class NetworkPool final : public PreparedPool {
                    std::span<double> scores, std::span<double> uncertainty) const {
     auto* columns = reinterpret_cast<double*>(base + chunk_offset_);
     if (sees_both_) {
-      table_.interaction_columns(problem, hardware_,
-                                 std::span(words_).subspan(first * width_, count * width_), width_,
+      table_.interaction_columns(problem, hardware_, configs_.view().subspan(first, count),
                                  std::span(columns, interactions_), kChunk);
     }
     const std::span block_scores(reinterpret_cast<double*>(base + scores_offset_), kNetworkLanes);
@@ -99,8 +96,7 @@ class NetworkPool final : public PreparedPool {
 
   const FeatureTable& table_;
   Hardware hardware_;
-  std::vector<std::int32_t> words_;
-  std::size_t width_;
+  ConfigList configs_;
   std::size_t size_;
   double residual_variance_;
   std::size_t problem_columns_;
@@ -135,17 +131,16 @@ Result<std::unique_ptr<NetworkScorer>> NetworkScorer::create(std::vector<Network
   return scorer;
 }
 
-Result<std::unique_ptr<PreparedPool>> NetworkScorer::prepare(std::span<const std::int32_t> words,
-                                                             std::size_t width,
+Result<std::unique_ptr<PreparedPool>> NetworkScorer::prepare(ConfigWords configs,
                                                              const Hardware& hardware) const {
-  return prepare_checked(networks_, *table_, residual_std_, words, width, hardware, isa_);
+  return prepare_checked(networks_, *table_, residual_std_, configs, hardware, isa_);
 }
 
 Result<std::unique_ptr<PreparedPool>> NetworkScorer::prepare_checked(
     const std::vector<Network>& networks, const FeatureTable& table, double residual_std,
-    std::span<const std::int32_t> words, std::size_t width, const Hardware& hardware, CpuIsa isa) {
-  FORETUNE_TRY_STATUS(check_pool_words(words, width));
-  return std::make_unique<NetworkPool>(networks, table, hardware, words, width, residual_std, isa);
+    ConfigWords configs, const Hardware& hardware, CpuIsa isa) {
+  FORETUNE_TRY_STATUS(check_pool_configs(configs));
+  return std::make_unique<NetworkPool>(networks, table, hardware, configs, residual_std, isa);
 }
 
 }  // namespace foretune

@@ -2,7 +2,7 @@
 // to the last bit what predict_reference() says, on every CPU.
 //
 //   FORETUNE_TRY(const auto scorer, NetworkScorer::create(networks, table, residual_std));
-//   FORETUNE_TRY(const auto pool, scorer->prepare(words, width, hardware));
+//   FORETUNE_TRY(const auto pool, scorer->prepare(configs, hardware));
 //
 // Of a chain the pool keeps what the configs give to the first layer, of two towers the whole
 // tower of the config.
@@ -32,14 +32,12 @@ class NetworkScorer final : public Scorer {
                                                        CpuIsa isa = best_cpu_isa());
 
   std::string_view kind() const override { return "network"; }
-  Result<std::unique_ptr<PreparedPool>> prepare(std::span<const std::int32_t> words,
-                                                std::size_t width,
+  Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
                                                 const Hardware& hardware) const override;
   // The same of networks that are valid and fit the table.
   static Result<std::unique_ptr<PreparedPool>> prepare_checked(
       const std::vector<Network>& networks, const FeatureTable& table, double residual_std,
-      std::span<const std::int32_t> words, std::size_t width, const Hardware& hardware,
-      CpuIsa isa = best_cpu_isa());
+      ConfigWords configs, const Hardware& hardware, CpuIsa isa = best_cpu_isa());
 
  private:
   NetworkScorer() = default;

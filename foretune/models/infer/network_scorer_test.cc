@@ -69,7 +69,7 @@ TEST(NetworkScorer, EqualsTheReferenceToTheLastBitOnEveryInstructionSet) {
             NetworkScorer::create({network}, table, problem.fields().size(), 0.25, isa);
         ASSERT_TRUE(scorer) << scorer.error().message;
         const std::vector<std::int32_t> words = flat_words(model.pool);
-        const auto pool = (*scorer)->prepare(words, 6, model.fingerprint.hardware);
+        const auto pool = (*scorer)->prepare({words, 6}, model.fingerprint.hardware);
         ASSERT_TRUE(pool);
         std::vector<std::byte> workspace((*pool)->workspace_bytes(), std::byte{0xff});
         std::vector<double> scores(candidates);
@@ -98,7 +98,7 @@ TEST(NetworkScorer, AveragesAndSpreadsSeveralNetworks) {
   const Problem problem = sample_gemm(rng);
   const auto scorer = NetworkScorer::create(networks, table, problem.fields().size(), 0.5);
   ASSERT_TRUE(scorer);
-  const auto pool = (*scorer)->prepare(flat_words(model.pool), 6, model.fingerprint.hardware);
+  const auto pool = (*scorer)->prepare({flat_words(model.pool), 6}, model.fingerprint.hardware);
   ASSERT_TRUE(pool);
   std::vector<std::byte> workspace((*pool)->workspace_bytes());
   std::vector<double> scores(60);
@@ -146,7 +146,7 @@ TEST(ModelScorer, AnEnsembleIsTheWeightedMeanOfItsParts) {
   const auto scorer = make_scorer(both);
   ASSERT_TRUE(scorer);
   EXPECT_EQ((*scorer)->kind(), "ensemble");
-  const auto pool = (*scorer)->prepare(flat_words(both.pool), 6, both.fingerprint.hardware);
+  const auto pool = (*scorer)->prepare({flat_words(both.pool), 6}, both.fingerprint.hardware);
   ASSERT_TRUE(pool);
   std::vector<std::byte> workspace((*pool)->workspace_bytes());
   std::vector<double> scores(100);

@@ -120,10 +120,9 @@ class ObjectiveScorer final : public Scorer {
     columns_ = {target};
   }
   std::string_view kind() const override { return scorer_->kind(); }
-  Result<std::unique_ptr<PreparedPool>> prepare(std::span<const std::int32_t> words,
-                                                std::size_t width,
+  Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
                                                 const Hardware& hardware) const override {
-    FORETUNE_TRY(std::unique_ptr<PreparedPool> pool, scorer_->prepare(words, width, hardware));
+    FORETUNE_TRY(std::unique_ptr<PreparedPool> pool, scorer_->prepare(configs, hardware));
     return objective_pool(std::move(pool), scorer_->columns(), judge_);
   }
 

@@ -26,7 +26,7 @@ struct Prepared {
     scorer = *make_scorer(model);
   }
   [[nodiscard]] std::unique_ptr<PreparedPool> pool(const Scorer& of) const {
-    return *of.prepare(words, model.config_schema.parameters.size(), model.fingerprint.hardware);
+    return *of.prepare({words, model.config_schema.parameters.size()}, model.fingerprint.hardware);
   }
 };
 

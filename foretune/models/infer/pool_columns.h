@@ -18,23 +18,23 @@ inline constexpr std::size_t pool_aligned(std::size_t bytes) {
   return (bytes + kPoolAlignment - 1) / kPoolAlignment * kPoolAlignment;
 }
 
-// Errors: kInvalidArgument for no configs and for words that are not configs of that many.
-inline Status check_pool_words(std::span<const std::int32_t> words, std::size_t width) {
-  if (width == 0 || words.empty() || words.size() % width != 0) {
-    return fail(ErrorCode::kInvalidArgument, words.size(), " words are not configs of ", width,
-                " words");
+// Errors: kInvalidArgument for no configs and for words that are not configs of one length.
+inline Status check_pool_configs(ConfigWords configs) {
+  if (configs.is_even() && (configs.empty() || configs.words().size() % configs.width() != 0)) {
+    return fail(ErrorCode::kInvalidArgument, configs.words().size(), " words are not configs of ",
+                configs.width(), " words");
   }
-  return {};
+  return configs.empty() ? fail(ErrorCode::kInvalidArgument, "there are no configs to score")
+                         : Status();
 }
 
 // The columns of kind kConfig, one after another, a value per candidate each.
-inline std::vector<double> config_columns(const FeatureTable& table,
-                                          std::span<const std::int32_t> words, std::size_t width) {
-  const std::size_t size = words.size() / width;
+inline std::vector<double> config_columns(const FeatureTable& table, ConfigWords configs) {
+  const std::size_t size = configs.size();
   std::vector<double> row(feature_count(table, FeatureKind::kConfig));
   std::vector<double> out(row.size() * size);
   for (std::size_t i = 0; i < size; ++i) {
-    table.config_row(words.subspan(i * width, width), row);
+    table.config_row(configs[i], row);
     for (std::size_t c = 0; c < row.size(); ++c) {
       out[c * size + i] = row[c];
     }

@@ -2,7 +2,7 @@
 // constant per problem: lower is better, differences are log ratios. The work is split: prepare()
 // once per pool of candidates does all that depends on configs only; score() does the rest.
 //
-//   auto pool = scorer.prepare(words, width, hardware);
+//   auto pool = scorer.prepare(configs, hardware);
 //   std::vector<std::byte> workspace(pool->workspace_bytes());
 //   pool->score(problem, workspace, scores, {});
 //
@@ -24,6 +24,7 @@
 #include "foretune/metrics/metric.h"
 #include "foretune/metrics/value_scale.h"
 #include "foretune/problem/problem.h"
+#include "foretune/space/config_words.h"
 
 namespace foretune {
 
@@ -63,9 +64,8 @@ class Scorer {
  public:
   virtual ~Scorer() = default;
   virtual std::string_view kind() const = 0;  // "gbdt"
-  // `words` holds the configs one after another, `width` words each; it is copied where needed.
-  virtual Result<std::unique_ptr<PreparedPool>> prepare(std::span<const std::int32_t> words,
-                                                        std::size_t width,
+  // Configs are copied where needed.
+  virtual Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
                                                         const Hardware& hardware) const = 0;
   // The metrics that scores are of; one column of time unless the model says otherwise.
   std::span<const ScoreColumn> columns() const { return columns_; }

@@ -62,19 +62,17 @@ Result<std::vector<float>> FastTeacher::scores(std::span<const Problem> problems
     needed.pop_back();
   }
   std::vector<std::uint32_t> place(model_.pool.size(), 0);
-  std::vector<std::int32_t> words;
+  ConfigList list(model_.config_schema);
   for (std::uint32_t i = 0; i < needed.size(); ++i) {
     place[needed[i]] = i;
-    const auto view = model_.pool[needed[i]].words.view();
-    words.insert(words.end(), view.begin(), view.end());
+    list.add(model_.pool[needed[i]].words.view());
   }
   std::vector<float> out(form.size(), std::numeric_limits<float>::quiet_NaN());
   if (needed.empty()) {
     return out;
   }
-  FORETUNE_TRY(
-      const std::unique_ptr<PreparedPool> prepared,
-      scorer_->prepare(words, model_.config_schema.parameters.size(), model_.fingerprint.hardware));
+  FORETUNE_TRY(const std::unique_ptr<PreparedPool> prepared,
+               scorer_->prepare(list, model_.fingerprint.hardware));
   threads.run((problems.size() + kShare - 1) / kShare, [&](std::size_t share) {
     std::vector<std::byte> workspace(prepared->workspace_bytes());
     std::vector<double> scores(needed.size());

@@ -201,8 +201,8 @@ TEST_P(ForeignModel, ScoresAndPicksAsLightGbmOrders) {
   for (const Config& config : read->pool) {
     words.insert(words.end(), config.words.view().begin(), config.words.view().end());
   }
-  const auto pool =
-      (*scorer)->prepare(words, read->config_schema.parameters.size(), read->fingerprint.hardware);
+  const auto pool = (*scorer)->prepare({words, read->config_schema.parameters.size()},
+                                       read->fingerprint.hardware);
   ASSERT_TRUE(pool) << pool.error().message;
   std::vector<std::byte> workspace((*pool)->workspace_bytes());
   std::vector<double> scores(read->pool.size());

@@ -19,15 +19,13 @@ Result<std::vector<double>> network_predictions(const Network& network, const Da
   const Hardware hardware = engine_fingerprint(table, dataset.header().fingerprint).hardware;
   std::vector<double> out(examples.size());
   for (const auto& [problem, positions] : of_problem) {
-    std::vector<std::int32_t> words;
-    std::size_t width = 0;
+    ConfigList list(dataset.header().config_schema);
     for (const std::size_t position : positions) {
       const Config& config = dataset.configs()[dataset.rows()[set.row[examples[position]]].config];
-      words.insert(words.end(), config.words.begin(), config.words.end());
-      width = config.words.size();
+      list.add(config.words.view());
     }
     FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool,
-                 NetworkScorer::prepare_checked(networks, table, 0, words, width, hardware));
+                 NetworkScorer::prepare_checked(networks, table, 0, list, hardware));
     std::vector<std::byte> workspace(pool->workspace_bytes());
     std::vector<double> scores(positions.size());
     pool->score(dataset.problems()[problem], workspace, scores, {});
