@@ -59,7 +59,7 @@ struct ImportReport {
 // parameter holds a name and whose other parameters are empty (block_m = "cublas") is kept as
 // baseline of that name. gzip is read transparently. When `header.config_schema` has no parameters,
 // every column that is none of these becomes one: of labels when it holds text. When the header
-// names no type of problem, it is the first whose fields without a default are all columns. Rows
+// names no type of problem, it is the one with the most fields among the columns. Rows
 // that cannot be used are dropped and counted; when none can, that is an error.
 Result<Dataset> import_csv(const std::filesystem::path& path, const DatasetHeader& header,
                            ImportReport* report = nullptr);

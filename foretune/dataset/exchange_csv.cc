@@ -484,26 +484,36 @@ bool is_blank(const std::vector<std::string>& cells) {
   return cells.size() == 1 && trim(cells[0]).empty();
 }
 
-// The first type of problem whose fields without a default are all columns.
+// The type with the most fields among the columns, which have to have all fields without a default;
+// of several such types the first.
 Result<ProblemType> type_of_columns(const std::vector<std::string>& names) {
   std::set<std::string_view> columns;
   for (const std::string& name : names) {
     columns.insert(trim(name));
   }
   std::string needed;
+  std::optional<ProblemType> best;
+  std::size_t most = 0;
   for (const ProblemTypeInfo* type : problem_types()) {
-    std::string missing;
     std::string all;
+    std::size_t found = 0;
+    bool is_whole = type->schema.payload != PayloadUse::kRequired;
     for (const ProblemField& field : type->schema.fields) {
+      const bool is_there = columns.contains(field.name);
+      found += is_there ? 1U : 0U;
       if (!field.default_value) {
         all += concat(" ", field.name);
-        missing += columns.contains(field.name) ? "" : " ";
+        is_whole = is_whole && is_there;
       }
     }
-    if (missing.empty() && type->schema.payload != PayloadUse::kRequired) {
-      return type->schema.type;
+    if (is_whole && found > most) {
+      best = type->schema.type;
+      most = found;
     }
     needed += concat(needed.empty() ? "" : ", ", type->schema.name, " needs", all);
+  }
+  if (best) {
+    return *best;
   }
   return fail(ErrorCode::kCorrupt, "the columns of the CSV are those of no type of problem (",
               needed, ")");

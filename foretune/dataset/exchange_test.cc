@@ -87,6 +87,19 @@ TEST(Exchange, CsvHoldsEverythingButTheSamples) {
   });
 }
 
+TEST(Exchange, ACsvIsOfTheTypeWithTheMostOfItsColumns) {
+  const auto type_of = [](std::string_view columns, std::string_view cells) {
+    const auto read = import_csv_text(concat(columns, ",tile,time_ns\n", cells, ",8,100\n"), {});
+    EXPECT_TRUE(read) << columns << ": " << read.error().message;
+    return read ? read->problems().front().text() : std::string();
+  };
+  EXPECT_THAT(type_of("m,n,k", "3,5,7"), HasSubstr("gemm op=mm m=3"));
+  EXPECT_THAT(type_of("m,n,k,ta", "3,5,7,yes"), HasSubstr("nest_mm m=3"));
+  EXPECT_THAT(type_of("s,c,h,w,o,r", "1,2,3,4,5,1"), HasSubstr("nest_conv b=1 c=2"));
+  EXPECT_THAT(type_of("r,c,op", "3,5,max"), HasSubstr("nest_reduce r=3 c=5 op=max"));
+  EXPECT_THAT(type_of("r,c,chain", "3,5,relu"), HasSubstr("nest_map r=3"));
+}
+
 TEST(Exchange, FilesAreRecognisedByTheirContent) {
   const TemporaryFolder folder;
   const Dataset dataset = testing_support::golden_dataset(SchemaKind::kParametric);

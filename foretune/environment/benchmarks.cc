@@ -16,10 +16,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/loop/computation_text.h"
-
-namespace foretune {
-std::span<const EmbeddedText> benchmark_texts();
-}  // namespace foretune
+#include "foretune/problem/nest_problems.h"
 
 namespace foretune::environment {
 namespace {
@@ -308,7 +305,7 @@ Result<std::vector<Benchmark>> read_folder(const std::filesystem::path& path) {
 }
 
 std::optional<std::string_view> embedded(std::string_view name) {
-  for (const EmbeddedText& text : benchmark_texts()) {
+  for (const EmbeddedText& text : nest_benchmark_texts()) {
     if (text.name == name) {
       return text.text;
     }
@@ -336,7 +333,7 @@ Result<std::vector<Benchmark>> one_of_all(std::string_view name) {
   std::vector<std::string> names;
   std::vector<Benchmark> found;
   std::string_view found_in;
-  for (const EmbeddedText& text : benchmark_texts()) {
+  for (const EmbeddedText& text : nest_benchmark_texts()) {
     datasets.emplace_back(text.name);
     FORETUNE_TRY(std::vector<Benchmark> all, parse_benchmarks(text.text, text.name));
     for (Benchmark& benchmark : all) {
@@ -449,7 +446,7 @@ std::vector<Benchmark> take_test_part(std::vector<Benchmark>& benchmarks, double
 
 std::vector<DatasetInfo> benchmark_datasets() {
   std::vector<DatasetInfo> out;
-  for (const EmbeddedText& text : benchmark_texts()) {
+  for (const EmbeddedText& text : nest_benchmark_texts()) {
     DatasetInfo info{.name = std::string(text.name), .count = 0, .what = {}};
     std::size_t number = 0;
     for (const std::string_view line : split(text.text, '\n')) {

@@ -11,6 +11,8 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
+#include "foretune/loop/problem_computation.h"
+#include "foretune/problem/network_layers.h"
 
 namespace foretune::environment {
 namespace {
@@ -203,6 +205,21 @@ TEST(Datasets, AreWhatTheySay) {
   for (const auto* list : {&test25, &test, &train}) {
     for (const Benchmark& benchmark : *list) {
       EXPECT_TRUE(seen.insert(benchmark.computation.name).second);
+    }
+  }
+}
+
+TEST(Datasets, AreShapeSetsOfTheSameComputations) {
+  for (const DatasetInfo& info : benchmark_datasets()) {
+    SCOPED_TRACE(info.name);
+    const std::vector<Benchmark> benchmarks = load_benchmarks(info.name).value();
+    const auto problems = named_shape_set(info.name);
+    ASSERT_TRUE(problems) << problems.error().message;
+    ASSERT_EQ(problems->size(), benchmarks.size());
+    for (std::size_t i = 0; i < benchmarks.size(); ++i) {
+      EXPECT_EQ(problems->at(i), loop::problem_of(benchmarks[i].computation.name).value());
+      EXPECT_EQ(loop::computation_of(problems->at(i)).value(), benchmarks[i].computation);
+      EXPECT_TRUE(benchmarks[i].schedule.empty());
     }
   }
 }

@@ -4,10 +4,12 @@
 #include <array>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/loop/chains.h"
 
 namespace foretune::loop {
 namespace {
@@ -547,16 +549,24 @@ Result<Computation> elementwise(std::int64_t rows, std::int64_t columns, std::ve
   FORETUNE_TRY_STATUS(
       check_sizes({{"the number of rows", rows}, {"the number of columns", columns}}));
   Computation out;
-  out.name = concat("elementwise r=", rows, " c=", columns);
+  for (Step& step : steps) {
+    step.constant = step.input == -1 ? step.constant : 0;  // which nothing reads
+  }
+  const std::optional<NestChain> chain = find_chain(steps);
+  out.name = chain ? concat("map r=", rows, " c=", columns,
+                            " chain=", kNestChains[static_cast<std::size_t>(*chain)].label)
+                   : concat("elementwise r=", rows, " c=", columns);
   out.vars = {{.name = "r", .extent = rows}, {.name = "c", .extent = columns}};
   const std::vector<Axis> axes = {{rows, {{"r"}}}, {columns, {{"c"}}}};
   out.output = dense(out.vars, "out", axes);
   out.inputs = {dense(out.vars, "in", axes)};
   out.combined = 1;
   for (const Step& step : steps) {
-    out.name += concat(
-        " ", to_string(step.op), "=",
-        step.input == -1 ? concat(static_cast<double>(step.constant)) : concat("in", step.input));
+    if (!chain) {
+      out.name += concat(
+          " ", to_string(step.op), "=",
+          step.input == -1 ? concat(static_cast<double>(step.constant)) : concat("in", step.input));
+    }
     while (std::cmp_less_equal(out.inputs.size(), step.input) && out.inputs.size() < kMaxInputs) {
       out.inputs.push_back(dense(out.vars, concat("in", out.inputs.size()), axes));
     }

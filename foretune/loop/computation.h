@@ -150,7 +150,8 @@ Result<Computation> conv2d(const ConvSizes& sizes);
 
 // out[r] = reduce over c of in[r][c]; of columns: out[c] = reduce over r.
 Result<Computation> reduction(std::int64_t rows, std::int64_t columns, Op reduce, bool of_columns);
-// out[r][c] = steps(in[r][c]); steps with input 1, 2, ... read further tensors of that shape.
+// out[r][c] = steps(in[r][c]); steps with input 1, 2, ... read further tensors of that shape. Steps
+// that are a chain with a name (chains.h) are called by it.
 Result<Computation> elementwise(std::int64_t rows, std::int64_t columns, std::vector<Step> steps);
 
 }  // namespace foretune::loop

@@ -1,6 +1,6 @@
 // All that is special about one type of problem, as one row of a table. A type is a folder beside
-// this header (gemm/, conv/): its fields, typed view, work, sampling, slices and shape sets. The
-// rest of the project asks the row and never for a certain type.
+// this header (gemm/, conv/, nest_mm/): its fields, typed view, work, sampling, slices and shape
+// sets. The rest of the project asks the row and never for a certain type.
 //
 //   const ProblemTypeInfo* info = find_problem_type("conv");
 //   std::optional<ProblemWork> work = problem_work(problem);

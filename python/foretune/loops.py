@@ -62,8 +62,10 @@ class Computation:
 
     Args:
         text: ``"mm m=192 n=96 k=64 [batch=2] [ta] [tb] [bias] [relu]"``, ``"conv b=1 c=64 h=56 w=56
-            o=64 r=3 s=3 [stride=2] [dilation=1] [pad=1] [groups=1] [nhwc] [bias] [relu]"``, or
-            ``"reduce r=64 c=512 [op=add|max|min] [of_columns]"``. Sizes that are left out are 1.
+            o=64 r=3 s=3 [stride=2] [dilation=1] [pad=1] [groups=1] [nhwc] [bias] [relu]"``,
+            ``"reduce r=64 c=512 [op=add|max|min] [of_columns]"``,
+            ``"map r=64 c=512 chain=bias_relu"`` or ``"elementwise r=64 c=512 add=in1 max=0"``.
+            Sizes that are left out are 1.
 
     Raises:
         InvalidArgumentError: an unknown kind or word, a size that is none.

@@ -79,6 +79,12 @@ std::string option_name(std::string_view field) {
   return field == "op" ? "operation" : std::string(field);
 }
 
+// An option that takes several labels is a plural.
+std::string plural_name(std::string_view field) {
+  const std::string name = option_name(field);
+  return name.ends_with('s') ? name : name + "s";
+}
+
 constexpr std::string_view kDataType = "dtype";
 
 }  // namespace
@@ -95,9 +101,11 @@ void ProblemArguments::visit(OptionList& list, const std::function<bool()>& has_
       concat("take problems from an operation shape set or a CSV file, or ", shape_set_names()));
   for (const SharedField& shared : shared_fields(true)) {
     const std::string field(shared.field->name);
-    list.add(concat(option_name(field), "s"), labels[field], "LABEL",
-             concat("draw or keep problems with these (", shared.help, ")"))
-        .also(field);
+    Option& option = list.add(plural_name(field), labels[field], "LABEL",
+                              concat("draw or keep problems with these (", shared.help, ")"));
+    if (plural_name(field) != field) {
+      option.also(field);
+    }
   }
   list.add("max-flops", max_flops, "X", "leave out problems of more floating-point operations")
       .at_least(1);
@@ -165,7 +173,7 @@ Result<ProblemSampling> sampling_of(const ProblemArguments& arguments,
       continue;
     }
     if (!schema.find(field)) {
-      return fail(ErrorCode::kInvalidArgument, "--", option_name(field), "s: a ", schema.name,
+      return fail(ErrorCode::kInvalidArgument, "--", plural_name(field), ": a ", schema.name,
                   " problem has no ", field);
     }
     sampling.labels[field] = labels;
