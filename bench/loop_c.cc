@@ -16,7 +16,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/temporary_folder.h"
-#include "foretune/loop/c_samples.h"
+#include "foretune/loop/machine/c_samples.h"
 
 namespace foretune {
 namespace {

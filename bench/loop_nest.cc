@@ -38,9 +38,9 @@
 #include "foretune/hardware/cpu.h"
 #include "foretune/hardware/peak_probes.h"
 #include "foretune/kernels/aligned_buffer.h"
-#include "foretune/loop/interpreter.h"
-#include "foretune/loop/jit.h"
-#include "foretune/loop/loop_samples.h"
+#include "foretune/loop/machine/interpreter.h"
+#include "foretune/loop/machine/jit.h"
+#include "foretune/loop/machine/loop_samples.h"
 #include "foretune/loop/register_tiles.h"
 #include "foretune/problem/gemm/gemm.h"
 

@@ -27,6 +27,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/statistics.h"
 #include "foretune/documents/gzip.h"
+#include "foretune/environment/cursor_space.h"
 #include "foretune/environment/workbench.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/computation_text.h"
@@ -35,13 +36,13 @@ namespace foretune {
 namespace {
 
 using autoschedule::GuideLesson;
-using autoschedule::ScheduleSpace;
 using autoschedule::SearchMethod;
 using autoschedule::SearchTrace;
 using environment::ActionSet;
 using environment::Evaluated;
 using environment::Stopwatch;
 using environment::Workbench;
+using loop::ScheduleSpace;
 
 const char* const kProblems[] = {
     "mm m=64 n=96 k=240",  "mm m=112 n=240 k=128", "mm m=192 n=176 k=80",
@@ -155,7 +156,7 @@ Status read_times(Enumerated& table, const std::string& path) {
 Result<Enumerated> make_table(std::size_t index, const std::string& folder, std::size_t steps) {
   Enumerated table{.text = kProblems[index]};
   FORETUNE_TRY(const loop::Computation computation, loop::parse_computation(table.text));
-  table.space = ScheduleSpace::of_cursor(computation, ActionSet());
+  table.space = environment::cursor_space(computation, ActionSet());
   const double begin_s = bench::seconds_now();
   FORETUNE_TRY(table.configs, enumerate(*table.space, steps));
   const double enumerated_s = bench::seconds_now() - begin_s;

@@ -25,10 +25,11 @@ ALLOWED = {
     "space": {"base", "hardware", "problem"},
     "documents": {"base"},
     "dataset": DESCRIBE | {"documents"},
-    "features": DESCRIBE,
+    "features": DESCRIBE | {"loop"},
     "kernels": {"base", "hardware"},
-    "loop": {"base", "hardware", "problem", "kernels"},
-    "environment": {"base", "hardware", "problem", "kernels", "loop"},
+    "loop": {"base", "hardware", "problem", "space"},
+    "loop_machine": {"base", "hardware", "kernels", "loop"},
+    "environment": {"base", "hardware", "problem", "space", "kernels", "loop", "loop_machine"},
     "gpu": {"base", "hardware", "problem"},
     "family": DESCRIBE,
     "cublaslt": DESCRIBE | {"family", "gpu"},
@@ -39,7 +40,8 @@ ALLOWED = {
                                 "models_exchange"},
     "measure": DESCRIBE | {"family", "dataset"},
     "search": DESCRIBE | {"models_infer"},
-    "autoschedule": DESCRIBE | {"documents", "kernels", "loop", "environment", "search",
+    "autoschedule": DESCRIBE | {"documents", "kernels", "loop", "loop_machine", "environment",
+                        "search",
                                 "models_infer", "models_train"},
     "tune": DESCRIBE | {"family", "dataset", "measure", "search", "models_infer"},
     "evaluate": DESCRIBE | {"dataset", "documents", "features", "models_infer", "search", "tune",
@@ -50,7 +52,7 @@ ALLOWED = {
                             "families_cublaslt", "cublaslt", "gpu"},
 }
 # What every family may use; never another family, never dataset.
-FAMILY = DESCRIBE | {"family", "gpu", "kernels", "loop", "cublaslt"}
+FAMILY = DESCRIBE | {"family", "gpu", "kernels", "loop", "loop_machine", "cublaslt"}
 
 # Our header that hands a third-party one on, on purpose: whoever includes it counts as a user.
 PASSES_JSON_ON = "foretune/documents/json.h"
@@ -61,7 +63,7 @@ THIRD_PARTY = {
     PASSES_JSON_ON: {"documents", "dataset", "models_exchange", "evaluate"},
     "zlib.h": {"documents"},
     "LightGBM/": {"models_train"},
-    "asmjit/": {"loop"},
+    "asmjit/": {"loop_machine"},
     "CLI/": set(),
     "gtest/": set(),
     "gmock/": set(),

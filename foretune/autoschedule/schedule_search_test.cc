@@ -6,6 +6,7 @@
 #include <set>
 
 #include "foretune/base/text.h"
+#include "foretune/environment/cursor_space.h"
 #include "foretune/loop/computation_text.h"
 
 namespace foretune::autoschedule {
@@ -31,8 +32,8 @@ class LoopCounter final : public Evaluator {
 };
 
 std::unique_ptr<ScheduleSpace> space() {
-  return ScheduleSpace::of_cursor(loop::parse_computation("mm m=64 n=64 k=64").value(),
-                                  ActionSet());
+  return environment::cursor_space(loop::parse_computation("mm m=64 n=64 k=64").value(),
+                                   ActionSet());
 }
 
 SearchSetup setup() { return {.unit = loop::VectorUnit::of(CpuIsa::kAvx2)}; }

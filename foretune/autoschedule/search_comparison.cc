@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "foretune/environment/canonical_schedule.h"
+#include "foretune/loop/canonical_schedule.h"
 
 namespace foretune::autoschedule {
 namespace {
@@ -61,7 +61,7 @@ std::vector<double> after_each_action(Workbench& workbench, const ScheduleSpace&
   loop::Nest nest = loop::Nest::plain(computation);
   gflops.push_back(stopwatch.evaluate(nest).counted_gflops());
   if (const auto found = space.nest(config)) {
-    for (const loop::Action& action : environment::schedule_of(computation, *found)) {
+    for (const loop::Action& action : loop::schedule_of(computation, *found)) {
       nest = loop::apply(computation, nest, action).value_or(nest);
       gflops.push_back(stopwatch.evaluate(nest).counted_gflops());
     }

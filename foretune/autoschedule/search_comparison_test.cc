@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "foretune/environment/cursor_space.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/computation_text.h"
 
@@ -18,7 +19,7 @@ TEST(SearchComparison, FindsAndTimesRealSchedules) {
   const loop::VectorUnit unit = loop::VectorUnit::of(best_cpu_isa());
   const loop::Computation computation = loop::parse_computation("mm m=48 n=64 k=32").value();
   const auto workbench = environment::Workbench::create(computation, unit).value();
-  const auto space = ScheduleSpace::of_cursor(computation, environment::ActionSet());
+  const auto space = environment::cursor_space(computation, environment::ActionSet());
   std::vector<SearchMethod> methods;
   std::vector<std::string> announced;
   for (const char* name : {"base", "random", "beam2bfs", "guided"}) {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "foretune/autoschedule/schedule_search.h"
-#include "foretune/autoschedule/schedule_space.h"
+#include "foretune/loop/schedule_space.h"
 
 namespace foretune::autoschedule {
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/environment/cursor_space.h"
 #include "foretune/environment/test_evaluators.h"
 #include "foretune/loop/computation_text.h"
 #include "foretune/search/walk.h"
@@ -28,8 +29,8 @@ using testing::Not;
 constexpr std::size_t kMaxSteps = 10;
 
 std::unique_ptr<ScheduleSpace> cursor_space() {
-  return ScheduleSpace::of_cursor(loop::parse_computation("mm m=16 n=16 k=16").value(),
-                                  ActionSet());
+  return environment::cursor_space(loop::parse_computation("mm m=16 n=16 k=16").value(),
+                                   ActionSet());
 }
 
 SearchTrace search(const ScheduleSpace& space, std::string_view method, std::size_t measurements) {

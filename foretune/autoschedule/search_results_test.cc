@@ -9,6 +9,7 @@
 
 #include "foretune/autoschedule/test_results.h"
 #include "foretune/base/text.h"
+#include "foretune/environment/cursor_space.h"
 #include "foretune/environment/test_evaluators.h"
 #include "foretune/loop/computation_text.h"
 
@@ -112,8 +113,8 @@ TEST(ResultsCsv, CellsOfWhatIsNotKnownAreEmpty) {
 }
 
 TEST(MeasurementsCsv, HasARowPerMeasurementWithItsSchedule) {
-  const auto space = ScheduleSpace::of_cursor(loop::parse_computation("mm m=16 n=16 k=16").value(),
-                                              environment::ActionSet());
+  const auto space = environment::cursor_space(loop::parse_computation("mm m=16 n=16 k=16").value(),
+                                               environment::ActionSet());
   FunctionEvaluator evaluator(by_hash(3));
   BenchmarkResult benchmark{.benchmark = "mm"};
   MethodResult method{.method = "random"};

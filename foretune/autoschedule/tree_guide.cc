@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "foretune/autoschedule/nest_features.h"
 #include "foretune/base/rng.h"
+#include "foretune/loop/nest_features.h"
 
 namespace foretune::autoschedule {
 namespace {
@@ -23,7 +23,7 @@ double best_of(std::span<const Trial> trials) {
 
 Result<Regression> learn_prior(std::span<const GuideLesson> lessons, const loop::VectorUnit& unit,
                                const RegressionOptions& options) {
-  const std::size_t columns = nest_feature_names().size();
+  const std::size_t columns = loop::nest_feature_names().size();
   std::vector<double> rows;
   std::vector<double> targets;
   std::vector<double> row(columns);
@@ -32,7 +32,7 @@ Result<Regression> learn_prior(std::span<const GuideLesson> lessons, const loop:
     for (const Trial& trial : lesson.trials) {
       const auto nest = lesson.space->nest(trial.config);
       if (trial.value && nest &&
-          write_nest_features(lesson.space->computation(), *nest, unit, row)) {
+          loop::write_nest_features(lesson.space->computation(), *nest, unit, row)) {
         rows.insert(rows.end(), row.begin(), row.end());
         targets.push_back(std::log(*trial.value / best));
       }
@@ -49,9 +49,9 @@ TreeGuide::Known& TreeGuide::known(const Config& config) {
   const auto [found, is_new] = known_.try_emplace(config);
   Known& known = found->second;
   if (is_new) {
-    std::vector<double> row(nest_feature_names().size());
+    std::vector<double> row(loop::nest_feature_names().size());
     const auto nest = space_.nest(config);
-    known.compiles = nest && write_nest_features(space_.computation(), *nest, unit_, row);
+    known.compiles = nest && loop::write_nest_features(space_.computation(), *nest, unit_, row);
     if (known.compiles) {
       known.prior = prior_ != nullptr ? -std::exp(-prior_->predict(row)) : 0;
       known.row = std::move(row);
@@ -62,7 +62,7 @@ TreeGuide::Known& TreeGuide::known(const Config& config) {
 }
 
 Status TreeGuide::learn(std::span<const Trial> trials) {
-  const std::size_t columns = nest_feature_names().size();
+  const std::size_t columns = loop::nest_feature_names().size();
   std::vector<const Known*> lesson;
   std::vector<double> speeds;
   const double best = best_of(trials);

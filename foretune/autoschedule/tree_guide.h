@@ -16,13 +16,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "foretune/autoschedule/schedule_space.h"
 #include "foretune/base/result.h"
 #include "foretune/loop/lowering.h"
+#include "foretune/loop/schedule_space.h"
 #include "foretune/models/train/regression.h"
 #include "foretune/search/strategy.h"
 
 namespace foretune::autoschedule {
+
+using loop::ScheduleSpace;
 
 // Measurements of schedules of one computation.
 struct GuideLesson {

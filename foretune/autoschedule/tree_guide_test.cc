@@ -7,9 +7,10 @@
 #include <limits>
 #include <string>
 
-#include "foretune/autoschedule/nest_features.h"
 #include "foretune/base/statistics.h"
+#include "foretune/environment/cursor_space.h"
 #include "foretune/loop/computation_text.h"
+#include "foretune/loop/nest_features.h"
 
 namespace foretune::autoschedule {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 loop::VectorUnit unit() { return loop::VectorUnit::of(CpuIsa::kAvx2); }
 
 double value_of(std::string_view name, const std::vector<double>& row) {
-  const auto& names = nest_feature_names();
+  const auto& names = loop::nest_feature_names();
   const auto found = std::find(names.begin(), names.end(), name);
   return found == names.end() ? std::numeric_limits<double>::quiet_NaN()
                               : row[static_cast<std::size_t>(found - names.begin())];
@@ -26,9 +27,9 @@ double value_of(std::string_view name, const std::vector<double>& row) {
 std::vector<double> features(std::string_view computation_text, std::string_view schedule) {
   const auto computation = loop::parse_computation(computation_text).value();
   const auto actions = loop::parse_schedule(computation, schedule).value();
-  std::vector<double> row(nest_feature_names().size());
-  EXPECT_TRUE(
-      write_nest_features(computation, loop::apply_all(computation, actions).value(), unit(), row));
+  std::vector<double> row(loop::nest_feature_names().size());
+  EXPECT_TRUE(loop::write_nest_features(computation, loop::apply_all(computation, actions).value(),
+                                        unit(), row));
   return row;
 }
 
@@ -56,16 +57,16 @@ TEST(NestFeatures, WasteIsOfTheLastVector) {
 TEST(NestFeatures, SayWhenThereIsNothingToCompile) {
   const auto computation = loop::parse_computation("mm m=64 n=64 k=64").value();
   const auto actions = loop::parse_schedule(computation, "block m0").value();
-  std::vector<double> row(nest_feature_names().size());
-  EXPECT_FALSE(
-      write_nest_features(computation, loop::apply_all(computation, actions).value(), unit(), row));
+  std::vector<double> row(loop::nest_feature_names().size());
+  EXPECT_FALSE(loop::write_nest_features(computation, loop::apply_all(computation, actions).value(),
+                                         unit(), row));
 }
 
 // Some law that is not linear: blocks that fit the registers are fast.
 double law(const ScheduleSpace& space, const Config& config) {
-  std::vector<double> row(nest_feature_names().size());
+  std::vector<double> row(loop::nest_feature_names().size());
   const auto nest = space.nest(config);
-  if (!nest || !write_nest_features(space.computation(), *nest, unit(), row)) {
+  if (!nest || !loop::write_nest_features(space.computation(), *nest, unit(), row)) {
     return std::numeric_limits<double>::infinity();
   }
   return 1e-6 * (1 + std::abs(value_of("vectors", row) - 8)) *
@@ -95,8 +96,8 @@ double agreement(TreeGuide& guide, const std::vector<Trial>& trials) {
 }
 
 TEST(TreeGuide, LearnsALaw) {
-  const auto space = ScheduleSpace::of_cursor(loop::parse_computation("mm m=96 n=64 k=48").value(),
-                                              environment::ActionSet());
+  const auto space = environment::cursor_space(loop::parse_computation("mm m=96 n=64 k=48").value(),
+                                               environment::ActionSet());
   TreeGuide guide(*space, unit());
   const std::vector<Trial> seen = sample(*space, 300, 1);
   EXPECT_TRUE(guide.score(std::vector{seen[0].config}).empty());
@@ -110,13 +111,13 @@ TEST(TreeGuide, LearnsALaw) {
 }
 
 TEST(TreeGuide, BeginsWithWhatOthersTaught) {
-  const auto other = ScheduleSpace::of_cursor(loop::parse_computation("mm m=80 n=128 k=64").value(),
-                                              environment::ActionSet());
+  const auto other = environment::cursor_space(
+      loop::parse_computation("mm m=80 n=128 k=64").value(), environment::ActionSet());
   const std::vector<GuideLesson> lessons{{.space = other.get(), .trials = sample(*other, 400, 3)}};
   const auto prior = learn_prior(lessons, unit(), {.trees = 100});
   ASSERT_TRUE(prior);
-  const auto space = ScheduleSpace::of_cursor(loop::parse_computation("mm m=96 n=64 k=48").value(),
-                                              environment::ActionSet());
+  const auto space = environment::cursor_space(loop::parse_computation("mm m=96 n=64 k=48").value(),
+                                               environment::ActionSet());
   TreeGuide guide(*space, unit(), {}, &*prior);
   const std::vector<Trial> unseen = sample(*space, 300, 2);
   const double before = agreement(guide, unseen);

@@ -8,7 +8,7 @@
 
 #include "foretune/base/hash.h"
 #include "foretune/base/text.h"
-#include "foretune/environment/canonical_schedule.h"
+#include "foretune/loop/canonical_schedule.h"
 
 namespace foretune::environment {
 namespace {
@@ -181,12 +181,6 @@ std::optional<CursorAction> move_instead(const State& state, CursorAction action
 }
 
 }  // namespace
-
-State State::start(const loop::Computation& computation) {
-  return {.nest = loop::Nest::plain(computation), .cursor = 0};
-}
-
-std::uint64_t State::hash() const { return hash_combine(nest.hash(), cursor); }
 
 std::span<const CursorAction> all_cursor_actions() { return kAll; }
 

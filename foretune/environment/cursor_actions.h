@@ -27,15 +27,7 @@
 
 namespace foretune::environment {
 
-struct State {
-  loop::Nest nest;
-  std::size_t cursor = 0;  // level of the loop that actions are about
-  bool operator==(const State&) const = default;
-
-  // The plain nest, with the cursor at the outermost loop.
-  static State start(const loop::Computation& computation);
-  [[nodiscard]] std::uint64_t hash() const;
-};
+using State = loop::State;
 
 // Numbers are part of recorded trajectories and trained policies: never renumber.
 enum class CursorAction : std::uint8_t {

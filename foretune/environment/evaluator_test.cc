@@ -10,7 +10,7 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/environment/test_evaluators.h"
-#include "foretune/loop/loop_samples.h"
+#include "foretune/loop/machine/loop_samples.h"
 
 namespace foretune::environment {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "foretune/base/figures.h"
 #include "foretune/base/text.h"
-#include "foretune/environment/canonical_schedule.h"
+#include "foretune/loop/canonical_schedule.h"
 
 namespace foretune::environment {
 namespace {

@@ -16,12 +16,15 @@
 
 #include "foretune/environment/cursor_actions.h"
 #include "foretune/loop/computation.h"
+#include "foretune/loop/loop_features.h"
 
 namespace foretune::environment {
 
 inline constexpr std::size_t kLoopStrideBins = 16;
 inline constexpr std::size_t kLoopsTensorColumns = 4 + kLoopStrideBins;
-inline constexpr std::size_t kLoopFeatureColumns = 21;
+using loop::kLoopFeatureColumns;
+using loop::loops_feature_names;
+using loop::write_loops_features;  // what loops_tensor leaves out
 inline constexpr std::size_t kStrideBins = 32;
 inline constexpr std::size_t kPreviousActions = 5;
 
@@ -36,23 +39,6 @@ inline constexpr std::size_t kPreviousActions = 5;
 // `out` is as many whole rows as loops are shown.
 void write_loops_tensor(const loop::Computation& computation, const State& state,
                         std::span<float> out);
-
-// What that tensor leaves out, and figures of similar sizes: f32 [loops][21], zeros behind the last
-// loop. The columns have names; see loops_feature_names().
-//   is_loop, cursor, is_reduction, unroll, vector, parallel, starts_block: 0 or 1
-//   packs                     inputs that are packed before this loop
-//   loops_around              over the same variable
-//   log2_rounds               the shorter last one included
-//   log2_step                 elements of the variable
-//   remainder                 the shorter last round as a part of a whole one; 0 without one
-//   *_is_still                1 where a round does not move the tensor
-//   *_log2_stride             elements that a round moves it by; 0 where it is still
-//   *_log2_bytes              of the tensor that one run of the loop and those inside of it touches
-// with * for the output and the one or two inputs that are combined; of an input that is not there,
-// all are 0.
-void write_loops_features(const loop::Computation& computation, const State& state,
-                          std::span<float> out);
-std::span<const std::string_view> loops_feature_names();
 
 // f32 [32]: of all pairs of a loop and a tensor that it moves through, the output and every input,
 // the part with a stride of (2^(bin - 1), 2^bin] elements a round; larger ones are in the last bin.

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "foretune/base/rng.h"
-#include "foretune/loop/expected_outputs.h"
+#include "foretune/loop/machine/expected_outputs.h"
 
 namespace foretune::environment {
 namespace {

@@ -18,9 +18,9 @@
 #include "foretune/environment/evaluator.h"
 #include "foretune/kernels/aligned_buffer.h"
 #include "foretune/loop/computation.h"
-#include "foretune/loop/interpreter.h"
-#include "foretune/loop/jit.h"
 #include "foretune/loop/lowering.h"
+#include "foretune/loop/machine/interpreter.h"
+#include "foretune/loop/machine/jit.h"
 #include "foretune/loop/nest.h"
 
 namespace foretune::environment {

@@ -70,6 +70,17 @@ struct Nest {
   [[nodiscard]] std::int64_t remainder(const Computation& computation, std::size_t level) const;
 };
 
+// A nest with a cursor at one of its loops: what a schedule that is built step by step is about.
+struct State {
+  Nest nest;
+  std::size_t cursor = 0;  // level of the loop that actions are about
+  bool operator==(const State&) const = default;
+
+  // The plain nest, with the cursor at the outermost loop.
+  static State start(const Computation& computation);
+  [[nodiscard]] std::uint64_t hash() const;
+};
+
 // Stored in configs: never renumber.
 enum class ActionKind : std::int32_t {
   kSplit = 1,        // loop, factor: a new loop around it moves in steps `factor` times as large

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
-#include "foretune/loop/interpreter.h"
-#include "foretune/loop/loop_samples.h"
+#include "foretune/loop/machine/interpreter.h"
+#include "foretune/loop/machine/loop_samples.h"
 
 namespace foretune::loop {
 namespace {

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/environment/canonical_schedule.h"
 #include "foretune/environment/environment.h"
 #include "foretune/environment/observe.h"
 #include "foretune/environment/workbench.h"
+#include "foretune/loop/canonical_schedule.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/loops.h"
 
@@ -237,9 +237,8 @@ class LoopEnvironment {
 };
 
 std::string schedule_text(const Environment& environment) {
-  return loop::to_text(
-      environment.computation(),
-      environment::schedule_of(environment.computation(), environment.state().nest));
+  return loop::to_text(environment.computation(),
+                       loop::schedule_of(environment.computation(), environment.state().nest));
 }
 
 nb::object as_object(Observation observation) {
@@ -333,7 +332,7 @@ nb::tuple best(LoopEnvironment& self) {
   const Environment::Best& best = environment.best();
   return nb::make_tuple(
       loop::to_text(environment.computation(),
-                    environment::schedule_of(environment.computation(), best.state.nest)),
+                    loop::schedule_of(environment.computation(), best.state.nest)),
       best.gflops, best.seconds, best.steps);
 }
 

@@ -26,12 +26,13 @@
 #include "foretune/base/fork.h"
 #include "foretune/base/text.h"
 #include "foretune/base/thread_pool.h"
-#include "foretune/environment/canonical_schedule.h"
+#include "foretune/environment/cursor_space.h"
 #include "foretune/environment/observation_texts.h"
 #include "foretune/environment/workbench.h"
 #include "foretune/hardware/cpu.h"
-#include "foretune/loop/c_emitter.h"
+#include "foretune/loop/canonical_schedule.h"
 #include "foretune/loop/computation_text.h"
+#include "foretune/loop/machine/c_emitter.h"
 #include "foretune/loop/register_tiles.h"
 #include "python/bindings/bindings.h"
 #include "tools/foretune/terminal.h"
@@ -76,7 +77,7 @@ Result<Nest> nest_of(const Computation& computation, const std::string& schedule
 }
 
 std::string schedule_text(const Computation& computation, const Nest& nest) {
-  return loop::to_text(computation, environment::schedule_of(computation, nest));
+  return loop::to_text(computation, loop::schedule_of(computation, nest));
 }
 
 // A compiled schedule with what it takes to call it: any number of threads may at once.
@@ -251,9 +252,8 @@ std::tuple<std::string, double, std::vector<Measurement>, bool> search(
     const std::string& isa) {
   const VectorUnit unit = checked(unit_of_this_cpu(isa));
   const auto method = checked(autoschedule::SearchMethod::parse(method_name));
-  const auto space =
-      names_loops ? autoschedule::ScheduleSpace::of_loops(computation, unit)
-                  : autoschedule::ScheduleSpace::of_cursor(computation, environment::ActionSet());
+  const auto space = names_loops ? loop::ScheduleSpace::of_loops(computation, unit)
+                                 : environment::cursor_space(computation, environment::ActionSet());
   autoschedule::SearchTrace trace;
   double gflops = 0;
   checked(without_lock([&]() -> Status {

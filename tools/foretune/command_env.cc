@@ -11,12 +11,12 @@
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/environment/benchmarks.h"
-#include "foretune/environment/canonical_schedule.h"
 #include "foretune/environment/cursor_actions.h"
 #include "foretune/environment/workbench.h"
 #include "foretune/hardware/cpu.h"
-#include "foretune/loop/c_emitter.h"
+#include "foretune/loop/canonical_schedule.h"
 #include "foretune/loop/computation_text.h"
+#include "foretune/loop/machine/c_emitter.h"
 #include "foretune/loop/register_tiles.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
@@ -153,7 +153,7 @@ Result<int> show(const EnvArguments& arguments, const Invocation& /*invocation*/
   }
   const Evaluated scheduled = evaluator.evaluate(nest);
   print_line("scheduled", scheduled, peak_gflops);
-  const std::vector<loop::Action> schedule = environment::schedule_of(computation, nest);
+  const std::vector<loop::Action> schedule = loop::schedule_of(computation, nest);
   print(concat("\n", loop::tree_text(computation, nest), "\n", loop::to_text(computation, schedule),
                "\n"));
   if (!arguments.c_file.empty()) {

@@ -20,6 +20,7 @@
 #include "foretune/base/text.h"
 #include "foretune/documents/tensorboard_events.h"
 #include "foretune/environment/benchmarks.h"
+#include "foretune/environment/cursor_space.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/computation_text.h"
 #include "tools/foretune/commands.h"
@@ -31,12 +32,12 @@ namespace {
 
 using autoschedule::BenchmarkResult;
 using autoschedule::MethodResult;
-using autoschedule::ScheduleSpace;
 using autoschedule::SearchMethod;
 using autoschedule::SearchResults;
 using environment::ActionSet;
 using environment::Benchmark;
 using environment::Workbench;
+using loop::ScheduleSpace;
 
 struct EnvSearchArguments {
   std::string dataset = "mm64_256_16_test25";
@@ -114,8 +115,8 @@ Result<std::unique_ptr<ScheduleSpace>> make_space(const EnvSearchArguments& argu
   } else if (!arguments.actions.empty()) {
     FORETUNE_TRY(actions, ActionSet::parse(arguments.actions));
   }
-  return ScheduleSpace::of_cursor(benchmark.computation, actions, environment::kDefaultLimits,
-                                  benchmark.start());
+  return environment::cursor_space(benchmark.computation, actions, environment::kDefaultLimits,
+                                   benchmark.start());
 }
 
 // The folder of a run. Written anew after every benchmark, so that what is there is whole whenever

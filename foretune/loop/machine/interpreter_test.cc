@@ -1,4 +1,4 @@
-#include "foretune/loop/interpreter.h"
+#include "foretune/loop/machine/interpreter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "foretune/base/text.h"
-#include "foretune/loop/loop_samples.h"
+#include "foretune/loop/machine/loop_samples.h"
 
 namespace foretune::loop {
 namespace {

@@ -1,4 +1,4 @@
-#include "foretune/autoschedule/nest_features.h"
+#include "foretune/loop/nest_features.h"
 
 #include <algorithm>
 #include <array>
@@ -8,17 +8,16 @@
 
 #include "foretune/base/check.h"
 #include "foretune/base/text.h"
-#include "foretune/environment/cursor_actions.h"
-#include "foretune/environment/observations.h"
+#include "foretune/loop/loop_features.h"
 
-namespace foretune::autoschedule {
+namespace foretune::loop {
 namespace {
 
 constexpr std::size_t kAround = 5;  // loops around the block that are shown
 constexpr std::size_t kInside = 4;
 // The compiler may split what a schedule has.
 constexpr std::size_t kMostLoops = 16;
-constexpr std::size_t kColumns = environment::kLoopFeatureColumns;
+constexpr std::size_t kColumns = kLoopFeatureColumns;
 
 constexpr std::array<const char*, 11> kSummary = {
     "lanes",         "vectors",           "sums",       "unrolled",   "block_rounds",
@@ -31,14 +30,14 @@ double log2_of(std::int64_t value) {
 
 class Row {
  public:
-  Row(const loop::Computation& computation, const loop::Lowered& lowered)
+  Row(const Computation& computation, const Lowered& lowered)
       : c_(computation), p_(lowered), block_(static_cast<std::size_t>(lowered.nest.block)) {}
 
   void write(std::span<double> row) {
     row_ = row;
     write_summary();
     std::array<float, kMostLoops * kColumns> loops{};
-    environment::write_loops_features(c_, {.nest = p_.nest, .cursor = 0}, loops);
+    write_loops_features(c_, {.nest = p_.nest, .cursor = 0}, loops);
     const std::size_t count = std::min(p_.nest.loops.size(), kMostLoops);
     for (std::size_t i = 1; i <= kAround; ++i) {
       write_loop(loops, i <= block_ ? block_ - i : count);
@@ -69,7 +68,7 @@ class Row {
     std::int64_t unrolled = 1;
     std::int64_t around = 1;
     std::int64_t passes = 1;
-    std::array<std::int64_t, loop::kMaxTensors> loads{};
+    std::array<std::int64_t, kMaxTensors> loads{};
     loads.fill(1);
     for (std::size_t level = 0; level < p_.nest.loops.size(); ++level) {
       if (level < block_) {
@@ -95,12 +94,12 @@ class Row {
     }
     std::int64_t output = 1;
     std::int64_t reduced = 1;
-    for (const loop::Var& var : c_.vars) {
+    for (const Var& var : c_.vars) {
       (var.is_reduction ? reduced : output) *= var.extent;
     }
     put(log2_of(p_.lanes));
     put(static_cast<double>(vectors));
-    put(static_cast<double>(vectors * loop::copies_of_sums(p_.unit, vectors)));
+    put(static_cast<double>(vectors * copies_of_sums(p_.unit, vectors)));
     put(log2_of(unrolled));
     put(log2_of(around));
     put(log2_of(passes));
@@ -114,7 +113,7 @@ class Row {
   // A level behind the last one is a row of 0.
   void write_loop(std::span<const float> loops, std::size_t level) {
     for (std::size_t column = 0; column < kColumns; ++column) {
-      if (environment::loops_feature_names()[column] != "cursor") {
+      if (loops_feature_names()[column] != "cursor") {
         put(level < p_.nest.loops.size() && level < kMostLoops
                 ? static_cast<double>(loops[level * kColumns + column])
                 : 0);
@@ -122,8 +121,8 @@ class Row {
     }
   }
 
-  const loop::Computation& c_;
-  const loop::Lowered& p_;
+  const Computation& c_;
+  const Lowered& p_;
   std::size_t block_;
   std::span<double> row_;
   std::size_t next_ = 0;
@@ -133,7 +132,7 @@ std::vector<std::string> make_names() {
   std::vector<std::string> names(kSummary.begin(), kSummary.end());
   for (std::size_t i = 0; i < kAround + kInside; ++i) {
     const std::string loop = i < kAround ? concat("out", i) : concat("in", i - kAround);
-    for (const std::string_view column : environment::loops_feature_names()) {
+    for (const std::string_view column : loops_feature_names()) {
       if (column != "cursor") {
         names.push_back(concat(loop, "_", column));
       }
@@ -149,10 +148,10 @@ const std::vector<std::string>& nest_feature_names() {
   return names;
 }
 
-bool write_nest_features(const loop::Computation& computation, const loop::Nest& nest,
-                         const loop::VectorUnit& unit, std::span<double> row) {
+bool write_nest_features(const Computation& computation, const Nest& nest, const VectorUnit& unit,
+                         std::span<double> row) {
   FORETUNE_CHECK(row.size() == nest_feature_names().size());
-  const auto lowered = loop::lower(computation, nest, unit);
+  const auto lowered = lower(computation, nest, unit);
   if (!lowered) {
     return false;
   }
@@ -160,4 +159,4 @@ bool write_nest_features(const loop::Computation& computation, const loop::Nest&
   return true;
 }
 
-}  // namespace foretune::autoschedule
+}  // namespace foretune::loop

@@ -1,4 +1,4 @@
-#include "foretune/loop/interpreter.h"
+#include "foretune/loop/machine/interpreter.h"
 
 #include <algorithm>
 #include <cmath>

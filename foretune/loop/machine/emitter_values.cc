@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
-#include "foretune/loop/emitter.h"
+#include "foretune/loop/machine/emitter.h"
 
 namespace foretune::loop {
 

@@ -1,4 +1,4 @@
-#include "foretune/autoschedule/schedule_space.h"
+#include "foretune/loop/schedule_space.h"
 
 #include <array>
 #include <cstdint>
@@ -6,15 +6,10 @@
 
 #include "foretune/base/check.h"
 #include "foretune/base/text.h"
-#include "foretune/environment/canonical_schedule.h"
+#include "foretune/loop/canonical_schedule.h"
 
-namespace foretune::autoschedule {
+namespace foretune::loop {
 namespace {
-
-using environment::ActionSet;
-using environment::State;
-using loop::Action;
-using loop::ActionKind;
 
 // A config's words come in threes: what, and two numbers. Stored in files: never renumber.
 constexpr std::size_t kWords = 3;
@@ -31,39 +26,10 @@ enum Word : std::int32_t {
 // Actions of a random schedule, at most.
 constexpr std::size_t kSampleActions = 10;
 
-class CursorSpace final : public ScheduleSpace {
- public:
-  CursorSpace(const loop::Computation& computation, const ActionSet& actions,
-              const loop::Limits& limits, loop::Nest start)
-      : ScheduleSpace(computation, limits, std::move(start)) {
-    // What ends an episode is no step to anywhere.
-    for (const environment::CursorAction action : actions.actions()) {
-      if (action != environment::CursorAction::kStop) {
-        actions_.push_back(action);
-      }
-    }
-  }
-  std::size_t action_count() const override { return actions_.size(); }
-  std::string action_text(std::size_t action) const override {
-    return std::string(environment::to_string(actions_[action]));
-  }
-
- private:
-  Result<State> step(const State& state, std::size_t action) const override {
-    return environment::apply(computation(), state, actions_[action], limits());
-  }
-  bool is_legal(const State& state, std::size_t action) const override {
-    return environment::is_legal(computation(), state, actions_[action], limits());
-  }
-
-  std::vector<environment::CursorAction> actions_;
-};
-
 class LoopSpace final : public ScheduleSpace {
  public:
-  LoopSpace(const loop::Computation& computation, const loop::VectorUnit& unit,
-            const loop::Limits& limits)
-      : ScheduleSpace(computation, limits, loop::Nest::plain(computation)) {
+  LoopSpace(const Computation& computation, const VectorUnit& unit, const Limits& limits)
+      : ScheduleSpace(computation, limits, Nest::plain(computation)) {
     const int lanes = unit.lanes;
     const auto levels = static_cast<int>(limits.max_loops);
     for (int level = 0; level < levels; ++level) {
@@ -119,8 +85,7 @@ class LoopSpace final : public ScheduleSpace {
     if (actions_[action].loop >= count) {
       return fail(ErrorCode::kUnsupported, "there is no loop ", actions_[action].loop);
     }
-    FORETUNE_TRY(loop::Nest nest,
-                 loop::apply(computation(), state.nest, actions_[action], limits()));
+    FORETUNE_TRY(Nest nest, loop::apply(computation(), state.nest, actions_[action], limits()));
     return State{.nest = std::move(nest), .cursor = 0};
   }
   bool is_legal(const State& state, std::size_t action) const override {
@@ -137,31 +102,17 @@ class LoopSpace final : public ScheduleSpace {
 
 }  // namespace
 
-ScheduleSpace::ScheduleSpace(const loop::Computation& computation, const loop::Limits& limits,
-                             loop::Nest start)
+ScheduleSpace::ScheduleSpace(const Computation& computation, const Limits& limits, Nest start)
     : computation_(computation),
       limits_(limits),
       start_(std::move(start)),
       schema_{.name = "loop-nest", .version = 1, .kind = SchemaKind::kSequence, .parameters = {}} {
-  FORETUNE_CHECK(loop::check(computation_, start_).has_value());
+  FORETUNE_CHECK(check(computation_, start_).has_value());
 }
 
-std::unique_ptr<ScheduleSpace> ScheduleSpace::of_cursor(const loop::Computation& computation,
-                                                        const ActionSet& actions,
-                                                        const loop::Limits& limits) {
-  return of_cursor(computation, actions, limits, loop::Nest::plain(computation));
-}
-
-std::unique_ptr<ScheduleSpace> ScheduleSpace::of_cursor(const loop::Computation& computation,
-                                                        const ActionSet& actions,
-                                                        const loop::Limits& limits,
-                                                        loop::Nest start) {
-  return std::make_unique<CursorSpace>(computation, actions, limits, std::move(start));
-}
-
-std::unique_ptr<ScheduleSpace> ScheduleSpace::of_loops(const loop::Computation& computation,
-                                                       const loop::VectorUnit& unit,
-                                                       const loop::Limits& limits) {
+std::unique_ptr<ScheduleSpace> ScheduleSpace::of_loops(const Computation& computation,
+                                                       const VectorUnit& unit,
+                                                       const Limits& limits) {
   return std::make_unique<LoopSpace>(computation, unit, limits);
 }
 
@@ -204,7 +155,7 @@ Result<State> ScheduleSpace::state(const Config& config) const {
         break;
       default:
         state.nest.loops.push_back({.var = static_cast<std::uint8_t>(first),
-                                    .mark = static_cast<loop::Mark>(what - kPlainLoop),
+                                    .mark = static_cast<Mark>(what - kPlainLoop),
                                     .step = second});
     }
   }
@@ -212,14 +163,14 @@ Result<State> ScheduleSpace::state(const Config& config) const {
     return fail(ErrorCode::kUnsupported, "there may be ", limits_.max_loops,
                 " loops, and this has ", state.nest.loops.size());
   }
-  FORETUNE_TRY_STATUS(loop::check(computation_, state.nest));
+  FORETUNE_TRY_STATUS(check(computation_, state.nest));
   if (state.cursor >= state.nest.loops.size()) {
     return fail(ErrorCode::kInvalidArgument, "the cursor is at no loop");
   }
   return state;
 }
 
-Result<loop::Nest> ScheduleSpace::nest(const Config& config) const {
+Result<Nest> ScheduleSpace::nest(const Config& config) const {
   FORETUNE_TRY(State found, state(config));
   return std::move(found.nest);
 }
@@ -231,14 +182,14 @@ Config ScheduleSpace::config(const State& state) const {
     config.words.push_back(first);
     config.words.push_back(second);
   };
-  for (const loop::Loop& loop : state.nest.loops) {
+  for (const Loop& loop : state.nest.loops) {
     add(kPlainLoop + static_cast<std::int32_t>(loop.mark), loop.var,
         static_cast<std::int32_t>(loop.step));
   }
-  if (state.nest.block != loop::Nest::kNoBlock) {
+  if (state.nest.block != Nest::kNoBlock) {
     add(kBlockWord, state.nest.block, 0);
   }
-  for (const loop::Pack& pack : state.nest.packs) {
+  for (const Pack& pack : state.nest.packs) {
     add(kPackWord, pack.input, pack.level);
   }
   if (state.cursor != 0) {
@@ -249,8 +200,7 @@ Config ScheduleSpace::config(const State& state) const {
 
 std::string ScheduleSpace::text(const Config& config) const {
   const auto found = nest(config);
-  return found ? loop::to_text(computation_, environment::schedule_of(computation_, *found))
-               : std::string();
+  return found ? to_text(computation_, schedule_of(computation_, *found)) : std::string();
 }
 
 Support ScheduleSpace::why_not(const Config& config) const {
@@ -318,4 +268,4 @@ Result<Config> ScheduleSpace::apply(const Config& config, std::size_t action) co
   return this->config(next);
 }
 
-}  // namespace foretune::autoschedule
+}  // namespace foretune::loop

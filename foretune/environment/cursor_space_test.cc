@@ -1,4 +1,4 @@
-#include "foretune/autoschedule/schedule_space.h"
+#include "foretune/environment/cursor_space.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,29 +9,32 @@
 #include <utility>
 
 #include "foretune/base/text.h"
-#include "foretune/environment/canonical_schedule.h"
+#include "foretune/loop/canonical_schedule.h"
 #include "foretune/loop/computation_text.h"
 #include "foretune/search/strategy.h"
 
-namespace foretune::autoschedule {
+namespace foretune::environment {
 namespace {
 
-using environment::ActionSet;
-using environment::State;
+using loop::Action;
+using loop::Computation;
+using loop::Nest;
+using loop::parse_computation;
+using loop::ScheduleSpace;
+using loop::VectorUnit;
+
 using ::testing::HasSubstr;
 
-loop::Computation computation(std::string_view text) {
-  return loop::parse_computation(text).value();
-}
+Computation computation(std::string_view text) { return parse_computation(text).value(); }
 
-loop::VectorUnit unit() { return loop::VectorUnit::of(CpuIsa::kAvx2); }
+VectorUnit unit() { return VectorUnit::of(CpuIsa::kAvx2); }
 
 std::vector<std::unique_ptr<ScheduleSpace>> spaces() {
   std::vector<std::unique_ptr<ScheduleSpace>> all;
   for (const char* text : {"mm m=48 n=40 k=33", "mm m=12 n=20 k=16 batch=3 ta bias relu",
                            "conv c=8 h=9 w=9 o=16 r=3 s=3 pad=1 nhwc", "reduce r=64 c=100"}) {
-    all.push_back(ScheduleSpace::of_cursor(computation(text), ActionSet()));
-    all.push_back(ScheduleSpace::of_cursor(computation(text), ActionSet::all()));
+    all.push_back(cursor_space(computation(text), ActionSet()));
+    all.push_back(cursor_space(computation(text), ActionSet::all()));
     all.push_back(ScheduleSpace::of_loops(computation(text), unit()));
   }
   return all;
@@ -73,16 +76,16 @@ TEST(ScheduleSpace, WalksStayLegalAndRoundTrip) {
 }
 
 TEST(ScheduleSpace, CursorsDoWhatTheEnvironmentDoes) {
-  const loop::Computation product = computation("mm m=64 n=64 k=64");
+  const Computation product = computation("mm m=64 n=64 k=64");
   const ActionSet actions;
-  const auto space = ScheduleSpace::of_cursor(product, actions);
+  const auto space = cursor_space(product, actions);
   EXPECT_EQ(space->action_count(), actions.size() - 1);  // no stop
   Rng rng(5);
   State state = State::start(product);
   Config config = space->start();
   for (int step = 0; step < 200; ++step) {
     const std::size_t action = rng.below(space->action_count());
-    const auto expected = environment::apply(product, state, actions[action]);
+    const auto expected = apply(product, state, actions[action]);
     const auto next = space->apply(config, action);
     ASSERT_EQ(next.has_value(), expected.has_value());
     if (next) {
@@ -96,7 +99,7 @@ TEST(ScheduleSpace, CursorsDoWhatTheEnvironmentDoes) {
 }
 
 TEST(ScheduleSpace, WhereTheCursorIsHasNoMeaning) {
-  const auto space = ScheduleSpace::of_cursor(computation("mm m=64 n=64 k=64"), ActionSet());
+  const auto space = cursor_space(computation("mm m=64 n=64 k=64"), ActionSet());
   const Config moved = space->apply(space->start(), 1).value();  // down
   EXPECT_NE(moved, space->start());
   EXPECT_EQ(space->canonical(moved), space->start());
@@ -105,8 +108,8 @@ TEST(ScheduleSpace, WhereTheCursorIsHasNoMeaning) {
 TEST(ScheduleSpace, DifferentWaysToANestAreOneConfig) {
   const auto space = ScheduleSpace::of_loops(computation("mm m=64 n=64 k=64"), unit());
   const auto config = [&](std::string_view schedule) {
-    const loop::Computation& product = space->computation();
-    const auto nest = loop::apply_all(product, loop::parse_schedule(product, schedule).value());
+    const Computation& product = space->computation();
+    const auto nest = apply_all(product, parse_schedule(product, schedule).value());
     return space->config({.nest = nest.value(), .cursor = 0});
   };
   EXPECT_EQ(config("split m0 4, split m0 2"), config("split m0 8, split m1 4"));
@@ -115,27 +118,25 @@ TEST(ScheduleSpace, DifferentWaysToANestAreOneConfig) {
 }
 
 TEST(ScheduleSpace, StartsWhereItIsTold) {
-  const loop::Computation product = computation("mm m=64 n=64 k=64");
-  const loop::Nest swapped =
-      loop::apply(product, loop::Nest::plain(product), loop::Action::swap(0)).value();
-  const auto space =
-      ScheduleSpace::of_cursor(product, ActionSet(), environment::kDefaultLimits, swapped);
+  const Computation product = computation("mm m=64 n=64 k=64");
+  const Nest swapped = apply(product, Nest::plain(product), Action::swap(0)).value();
+  const auto space = cursor_space(product, ActionSet(), kDefaultLimits, swapped);
   EXPECT_EQ(space->nest(space->start()).value(), swapped);
 }
 
 TEST(ScheduleSpace, ExhaustiveWalksFindEveryNestOnce) {
-  const loop::Computation product = computation("mm m=16 n=32 k=8");
+  const Computation product = computation("mm m=16 n=32 k=8");
   const ActionSet actions;
-  const auto space = ScheduleSpace::of_cursor(product, actions);
+  const auto space = cursor_space(product, actions);
   // What four actions reach, by the environment alone.
   std::set<std::string> states;
   std::vector<State> open{State::start(product)};
   for (int step = 0; step <= 4; ++step) {
     std::vector<State> next;
     for (const State& state : open) {
-      states.insert(loop::to_text(product, environment::schedule_of(product, state.nest)));
+      states.insert(to_text(product, schedule_of(product, state.nest)));
       for (std::size_t action = 0; action + 1 < actions.size(); ++action) {
-        if (auto applied = environment::apply(product, state, actions[action])) {
+        if (auto applied = apply(product, state, actions[action])) {
           next.push_back(*std::move(applied));
         }
       }
@@ -157,7 +158,7 @@ TEST(ScheduleSpace, ExhaustiveWalksFindEveryNestOnce) {
 }
 
 TEST(ScheduleSpace, RefusesWhatIsNoSchedule) {
-  const auto space = ScheduleSpace::of_cursor(computation("mm m=64 n=64 k=64"), ActionSet());
+  const auto space = cursor_space(computation("mm m=64 n=64 k=64"), ActionSet());
   const auto reason = [&](std::initializer_list<std::int32_t> words) {
     return space->why_not(Config{space->schema().id(), Config::Words(words)}).reason();
   };
@@ -197,4 +198,4 @@ TEST(ScheduleSpace, RefusesWhatIsNoSchedule) {
 }
 
 }  // namespace
-}  // namespace foretune::autoschedule
+}  // namespace foretune::environment

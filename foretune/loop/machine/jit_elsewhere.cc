@@ -1,5 +1,5 @@
 // Processors that no machine code is written for: the interpreter and the C emitter remain.
-#include "foretune/loop/jit.h"
+#include "foretune/loop/machine/jit.h"
 
 namespace foretune::loop {
 

@@ -1,7 +1,7 @@
 // Loops around the register block, copies of packed inputs, passes over outputs.
 #include <algorithm>
 
-#include "foretune/loop/emitter.h"
+#include "foretune/loop/machine/emitter.h"
 
 namespace foretune::loop {
 

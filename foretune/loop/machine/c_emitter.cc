@@ -1,4 +1,4 @@
-#include "foretune/loop/c_emitter.h"
+#include "foretune/loop/machine/c_emitter.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/loop/c_expression.h"
 #include "foretune/loop/lowering.h"
+#include "foretune/loop/machine/c_expression.h"
 
 namespace foretune::loop {
 namespace {

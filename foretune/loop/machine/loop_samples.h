@@ -19,7 +19,7 @@
 #include "foretune/base/result.h"
 #include "foretune/base/rng.h"
 #include "foretune/loop/computation.h"
-#include "foretune/loop/jit.h"
+#include "foretune/loop/machine/jit.h"
 #include "foretune/loop/nest.h"
 
 namespace foretune::loop {

@@ -21,9 +21,9 @@
 #include "foretune/base/result.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/loop/c_emitter.h"
-#include "foretune/loop/interpreter.h"
-#include "foretune/loop/loop_samples.h"
+#include "foretune/loop/machine/c_emitter.h"
+#include "foretune/loop/machine/interpreter.h"
+#include "foretune/loop/machine/loop_samples.h"
 
 namespace foretune::loop {
 

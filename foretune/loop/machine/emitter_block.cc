@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "foretune/loop/emitter.h"
+#include "foretune/loop/machine/emitter.h"
 
 namespace foretune::loop {
 

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "foretune/loop/computation.h"
-#include "foretune/loop/interpreter.h"
-#include "foretune/loop/jit.h"
+#include "foretune/loop/machine/interpreter.h"
+#include "foretune/loop/machine/jit.h"
 
 namespace foretune::loop {
 

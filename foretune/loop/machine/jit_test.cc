@@ -1,4 +1,4 @@
-#include "foretune/loop/jit.h"
+#include "foretune/loop/machine/jit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 #include "foretune/base/forked_child.h"
 #include "foretune/base/rng.h"
 #include "foretune/kernels/guarded_buffer_for_test.h"
-#include "foretune/loop/interpreter.h"
-#include "foretune/loop/loop_samples.h"
+#include "foretune/loop/machine/interpreter.h"
+#include "foretune/loop/machine/loop_samples.h"
 
 namespace foretune::loop {
 namespace {

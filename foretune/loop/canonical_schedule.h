@@ -2,8 +2,8 @@
 // are, however they came about. It is what schedules that were found step by step are stored and
 // printed as.
 //
-//   const std::vector<loop::Action> actions = schedule_of(computation, nest);
-//   loop::to_text(computation, actions)   "split m0 4, swap m1, unroll m1"
+//   const std::vector<Action> actions = schedule_of(computation, nest);
+//   to_text(computation, actions)   "split m0 4, swap m1, unroll m1"
 //
 // The list is a way to the nest, not the shortest: all splits by variable, then every loop to its
 // level from the outside, then marks, the register block and packs.
@@ -15,9 +15,9 @@
 #include "foretune/loop/computation.h"
 #include "foretune/loop/nest.h"
 
-namespace foretune::environment {
+namespace foretune::loop {
 
-// From the plain nest of the computation to `nest`, which actions can lead to (loop::check()).
-std::vector<loop::Action> schedule_of(const loop::Computation& computation, const loop::Nest& nest);
+// From the plain nest of the computation to `nest`, which actions can lead to (check()).
+std::vector<Action> schedule_of(const Computation& computation, const Nest& nest);
 
-}  // namespace foretune::environment
+}  // namespace foretune::loop

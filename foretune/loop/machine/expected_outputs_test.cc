@@ -1,4 +1,4 @@
-#include "foretune/loop/expected_outputs.h"
+#include "foretune/loop/machine/expected_outputs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/loop/loop_samples.h"
+#include "foretune/loop/machine/loop_samples.h"
 
 namespace foretune::loop {
 namespace {

@@ -1,4 +1,4 @@
-#include "foretune/loop/jit.h"
+#include "foretune/loop/machine/jit.h"
 
 #include <asmjit/x86.h>
 
@@ -10,7 +10,7 @@
 
 #include "foretune/base/check.h"
 #include "foretune/base/fork.h"
-#include "foretune/loop/emitter.h"
+#include "foretune/loop/machine/emitter.h"
 
 namespace foretune::loop {
 

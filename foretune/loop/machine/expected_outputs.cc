@@ -1,4 +1,4 @@
-#include "foretune/loop/expected_outputs.h"
+#include "foretune/loop/machine/expected_outputs.h"
 
 #include <algorithm>
 #include <cmath>

@@ -15,7 +15,7 @@
 #include "foretune/loop/lowering.h"
 #include "foretune/loop/nest.h"
 
-namespace foretune::autoschedule {
+namespace foretune::loop {
 
 // Sizes are log2 of what they count; ratios are plain.
 //   lanes                    of a vector, 1 without
@@ -28,12 +28,12 @@ namespace foretune::autoschedule {
 //   pack_bytes               of all packed inputs
 //   extents                  of the computation: what the output has, what is reduced
 //   outN_*, inN_*            the loops around the block and inside of it, the nearest first: the
-//                            columns of environment::write_loops_features() without the cursor's
+//                            columns of write_loops_features() without the cursor's
 const std::vector<std::string>& nest_feature_names();
 
 // `row` has as many values as there are names. False where the schedule cannot be compiled for
 // `unit`; then the row is undefined.
-bool write_nest_features(const loop::Computation& computation, const loop::Nest& nest,
-                         const loop::VectorUnit& unit, std::span<double> row);
+bool write_nest_features(const Computation& computation, const Nest& nest, const VectorUnit& unit,
+                         std::span<double> row);
 
-}  // namespace foretune::autoschedule
+}  // namespace foretune::loop

@@ -1,4 +1,4 @@
-#include "foretune/loop/c_expression.h"
+#include "foretune/loop/machine/c_expression.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "foretune/environment/canonical_schedule.h"
+#include "foretune/loop/canonical_schedule.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 #include "foretune/base/check.h"
 
-namespace foretune::environment {
+namespace foretune::loop {
 namespace {
 
 // Where a loop ends up; marks follow later.
@@ -18,15 +18,15 @@ struct Place {
 
 // Each split is of the innermost loop over the variable, which moves by 1: so the factor is the
 // step, and any steps that get smaller can be had, whether or not they divide each other.
-std::vector<Place> split_all(const loop::Computation& computation, const loop::Nest& nest,
-                             std::vector<loop::Action>& actions) {
+std::vector<Place> split_all(const Computation& computation, const Nest& nest,
+                             std::vector<Action>& actions) {
   std::vector<Place> places;
   for (std::size_t v = 0; v < computation.vars.size(); ++v) {
     const auto var = static_cast<std::uint8_t>(v);
-    for (const loop::Loop& loop : nest.loops) {
+    for (const Loop& loop : nest.loops) {
       if (loop.var == var && loop.step > 1) {
         actions.push_back(
-            loop::Action::split(static_cast<int>(places.size()), static_cast<int>(loop.step)));
+            Action::split(static_cast<int>(places.size()), static_cast<int>(loop.step)));
         places.push_back({var, loop.step});
       }
     }
@@ -36,8 +36,7 @@ std::vector<Place> split_all(const loop::Computation& computation, const loop::N
 }
 
 // Loops over the same variable are in their order already, so none has to pass another.
-void arrange(const loop::Nest& nest, std::vector<Place>& places,
-             std::vector<loop::Action>& actions) {
+void arrange(const Nest& nest, std::vector<Place>& places, std::vector<Action>& actions) {
   const auto count = std::min(places.size(), nest.loops.size());
   for (std::size_t level = 0; level < count; ++level) {
     const Place wanted{nest.loops[level].var, nest.loops[level].step};
@@ -49,25 +48,25 @@ void arrange(const loop::Nest& nest, std::vector<Place>& places,
     }
     const int from = static_cast<int>(found - places.begin());
     const int to = static_cast<int>(level);
-    actions.push_back(from == to + 1 ? loop::Action::swap(to) : loop::Action::move(from, to));
+    actions.push_back(from == to + 1 ? Action::swap(to) : Action::move(from, to));
     std::rotate(target, found, found + 1);
   }
 }
 
-void mark(const loop::Nest& nest, std::vector<loop::Action>& actions) {
+void mark(const Nest& nest, std::vector<Action>& actions) {
   for (std::size_t i = 0; i < nest.loops.size(); ++i) {
     const int level = static_cast<int>(i);
     switch (nest.loops[i].mark) {
-      case loop::Mark::kNone:
+      case Mark::kNone:
         break;
-      case loop::Mark::kUnroll:
-        actions.push_back(loop::Action::unroll(level));
+      case Mark::kUnroll:
+        actions.push_back(Action::unroll(level));
         break;
-      case loop::Mark::kVector:
-        actions.push_back(loop::Action::vectorize(level));
+      case Mark::kVector:
+        actions.push_back(Action::vectorize(level));
         break;
-      case loop::Mark::kParallel:
-        actions.push_back(loop::Action::parallelize(level));
+      case Mark::kParallel:
+        actions.push_back(Action::parallelize(level));
         break;
     }
   }
@@ -75,20 +74,19 @@ void mark(const loop::Nest& nest, std::vector<loop::Action>& actions) {
 
 }  // namespace
 
-std::vector<loop::Action> schedule_of(const loop::Computation& computation,
-                                      const loop::Nest& nest) {
-  FORETUNE_DCHECK(loop::check(computation, nest).has_value());
-  std::vector<loop::Action> actions;
+std::vector<Action> schedule_of(const Computation& computation, const Nest& nest) {
+  FORETUNE_DCHECK(check(computation, nest).has_value());
+  std::vector<Action> actions;
   std::vector<Place> places = split_all(computation, nest, actions);
   arrange(nest, places, actions);
   mark(nest, actions);
-  if (nest.block != loop::Nest::kNoBlock) {
-    actions.push_back(loop::Action::block(nest.block));
+  if (nest.block != Nest::kNoBlock) {
+    actions.push_back(Action::block(nest.block));
   }
-  for (const loop::Pack& pack : nest.packs) {
-    actions.push_back(loop::Action::pack(pack.input, pack.level));
+  for (const Pack& pack : nest.packs) {
+    actions.push_back(Action::pack(pack.input, pack.level));
   }
   return actions;
 }
 
-}  // namespace foretune::environment
+}  // namespace foretune::loop

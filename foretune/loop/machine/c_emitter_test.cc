@@ -1,5 +1,5 @@
 // Writes many schedules as C, compiles them with the compiler of this system, and runs them.
-#include "foretune/loop/c_emitter.h"
+#include "foretune/loop/machine/c_emitter.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 
 #include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
-#include "foretune/loop/c_samples.h"
+#include "foretune/loop/machine/c_samples.h"
 
 namespace foretune::loop {
 namespace {
