@@ -71,7 +71,7 @@ class StratifiedStrategy final : public PickingStrategy {
 StrategyResult make_exhaustive(const Problem& /*problem*/, const Space& space,
                                const StrategyOptions& options) {
   const EnumerableSpace* const ranked = space.enumerable();
-  if (ranked == nullptr && space.sequential() != nullptr) {
+  if (is_walked(space)) {
     return create_walk("exhaustive", space, options);
   }
   if (ranked == nullptr) {
@@ -84,7 +84,7 @@ StrategyResult make_exhaustive(const Problem& /*problem*/, const Space& space,
 
 StrategyResult make_random(const Problem& /*problem*/, const Space& space,
                            const StrategyOptions& options) {
-  if (space.enumerable() == nullptr && space.sequential() != nullptr) {
+  if (is_walked(space)) {
     return create_walk("random", space, options);
   }
   return std::unique_ptr<Strategy>(std::make_unique<RandomStrategy>(space, options.sample_size));

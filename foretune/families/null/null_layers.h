@@ -74,6 +74,7 @@ class NullLayersSpace final : public Space, public SequentialSpace, public Enume
   std::vector<bool> legal_actions(const Config& state) const override;
   Result<Config> apply(const Config& state, std::size_t action) const override;
   std::string action_text(std::size_t action) const override;
+  bool prefers_walks() const override { return false; }
   std::size_t usual_steps() const override { return layers_; }
 
  private:
