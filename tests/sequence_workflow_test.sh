@@ -19,7 +19,7 @@ grep -q '^0 measurements' out.txt
 expect 0 "$foretune" collect "${family[@]}" --family-option crash=0.1 --num-shapes 3 \
   --search-space SAMPLE:20 --seed 7 --output b.ftd
 grep -q 'crashed' out.txt
-expect 1 "$foretune" collect "${family[@]}" --num-shapes 2 --search-space EXHAUSTIVE --output c.ftd
+expect 4 "$foretune" collect "${family[@]}" --num-shapes 2 --search-space EXHAUSTIVE --output c.ftd
 grep -q 'null-layers is too large to be listed' err.txt
 
 # No line of what inspect prints holds a whole sequence; the file does.
@@ -33,7 +33,7 @@ test "$(awk '{ print length }' out.txt | sort -n | tail -1)" -lt 150
 for strategy in random evolution annealing; do
   expect 0 "$foretune" tune $problem "${family[@]}" --budget 60 --strategy "$strategy"
 done
-expect 1 "$foretune" tune $problem "${family[@]}" --budget 60 --strategy exhaustive
+expect 4 "$foretune" tune $problem "${family[@]}" --budget 60 --strategy exhaustive
 one_sentence
 
 # Two metrics, as text, JSON and page.
@@ -57,6 +57,6 @@ for format in csv json msgpack; do
 done
 grep -q 'config:null-layers:1' a.csv
 expect 0 "$foretune" convert a.csv --output again.json
-expect 1 "$foretune" convert "$source_dir/fuzz/corpus/csv/sequence_twice.csv" --output x.ftd
+expect 2 "$foretune" convert "$source_dir/fuzz/corpus/csv/sequence_twice.csv" --output x.ftd
 one_sentence
 grep -q 'second column of configs' err.txt
