@@ -1,4 +1,4 @@
-// CSV tables, with a schema that is known and with one that the columns make.
+// CSV tables, with schemas that are known and with one that the columns make.
 #include <string_view>
 
 #include "fuzz/dataset_fuzz.h"
@@ -36,6 +36,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try_table(text, header);
   header.config_schema.name = "fuzz";
   header.config_schema.parameters = {{"block_m", {}}, {"pack", {"no", "yes"}}};
+  try_table(text, header);
+  header.config_schema = {
+      .name = "layers", .kind = foretune::SchemaKind::kSequence, .parameters = {}};
   try_table(text, header);
   return 0;
 }

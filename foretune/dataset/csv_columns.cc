@@ -42,6 +42,8 @@ bool next_csv_record(std::string_view& text, std::vector<std::string>& cells) {
 
 namespace {
 
+constexpr std::string_view kSequencePrefix = "config:";
+
 struct Known {
   std::string_view name;
   CsvRole role;
@@ -67,6 +69,9 @@ constexpr std::array<Known, 16> kKnown{{{"time_ns", CsvRole::kTime, 1},
 }  // namespace
 
 bool declares_metric(std::string_view name) {
+  if (sequence_column(name)) {
+    return false;
+  }
   if (name.substr(0, kParameterPrefix.size()) == kParameterPrefix) {
     return false;
   }
@@ -112,8 +117,29 @@ std::string parameter_column(const ProblemSchema& problem, std::span<const Metri
                              std::string_view parameter) {
   const bool is_taken = measurement_column(parameter, problem, metrics) ||
                         problem.find(parameter) || declares_metric(parameter) ||
+                        sequence_column(parameter) ||
                         parameter.substr(0, kParameterPrefix.size()) == kParameterPrefix;
   return is_taken ? concat(kParameterPrefix, parameter) : std::string(parameter);
+}
+
+std::optional<ConfigSchema> sequence_column(std::string_view name) {
+  const std::size_t last = name.rfind(':');
+  if (!name.starts_with(kSequencePrefix) || last < kSequencePrefix.size()) {
+    return std::nullopt;
+  }
+  const std::optional<std::uint64_t> version = parse_uint(name.substr(last + 1));
+  if (!version || *version > UINT32_MAX) {
+    return std::nullopt;
+  }
+  ConfigSchema schema;
+  schema.name = name.substr(kSequencePrefix.size(), last - kSequencePrefix.size());
+  schema.version = static_cast<std::uint32_t>(*version);
+  schema.kind = SchemaKind::kSequence;
+  return schema;
+}
+
+std::string sequence_column_name(const ConfigSchema& schema) {
+  return concat(kSequencePrefix, schema.name, ":", schema.version);
 }
 
 }  // namespace foretune::dataset_internal

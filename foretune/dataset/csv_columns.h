@@ -14,14 +14,16 @@
 #include "foretune/dataset/measurement.h"
 #include "foretune/metrics/metric.h"
 #include "foretune/problem/problem.h"
+#include "foretune/space/config.h"
 
 namespace foretune::dataset_internal {
 
-inline constexpr std::size_t kMaxCsvColumns = 4096;
+inline constexpr std::size_t kMaxCsvColumns = 16384;
 
 enum class CsvRole : std::uint8_t {
   kField,
   kParameter,
+  kConfig,
   kTime,
   kMedian,
   kSpread,
@@ -63,5 +65,12 @@ std::optional<CsvColumn> measurement_column(std::string_view name, const Problem
 std::string parameter_column(const ProblemSchema& problem, std::span<const MetricInfo> metrics,
                              std::string_view parameter);
 inline constexpr std::string_view kParameterPrefix = "config.";
+
+// Configs that are sequences stand in one column: "config:NAME:VERSION" of the schema, above
+// "3,16,1,0". Schema of that column when `name` is one, else nothing.
+std::optional<ConfigSchema> sequence_column(std::string_view name);
+std::string sequence_column_name(const ConfigSchema& schema);
+// What tells a baseline's name from a config there: "baseline:cublas".
+inline constexpr std::string_view kBaselinePrefix = "baseline:";
 
 }  // namespace foretune::dataset_internal

@@ -57,19 +57,24 @@ struct ImportReport {
 // outcome, stage, reason, flags, the context as machine, device, context_threads, cache, clock_mhz,
 // fidelity, and further metrics as energy_j, energy_j_spread, energy_j_samples. A row whose first
 // parameter holds a name and whose other parameters are empty (block_m = "cublas") is kept as
-// baseline of that name. gzip is read transparently. When `header.config_schema` has no parameters,
-// every column that is none of these becomes one: of labels when it holds text. When the header
-// names no type of problem, it is the one with the most fields among the columns. Rows
-// that cannot be used are dropped and counted; when none can, that is an error.
+// baseline of that name. Configs that are sequences stand in one column, config:NAME:VERSION of
+// their schema (or `config`, where the header has the schema), as "3,16,1,0"; a baseline there is
+// "baseline:cublas". gzip is read transparently. When `header.config_schema` has no parameters,
+// every column that is none of these becomes one, of labels when it holds text, unless there is a
+// column of sequences. When the header names no type of problem, it is the one with the most fields
+// among the columns. Rows that cannot be used are dropped and counted; when none can, that is an
+// error.
 Result<Dataset> import_csv(const std::filesystem::path& path, const DatasetHeader& header,
                            ImportReport* report = nullptr);
 Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& header,
                                 ImportReport* report = nullptr);
 // Everything but the header and the samples. Gzipped when the name ends in .gz. Errors:
-// kUnsupported for configs of variable length and problems with payloads.
+// kUnsupported for problems with payloads, and for baselines or metrics that a reader would take
+// for configs.
 Status export_csv(const Dataset& dataset, const std::filesystem::path& path);
 Result<std::string> export_csv_text(const Dataset& dataset);
-// The names of the columns that hold the parameters of configs, in the order of the schema.
+// The names of the columns that hold the parameters of configs, in the order of the schema: none
+// for sequences.
 std::vector<std::string> csv_parameter_columns(const DatasetHeader& header);
 
 // What files of others do not say of themselves.

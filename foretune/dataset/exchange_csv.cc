@@ -4,12 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "foretune/base/text.h"
 #include "foretune/dataset/csv_columns.h"
+#include "foretune/dataset/csv_layout.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/exchange_io.h"
 #include "foretune/dataset/storable.h"
@@ -18,200 +18,18 @@
 namespace foretune {
 
 using dataset_internal::CsvColumn;
+using dataset_internal::CsvLayout;
 using dataset_internal::CsvRole;
 using dataset_internal::ImportCounter;
 using dataset_internal::next_csv_record;
 
 namespace {
 
-struct Layout {
-  std::vector<CsvColumn> columns;
-  std::vector<std::string> names;
-  std::vector<MetricInfo> metrics;  // as the data set numbers them
-};
-
-tl::unexpected<Error> wrong_header(const std::string& why) {
-  return fail(ErrorCode::kInvalidArgument, "the CSV's column names: ", why);
-}
-
-// Names and labels stand in texts like "tile=8 order=mnk".
-bool is_word(std::string_view text) {
-  return !text.empty() && text.find_first_of(" \t\r\n\v\f") == std::string_view::npos;
-}
-
-// What column `name` is. With `derive`, one that is nothing else becomes a parameter of `schema`.
-Result<CsvColumn> column_of(const std::string& name, const ProblemSchema& problem,
-                            std::span<const MetricInfo> metrics, ConfigSchema& schema,
-                            bool derive) {
-  using dataset_internal::kParameterPrefix;
-  const bool has_prefix =
-      std::string_view(name).substr(0, kParameterPrefix.size()) == kParameterPrefix;
-  const std::string parameter = has_prefix ? name.substr(kParameterPrefix.size()) : name;
-  if (!has_prefix) {
-    if (const auto known = dataset_internal::measurement_column(name, problem, metrics)) {
-      return *known;
-    }
-    if (const auto field = problem.find(name)) {
-      return CsvColumn{CsvRole::kField, *field, 1};
-    }
-  }
-  if (const auto index = schema.find(parameter)) {
-    return CsvColumn{CsvRole::kParameter, *index, 1};
-  }
-  if (!derive) {
-    return wrong_header(concat("'", name.substr(0, 60), "' is neither a field of ", problem.name,
-                               ", nor a parameter of ", schema.name, ", nor a measurement"));
-  }
-  if (!is_word(parameter) || parameter.find('=') != std::string::npos) {
-    return wrong_header(concat("'", name.substr(0, 60), "' cannot be the name of a parameter"));
-  }
-  schema.parameters.push_back({parameter, {}});
-  return CsvColumn{CsvRole::kParameter, schema.parameters.size() - 1, 1};
-}
-
-// Every column once, and all that is needed.
-Status check_columns(const Layout& layout, const ProblemSchema& problem,
-                     const ConfigSchema& schema) {
-  std::set<std::pair<CsvRole, std::size_t>> seen;
-  for (std::size_t i = 0; i < layout.columns.size(); ++i) {
-    if (!seen.emplace(layout.columns[i].role, layout.columns[i].index).second) {
-      return wrong_header(concat("'", layout.names[i].substr(0, 60), "' repeats another column"));
-    }
-  }
-  const bool has_metric = std::any_of(seen.begin(), seen.end(), [](const auto& column) {
-    return column.first == CsvRole::kMetric;
-  });
-  if (!seen.contains({CsvRole::kTime, 0}) && !has_metric) {
-    return wrong_header("one of time_ns, time_us and time_ms is needed, or another metric");
-  }
-  for (std::size_t i = 0; i < problem.fields.size(); ++i) {
-    if (!problem.fields[i].default_value && !seen.contains({CsvRole::kField, i})) {
-      return wrong_header(concat("'", problem.fields[i].name, "' of the problem is missing"));
-    }
-  }
-  for (std::size_t i = 0; i < schema.parameters.size(); ++i) {
-    if (!seen.contains({CsvRole::kParameter, i})) {
-      return fail(ErrorCode::kMismatch, "the CSV has no column for parameter '",
-                  schema.parameters[i].name, "' of ", schema.name);
-    }
-  }
-  return {};
-}
-
-// Adds to the header the metrics that a column declares, and returns all that there are.
-Result<std::vector<MetricInfo>> metrics_of(const std::vector<std::string>& names,
-                                           DatasetHeader& header) {
-  std::vector<MetricInfo>& declared = header.metrics;
-  std::vector<MetricInfo> metrics(common_metrics().begin(), common_metrics().end());
-  metrics.insert(metrics.end(), declared.begin(), declared.end());
-  for (const std::string& raw : names) {
-    const std::string name(trim(raw));
-    if (!dataset_internal::declares_metric(name) || header.config_schema.find(name)) {
-      continue;
-    }
-    const Result<MetricInfo> info = parse_metric_info(name);
-    if (!info) {
-      return wrong_header(info.error().message);
-    }
-    const MetricInfo* const known = find_metric(metrics, info->name);
-    if (known != nullptr && *known != *info) {
-      return wrong_header(concat("the metric ", name, " is known as ", to_text(*known)));
-    }
-    if (known == nullptr) {
-      metrics.push_back(*info);
-      declared.push_back(*info);
-    }
-  }
-  return metrics;
-}
-
-Result<Layout> read_layout(const std::vector<std::string>& names, const ProblemSchema& problem,
-                           DatasetHeader& header, bool derive) {
-  ConfigSchema& schema = header.config_schema;
-  Layout layout;
-  FORETUNE_TRY(layout.metrics, metrics_of(names, header));
-  for (const std::string& raw : names) {
-    layout.names.emplace_back(trim(raw));
-    FORETUNE_TRY(const CsvColumn column,
-                 column_of(layout.names.back(), problem, layout.metrics, schema, derive));
-    layout.columns.push_back(column);
-  }
-  FORETUNE_TRY_STATUS(check_columns(layout, problem, schema));
-  if (derive && schema.parameters.empty()) {
-    return wrong_header("there is no column for a parameter of a config");
-  }
-  return layout;
-}
-
-std::optional<std::int32_t> parse_word(std::string_view text) {
-  const auto value = parse_int(text);
-  if (!value || *value < INT32_MIN || *value > INT32_MAX) {
-    return std::nullopt;
-  }
-  return static_cast<std::int32_t>(*value);
-}
-
-// The name of somebody else's choice, when a record is one: in the first parameter's column, all
-// other parameters being empty. A single parameter leaves no doubt only when it is no label.
-std::optional<std::string> baseline_name(const Layout& layout, std::size_t parameters,
-                                         const std::vector<std::string>& cells) {
-  std::string name;
-  for (std::size_t i = 0; i < layout.columns.size(); ++i) {
-    if (layout.columns[i].role != CsvRole::kParameter) {
-      continue;
-    }
-    const std::string_view text = trim(cells[i]);
-    if (layout.columns[i].index == 0) {
-      name = text;
-    } else if (!text.empty()) {
-      return std::nullopt;
-    }
-  }
-  return parameters > 1 && !name.empty() && !parse_word(name) ? std::optional(name) : std::nullopt;
-}
-
-// Makes parameters that hold anything but numbers parameters of labels, in alphabetical order, so
-// that the schema does not depend on the order of rows.
-Status derive_labels(std::string_view text, const Layout& layout, ConfigSchema& schema) {
-  std::vector<std::set<std::string>> texts(schema.parameters.size());
-  std::vector<bool> is_text(schema.parameters.size(), false);
-  std::vector<std::string> cells;
-  while (!text.empty() && next_csv_record(text, cells)) {
-    if (cells.size() != layout.columns.size() ||
-        baseline_name(layout, schema.parameters.size(), cells)) {
-      continue;
-    }
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const std::string_view cell = trim(cells[i]);
-      if (layout.columns[i].role != CsvRole::kParameter || cell.empty()) {
-        continue;
-      }
-      const std::size_t parameter = layout.columns[i].index;
-      is_text[parameter] = is_text[parameter] || !parse_word(cell);
-      if (texts[parameter].size() <= dataset_internal::kMaxLabels) {
-        texts[parameter].emplace(cell);
-      }
-    }
-  }
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (!is_text[i]) {
-      continue;
-    }
-    if (texts[i].size() > dataset_internal::kMaxLabels ||
-        !std::all_of(texts[i].begin(), texts[i].end(), &is_word)) {
-      return fail(ErrorCode::kInvalidArgument, "column '", schema.parameters[i].name,
-                  "' of the CSV holds texts that cannot be labels (with blanks, or over ",
-                  dataset_internal::kMaxLabels, " different ones)");
-    }
-    schema.parameters[i].labels.assign(texts[i].begin(), texts[i].end());
-  }
-  return {};
-}
-
 // One record while its cells are read.
 struct Record {
   std::vector<std::optional<std::int64_t>> fields;
   std::vector<std::optional<std::int32_t>> words;
+  Config::Words sequence;  // instead of them
   double time_ns = 0;
   double median_ns = 0;
   double spread = 0;
@@ -264,7 +82,7 @@ bool take_cache(std::string_view text, CacheState& out) {
 
 class CsvImporter {
  public:
-  CsvImporter(Dataset& dataset, const ProblemSchema& problem, const Layout& layout)
+  CsvImporter(Dataset& dataset, const ProblemSchema& problem, const CsvLayout& layout)
       : dataset_(dataset),
         problem_(problem),
         layout_(layout),
@@ -289,10 +107,17 @@ class CsvImporter {
     record_.fields.resize(problem_.fields.size());
     record_.words.resize(schema_.parameters.size());
     record_.context = default_context_;
-    const auto baseline = baseline_name(layout_, schema_.parameters.size(), cells);
-    const bool is_baseline = baseline && !words_of_[0].contains(*baseline);
+    const auto baseline =
+        dataset_internal::csv_baseline_name(layout_, schema_.parameters.size(), cells);
+    const bool is_baseline = baseline && (words_of_.empty() || !words_of_[0].contains(*baseline));
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (is_baseline && layout_.columns[i].role == CsvRole::kParameter) {
+      const CsvRole role = layout_.columns[i].role;
+      if (is_baseline && (role == CsvRole::kParameter || role == CsvRole::kConfig)) {
+        continue;
+      }
+      if (role == CsvRole::kConfig) {
+        FORETUNE_TRY(Config config, parse_config(schema_, cells[i]));
+        record_.sequence = std::move(config.words);
         continue;
       }
       if (!take(layout_.columns[i], cells[i])) {
@@ -393,7 +218,8 @@ class CsvImporter {
 
   std::optional<std::int32_t> word_of(std::size_t index, std::string_view text) const {
     const auto found = words_of_[index].find(std::string(text));
-    return found != words_of_[index].end() ? std::optional(found->second) : parse_word(text);
+    return found != words_of_[index].end() ? std::optional(found->second)
+                                           : dataset_internal::parse_csv_word(text);
   }
 
   [[nodiscard]] bool has_metrics() const {
@@ -443,7 +269,7 @@ class CsvImporter {
     }
     FORETUNE_TRY_STATUS(dataset_internal::check_context(record_.context));
     Measurement out{.problem = problem,
-                    .config = {.schema = schema_id_, .words = {}},
+                    .config = {.schema = schema_id_, .words = std::move(record_.sequence)},
                     .context = record_.context,
                     .outcome = record_.outcome,
                     .stage = record_.stage,
@@ -472,7 +298,7 @@ class CsvImporter {
 
   Dataset& dataset_;
   const ProblemSchema& problem_;
-  const Layout& layout_;
+  const CsvLayout& layout_;
   const ConfigSchema& schema_;
   std::uint64_t schema_id_;
   std::vector<std::unordered_map<std::string, std::int32_t>> words_of_;  // labels by parameter
@@ -482,41 +308,6 @@ class CsvImporter {
 
 bool is_blank(const std::vector<std::string>& cells) {
   return cells.size() == 1 && trim(cells[0]).empty();
-}
-
-// The type with the most fields among the columns, which have to have all fields without a default;
-// of several such types the first.
-Result<ProblemType> type_of_columns(const std::vector<std::string>& names) {
-  std::set<std::string_view> columns;
-  for (const std::string& name : names) {
-    columns.insert(trim(name));
-  }
-  std::string needed;
-  std::optional<ProblemType> best;
-  std::size_t most = 0;
-  for (const ProblemTypeInfo* type : problem_types()) {
-    std::string all;
-    std::size_t found = 0;
-    bool is_whole = type->schema.payload != PayloadUse::kRequired;
-    for (const ProblemField& field : type->schema.fields) {
-      const bool is_there = columns.contains(field.name);
-      found += is_there ? 1U : 0U;
-      if (!field.default_value) {
-        all += concat(" ", field.name);
-        is_whole = is_whole && is_there;
-      }
-    }
-    if (is_whole && found > most) {
-      best = type->schema.type;
-      most = found;
-    }
-    needed += concat(needed.empty() ? "" : ", ", type->schema.name, " needs", all);
-  }
-  if (best) {
-    return *best;
-  }
-  return fail(ErrorCode::kCorrupt, "the columns of the CSV are those of no type of problem (",
-              needed, ")");
 }
 
 }  // namespace
@@ -532,19 +323,16 @@ Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& give
     return fail(ErrorCode::kCorrupt, "the CSV does not begin with a line of column names");
   }
   if (header.problem_type == ProblemType{}) {
-    FORETUNE_TRY(header.problem_type, type_of_columns(cells));
+    FORETUNE_TRY(header.problem_type, dataset_internal::type_of_csv_columns(cells));
   }
   const ProblemSchema* problem = find_problem_schema(header.problem_type);
-  if (problem == nullptr || problem->payload == PayloadUse::kRequired ||
-      header.config_schema.kind != SchemaKind::kParametric) {
-    return fail(ErrorCode::kUnsupported,
-                "problems of this type, or configs of variable length, "
-                "cannot be read from CSV");
+  if (problem == nullptr || problem->payload == PayloadUse::kRequired) {
+    return fail(ErrorCode::kUnsupported, "problems of this type cannot be read from CSV");
   }
   const bool derive = header.config_schema.parameters.empty();
-  FORETUNE_TRY(const Layout layout, read_layout(cells, *problem, header, derive));
-  if (derive) {
-    FORETUNE_TRY_STATUS(derive_labels(text, layout, header.config_schema));
+  FORETUNE_TRY(const CsvLayout layout, dataset_internal::read_csv_layout(cells, *problem, header));
+  if (derive && header.config_schema.kind == SchemaKind::kParametric) {
+    FORETUNE_TRY_STATUS(dataset_internal::derive_csv_labels(text, layout, header.config_schema));
     if (header.config_schema.name.empty()) {
       header.config_schema.name = "csv";
     }

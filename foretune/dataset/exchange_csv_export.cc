@@ -54,6 +54,9 @@ class CsvExporter {
     for (const ProblemField& field : problem_.fields) {
       out_ += concat(field.name, ",");
     }
+    if (is_sequence_) {
+      out_ += concat(csv_quoted(dataset_internal::sequence_column_name(schema_)), ",");
+    }
     for (const std::string& name : csv_parameter_columns(dataset_.header())) {
       out_ += concat(csv_quoted(name), ",");
     }
@@ -78,7 +81,10 @@ class CsvExporter {
   void row_line(const Dataset::Row& row) {
     problem_cells(dataset_.problems()[row.problem]);
     const Config& config = dataset_.configs()[row.config];
-    for (std::size_t i = 0; i < config.words.size(); ++i) {
+    if (is_sequence_) {
+      out_ += concat(csv_quoted(to_text(schema_, config)), ",");
+    }
+    for (std::size_t i = 0; i < schema_.parameters.size(); ++i) {
       const std::vector<std::string>& labels = schema_.parameters[i].labels;
       const std::int32_t word = config.words[i];
       const bool is_label = word >= 0 && static_cast<std::size_t>(word) < labels.size();
@@ -121,7 +127,9 @@ class CsvExporter {
   // Where a config would be stands the name, in the first parameter's column.
   void baseline_line(const Dataset::Baseline& baseline) {
     problem_cells(dataset_.problems()[baseline.problem]);
-    out_ += csv_quoted(baseline.name);
+    out_ += is_sequence_
+                ? concat(csv_quoted(concat(dataset_internal::kBaselinePrefix, baseline.name)), ",")
+                : csv_quoted(baseline.name);
     out_.append(schema_.parameters.size(), ',');
     out_ += baseline.time_ns > 0 ? float_text(baseline.time_ns) : std::string();
     out_.append(kColumnsBehindTime, ',');
@@ -141,6 +149,7 @@ class CsvExporter {
   const Dataset& dataset_;
   const ProblemSchema& problem_;
   const ConfigSchema& schema_;
+  bool is_sequence_ = schema_.kind == SchemaKind::kSequence;
   std::vector<MetricInfo> metrics_;
   std::vector<bool> has_metric_;
   std::string out_;
@@ -148,6 +157,9 @@ class CsvExporter {
 
 // Whether a baseline's name is told apart from a value when it is read back.
 Status check_baselines(const Dataset& dataset) {
+  if (dataset.header().config_schema.kind == SchemaKind::kSequence) {
+    return {};  // they are marked
+  }
   const std::vector<Parameter>& parameters = dataset.header().config_schema.parameters;
   for (const Dataset::Baseline& baseline : dataset.baselines()) {
     const bool is_label =
@@ -182,11 +194,15 @@ Result<std::string> export_csv_text(const Dataset& dataset) {
   const std::span<const Problem> problems = dataset.problems();
   if (problem == nullptr ||
       std::any_of(problems.begin(), problems.end(),
-                  [](const Problem& listed) { return listed.has_payload(); }) ||
-      header.config_schema.kind != SchemaKind::kParametric) {
+                  [](const Problem& listed) { return listed.has_payload(); })) {
     return fail(ErrorCode::kUnsupported,
-                "problems with payloads and configs of variable length do "
-                "not fit a table; JSON holds them");
+                "problems with payloads do not fit a table; JSON holds them");
+  }
+  for (const MetricInfo& metric : header.metrics) {
+    if (dataset_internal::sequence_column(to_text(metric))) {
+      return fail(ErrorCode::kUnsupported, "the metric ", to_text(metric),
+                  " would be a column of configs in a table; JSON holds it");
+    }
   }
   FORETUNE_TRY_STATUS(check_baselines(dataset));
   return CsvExporter(dataset, *problem).run();

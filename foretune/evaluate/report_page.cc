@@ -19,13 +19,20 @@ std::string page_opening(std::string_view title) {
 }
 
 std::string config_html(std::string_view config, std::string_view other) {
-  const std::vector<std::string_view> words = split_words(config);
-  const std::vector<std::string_view> others = split_words(other);
+  // A sequence has no names: "3,16,1,0".
+  const bool is_sequence = config.find('=') == std::string_view::npos;
+  const auto parts = [&](std::string_view text) {
+    return is_sequence ? split(text, ',') : split_words(text);
+  };
+  const std::vector<std::string_view> words = parts(config);
+  const std::vector<std::string_view> others = parts(other);
   std::string out = "<code>";
   for (std::size_t i = 0; i < words.size(); ++i) {
     const bool differs = words.size() == others.size() && words[i] != others[i];
-    out += concat(i == 0 ? "" : " ", differs ? "<mark>" : "", html_escaped(words[i]),
-                  differs ? "</mark>" : "");
+    out += concat(i == 0        ? ""
+                  : is_sequence ? ", "
+                                : " ",
+                  differs ? "<mark>" : "", html_escaped(words[i]), differs ? "</mark>" : "");
   }
   return out + "</code>";
 }

@@ -98,12 +98,12 @@ std::string search_text(const SearchReport& report, bool color) {
     out += report.is_absolute ? right(time_text(std::exp(entry.score)), 11) : "";
     out += right(concat("+", percent_text(slower), " %"), 9);
     out += measured ? measured_text(report, i, fastest) : "";
-    out += concat("  ", clean_text(to_text(report.schema, entry.config)), "\n");
+    out += concat("  ", clean_text(shown_text(report.schema, entry.config)), "\n");
   }
   for (std::size_t i = report.found.ranked.size(); i < report.measured.size(); ++i) {
     out += concat(right("-", 6), report.is_absolute ? right("", 11) : "", right("default", 9),
                   measured_text(report, i, fastest), "  ",
-                  clean_text(to_text(report.schema, report.measured[i].config)), "\n");
+                  clean_text(shown_text(report.schema, report.measured[i].config)), "\n");
   }
   return out;
 }

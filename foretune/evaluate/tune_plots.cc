@@ -144,7 +144,7 @@ class TunePlot {
   }
 
   [[nodiscard]] std::string title_of(const TunedConfig& tuned) const {
-    return concat(values_text(judge_, tuned, false), "\n", to_text(schema_, tuned.config));
+    return concat(values_text(judge_, tuned, false), "\n", shown_text(schema_, tuned.config));
   }
 
   // The forbidden side of each bound, the looser bound within it.

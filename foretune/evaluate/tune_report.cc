@@ -60,7 +60,7 @@ std::string times_text(const Problem& problem, const TuneResult& result,
                   right(i == 0 ? std::string("-")
                                : concat(fixed(100 * (tuned.time_ns / best.time_ns - 1), 1), " %"),
                         8),
-                  "  ", to_text(schema, tuned.config), "\n");
+                  "  ", shown_text(schema, tuned.config), "\n");
   }
   return out;
 }
@@ -117,7 +117,7 @@ class FinalistsTable {
     std::vector<std::string> configs{"config"};
     std::size_t longest = 0;
     for (const TunedConfig* row : rows_) {
-      configs.push_back(clean_text(to_text(schema_, row->config)));
+      configs.push_back(clean_text(shown_text(schema_, row->config)));
       longest = std::max(longest, configs.back().size());
     }
     const bool fits = lines[0].size() + 2 + longest <= kTextWidth;

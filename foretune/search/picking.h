@@ -119,6 +119,11 @@ class Cooling {
   double steps_;
 };
 
+// Whether the strategies that all spaces have go action by action.
+inline bool is_walked(const Space& space) {
+  return space.sequential() != nullptr && space.sequential()->prefers_walks();
+}
+
 using StrategyResult = Result<std::unique_ptr<Strategy>>;
 StrategyResult make_exhaustive(const Problem& problem, const Space& space,
                                const StrategyOptions& options);

@@ -70,10 +70,10 @@ class StratifiedStrategy final : public PickingStrategy {
 
 StrategyResult make_exhaustive(const Problem& /*problem*/, const Space& space,
                                const StrategyOptions& options) {
-  if (space.sequential() != nullptr) {
+  const EnumerableSpace* const ranked = space.enumerable();
+  if (is_walked(space)) {
     return create_walk("exhaustive", space, options);
   }
-  const EnumerableSpace* const ranked = space.enumerable();
   if (ranked == nullptr) {
     return fail(ErrorCode::kUnsupported, "the space ", space.schema().name,
                 " is too large to be listed, so it cannot be searched exhaustively; the other "
@@ -84,7 +84,7 @@ StrategyResult make_exhaustive(const Problem& /*problem*/, const Space& space,
 
 StrategyResult make_random(const Problem& /*problem*/, const Space& space,
                            const StrategyOptions& options) {
-  if (space.sequential() != nullptr) {
+  if (is_walked(space)) {
     return create_walk("random", space, options);
   }
   return std::unique_ptr<Strategy>(std::make_unique<RandomStrategy>(space, options.sample_size));

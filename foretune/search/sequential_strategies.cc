@@ -104,15 +104,18 @@ Walk walk_depth_first(WalkContext& context, StrategyOptions options) {
 Walk walk_everywhere(WalkContext& context, StrategyOptions /*options*/) {
   std::vector<WalkNode> level{context.start()};
   std::unordered_set<Config> seen{level.front().state};
+  co_await context.measure(states_of(level));
   while (!level.empty()) {
-    co_await context.measure(states_of(level));
     std::vector<WalkNode> next;
     for (const WalkNode& node : level) {
+      // Node by node: a level of a long sequence has more states than memory holds.
+      const std::size_t before = next.size();
       for (WalkNode& child : context.children(node)) {
         if (seen.insert(child.state).second) {
           next.push_back(std::move(child));
         }
       }
+      co_await context.measure(states_of(std::span(next).subspan(before)));
     }
     level = std::move(next);
   }

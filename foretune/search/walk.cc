@@ -7,13 +7,6 @@
 #include "foretune/search/picking.h"
 
 namespace foretune {
-namespace {
-
-// Of a space that says nothing of its length.
-constexpr std::size_t kUsualSteps = 10;
-
-}  // namespace
-
 WalkContext::Awaitable WalkContext::measure(const std::vector<Config>& states) {
   for (const Config& state : states) {
     Config config = space_.canonical(state);
@@ -129,7 +122,8 @@ std::vector<Config> states_of(std::span<const WalkNode> nodes) {
 }
 
 WalkStrategy::WalkStrategy(const Space& space, const StrategyOptions& options, Function function)
-    : context_(space, *space.sequential(), options.max_steps > 0 ? options.max_steps : kUsualSteps),
+    : context_(space, *space.sequential(),
+               options.max_steps > 0 ? options.max_steps : space.sequential()->usual_steps()),
       walk_(function(context_, options)),
       limit_(options.sample_size) {}
 

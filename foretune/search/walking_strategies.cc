@@ -136,7 +136,7 @@ class AnnealingStrategy final : public PickingStrategy {
 
 StrategyResult make_evolution(const Problem& /*problem*/, const Space& space,
                               const StrategyOptions& options) {
-  if (space.sequential() != nullptr) {
+  if (is_walked(space)) {
     return create_walk("evolution", space, options);
   }
   return std::unique_ptr<Strategy>(std::make_unique<EvolutionStrategy>(space, options));
@@ -144,7 +144,7 @@ StrategyResult make_evolution(const Problem& /*problem*/, const Space& space,
 
 StrategyResult make_annealing(const Problem& /*problem*/, const Space& space,
                               const StrategyOptions& options) {
-  if (space.sequential() != nullptr) {
+  if (is_walked(space)) {
     return create_walk("annealing", space, options);
   }
   return std::unique_ptr<Strategy>(std::make_unique<AnnealingStrategy>(space, options));

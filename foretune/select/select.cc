@@ -197,10 +197,9 @@ bool Selector::State::inside_training(const Problem& problem,
 
 std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(
     const Exact& exact, std::uint32_t candidate, const Problem& problem) const {
-  std::array<std::int32_t, CompiledSpace::kMaxParameters> buffer{};
-  const std::span<const std::int32_t> words = words_of(candidate);
-  std::copy(words.begin(), words.end(), buffer.begin());
-  const std::span<std::int32_t> same(buffer.data(), words.size());
+  // Spaces of unusually many parameters pay with an allocation here, no others do.
+  CompiledSpace::WordsBuffer buffer(words_of(candidate));
+  const std::span<std::int32_t> same = buffer.view();
   if (!space->canonicalise(same, problem.fields(), hardware())) {
     return {Form::kCanonical, candidate};
   }

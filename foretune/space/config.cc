@@ -100,6 +100,21 @@ std::string to_text(const ConfigSchema& schema, const Config& config) {
   return out;
 }
 
+std::string shown_text(const ConfigSchema& schema, const Config& config) {
+  constexpr std::size_t kFirst = 12;
+  constexpr std::size_t kLast = 4;
+  const std::size_t count = config.words.size();
+  if (schema.kind != SchemaKind::kSequence || count <= 2 * (kFirst + kLast)) {
+    return to_text(schema, config);
+  }
+  const std::span<const std::int32_t> words = config.words.view();
+  const auto part = [&](std::span<const std::int32_t> some) {
+    return to_text(schema, {.schema = config.schema, .words = Config::Words(some)});
+  };
+  return concat(part(words.first(kFirst)), " ... ", part(words.last(kLast)), " (", count,
+                " words)");
+}
+
 Result<Config> parse_config(const ConfigSchema& schema, std::string_view text) {
   if (schema.kind == SchemaKind::kSequence) {
     return parse_sequence(schema, text);

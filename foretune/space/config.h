@@ -63,6 +63,9 @@ struct Config {
 
 // "mr=8 nr=32 order=nkm"; a sequence prints its words as "3,16,1,0".
 std::string to_text(const ConfigSchema& schema, const Config& config);
+// For people: as above, but of a sequence of many words the first and last ones and their number,
+// "3,16,1,0,2,2,7,1,0,0,4,4 ... 1,0,2,2 (221 words)".
+std::string shown_text(const ConfigSchema& schema, const Config& config);
 // Parses what to_text prints; parameters may come in any order, none may be missing.
 Result<Config> parse_config(const ConfigSchema& schema, std::string_view text);
 

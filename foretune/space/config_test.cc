@@ -114,6 +114,19 @@ TEST(ConfigText, SequencesAreWordsOfAnyLength) {
   }
 }
 
+TEST(ConfigText, LongSequencesAreShownInPart) {
+  const ConfigSchema sequence{
+      .name = "loop", .version = 1, .kind = SchemaKind::kSequence, .parameters = {}};
+  Config value{sequence.id(), {}};
+  for (std::int32_t i = 0; i < 32; ++i) {
+    value.words.push_back(i);
+  }
+  EXPECT_EQ(shown_text(sequence, value), to_text(sequence, value));
+  value.words.push_back(32);
+  EXPECT_EQ(shown_text(sequence, value), "0,1,2,3,4,5,6,7,8,9,10,11 ... 29,30,31,32 (33 words)");
+  EXPECT_EQ(shown_text(schema(), config(3, 4)), to_text(schema(), config(3, 4)));
+}
+
 TEST(Config, EqualConfigsHashEquallyAndOthersHardlyEver) {
   std::unordered_set<Config> configs;
   std::set<std::uint64_t> hashes;

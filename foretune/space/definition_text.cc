@@ -18,7 +18,8 @@ namespace foretune {
 namespace {
 
 constexpr std::size_t kMaxText = std::size_t{1} << 20U;
-constexpr std::size_t kMaxStatements = 4096;
+// A statement for each parameter, as many constraints and as many rules.
+constexpr std::size_t kMaxStatements = 3 * CompiledSpace::kMaxParameters + 1;
 constexpr std::size_t kMaxWord = 200;
 
 // What words of the text may be made of, so that a name never looks like its surroundings.
@@ -48,6 +49,10 @@ Status parse_head(std::string_view rest, SpaceDefinition& out) {
 }
 
 Status parse_parameter(std::string_view rest, SpaceDefinition& out) {
+  if (out.schema.parameters.size() >= CompiledSpace::kMaxParameters) {
+    return fail(ErrorCode::kCorrupt, "a space has at most ", CompiledSpace::kMaxParameters,
+                " parameters");
+  }
   const std::size_t open = rest.find('[');
   const std::size_t close = rest.find(']');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) {

@@ -86,8 +86,8 @@ TEST(DefinitionText, WhatCannotBeWrittenIsRefusedAtOnce) {
   bad.constraints.pop_back();
   EXPECT_FALSE(CompiledSpace::create(bad));
   bad = definition();
-  bad.constraints.assign(5000, {"1", ""});
-  EXPECT_THAT(refusal(bad), HasSubstr("at most 4096 statements"));
+  bad.constraints.assign(13000, {"1", ""});
+  EXPECT_THAT(refusal(bad), HasSubstr("at most 12289 statements"));
 }
 
 TEST(DefinitionText, HostileTextIsRefusedWithAReason) {
@@ -161,7 +161,7 @@ TEST(CompiledSpace, RefusesDefinitionsThatMakeNoSense) {
   SpaceDefinition bad = definition();
   bad.schema.kind = SchemaKind::kSequence;
   EXPECT_THAT(refusal(bad), HasSubstr("parametric schema"));
-  EXPECT_THAT(refusal({}), HasSubstr("1 to 64 parameters, not 0"));
+  EXPECT_THAT(refusal({}), HasSubstr("1 to 4096 parameters, not 0"));
   bad = definition();
   bad.domains.pop_back();
   EXPECT_THAT(refusal(bad), HasSubstr("3 parameters but 2 domains"));

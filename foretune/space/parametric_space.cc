@@ -1,7 +1,6 @@
 #include "foretune/space/parametric_space.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "foretune/base/check.h"
@@ -148,9 +147,8 @@ std::int32_t CompiledSpace::canonical_word(const Canonical& rule,
 bool CompiledSpace::apply_canonical(std::span<std::int32_t> words,
                                     std::span<const std::int64_t> fields,
                                     const Hardware& hardware) const {
-  std::array<std::int32_t, kMaxParameters> before{};
   for (int round = 0; round < kMaxRounds; ++round) {
-    std::copy(words.begin(), words.end(), before.begin());
+    const WordsBuffer before(std::span<const std::int32_t>{words});
     for (const Canonical& rule : canonical_) {
       words[rule.parameter] = canonical_word(rule, words, fields, hardware);
     }
@@ -171,9 +169,8 @@ bool CompiledSpace::canonicalise(std::span<std::int32_t> words,
       })) {
     return false;
   }
-  std::array<std::int32_t, kMaxParameters> buffer{};
-  std::copy(words.begin(), words.end(), buffer.begin());
-  const std::span<std::int32_t> result(buffer.data(), words.size());
+  WordsBuffer buffer(std::span<const std::int32_t>{words});
+  const std::span<std::int32_t> result = buffer.view();
   if (!apply_canonical(result, fields, hardware) ||
       std::equal(words.begin(), words.end(), result.begin()) ||
       (!is_legal(result, fields, hardware) && is_legal(words, fields, hardware))) {
@@ -192,12 +189,8 @@ Config CompiledSpace::canonical(Config config, const Problem& problem,
 bool CompiledSpace::is_canonical(std::span<const std::int32_t> words,
                                  std::span<const std::int64_t> fields,
                                  const Hardware& hardware) const {
-  std::array<std::int32_t, kMaxParameters> buffer{};
-  if (words.size() > buffer.size()) {
-    return true;
-  }
-  std::copy(words.begin(), words.end(), buffer.begin());
-  return !canonicalise({buffer.data(), words.size()}, fields, hardware);
+  WordsBuffer buffer(words);
+  return !canonicalise(buffer.view(), fields, hardware);
 }
 
 ParametricSpace::ParametricSpace(std::shared_ptr<const CompiledSpace> compiled, Problem problem,

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretune/base/small_vector.h"
 #include "foretune/hardware/hardware.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
@@ -53,10 +54,15 @@ struct SpaceDefinition {
   bool operator==(const SpaceDefinition&) const = default;
 };
 
-// A definition with its expressions compiled. The checks that take spans do not allocate.
+// A definition with its expressions compiled. The checks that take spans do not allocate for
+// configs of up to kUsualParameters words.
 class CompiledSpace {
  public:
-  static constexpr std::size_t kMaxParameters = 64;
+  // As many as a data set can hold: so that a definition from a file keeps within bounds.
+  static constexpr std::size_t kMaxParameters = 4096;
+  static constexpr std::size_t kUsualParameters = 64;
+  // Words of a config on the stack; more are on the heap.
+  using WordsBuffer = SmallVector<std::int32_t, kUsualParameters>;
 
   // Errors: kInvalidArgument with the parameter, rule or name that makes no sense.
   static Result<std::shared_ptr<const CompiledSpace>> create(SpaceDefinition definition);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -61,6 +62,12 @@ class SequentialSpace {
   // The state after `action`, or the reason why it is not legal.
   virtual Result<Config> apply(const Config& state, std::size_t action) const = 0;
   virtual std::string action_text(std::size_t action) const = 0;
+  // Whether the strategies of all spaces (random, exhaustive, evolution, annealing) walk here
+  // action by action. Not where sample() and neighbours() find every config as well: they use those
+  // then.
+  virtual bool prefers_walks() const { return true; }
+  // How many actions strategies take from the start at most, unless they are told.
+  virtual std::size_t usual_steps() const { return 10; }
 };
 
 }  // namespace foretune

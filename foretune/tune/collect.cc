@@ -74,7 +74,7 @@ Status CollectProgress::keep(const Measurement& measurement, JournalWriter* jour
 void CollectProgress::learn(double time_ns, const Config& config, const ConfigSchema& schema) {
   if (best_ns < 0 || time_ns < best_ns) {
     best_ns = time_ns;
-    best_config = to_text(schema, config);
+    best_config = shown_text(schema, config);
   }
 }
 

@@ -65,6 +65,9 @@ int collect_into(const std::string& self, const std::string& path, const std::st
         options.parameters.end(),
         {{"metrics", "1"}, {"evaluate_crash", "0.02"}, {"evaluate_fail", "0.05"}});
   }
+  if (mode == "sequence") {
+    options.parameters.emplace_back("sequence", "yes");
+  }
   const auto family = make_null(options);
   if (!family) {
     return complain(family.error());
@@ -129,8 +132,9 @@ Result<std::unique_ptr<Family>> null_only(std::string_view /*name*/, const Famil
 
 int main(int argc, char** argv) {
   const std::string mode = argc == 3 ? argv[2] : "";
-  if (argc < 2 || argc > 3 || (argc == 3 && mode != "active" && mode != "metrics")) {
-    std::fprintf(stderr, "usage: %s FILE [active | metrics] | worker\n", argv[0]);
+  if (argc < 2 || argc > 3 ||
+      (argc == 3 && mode != "active" && mode != "metrics" && mode != "sequence")) {
+    std::fprintf(stderr, "usage: %s FILE [active | metrics | sequence] | worker\n", argv[0]);
     return 2;
   }
   if (std::string(argv[1]) == "worker") {

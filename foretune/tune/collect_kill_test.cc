@@ -161,6 +161,9 @@ TEST(CollectKill, FiftyKillsLoseNothingRepeatNothingAndReachTheSameSet) {
 
 TEST(CollectKill, WithAModelInTheLoopToo) { kill_and_continue("active", 30); }
 
+// Records of different lengths: networks of 44 to 289 layers.
+TEST(CollectKill, SequencesResumeWithoutLossOrRepetition) { kill_and_continue("sequence", 30); }
+
 // Stages resume by themselves: each config is timed once and evaluated once, wherever the ends
 // were.
 TEST(CollectKill, StagesOfThreeMetricsResumeWithoutLossOrRepetition) {

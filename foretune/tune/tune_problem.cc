@@ -133,7 +133,7 @@ void Tuning::learn(const TunedConfig& tuned) {
     progress.best_target = tuned.judgement.targets.view().front();
     progress.best_text =
         concat(target.name, " ", find_metric(tuned.values, target.name)->value, " ", target.unit);
-    progress.best_config = to_text(schema, tuned.config);
+    progress.best_config = shown_text(schema, tuned.config);
   }
 }
 

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "foretune/base/temporary_folder.h"
+#include "foretune/base/text.h"
 #include "foretune/families/null/null.h"
+#include "foretune/families/null/null_layers.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -163,6 +165,42 @@ TEST_F(TuneProblemTest, EndsWhenAskedTo) {
   EXPECT_TRUE(result->stopped_by_request);
   EXPECT_FALSE(result->finalists.empty());
   EXPECT_LT(result->progress.measured, 20U);
+}
+
+TEST_F(TuneProblemTest, SequencesAreTunedWithoutAList) {
+  make({{"sequence", "yes"}, {"noise", "0"}});
+  const Config exact = family->default_configs(problem).at(0);
+  ASSERT_EQ(exact.words.size(), null_layers(problem));
+  options.budget.measurements = 200;
+  for (const char* strategy : {"local", "random", "evolution", "annealing", "stratified", "de"}) {
+    options.strategy = strategy;
+    const auto result = tune();
+    ASSERT_TRUE(result) << strategy << ": " << result.error().message;
+    EXPECT_FALSE(result->legal_configs);
+    EXPECT_GE(result->progress.measured, 200U) << strategy;
+    ASSERT_TRUE(result->by_default);
+    EXPECT_EQ(result->by_default->config, exact);
+    const TunedConfig& best = result->finalists.front();
+    EXPECT_DOUBLE_EQ(best.time_ns, null_layers_time_ns(problem, best.config));
+    EXPECT_LT(best.time_ns, 0.9 * result->by_default->time_ns) << strategy;
+    EXPECT_THAT(result->progress.best_config,
+                HasSubstr(concat("(", exact.words.size(), " words)")));
+  }
+  options.strategy = "exhaustive";
+  const auto all = tune();
+  ASSERT_FALSE(all);
+  EXPECT_THAT(all.error().message, HasSubstr("too large to be listed"));
+}
+
+TEST_F(TuneProblemTest, SequencesOfFewLayersAreTriedWholly) {
+  make({{"sequence", "yes"}, {"noise", "0"}});
+  problem = GemmProblem::create({.m = 1, .n = 1, .k = 1})->to_problem();
+  options.strategy = "exhaustive";
+  const auto result = tune();
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->legal_configs, 46656U);
+  EXPECT_TRUE(result->exhausted);
+  EXPECT_DOUBLE_EQ(result->finalists.front().time_ns, best_of_all());
 }
 
 }  // namespace

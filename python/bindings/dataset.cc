@@ -116,6 +116,8 @@ nb::dict header_of(const Dataset& dataset) {
   out["problem_type"] = std::string(find_problem_schema(header.problem_type)->name);
   out["config_schema"] = header.config_schema.name;
   out["config_schema_version"] = header.config_schema.version;
+  out["config_schema_kind"] =
+      header.config_schema.kind == SchemaKind::kSequence ? "sequence" : "parametric";
   out["device"] = header.fingerprint.device;
   out["isa"] = header.fingerprint.isa;
   out["system"] = header.fingerprint.system;

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Where a Parquet file of ours keeps what its rows do not say: a data set without rows.
 PARQUET_KEY = b"foretune.dataset"
+# In the attributes of a frame: what its column of sequences is called in a CSV.
+_CONFIG_COLUMN = "foretune_config"
 _PARQUET_MAGIC = b"PAR1"
 _EXTENSIONS = {".ftd": "foretune", ".csv": "csv", ".json": "json", ".msgpack": "msgpack",
                ".parquet": "parquet"}
@@ -148,7 +150,8 @@ class Dataset:
         context, and further metrics where there are any: a common one by its name, one that the
         data set declares with direction and unit behind it (``psnr_db:maximise:dB``). Labels are
         categories. A time, median, spread or metric that is not known is NaN. Per-window samples and
-        baselines are left out.
+        baselines are left out. Configs that are sequences are one column of texts, ``config``
+        (``3,16,1,0``), and ``frame.attrs`` says their schema.
 
         Raises:
             ImportError: pandas is not installed.
@@ -171,6 +174,10 @@ class Dataset:
             frame[name] = values[self.context_ids]
         for name, values in self._extra_columns().items():
             frame[name] = values
+        if self._has_sequences():
+            header = self.header
+            frame.attrs[_CONFIG_COLUMN] = \
+                f"config:{header['config_schema']}:{header['config_schema_version']}"
         return frame
 
     @classmethod
@@ -186,13 +193,16 @@ class Dataset:
             frame: the table; passed on as CSV text, about two seconds per 100,000 rows.
             like: a data set with the family, machine, role and config schema to use, whose
                 baselines are taken over as well. None: columns that are no field, metric or context
-                become parameters, as when a CSV file is read.
+                become parameters, as when a CSV file is read; sequences are in a column
+                ``config:NAME:VERSION``, or in ``config`` of a frame that ``to_pandas`` made.
             family, role, device: without ``like``, as in ``open``.
 
         Raises:
             InvalidArgumentError: a column is missing.
             CorruptDataError: no row can be used.
         """
+        if like is None and _CONFIG_COLUMN in frame.attrs:
+            frame = frame.rename(columns={"config": frame.attrs[_CONFIG_COLUMN]})
         text = frame.to_csv(index=False, float_format=None)
         if like is not None:
             return cls._from_csv_text(text, like)
@@ -314,7 +324,8 @@ class Dataset:
 
     @property
     def config_words(self) -> npt.NDArray[np.int32]:
-        """Shape (configs, parameters): values, and positions of labels. A copy."""
+        """Shape (configs, parameters): values, and positions of labels. A copy. Sequences have no
+        parameters: their words are in ``configs``."""
         return self._native.config_words()
 
     @property
@@ -407,10 +418,15 @@ class Dataset:
         fields = self.problem_fields
         for position, (name, labels) in enumerate(self._native.problem_columns()):
             out[name] = ((fields[:, position], labels), self.problem_ids)
+        if self._has_sequences():
+            out["config"] = ((np.array(self.configs, dtype=object), []), self.config_ids)
         words = self.config_words
         for position, (name, labels) in enumerate(self._native.config_columns()):
             out[name] = ((words[:, position], labels), self.config_ids)
         return out
+
+    def _has_sequences(self) -> bool:
+        return bool(self.header["config_schema_kind"] == "sequence")
 
     def _figures(self) -> dict[str, npt.NDArray[Any]]:
         timed = self.time_ns > 0
@@ -485,6 +501,8 @@ def _is_parquet(path: str) -> bool:
 
 def _expanded(values: Any, codes: npt.NDArray[np.uint32], pd: Any) -> Any:
     numbers, labels = values
+    if numbers.dtype == object:
+        return pd.array(numbers, dtype="str")[codes]
     if labels:
         return pd.Categorical.from_codes(numbers[codes].astype(np.int32), labels)
     return numbers[codes]

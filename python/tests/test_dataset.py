@@ -216,3 +216,39 @@ def test_a_data_set_without_rows_has_empty_columns(tmp_path, training):
 def test_others_families_do_not_merge(training):
     with pytest.raises(foretune.MismatchError):
         training.merge(foretune.Dataset.open(ROOT / "tests" / "triton_times.csv"))
+
+
+def sequences(tmp_path):
+    """A data set whose configs are sequences, one of them empty, with a baseline."""
+    path = tmp_path / "layers.csv"
+    path.write_text('m,n,k,config:layers:2,time_ns\n8,8,8,"3,16,-1",1.5\n8,8,8,,2.5\n8,8,8,7,3.5\n'
+                    '16,8,8,baseline:vendor,9\n')
+    return foretune.Dataset.open(path)
+
+
+@pytest.mark.parametrize("way", ["pandas", "like", "parquet", "csv"])
+def test_sequences_are_a_column_of_texts_and_come_back(tmp_path, way):
+    dataset = sequences(tmp_path)
+    assert dataset.header["config_schema_kind"] == "sequence"
+    assert dataset.baselines == [("gemm op=mm m=16 n=8 k=8 batch=1 dtype=f32 layout=rrr", "vendor",
+                                  9.0)]
+    frame = dataset.to_pandas()
+    assert list(frame["config"]) == ["3,16,-1", "", "7"]
+    if way == "pandas":
+        back = foretune.Dataset.from_pandas(frame)
+    elif way == "like":
+        back = foretune.Dataset.from_pandas(frame, dataset)
+    else:
+        dataset.save(tmp_path / f"back.{way}")
+        back = foretune.Dataset.open(tmp_path / f"back.{way}")
+    assert [back.configs[i] for i in back.config_ids] == ["3,16,-1", "", "7"]
+    assert back.header["config_schema"] == "layers"
+    assert back.header["config_schema_version"] == 2
+    assert back.fingerprint == dataset.fingerprint
+
+
+def test_sequences_without_a_schema_are_refused(tmp_path):
+    frame = sequences(tmp_path).to_pandas()
+    frame.attrs.clear()
+    with pytest.raises(foretune.InvalidArgumentError, match="config:NAME:VERSION"):
+        foretune.Dataset.from_pandas(frame)

@@ -43,6 +43,9 @@ std::string row(std::string_view name, std::string_view value) {
 }
 
 std::string schema_text(const ConfigSchema& schema) {
+  if (schema.kind == SchemaKind::kSequence) {
+    return concat(schema.name, " v", schema.version, " (sequences)");
+  }
   std::string names;
   for (const Parameter& parameter : schema.parameters) {
     names += concat(names.empty() ? "" : " ", parameter.name);
@@ -93,7 +96,7 @@ Status list_problem(const Dataset& dataset, const std::string& text, std::size_t
                        info.unit.empty() ? "" : " ", info.unit);
     }
     print(concat("  ", measured.outcome == Outcome::kCensored ? "> " : "", values, "  ",
-                 to_text(dataset.header().config_schema, dataset.configs()[measured.config]),
+                 shown_text(dataset.header().config_schema, dataset.configs()[measured.config]),
                  "\n"));
   }
   return {};
@@ -219,7 +222,7 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
   if (!model.portfolio.empty()) {
     print("  portfolio\n");
     for (const std::uint32_t position : model.portfolio) {
-      print(concat("    ", to_text(model.config_schema, model.pool[position]), "\n"));
+      print(concat("    ", shown_text(model.config_schema, model.pool[position]), "\n"));
     }
   }
   print(concat("  model card\n", card_without_curves(model.card_json), "\n"));

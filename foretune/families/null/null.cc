@@ -15,6 +15,7 @@
 #include "foretune/base/hash.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
+#include "foretune/families/null/null_layers.h"
 #include "foretune/problem/problem_type.h"
 #include "foretune/space/parametric_space.h"
 
@@ -168,7 +169,8 @@ class NullRun final : public Run {
         behaviour_(behaviour(parameters, problem, config)),
         problem_(problem),
         config_(std::move(config)),
-        time_ns_(null_time_ns(problem_, config_)),
+        time_ns_(parameters.sequence ? null_layers_time_ns(problem_, config_)
+                                     : null_time_ns(problem_, config_)),
         rng_(pair_hash(parameters.seed + 2, problem_, config_)),
         data_(data) {}
 
@@ -190,8 +192,10 @@ class NullRun final : public Run {
     if (!parameters_.metrics) {
       return {};
     }
-    return {{kPackNs, null_pack_ns(problem_, config_), 0, 1},
-            {kWorkspaceBytes, null_bytes(config_), 0, 1}};
+    const bool layers = parameters_.sequence;
+    return {
+        {kPackNs, layers ? null_layers_pack_ns(config_) : null_pack_ns(problem_, config_), 0, 1},
+        {kWorkspaceBytes, layers ? null_layers_bytes(config_) : null_bytes(config_), 0, 1}};
   }
   Result<std::vector<MetricValue>> evaluate(std::span<const std::string> names) override {
     for (const std::string& name : names) {
@@ -204,7 +208,9 @@ class NullRun final : public Run {
     if (fault == NullFault::kPrepareFail) {
       return fail(ErrorCode::kInvalidArgument, "this config was asked to fail to be evaluated");
     }
-    return std::vector<MetricValue>{{kNullAccuracy, null_accuracy(config_), 0, 1}};
+    const double accuracy =
+        parameters_.sequence ? null_layers_accuracy(problem_, config_) : null_accuracy(config_);
+    return std::vector<MetricValue>{{kNullAccuracy, accuracy, 0, 1}};
   }
 
  private:
@@ -237,16 +243,19 @@ class NullArtifact final : public Artifact {
 
 class NullFamily final : public Family {
  public:
+  // `space` of blocks, nullptr for sequences.
   NullFamily(const NullParameters& parameters, const ProblemTypeInfo& type,
              std::shared_ptr<const CompiledSpace> space)
       : parameters_(parameters) {
     info_.name = "null";
     info_.description = "times by formula, faults on request: for tests without hardware";
     info_.problem_type = type.schema.type;
-    info_.config_schema = space->definition().schema;
+    info_.config_schema = space != nullptr ? space->definition().schema : null_layers_schema();
     info_.space = std::move(space);
     info_.fingerprint = null_fingerprint();
-    info_.feature_table = concat(type.schema.name, "-null");
+    if (!parameters.sequence) {
+      info_.feature_table = concat(type.schema.name, "-null");
+    }
     info_.needs_worker = parameters.crash > 0 || parameters.hang > 0 ||
                          parameters.evaluate_crash > 0 || parameters.evaluate_hang > 0;
     info_.simulated = !parameters.real_time;
@@ -268,9 +277,17 @@ class NullFamily final : public Family {
                              problem.schema().name);
   }
   Result<std::unique_ptr<Space>> space(const Problem& problem) const override {
+    if (parameters_.sequence) {
+      return std::unique_ptr<Space>(std::make_unique<NullLayersSpace>(problem));
+    }
     FORETUNE_TRY(std::unique_ptr<ParametricSpace> bound,
                  ParametricSpace::bind(info_.space, problem, info_.fingerprint.hardware));
     return std::unique_ptr<Space>(std::move(bound));
+  }
+  // All layers exact.
+  std::vector<Config> default_configs(const Problem& problem) const override {
+    return parameters_.sequence ? std::vector<Config>{NullLayersSpace(problem).start()}
+                                : std::vector<Config>{};
   }
   // A fault may be one of preparing, and that depends on the problem too.
   std::string artifact_key(const Problem& problem, const Config& config) const override {
@@ -342,6 +359,12 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
                     " of null wants 0 or 1, not '", value, "'");
       }
       *turned->second = value == "1";
+    } else if (key == "sequence") {
+      if (value != "yes" && value != "no") {
+        return fail(ErrorCode::kInvalidArgument,
+                    "family option sequence of null wants yes or no, not ", quoted(value, 40));
+      }
+      parameters.sequence = value == "yes";
     } else if (key == "type") {
       const ProblemTypeInfo* type = find_problem_type(value);
       if (type == nullptr || type->drawn_sizes.empty()) {
@@ -354,7 +377,7 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
     } else {
       return fail(ErrorCode::kInvalidArgument, "null has no option '", key,
                   "'; it has type, seed, noise, crash, hang, wrong, prepare_fail, real_time, "
-                  "metrics, evaluate_crash, evaluate_hang, evaluate_fail");
+                  "metrics, evaluate_crash, evaluate_hang, evaluate_fail, sequence");
     }
   }
   if (parameters.crash + parameters.hang + parameters.wrong + parameters.prepare_fail > 1 ||
@@ -425,7 +448,10 @@ double null_accuracy(const Config& config) {
 Result<std::unique_ptr<Family>> make_null(const FamilyOptions& options) {
   FORETUNE_TRY(const NullParameters parameters, parse_null_parameters(options));
   const ProblemTypeInfo& type = *find_problem_type(parameters.type);
-  FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, CompiledSpace::create(null_space(type)));
+  std::shared_ptr<const CompiledSpace> space;
+  if (!parameters.sequence) {
+    FORETUNE_TRY(space, CompiledSpace::create(null_space(type)));
+  }
   return std::unique_ptr<Family>(std::make_unique<NullFamily>(parameters, type, std::move(space)));
 }
 

@@ -13,7 +13,8 @@
 // the formula's time on the clock instead of saying it; metrics=1 gives every run pack_ns and
 // bytes, which grow with the blocks, and in a later stage accuracy, which falls with unroll;
 // evaluate_crash, evaluate_hang and evaluate_fail are the shares of configs that crash, hang or
-// fail in that stage. Thread safety: as every Family.
+// fail in that stage; sequence=yes gives the networks of null_layers.h, whose configs are
+// sequences, instead of blocks. Thread safety: as every Family.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,7 @@ struct NullParameters {
   double evaluate_fail = 0;
   bool real_time = false;
   bool metrics = false;
+  bool sequence = false;  // configs are those of null_layers.h
 };
 // Errors: kInvalidArgument for an unknown key, a share outside [0, 1], or shares above 1 in all.
 Result<NullParameters> parse_null_parameters(const FamilyOptions& options);
@@ -51,7 +53,8 @@ enum class NullFault : std::uint8_t { kNone, kCrash, kHang, kWrong, kPrepareFail
 [[nodiscard]] NullFault null_evaluation_fault(const NullParameters& parameters,
                                               const Problem& problem, const Config& config);
 // The time without noise: a base that grows with the problem, times one plus a quadratic in the
-// logarithms of the parameters, whose minimum depends on the problem.
+// logarithms of the parameters, whose minimum depends on the problem. This and the others are of
+// blocks; null_layers.h has those of sequences.
 [[nodiscard]] double null_time_ns(const Problem& problem, const Config& config);
 // The other metrics: ns, bytes, and percent.
 [[nodiscard]] double null_pack_ns(const Problem& problem, const Config& config);
