@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretune)
-set(public_modules base metrics hardware problem space features models_infer select kernels gpu family
+set(public_modules base metrics hardware problem space loop features models_infer select kernels gpu family
                    cublaslt families_cpu_gemm families_cublaslt dispatch)
 
 # tl::expected appears in our headers and is one header in the public domain, so it travels along:

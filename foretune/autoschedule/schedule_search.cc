@@ -204,7 +204,7 @@ Result<SearchTrace> run_search(const ScheduleSpace& space, const SearchMethod& m
     return fail(ErrorCode::kInvalidArgument,
                 "a search needs an end: a number of measurements or of seconds");
   }
-  TreeGuide guide(space, setup.unit, setup.guide, setup.prior);
+  TreeGuide guide(nest_rows(space, setup.unit), setup.guide, regression_prior(setup.prior));
   std::unique_ptr<Strategy> strategy;
   if (method.strategy.empty()) {
     strategy = std::make_unique<ListedStrategy>(listed(space, method.name, setup));

@@ -17,15 +17,13 @@
 #include <string_view>
 #include <vector>
 
-#include "foretune/autoschedule/tree_guide.h"
+#include "foretune/autoschedule/nest_guide.h"
 #include "foretune/base/result.h"
 #include "foretune/environment/evaluator.h"
 #include "foretune/loop/schedule_space.h"
 #include "foretune/search/strategy.h"
 
 namespace foretune::autoschedule {
-
-using loop::ScheduleSpace;
 
 // A strategy with its settings, by a name: base (nothing but the start), random, greedy1, greedy2
 // (any lookahead), beam2bfs, beam4dfs (any width), bruteforce, annealing, evolution, mcts, guided,

@@ -12,7 +12,7 @@ class CursorSpace final : public loop::ScheduleSpace {
   CursorSpace(const loop::Computation& computation, const ActionSet& actions,
               const loop::Limits& limits, loop::Nest start)
       : ScheduleSpace(computation, limits, std::move(start)) {
-    // What ends an episode is no step to anywhere.
+    // The action that ends an episode leads nowhere.
     for (const CursorAction action : actions.actions()) {
       if (action != CursorAction::kStop) {
         actions_.push_back(action);

@@ -10,6 +10,7 @@
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
 #include "foretune/families/cublaslt/cublaslt.h"
 #include "foretune/families/load_recorded.h"
+#include "foretune/families/loop_nest/loop_nest.h"
 #include "foretune/families/null/null.h"
 #include "foretune/families/recorded/recorded.h"
 #include "foretune/families/triton/triton.h"
@@ -41,7 +42,7 @@ Result<std::unique_ptr<Family>> load_recorded(const FamilyOptions& options) {
   return make_recorded(std::move(table));
 }
 
-constexpr std::array<FamilyEntry, 5> kFamilies{{
+constexpr auto kFamilies = std::to_array<FamilyEntry>({
     {"cpu-gemm", "matrix products on this CPU, with our own kernels", cpu_gemm_available,
      make_cpu_gemm},
     {.name = "cublaslt",
@@ -61,7 +62,9 @@ constexpr std::array<FamilyEntry, 5> kFamilies{{
      .replays = true},
     {"null", "times by formula, faults on request: for tests without hardware", null_available,
      make_null},
-}};
+    {"loop-nest", "loop nests on this CPU, compiled as a schedule says", loop_nest_available,
+     make_loop_nest},
+});
 
 Result<const FamilyEntry*> find_entry(std::string_view name) {
   std::vector<std::string> names;

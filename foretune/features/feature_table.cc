@@ -104,7 +104,8 @@ std::span<const FeatureTable* const> feature_tables() {
         &features_internal::gemm_triton_templates_table(),
         &features_internal::gemm_triton_flags_table(),
         // After ours of the same configs: the first that describes a config is the default.
-        &features_internal::gemm_diode_v1_table(), &features_internal::gemm_diode_table()};
+        &features_internal::gemm_diode_v1_table(), &features_internal::gemm_diode_table(),
+        &features_internal::loop_nest_table()};
     const std::span<const FeatureTable* const> of_fields = features_internal::fields_null_tables();
     list.insert(list.end(), of_fields.begin(), of_fields.end());
     return list;

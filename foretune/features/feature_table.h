@@ -2,7 +2,7 @@
 // model stores the table's id and refuses another one. Every column says what it depends on, so a
 // scorer computes each only as often as needed: once per pool, once per problem, or per candidate.
 // A config is described without preparing it; the family is never asked.
-// Thread safety: tables are constant. Cost: extraction does not allocate.
+// Thread safety: tables are constant. Cost: extraction does not allocate, but for sequences.
 #pragma once
 
 #include <cstddef>

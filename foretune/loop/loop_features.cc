@@ -39,9 +39,9 @@ float log2_of(std::int64_t value) {
   return static_cast<float>(std::log2(static_cast<double>(value)));
 }
 
-// Bytes of a tensor that are touched where the variables cover these extents. Of dimensions that
-// several variables index, as in a convolution, what lies between the first and the last index,
-// unless the variables are too short to touch all of that.
+// Bytes of a tensor that are touched where the variables cover these extents. Where several
+// variables index a dimension, as in a convolution, all counts that lies between the first and the
+// last index, unless the variables are too short to touch it.
 std::int64_t touched_bytes(const Tensor& tensor, const Extents& extents, std::size_t var_count) {
   const std::int64_t most = tensor.elements();
   std::int64_t elements = 1;

@@ -596,10 +596,4 @@ std::string tree_text(const Computation& computation, const Nest& nest) {
   return out;
 }
 
-State State::start(const Computation& computation) {
-  return {.nest = Nest::plain(computation), .cursor = 0};
-}
-
-std::uint64_t State::hash() const { return hash_combine(nest.hash(), cursor); }
-
 }  // namespace foretune::loop

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretune/base/hash.h"
 #include "foretune/base/result.h"
 #include "foretune/base/small_vector.h"
 #include "foretune/loop/computation.h"
@@ -77,8 +78,10 @@ struct State {
   bool operator==(const State&) const = default;
 
   // The plain nest, with the cursor at the outermost loop.
-  static State start(const Computation& computation);
-  [[nodiscard]] std::uint64_t hash() const;
+  static State start(const Computation& computation) {
+    return {.nest = Nest::plain(computation), .cursor = 0};
+  }
+  [[nodiscard]] std::uint64_t hash() const { return hash_combine(nest.hash(), cursor); }
 };
 
 // Stored in configs: never renumber.

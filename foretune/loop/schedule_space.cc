@@ -23,6 +23,11 @@ enum Word : std::int32_t {
   kCursorWord = 7,  // level, 0; not at the outermost loop
 };
 
+std::uint64_t schedule_schema_id() {
+  static const std::uint64_t id = schedule_schema().id();
+  return id;
+}
+
 // Actions of a random schedule, at most.
 constexpr std::size_t kSampleActions = 10;
 
@@ -102,11 +107,14 @@ class LoopSpace final : public ScheduleSpace {
 
 }  // namespace
 
+const ConfigSchema& schedule_schema() {
+  static const ConfigSchema schema{
+      .name = "loop-nest", .version = 1, .kind = SchemaKind::kSequence, .parameters = {}};
+  return schema;
+}
+
 ScheduleSpace::ScheduleSpace(const Computation& computation, const Limits& limits, Nest start)
-    : computation_(computation),
-      limits_(limits),
-      start_(std::move(start)),
-      schema_{.name = "loop-nest", .version = 1, .kind = SchemaKind::kSequence, .parameters = {}} {
+    : computation_(computation), limits_(limits), start_(std::move(start)) {
   FORETUNE_CHECK(check(computation_, start_).has_value());
 }
 
@@ -121,7 +129,7 @@ Result<State> ScheduleSpace::state(const Config& config) const {
   const auto refuse = [] {
     return fail(ErrorCode::kInvalidArgument, "the config is no schedule of loops");
   };
-  if (config.schema != schema_.id() || words.size() % kWords != 0) {
+  if (config.schema != schedule_schema_id() || words.size() % kWords != 0) {
     return refuse();
   }
   State state;
@@ -176,7 +184,7 @@ Result<Nest> ScheduleSpace::nest(const Config& config) const {
 }
 
 Config ScheduleSpace::config(const State& state) const {
-  Config config{schema_.id(), {}};
+  Config config{schedule_schema_id(), {}};
   const auto add = [&](std::int32_t what, std::int32_t first, std::int32_t second) {
     config.words.push_back(what);
     config.words.push_back(first);

@@ -22,6 +22,9 @@
 
 namespace foretune::loop {
 
+// "loop-nest", version 1: of kind sequence.
+const ConfigSchema& schedule_schema();
+
 class ScheduleSpace : public Space, public SequentialSpace {
  public:
   // Actions that name their loop: splits by small numbers and by multiples of `unit`'s lanes,
@@ -38,7 +41,7 @@ class ScheduleSpace : public Space, public SequentialSpace {
   // The schedule, as parse_schedule() reads it; empty for the plain nest and for no schedule.
   [[nodiscard]] std::string text(const Config& config) const;
 
-  const ConfigSchema& schema() const override { return schema_; }
+  const ConfigSchema& schema() const override { return schedule_schema(); }
   Support why_not(const Config& config) const override;
   Result<Config> sample(Rng& rng) const override;
   // One action away.
@@ -61,7 +64,6 @@ class ScheduleSpace : public Space, public SequentialSpace {
   Computation computation_;
   Limits limits_;
   Nest start_;
-  ConfigSchema schema_;
 };
 
 }  // namespace foretune::loop

@@ -267,18 +267,21 @@ constexpr std::array<std::pair<std::string_view, WalkStrategy::Function>, 9> kWa
      {"mcts", walk_tree},
      {"guided", walk_guided}}};
 
-template <std::size_t kIndex>
-StrategyResult make_by_index(const Problem& /*problem*/, const Space& space,
-                             const StrategyOptions& options) {
-  return create_walk(kWalks[kIndex].first, space, options);
+// What takes no problem.
+template <WalkStrategy::Function kFunction>
+StrategyResult make_walk(const Problem& /*problem*/, const Space& space,
+                         const StrategyOptions& options) {
+  const auto* const found = std::find_if(kWalks.begin(), kWalks.end(),
+                                         [](const auto& walk) { return walk.second == kFunction; });
+  return create_walk(found->first, space, options);
 }
 
 constexpr std::array<StrategyEntry, 5> kSequentialStrategies{{
-    {"greedy", "to the best that a few changes lead to", make_by_index<4>},
-    {"beam-bfs", "from the best few of each level to the next", make_by_index<5>},
-    {"beam-dfs", "the best few of each state, depth first", make_by_index<6>},
-    {"mcts", "Monte Carlo tree search", make_by_index<7>},
-    {"guided", "a beam along a model that learns from what is measured", make_by_index<8>},
+    {"greedy", "to the best that a few changes lead to", make_walk<walk_greedily>},
+    {"beam-bfs", "from the best few of each level to the next", make_walk<walk_beam>},
+    {"beam-dfs", "the best few of each state, depth first", make_walk<walk_depth_first>},
+    {"mcts", "Monte Carlo tree search", make_walk<walk_tree>},
+    {"guided", "a beam along a model that learns from what is measured", make_walk<walk_guided>},
 }};
 
 }  // namespace

@@ -48,7 +48,7 @@ class ConfigWords {
                            : ConfigWords(words_, starts_.subspan(first, count + 1));
   }
 
-  // Whether all configs have the same length because there is but one: then all words lie next to
+  // Returns true where the configs have one length for all: then all words lie next to
   // each other, width() for each.
   [[nodiscard]] bool is_even() const { return starts_.empty(); }
   [[nodiscard]] std::size_t width() const {
@@ -93,7 +93,7 @@ class ConfigList {
   }
 
   void reserve(std::size_t configs) { words_.reserve(configs * width_); }
-  // Of the width, where lengths are even.
+  // `words` are as many as all others where lengths are even.
   void add(std::span<const std::int32_t> words) {
     FORETUNE_DCHECK(!is_even_ || words.size() == width_);
     words_.insert(words_.end(), words.begin(), words.end());

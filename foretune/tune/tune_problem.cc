@@ -8,6 +8,7 @@
 #include "foretune/base/significant.h"
 #include "foretune/base/text.h"
 #include "foretune/metrics/pareto.h"
+#include "foretune/tune/tree_guide.h"
 
 namespace foretune {
 namespace {
@@ -31,6 +32,7 @@ class Tuning {
   Result<TuneResult> run();
 
  private:
+  Status make_guide();
   Status search(Strategy& strategy, Rng& rng);
   Status measure_first(const Space& space, std::span<const Config> configs, Strategy* strategy);
   Status measure(const Config& config);
@@ -58,6 +60,7 @@ class Tuning {
   std::optional<Trial> last_;  // of the config measured last
   std::unordered_set<Config> tried_;
   std::string last_failure_;
+  std::unique_ptr<TreeGuide> guide_;  // of the strategy "guided"
 };
 
 bool Tuning::may_go_on() {
@@ -196,6 +199,21 @@ Status Tuning::settle_objective(std::span<const Config> defaults) {
     tuned.judgement = result_.judge->judge(tuned.values);
     learn(tuned);
   }
+  return {};
+}
+
+Status Tuning::make_guide() {
+  if (options_.strategy != "guided") {
+    return {};
+  }
+  const FamilyInfo& info = family_.info();
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(info.feature_table));
+  GuidePrior prior;
+  if (options_.prior != nullptr) {
+    FORETUNE_TRY(prior, model_prior(*options_.prior, problem_));
+  }
+  guide_ = std::make_unique<TreeGuide>(table_rows(*table, problem_, info.fingerprint.hardware),
+                                       GuideOptions{}, std::move(prior));
   return {};
 }
 
@@ -369,10 +387,15 @@ Result<TuneResult> Tuning::run() {
   if (const EnumerableSpace* const listed = space->enumerable(); listed != nullptr) {
     result_.legal_configs = listed->count();
   }
+  FORETUNE_TRY_STATUS(make_guide());
   FORETUNE_TRY(const std::unique_ptr<Strategy> strategy,
                create_strategy(options_.strategy, problem_, *space,
                                {.scorer = options_.scorer,
                                 .hardware = family_.info().fingerprint.hardware,
+                                .max_steps = options_.max_steps,
+                                .lookahead = options_.lookahead,
+                                .width = options_.width,
+                                .learner = guide_.get(),
                                 .targets = options_.objective.targets.size()}));
   result_.progress.problem = problem_.text();
   result_.progress.problems_total = 1;

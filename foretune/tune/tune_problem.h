@@ -31,12 +31,21 @@
 
 namespace foretune {
 
+struct Model;
+
 struct TuneOptions {
   // Metrics of a later stage that it names are found out after each config's timing. A config is
   // stopped early only where time is all that counts.
   Objective objective = Objective::time();
   std::string strategy = "local";
   const Scorer* scorer = nullptr;  // what the strategy "model" needs
+  // What the strategy "guided" begins with (tune/tree_guide.h): a model of the same configs, made
+  // from other problems. nullptr: it begins with nothing.
+  const Model* prior = nullptr;
+  // Of spaces that are built step by step; see StrategyOptions.
+  std::size_t lookahead = 1;
+  std::size_t width = 4;
+  std::size_t max_steps = 0;
   // Of this problem, the final comparison included. Without one, until the strategy has nothing
   // left to try.
   Budget budget;

@@ -28,6 +28,9 @@ struct TuneArguments {
   std::string budget = "60s";
   std::string strategy;
   std::string model;
+  std::optional<std::int64_t> lookahead;
+  std::optional<std::int64_t> width;
+  std::optional<std::int64_t> max_steps;
   std::string output;
   std::int64_t finalists = 8;
   std::int64_t rounds = 15;
@@ -47,9 +50,21 @@ struct TuneArguments {
     list.add("budget", budget, "60s|500", "time (s, m, h) or number of measurements of a problem");
     list.add("strategy", strategy, "NAME", "how to search (default: local; model with --model)")
         .choose(strategy_names());
-    list.add("model", model, "FILE", "measure what this model ranks best first")
-        .only(
-            {"with --strategy model", [this] { return strategy.empty() || strategy == "model"; }});
+    list.add("model", model, "FILE",
+             "measure what this model ranks best first; with --strategy guided, begin with what it "
+             "knows of other problems")
+        .only({"with --strategy model or guided",
+               [this] { return strategy.empty() || strategy == "model" || strategy == "guided"; }});
+    list.add("lookahead", lookahead, "N", "changes that one step of the search may make (1)")
+        .at_least(1)
+        .only({"with --strategy greedy", [this] { return strategy == "greedy"; }});
+    list.add("width", width, "N", "configs of a level that a beam goes on from (4)")
+        .at_least(1)
+        .only({"with --strategy beam-bfs, beam-dfs or guided",
+               [this] { return strategy.starts_with("beam") || strategy == "guided"; }});
+    list.add("max-steps", max_steps, "N",
+             "actions that build a config, at most, where configs are built step by step")
+        .at_least(1);
     list.add("output", output, "FILE",
              "keep every measurement in this data set (.ftd); problems tuned there are skipped");
     list.add("finalists", finalists, "N", "how many of the best to time once more").at_least(1);
@@ -62,8 +77,10 @@ struct TuneArguments {
 
   static std::vector<std::string> strategy_names() {
     std::vector<std::string> names;
-    for (const StrategyEntry& entry : strategies()) {
-      names.emplace_back(entry.name);
+    for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
+      for (const StrategyEntry& entry : table) {
+        names.emplace_back(entry.name);
+      }
     }
     return names;
   }
@@ -125,13 +142,14 @@ struct Ready {
   std::unique_ptr<JournalWriter> journal;  // may be null
   std::unordered_set<Problem> tuned;       // what the journal holds already
   std::unique_ptr<Scorer> scorer;          // may be null
+  std::unique_ptr<Model> prior;            // of the strategy guided; may be null
   TuneOptions options;
 };
 
-Result<std::unique_ptr<Scorer>> open_scorer(const std::string& path, const FamilyInfo& info) {
-  FORETUNE_TRY(const Model model, read_model(path));
+Result<Model> open_model(const std::string& path, const FamilyInfo& info) {
+  FORETUNE_TRY(Model model, read_model(path));
   FORETUNE_TRY_STATUS(check_model_fits(model, info, path));
-  return make_scorer(model);
+  return model;
 }
 
 Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invocation) {
@@ -154,8 +172,20 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
   }
   FORETUNE_TRY(ready.context, arguments.measuring.context(info));
   if (!arguments.model.empty()) {
-    FORETUNE_TRY(ready.scorer, open_scorer(arguments.model, info));
+    FORETUNE_TRY(Model model, open_model(arguments.model, info));
+    if (arguments.strategy == "guided") {
+      ready.prior = std::make_unique<Model>(std::move(model));
+    } else {
+      FORETUNE_TRY(ready.scorer, make_scorer(model));
+    }
   }
+  ready.options.prior = ready.prior.get();
+  const auto size_or = [](const std::optional<std::int64_t>& value, std::size_t usual) {
+    return value ? static_cast<std::size_t>(*value) : usual;
+  };
+  ready.options.lookahead = size_or(arguments.lookahead, ready.options.lookahead);
+  ready.options.width = size_or(arguments.width, ready.options.width);
+  ready.options.max_steps = size_or(arguments.max_steps, ready.options.max_steps);
   ready.options.strategy = !arguments.strategy.empty() ? arguments.strategy
                            : ready.scorer != nullptr   ? "model"
                                                        : "local";

@@ -1,4 +1,4 @@
-#include "foretune/autoschedule/tree_guide.h"
+#include "foretune/autoschedule/nest_guide.h"
 
 #include <gtest/gtest.h>
 
@@ -98,14 +98,14 @@ double agreement(TreeGuide& guide, const std::vector<Trial>& trials) {
 TEST(TreeGuide, LearnsALaw) {
   const auto space = environment::cursor_space(loop::parse_computation("mm m=96 n=64 k=48").value(),
                                                environment::ActionSet());
-  TreeGuide guide(*space, unit());
+  TreeGuide guide(nest_rows(*space, unit()));
   const std::vector<Trial> seen = sample(*space, 300, 1);
   EXPECT_TRUE(guide.score(std::vector{seen[0].config}).empty());
   ASSERT_TRUE(guide.learn(std::span(seen).first(5)));
   EXPECT_TRUE(guide.score(std::vector{seen[0].config}).empty());  // too few
   ASSERT_TRUE(guide.learn(seen));
   EXPECT_GT(agreement(guide, sample(*space, 300, 2)), 0.8);
-  TreeGuide twin(*space, unit());
+  TreeGuide twin(nest_rows(*space, unit()));
   ASSERT_TRUE(twin.learn(seen));
   EXPECT_EQ(twin.score(std::vector{seen[7].config}), guide.score(std::vector{seen[7].config}));
 }
@@ -118,7 +118,7 @@ TEST(TreeGuide, BeginsWithWhatOthersTaught) {
   ASSERT_TRUE(prior);
   const auto space = environment::cursor_space(loop::parse_computation("mm m=96 n=64 k=48").value(),
                                                environment::ActionSet());
-  TreeGuide guide(*space, unit(), {}, &*prior);
+  TreeGuide guide(nest_rows(*space, unit()), {}, regression_prior(&*prior));
   const std::vector<Trial> unseen = sample(*space, 300, 2);
   const double before = agreement(guide, unseen);
   EXPECT_GT(before, 0.7);
@@ -130,7 +130,7 @@ TEST(TreeGuide, BeginsWithWhatOthersTaught) {
 TEST(TreeGuide, KnowsWhatCannotBeCompiled) {
   const auto space =
       ScheduleSpace::of_loops(loop::parse_computation("mm m=64 n=64 k=64").value(), unit());
-  TreeGuide guide(*space, unit());
+  TreeGuide guide(nest_rows(*space, unit()));
   ASSERT_TRUE(guide.learn(sample(*space, 100, 1)));
   const loop::Computation& product = space->computation();
   const auto actions = loop::parse_schedule(product, "block m0").value();
