@@ -41,13 +41,23 @@ std::string measured_line(const TuneResult& result) {
       result.exhausted ? ", all of them tried" : "", ", ", seconds_text(progress.elapsed_s), "\n");
 }
 
+std::string config_text(const ConfigSchema& schema, const TunedConfig& tuned) {
+  return tuned.text.empty() ? to_text(schema, tuned.config) : tuned.text;
+}
+
+// Without a description, long sequences are cut.
+std::string shown_config(const ConfigSchema& schema, const TunedConfig& tuned) {
+  const bool is_described = !tuned.text.empty() && tuned.text != to_text(schema, tuned.config);
+  return is_described ? tuned.text : shown_text(schema, tuned.config);
+}
+
 // For the time alone.
 std::string times_text(const Problem& problem, const TuneResult& result,
                        const ConfigSchema& schema) {
   const TunedConfig& best = result.finalists.front();
   std::string out = concat(problem.text(), "\n", measured_line(result));
   out +=
-      concat("best: ", to_text(schema, best.config), "\n      ", nanoseconds_text(best.time_ns),
+      concat("best: ", config_text(schema, best), "\n      ", nanoseconds_text(best.time_ns),
              rate_text(problem, best.time_ns),
              result.by_default ? concat("  ", fixed(result.by_default->time_ns / best.time_ns, 2),
                                         " times as fast as the default config")
@@ -60,7 +70,7 @@ std::string times_text(const Problem& problem, const TuneResult& result,
                   right(i == 0 ? std::string("-")
                                : concat(fixed(100 * (tuned.time_ns / best.time_ns - 1), 1), " %"),
                         8),
-                  "  ", shown_text(schema, tuned.config), "\n");
+                  "  ", shown_config(schema, tuned), "\n");
   }
   return out;
 }
@@ -117,7 +127,7 @@ class FinalistsTable {
     std::vector<std::string> configs{"config"};
     std::size_t longest = 0;
     for (const TunedConfig* row : rows_) {
-      configs.push_back(clean_text(shown_text(schema_, row->config)));
+      configs.push_back(clean_text(shown_config(schema_, *row)));
       longest = std::max(longest, configs.back().size());
     }
     const bool fits = lines[0].size() + 2 + longest <= kTextWidth;
@@ -194,7 +204,7 @@ std::string tune_text(const Problem& problem, const TuneResult& result,
     out += wrapped(concat("hypervolume: ", evaluate_internal::hypervolume_text(result, analysis)),
                    0, kHang);
   } else {
-    out += concat("best: ", clean_text(to_text(schema, result.finalists.front().config)), "\n");
+    out += concat("best: ", clean_text(config_text(schema, result.finalists.front())), "\n");
   }
   if (analysis.now_missed > 0) {
     out += concat(evaluate_internal::now_missed_text(analysis), "\n");

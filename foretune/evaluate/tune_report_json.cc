@@ -28,6 +28,9 @@ Json tuned_json(const TunedConfig& tuned, const ConfigSchema& schema) {
               {"values", values_json(tuned.values)},
               {"feasible", tuned.judgement.is_feasible()},
               {"kept", tuned.judgement.is_kept()}};
+  if (!tuned.text.empty() && tuned.text != out["config"]) {
+    out["description"] = tuned.text;
+  }
   return out;
 }
 

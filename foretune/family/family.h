@@ -41,6 +41,9 @@ struct FamilyInfo {
   bool needs_worker = true;   // false: cannot crash or hang, may be measured in the process
   int max_threads = 1;        // that a kernel may use; its configs ask for no more
   bool simulated = false;     // nothing is executed: times come from elsewhere and cost none
+  // How long a window has to be for a search that looks at many configs briefly, in ns; 0: as long
+  // as everywhere. For runs that repeat well and are prepared in microseconds.
+  double search_window_ns = 0;
   // The metrics that its runs yield beside the time.
   std::vector<MetricInfo> metrics = {};
 };

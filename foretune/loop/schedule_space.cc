@@ -255,6 +255,11 @@ Config ScheduleSpace::canonical(const Config& config) const {
   return out;
 }
 
+std::string ScheduleSpace::describe(const Config& config) const {
+  std::string schedule = text(config);
+  return schedule.empty() ? "the plain nest" : schedule;
+}
+
 Config ScheduleSpace::start() const { return config(State{.nest = start_, .cursor = 0}); }
 
 std::vector<bool> ScheduleSpace::legal_actions(const Config& config) const {

@@ -47,6 +47,8 @@ class ScheduleSpace : public Space, public SequentialSpace {
   // One action away.
   std::vector<Config> neighbours(const Config& config) const override;
   Config canonical(const Config& config) const override;
+  // text(), or "the plain nest".
+  std::string describe(const Config& config) const override;
   const SequentialSpace* sequential() const override { return this; }
   Config start() const override;
   std::vector<bool> legal_actions(const Config& state) const override;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -37,6 +38,10 @@ class Space {
   // The representative of all configs that mean the same here (a block larger than the problem is
   // the block of the problem's size). Legal configs stay legal.
   virtual Config canonical(const Config& config) const = 0;
+
+  // The config for people: as its schema prints it, unless the space knows better (the words of a
+  // schedule say little to anyone).
+  virtual std::string describe(const Config& config) const { return to_text(schema(), config); }
 
   // The additional abilities, or nullptr.
   virtual const EnumerableSpace* enumerable() const { return nullptr; }

@@ -42,6 +42,7 @@ class Tuning {
   [[nodiscard]] std::vector<std::size_t> chosen() const;
   [[nodiscard]] tl::unexpected<Error> nothing_feasible() const;
   Status compare_finalists(std::span<const Config> defaults);
+  void describe_finalists(const Space& space);
   void order_finalists();
   Status record(const Measurement& measurement);
   bool may_go_on();
@@ -345,6 +346,15 @@ Status Tuning::compare_finalists(std::span<const Config> defaults) {
   return {};
 }
 
+void Tuning::describe_finalists(const Space& space) {
+  for (TunedConfig& tuned : result_.finalists) {
+    tuned.text = space.describe(tuned.config);
+  }
+  if (result_.by_default) {
+    result_.by_default->text = space.describe(result_.by_default->config);
+  }
+}
+
 void Tuning::order_finalists() {
   std::vector<TunedConfig>& finalists = result_.finalists;
   // A metric that could not be found out a second time.
@@ -415,6 +425,7 @@ Result<TuneResult> Tuning::run() {
   FORETUNE_TRY_STATUS(measure_first(*space, options_.first, strategy.get()));
   FORETUNE_TRY_STATUS(search(*strategy, rng));
   FORETUNE_TRY_STATUS(compare_finalists(defaults));
+  describe_finalists(*space);
   if (result_.finalists.empty()) {
     return fail(ErrorCode::kUnsupported, "no finalist gave a right result a second time");
   }

@@ -61,6 +61,7 @@ struct TunedConfig {
   double spread = 0;                     // relative
   std::vector<MetricValue> values = {};  // all metrics, the time among them
   Judgement judgement = {};
+  std::string text = {};  // of finalists and the default config: Space::describe()
 };
 
 struct TuneResult {

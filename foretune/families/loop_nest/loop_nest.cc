@@ -179,6 +179,7 @@ Result<std::unique_ptr<Family>> make_loop_nest(const FamilyOptions& options) {
   info.config_schema = loop::schedule_schema();
   info.fingerprint = options.fingerprint;
   info.feature_table = "loop-nest";
+  info.search_window_ns = 2e5;
   info.metrics = {metric_info(kWorkspaceBytes), {.name = std::string(kCodeBytes), .unit = "B"}};
   // A detached family is asked for its space only, on a machine that may have less.
   const CpuIsa isa = std::max(best_cpu_isa(), CpuIsa::kAvx2);
