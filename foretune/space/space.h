@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string>
 #include <vector>
 
 #include "foretune/base/result.h"
