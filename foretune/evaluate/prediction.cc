@@ -122,6 +122,9 @@ class Explainer {
   }
 
   Status count_ruled_out(Explanation& out) const {
+    if (model_.config_schema.kind == SchemaKind::kSequence) {
+      return {};  // what was not legal was not generated
+    }
     FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(model_.space_text));
     FORETUNE_TRY(const auto space, CompiledSpace::create(std::move(definition)));
     const Hardware& hardware = model_.fingerprint.hardware;
@@ -209,7 +212,7 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
   out.problem = problem.text();
   out.choice = selector.select_uncached(problem);
   if (out.choice.has_candidate) {
-    out.choice_text = selector.config_text(out.choice.candidate);
+    out.choice_text = selector.describe(out.choice.candidate, problem);
   }
   out.reason = out.choice.picked() ? "" : selector.explain(problem, out.choice);
   out.outside = outside_ranges(model, *table, problem);
@@ -241,7 +244,7 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
   for (std::size_t i = 0; i < listed.size(); ++i) {
     PredictedConfig& entry = out.ranked.emplace_back();
     entry.candidate = listed[i];
-    entry.config = selector.config_text(listed[i]);
+    entry.config = selector.describe(listed[i], problem);
     entry.score = ranked[i].score;
     entry.keeps_bounds = keeps_bounds(entry.score);
     double z = entry.score;

@@ -87,6 +87,9 @@ struct Prediction {
   std::vector<PredictedConfig> ranked;  // the first `top`; of abstentions too
   std::size_t legal = 0;                // candidates that could be ranked
   std::size_t pool = 0;
+  // How many configs were generated for this problem and scored (select/generate.h); 0: the pool is
+  // the model's own.
+  std::size_t generated = 0;
   bool is_absolute = false;
   double residual_std = 0;  // 0: unknown
   // Of the first over the second of the list; NaN when nothing else is legal, the confidence also

@@ -76,7 +76,7 @@ Result<Prediction> predict_front(const Selector& selector, const Problem& proble
   const std::optional<std::size_t> middle = knee(points);
   if (middle && out.choice.reason != AbstainReason::kOutsideTraining) {
     out.choice = {.has_candidate = true, .candidate = candidates[judged.feasible[*middle]]};
-    out.choice_text = selector.config_text(out.choice.candidate);
+    out.choice_text = selector.describe(out.choice.candidate, problem);
     out.reason.clear();
   } else if (!middle && out.choice.picked()) {
     out.choice = {.reason = AbstainReason::kNoFeasibleConfig};
@@ -91,7 +91,7 @@ Result<Prediction> predict_front(const Selector& selector, const Problem& proble
     const std::size_t at = judged.feasible[point];
     PredictedConfig& entry = out.ranked.emplace_back();
     entry.candidate = candidates[at];
-    entry.config = selector.config_text(entry.candidate);
+    entry.config = selector.describe(entry.candidate, problem);
     entry.score = predicted[at][places[0]].z;
     entry.slower = std::expm1(entry.score - points[front.front()][0]);
     entry.metrics = std::move(predicted[at]);

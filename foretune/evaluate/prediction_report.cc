@@ -125,8 +125,13 @@ class PredictionText {
       add("time of the first: ", time_text(first.time_ns), "; with a chance of 95 % ",
           time_text(first.time_low_ns), " to ", time_text(first.time_high_ns), "\n");
     }
-    add(count_text(prediction_.legal), " of ", count_text(prediction_.pool),
-        " candidates are legal and distinct here\n");
+    if (prediction_.generated > 0) {
+      add("the best of ", count_text(prediction_.generated),
+          " configs that were generated for this problem and scored\n");
+    } else {
+      add(count_text(prediction_.legal), " of ", count_text(prediction_.pool),
+          " candidates are legal and distinct here\n");
+    }
     if (!prediction_.target.is_absolute && !prediction_.ranked.empty()) {
       out_ += paint(kDim,
                     "The model predicts ratios within a problem, not times: train with --target "
@@ -316,7 +321,8 @@ std::string prediction_json(const Prediction& prediction, const std::string& com
                 {"confidence", number(prediction.confidence)},
                 {"residual_std", prediction.residual_std},
                 {"legal_candidates", prediction.legal},
-                {"candidates", prediction.pool}}},
+                {"candidates", prediction.pool},
+                {"generated", prediction.generated}}},
               {"machine", evaluate_internal::machine_json(prediction.machine)},
               {"command", command},
               {"problem", prediction.problem},

@@ -129,14 +129,22 @@ class ModelRanking {
     return {};
   }
 
+  [[nodiscard]] bool is_sequence() const {
+    return model_.config_schema.kind == SchemaKind::kSequence;
+  }
+
   bool describes(const Config& config) const {
     return config.schema == model_.config_schema.id() &&
-           (model_.config_schema.kind == SchemaKind::kSequence ||
-            config.words.size() == model_.config_schema.parameters.size());
+           (is_sequence() || config.words.size() == model_.config_schema.parameters.size());
   }
 
   // The pool comes first, so that equal scores are ordered as the selector orders them.
   Status number_configs() {
+    if (is_sequence()) {
+      // Nobody lists what could be picked, so any measured config may be: each problem has its own.
+      position_of_config_.assign(dataset_.configs().size(), kNotShared);
+      return {};
+    }
     std::unordered_map<Config, std::size_t> positions;
     for (const Config& config : model_.pool) {
       if (!describes(config)) {
@@ -176,7 +184,10 @@ class ModelRanking {
     if (shared_pool_) {
       FORETUNE_TRY(shared_scores, shared_pool_->score(dataset_.problems()[id], judge_for(id)));
     }
-    std::vector<Scored> scored = rank_pool(id, shared_scores, out);
+    std::vector<Scored> scored;
+    if (!is_sequence()) {
+      scored = rank_pool(id, shared_scores, out);
+    }
     if (scored.empty() && space_ && !out.pick_unmeasured && !model_.pool.empty()) {
       return out;  // nothing in the pool is legal: the selector would have no pick either
     }
@@ -248,7 +259,7 @@ class ModelRanking {
   // the model orders.
   Status add_others(std::uint32_t id, std::span<const double> shared_scores,
                     std::vector<Scored>& scored) const {
-    const bool has_pool = !model_.pool.empty();
+    const bool has_pool = !model_.pool.empty() && !is_sequence();
     std::unordered_set<std::uint32_t> seen;
     for (const Scored& entry : scored) {
       seen.insert(entry.config);
@@ -313,11 +324,10 @@ bool knows_device(const Model& model, const Fingerprint& measured_on) {
 Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dataset& dataset,
                                                    const DatasetJudge* judge) {
   FORETUNE_TRY_STATUS(check_fits(model, dataset));
-  if (model.config_schema.kind != SchemaKind::kParametric ||
+  if (model.config_schema.kind == SchemaKind::kParametric &&
       model.config_schema.parameters.empty()) {
-    return fail(ErrorCode::kUnsupported,
-                "only models of parametric configs can rank, not those of ",
-                model.config_schema.name);
+    return fail(ErrorCode::kUnsupported, "configs of ", model.config_schema.name,
+                " have no parameters to rank them by");
   }
   return ModelRanking(model, dataset, judge).rank();
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
 #include "foretune/space/config_words.h"
+#include "foretune/space/space.h"
 
 namespace foretune {
 
@@ -58,6 +60,17 @@ class FeatureTable {
   virtual void interaction_columns(const Problem& problem, const Hardware& hardware,
                                    ConfigWords configs, std::span<double> out,
                                    std::size_t stride) const = 0;
+  // The configs of a problem, for tables of sequences: which are legal is nowhere written down as a
+  // table of values. nullptr: the table knows no space.
+  virtual std::unique_ptr<Space> space(const Problem& /*problem*/,
+                                       const Hardware& /*hardware*/) const {
+    return nullptr;
+  }
+  // Says no, with the reason, to a legal config that is known to fail without being tried.
+  virtual Support may_run(const Problem& /*problem*/, const Hardware& /*hardware*/,
+                          const Config& /*config*/) const {
+    return Support::yes();
+  }
 };
 
 std::size_t feature_count(const FeatureTable& table, FeatureKind kind);

@@ -2,11 +2,13 @@
 // the computation. They are those of loop/nest_features.h behind two of their own.
 #include <array>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "foretune/features/column_table.h"
+#include "foretune/loop/lowering.h"
 #include "foretune/loop/nest_features.h"
 #include "foretune/loop/problem_computation.h"
 #include "foretune/loop/schedule_space.h"
@@ -65,9 +67,7 @@ class LoopNestTable final : public FeatureTable {
                            std::span<double> out, std::size_t stride) const override {
     const std::size_t columns = columns_.size() - kProblemColumns.size();
     const auto computation = loop::computation_of(problem);
-    const CpuIsa isa =
-        hardware.get(HardwareValue::kVectorBytes) >= 64 ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
-    const loop::VectorUnit unit = loop::VectorUnit::of(isa);
+    const loop::VectorUnit unit = unit_of(hardware);
     const auto space =
         computation ? loop::ScheduleSpace::of_loops(*computation, unit, {.max_loops = kMaxLoops})
                     : nullptr;
@@ -87,7 +87,31 @@ class LoopNestTable final : public FeatureTable {
     }
   }
 
+  std::unique_ptr<Space> space(const Problem& problem, const Hardware& hardware) const override {
+    const auto computation = loop::computation_of(problem);
+    return computation ? loop::ScheduleSpace::of_loops(*computation, unit_of(hardware)) : nullptr;
+  }
+  Support may_run(const Problem& problem, const Hardware& hardware,
+                  const Config& config) const override {
+    const auto computation = loop::computation_of(problem);
+    if (!computation) {
+      return Support::no(computation.error().message);
+    }
+    const loop::VectorUnit unit = unit_of(hardware);
+    const auto nest =
+        loop::ScheduleSpace::of_loops(*computation, unit, {.max_loops = kMaxLoops})->nest(config);
+    if (!nest) {
+      return Support::no(nest.error().message);
+    }
+    const auto lowered = loop::lower(*computation, *nest, unit);
+    return lowered ? Support::yes() : Support::no(lowered.error().message);
+  }
+
  private:
+  static loop::VectorUnit unit_of(const Hardware& hardware) {
+    return loop::VectorUnit::of(hardware.get(HardwareValue::kVectorBytes) >= 64 ? CpuIsa::kAvx512
+                                                                                : CpuIsa::kAvx2);
+  }
   // As many as a nest may have: what is measured may have come from a wider space.
   static constexpr std::size_t kMaxLoops = 12;
   std::vector<FeatureInfo> columns_;

@@ -7,6 +7,7 @@
 #include "foretune/base/check.h"
 #include "foretune/base/text.h"
 #include "foretune/loop/canonical_schedule.h"
+#include "foretune/loop/register_tiles.h"
 
 namespace foretune::loop {
 namespace {
@@ -34,7 +35,7 @@ constexpr std::size_t kSampleActions = 10;
 class LoopSpace final : public ScheduleSpace {
  public:
   LoopSpace(const Computation& computation, const VectorUnit& unit, const Limits& limits)
-      : ScheduleSpace(computation, limits, Nest::plain(computation)) {
+      : ScheduleSpace(computation, limits, Nest::plain(computation)), unit_(unit) {
     const int lanes = unit.lanes;
     const auto levels = static_cast<int>(limits.max_loops);
     for (int level = 0; level < levels; ++level) {
@@ -59,6 +60,17 @@ class LoopSpace final : public ScheduleSpace {
     }
   }
   std::size_t action_count() const override { return actions_.size(); }
+  // The textbook's, those with more loops than are allowed left out.
+  std::vector<Config> proposals(std::size_t count) const override {
+    std::vector<Config> out;
+    for (const Nest& nest : textbook_nests(computation(), unit_, count)) {
+      Config config = this->config({.nest = nest, .cursor = 0});
+      if (why_not(config)) {
+        out.push_back(std::move(config));
+      }
+    }
+    return out;
+  }
   std::string action_text(std::size_t action) const override {
     const Action& a = actions_[action];
     switch (a.kind) {
@@ -102,6 +114,7 @@ class LoopSpace final : public ScheduleSpace {
     return next.has_value() && *next != state.nest;
   }
 
+  VectorUnit unit_;
   std::vector<Action> actions_;
 };
 

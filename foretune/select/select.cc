@@ -109,11 +109,8 @@ std::string_view to_string(AbstainReason reason) {
 Status Selector::State::prepare_fast(std::shared_ptr<const CompiledSpace> compiled) {
   space = std::move(compiled);
   FORETUNE_TRY(table, find_feature_table(model.feature_table));
-  if (model.config_schema.kind != SchemaKind::kParametric) {
-    return fail(ErrorCode::kUnsupported, "configs of ", model.config_schema.name,
-                " differ in length and cannot be scored together");
-  }
-  for (std::uint32_t i = 0; model.fast && i < model.fast->portfolio.size(); ++i) {
+  for (std::uint32_t i = 0; model.fast && space != nullptr && i < model.fast->portfolio.size();
+       ++i) {
     if (space->is_legal_config(words_of(model.fast->portfolio[i]), hardware())) {
       fast_places.push_back(i);
     }
@@ -133,8 +130,16 @@ Result<std::unique_ptr<Selector::State::Exact>> Selector::State::make_exact() {
   made->scored.reserve(model.pool.size());
   list.reserve(model.pool.size());
   made->by_words = ConfigIndex(model.pool);
+  // Most of a large pool of sequences are of other problems, and scoring them all takes long.
+  constexpr std::size_t kMostSequences = 1024;
+  const bool is_portfolio_only = space == nullptr && model.pool.size() > kMostSequences;
   for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
-    if (space->is_legal_config(words_of(i), hardware())) {
+    const bool is_scored =
+        space != nullptr
+            ? space->is_legal_config(words_of(i), hardware())
+            : !is_portfolio_only || std::find(model.portfolio.begin(), model.portfolio.end(), i) !=
+                                        model.portfolio.end();
+    if (is_scored) {
       made->scored.push_back(i);
       list.add(words_of(i));
       made->by_words.insert(i);
@@ -197,6 +202,9 @@ bool Selector::State::inside_training(const Problem& problem,
 
 std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(
     const Exact& exact, std::uint32_t candidate, const Problem& problem) const {
+  if (space == nullptr) {
+    return {Form::kCanonical, candidate};
+  }
   // Spaces of unusually many parameters pay with an allocation here, no others do.
   CompiledSpace::WordsBuffer buffer(words_of(candidate));
   const std::span<std::int32_t> same = buffer.view();
@@ -205,6 +213,12 @@ std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(
   }
   const std::optional<std::uint32_t> found = exact.by_words.find(same);
   return found ? std::pair(Form::kRepresented, *found) : std::pair(Form::kAlone, candidate);
+}
+
+bool Selector::State::is_legal_sequence(std::uint32_t candidate, const Problem& problem) const {
+  const std::unique_ptr<Space> sequences = table->space(problem, hardware());
+  return (sequences == nullptr || sequences->why_not(model.pool[candidate])) &&
+         table->may_run(problem, hardware(), model.pool[candidate]);
 }
 
 // The best and the second best legal candidate. Legality is asked only of candidates that would

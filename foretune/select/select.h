@@ -8,6 +8,9 @@
 // Of candidates that mean the same on a problem only the one in canonical form is picked: that is
 // what was measured and learned from. Others take part where none is legal.
 //
+// Where configs are sequences (schedules), no pool has all that is worth a look. A selector ranks
+// the portfolio, or the whole of a small pool, and select() allocates; generate.h finds others.
+//
 // Thread safety: select() may be called from any number of threads at once; it takes no lock and
 // does not allocate. (Workspaces are lent: one is made with the selector, others when that many
 // threads are inside for the first time; over 64 at once wait for one another.) Cost: a repeated
@@ -173,6 +176,8 @@ class Selector {
   // The config's words; they live as long as the selector.
   [[nodiscard]] std::span<const std::int32_t> words(std::uint32_t candidate) const;
   [[nodiscard]] std::string config_text(std::uint32_t candidate) const;
+  // The same for people, where words say little without the problem: a schedule as a schedule.
+  [[nodiscard]] std::string describe(std::uint32_t candidate, const Problem& problem) const;
 
  private:
   Selector();

@@ -90,6 +90,13 @@ std::string Selector::explain(const Problem& problem, const Choice& choice) cons
                         : concat(general.substr(0, general.size() - 1), ": ", detail, ".");
 }
 
+std::string Selector::describe(std::uint32_t candidate, const Problem& problem) const {
+  const std::unique_ptr<Space> space = problem.type() == state_->model.problem_type
+                                           ? state_->table->space(problem, state_->hardware())
+                                           : nullptr;
+  return space != nullptr ? space->describe(config(candidate)) : config_text(candidate);
+}
+
 std::vector<RankedCandidate> Selector::rank(const Problem& problem) const {
   std::vector<RankedCandidate> out;
   const State::Exact* const exact = state_->exact();

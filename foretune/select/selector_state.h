@@ -84,8 +84,11 @@ struct Selector::State {
   [[nodiscard]] Choice choose_of_portfolio(const Exact& exact, const Problem& problem,
                                            std::span<const double> scores) const;
   [[nodiscard]] bool is_legal(std::uint32_t candidate, const Problem& problem) const {
-    return space->is_legal_for_problem(words_of(candidate), problem.fields(), hardware());
+    return space != nullptr
+               ? space->is_legal_for_problem(words_of(candidate), problem.fields(), hardware())
+               : is_legal_sequence(candidate, problem);
   }
+  [[nodiscard]] bool is_legal_sequence(std::uint32_t candidate, const Problem& problem) const;
   // In which form a candidate stands on this problem, and the candidate that is its canonical one,
   // if there is one. Measured and learned from are canonical forms alone: how the model scores
   // another one says little.
@@ -98,7 +101,7 @@ struct Selector::State {
 
   ModelParts parts;  // the forests are bytes until the exact model is prepared
   const Model& model = parts.model;
-  std::shared_ptr<const CompiledSpace> space;
+  std::shared_ptr<const CompiledSpace> space;  // nullptr where configs are sequences
   const FeatureTable* table = nullptr;
   std::vector<ScoreColumn> columns;
   // Nothing where the model's own order is what is wanted.

@@ -38,6 +38,9 @@ class Space {
   // the block of the problem's size). Legal configs stay legal.
   virtual Config canonical(const Config& config) const = 0;
 
+  // Configs that are worth a look before anything is known of the problem, most promising first: at
+  // most `count`, and none where the space has no rule for it.
+  virtual std::vector<Config> proposals(std::size_t /*count*/) const { return {}; }
   // The config for people: as its schema prints it, unless the space knows better (the words of a
   // schedule say little to anyone).
   virtual std::string describe(const Config& config) const { return to_text(schema(), config); }

@@ -3,9 +3,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "foretune/base/file.h"
 #include "foretune/evaluate/prediction.h"
+#include "foretune/select/generate.h"
 #include "foretune/select/select.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
@@ -51,18 +53,26 @@ Result<int> run_predict(const PredictArguments& arguments, const Invocation& inv
   if (!is_pareto) {
     selector_options.objective = objective;
   }
-  FORETUNE_TRY(const std::unique_ptr<Selector> selector,
+  FORETUNE_TRY(std::unique_ptr<Selector> selector,
                Selector::open(arguments.model, selector_options));
   FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.payloads.open());
   FORETUNE_TRY(const Problem problem,
                arguments.problem.parse(selector->model().problem_type, *payloads));
+  std::size_t generated = 0;
+  if (needs_generating(selector->model())) {
+    FORETUNE_TRY(GeneratedConfigs found, generate_configs(selector->model(), problem, {}));
+    generated = found.considered;
+    FORETUNE_TRY(selector, Selector::create(with_pool(selector->model(), std::move(found.configs)),
+                                            selector_options));
+  }
   const PredictOptions options{.top = static_cast<std::size_t>(arguments.top),
                                .explain = arguments.explain};
-  const auto prediction = is_pareto ? predict_front(*selector, problem, *objective, options)
-                                    : predict(*selector, problem, options);
+  auto prediction = is_pareto ? predict_front(*selector, problem, *objective, options)
+                              : predict(*selector, problem, options);
   if (!prediction) {
     return fail_because(prediction.error(), arguments.model);
   }
+  prediction->generated = generated;
   print(prediction_text(*prediction, output_has_color()));
   if (!arguments.json.empty()) {
     FORETUNE_TRY_STATUS(write_text_file_atomically(

@@ -169,10 +169,7 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
     // briefly.
     protocol.windows = 2;
     protocol.max_windows = 3;
-    if (info.search_window_ns > 0) {
-      protocol.window_ns = info.search_window_ns;
-      protocol.warmup_ns = 0.5 * info.search_window_ns;
-    }
+    look_briefly(info, protocol);
   }
   FORETUNE_TRY(ready.context, arguments.measuring.context(info));
   if (!arguments.model.empty()) {

@@ -12,6 +12,7 @@
 #include "foretune/base/text.h"
 #include "foretune/families/families.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/select/generate.h"
 #include "foretune/tune/collect.h"
 #include "tools/foretune/terminal.h"
 
@@ -171,6 +172,10 @@ Status check_model_fits(const Model& model, const FamilyInfo& info, const std::s
 }
 
 std::vector<Config> best_ranked(const Selector& selector, const Problem& problem, std::size_t top) {
+  if (needs_generating(selector.model())) {
+    const auto found = generate_configs(selector.model(), problem, {.kept = top});
+    return found ? found->configs : std::vector<Config>();
+  }
   std::vector<Config> configs;
   for (const RankedCandidate& ranked : selector.rank(problem)) {
     if (configs.size() == top) {
@@ -179,6 +184,13 @@ std::vector<Config> best_ranked(const Selector& selector, const Problem& problem
     configs.push_back(selector.config(ranked.candidate));
   }
   return configs;
+}
+
+void look_briefly(const FamilyInfo& info, Protocol& protocol) {
+  if (info.search_window_ns > 0) {
+    protocol.window_ns = info.search_window_ns;
+    protocol.warmup_ns = 0.5 * info.search_window_ns;
+  }
 }
 
 CpuLoad load_now() {

@@ -13,7 +13,6 @@
 #include "foretune/loop/lowering.h"
 #include "foretune/loop/nest.h"
 #include "foretune/loop/problem_computation.h"
-#include "foretune/loop/register_tiles.h"
 #include "foretune/loop/schedule_space.h"
 #include "foretune/problem/problem_type.h"
 
@@ -22,6 +21,9 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kTypes{"nest_mm", "nest_conv", "nest_reduce", "nest_map"};
 constexpr std::string_view kCodeBytes = "code_bytes";
+// So many of the default configs are the textbook's. All are measured wherever a problem is: they
+// teach a model more than schedules at random, most of which are slow.
+constexpr std::size_t kTextbookDefaults = 16;
 
 class NestRun final : public Run {
  public:
@@ -86,22 +88,16 @@ class LoopNestFamily final : public Family {
     return std::unique_ptr<Space>(std::move(space));
   }
 
-  // The first of the textbook's, then the plain nest, which leaves lanes and registers to the
-  // compiler.
+  // The textbook's, then the plain nest, which leaves lanes and registers to the compiler.
   std::vector<Config> default_configs(const Problem& problem) const override {
     std::vector<Config> out;
     const auto space = schedules(problem);
     if (!space) {
       return out;
     }
-    for (const loop::Nest& nest : loop::textbook_nests((*space)->computation(), unit_, 1)) {
-      Config config = (*space)->config({.nest = nest, .cursor = 0});
-      if ((*space)->why_not(config)) {
-        out.push_back(std::move(config));
-      }
-    }
+    out = (*space)->proposals(kTextbookDefaults);
     Config plain = (*space)->start();
-    if (out.empty() || plain != out.front()) {
+    if (std::find(out.begin(), out.end(), plain) == out.end()) {
       out.push_back(std::move(plain));
     }
     return out;

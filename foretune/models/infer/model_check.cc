@@ -29,6 +29,13 @@ Result<std::shared_ptr<const CompiledSpace>> check_schemas(const Model& model) {
     return fail(ErrorCode::kMismatch, "the model was trained on another version of the ",
                 problem->name, " problem");
   }
+  if (model.config_schema.kind == SchemaKind::kSequence) {
+    // Legal sequences are those of a program's space, which no text describes.
+    return model.space_text.empty()
+               ? Result<std::shared_ptr<const CompiledSpace>>(nullptr)
+               : fail(ErrorCode::kCorrupt, "the model has a table of values for configs of ",
+                      model.config_schema.name, ", which are sequences");
+  }
   FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(model.space_text));
   if (definition.problem_type != model.problem_type ||
       definition.schema.id() != model.config_schema.id()) {

@@ -46,7 +46,7 @@ struct Model {
   ProblemType problem_type{};
   std::uint64_t problem_schema = 0;  // ProblemSchema::id()
   ConfigSchema config_schema;
-  std::string space_text;  // SpaceDefinition::text(): what is legal
+  std::string space_text;  // SpaceDefinition::text(): what is legal; empty for sequences
   std::string feature_table;
   std::uint64_t feature_table_id = 0;
   Fingerprint fingerprint;               // of the machine measured on
@@ -79,7 +79,7 @@ struct Model {
 // What a reader checks before a model is used with a family or data set.
 Status check_model(const Model& model);
 // The same in parts. Everything but the forests, networks included; returns the space, which is
-// compiled on the way.
+// compiled on the way, or nullptr where configs are sequences.
 Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model& model);
 // The forests; and without looking through them, as those that were just read are valid
 // (Forest::validate()), whether there are any and they fit the rest.

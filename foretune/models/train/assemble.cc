@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -102,13 +103,41 @@ void add_canonical_forms(const CompiledSpace& space, const Dataset& dataset,
   }
 }
 
-Result<std::vector<Config>> make_pool(const Dataset& dataset) {
-  std::vector<bool> measured_ok(dataset.configs().size(), false);
+// Configs that were timed. Of sequences, which are hardly ever measured twice, there may be very
+// many: then those of `portfolio` and the fastest of each problem.
+std::vector<bool> pool_members(const Dataset& dataset, std::span<const std::uint32_t> portfolio) {
+  constexpr std::size_t kBestOfProblem = 8;
+  std::vector<bool> timed(dataset.configs().size(), false);
+  for (const Dataset::Row& row : dataset.rows()) {
+    timed[row.config] = timed[row.config] || row.is_timed();
+  }
+  const bool is_sequence = dataset.header().config_schema.kind == SchemaKind::kSequence;
+  if (!is_sequence ||
+      static_cast<std::size_t>(std::count(timed.begin(), timed.end(), true)) <= kMaxPool) {
+    return timed;
+  }
+  std::vector<std::vector<std::pair<float, std::uint32_t>>> of_problem(dataset.problems().size());
   for (const Dataset::Row& row : dataset.rows()) {
     if (row.is_timed()) {
-      measured_ok[row.config] = true;
+      of_problem[row.problem].emplace_back(row.time_ns, row.config);
     }
   }
+  std::vector<bool> kept(timed.size(), false);
+  for (const std::uint32_t config : portfolio) {
+    kept[config] = true;
+  }
+  for (auto& times : of_problem) {
+    std::sort(times.begin(), times.end());
+    for (std::size_t i = 0; i < std::min(kBestOfProblem, times.size()); ++i) {
+      kept[times[i].second] = true;
+    }
+  }
+  return kept;
+}
+
+Result<std::vector<Config>> make_pool(const Dataset& dataset,
+                                      std::span<const std::uint32_t> portfolio) {
+  const std::vector<bool> measured_ok = pool_members(dataset, portfolio);
   std::vector<Config> pool;
   std::unordered_set<Config> seen;
   for (std::size_t i = 0; i < measured_ok.size(); ++i) {
@@ -199,7 +228,7 @@ Model model_without_data(const DatasetHeader& header, const FeatureTable& table)
   model.problem_schema = find_problem_schema(header.problem_type)->id();
   model.config_schema = header.config_schema;
   model.space_text = header.space_text;
-  if (model.space_text.empty()) {
+  if (model.space_text.empty() && header.config_schema.kind == SchemaKind::kParametric) {
     model.space_text = SpaceDefinition{
         .schema = header.config_schema,
         .problem_type = header.problem_type,
@@ -222,12 +251,13 @@ Result<Model> make_model(const Dataset& dataset, const FeatureTable& table, cons
     header.space_text = space_with_numbers(space, dataset.header().fingerprint.hardware).text();
   }
   Model model = model_without_data(header, table);
-  FORETUNE_TRY(model.pool, make_pool(dataset));
+  const std::vector<std::uint32_t> portfolio = greedy_portfolio(dataset, options.portfolio_size);
+  FORETUNE_TRY(model.pool, make_pool(dataset, portfolio));
   std::unordered_map<Config, std::uint32_t> position;
   for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
     position.emplace(model.pool[i], i);
   }
-  for (const std::uint32_t config : greedy_portfolio(dataset, options.portfolio_size)) {
+  for (const std::uint32_t config : portfolio) {
     model.portfolio.push_back(position.at(dataset.configs()[config]));
   }
   model.problem_range = problem_ranges(set, table);

@@ -1,0 +1,142 @@
+#include "foretune/select/generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <unordered_set>
+#include <utility>
+
+#include "foretune/features/feature_table.h"
+#include "foretune/models/infer/model_scorer.h"
+#include "foretune/space/config_words.h"
+#include "foretune/space/space.h"
+
+namespace foretune {
+namespace {
+
+class Generator {
+ public:
+  Generator(const Model& model, const Problem& problem, const FeatureTable& table,
+            const Space& space, const GenerateOptions& options)
+      : model_(model), problem_(problem), table_(table), space_(space), options_(options) {}
+
+  Result<GeneratedConfigs> run() {
+    for (const std::uint32_t candidate : model_.portfolio) {
+      add(model_.pool[candidate]);
+    }
+    for (const Config& config : space_.proposals(options_.proposals)) {
+      add(config);
+    }
+    FORETUNE_TRY_STATUS(score_added());
+    GeneratedConfigs out;
+    for (std::size_t round = 0; round < options_.rounds; ++round) {
+      if (elapsed_s() > options_.seconds) {
+        out.ran_out_of_time = true;
+        break;
+      }
+      const std::size_t count = std::min(options_.beam, best_.size());
+      for (std::size_t i = 0; i < count; ++i) {
+        if (expanded_.insert(best_[i].config).second) {
+          for (const Config& config : space_.neighbours(best_[i].config)) {
+            add(config);
+          }
+        }
+      }
+      if (added_.empty()) {
+        break;
+      }
+      FORETUNE_TRY_STATUS(score_added());
+    }
+    if (best_.empty()) {
+      return fail(ErrorCode::kUnsupported, "no config for '", problem_.text(),
+                  "' could be generated");
+    }
+    best_.resize(std::min(best_.size(), std::max<std::size_t>(1, options_.kept)));
+    out.considered = considered_;
+    for (Scored& scored : best_) {
+      out.texts.push_back(space_.describe(scored.config));
+      out.configs.push_back(std::move(scored.config));
+      out.scores.push_back(scored.score);
+    }
+    return out;
+  }
+
+ private:
+  struct Scored {
+    double score;
+    Config config;
+  };
+
+  [[nodiscard]] double elapsed_s() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+  void add(const Config& config) {
+    Config same = space_.canonical(config);
+    if (seen_.insert(same).second && space_.why_not(same) &&
+        table_.may_run(problem_, model_.fingerprint.hardware, same)) {
+      added_.push_back(std::move(same));
+    }
+  }
+
+  Status score_added() {
+    if (added_.empty()) {
+      return {};
+    }
+    FORETUNE_TRY(const std::vector<double> scores, score_configs(model_, problem_, added_));
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      best_.push_back({scores[i], std::move(added_[i])});
+    }
+    considered_ += scores.size();
+    added_.clear();
+    std::sort(best_.begin(), best_.end(), [](const Scored& a, const Scored& b) {
+      return a.score != b.score ? a.score < b.score : a.config < b.config;
+    });
+    return {};
+  }
+
+  const Model& model_;
+  const Problem& problem_;
+  const FeatureTable& table_;
+  const Space& space_;
+  const GenerateOptions& options_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::unordered_set<Config> seen_;
+  std::unordered_set<Config> expanded_;
+  std::vector<Config> added_;  // not scored yet
+  std::vector<Scored> best_;
+  std::size_t considered_ = 0;
+};
+
+}  // namespace
+
+Result<GeneratedConfigs> generate_configs(const Model& model, const Problem& problem,
+                                          const GenerateOptions& options) {
+  if (problem.type() != model.problem_type) {
+    return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
+  }
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  const std::unique_ptr<Space> space = table->space(problem, model.fingerprint.hardware);
+  if (space == nullptr) {
+    return fail(ErrorCode::kUnsupported, "the feature table ", table->name(),
+                " knows no space from which configs of ", model.config_schema.name,
+                " could be generated");
+  }
+  return Generator(model, problem, *table, *space, options).run();
+}
+
+Model with_pool(const Model& model, std::vector<Config> pool) {
+  Model out = model;
+  out.pool = std::move(pool);
+  out.portfolio.clear();
+  // Parts of several metrics have pools of their own.
+  for (MetricModel& part : out.metrics) {
+    Model own = *part.model;
+    own.pool = out.pool;
+    own.portfolio.clear();
+    part.model = std::make_shared<const Model>(std::move(own));
+  }
+  return out;
+}
+
+}  // namespace foretune
