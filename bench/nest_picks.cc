@@ -8,6 +8,7 @@
 // share is the time of the fastest of them over that of the pick; new schedules are those that the
 // searches measured for the first time, a second. One thread; `count` of 0 takes all problems.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -114,7 +115,7 @@ Status run(int argc, char** argv, Figures& figures) {
                named_shape_set(bench::argument(argc, argv, "shapes", "mm64_256_16_test")));
   const auto count = bench::count_argument<std::size_t>(argc, argv, "count", 0);
   if (count > 0 && count < problems.size()) {
-    problems.resize(count);
+    problems.erase(problems.begin() + static_cast<std::ptrdiff_t>(count), problems.end());
   }
   FORETUNE_TRY(
       std::unique_ptr<Family> family,

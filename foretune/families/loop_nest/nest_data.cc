@@ -36,8 +36,8 @@ Support NestData::verify() {
   if (expected_.empty()) {
     expected_ = loop::expected_outputs(computation_, views_, *jit_);
   }
-  std::string wrong = loop::difference(computation_, expected_, output_.view());
-  return wrong.empty() ? Support::yes() : Support::no(std::move(wrong));
+  const std::string wrong = loop::difference(computation_, expected_, output_.view());
+  return wrong.empty() ? Support::yes() : Support::no(wrong);
 }
 
 std::int64_t NestData::bytes() const {

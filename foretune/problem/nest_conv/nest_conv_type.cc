@@ -98,7 +98,8 @@ struct Sizes {
   [[nodiscard]] std::int64_t out_width() const { return out_size(width, kernel_width); }
   // Products that are added up to one value.
   [[nodiscard]] double depth() const {
-    return static_cast<double>(channels / groups) * static_cast<double>(kernel_height) *
+    const std::int64_t of_group = channels / groups;
+    return static_cast<double>(of_group) * static_cast<double>(kernel_height) *
            static_cast<double>(kernel_width);
   }
   [[nodiscard]] double results() const {
