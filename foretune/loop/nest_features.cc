@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kAround = 5;  // loops around the block that are shown
 constexpr std::size_t kInside = 4;
 // The compiler may split what a schedule has.
-constexpr std::size_t kMostLoops = 16;
+constexpr std::size_t kMostShown = 16;
 constexpr std::size_t kColumns = kLoopFeatureColumns;
 
 constexpr std::array<const char*, 11> kSummary = {
@@ -24,21 +24,21 @@ constexpr std::array<const char*, 11> kSummary = {
     "output_passes", "loads_per_product", "lane_waste", "pack_bytes", "output_extent",
     "reduced_extent"};
 
-double log2_of(std::int64_t value) {
+double log2_count(std::int64_t value) {
   return std::log2(static_cast<double>(std::max<std::int64_t>(1, value)));
 }
 
-class Row {
+class NestRow {
  public:
-  Row(const Computation& computation, const Lowered& lowered)
+  NestRow(const Computation& computation, const Lowered& lowered)
       : c_(computation), p_(lowered), block_(static_cast<std::size_t>(lowered.nest.block)) {}
 
   void write(std::span<double> row) {
     row_ = row;
     write_summary();
-    std::array<float, kMostLoops * kColumns> loops{};
+    std::array<float, kMostShown * kColumns> loops{};
     write_loops_features(c_, {.nest = p_.nest, .cursor = 0}, loops);
-    const std::size_t count = std::min(p_.nest.loops.size(), kMostLoops);
+    const std::size_t count = std::min(p_.nest.loops.size(), kMostShown);
     for (std::size_t i = 1; i <= kAround; ++i) {
       write_loop(loops, i <= block_ ? block_ - i : count);
     }
@@ -97,24 +97,24 @@ class Row {
     for (const Var& var : c_.vars) {
       (var.is_reduction ? reduced : output) *= var.extent;
     }
-    put(log2_of(p_.lanes));
+    put(log2_count(p_.lanes));
     put(static_cast<double>(vectors));
     put(static_cast<double>(vectors * copies_of_sums(p_.unit, vectors)));
-    put(log2_of(unrolled));
-    put(log2_of(around));
-    put(log2_of(passes));
+    put(log2_count(unrolled));
+    put(log2_count(around));
+    put(log2_count(passes));
     put(static_cast<double>(input_loads) / static_cast<double>(unrolled));
     put(waste);
-    put(log2_of(4 * p_.pack_floats));
-    put(log2_of(output));
-    put(log2_of(reduced));
+    put(log2_count(4 * p_.pack_floats));
+    put(log2_count(output));
+    put(log2_count(reduced));
   }
 
   // A level behind the last one is a row of 0.
   void write_loop(std::span<const float> loops, std::size_t level) {
     for (std::size_t column = 0; column < kColumns; ++column) {
       if (loops_feature_names()[column] != "cursor") {
-        put(level < p_.nest.loops.size() && level < kMostLoops
+        put(level < p_.nest.loops.size() && level < kMostShown
                 ? static_cast<double>(loops[level * kColumns + column])
                 : 0);
       }
@@ -155,7 +155,7 @@ bool write_nest_features(const Computation& computation, const Nest& nest, const
   if (!lowered) {
     return false;
   }
-  Row(computation, *lowered).write(row);
+  NestRow(computation, *lowered).write(row);
   return true;
 }
 

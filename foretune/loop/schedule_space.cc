@@ -14,7 +14,7 @@ namespace {
 
 // A config's words come in threes: what, and two numbers. Stored in files: never renumber.
 constexpr std::size_t kWords = 3;
-enum Word : std::int32_t {
+enum ScheduleWord : std::int32_t {
   kPlainLoop = 1,  // variable, step; loops from the outside
   kUnrolledLoop = 2,
   kVectorLoop = 3,

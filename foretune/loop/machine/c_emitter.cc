@@ -26,9 +26,9 @@ constexpr std::int64_t kMaxBlockFloats = std::int64_t{16} << 10U;
 // With more copies of a loop's body than these, compilers take minutes and code leaves the caches.
 constexpr std::int64_t kMaxBodies = 64;
 
-class Emitter {
+class CEmitter {
  public:
-  Emitter(const Computation& computation, const Nest& nest, std::string_view function_name)
+  CEmitter(const Computation& computation, const Nest& nest, std::string_view function_name)
       : c_(computation), nest_(nest), function_name_(function_name), values_(c_.vars.size()) {
     for (std::size_t level = 0; level < nest_.loops.size(); ++level) {
       names_.push_back(loop_name(c_, nest_, level));
@@ -451,7 +451,7 @@ Result<std::string> emit_c(const Computation& computation, const Nest& nest,
     return fail(ErrorCode::kInvalidArgument, quoted(function_name), " cannot name a C function");
   }
   FORETUNE_TRY_STATUS(check(computation, nest));
-  return Emitter(computation, nest, function_name).write();
+  return CEmitter(computation, nest, function_name).write();
 }
 
 }  // namespace foretune::loop
