@@ -7,9 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "foretune/base/rng.h"
-#include "foretune/loop/machine/expected_outputs.h"
-
 namespace foretune::environment {
 namespace {
 
@@ -19,39 +16,25 @@ double steady_seconds() {
 
 }  // namespace
 
-Workbench::Workbench(loop::Computation computation, const loop::VectorUnit& unit)
-    : computation_(std::move(computation)), jit_(unit) {}
+Workbench::Workbench(loop::Operands operands, const loop::VectorUnit& unit)
+    : operands_(std::move(operands)), jit_(unit) {}
 
 Result<std::unique_ptr<Workbench>> Workbench::create(loop::Computation computation,
                                                      const loop::VectorUnit& unit) {
   FORETUNE_TRY_STATUS(computation.check());
-  std::unique_ptr<Workbench> bench(new Workbench(std::move(computation), unit));
-  Rng rng(1);
-  for (const std::vector<float>& values : loop::whole_inputs(bench->computation_, rng)) {
-    FORETUNE_TRY(AlignedBuffer buffer, AlignedBuffer::create(values.size()));
-    std::copy(values.begin(), values.end(), buffer.data());
-    bench->inputs_.push_back(std::move(buffer));
-  }
-  for (const AlignedBuffer& input : bench->inputs_) {
-    bench->views_.push_back(input.view());
-  }
-  FORETUNE_TRY(
-      bench->output_,
-      AlignedBuffer::create(static_cast<std::size_t>(bench->computation_.output.elements())));
-  return bench;
+  FORETUNE_TRY(loop::Operands operands, loop::Operands::create(std::move(computation), 1));
+  return std::unique_ptr<Workbench>(new Workbench(std::move(operands), unit));
 }
 
 Result<std::function<void()>> Workbench::compile(const loop::Nest& nest, ThreadPool* pool) {
-  FORETUNE_TRY(loop::Kernel made, jit_.compile(computation_, nest));
+  FORETUNE_TRY(loop::Kernel made, jit_.compile(computation(), nest));
   auto kernel = std::make_shared<loop::Kernel>(std::move(made));
   FORETUNE_TRY(loop::Kernel::Workspace room,
                kernel->make_workspace(pool == nullptr ? 1 : pool->threads()));
   auto workspace = std::make_shared<loop::Kernel::Workspace>(std::move(room));
-  return [this, kernel, workspace, pool] { kernel->run(views_, output_.view(), *workspace, pool); };
-}
-
-void Workbench::poison() {
-  std::fill(output_.view().begin(), output_.view().end(), std::numeric_limits<float>::quiet_NaN());
+  return [this, kernel, workspace, pool] {
+    kernel->run(operands_.inputs(), operands_.output().view(), *workspace, pool);
+  };
 }
 
 Result<std::function<void()>> Workbench::prepare(const loop::Nest& nest, ThreadPool* pool) {
@@ -63,11 +46,8 @@ Result<std::function<void()>> Workbench::prepare(const loop::Nest& nest, ThreadP
 }
 
 Status Workbench::verify() {
-  if (expected_.empty()) {
-    expected_ = loop::expected_outputs(computation_, views_, jit_);
-  }
-  const std::string wrong = loop::difference(computation_, expected_, output_.view());
-  return wrong.empty() ? Status() : fail(ErrorCode::kInternal, computation_.name, ": ", wrong);
+  const std::string wrong = operands_.wrong_output(jit_);
+  return wrong.empty() ? Status() : fail(ErrorCode::kInternal, computation().name, ": ", wrong);
 }
 
 Stopwatch::Stopwatch(Workbench& workbench, StopwatchOptions options)

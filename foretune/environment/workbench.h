@@ -11,7 +11,6 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <vector>
 
 #include "foretune/base/result.h"
 #include "foretune/base/thread_pool.h"
@@ -19,8 +18,8 @@
 #include "foretune/kernels/aligned_buffer.h"
 #include "foretune/loop/computation.h"
 #include "foretune/loop/lowering.h"
-#include "foretune/loop/machine/interpreter.h"
 #include "foretune/loop/machine/jit.h"
+#include "foretune/loop/machine/operands.h"
 #include "foretune/loop/nest.h"
 
 namespace foretune::environment {
@@ -31,31 +30,27 @@ class Workbench {
   static Result<std::unique_ptr<Workbench>> create(loop::Computation computation,
                                                    const loop::VectorUnit& unit);
 
-  [[nodiscard]] const loop::Computation& computation() const { return computation_; }
+  [[nodiscard]] const loop::Computation& computation() const { return operands_.computation(); }
   [[nodiscard]] const loop::Jit& jit() const { return jit_; }
   // Whole numbers, the same in every workbench of a computation; on cache lines.
-  [[nodiscard]] AlignedBuffer& input(std::size_t i) { return inputs_[i]; }
-  [[nodiscard]] AlignedBuffer& output() { return output_; }
+  [[nodiscard]] AlignedBuffer& input(std::size_t i) { return operands_.input(i); }
+  [[nodiscard]] AlignedBuffer& output() { return operands_.output(); }
 
   // What runs a schedule; it must not outlive the workbench. With a pool, parallel loops use its
   // threads. Errors: those of Jit::compile().
   Result<std::function<void()>> compile(const loop::Nest& nest, ThreadPool* pool = nullptr);
   // Fills the output with what no run leaves behind.
-  void poison();
+  void poison() { operands_.poison(); }
   // Whether every output is what it should be. Errors: kInternal with the first wrong place.
   Status verify();
   // All of these: compiled, run once and verified.
   Result<std::function<void()>> prepare(const loop::Nest& nest, ThreadPool* pool = nullptr);
 
  private:
-  Workbench(loop::Computation computation, const loop::VectorUnit& unit);
+  Workbench(loop::Operands operands, const loop::VectorUnit& unit);
 
-  loop::Computation computation_;
+  loop::Operands operands_;
   loop::Jit jit_;
-  std::vector<AlignedBuffer> inputs_;
-  loop::Inputs views_;
-  AlignedBuffer output_;
-  std::vector<double> expected_;
 };
 
 struct StopwatchOptions {

@@ -152,6 +152,10 @@ std::string metric_text(double value, std::string_view unit) {
   return concat(significant(value, kMetricDigits), unit.empty() ? "" : " ", unit);
 }
 
+std::string config_text(const ConfigSchema& schema, const TunedConfig& tuned) {
+  return tuned.text.empty() ? to_text(schema, tuned.config) : tuned.text;
+}
+
 std::string metric_gain_text(const Judge& judge, const MetricInfo& info, double value,
                              double by_default) {
   if (!std::isfinite(value) || !std::isfinite(by_default)) {

@@ -48,6 +48,8 @@ double metric_value(std::span<const MetricValue> values, std::string_view name);
 // By a single target's direction; by what the family declares for all other metrics.
 bool is_maximised(const Judge& judge, const MetricInfo& info);
 
+// The config as its space describes it, else as its schema prints it.
+std::string config_text(const ConfigSchema& schema, const TunedConfig& tuned);
 // "3.52 us", "1.5 KiB", "97.25 %": times and bytes in a unit that fits, other values with four
 // significant digits. "-" for what is not finite.
 std::string metric_text(double value, std::string_view unit);

@@ -16,6 +16,7 @@ namespace {
 
 using evaluate_internal::analyse_tuning;
 using evaluate_internal::clean_text;
+using evaluate_internal::config_text;
 using evaluate_internal::count_text;
 using evaluate_internal::metric_gain_text;
 using evaluate_internal::metric_text;
@@ -39,10 +40,6 @@ std::string measured_line(const TuneResult& result) {
       result.legal_configs ? concat(" times; ", count_text(*result.legal_configs), " legal configs")
                            : std::string(" times"),
       result.exhausted ? ", all of them tried" : "", ", ", seconds_text(progress.elapsed_s), "\n");
-}
-
-std::string config_text(const ConfigSchema& schema, const TunedConfig& tuned) {
-  return tuned.text.empty() ? to_text(schema, tuned.config) : tuned.text;
 }
 
 // Without a description, long sequences are cut.

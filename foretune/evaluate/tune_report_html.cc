@@ -229,9 +229,8 @@ class TunePage {
       add("<th>", html_escaped(info.name), "</th>", with_gain ? "<th>gain</th>" : "");
     }
     out_ += "<th class=\"config\">config</th></tr></thead>\n<tbody>\n";
-    const TunedConfig& best = chosen_of(result, analysis);
     const std::string reference =
-        best.text.empty() ? to_text(report_.schema, best.config) : best.text;
+        evaluate_internal::config_text(report_.schema, chosen_of(result, analysis));
     const std::size_t chosen = evaluate_internal::chosen_finalist(result, analysis);
     for (std::size_t i = 0; i < result.finalists.size(); ++i) {
       const TunedConfig& tuned = result.finalists[i];
@@ -249,8 +248,8 @@ class TunePage {
     add("<tr", is_chosen ? " class=\"model\"" : "", "><td>", label, "</td>");
     metric_cells(result, tuned, result.by_default.has_value());
     add("<td class=\"config\">",
-        evaluate_internal::config_html(
-            tuned.text.empty() ? to_text(report_.schema, tuned.config) : tuned.text, reference),
+        evaluate_internal::config_html(evaluate_internal::config_text(report_.schema, tuned),
+                                       reference),
         "</td></tr>\n");
   }
 

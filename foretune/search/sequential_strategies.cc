@@ -267,7 +267,7 @@ constexpr std::array<std::pair<std::string_view, WalkStrategy::Function>, 9> kWa
      {"mcts", walk_tree},
      {"guided", walk_guided}}};
 
-// What takes no problem.
+// Walks take no problem.
 template <WalkStrategy::Function kFunction>
 StrategyResult make_walk(const Problem& /*problem*/, const Space& space,
                          const StrategyOptions& options) {

@@ -71,7 +71,7 @@ struct StrategyOptions {
   const Scorer* scorer = nullptr;  // `model`: tries the best-scored first
   Hardware hardware;
   double exploration = 0.1;  // `model`, `local`, `guided`: share of random configs
-  // Of sequential spaces: the longest list of actions; 0 is SequentialSpace::usual_steps().
+  // For sequential spaces, the longest list of actions; 0 is SequentialSpace::usual_steps().
   std::size_t max_steps = 0;
   std::size_t lookahead = 1;         // `greedy`: changes
   std::size_t width = 4;             // `beam-bfs`, `beam-dfs`, `guided` (times 16)

@@ -69,7 +69,7 @@ class SequentialSpace {
   // The state after `action`, or the reason why it is not legal.
   virtual Result<Config> apply(const Config& state, std::size_t action) const = 0;
   virtual std::string action_text(std::size_t action) const = 0;
-  // Whether the strategies of all spaces (random, exhaustive, evolution, annealing) walk here
+  // Returns true where the strategies of all spaces (random, exhaustive, evolution, annealing) walk
   // action by action. Not where sample() and neighbours() find every config as well: they use those
   // then.
   virtual bool prefers_walks() const { return true; }

@@ -3,39 +3,27 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "foretune/base/rng.h"
 #include "foretune/models/infer/model_scorer.h"
 
 namespace foretune {
-namespace {
-
-// A column of this name says 0 where a config is known to fail.
-constexpr std::string_view kCompiles = "compiles";
-
-}  // namespace
 
 GuideRows table_rows(const FeatureTable& table, const Problem& problem, const Hardware& hardware) {
   const std::size_t of_problem = feature_count(table, FeatureKind::kProblem);
   const std::size_t of_config = feature_count(table, FeatureKind::kConfig);
-  const std::size_t columns = table.columns().size() - of_problem;
-  std::optional<std::size_t> compiles;
-  for (std::size_t i = 0; i < columns; ++i) {
-    if (table.columns()[of_problem + i].name == kCompiles) {
-      compiles = i;
-    }
-  }
-  return {.columns = columns,
-          .write = [&table, problem, hardware, of_config, compiles](const Config& config,
-                                                                    std::span<double> row) {
-            table.config_row(config.words.view(), row.first(of_config));
-            table.interaction_columns(problem, hardware, ConfigWords::of_one(config.words.view()),
-                                      row.subspan(of_config), 1);
-            return !compiles || row[*compiles] != 0;
-          }};
+  return {
+      .columns = table.columns().size() - of_problem,
+      .write = [&table, problem, hardware, of_config](const Config& config, std::span<double> row) {
+        if (!table.may_run(problem, hardware, config)) {
+          return false;
+        }
+        table.config_row(config.words.view(), row.first(of_config));
+        table.interaction_columns(problem, hardware, ConfigWords::of_one(config.words.view()),
+                                  row.subspan(of_config), 1);
+        return true;
+      }};
 }
 
 Result<GuidePrior> model_prior(const Model& model, const Problem& problem) {

@@ -39,7 +39,7 @@ GuideRows table_rows(const FeatureTable& table, const Problem& problem, const Ha
 
 // The natural logarithm of a config's time over the best, as others taught it; empty: nobody did.
 using GuidePrior = std::function<double(const Config& config, std::span<const double> row)>;
-// What a model says, which has to outlive it. Errors: kMismatch for a model of other problems or
+// Asks a model, which has to outlive the prior. Errors: kMismatch for a model of other problems or
 // configs, kUnsupported for one whose target is not relative-log.
 Result<GuidePrior> model_prior(const Model& model, const Problem& problem);
 

@@ -39,10 +39,10 @@ struct TuneOptions {
   Objective objective = Objective::time();
   std::string strategy = "local";
   const Scorer* scorer = nullptr;  // what the strategy "model" needs
-  // What the strategy "guided" begins with (tune/tree_guide.h): a model of the same configs, made
-  // from other problems. nullptr: it begins with nothing.
+  // The strategy "guided" begins with this model of the same configs, made from other problems
+  // (tune/tree_guide.h). nullptr: it begins with nothing.
   const Model* prior = nullptr;
-  // Of spaces that are built step by step; see StrategyOptions.
+  // For spaces that are built step by step; see StrategyOptions.
   std::size_t lookahead = 1;
   std::size_t width = 4;
   std::size_t max_steps = 0;

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/families/loop_nest/nest_data.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/lowering.h"
+#include "foretune/loop/machine/jit.h"
+#include "foretune/loop/machine/operands.h"
 #include "foretune/loop/nest.h"
 #include "foretune/loop/problem_computation.h"
 #include "foretune/loop/schedule_space.h"
@@ -25,13 +28,31 @@ constexpr std::string_view kCodeBytes = "code_bytes";
 // teach a model more than schedules at random, most of which are slow.
 constexpr std::size_t kTextbookDefaults = 16;
 
+class NestData final : public ProblemData {
+ public:
+  NestData(loop::Operands operands, std::shared_ptr<const loop::Jit> jit)
+      : operands_(std::move(operands)), jit_(std::move(jit)) {}
+  [[nodiscard]] loop::Operands& operands() { return operands_; }
+
+  void poison() override { operands_.poison(); }
+  Support verify() override {
+    const std::string wrong = operands_.wrong_output(*jit_);
+    return wrong.empty() ? Support::yes() : Support::no(wrong);
+  }
+  std::int64_t bytes() const override { return operands_.bytes(); }
+
+ private:
+  loop::Operands operands_;
+  std::shared_ptr<const loop::Jit> jit_;
+};
+
 class NestRun final : public Run {
  public:
   NestRun(std::shared_ptr<const loop::Kernel> kernel, loop::Kernel::Workspace workspace,
-          NestData& data)
-      : kernel_(std::move(kernel)), workspace_(std::move(workspace)), data_(data) {}
+          loop::Operands& operands)
+      : kernel_(std::move(kernel)), workspace_(std::move(workspace)), operands_(operands) {}
 
-  void run() override { kernel_->run(data_.inputs(), data_.output(), workspace_); }
+  void run() override { kernel_->run(operands_.inputs(), operands_.output().view(), workspace_); }
   std::vector<MetricValue> metrics() override {
     std::size_t floats = 0;
     for (const auto* buffers : {&workspace_.packs, &workspace_.padded}) {
@@ -46,7 +67,7 @@ class NestRun final : public Run {
  private:
   std::shared_ptr<const loop::Kernel> kernel_;
   loop::Kernel::Workspace workspace_;
-  NestData& data_;
+  loop::Operands& operands_;
 };
 
 class NestArtifact final : public Artifact {
@@ -61,7 +82,7 @@ class NestArtifact final : public Artifact {
       return fail(ErrorCode::kMismatch, "the code was compiled for '", problem_.text(), "'");
     }
     FORETUNE_TRY(loop::Kernel::Workspace workspace, kernel_->make_workspace(1));
-    return std::make_unique<NestRun>(kernel_, std::move(workspace), *nest);
+    return std::make_unique<NestRun>(kernel_, std::move(workspace), nest->operands());
   }
 
  private:
@@ -121,9 +142,8 @@ class LoopNestFamily final : public Family {
   Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
                                                  std::uint64_t seed) const override {
     FORETUNE_TRY(loop::Computation computation, computation_for(problem));
-    FORETUNE_TRY(std::unique_ptr<NestData> data,
-                 NestData::create(std::move(computation), seed, jit_));
-    return std::unique_ptr<ProblemData>(std::move(data));
+    FORETUNE_TRY(loop::Operands operands, loop::Operands::create(std::move(computation), seed));
+    return std::unique_ptr<ProblemData>(std::make_unique<NestData>(std::move(operands), jit_));
   }
 
  private:

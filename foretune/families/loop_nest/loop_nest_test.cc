@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
-#include "foretune/families/loop_nest/nest_data.h"
 #include "foretune/loop/schedule_space.h"
 #include "foretune/measure/measure.h"
 
