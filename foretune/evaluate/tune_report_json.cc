@@ -24,11 +24,12 @@ Json values_json(std::span<const MetricValue> values) {
 }
 
 Json tuned_json(const TunedConfig& tuned, const ConfigSchema& schema) {
-  Json out = {{"config", to_text(schema, tuned.config)},
+  const std::string config = to_text(schema, tuned.config);
+  Json out = {{"config", config},
               {"values", values_json(tuned.values)},
               {"feasible", tuned.judgement.is_feasible()},
               {"kept", tuned.judgement.is_kept()}};
-  if (!tuned.text.empty() && tuned.text != out["config"]) {
+  if (!tuned.text.empty() && tuned.text != config) {
     out["description"] = tuned.text;
   }
   return out;

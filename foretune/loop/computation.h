@@ -13,6 +13,7 @@
 // Thread safety: plain values.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,6 +29,9 @@ inline constexpr std::size_t kMaxInputs = 5;
 inline constexpr std::int64_t kMaxExtent = 1LL << 31;
 // Elements of one tensor: what 32-bit displacements of bytes can address on both sides.
 inline constexpr std::int64_t kMaxElements = 1LL << 28;
+
+// How many values of each variable some part of a nest covers.
+using Extents = std::array<std::int64_t, kMaxVars>;
 
 // A loop variable: 0 <= value < extent.
 struct Var {

@@ -33,8 +33,6 @@ constexpr std::array<std::string_view, kLoopFeatureColumns> kFeatureNames = {"is
                                                                              "input1_log2_stride",
                                                                              "input1_log2_bytes"};
 
-using Extents = std::array<std::int64_t, kMaxVars>;
-
 float log2_of(std::int64_t value) {
   return static_cast<float>(std::log2(static_cast<double>(value)));
 }

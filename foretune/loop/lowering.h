@@ -5,7 +5,6 @@
 // Thread safety: free functions. Cost: about a microsecond a loop.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -22,9 +21,6 @@ inline constexpr std::size_t kMaxTensors = 1 + kMaxInputs;
 
 // Of one packed copy.
 inline constexpr std::int64_t kMaxPackFloats = std::int64_t{16} << 20U;
-
-// What covers how much of each variable, at some place in the nest.
-using Extents = std::array<std::int64_t, kMaxVars>;
 
 // f32 vectors of an instruction set.
 struct VectorUnit {
