@@ -17,25 +17,23 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/dataset/exchange.h"
-#include "foretune/environment/environment.h"
-#include "foretune/environment/observations.h"
-#include "foretune/environment/workbench.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/loop/gym/environment.h"
+#include "foretune/loop/gym/measured_evaluator.h"
+#include "foretune/loop/gym/observations.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
 
-using environment::ActionSet;
-using environment::CachedEvaluator;
-using environment::Environment;
-using environment::Stopwatch;
-using environment::Workbench;
+using loop::ActionSet;
+using loop::gym::CachedEvaluator;
+using loop::gym::Environment;
+using loop::gym::MeasuredEvaluator;
 
 // A product, its evaluator and its environment.
 struct Place {
-  std::unique_ptr<Workbench> workbench;
-  std::unique_ptr<Stopwatch> stopwatch;
+  std::unique_ptr<MeasuredEvaluator> measured;
   std::unique_ptr<CachedEvaluator> cached;
   std::unique_ptr<Environment> environment;
 };
@@ -49,10 +47,8 @@ Result<std::vector<Place>> make_places(const std::string& path, double peak_gflo
     FORETUNE_TRY(loop::Computation computation,
                  loop::matmul({.m = gemm.m(), .n = gemm.n(), .k = gemm.k()}));
     Place place;
-    FORETUNE_TRY(place.workbench,
-                 Workbench::create(computation, loop::VectorUnit::of(best_cpu_isa())));
-    place.stopwatch = std::make_unique<Stopwatch>(*place.workbench);
-    place.cached = std::make_unique<CachedEvaluator>(*place.stopwatch);
+    FORETUNE_TRY(place.measured, MeasuredEvaluator::create(computation));
+    place.cached = std::make_unique<CachedEvaluator>(*place.measured);
     FORETUNE_TRY(Environment made, Environment::create(std::move(computation), ActionSet(),
                                                        *place.cached, peak_gflops));
     place.environment = std::make_unique<Environment>(std::move(made));
@@ -64,7 +60,7 @@ Result<std::vector<Place>> make_places(const std::string& path, double peak_gflo
 // One episode of random legal actions; returns its steps.
 Result<std::uint64_t> walk(Environment& environment, Rng& rng, double& sum) {
   environment.reset();
-  std::vector<float> observed(environment.options().max_loops * environment::kLoopsTensorColumns);
+  std::vector<float> observed(environment.options().max_loops * loop::gym::kLoopsTensorColumns);
   std::uint64_t steps = 0;
   while (!environment.is_over()) {
     const std::vector<bool>& legal = environment.legal_actions();
@@ -73,7 +69,7 @@ Result<std::uint64_t> walk(Environment& environment, Rng& rng, double& sum) {
       action = rng.below(legal.size());
     }
     FORETUNE_TRY(const auto result, environment.step(environment.actions()[action]));
-    environment::write_loops_tensor(environment.computation(), environment.state(), observed);
+    loop::gym::write_loops_tensor(environment.computation(), environment.state(), observed);
     sum += result.reward + static_cast<double>(observed[0]);
     ++steps;
   }

@@ -6,13 +6,15 @@
 //   loop_nest --convolutions yes [...]
 //   loop_nest --fuzz 100000 [--seed 1] [--json FILE]
 //
-// The first two: of every product or convolution, the schedules of the textbook, compiled, verified
-// and timed for --search seconds at most; then the first of them (nothing measured), the fastest of
-// the first 16, the fastest of all and the libraries in turns, with probes of the peak between
-// them. A share of the peak is between the fastest window of each. With more threads schedules that
-// they share take part, too, as shares of one core's peak, and multiply-adds on all threads at
-// once; the peers have one. The last form compiles random schedules of random computations for AVX2
-// and AVX-512 and compares results with the interpreter's.
+// The first two: of every product or convolution, the schedules of the textbook, tuned among for
+// --search seconds at most as every family is; then the first of them (nothing measured), the
+// fastest of the first 16, the fastest of all and the libraries in turns, with probes of the peak
+// between them. A share of the peak is between the fastest window of each. With more threads
+// schedules that they share take part, too, as shares of one core's peak, and multiply-adds on all
+// threads at once; the peers have one. The last form compiles random schedules of random
+// computations for AVX2 and AVX-512 and compares results with the interpreter's.
+#include "foretune/families/loop_nest/loop_nest.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -34,20 +36,22 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/thread_pool.h"
 #include "foretune/dataset/exchange.h"
-#include "foretune/environment/workbench.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/hardware/peak_probes.h"
 #include "foretune/kernels/aligned_buffer.h"
 #include "foretune/loop/machine/interpreter.h"
 #include "foretune/loop/machine/jit.h"
 #include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/machine/operands.h"
 #include "foretune/loop/register_tiles.h"
+#include "foretune/loop/schedule_space.h"
+#include "foretune/measure/measure.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/tune/tune_problem.h"
 
 namespace foretune {
 namespace {
 
-using environment::Workbench;
 using loop::Computation;
 using loop::Jit;
 using loop::Kernel;
@@ -55,7 +59,6 @@ using loop::Nest;
 using loop::VectorUnit;
 
 constexpr double kWindowSeconds = 200e-6;
-constexpr double kSearchWindowSeconds = 50e-6;
 constexpr std::size_t kFinalists = 12;
 // After every window: the clock of a core changes within milliseconds.
 constexpr int kProbes = 8;
@@ -109,6 +112,45 @@ Contender shared_probe(CpuIsa isa, double flops, ThreadPool& pool) {
           }};
 }
 
+// A computation with operands, on which our schedules and the libraries run alike.
+class Bench {
+ public:
+  static Result<std::unique_ptr<Bench>> create(Computation computation, const VectorUnit& unit) {
+    FORETUNE_TRY(loop::Operands operands, loop::Operands::create(std::move(computation), 1));
+    return std::unique_ptr<Bench>(new Bench(std::move(operands), unit));
+  }
+
+  [[nodiscard]] const Computation& computation() const { return operands_.computation(); }
+  [[nodiscard]] const Jit& jit() const { return jit_; }
+  [[nodiscard]] loop::Operands& operands() { return operands_; }
+
+  // With a pool, parallel loops use its threads.
+  Result<std::function<void()>> compile(const Nest& nest, ThreadPool* pool) {
+    FORETUNE_TRY(Kernel made, jit_.compile(computation(), nest));
+    auto kernel = std::make_shared<Kernel>(std::move(made));
+    FORETUNE_TRY(Kernel::Workspace room,
+                 kernel->make_workspace(pool == nullptr ? 1 : pool->threads()));
+    auto workspace = std::make_shared<Kernel::Workspace>(std::move(room));
+    return [this, kernel, workspace, pool] {
+      kernel->run(operands_.inputs(), operands_.output().view(), *workspace, pool);
+    };
+  }
+  // Runs what fills the output; else what ran before it would pass for it.
+  Status verify(const std::function<void()>& run) {
+    operands_.poison();
+    run();
+    const std::string wrong = operands_.wrong_output(jit_);
+    return wrong.empty() ? Status() : fail(ErrorCode::kInternal, computation().name, ": ", wrong);
+  }
+
+ private:
+  Bench(loop::Operands operands, const VectorUnit& unit)
+      : operands_(std::move(operands)), jit_(unit) {}
+
+  loop::Operands operands_;
+  Jit jit_;
+};
+
 struct Found {
   Contender textbook;  // the first schedule, nothing measured
   Contender sixteen;   // the fastest of the first few, which is what a plain grid of tiles gives
@@ -116,68 +158,82 @@ struct Found {
   std::string tree;
   std::size_t tried = 0;
   double search_s = 0;
-  std::vector<double> compile_us;
+  double tune_s = 0;  // of the search alone
 };
 
-// With a pool: schedules whose outermost loop its threads can share.
-Result<Found> search(Workbench& workbench, double limit_s, ThreadPool* pool) {
+// The schedules of the textbook, those that the threads of a pool can share where there is one.
+std::vector<Config> schedules_of(const Bench& bench, const loop::ScheduleSpace& space,
+                                 const ThreadPool* pool) {
+  std::vector<Config> out;
+  for (const Nest& nest : loop::textbook_nests(bench.computation(), bench.jit().unit(), 512)) {
+    if (pool == nullptr) {
+      out.push_back(space.config({.nest = nest, .cursor = 0}));
+    } else if (const auto shared = apply(bench.computation(), nest, loop::Action::parallelize(0))) {
+      out.push_back(space.config({.nest = *shared, .cursor = 0}));
+    }
+  }
+  return out;
+}
+
+// Measures the schedules in order for as long as there is time, the best of them in turns.
+Result<Found> search(Bench& bench, double limit_s, ThreadPool* pool) {
+  constexpr std::size_t kGrid = 16;
+  const std::size_t threads = pool == nullptr ? 1 : pool->threads();
+  FORETUNE_TRY(
+      const NestBench nest_bench,
+      make_nest_bench(bench.computation(),
+                      {.has_textbook_defaults = false, .isa = bench.jit().unit().isa}, threads));
+  const auto measurer =
+      make_local_measurer(nest_bench.family, Protocol::brief(nest_bench.family->info()),
+                          {.threads = static_cast<int>(threads)});
+  const auto space = loop::ScheduleSpace::of_loops(bench.computation(), bench.jit().unit());
+  TuneOptions options;
+  options.strategy.clear();
+  options.first = schedules_of(bench, *space, pool);
+  options.budget.seconds = limit_s;
+  options.finalists = static_cast<int>(kFinalists);
+  CollectHooks hooks;
+  hooks.now_s = &bench::seconds_now;
   Found found;
   const double begin_s = bench::seconds_now();
-  std::vector<std::pair<Contender, Nest>> tried;
-  for (Nest nest : loop::textbook_nests(workbench.computation(), workbench.jit().unit(), 512)) {
-    if (bench::seconds_now() - begin_s > 0.8 * limit_s && !tried.empty()) {
-      break;
-    }
-    if (pool != nullptr) {
-      const auto shared = apply(workbench.computation(), nest, loop::Action::parallelize(0));
-      if (!shared) {
-        continue;
-      }
-      nest = *shared;
-    }
-    const double compile_begin_s = bench::seconds_now();
-    auto run = workbench.compile(nest, pool);
-    if (!run) {
-      continue;
-    }
-    found.compile_us.push_back(1e6 * (bench::seconds_now() - compile_begin_s));
-    workbench.poison();
-    (*run)();
-    FORETUNE_TRY_STATUS(workbench.verify());
-    Contender contender{"", *std::move(run)};
-    contender.window(kSearchWindowSeconds);
-    contender.window(kSearchWindowSeconds);
-    tried.emplace_back(std::move(contender), nest);
-  }
-  if (tried.empty()) {
+  FORETUNE_TRY(const TuneResult tuned, tune_problem(*nest_bench.family, *measurer, nullptr,
+                                                    nest_bench.problem, options, hooks));
+  found.search_s = bench::seconds_now() - begin_s;
+  // The first one is the plain nest, which the family measures by default.
+  const std::span<const TuneStep> steps = std::span(tuned.steps).subspan(1);
+  found.tried = tuned.steps.size();
+  found.tune_s = tuned.steps.back().elapsed_s;
+  const auto is_right = [](const TuneStep& step) { return std::isfinite(step.time_ns); };
+  const auto first = std::find_if(steps.begin(), steps.end(), is_right);
+  if (first == steps.end()) {
     return fail(ErrorCode::kUnsupported, "no schedule of the textbook compiles");
   }
-  found.textbook = tried.front().first;
-  constexpr std::ptrdiff_t kGrid = 16;
-  const auto by_time = [](const auto& a, const auto& b) { return a.first.best_s < b.first.best_s; };
-  found.sixteen =
-      std::min_element(tried.begin(), tried.begin() + std::min(kGrid, std::ssize(tried)), by_time)
-          ->first;
-  found.tried = tried.size();
-  std::stable_sort(tried.begin(), tried.end(), by_time);
-  tried.resize(std::min(tried.size(), kFinalists));
-  for (auto& [contender, nest] : tried) {
-    contender.best_s = 1e9;
-  }
-  const double final_begin_s = bench::seconds_now();
-  do {
-    for (auto& [contender, nest] : tried) {
-      contender.window(kWindowSeconds);
-    }
-  } while (bench::seconds_now() - final_begin_s < 0.2 * limit_s);
-  const auto best = std::min_element(tried.begin(), tried.end(), by_time);
-  found.best = best->first;
-  found.tree = tree_text(workbench.computation(), best->second);
-  found.search_s = bench::seconds_now() - begin_s;
-  found.best.best_s = 1e9;
-  found.textbook.best_s = 1e9;
-  found.sixteen.best_s = 1e9;
+  const auto grid = steps.subspan(0, std::min(kGrid, steps.size()));
+  const auto sixteen =
+      std::min_element(grid.begin(), grid.end(),
+                       [](const TuneStep& a, const TuneStep& b) { return a.time_ns < b.time_ns; });
+  const Config& best = tuned.finalists.front().config;
+  const auto prepare = [&](const Config& config, Contender& contender) -> Status {
+    FORETUNE_TRY(const Nest nest, space->nest(config));
+    FORETUNE_TRY(contender.run, bench.compile(nest, pool));
+    return bench.verify(contender.run);
+  };
+  FORETUNE_TRY_STATUS(prepare(first->config, found.textbook));
+  FORETUNE_TRY_STATUS(prepare(sixteen->config, found.sixteen));
+  FORETUNE_TRY_STATUS(prepare(best, found.best));
+  FORETUNE_TRY(const Nest nest, space->nest(best));
+  found.tree = tree_text(bench.computation(), nest);
   return found;
+}
+
+// How long compiling takes, of the first schedules of the textbook.
+void time_compiling(const Bench& bench, std::vector<double>& compile_us) {
+  for (const Nest& nest : loop::textbook_nests(bench.computation(), bench.jit().unit(), 64)) {
+    const double begin_s = bench::seconds_now();
+    if (bench.jit().compile(bench.computation(), nest)) {
+      compile_us.push_back(1e6 * (bench::seconds_now() - begin_s));
+    }
+  }
 }
 
 double geometric_mean(const std::vector<double>& values) {
@@ -198,6 +254,13 @@ struct Options {
 // Shares of the peak, by contender.
 using Shares = std::map<std::string, std::vector<double>>;
 
+// Over all cases.
+struct Totals {
+  std::vector<double> compile_us;
+  double tried = 0;  // schedules that searches measured
+  double tune_s = 0;
+};
+
 // What is measured; a product of which libraries know more than a computation says.
 struct Case {
   Computation computation;
@@ -206,7 +269,7 @@ struct Case {
 };
 
 // The libraries that do such products, checked.
-Status add_peers(const Case& item, Workbench& workbench, std::vector<std::unique_ptr<Peer>>& peers,
+Status add_peers(const Case& item, Bench& bench, std::vector<std::unique_ptr<Peer>>& peers,
                  std::vector<Contender>& contenders) {
   for (const std::unique_ptr<Peer>& peer : peers) {
     auto run = peer->plan({.m = item.gemm->m(),
@@ -214,27 +277,23 @@ Status add_peers(const Case& item, Workbench& workbench, std::vector<std::unique
                            .k = item.gemm->k(),
                            .a_by_columns = a_by_columns(item.gemm->layout()),
                            .b_by_columns = b_by_columns(item.gemm->layout()),
-                           .a = workbench.input(0).data(),
-                           .b = workbench.input(1).data(),
-                           .c = workbench.output().data()});
+                           .a = bench.operands().input(0).data(),
+                           .b = bench.operands().input(1).data(),
+                           .c = bench.operands().output().data()});
     if (run) {
-      workbench.poison();  // else what ran before it would pass for it
-      run();
-      FORETUNE_TRY_STATUS(workbench.verify());
+      FORETUNE_TRY_STATUS(bench.verify(run));
       contenders.push_back({peer->name(), std::move(run)});
     }
   }
   return {};
 }
 
-Status add_onednn(const loop::ConvSizes& sizes, Workbench& workbench,
-                  std::vector<Contender>& contenders) {
-  auto run = prepare_onednn_convolution(sizes, workbench.input(0).data(), workbench.input(1).data(),
-                                        workbench.output().data());
+Status add_onednn(const loop::ConvSizes& sizes, Bench& bench, std::vector<Contender>& contenders) {
+  auto run = prepare_onednn_convolution(sizes, bench.operands().input(0).data(),
+                                        bench.operands().input(1).data(),
+                                        bench.operands().output().data());
   if (run) {
-    workbench.poison();
-    run();
-    FORETUNE_TRY_STATUS(workbench.verify());
+    FORETUNE_TRY_STATUS(bench.verify(run));
     contenders.push_back({onednn_name(), std::move(run)});
   }
   return {};
@@ -242,28 +301,29 @@ Status add_onednn(const loop::ConvSizes& sizes, Workbench& workbench,
 
 Status compare(const VectorUnit& unit, const Case& item, const Options& options,
                std::vector<std::unique_ptr<Peer>>& peers, ThreadPool* pool, Shares& shares,
-               std::vector<double>& compile_us) {
-  FORETUNE_TRY(const std::unique_ptr<Workbench> workbench,
-               Workbench::create(item.computation, unit));
-  FORETUNE_TRY(Found found, search(*workbench, options.search_s, nullptr));
-  compile_us.insert(compile_us.end(), found.compile_us.begin(), found.compile_us.end());
+               Totals& totals) {
+  FORETUNE_TRY(const std::unique_ptr<Bench> bench, Bench::create(item.computation, unit));
+  FORETUNE_TRY(Found found, search(*bench, options.search_s, nullptr));
+  time_compiling(*bench, totals.compile_us);
+  totals.tried += static_cast<double>(found.tried);
+  totals.tune_s += found.tune_s;
   std::vector<Contender> contenders{std::move(found.best), std::move(found.textbook),
                                     std::move(found.sixteen)};
   contenders[0].name = "searched";
   contenders[1].name = "textbook, nothing measured";
   contenders[2].name = "textbook, best of 16";
   if (pool != nullptr) {
-    FORETUNE_TRY(Found shared, search(*workbench, options.search_s, pool));
+    FORETUNE_TRY(Found shared, search(*bench, options.search_s, pool));
     found.tree += shared.tree;
     contenders.push_back(std::move(shared.best));
     contenders.back().name = concat("searched, ", pool->threads(), " threads");
     contenders.push_back(shared_probe(options.isa, item.computation.flops(), *pool));
   }
   if (item.gemm) {
-    FORETUNE_TRY_STATUS(add_peers(item, *workbench, peers, contenders));
+    FORETUNE_TRY_STATUS(add_peers(item, *bench, peers, contenders));
   }
   if (item.conv && !peers.empty()) {
-    FORETUNE_TRY_STATUS(add_onednn(*item.conv, *workbench, contenders));
+    FORETUNE_TRY_STATUS(add_onednn(*item.conv, *bench, contenders));
   }
   const double flops = item.computation.flops();
   double peak = 0;
@@ -368,7 +428,7 @@ Status run_cases(int argc, char** argv, const std::vector<Case>& cases, Figures&
   const std::unique_ptr<ThreadPool> pool =
       threads > 1 ? std::make_unique<ThreadPool>(threads) : nullptr;
   Shares shares;
-  std::vector<double> compile_us;
+  Totals totals;
   std::printf(
       "shares of the peak (GFLOP/s of one core):\n%-44s %7s %4s %5s  ours, textbook, its best of "
       "16",
@@ -378,7 +438,7 @@ Status run_cases(int argc, char** argv, const std::vector<Case>& cases, Figures&
   }
   std::printf("\n");
   for (const Case& item : cases) {
-    FORETUNE_TRY_STATUS(compare(unit, item, options, peers.found, pool.get(), shares, compile_us));
+    FORETUNE_TRY_STATUS(compare(unit, item, options, peers.found, pool.get(), shares, totals));
   }
   std::printf("%-40s %9s %8s\n", "", "geomean", "least");
   for (const auto& [name, values] : shares) {
@@ -389,10 +449,12 @@ Status run_cases(int argc, char** argv, const std::vector<Case>& cases, Figures&
   const std::vector<double>& ours = shares["searched"];
   figures.add(prefix + "geomean_share_of_peak", geometric_mean(ours));
   figures.add(prefix + "min_share_of_peak", *std::min_element(ours.begin(), ours.end()));
-  std::printf("compiling: %zu schedules, median %.1f us, P99 %.1f us\n", compile_us.size(),
-              quantile(compile_us, 0.5), quantile(compile_us, 0.99));
-  figures.add(prefix + "compile_p50_us", quantile(compile_us, 0.5));
-  figures.add(prefix + "compile_p99_us", quantile(compile_us, 0.99));
+  std::printf("compiling: %zu schedules, median %.1f us, P99 %.1f us\n", totals.compile_us.size(),
+              quantile(totals.compile_us, 0.5), quantile(totals.compile_us, 0.99));
+  figures.add(prefix + "compile_p50_us", quantile(totals.compile_us, 0.5));
+  figures.add(prefix + "compile_p99_us", quantile(totals.compile_us, 0.99));
+  std::printf("tune: %.0f schedules, %.0f a second\n", totals.tried, totals.tried / totals.tune_s);
+  figures.add(prefix + "new_states_per_second", totals.tried / totals.tune_s);
   return {};
 }
 

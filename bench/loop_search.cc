@@ -1,14 +1,14 @@
-// How many measurements each search needs: the trees that at most ten of LoopTune's actions lead to
-// are all measured once, and every search then runs on these times, so that none sees noise that
-// another does not.
+// How many measurements each strategy needs: the trees that at most ten of LoopTune's actions lead
+// to are all measured once, and every strategy then searches on these times, so that none sees
+// noise that another does not.
 //
 //   loop_search [--times FOLDER] [--steps 10] [--seeds 10] [--budget 1000] [--methods a,b]
-//               [--problems N] [--json FILE]
+//               [--problems N] [--lesson 3000] [--json FILE]
 //
 // Times are kept in FOLDER, one file a problem (the thousandfold logarithm of ns, in the order of
-// enumeration, 0: refused; gzip), and read from there when it has them. `guided+others` is taught
-// by 300 random schedules of each of the other problems first. Counts of measurements include those
-// that were refused.
+// enumeration, 0: refused; gzip), and read from there when it has them. `guided+others` begins with
+// a model of the other problems of the same type, or of all others where there is none of its type:
+// no row of the judged problem is trained on. Counts of measurements include those that failed.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -23,26 +23,28 @@
 #include <vector>
 
 #include "bench/bench_json.h"
-#include "foretune/autoschedule/schedule_search.h"
 #include "foretune/base/file.h"
 #include "foretune/base/statistics.h"
+#include "foretune/dataset/dataset.h"
 #include "foretune/documents/gzip.h"
-#include "foretune/environment/cursor_space.h"
-#include "foretune/environment/workbench.h"
+#include "foretune/families/loop_nest/loop_nest.h"
 #include "foretune/hardware/cpu.h"
-#include "foretune/loop/computation_text.h"
+#include "foretune/loop/cursor_actions.h"
+#include "foretune/loop/gym/recipe.h"
+#include "foretune/loop/problem_computation.h"
+#include "foretune/loop/schedule_space.h"
+#include "foretune/measure/measure.h"
+#include "foretune/models/train/trainer.h"
+#include "foretune/problem/problem_type.h"
+#include "foretune/tune/strategy_contest.h"
 
 namespace foretune {
 namespace {
 
-using autoschedule::GuideLesson;
-using autoschedule::SearchMethod;
-using autoschedule::SearchTrace;
-using environment::ActionSet;
-using environment::Evaluated;
-using environment::Stopwatch;
-using environment::Workbench;
-using loop::ScheduleSpace;
+constexpr const char* kMethods =
+    "base,recipe,random,greedy1,greedy2,beam2dfs,beam4dfs,beam2bfs,beam4bfs,annealing,evolution,"
+    "mcts,guided";
+constexpr std::string_view kWithPrior = "guided+others";
 
 const char* const kProblems[] = {
     "mm m=64 n=96 k=240",  "mm m=112 n=240 k=128", "mm m=192 n=176 k=80",
@@ -51,32 +53,46 @@ const char* const kProblems[] = {
 // All trees of a problem with their times.
 struct Enumerated {
   std::string text;
-  std::unique_ptr<ScheduleSpace> space;
+  Problem problem;
+  std::shared_ptr<Family> family;
+  std::unique_ptr<Space> space;
   std::vector<Config> configs;                 // in the order of enumeration
-  std::unordered_map<Config, double> seconds;  // of one run; not there: refused
-  double best_seconds = std::numeric_limits<double>::infinity();
-  double peak_share = 0;
+  std::unordered_map<Config, double> time_ns;  // not there: refused
+  double best_ns = std::numeric_limits<double>::infinity();
 };
 
 // Answers from the table.
-class TableEvaluator final : public environment::Evaluator {
+class TableMeasurer final : public Measurer {
  public:
-  explicit TableEvaluator(const Enumerated& table) : table_(table) {}
-  Evaluated evaluate(const loop::Nest& nest) override {
-    const auto found = table_.seconds.find(table_.space->config({.nest = nest, .cursor = 0}));
-    if (found == table_.seconds.end()) {
-      return {.reason = "refused"};
+  explicit TableMeasurer(const Enumerated& table) : table_(table) {}
+
+  Measurement measure(const Request& request) override {
+    Measurement out{.problem = request.problem, .config = request.config, .context = context_};
+    const auto found = table_.time_ns.find(request.config);
+    if (found == table_.time_ns.end()) {
+      out.outcome = Outcome::kPrepareFailed;
+      out.reason = "refused";
+      return out;
     }
-    return {.ok = true,
-            .seconds = found->second,
-            .gflops = table_.space->computation().flops() / found->second / 1e9};
+    out.metrics = {{kTimeNs, found->second, 0, 1}};
+    return out;
   }
+  std::vector<Measurement> compare(const Problem& problem, std::span<const Config> configs,
+                                   int /*rounds*/) override {
+    std::vector<Measurement> out;
+    for (const Config& config : configs) {
+      out.push_back(measure({.problem = problem, .config = config}));
+    }
+    return out;
+  }
+  const Context& context() const override { return context_; }
 
  private:
   const Enumerated& table_;
+  Context context_{.threads = 1};
 };
 
-Result<std::vector<Config>> enumerate(const ScheduleSpace& space, std::size_t steps) {
+Result<std::vector<Config>> enumerate(const Space& space, std::size_t steps) {
   FORETUNE_TRY(const auto walk, create_walk("exhaustive", space, {.max_steps = steps}));
   std::vector<Config> all;
   Rng rng(1);
@@ -95,30 +111,33 @@ Result<std::vector<Config>> enumerate(const ScheduleSpace& space, std::size_t st
 }
 
 // The fastest are timed again, in turns, until their order is more than luck.
-Status measure(Enumerated& table) {
+void measure(Enumerated& table) {
   constexpr std::size_t kFinalists = 200;
   constexpr int kRounds = 5;
-  const loop::VectorUnit unit = loop::VectorUnit::of(best_cpu_isa());
-  FORETUNE_TRY(const auto workbench, Workbench::create(table.space->computation(), unit));
-  Stopwatch stopwatch(*workbench);
+  Protocol protocol = Protocol::brief(table.family->info());
+  protocol.censor_factor = 0;
+  const auto measurer = make_local_measurer(table.family, protocol, {.threads = 1});
+  const auto time_of = [&](const Config& config) -> std::optional<double> {
+    const Measurement found = measurer->measure({.problem = table.problem, .config = config});
+    const MetricValue* const time = found.find(kTimeNs);
+    return found.outcome == Outcome::kOk && time != nullptr ? std::optional(time->value)
+                                                            : std::nullopt;
+  };
   std::vector<std::pair<double, const Config*>> order;
   for (const Config& config : table.configs) {
-    FORETUNE_TRY(const loop::Nest nest, table.space->nest(config));
-    if (const Evaluated evaluated = stopwatch.evaluate(nest); evaluated.ok) {
-      table.seconds[config] = evaluated.seconds;
-      order.emplace_back(evaluated.seconds, &config);
+    if (const auto time_ns = time_of(config)) {
+      table.time_ns[config] = *time_ns;
+      order.emplace_back(*time_ns, &config);
     }
   }
   std::sort(order.begin(), order.end());
   order.resize(std::min(order.size(), kFinalists));
   for (int round = 0; round < kRounds; ++round) {
-    for (const auto& [seconds, config] : order) {
-      FORETUNE_TRY(const loop::Nest nest, table.space->nest(*config));
-      const Evaluated evaluated = stopwatch.evaluate(nest);
-      table.seconds[*config] = std::min(table.seconds[*config], evaluated.seconds);
+    for (const auto& [first_ns, config] : order) {
+      double& kept = table.time_ns[*config];
+      kept = std::min(kept, time_of(*config).value_or(kept));
     }
   }
-  return {};
 }
 
 std::string file_of(const std::string& folder, std::size_t index) {
@@ -128,10 +147,10 @@ std::string file_of(const std::string& folder, std::size_t index) {
 Status write_times(const Enumerated& table, const std::string& path) {
   std::string text = concat(table.text, "\n");
   for (const Config& config : table.configs) {
-    const auto found = table.seconds.find(config);
-    text += concat(found == table.seconds.end()
+    const auto found = table.time_ns.find(config);
+    text += concat(found == table.time_ns.end()
                        ? 0
-                       : static_cast<int>(std::lround(1000 * std::log(1e9 * found->second))),
+                       : static_cast<int>(std::lround(1000 * std::log(found->second))),
                    "\n");
   }
   return write_file_atomically(
@@ -147,16 +166,23 @@ Status read_times(Enumerated& table, const std::string& path) {
   }
   for (std::size_t i = 0; i < table.configs.size(); ++i) {
     if (const auto value = parse_int(lines[i + 1]); value && *value > 0) {
-      table.seconds[table.configs[i]] = 1e-9 * std::exp(static_cast<double>(*value) / 1000);
+      table.time_ns[table.configs[i]] = std::exp(static_cast<double>(*value) / 1000);
     }
   }
   return {};
 }
 
-Result<Enumerated> make_table(std::size_t index, const std::string& folder, std::size_t steps) {
-  Enumerated table{.text = kProblems[index]};
-  FORETUNE_TRY(const loop::Computation computation, loop::parse_computation(table.text));
-  table.space = environment::cursor_space(computation, ActionSet());
+Result<Enumerated> make_table(std::size_t index, const std::string& folder, std::size_t steps,
+                              const Fingerprint& fingerprint) {
+  FORETUNE_TRY(Problem problem, loop::problem_of(kProblems[index]));
+  Enumerated table{.text = kProblems[index], .problem = std::move(problem)};
+  FORETUNE_TRY(table.family,
+               make_loop_nest({.fingerprint = fingerprint,
+                               .data_path = {},
+                               .parameters = {{"type", std::string(table.problem.schema().name)},
+                                              {"actions", loop::ActionSet().text()},
+                                              {"defaults", "start"}}}));
+  FORETUNE_TRY(table.space, table.family->space(table.problem));
   const double begin_s = bench::seconds_now();
   FORETUNE_TRY(table.configs, enumerate(*table.space, steps));
   const double enumerated_s = bench::seconds_now() - begin_s;
@@ -164,45 +190,66 @@ Result<Enumerated> make_table(std::size_t index, const std::string& folder, std:
   if (!folder.empty() && std::filesystem::exists(path)) {
     FORETUNE_TRY_STATUS(read_times(table, path));
   } else {
-    FORETUNE_TRY_STATUS(measure(table));
+    measure(table);
     if (!folder.empty()) {
       FORETUNE_TRY_STATUS(write_times(table, path));
     }
   }
-  for (const auto& [config, seconds] : table.seconds) {
-    table.best_seconds = std::min(table.best_seconds, seconds);
+  for (const auto& [config, time_ns] : table.time_ns) {
+    table.best_ns = std::min(table.best_ns, time_ns);
   }
-  const double gflops = computation.flops() / table.best_seconds / 1e9;
   std::printf("%-46s %6zu trees, %5zu refused, %.1f s to enumerate; the best %.1f GFLOP/s\n",
-              table.text.c_str(), table.configs.size(), table.configs.size() - table.seconds.size(),
-              enumerated_s, gflops);
+              table.text.c_str(), table.configs.size(), table.configs.size() - table.time_ns.size(),
+              enumerated_s, problem_work(table.problem)->flops / table.best_ns);
   std::fflush(stdout);
   return table;
 }
 
-// What 300 random schedules of the other problems teach.
-Result<Regression> learn_others(const std::vector<Enumerated>& tables, std::size_t left_out,
-                                const loop::VectorUnit& unit) {
-  constexpr std::size_t kLesson = 300;
-  std::vector<GuideLesson> lessons;
-  FORETUNE_TRY(const SearchMethod random, SearchMethod::parse("random"));
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    if (i == left_out) {
-      continue;
-    }
-    TableEvaluator evaluator(tables[i]);
-    FORETUNE_TRY(const SearchTrace trace,
-                 autoschedule::run_search(*tables[i].space, random, evaluator,
-                                          {.measurements = kLesson}, 7 + i, {.unit = unit}));
-    GuideLesson lesson{.space = tables[i].space.get(), .trials = {}};
-    for (const auto& step : trace.steps) {
-      lesson.trials.push_back(
-          {.config = step.config,
-           .value = step.gflops > 0 ? std::optional(step.seconds) : std::nullopt});
-    }
-    lessons.push_back(std::move(lesson));
+// A part of a table as measurements: `count` at random and as many of the fastest as a quarter of
+// that, since it is these that a search has to tell apart.
+void add_lesson(const Enumerated& table, std::size_t count, Rng& rng, Dataset& lessons) {
+  TableMeasurer measurer(table);
+  std::vector<std::pair<double, Config>> known;
+  for (const auto& [config, time_ns] : table.time_ns) {
+    known.emplace_back(time_ns, config);
   }
-  return autoschedule::learn_prior(lessons, unit, {.trees = 200, .leaves = 31});
+  std::sort(known.begin(), known.end());
+  const std::size_t fastest = std::min(known.size(), count / 4);
+  for (std::size_t i = fastest; i < std::min(known.size(), fastest + count); ++i) {
+    std::swap(known[i], known[i + rng.below(known.size() - i)]);
+  }
+  known.resize(std::min(known.size(), fastest + count));
+  for (const auto& [time_ns, config] : known) {
+    lessons.add(measurer.measure({.problem = table.problem, .config = config}));
+  }
+}
+
+// What the others teach: those of the same type, or all where there are none.
+Result<Model> learn_others(const std::vector<Enumerated>& tables, std::size_t left_out,
+                           std::size_t count) {
+  std::vector<const Enumerated*> all;
+  std::vector<const Enumerated*> alike;
+  for (const Enumerated& table : tables) {
+    if (&table != &tables[left_out]) {
+      all.push_back(&table);
+      if (table.problem.type() == tables[left_out].problem.type()) {
+        alike.push_back(&table);
+      }
+    }
+  }
+  const std::vector<const Enumerated*>& others = alike.empty() ? all : alike;
+  Dataset lessons(header_of(others.front()->family->info()));
+  Rng rng(7);
+  for (const Enumerated* const other : others) {
+    add_lesson(*other, count, rng, lessons);
+  }
+  TrainOptions options;
+  options.folds = 0;
+  options.gbdt.trees = 300;
+  options.gbdt.leaves = 63;
+  options.gbdt.learning_rate = 0.1;
+  FORETUNE_TRY(TrainResult trained, train_gbdt(lessons, options));
+  return std::move(trained.model);
 }
 
 // Of one method on all problems and seeds.
@@ -215,12 +262,72 @@ struct Tally {
   double seconds = 0;
 };
 
-double share_after(const SearchTrace& trace, std::size_t count, double best_gflops) {
-  double best = 0;
-  for (std::size_t i = 0; i < std::min(count, trace.steps.size()); ++i) {
-    best = std::max(best, trace.steps[i].gflops);
+double share_after(const std::vector<TuneStep>& steps, std::size_t count, double best_ns) {
+  double least_ns = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < std::min(count, steps.size()); ++i) {
+    least_ns = std::min(least_ns, steps[i].time_ns);
   }
-  return best / best_gflops;
+  return best_ns / least_ns;
+}
+
+// How many measurements it took to come within 5 % of the best; 0 where it never did.
+std::size_t measurements_to_95(const std::vector<TuneStep>& steps, double best_ns) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (best_ns / steps[i].time_ns >= 0.95) {
+      return i + 1;
+    }
+  }
+  return 0;
+}
+
+Result<std::vector<TuneStep>> search(const Enumerated& table, const std::string& name,
+                                     const Model* prior, std::size_t steps, std::size_t budget,
+                                     std::uint64_t seed) {
+  const bool is_recipe = name == "recipe";
+  FORETUNE_TRY(const Contestant contestant, Contestant::parse(is_recipe            ? "base"
+                                                              : name == kWithPrior ? "guided"
+                                                                                   : name));
+  TuneOptions options;
+  options.strategy = contestant.strategy;
+  options.lookahead = contestant.lookahead;
+  options.width = contestant.width;
+  options.max_steps = steps;
+  options.budget.measurements = budget;
+  options.seed = seed;
+  options.prior = name == kWithPrior ? prior : nullptr;
+  if (is_recipe) {
+    options.first =
+        loop::gym::recipe_configs(dynamic_cast<const loop::ScheduleSpace&>(*table.space));
+  }
+  TableMeasurer measurer(table);
+  FORETUNE_TRY(TuneResult found,
+               search_problem(*table.family, measurer, nullptr, table.problem, options, {}));
+  return std::move(found.steps);
+}
+
+std::vector<std::string> methods_of(int argc, char** argv, std::size_t problems) {
+  std::vector<std::string> methods;
+  const std::string named = bench::argument(argc, argv, "methods", kMethods);
+  for (const std::string_view name : split(named, ',')) {
+    methods.emplace_back(name);
+  }
+  if (named == kMethods && problems > 1) {
+    methods.emplace_back(kWithPrior);
+  }
+  return methods;
+}
+
+void add_figures(const std::string& name, const Tally& tally, std::size_t reached,
+                 Figures& figures) {
+  const std::string median = concat(
+      fixed(quantile(tally.needed, 0.5), 0), " (", fixed(quantile(tally.needed, 0.25), 0), " to ",
+      fixed(quantile(tally.needed, 0.75), 0), "), ", reached, "/", tally.needed.size());
+  std::printf("%-16s %38s %8.3f %8.3f %8.3f %9.0f %7.1f\n", name.c_str(), median.c_str(),
+              geometric_mean(tally.share_at_20), geometric_mean(tally.share_at_100),
+              geometric_mean(tally.share_at_end), quantile(tally.measured, 0.5), tally.seconds);
+  std::fflush(stdout);
+  figures.add(concat("measurements_to_95_percent ", name), quantile(tally.needed, 0.5));
+  figures.add(concat("share_of_optimum_at_100 ", name), geometric_mean(tally.share_at_100));
 }
 
 Status run(int argc, char** argv, Figures& figures) {
@@ -228,74 +335,59 @@ Status run(int argc, char** argv, Figures& figures) {
   const auto steps = bench::count_argument<std::size_t>(argc, argv, "steps", 10);
   const auto seeds = bench::count_argument<std::uint64_t>(argc, argv, "seeds", 10);
   const auto budget = bench::count_argument<std::size_t>(argc, argv, "budget", 1000);
+  const auto lesson = bench::count_argument<std::size_t>(argc, argv, "lesson", 3000);
   const auto problems = std::min(std::size(kProblems),
                                  bench::count_argument<std::size_t>(argc, argv, "problems", 100));
-  std::vector<std::string> methods;
-  const std::string named = bench::argument(argc, argv, "methods");
-  for (const std::string_view name : split(named, ',')) {
-    if (!name.empty()) {
-      methods.emplace_back(name);
-    }
-  }
-  if (methods.empty()) {
-    methods = SearchMethod::usual();
-    if (problems > 1) {
-      methods.emplace_back("guided+others");
-    }
-  }
-  const loop::VectorUnit unit = loop::VectorUnit::of(best_cpu_isa());
-  const double peak_gflops = measure_fma_gflops(0.2);
-  std::printf("peak %.1f GFLOP/s\n", peak_gflops);
+  const std::vector<std::string> methods = methods_of(argc, argv, problems);
+  const Fingerprint fingerprint = cpu_fingerprint(read_cpu_facts(), measure_cpu_peaks(0.1));
   std::vector<Enumerated> tables;
-  std::vector<Regression> taught;
   for (std::size_t i = 0; i < problems; ++i) {
-    FORETUNE_TRY(Enumerated table, make_table(i, folder, steps));
+    FORETUNE_TRY(Enumerated table, make_table(i, folder, steps, fingerprint));
     tables.push_back(std::move(table));
   }
-  for (std::size_t i = 0; i < problems && problems > 1; ++i) {
-    FORETUNE_TRY(Regression prior, learn_others(tables, i, unit));
-    taught.push_back(std::move(prior));
+  std::vector<Model> priors;
+  const bool needs_priors = std::find(methods.begin(), methods.end(), kWithPrior) != methods.end();
+  for (std::size_t i = 0; needs_priors && i < problems; ++i) {
+    FORETUNE_TRY(Model prior, learn_others(tables, i, lesson));
+    priors.push_back(std::move(prior));
   }
   std::printf("%-16s %38s %8s %8s %8s %9s %7s\n", "", "to 95 %: median (quartiles), reached",
               "at 20", "at 100", "at end", "measured", "s");
   for (const std::string& name : methods) {
-    const bool knows_others = name == "guided+others";
-    FORETUNE_TRY(const SearchMethod method, SearchMethod::parse(knows_others ? "guided" : name));
     Tally tally;
     std::size_t reached = 0;
+    double worst = 0;
     const double begin_s = bench::seconds_now();
     for (std::size_t i = 0; i < tables.size(); ++i) {
-      const double best = tables[i].space->computation().flops() / tables[i].best_seconds / 1e9;
       std::vector<double> of_problem;
       for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-        TableEvaluator evaluator(tables[i]);
         FORETUNE_TRY(
-            const SearchTrace trace,
-            autoschedule::run_search(
-                *tables[i].space, method, evaluator, {.measurements = budget}, seed,
-                {.max_steps = steps, .unit = unit, .prior = knows_others ? &taught[i] : nullptr}));
-        const std::size_t needed = trace.measurements_to(0.95 * best);
+            const std::vector<TuneStep> found,
+            search(tables[i], name, needs_priors ? &priors[i] : nullptr, steps, budget, seed));
+        const double best_ns = tables[i].best_ns;
+        const std::size_t needed = measurements_to_95(found, best_ns);
         reached += needed > 0 ? 1 : 0;
-        tally.needed.push_back(static_cast<double>(needed > 0 ? needed : budget + 1));
-        of_problem.push_back(tally.needed.back());
-        tally.share_at_20.push_back(share_after(trace, 20, best));
-        tally.share_at_100.push_back(share_after(trace, 100, best));
-        tally.share_at_end.push_back(share_after(trace, budget, best));
-        tally.measured.push_back(static_cast<double>(trace.steps.size()));
+        of_problem.push_back(static_cast<double>(needed > 0 ? needed : budget + 1));
+        tally.share_at_20.push_back(share_after(found, 20, best_ns));
+        tally.share_at_100.push_back(share_after(found, 100, best_ns));
+        tally.share_at_end.push_back(share_after(found, budget, best_ns));
+        tally.measured.push_back(static_cast<double>(found.size()));
       }
-      figures.add(concat("measurements_to_95_percent ", name, " ", tables[i].text),
-                  quantile(of_problem, 0.5));
+      tally.needed.insert(tally.needed.end(), of_problem.begin(), of_problem.end());
+      const double median = quantile(of_problem, 0.5);
+      worst = std::max(worst, median);
+      figures.add(concat("measurements_to_95_percent ", name, " ", tables[i].text), median);
+      if (name == kWithPrior) {
+        std::printf("  %-46s median %.0f\n", tables[i].text.c_str(), median);
+        figures.add(concat("measurements_to_95_percent_with_prior ", tables[i].text), median);
+      }
     }
     tally.seconds = bench::seconds_now() - begin_s;
-    const std::string median = concat(
-        fixed(quantile(tally.needed, 0.5), 0), " (", fixed(quantile(tally.needed, 0.25), 0), " to ",
-        fixed(quantile(tally.needed, 0.75), 0), "), ", reached, "/", tally.needed.size());
-    std::printf("%-16s %38s %8.3f %8.3f %8.3f %9.0f %7.1f\n", name.c_str(), median.c_str(),
-                geometric_mean(tally.share_at_20), geometric_mean(tally.share_at_100),
-                geometric_mean(tally.share_at_end), quantile(tally.measured, 0.5), tally.seconds);
-    std::fflush(stdout);
-    figures.add(concat("measurements_to_95_percent ", name), quantile(tally.needed, 0.5));
-    figures.add(concat("share_of_optimum_at_100 ", name), geometric_mean(tally.share_at_100));
+    add_figures(name, tally, reached, figures);
+    if (name == kWithPrior) {
+      figures.add("measurements_to_95_percent_with_prior", quantile(tally.needed, 0.5));
+      figures.add("measurements_to_95_percent_with_prior_worst_problem", worst);
+    }
   }
   return {};
 }

@@ -41,12 +41,8 @@ class PickJudge {
   PickJudge(std::shared_ptr<Family> family, Model model, double seconds, int rounds,
             std::uint64_t seed)
       : family_(std::move(family)), model_(std::move(model)), rounds_(rounds) {
-    Protocol protocol;
-    protocol.windows = 2;
-    protocol.max_windows = 3;
-    protocol.window_ns = family_->info().search_window_ns;
-    protocol.warmup_ns = 0.5 * protocol.window_ns;
-    measurer_ = make_local_measurer(family_, protocol, Context{.threads = 1});
+    measurer_ =
+        make_local_measurer(family_, Protocol::brief(family_->info()), Context{.threads = 1});
     options_.strategy = "local";
     options_.budget.seconds = seconds;
     options_.seed = seed;

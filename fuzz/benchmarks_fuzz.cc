@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "foretune/environment/benchmarks.h"
+#include "foretune/loop/gym/benchmarks.h"
 
 namespace {
 
@@ -21,18 +21,18 @@ void check(bool condition) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foretune;  // NOLINT(google-build-using-namespace)
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto benchmarks = environment::parse_benchmarks(text, "x");
+  const auto benchmarks = loop::gym::parse_benchmarks(text, "x");
   if (!benchmarks) {
     const std::string& message = benchmarks.error().message;
     check(message.starts_with("x") && message.find_first_of("\n\x1b") == std::string::npos);
     return 0;
   }
   check(!benchmarks->empty());
-  for (const environment::Benchmark& benchmark : *benchmarks) {
+  for (const loop::gym::Benchmark& benchmark : *benchmarks) {
     check(loop::check(benchmark.computation, benchmark.start()).has_value());
   }
-  const std::string written = environment::to_text(*benchmarks);
-  const auto back = environment::parse_benchmarks(written, "back");
-  check(back && environment::to_text(*back) == written);
+  const std::string written = loop::gym::to_text(*benchmarks);
+  const auto back = loop::gym::parse_benchmarks(written, "back");
+  check(back && loop::gym::to_text(*back) == written);
   return 0;
 }

@@ -35,6 +35,9 @@ found = json.load(open("predicted.json"))
 assert found["metrics"]["generated"] > 100, found["metrics"]
 assert "vectorize" in json.dumps(found) or "block" in json.dumps(found)
 PY
+# A strategy builds schedules, and the model scores them.
+expect 0 "$foretune" search --model nests.ftm $problem --strategy beam-bfs --budget 200 --top-k 3
+grep -q "split" out.txt
 expect 0 "$foretune" create-validation "${family[@]}" --num-shapes 6 --min-size 24 --max-size 96 \
   --training-data train.ftd --search-space SAMPLE:30 --model nests.ftm --output validation.ftd
 expect 0 "$foretune" validate-model --model nests.ftm --dataset validation.ftd \
@@ -60,6 +63,21 @@ grep -q "code_bytes" out.txt
 expect 0 "$foretune" tune nest_conv c=8 h=12 w=12 o=16 r=3 s=3 pad=1 layout=nhwc "${family[@]}" \
   --family-option type=nest_conv --budget 40 --rounds 2
 
+# Strategies against each other, also where configs are not built step by step.
+expect 0 "$foretune" tune $problem "${family[@]}" --family-option defaults=start \
+  --strategies start,random,beam2bfs,textbook --budget 30 --rounds 2 --folder contest --graphs
+grep -q "^beam2bfs" out.txt
+for file in manifest.json results.csv bars.svg violin.svg gain.svg; do
+  test -s contest/$file
+done
+test "$(ls contest/graphs | wc -l)" -eq 4
+expect 0 "$foretune" tune --family null --strategies random,local --budget 30 --rounds 2 --m 64 --n 64 --k 64
+grep -q "^local" out.txt
+
 # One sentence each.
+expect 3 "$foretune" tune $problem "${family[@]}" --strategies random,magic --budget 10
+expect 2 "$foretune" tune $problem "${family[@]}" --folder somewhere --budget 10
+test "$(wc -l <err.txt)" -eq 1
+expect 2 "$foretune" tune $problem "${family[@]}" --family-option actions=jump --budget 10
 expect 2 "$foretune" tune $problem "${family[@]}" --strategy local --width 3 --budget 10
 test "$(wc -l <err.txt)" -eq 1

@@ -74,22 +74,22 @@ has "wrote test.txt: 12 benchmarks"
 
 # Searches: a folder of results that is whole, the same schedules for the same seed where times do
 # not matter, nothing written over.
-"$foretune" env-search --dataset all.txt --size 2 --methods base,random,beam2bfs,guided --eval-size 30 --seed 5 \
+"$foretune" env-search --dataset all.txt --eval_size 2 --methods base,random,beam2bfs,guided --measurements 30 --seed 5 \
   --output results --debug >out.txt 2>err.txt
 has "guided"
-for file in manifest.json results.csv bars.svg violin.svg gain.svg benchmarks/mm16_16_8.csv \
+for file in manifest.json results.csv bars.svg violin.svg gain.svg problems/mm16_16_8.csv \
   graphs/mm16_24_8-guided.dot; do
   [[ -s "results/$file" ]] || fail "there is no results/$file"
 done
 [[ "$(grep -c . results/results.csv)" -eq 9 ]] || fail "results.csv has $(grep -c . results/results.csv) lines"
 [[ -n "$(find results/tensorboard/guided -name 'events.out.tfevents.*')" ]] || fail "no events"
 python3 -c 'import json; facts = json.load(open("results/manifest.json")); assert facts["seed"] == 5, facts'
-"$foretune" env-search --dataset all.txt --size 2 --methods random --eval-size 30 --seed 5 --output again \
+"$foretune" env-search --dataset all.txt --eval-size 2 --methods random --measurements 30 --seed 5 --output again \
   >out.txt 2>err.txt
 schedules() { python3 -c '
 import csv, sys
-print([row["schedule"] for row in csv.DictReader(open(sys.argv[1])) if row["method"] == "random"])' "$1"; }
-[[ "$(schedules results/benchmarks/mm16_24_8.csv)" == "$(schedules again/benchmarks/mm16_24_8.csv)" ]] ||
+print([row["config"] for row in csv.DictReader(open(sys.argv[1])) if row["strategy"] == "random"])' "$1"; }
+[[ "$(schedules results/problems/mm16_24_8.csv)" == "$(schedules again/problems/mm16_24_8.csv)" ]] ||
   fail "the same seed tried something else"
 refuses_search() { # refuses_search TEXT ARGUMENTS...
   local text="$1"
@@ -99,8 +99,13 @@ refuses_search() { # refuses_search TEXT ARGUMENTS...
   fi
   grep -qF -- "$text" err.txt || fail "'$text' is not in: $(cat err.txt)"
 }
+# Benchmarks that start from a schedule, LoopTune's recipe, and actions that name their loop.
+"$foretune" env-search --dataset orders.txt --eval-size 2 --methods recipe,greedy2 --measurements 12 >out.txt 2>err.txt
+has "recipe"
+"$foretune" env-search --dataset mm64_80_96 --actions loops --methods textbook --measurements 8 >out.txt 2>err.txt
+has "textbook"
 refuses_search "is there and not empty" --dataset all.txt --output results
-refuses_search "there is no search 'magic'" --dataset all.txt --methods magic
+refuses_search "there is no strategy 'magic'" --dataset all.txt --methods magic
 refuses_search "did you mean 'mm64_256_16_test'" --dataset mm64_256_16_tset
 refuses_search "is there twice" --dataset all.txt --methods base,base
 

@@ -48,6 +48,23 @@ assert texts and all(set(text.split(",")) <= set("012345") for text in texts), l
 END
 grep -q '<mark>' t.html
 
+# Trees read the words pooled over the sequence; nobody but the family knows which are legal.
+expect 0 "$foretune" train --dataset a.ftd --model layers.ftm --trees 60
+expect 0 "$foretune" create-validation "${family[@]}" --num-shapes 3 --training-data a.ftd \
+  --search-space SAMPLE:20 --output v.ftd
+expect 0 "$foretune" validate-model --model layers.ftm --dataset v.ftd --training-data a.ftd \
+  --no-measure --json judged.json
+python3 - <<'END'
+import json
+mean = json.load(open("judged.json"))["metrics"]["mean_efficiency"]
+assert mean > 0.8, mean
+END
+expect 0 "$foretune" tune $problem "${family[@]}" --budget 60 --model layers.ftm
+expect 0 "$foretune" tune $problem "${family[@]}" --budget 40 --strategy guided --width 1 --max-steps 2 \
+  --model layers.ftm
+expect 4 "$foretune" predict --model layers.ftm $problem
+one_sentence
+
 # Other formats hold them, and merging knows them again.
 for format in csv json msgpack; do
   expect 0 "$foretune" convert a.ftd --output "a.$format"

@@ -58,6 +58,10 @@ std::string summary(const SearchReport& report) {
   return out;
 }
 
+std::string text_of(const SearchReport& report, const Config& config) {
+  return clean_text(report.describe ? report.describe(config) : shown_text(report.schema, config));
+}
+
 // How a config fared when it was measured.
 std::string measured_text(const SearchReport& report, std::size_t index, double fastest) {
   const double time_ns = measured_ns(report, index);
@@ -98,12 +102,12 @@ std::string search_text(const SearchReport& report, bool color) {
     out += report.is_absolute ? right(time_text(std::exp(entry.score)), 11) : "";
     out += right(concat("+", percent_text(slower), " %"), 9);
     out += measured ? measured_text(report, i, fastest) : "";
-    out += concat("  ", clean_text(shown_text(report.schema, entry.config)), "\n");
+    out += concat("  ", text_of(report, entry.config), "\n");
   }
   for (std::size_t i = report.found.ranked.size(); i < report.measured.size(); ++i) {
     out += concat(right("-", 6), report.is_absolute ? right("", 11) : "", right("default", 9),
                   measured_text(report, i, fastest), "  ",
-                  clean_text(shown_text(report.schema, report.measured[i].config)), "\n");
+                  text_of(report, report.measured[i].config), "\n");
   }
   return out;
 }
@@ -141,6 +145,9 @@ std::string search_json(const SearchReport& report, const std::string& command) 
                               {"time_ns", number(time_ns)},
                               {"tflops", number(work ? work->flops / time_ns * 1e-3 : kNotANumber)},
                               {"measured_ns", number(measured_ns(report, i))}});
+    if (report.describe) {
+      out["ranking"].back()["description"] = report.describe(entry.config);
+    }
   }
   if (report.measured.size() > found.ranked.size()) {
     const std::size_t last = report.measured.size() - 1;

@@ -3,6 +3,7 @@
 // Thread safety: free functions without state.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct SearchReport {
   // Empty when nothing was measured.
   std::vector<Measurement> measured;
   Fingerprint machine;
+  // Prints a config for people, as Space::describe() does; empty: as the schema prints it.
+  std::function<std::string(const Config&)> describe = {};
 };
 
 std::string search_text(const SearchReport& report, bool color);

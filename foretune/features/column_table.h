@@ -186,5 +186,6 @@ const FeatureTable& gemm_ck_55_table();
 const FeatureTable& gemm_ck_72_table();
 const FeatureTable& grouped_conv_ck_83_table();
 const FeatureTable& loop_nest_table();
+const FeatureTable& sequence_words_table();
 
 }  // namespace foretune::features_internal

@@ -108,6 +108,8 @@ std::span<const FeatureTable* const> feature_tables() {
         &features_internal::loop_nest_table()};
     const std::span<const FeatureTable* const> of_fields = features_internal::fields_null_tables();
     list.insert(list.end(), of_fields.begin(), of_fields.end());
+    // Describes any sequence, and so comes behind all that know more.
+    list.push_back(&features_internal::sequence_words_table());
     return list;
   }();
   return tables;

@@ -68,9 +68,9 @@ class LoopNestTable final : public FeatureTable {
     const std::size_t columns = columns_.size() - kProblemColumns.size();
     const auto computation = loop::computation_of(problem);
     const loop::VectorUnit unit = unit_of(hardware);
-    const auto space =
-        computation ? loop::ScheduleSpace::of_loops(*computation, unit, {.max_loops = kMaxLoops})
-                    : nullptr;
+    const auto space = computation ? loop::ScheduleSpace::of_loops(*computation, unit, std::nullopt,
+                                                                   {.max_loops = kMaxLoops})
+                                   : nullptr;
     std::vector<double> row(columns - 1);
     Config config{.schema = loop::schedule_schema().id(), .words = {}};
     for (std::size_t i = 0; i < configs.size(); ++i) {
@@ -99,7 +99,8 @@ class LoopNestTable final : public FeatureTable {
     }
     const loop::VectorUnit unit = unit_of(hardware);
     const auto nest =
-        loop::ScheduleSpace::of_loops(*computation, unit, {.max_loops = kMaxLoops})->nest(config);
+        loop::ScheduleSpace::of_loops(*computation, unit, std::nullopt, {.max_loops = kMaxLoops})
+            ->nest(config);
     if (!nest) {
       return Support::no(nest.error().message);
     }

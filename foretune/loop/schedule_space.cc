@@ -34,8 +34,9 @@ constexpr std::size_t kSampleActions = 10;
 
 class LoopSpace final : public ScheduleSpace {
  public:
-  LoopSpace(const Computation& computation, const VectorUnit& unit, const Limits& limits)
-      : ScheduleSpace(computation, limits, Nest::plain(computation)), unit_(unit) {
+  LoopSpace(const Computation& computation, const VectorUnit& unit, const Limits& limits,
+            std::optional<Nest> start)
+      : ScheduleSpace(computation, unit, limits, std::move(start)) {
     const int lanes = unit.lanes;
     const auto levels = static_cast<int>(limits.max_loops);
     for (int level = 0; level < levels; ++level) {
@@ -60,17 +61,6 @@ class LoopSpace final : public ScheduleSpace {
     }
   }
   std::size_t action_count() const override { return actions_.size(); }
-  // The textbook's, those with more loops than are allowed left out.
-  std::vector<Config> proposals(std::size_t count) const override {
-    std::vector<Config> out;
-    for (const Nest& nest : textbook_nests(computation(), unit_, count)) {
-      Config config = this->config({.nest = nest, .cursor = 0});
-      if (why_not(config)) {
-        out.push_back(std::move(config));
-      }
-    }
-    return out;
-  }
   std::string action_text(std::size_t action) const override {
     const Action& a = actions_[action];
     switch (a.kind) {
@@ -114,7 +104,6 @@ class LoopSpace final : public ScheduleSpace {
     return next.has_value() && *next != state.nest;
   }
 
-  VectorUnit unit_;
   std::vector<Action> actions_;
 };
 
@@ -126,15 +115,20 @@ const ConfigSchema& schedule_schema() {
   return schema;
 }
 
-ScheduleSpace::ScheduleSpace(const Computation& computation, const Limits& limits, Nest start)
-    : computation_(computation), limits_(limits), start_(std::move(start)) {
+ScheduleSpace::ScheduleSpace(const Computation& computation, const VectorUnit& unit,
+                             const Limits& limits, std::optional<Nest> start)
+    : computation_(computation),
+      unit_(unit),
+      limits_(limits),
+      start_(start ? *std::move(start) : Nest::plain(computation)) {
   FORETUNE_CHECK(check(computation_, start_).has_value());
 }
 
 std::unique_ptr<ScheduleSpace> ScheduleSpace::of_loops(const Computation& computation,
                                                        const VectorUnit& unit,
+                                                       std::optional<Nest> start,
                                                        const Limits& limits) {
-  return std::make_unique<LoopSpace>(computation, unit, limits);
+  return std::make_unique<LoopSpace>(computation, unit, limits, std::move(start));
 }
 
 Result<State> ScheduleSpace::state(const Config& config) const {
@@ -268,6 +262,17 @@ Config ScheduleSpace::canonical(const Config& config) const {
   return out;
 }
 
+std::vector<Config> ScheduleSpace::proposals(std::size_t count) const {
+  std::vector<Config> out;
+  for (const Nest& nest : textbook_nests(computation_, unit_, count)) {
+    Config config = this->config({.nest = nest, .cursor = 0});
+    if (why_not(config)) {
+      out.push_back(std::move(config));
+    }
+  }
+  return out;
+}
+
 std::string ScheduleSpace::describe(const Config& config) const {
   std::string schedule = text(config);
   return schedule.empty() ? "the plain nest" : schedule;
@@ -292,6 +297,25 @@ Result<Config> ScheduleSpace::apply(const Config& config, std::size_t action) co
   FORETUNE_TRY(const State here, state(config));
   FORETUNE_TRY(const State next, step(here, action));
   return this->config(next);
+}
+
+std::vector<Config> ScheduleSpace::way_to(const Config& config) const {
+  std::vector<Config> out;
+  const auto found = nest(config);
+  if (!found) {
+    return out;
+  }
+  Nest here = Nest::plain(computation_);
+  out.push_back(this->config({.nest = here, .cursor = 0}));
+  for (const Action& action : schedule_of(computation_, *found)) {
+    Result<Nest> next = loop::apply(computation_, here, action);
+    if (!next) {
+      return {};
+    }
+    here = *std::move(next);
+    out.push_back(this->config({.nest = here, .cursor = 0}));
+  }
+  return out;
 }
 
 }  // namespace foretune::loop

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,11 @@ const ConfigSchema& schedule_schema();
 class ScheduleSpace : public Space, public SequentialSpace {
  public:
   // Actions that name their loop: splits by small numbers and by multiples of `unit`'s lanes,
-  // swaps, moves to the outside, merges, lanes, register blocks and packs.
+  // swaps, moves to the outside, merges, lanes, register blocks and packs. `start` is a nest of the
+  // computation; the plain one unless it is given.
   static std::unique_ptr<ScheduleSpace> of_loops(const Computation& computation,
                                                  const VectorUnit& unit,
+                                                 std::optional<Nest> start = std::nullopt,
                                                  const Limits& limits = {.max_loops = 10});
 
   [[nodiscard]] const Computation& computation() const { return computation_; }
@@ -47,15 +50,20 @@ class ScheduleSpace : public Space, public SequentialSpace {
   // One action away.
   std::vector<Config> neighbours(const Config& config) const override;
   Config canonical(const Config& config) const override;
+  // The textbook's, those with more loops than are allowed left out.
+  std::vector<Config> proposals(std::size_t count) const override;
   // text(), or "the plain nest".
   std::string describe(const Config& config) const override;
   const SequentialSpace* sequential() const override { return this; }
   Config start() const override;
   std::vector<bool> legal_actions(const Config& state) const override;
   Result<Config> apply(const Config& state, std::size_t action) const override;
+  // By the canonical schedule, from the plain nest on.
+  std::vector<Config> way_to(const Config& config) const override;
 
  protected:
-  ScheduleSpace(const Computation& computation, const Limits& limits, Nest start);
+  ScheduleSpace(const Computation& computation, const VectorUnit& unit, const Limits& limits,
+                std::optional<Nest> start);
 
   // One action, of those that the class has.
   [[nodiscard]] virtual Result<State> step(const State& state, std::size_t action) const = 0;
@@ -64,6 +72,7 @@ class ScheduleSpace : public Space, public SequentialSpace {
 
  private:
   Computation computation_;
+  VectorUnit unit_;
   Limits limits_;
   Nest start_;
 };

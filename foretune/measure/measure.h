@@ -37,6 +37,11 @@ struct Protocol {
   bool verify = true;
   double time_limit_s = 20;     // of one measurement in a worker, then it is killed
   std::uint64_t data_seed = 1;  // inputs
+
+  // Shortens windows where the family's runs repeat well (FamilyInfo::search_window_ns).
+  void look_briefly(const FamilyInfo& info);
+  // For a search that looks at many configs and times the best again: that, and at most 3 windows.
+  static Protocol brief(const FamilyInfo& info);
 };
 
 // One thing to measure. Values below zero: no incumbent known.

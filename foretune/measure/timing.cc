@@ -61,6 +61,21 @@ bool enough_windows(const std::vector<double>& windows_ns, const Protocol& proto
 
 }  // namespace
 
+void Protocol::look_briefly(const FamilyInfo& info) {
+  if (info.search_window_ns > 0) {
+    window_ns = info.search_window_ns;
+    warmup_ns = 0.5 * info.search_window_ns;
+  }
+}
+
+Protocol Protocol::brief(const FamilyInfo& info) {
+  Protocol protocol;
+  protocol.windows = 2;
+  protocol.max_windows = 3;
+  protocol.look_briefly(info);
+  return protocol;
+}
+
 RunTimer::RunTimer(Run& run, const Protocol& protocol, const NowNs& now_ns,
                    const std::function<void()>& evict, const ReadWaits& read_waits)
     : run_(run),

@@ -24,7 +24,7 @@ inline constexpr std::int64_t kMaxNestElements = 1LL << 28;
 inline constexpr double kMaxNestPoints = 1e15;
 
 // The files of nest_benchmarks/: loop nests that are searched and learnt from, a line each (the
-// format is that of foretune/environment/benchmarks.h).
+// format is that of foretune/loop/gym/benchmarks.h).
 std::span<const EmbeddedText> nest_benchmark_texts();
 
 // The problem of a line's computation, whose sizes are all written out: "mm m=64 n=80 k=96 relu" is

@@ -217,7 +217,8 @@ std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(
 
 bool Selector::State::is_legal_sequence(std::uint32_t candidate, const Problem& problem) const {
   const std::unique_ptr<Space> sequences = table->space(problem, hardware());
-  return (sequences == nullptr || sequences->why_not(model.pool[candidate])) &&
+  // Where nothing says which sequences are legal, none is taken.
+  return sequences != nullptr && sequences->why_not(model.pool[candidate]) &&
          table->may_run(problem, hardware(), model.pool[candidate]);
 }
 

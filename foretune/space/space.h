@@ -69,6 +69,9 @@ class SequentialSpace {
   // The state after `action`, or the reason why it is not legal.
   virtual Result<Config> apply(const Config& state, std::size_t action) const = 0;
   virtual std::string action_text(std::size_t action) const = 0;
+  // The configs on one way from the start to `config`, both included; not always the shortest.
+  // Empty where the space knows none.
+  virtual std::vector<Config> way_to(const Config& /*config*/) const { return {}; }
   // Returns true where the strategies of all spaces (random, exhaustive, evolution, annealing) walk
   // action by action. Not where sample() and neighbours() find every config as well: they use those
   // then.

@@ -27,7 +27,8 @@ GuideRows table_rows(const FeatureTable& table, const Problem& problem, const Ha
 }
 
 Result<GuidePrior> model_prior(const Model& model, const Problem& problem) {
-  if (problem.type() != model.problem_type) {
+  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  if (!table->supports(problem.type(), model.config_schema)) {
     return fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(), "'");
   }
   if (scoring_model(model).target != "relative-log") {

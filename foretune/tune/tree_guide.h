@@ -39,8 +39,9 @@ GuideRows table_rows(const FeatureTable& table, const Problem& problem, const Ha
 
 // The natural logarithm of a config's time over the best, as others taught it; empty: nobody did.
 using GuidePrior = std::function<double(const Config& config, std::span<const double> row)>;
-// Asks a model, which has to outlive the prior. Errors: kMismatch for a model of other problems or
-// configs, kUnsupported for one whose target is not relative-log.
+// Asks a model, which has to outlive the prior. It may be of another type of problems, where its
+// feature table describes both. Errors: kMismatch for a model whose features do not describe the
+// problem, kUnsupported for one whose target is not relative-log.
 Result<GuidePrior> model_prior(const Model& model, const Problem& problem);
 
 struct GuideOptions {

@@ -1,6 +1,7 @@
 #include "foretune/tune/tune_problem.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <unordered_set>
 #include <utility>
@@ -19,20 +20,26 @@ constexpr double kSearchShare = 0.85;
 class Tuning {
  public:
   Tuning(const Family& family, Measurer& measurer, JournalWriter* journal, const Problem& problem,
-         const TuneOptions& options, const CollectHooks& hooks)
+         const TuneOptions& options, const CollectHooks& hooks, double search_share)
       : family_(family),
         measurer_(measurer),
         journal_(journal),
         problem_(problem),
         options_(options),
         hooks_(hooks),
+        search_share_(search_share),
         start_s_(hooks.now_s ? hooks.now_s() : 0),
         only_time_(options.objective == Objective::time()) {}
 
   Result<TuneResult> run();
+  Result<TuneResult> search_only();
 
  private:
+  // Everything but the final comparison.
+  Status search_space(const Space& space, std::vector<Config>& defaults);
+  Result<std::unique_ptr<Strategy>> make_strategy(const Space& space);
   Status make_guide();
+  void tell_defaults(Strategy& strategy) const;
   Status search(Strategy& strategy, Rng& rng);
   Status measure_first(const Space& space, std::span<const Config> configs, Strategy* strategy);
   Status measure(const Config& config);
@@ -54,6 +61,7 @@ class Tuning {
   const Problem& problem_;
   const TuneOptions& options_;
   const CollectHooks& hooks_;
+  double search_share_;  // of a time budget
   double start_s_;
   bool only_time_;                      // nothing but the time counts
   std::vector<std::string> evaluated_;  // metrics of the objective that a later stage finds out
@@ -71,7 +79,7 @@ bool Tuning::may_go_on() {
   }
   const Budget& budget = options_.budget;
   return !(budget.measurements && result_.progress.measured >= *budget.measurements) &&
-         !(budget.seconds && hooks_.now_s() - start_s_ >= kSearchShare * *budget.seconds);
+         !(budget.seconds && hooks_.now_s() - start_s_ >= search_share_ * *budget.seconds);
 }
 
 Status Tuning::record(const Measurement& measurement) {
@@ -153,6 +161,11 @@ Status Tuning::measure(const Config& config) {
   FORETUNE_TRY_STATUS(record(measurement));
   last_ = Trial{.config = config};
   const MetricValue* const time = measurement.find(kTimeNs);
+  result_.steps.push_back(
+      {.config = config,
+       .outcome = measurement.outcome,
+       .time_ns = time == nullptr ? std::numeric_limits<double>::infinity() : time->value,
+       .elapsed_s = progress.elapsed_s});
   if (measurement.outcome == Outcome::kCensored && time != nullptr && only_time_) {
     last_->value = time->value;
     last_->censored = true;
@@ -203,10 +216,26 @@ Status Tuning::settle_objective(std::span<const Config> defaults) {
   return {};
 }
 
-Status Tuning::make_guide() {
-  if (options_.strategy != "guided") {
-    return {};
+// None where only given configs are measured.
+Result<std::unique_ptr<Strategy>> Tuning::make_strategy(const Space& space) {
+  if (options_.strategy.empty()) {
+    return std::unique_ptr<Strategy>();
   }
+  if (options_.strategy == "guided") {
+    FORETUNE_TRY_STATUS(make_guide());
+  }
+  return create_strategy(options_.strategy, problem_, space,
+                         {.sample_size = options_.budget.measurements.value_or(0),
+                          .scorer = options_.scorer,
+                          .hardware = family_.info().fingerprint.hardware,
+                          .max_steps = options_.max_steps,
+                          .lookahead = options_.lookahead,
+                          .width = options_.width,
+                          .learner = guide_.get(),
+                          .targets = options_.objective.targets.size()});
+}
+
+Status Tuning::make_guide() {
   const FamilyInfo& info = family_.info();
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(info.feature_table));
   GuidePrior prior;
@@ -216,6 +245,19 @@ Status Tuning::make_guide() {
   guide_ = std::make_unique<TreeGuide>(table_rows(*table, problem_, info.fingerprint.hardware),
                                        GuideOptions{}, std::move(prior));
   return {};
+}
+
+// Failed ones, too: a strategy that begins there has to know that it leads nowhere.
+void Tuning::tell_defaults(Strategy& strategy) const {
+  std::vector<Trial> trials;
+  for (const TuneStep& step : result_.steps) {
+    const auto found =
+        std::find_if(result_.measured.begin(), result_.measured.end(),
+                     [&](const TunedConfig& tuned) { return tuned.config == step.config; });
+    trials.push_back(found == result_.measured.end() ? Trial{.config = step.config}
+                                                     : trial_of(*found));
+  }
+  strategy.tell(trials);
 }
 
 Status Tuning::search(Strategy& strategy, Rng& rng) {
@@ -382,7 +424,7 @@ void Tuning::order_finalists() {
   finalists = std::move(front);
 }
 
-Result<TuneResult> Tuning::run() {
+Status Tuning::search_space(const Space& space, std::vector<Config>& defaults) {
   if (options_.budget.seconds && !hooks_.now_s) {
     return fail(ErrorCode::kInvalidArgument, "a time budget needs a clock");
   }
@@ -393,37 +435,47 @@ Result<TuneResult> Tuning::run() {
       evaluated_.push_back(name);
     }
   }
-  FORETUNE_TRY(const std::unique_ptr<Space> space, family_.space(problem_));
-  if (const EnumerableSpace* const listed = space->enumerable(); listed != nullptr) {
+  if (const EnumerableSpace* const listed = space.enumerable(); listed != nullptr) {
     result_.legal_configs = listed->count();
   }
-  FORETUNE_TRY_STATUS(make_guide());
-  FORETUNE_TRY(const std::unique_ptr<Strategy> strategy,
-               create_strategy(options_.strategy, problem_, *space,
-                               {.scorer = options_.scorer,
-                                .hardware = family_.info().fingerprint.hardware,
-                                .max_steps = options_.max_steps,
-                                .lookahead = options_.lookahead,
-                                .width = options_.width,
-                                .learner = guide_.get(),
-                                .targets = options_.objective.targets.size()}));
+  FORETUNE_TRY(const std::unique_ptr<Strategy> strategy, make_strategy(space));
   result_.progress.problem = problem_.text();
   result_.progress.problems_total = 1;
   // A stream for each problem: the order of a list of them changes nothing.
   Rng rng = Rng(options_.seed).split(problem_.hash());
-  std::vector<Config> defaults = family_.default_configs(problem_);
+  defaults = family_.default_configs(problem_);
   // Before there are values of the default config nothing can be judged by them.
-  FORETUNE_TRY_STATUS(measure_first(*space, defaults, nullptr));
+  FORETUNE_TRY_STATUS(measure_first(space, defaults, nullptr));
   for (Config& config : defaults) {
-    config = space->canonical(config);
+    config = space.canonical(config);
   }
   FORETUNE_TRY_STATUS(settle_objective(defaults));
-  for (const TunedConfig& tuned : result_.measured) {
-    const Trial trial = trial_of(tuned);
-    strategy->tell(std::span(&trial, 1));
+  if (strategy != nullptr) {
+    tell_defaults(*strategy);
   }
-  FORETUNE_TRY_STATUS(measure_first(*space, options_.first, strategy.get()));
-  FORETUNE_TRY_STATUS(search(*strategy, rng));
+  FORETUNE_TRY_STATUS(measure_first(space, options_.first, strategy.get()));
+  if (strategy == nullptr) {
+    result_.exhausted = !result_.stopped_by_request;
+    return {};
+  }
+  return search(*strategy, rng);
+}
+
+Result<TuneResult> Tuning::search_only() {
+  FORETUNE_TRY(const std::unique_ptr<Space> space, family_.space(problem_));
+  std::vector<Config> defaults;
+  FORETUNE_TRY_STATUS(search_space(*space, defaults));
+  for (const std::size_t index : chosen()) {
+    result_.finalists.push_back(result_.measured[index]);
+  }
+  describe_finalists(*space);
+  return std::move(result_);
+}
+
+Result<TuneResult> Tuning::run() {
+  FORETUNE_TRY(const std::unique_ptr<Space> space, family_.space(problem_));
+  std::vector<Config> defaults;
+  FORETUNE_TRY_STATUS(search_space(*space, defaults));
   FORETUNE_TRY_STATUS(compare_finalists(defaults));
   describe_finalists(*space);
   if (result_.finalists.empty()) {
@@ -451,7 +503,13 @@ Status check_objective(const Objective& objective, const FamilyInfo& info) {
 Result<TuneResult> tune_problem(const Family& family, Measurer& measurer, JournalWriter* journal,
                                 const Problem& problem, const TuneOptions& options,
                                 const CollectHooks& hooks) {
-  return Tuning(family, measurer, journal, problem, options, hooks).run();
+  return Tuning(family, measurer, journal, problem, options, hooks, kSearchShare).run();
+}
+
+Result<TuneResult> search_problem(const Family& family, Measurer& measurer, JournalWriter* journal,
+                                  const Problem& problem, const TuneOptions& options,
+                                  const CollectHooks& hooks) {
+  return Tuning(family, measurer, journal, problem, options, hooks, 1).search_only();
 }
 
 }  // namespace foretune

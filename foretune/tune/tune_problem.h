@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ struct TuneOptions {
   // Metrics of a later stage that it names are found out after each config's timing. A config is
   // stopped early only where time is all that counts.
   Objective objective = Objective::time();
+  // Empty: only the family's default configs and `first` are measured.
   std::string strategy = "local";
   const Scorer* scorer = nullptr;  // what the strategy "model" needs
   // The strategy "guided" begins with this model of the same configs, made from other problems
@@ -64,6 +66,15 @@ struct TunedConfig {
   std::string text = {};  // of finalists and the default config: Space::describe()
 };
 
+// One config that the search measured.
+struct TuneStep {
+  Config config;
+  Outcome outcome = Outcome::kOk;
+  // Of a config that was stopped early a lower bound; infinite where it failed.
+  double time_ns = std::numeric_limits<double>::infinity();
+  double elapsed_s = 0;  // since tuning began, this measurement included; 0 without hooks.now_s
+};
+
 struct TuneResult {
   // By the final comparison; never empty. Of one target: those that meet every bound, best first.
   // With several targets: their Pareto set, in the order of the first.
@@ -71,6 +82,7 @@ struct TuneResult {
   std::optional<TunedConfig> by_default;  // the family's default config, in the same comparison
   // All configs that gave a right result, as they were first measured, in that order.
   std::vector<TunedConfig> measured;
+  std::vector<TuneStep> steps;  // all configs that were measured, failed ones included, in order
   // Relative bounds refer to these values of the default config; empty where there is none.
   std::vector<MetricValue> baseline;
   std::optional<Judge> judge;  // of the objective; always there
@@ -93,5 +105,12 @@ Status check_objective(const Objective& objective, const FamilyInfo& info);
 Result<TuneResult> tune_problem(const Family& family, Measurer& measurer, JournalWriter* journal,
                                 const Problem& problem, const TuneOptions& options,
                                 const CollectHooks& hooks);
+
+// The search of tune_problem() alone: nothing is timed a second time, so that `finalists` are the
+// best as the search saw them, and none where nothing met the bounds. The whole budget is the
+// search's. Errors: as above, but for those of the final comparison.
+Result<TuneResult> search_problem(const Family& family, Measurer& measurer, JournalWriter* journal,
+                                  const Problem& problem, const TuneOptions& options,
+                                  const CollectHooks& hooks);
 
 }  // namespace foretune

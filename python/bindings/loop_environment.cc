@@ -16,51 +16,49 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/environment/environment.h"
-#include "foretune/environment/observe.h"
-#include "foretune/environment/workbench.h"
 #include "foretune/loop/canonical_schedule.h"
+#include "foretune/loop/gym/environment.h"
+#include "foretune/loop/gym/measured_evaluator.h"
+#include "foretune/loop/gym/observe.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/loops.h"
 
 namespace foretune::python {
 namespace {
 
-using environment::ActionSet;
-using environment::CachedEvaluator;
-using environment::CursorAction;
-using environment::Environment;
-using environment::EnvironmentOptions;
-using environment::Evaluated;
-using environment::Observation;
-using environment::ObservationKind;
-using environment::State;
-using environment::StepResult;
-using environment::Stopwatch;
-using environment::Taken;
-using environment::Workbench;
+using loop::ActionSet;
 using loop::Computation;
+using loop::CursorAction;
+using loop::State;
+using loop::gym::CachedEvaluator;
+using loop::gym::Environment;
+using loop::gym::EnvironmentOptions;
+using loop::gym::Evaluated;
+using loop::gym::MeasuredEvaluator;
+using loop::gym::Observation;
+using loop::gym::ObservationKind;
+using loop::gym::StepResult;
+using loop::gym::Taken;
 
 // Gives the interpreter's lock away where something is compiled and timed, and only there: a step
 // whose speed is known takes less time than giving the lock away and getting it back.
-class UnlockedEvaluator final : public environment::Evaluator {
+class UnlockedEvaluator final : public loop::gym::Evaluator {
  public:
-  explicit UnlockedEvaluator(environment::Evaluator& evaluator) : evaluator_(&evaluator) {}
+  explicit UnlockedEvaluator(loop::gym::Evaluator& evaluator) : evaluator_(&evaluator) {}
   Evaluated evaluate(const loop::Nest& nest) override {
     return without_lock([&] { return evaluator_->evaluate(nest); });
   }
 
  private:
-  environment::Evaluator* evaluator_;
+  loop::gym::Evaluator* evaluator_;
 };
 
 // What belongs to one computation. It stays where it is, because its parts refer to each other.
 struct Place {
-  explicit Place(std::unique_ptr<Workbench> made)
-      : workbench(std::move(made)), stopwatch(*workbench), unlocked(stopwatch), cached(unlocked) {}
+  explicit Place(std::unique_ptr<MeasuredEvaluator> made)
+      : measured(std::move(made)), unlocked(*measured), cached(unlocked) {}
 
-  std::unique_ptr<Workbench> workbench;
-  Stopwatch stopwatch;
+  std::unique_ptr<MeasuredEvaluator> measured;
   UnlockedEvaluator unlocked;
   CachedEvaluator cached;
   std::optional<Environment> environment;
@@ -201,7 +199,7 @@ class LoopEnvironment {
   Result<State> parse_start(const Computation& computation, const std::string& text) const {
     const loop::Limits limits{.max_loops = settings_.options.max_loops};
     if (text.find('@') != std::string::npos) {
-      return environment::parse_state(computation, text, limits);
+      return loop::parse_state(computation, text, limits);
     }
     FORETUNE_TRY(const std::vector<loop::Action> actions,
                  loop::parse_schedule(computation, text, limits));
@@ -212,9 +210,9 @@ class LoopEnvironment {
 
   // With the start of an episode at the plain nest.
   Result<std::unique_ptr<Place>> open(const Computation& computation) const {
-    FORETUNE_TRY(std::unique_ptr<Workbench> workbench,
-                 Workbench::create(computation, settings_.unit));
-    auto place = std::make_unique<Place>(std::move(workbench));
+    FORETUNE_TRY(std::unique_ptr<MeasuredEvaluator> measured,
+                 MeasuredEvaluator::create(computation, {.isa = settings_.unit.isa}));
+    auto place = std::make_unique<Place>(std::move(measured));
     FORETUNE_TRY(place->environment,
                  Environment::create(computation, settings_.actions, place->cached,
                                      settings_.peak_gflops, settings_.options));
@@ -257,19 +255,19 @@ void write_observations(LoopEnvironment& self, const Environment& environment, n
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const nb::object place = out[i];
     if (place.is_none()) {
-      out[i] = as_object(environment::observe(environment, wanted[i]));
+      out[i] = as_object(loop::gym::observe(environment, wanted[i]));
       continue;
     }
     const ArrayMemory memory(place, ArrayMemory::kWrite);
     std::size_t floats = 1;
     for (const std::size_t size :
-         environment::observation_shape(wanted[i], environment.options(), environment.actions())) {
+         loop::gym::observation_shape(wanted[i], environment.options(), environment.actions())) {
       floats *= size;
     }
     if (memory.bytes() != floats * sizeof(float)) {
       raise({ErrorCode::kInternal, "an array of another size than its observation"});
     }
-    environment::write_observation(environment, wanted[i], memory.floats());
+    loop::gym::write_observation(environment, wanted[i], memory.floats());
   }
 }
 
@@ -308,12 +306,12 @@ nb::tuple reset(LoopEnvironment& self, std::size_t index, const std::string& sta
 nb::object observe(LoopEnvironment& self, const std::string& name, nb::object array) {
   const auto alone = self.use();
   const Environment& environment = *checked(self.current());
-  const std::size_t index = checked(environment::find_observation(name));
+  const std::size_t index = checked(loop::gym::find_observation(name));
   if (array.is_none()) {
-    return as_object(environment::observe(environment, index));
+    return as_object(loop::gym::observe(environment, index));
   }
   const ArrayMemory memory(array, ArrayMemory::kWrite);
-  environment::write_observation(environment, index, memory.floats());
+  loop::gym::write_observation(environment, index, memory.floats());
   return array;
 }
 
@@ -372,11 +370,11 @@ std::vector<std::string> names_of(const std::string& text) {
 nb::list observations(const std::string& actions, std::size_t max_loops) {
   const ActionSet set = actions_of(actions);
   nb::list out;
-  for (std::size_t i = 0; i < environment::observations().size(); ++i) {
-    const environment::ObservationInfo& info = environment::observations()[i];
+  for (std::size_t i = 0; i < loop::gym::observations().size(); ++i) {
+    const loop::gym::ObservationInfo& info = loop::gym::observations()[i];
     nb::list shape;
     for (const std::size_t size :
-         environment::observation_shape(i, {.max_loops = max_loops, .max_steps = 1}, set)) {
+         loop::gym::observation_shape(i, {.max_loops = max_loops, .max_steps = 1}, set)) {
       shape.append(size);
     }
     const char* const kind = info.kind == ObservationKind::kNumber        ? "number"
@@ -400,7 +398,7 @@ std::unique_ptr<LoopEnvironment> make(const std::vector<const Computation*>& com
                                      .ignores_illegal = ignores_illegal,
                                      .observations = {}};
   for (const std::string& name : observed) {
-    settings.observations.push_back(checked(environment::find_observation(name)));
+    settings.observations.push_back(checked(loop::gym::find_observation(name)));
   }
   std::vector<Computation> copies;
   for (const Computation* const computation : computations) {
@@ -435,7 +433,7 @@ void bind_loop_environment(nb::module_& module) {
       .def_prop_ro("state", [](LoopEnvironment& self) {
         const auto alone = self.use();
         const Environment& environment = *checked(self.current());
-        return environment::to_text(environment.computation(), environment.state());
+        return loop::to_text(environment.computation(), environment.state());
       });
   module.def("make_loop_environment", &make, nb::arg("computations"), nb::arg("actions"),
              nb::arg("isa"), nb::arg("peak_gflops"), nb::arg("max_loops"), nb::arg("max_steps"),

@@ -21,19 +21,21 @@
 #include <utility>
 #include <vector>
 
-#include "foretune/autoschedule/schedule_search.h"
-#include "foretune/autoschedule/search_comparison.h"
 #include "foretune/base/fork.h"
 #include "foretune/base/text.h"
 #include "foretune/base/thread_pool.h"
-#include "foretune/environment/cursor_space.h"
-#include "foretune/environment/observation_texts.h"
-#include "foretune/environment/workbench.h"
+#include "foretune/families/loop_nest/loop_nest.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/canonical_schedule.h"
 #include "foretune/loop/computation_text.h"
+#include "foretune/loop/gym/observation_texts.h"
+#include "foretune/loop/gym/recipe.h"
 #include "foretune/loop/machine/c_emitter.h"
+#include "foretune/loop/machine/jit.h"
 #include "foretune/loop/register_tiles.h"
+#include "foretune/loop/schedule_space.h"
+#include "foretune/measure/measure.h"
+#include "foretune/tune/strategy_contest.h"
 #include "python/bindings/bindings.h"
 #include "tools/foretune/terminal.h"
 
@@ -108,28 +110,33 @@ class LoopKernel {
     return {};
   }
 
-  // Seconds of one run, of the fastest of several windows, on operands of its own. The first call
-  // verifies.
+  // Seconds of one run, of the fastest of several windows, on operands of its own. Verifies.
   Result<double> time(int windows, double window_seconds) {
     if (windows < 1 || !std::isfinite(window_seconds) || window_seconds <= 0) {
       return fail(ErrorCode::kInvalidArgument,
                   "at least one window is timed, of more than 0 seconds");
     }
-    const std::scoped_lock alone(bench_turn_, pool_turn_);
-    Bench bench = take_bench();
-    if (!bench.run) {
-      FORETUNE_TRY(bench.workbench, environment::Workbench::create(computation_, unit_));
-      FORETUNE_TRY(bench.run, bench.workbench->prepare(nest_, pool_.get()));
+    const std::lock_guard alone(bench_turn_);
+    Protocol protocol;
+    protocol.windows = windows;
+    protocol.max_windows = windows;
+    protocol.window_ns = 1e9 * window_seconds;
+    protocol.warmup_ns = 0;
+    protocol.max_total_ns = 1e18;
+    const std::size_t threads = pool_ ? pool_->threads() : 1;
+    FORETUNE_TRY(const NestBench bench,
+                 make_nest_bench(computation_, {.isa = unit_.isa, .max_loops = nest_.loops.size()},
+                                 threads));
+    const auto measurer =
+        make_local_measurer(bench.family, protocol, {.threads = static_cast<int>(threads)});
+    const auto space = loop::ScheduleSpace::of_loops(computation_, unit_);
+    const Measurement measured = measurer->measure(
+        {.problem = bench.problem, .config = space->config({.nest = nest_, .cursor = 0})});
+    const MetricValue* const found = measured.find(kTimeNs);
+    if (measured.outcome != Outcome::kOk || found == nullptr) {
+      return fail(ErrorCode::kUnsupported, measured.reason);
     }
-    double best = bench.seconds_of(1);
-    for (int window = 0; window < windows; ++window) {
-      constexpr double kMostRuns = 1e9;
-      const double runs = std::clamp(window_seconds / std::max(best, 1e-9), 1.0, kMostRuns);
-      best = std::min(best, bench.seconds_of(static_cast<std::int64_t>(runs)));
-    }
-    const std::lock_guard lock(free_mutex_);
-    bench_ = std::move(bench);
-    return best;
+    return 1e-9 * found->value;
   }
 
   [[nodiscard]] const Computation& computation() const { return computation_; }
@@ -146,20 +153,6 @@ class LoopKernel {
         kernel_(std::move(kernel)),
         pool_(threads > 1 ? std::make_unique<ThreadPool>(threads) : nullptr) {}
 
-  // Operands and a verified run on them.
-  struct Bench {
-    [[nodiscard]] double seconds_of(std::int64_t runs) const {
-      const double begin_s = cli::monotonic_s();
-      for (std::int64_t i = 0; i < runs; ++i) {
-        run();
-      }
-      return (cli::monotonic_s() - begin_s) / static_cast<double>(runs);
-    }
-
-    std::unique_ptr<environment::Workbench> workbench;
-    std::function<void()> run;  // empty where nothing was timed yet
-  };
-
   Result<loop::Kernel::Workspace> take_workspace() {
     {
       const std::lock_guard lock(free_mutex_);
@@ -172,11 +165,6 @@ class LoopKernel {
     return kernel_.make_workspace(pool_ ? pool_->threads() : 1);
   }
 
-  Bench take_bench() {
-    const std::lock_guard lock(free_mutex_);
-    return std::exchange(bench_, Bench());
-  }
-
   Computation computation_;
   Nest nest_;
   VectorUnit unit_;
@@ -187,7 +175,6 @@ class LoopKernel {
   ForkSafeTurn bench_turn_;
   ForkSafeMutex free_mutex_;
   std::vector<loop::Kernel::Workspace> free_;
-  Bench bench_;
 };
 
 // Memory that holds as many floats as the tensor has places.
@@ -243,39 +230,56 @@ std::vector<std::string> textbook_schedules(const Computation& computation, cons
   return out;
 }
 
-// By a method of autoschedule::SearchMethod: the schedule found, its GFLOPS, and of every
-// measurement the GFLOPS and the seconds since the search began.
-using Measurement = std::pair<double, double>;
-std::tuple<std::string, double, std::vector<Measurement>, bool> search(
-    const Computation& computation, const std::string& method_name, std::size_t measurements,
+// By one of env-search's methods: the schedule found, its GFLOPS, of every measurement the GFLOPS
+// and the seconds since the search began, and whether nothing was left to try.
+using Timed = std::pair<double, double>;
+std::tuple<std::string, double, std::vector<Timed>, bool> search(
+    const Computation& computation, const std::string& method, std::size_t measurements,
     double seconds, std::uint64_t seed, std::size_t max_steps, bool names_loops,
     const std::string& isa) {
-  const VectorUnit unit = checked(unit_of_this_cpu(isa));
-  const auto method = checked(autoschedule::SearchMethod::parse(method_name));
-  const auto space = names_loops ? loop::ScheduleSpace::of_loops(computation, unit)
-                                 : environment::cursor_space(computation, environment::ActionSet());
-  autoschedule::SearchTrace trace;
-  double gflops = 0;
+  LoopNestOptions settings{.has_textbook_defaults = false,
+                           .isa = checked(unit_of_this_cpu(isa)).isa};
+  if (!names_loops) {
+    settings.actions = loop::ActionSet();
+  }
+  const NestBench bench = checked(make_nest_bench(computation, std::move(settings)));
+  const bool is_recipe = method == "recipe";
+  Contestant contestant = checked(Contestant::parse(is_recipe ? "base" : method));
+  const std::unique_ptr<Space> space = checked(bench.family->space(bench.problem));
+  if (is_recipe) {
+    contestant.configs =
+        loop::gym::recipe_configs(dynamic_cast<const loop::ScheduleSpace&>(*space));
+  }
+  ContestOptions options;
+  options.tune.seed = seed;
+  options.tune.max_steps = max_steps;
+  if (measurements > 0) {
+    options.tune.budget.measurements = measurements;
+  }
+  if (seconds > 0) {
+    options.tune.budget.seconds = seconds;
+  }
+  CollectHooks hooks;
+  hooks.now_s = &cli::monotonic_s;
+  ContestResult result;
   checked(without_lock([&]() -> Status {
-    FORETUNE_TRY(const auto workbench, environment::Workbench::create(computation, unit));
-    environment::Stopwatch stopwatch(*workbench);
-    FORETUNE_TRY(trace,
-                 autoschedule::run_search(
-                     *space, method, stopwatch, {.measurements = measurements, .seconds = seconds},
-                     seed, {.max_steps = max_steps, .unit = unit, .textbook_count = 512}));
-    std::vector<autoschedule::SearchTrace*> traces{&trace};
-    FORETUNE_TRY(const std::vector<double> timed,
-                 autoschedule::time_finalists(*workbench, *space, traces));
-    gflops = timed.front();
+    const auto measurer =
+        make_local_measurer(bench.family, Protocol::brief(bench.family->info()), {.threads = 1});
+    FORETUNE_TRY(result, run_contest(*bench.family, *measurer, nullptr, bench.problem,
+                                     {&contestant, 1}, options, hooks));
     return {};
   }));
-  std::vector<Measurement> steps;
-  for (const autoschedule::SearchStep& step : trace.steps) {
-    steps.emplace_back(step.gflops, step.elapsed_s);
+  const ContestEntry& entry = result.entries.front();
+  std::vector<Timed> steps;
+  for (const ContestStep& step : entry.trace.steps) {
+    steps.emplace_back(computation.flops() / step.time_ns, step.elapsed_s);
   }
-  const bool has_found = !trace.steps.empty();
-  return {has_found ? space->text(trace.steps[trace.best].config) : "", gflops, std::move(steps),
-          trace.is_finished};
+  const bool has_found = entry.speed > 0;
+  return {has_found ? dynamic_cast<const loop::ScheduleSpace&>(*space).text(
+                          entry.trace.steps[entry.trace.best].config)
+                    : "",
+          has_found ? computation.flops() / entry.time_ns : 0, std::move(steps),
+          entry.trace.is_finished};
 }
 
 // The highest of several short probes: what else runs makes one slower, never faster.
@@ -328,7 +332,7 @@ void bind_computation(nb::module_& module) {
       .def_prop_ro("flops", &Computation::flops)
       .def_prop_ro("points", &Computation::points)
       .def_prop_ro("operation",
-                   [](const Computation& each) { return environment::operation_text(each); })
+                   [](const Computation& each) { return loop::gym::operation_text(each); })
       .def_prop_ro("variables", &variables_of)
       .def_prop_ro("output", [](const Computation& each) { return describe(each.output); })
       .def_prop_ro("inputs", [](const Computation& each) {

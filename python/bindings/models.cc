@@ -27,6 +27,7 @@
 #include "foretune/models/train/trainer.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/problem_type.h"
+#include "foretune/select/generate.h"
 #include "foretune/select/select.h"
 #include "foretune/space/ck_kernels.h"
 #include "python/bindings/arrays.h"
@@ -169,6 +170,14 @@ nb::dict describe(const Model& model) {
   out["data_fingerprint"] = model.data_fingerprint.hex();
   out["card_json"] = model.card_json;
   return out;
+}
+
+SelectorOptions selector_options(const std::string& objective) {
+  SelectorOptions options;
+  if (!objective.empty()) {
+    options.objective = checked(Objective::parse(objective));
+  }
+  return options;
 }
 
 nb::dict choice_of(const Selector& selector, const std::string& text) {
@@ -359,13 +368,22 @@ void bind_models(nb::module_& module) {
   module.def(
       "make_selector",
       [](const Model& model, const std::string& objective) {
-        SelectorOptions options;
-        if (!objective.empty()) {
-          options.objective = checked(Objective::parse(objective));
-        }
+        const SelectorOptions options = selector_options(objective);
         return checked(without_lock([&] { return Selector::create(model, options); }));
       },
       nb::arg("model"), nb::arg("objective") = "");
+  module.def("needs_generating", &needs_generating, nb::arg("model"));
+  module.def(
+      "make_generated_selector",
+      [](const Model& model, const std::string& problem, const std::string& objective) {
+        const SelectorOptions options = selector_options(objective);
+        const Problem parsed = problem_from(problem);
+        return checked(without_lock([&]() -> Result<std::unique_ptr<Selector>> {
+          FORETUNE_TRY(GeneratedConfigs found, generate_configs(model, parsed, {}));
+          return Selector::create(with_pool(model, std::move(found.configs)), options);
+        }));
+      },
+      nb::arg("model"), nb::arg("problem"), nb::arg("objective") = "");
   module.def("train", &train, nb::arg("dataset"), nb::arg("keywords"), nb::arg("progress").none());
   module.def("problem_types", &names_of_problem_types);
   module.def("canonical_problem",

@@ -279,25 +279,50 @@ class Selector:
     Thread safety: any number of threads may use a selector at once. ``select`` keeps the
     interpreter lock, because a repeated problem takes less time than giving it away (a new one: up
     to a few milliseconds for thousands of candidates); ``rank`` releases it.
+
+    Configs that are sequences, such as schedules of loop nests, are generated for each problem and
+    ranked (``generates``), which takes some 0.1 s the first time; the last 16 problems are kept.
     """
 
-    __slots__ = ("_native", "model")
+    __slots__ = ("_generated", "_native", "_objective", "generates", "model")
+
+    generates: bool
+    """Whether configs are generated for each problem instead of taken from the model's pool."""
 
     def __init__(self, model: Model | str | os.PathLike[str], objective: str = "") -> None:
         self.model = model if isinstance(model, Model) else Model.open(model)
         self._native = _foretune.make_selector(self.model._native, objective)
+        self._objective = objective
+        self._generated: dict[str, _foretune.Selector] = {}
+        self.generates = _foretune.needs_generating(self.model._native)
+
+    def _native_for(self, problem: str) -> _foretune.Selector:
+        """The selector of the model's pool, or of what is generated for the problem."""
+        if not self.generates:
+            return self._native
+        known = self._generated.get(problem)
+        if known is None:
+            known = _foretune.make_generated_selector(self.model._native, problem, self._objective)
+            # Each holds a copy of the model.
+            for old in list(self._generated)[:-15]:
+                self._generated.pop(old, None)
+            self._generated[problem] = known
+        return known
 
     def select(self, problem: Problem) -> Choice:
         """The best legal config, or an abstention with its reason.
 
         Raises:
             InvalidArgumentError: the problem is none.
+            UnsupportedError: configs have to be generated, and no feature table says how.
         """
-        return Choice(**self._native.select(problem_text(problem)))
+        text = problem_text(problem)
+        return Choice(**self._native_for(text).select(text))
 
     def rank(self, problem: Problem) -> list[tuple[str, float]]:
         """All legal configs of the model's pool with their scores (as in ``Choice``), best first."""
-        configs, scores = self._native.rank(problem_text(problem))
+        text = problem_text(problem)
+        configs, scores = self._native_for(text).rank(text)
         return list(zip(configs, scores.tolist()))
 
     def predict(self, problem: Problem, top: int = 5) -> list[dict[str, Any]]:
@@ -306,7 +331,8 @@ class Selector:
         its 95 % interval. All three are NaN where the model knows ratios alone."""
         if top < 1:
             raise InvalidArgumentError(f"top must be at least 1, not {top}")
-        return self._native.predict(problem_text(problem), int(top))
+        text = problem_text(problem)
+        return self._native_for(text).predict(text, int(top))
 
 
 class RankedKernel(NamedTuple):

@@ -308,7 +308,7 @@ def test_a_search_finds_what_computes_the_same(method: str, actions: str) -> Non
 
 
 def test_a_search_says_what_is_wrong() -> None:
-    with pytest.raises(foretune.NotFoundError, match="no search 'magic'"):
+    with pytest.raises(foretune.NotFoundError, match="no strategy 'magic'"):
         loops.search("mm m=8 n=8 k=8", "magic", measurements=1)
     with pytest.raises(foretune.InvalidArgumentError, match="no actions 'all'"):
         loops.search("mm m=8 n=8 k=8", actions="all")

@@ -206,3 +206,20 @@ def test_models_of_metrics_follow_objectives(training, tmp_path):
         foretune.Selector(model, "minimise energy_j")
     with pytest.raises(foretune.NotFoundError, match="it has time_ns"):
         foretune.train(training, metrics=["pack_ns"])
+
+
+def test_schedules_are_generated_for_each_problem(tmp_path):
+    shapes = tmp_path / "products.txt"
+    shapes.write_text("\n".join(f"nest_mm m={m} n={n} k=32" for m in (32, 48, 64) for n in (32, 64)))
+    collector = foretune.MatmulDatasetCollector(
+        family="loop-nest", mode=foretune.CollectionMode.OPERATION_SHAPE_SET, shapeset=shapes,
+        num_shapes=0, search_mode="fast", search_space="SAMPLE:6")
+    dataset = collector.collect(tmp_path / "products.ftd").dataset()
+    selector = foretune.Selector(foretune.train(dataset, trees=30, folds=2))
+    assert selector.generates
+    problem = "nest_mm m=40 n=48 k=56"
+    choice = selector.select(problem)
+    ranked = selector.rank(problem)
+    assert choice.config is not None and choice.config == ranked[0][0]
+    assert len(ranked) > 10
+    assert selector.predict(problem, 3)[0]["config"] == choice.config

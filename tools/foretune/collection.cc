@@ -258,7 +258,7 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
   if (arguments.search_mode == "fast" && arguments.measuring.repeat == 0) {
     prepared.protocol.windows = 3;
     prepared.protocol.max_windows = 3;
-    look_briefly(prepared.live.family->info(), prepared.protocol);
+    prepared.protocol.look_briefly(prepared.live.family->info());
   }
   FORETUNE_TRY_STATUS(prepare_active(arguments, seed, prepared));
   FORETUNE_TRY(prepared.context, arguments.measuring.context(prepared.live.family->info()));

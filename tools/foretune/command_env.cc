@@ -10,12 +10,12 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/environment/benchmarks.h"
-#include "foretune/environment/cursor_actions.h"
-#include "foretune/environment/workbench.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/canonical_schedule.h"
 #include "foretune/loop/computation_text.h"
+#include "foretune/loop/cursor_actions.h"
+#include "foretune/loop/gym/benchmarks.h"
+#include "foretune/loop/gym/measured_evaluator.h"
 #include "foretune/loop/machine/c_emitter.h"
 #include "foretune/loop/register_tiles.h"
 #include "tools/foretune/commands.h"
@@ -25,15 +25,14 @@
 namespace foretune::cli {
 namespace {
 
-using environment::Benchmark;
-using environment::CachedEvaluator;
-using environment::CursorAction;
-using environment::Evaluated;
-using environment::State;
-using environment::Stopwatch;
-using environment::Workbench;
 using loop::Computation;
+using loop::CursorAction;
 using loop::Nest;
+using loop::State;
+using loop::gym::Benchmark;
+using loop::gym::CachedEvaluator;
+using loop::gym::Evaluated;
+using loop::gym::MeasuredEvaluator;
 
 struct EnvArguments {
   std::string computation;
@@ -71,12 +70,12 @@ void print_line(const std::string& what, const Evaluated& evaluated, double peak
 // end.
 Result<Nest> take_actions(const Computation& computation, const Nest& start,
                           const std::string& text, CachedEvaluator& evaluator, double peak_gflops) {
-  FORETUNE_TRY(const std::vector<CursorAction> actions, environment::parse_actions(text));
+  FORETUNE_TRY(const std::vector<CursorAction> actions, loop::parse_actions(text));
   State state{.nest = start, .cursor = 0};
   for (const CursorAction action : actions) {
     const Nest before = state.nest;
-    FORETUNE_TRY(state, environment::apply(computation, state, action));
-    const std::string name(environment::to_string(action));
+    FORETUNE_TRY(state, loop::apply(computation, state, action));
+    const std::string name(loop::to_string(action));
     if (state.nest == before) {
       print(concat(name, "\n"));
     } else {
@@ -110,7 +109,7 @@ Result<Benchmark> benchmark_of(const EnvArguments& arguments) {
     return Benchmark{
         .name = computation.name, .computation = std::move(computation), .schedule = {}};
   }
-  FORETUNE_TRY(std::vector<Benchmark> found, environment::load_benchmarks(arguments.bench));
+  FORETUNE_TRY(std::vector<Benchmark> found, loop::gym::load_benchmarks(arguments.bench));
   if (found.size() != 1) {
     return fail(ErrorCode::kInvalidArgument, arguments.bench, " has ", found.size(),
                 " benchmarks; name one: ", arguments.bench, "/", found.front().name);
@@ -132,9 +131,9 @@ Result<int> show(const EnvArguments& arguments, const Invocation& /*invocation*/
                 "; loop nests are compiled for avx2 and avx512");
   }
   const loop::VectorUnit unit = loop::VectorUnit::of(isa);
-  FORETUNE_TRY(const std::unique_ptr<Workbench> workbench, Workbench::create(computation, unit));
-  Stopwatch stopwatch(*workbench);
-  CachedEvaluator evaluator(stopwatch);
+  FORETUNE_TRY(const std::unique_ptr<MeasuredEvaluator> measured,
+               MeasuredEvaluator::create(computation, {.isa = isa}));
+  CachedEvaluator evaluator(*measured);
   const double peak_gflops = measure_fma_gflops(0.05);
   print(concat(computation.name, ": ", fixed(computation.flops() / 1e6, 2), " MFLOP, ",
                to_string(isa), ", peak ", fixed(peak_gflops, 1), " GFLOP/s\n"));

@@ -7,7 +7,7 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/environment/benchmarks.h"
+#include "foretune/loop/gym/benchmarks.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
@@ -15,10 +15,10 @@
 namespace foretune::cli {
 namespace {
 
-using environment::Benchmark;
+using loop::gym::Benchmark;
 
 struct EnvGenerateArguments {
-  environment::BenchmarkGenerator generator;
+  loop::gym::BenchmarkGenerator generator;
   std::string out;
   std::string train;
   std::string test;
@@ -47,13 +47,13 @@ struct EnvGenerateArguments {
 };
 
 Status write(const std::string& path, const std::vector<Benchmark>& benchmarks) {
-  FORETUNE_TRY_STATUS(write_text_file_atomically(path, environment::to_text(benchmarks)));
+  FORETUNE_TRY_STATUS(write_text_file_atomically(path, loop::gym::to_text(benchmarks)));
   print(concat("wrote ", path, ": ", benchmarks.size(), " benchmarks\n"));
   return {};
 }
 
 Result<int> show_datasets() {
-  for (const environment::DatasetInfo& info : environment::benchmark_datasets()) {
+  for (const loop::gym::DatasetInfo& info : loop::gym::benchmark_datasets()) {
     const std::string name =
         concat(info.name, std::string(20 - std::min<std::size_t>(19, info.name.size()), ' '));
     const std::string count = concat(info.count);
@@ -74,12 +74,12 @@ Result<int> generate(const EnvGenerateArguments& arguments, const Invocation& in
   if (arguments.train.empty() != arguments.test.empty()) {
     return fail(ErrorCode::kInvalidArgument, "--train and --test go together");
   }
-  FORETUNE_TRY(std::vector<Benchmark> all, environment::generate_benchmarks(arguments.generator));
+  FORETUNE_TRY(std::vector<Benchmark> all, loop::gym::generate_benchmarks(arguments.generator));
   if (!arguments.out.empty()) {
     FORETUNE_TRY_STATUS(write(arguments.out, all));
   }
   if (!arguments.test.empty()) {
-    const std::vector<Benchmark> test = environment::take_test_part(
+    const std::vector<Benchmark> test = loop::gym::take_test_part(
         all, arguments.test_share, static_cast<std::uint64_t>(invocation.global->seed));
     // A list without any could not be read.
     if (test.empty() || all.empty()) {

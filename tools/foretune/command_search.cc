@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/search_report.h"
+#include "foretune/features/feature_table.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/search/strategy.h"
 #include "foretune/search/surrogate.h"
@@ -35,8 +37,13 @@ struct SearchArguments {
 
   void visit(OptionList& list) {
     std::vector<std::string> names;
-    for (const StrategyEntry& entry : strategies()) {
-      names.emplace_back(entry.name);
+    for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
+      for (const StrategyEntry& entry : table) {
+        // It learns from measurements, and here there are none.
+        if (entry.name != "guided") {
+          names.emplace_back(entry.name);
+        }
+      }
     }
     list.add("model", model, "FILE", "model file").require();
     problem.visit(list);
@@ -53,9 +60,18 @@ struct SearchArguments {
   }
 };
 
-Result<std::unique_ptr<ParametricSpace>> space_of(const Model& model, const Problem& problem) {
+Result<std::unique_ptr<Space>> space_of(const Model& model, const Problem& problem) {
   if (problem.type() != model.problem_type) {
     return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
+  }
+  if (model.config_schema.kind == SchemaKind::kSequence) {
+    FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+    std::unique_ptr<Space> space = table->space(problem, model.fingerprint.hardware);
+    if (space == nullptr) {
+      return fail(ErrorCode::kUnsupported, "the feature table ", table->name(),
+                  " knows no space of ", model.config_schema.name, " to search");
+    }
+    return space;
   }
   FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(model.space_text));
   if (definition.domains.empty()) {
@@ -65,7 +81,9 @@ Result<std::unique_ptr<ParametricSpace>> space_of(const Model& model, const Prob
                 model.pool.size(), " configs that it knows");
   }
   FORETUNE_TRY(auto compiled, CompiledSpace::create(std::move(definition)));
-  return ParametricSpace::bind(std::move(compiled), problem, model.fingerprint.hardware);
+  FORETUNE_TRY(std::unique_ptr<ParametricSpace> bound,
+               ParametricSpace::bind(std::move(compiled), problem, model.fingerprint.hardware));
+  return std::unique_ptr<Space>(std::move(bound));
 }
 
 // The listed configs and the family's default, interleaved.
@@ -128,6 +146,9 @@ Result<int> search(const SearchArguments& arguments, const Invocation& invocatio
                       .found = std::move(found),
                       .measured = {},
                       .machine = model.fingerprint};
+  if (model.config_schema.kind == SchemaKind::kSequence) {
+    report.describe = [&space](const Config& config) { return (*space)->describe(config); };
+  }
   if (arguments.measure) {
     FORETUNE_TRY_STATUS(measure(arguments, invocation, model, report));
   }

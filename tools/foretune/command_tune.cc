@@ -11,10 +11,13 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/exchange.h"
 #include "foretune/evaluate/tune_report.h"
+#include "foretune/measure/known_measurer.h"
 #include "foretune/models/infer/model_scorer.h"
+#include "foretune/tune/strategy_contest.h"
 #include "foretune/tune/tune_problem.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
+#include "tools/foretune/contest_log.h"
 #include "tools/foretune/problem_arguments.h"
 #include "tools/foretune/terminal.h"
 
@@ -32,10 +35,15 @@ struct TuneArguments {
   std::optional<std::int64_t> width;
   std::optional<std::int64_t> max_steps;
   std::string output;
+  std::string cache;
   std::int64_t finalists = 8;
   std::int64_t rounds = 15;
   std::string json;
   std::string report;
+  std::string strategies;
+  std::string folder;
+  bool graphs = false;
+  double peak = 0;
   FamilyArguments family;
   MeasureArguments measuring;
 
@@ -67,17 +75,35 @@ struct TuneArguments {
         .at_least(1);
     list.add("output", output, "FILE",
              "keep every measurement in this data set (.ftd); problems tuned there are skipped");
+    list.add("cache", cache, "FILE",
+             "answer from this data set (.ftd) what it knows, and keep in it what is measured");
     list.add("finalists", finalists, "N", "how many of the best to time once more").at_least(1);
     list.add("rounds", rounds, "N", "of timing them against each other").at_least(1);
     list.add("json", json, "FILE", "write the figures and all results as JSON");
     list.add("report", report, "FILE", "write plots and finalists as one self-contained HTML page");
+    list.section("Comparing strategies", {"with --strategies", [this] { return is_contest(); }});
+    list.add(
+            "strategies", strategies, "LIST",
+            "search with each of these, with --budget for each, and time what they found in turns: "
+            "start, textbook, greedy2, beam4bfs (any numbers) or a strategy's name")
+        .only({"without --strategy, --objective, --json and --report", [this] {
+                 return strategy.empty() && objective.empty() && json.empty() && report.empty();
+               }});
+    list.add("folder", folder, "FOLDER", "write tables, plots and logs into this new folder");
+    list.add_switch("graphs", graphs, "draw every search as a graph, too")
+        .only({"with --folder", [this] { return !folder.empty(); }});
+    list.add("peak", peak, "SPEED", "what is 100 %: GFLOP/s, or runs a second where that is shown")
+        .at_least(0);
     family.visit(list);
     measuring.visit(list);
   }
 
+  [[nodiscard]] bool is_contest() const { return !strategies.empty(); }
+
   static std::vector<std::string> strategy_names() {
     std::vector<std::string> names;
-    for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
+    for (const std::span<const StrategyEntry> table :
+         {foretune::strategies(), foretune::sequential_strategies()}) {
       for (const StrategyEntry& entry : table) {
         names.emplace_back(entry.name);
       }
@@ -139,6 +165,7 @@ struct Ready {
   std::vector<Problem> problems;
   Context context;
   std::unique_ptr<Measurer> measurer;
+  const KnownMeasurer* known = nullptr;    // the measurer, with --cache
   std::unique_ptr<JournalWriter> journal;  // may be null
   std::unordered_set<Problem> tuned;       // what the journal holds already
   std::unique_ptr<Scorer> scorer;          // may be null
@@ -169,7 +196,7 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
     // briefly.
     protocol.windows = 2;
     protocol.max_windows = 3;
-    look_briefly(info, protocol);
+    protocol.look_briefly(info);
   }
   FORETUNE_TRY(ready.context, arguments.measuring.context(info));
   if (!arguments.model.empty()) {
@@ -206,6 +233,14 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
         open_journal(paths.journal, dataset_header(info, DatasetRole::kTraining, invocation)));
   }
   FORETUNE_TRY(ready.measurer, open_measurer(ready.live, protocol, ready.context, invocation));
+  if (!arguments.cache.empty()) {
+    FORETUNE_TRY(std::unique_ptr<KnownMeasurer> known,
+                 KnownMeasurer::open(arguments.cache,
+                                     dataset_header(info, DatasetRole::kTraining, invocation),
+                                     std::move(ready.measurer)));
+    ready.known = known.get();
+    ready.measurer = std::move(known);
+  }
   return ready;
 }
 
@@ -227,8 +262,74 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Ready& ready,
   return out;
 }
 
+// Says how much --cache knew.
+Status report_known(const Ready& ready) {
+  if (ready.known == nullptr) {
+    return {};
+  }
+  remark(concat(count_text(ready.known->hits()), " measurements were known, ",
+                count_text(ready.known->misses()), " are now"));
+  return ready.known->status();
+}
+
+// Several strategies, each with the budget, on every problem.
+Result<int> compare_strategies(const TuneArguments& arguments, const Ready& ready,
+                               const std::vector<Contestant>& contestants,
+                               const Invocation& invocation) {
+  FORETUNE_TRY(ContestLog log,
+               ContestLog::create({.folder = arguments.folder,
+                                   .has_graphs = arguments.graphs,
+                                   .manifest = {{"command", json_quoted(invocation.command_line)},
+                                                {"family", json_quoted(arguments.family.family)},
+                                                {"budget", json_quoted(arguments.budget)},
+                                                {"seed", concat(invocation.global->seed)}}},
+                                  contestants));
+  ContestOptions options{.tune = ready.options, .on_search = {}};
+  std::string searching;
+  options.on_search = [&](const Contestant& contestant) { searching = contestant.name; };
+  ProgressLine line;
+  CollectHooks hooks;
+  hooks.now_s = &monotonic_s;
+  hooks.stop = &stop_flag();
+  ContestResults results{.unit = std::string(speed_unit(ready.problems.front())),
+                         .peak = arguments.peak,
+                         .problems = {}};
+  hooks.on_progress = [&](const CollectProgress& progress) {
+    if (line.due()) {
+      line.show(concat(searching, ": ",
+                       progress_text(progress, results.problems.size(), ready.problems.size())));
+    }
+  };
+  for (const Problem& problem : ready.problems) {
+    FORETUNE_TRY(const std::unique_ptr<Space> space, ready.live.family->space(problem));
+    FORETUNE_TRY(ContestResult result,
+                 run_contest(*ready.live.family, *ready.measurer, ready.journal.get(), problem,
+                             contestants, options, hooks));
+    line.clear();
+    if (stop_flag().load()) {
+      break;
+    }
+    results.problems.push_back(std::move(result));
+    FORETUNE_TRY_STATUS(log.add(results, *space));
+  }
+  if (ready.journal != nullptr) {
+    FORETUNE_TRY_STATUS(ready.journal->sync());
+  }
+  FORETUNE_TRY_STATUS(report_known(ready));
+  FORETUNE_TRY_STATUS(log.finish(results));
+  return stop_flag().load() ? kExitInterrupted : kExitOk;
+}
+
 Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
+  // A mistyped name is refused before anything is measured.
+  std::vector<Contestant> contestants;
+  if (arguments.is_contest()) {
+    FORETUNE_TRY(contestants, Contestant::parse_list(arguments.strategies));
+  }
   FORETUNE_TRY(const Ready ready, get_ready(arguments, invocation));
+  if (arguments.is_contest()) {
+    return compare_strategies(arguments, ready, contestants, invocation);
+  }
   const std::vector<Problem>& problems = ready.problems;
   const FamilyInfo& info = ready.live.family->info();
   if (!info.simulated) {
@@ -289,6 +390,7 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
   if (ready.journal != nullptr) {
     FORETUNE_TRY_STATUS(ready.journal->sync());
   }
+  FORETUNE_TRY_STATUS(report_known(ready));
   if (skipped > 0) {
     remark(concat(skipped, " problems were tuned already"));
   }

@@ -186,13 +186,6 @@ std::vector<Config> best_ranked(const Selector& selector, const Problem& problem
   return configs;
 }
 
-void look_briefly(const FamilyInfo& info, Protocol& protocol) {
-  if (info.search_window_ns > 0) {
-    protocol.window_ns = info.search_window_ns;
-    protocol.warmup_ns = 0.5 * info.search_window_ns;
-  }
-}
-
 CpuLoad load_now() {
   CpuLoadMeter meter;
   std::this_thread::sleep_for(std::chrono::milliseconds(200));

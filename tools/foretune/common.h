@@ -88,8 +88,6 @@ struct MeasureArguments {
   // cores busy than it may.
   [[nodiscard]] Result<Context> context(const FamilyInfo& info) const;
 };
-// Shortens the windows of a protocol that looks at many configs, where the family allows it.
-void look_briefly(const FamilyInfo& info, Protocol& protocol);
 Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Protocol& protocol,
                                                 const Context& context,
                                                 const Invocation& invocation);

@@ -125,11 +125,20 @@ Status assign(const Option& option, const std::vector<std::string>& values) {
 
 using Collected = std::vector<std::pair<Option*, CLI::Option*>>;
 
+// "--eval_size" is "--eval-size", as the scripts have it that people come from.
+std::string with_underscores(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 void declare(CLI::App& app, OptionList& list, Collected& collected) {
   for (Option& option : list.options()) {
     std::string flag = option.positional ? option.name : concat("--", option.name);
     if (!option.other_name.empty()) {
       flag += concat(",--", option.other_name);
+    }
+    if (!option.positional && option.name.find('-') != std::string::npos) {
+      flag += concat(",--", with_underscores(option.name));
     }
     CLI::Option* declared = nullptr;
     if (option.is_switch()) {

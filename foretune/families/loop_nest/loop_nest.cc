@@ -4,13 +4,17 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/base/thread_pool.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/loop/cursor_space.h"
 #include "foretune/loop/lowering.h"
 #include "foretune/loop/machine/jit.h"
 #include "foretune/loop/machine/operands.h"
@@ -48,11 +52,17 @@ class NestData final : public ProblemData {
 
 class NestRun final : public Run {
  public:
+  // `pool` may be null.
   NestRun(std::shared_ptr<const loop::Kernel> kernel, loop::Kernel::Workspace workspace,
-          loop::Operands& operands)
-      : kernel_(std::move(kernel)), workspace_(std::move(workspace)), operands_(operands) {}
+          loop::Operands& operands, ThreadPool* pool)
+      : kernel_(std::move(kernel)),
+        workspace_(std::move(workspace)),
+        operands_(operands),
+        pool_(pool) {}
 
-  void run() override { kernel_->run(operands_.inputs(), operands_.output().view(), workspace_); }
+  void run() override {
+    kernel_->run(operands_.inputs(), operands_.output().view(), workspace_, pool_);
+  }
   std::vector<MetricValue> metrics() override {
     std::size_t floats = 0;
     for (const auto* buffers : {&workspace_.packs, &workspace_.padded}) {
@@ -68,32 +78,40 @@ class NestRun final : public Run {
   std::shared_ptr<const loop::Kernel> kernel_;
   loop::Kernel::Workspace workspace_;
   loop::Operands& operands_;
+  ThreadPool* pool_;
 };
 
 class NestArtifact final : public Artifact {
  public:
-  NestArtifact(Problem problem, loop::Kernel kernel)
+  NestArtifact(Problem problem, loop::Kernel kernel, std::shared_ptr<ThreadPool> pool)
       : problem_(std::move(problem)),
-        kernel_(std::make_shared<const loop::Kernel>(std::move(kernel))) {}
+        kernel_(std::make_shared<const loop::Kernel>(std::move(kernel))),
+        pool_(std::move(pool)) {}
 
   Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
     auto* const nest = dynamic_cast<NestData*>(&data);
     if (nest == nullptr || problem != problem_) {
       return fail(ErrorCode::kMismatch, "the code was compiled for '", problem_.text(), "'");
     }
-    FORETUNE_TRY(loop::Kernel::Workspace workspace, kernel_->make_workspace(1));
-    return std::make_unique<NestRun>(kernel_, std::move(workspace), nest->operands());
+    FORETUNE_TRY(loop::Kernel::Workspace workspace,
+                 kernel_->make_workspace(pool_ ? pool_->threads() : 1));
+    return std::make_unique<NestRun>(kernel_, std::move(workspace), nest->operands(), pool_.get());
   }
 
  private:
   Problem problem_;
   std::shared_ptr<const loop::Kernel> kernel_;
+  std::shared_ptr<ThreadPool> pool_;  // none for one thread
 };
 
 class LoopNestFamily final : public Family {
  public:
-  LoopNestFamily(FamilyInfo info, CpuIsa isa)
+  // With `only`, every problem of the type stands for that computation.
+  LoopNestFamily(FamilyInfo info, LoopNestOptions options, CpuIsa isa,
+                 std::optional<loop::Computation> only)
       : info_(std::move(info)),
+        options_(std::move(options)),
+        only_(std::move(only)),
         unit_(loop::VectorUnit::of(isa)),
         jit_(std::make_shared<const loop::Jit>(unit_)) {}
 
@@ -109,17 +127,19 @@ class LoopNestFamily final : public Family {
     return std::unique_ptr<Space>(std::move(space));
   }
 
-  // The textbook's, then the plain nest, which leaves lanes and registers to the compiler.
+  // The textbook's, then the start: the plain nest leaves lanes and registers to the compiler.
   std::vector<Config> default_configs(const Problem& problem) const override {
     std::vector<Config> out;
     const auto space = schedules(problem);
     if (!space) {
       return out;
     }
-    out = (*space)->proposals(kTextbookDefaults);
-    Config plain = (*space)->start();
-    if (std::find(out.begin(), out.end(), plain) == out.end()) {
-      out.push_back(std::move(plain));
+    if (options_.has_textbook_defaults) {
+      out = (*space)->proposals(kTextbookDefaults);
+    }
+    Config start = (*space)->start();
+    if (std::find(out.begin(), out.end(), start) == out.end()) {
+      out.push_back(std::move(start));
     }
     return out;
   }
@@ -136,7 +156,7 @@ class LoopNestFamily final : public Family {
       return fail(ErrorCode::kUnsupported, nest.error().message);
     }
     FORETUNE_TRY(loop::Kernel kernel, jit_->compile(space->computation(), *nest));
-    return std::make_unique<NestArtifact>(problem, std::move(kernel));
+    return std::make_unique<NestArtifact>(problem, std::move(kernel), threads());
   }
 
   Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
@@ -148,6 +168,9 @@ class LoopNestFamily final : public Family {
 
  private:
   [[nodiscard]] Result<loop::Computation> computation_for(const Problem& problem) const {
+    if (only_ && problem.type() == info_.problem_type) {
+      return *only_;
+    }
     if (problem.type() != info_.problem_type) {
       return fail(ErrorCode::kMismatch, "the family computes ",
                   find_problem_type(info_.problem_type)->schema.name, " problems; --family-option ",
@@ -158,13 +181,100 @@ class LoopNestFamily final : public Family {
   [[nodiscard]] Result<std::unique_ptr<loop::ScheduleSpace>> schedules(
       const Problem& problem) const {
     FORETUNE_TRY(const loop::Computation computation, computation_for(problem));
-    return loop::ScheduleSpace::of_loops(computation, unit_);
+    const loop::Limits limits{.max_loops = options_.max_loops};
+    std::optional<loop::Nest> start;
+    if (!options_.start.empty()) {
+      FORETUNE_TRY(const std::vector<loop::Action> schedule,
+                   loop::parse_schedule(computation, options_.start, limits));
+      FORETUNE_TRY(start, loop::apply_all(computation, schedule, limits));
+    }
+    return options_.actions
+               ? loop::cursor_space(computation, unit_, *options_.actions, std::move(start), limits)
+               : loop::ScheduleSpace::of_loops(computation, unit_, std::move(start), limits);
+  }
+  // Made when first wanted: a family that only knows spaces needs none.
+  [[nodiscard]] std::shared_ptr<ThreadPool> threads() const {
+    const std::lock_guard lock(pool_mutex_);
+    if (pool_ == nullptr && info_.max_threads > 1) {
+      pool_ = std::make_shared<ThreadPool>(static_cast<std::size_t>(info_.max_threads));
+    }
+    return pool_;
   }
 
   FamilyInfo info_;
+  LoopNestOptions options_;
+  std::optional<loop::Computation> only_;
   loop::VectorUnit unit_;
   std::shared_ptr<const loop::Jit> jit_;
+  mutable std::mutex pool_mutex_;
+  mutable std::shared_ptr<ThreadPool> pool_;
 };
+
+FamilyInfo info_of(ProblemType type, const Fingerprint& fingerprint, int threads) {
+  FamilyInfo info;
+  info.name = "loop-nest";
+  info.description = "loop nests on this CPU, compiled as a schedule says";
+  info.problem_type = type;
+  info.config_schema = loop::schedule_schema();
+  info.fingerprint = fingerprint;
+  info.feature_table = "loop-nest";
+  info.max_threads = std::max(1, threads);
+  info.search_window_ns = 2e5;
+  info.metrics = {metric_info(kWorkspaceBytes), {.name = std::string(kCodeBytes), .unit = "B"}};
+  return info;
+}
+
+Result<CpuIsa> isa_of(const LoopNestOptions& options) {
+  // A detached family is asked for its space only, on a machine that may have less.
+  const CpuIsa best = std::max(best_cpu_isa(), CpuIsa::kAvx2);
+  if (options.isa.value_or(best) > best) {
+    return fail(ErrorCode::kUnsupported, "this CPU runs ", to_string(best_cpu_isa()), ", not ",
+                to_string(*options.isa));
+  }
+  return options.isa.value_or(best);
+}
+
+// The problem of a computation, or one of the same kind where no problem describes it.
+Result<Problem> problem_for(const loop::Computation& computation) {
+  Result<Problem> exact = loop::problem_of(computation.name);
+  return exact ? std::move(exact) : loop::problem_of("map r=1 c=1 chain=relu");
+}
+
+Result<bool> parse_defaults(std::string_view value) {
+  if (value != "textbook" && value != "start") {
+    return fail(ErrorCode::kInvalidArgument, "defaults is textbook or start, not ",
+                quoted(value, 40));
+  }
+  return value == "textbook";
+}
+
+Result<ProblemType> parse_type(std::string_view value) {
+  if (std::find(kTypes.begin(), kTypes.end(), value) == kTypes.end()) {
+    return fail(ErrorCode::kInvalidArgument, "loop-nest computes no ", quoted(value, 40),
+                "; type is one of ",
+                join(std::vector<std::string>(kTypes.begin(), kTypes.end()), ", "));
+  }
+  return find_problem_type(value)->schema.type;
+}
+
+Result<std::optional<loop::ActionSet>> parse_action_option(std::string_view value) {
+  if (value == "loops") {
+    return std::optional<loop::ActionSet>();
+  }
+  if (value == "all") {
+    return std::optional(loop::ActionSet::all());
+  }
+  FORETUNE_TRY(loop::ActionSet actions, loop::ActionSet::parse(value));
+  return std::optional(std::move(actions));
+}
+
+Result<CpuIsa> parse_isa(std::string_view value) {
+  const std::optional<CpuIsa> isa = parse_cpu_isa(value);
+  if (!isa || *isa == CpuIsa::kGeneric) {
+    return fail(ErrorCode::kInvalidArgument, "isa is avx2 or avx512, not ", quoted(value, 40));
+  }
+  return *isa;
+}
 
 }  // namespace
 
@@ -174,32 +284,44 @@ Support loop_nest_available(const FamilyOptions& /*options*/) {
              : Support::no("machine code for loop nests needs a CPU with AVX2");
 }
 
-Result<std::unique_ptr<Family>> make_loop_nest(const FamilyOptions& options) {
-  std::string_view type = kTypes.front();
+Result<LoopNestOptions> parse_loop_nest_options(const FamilyOptions& options) {
+  LoopNestOptions out;
   for (const auto& [key, value] : options.parameters) {
-    if (key != "type") {
-      return fail(ErrorCode::kInvalidArgument, "loop-nest has no option '", key, "'; it has: type");
+    if (key == "type") {
+      FORETUNE_TRY(out.type, parse_type(value));
+    } else if (key == "actions") {
+      FORETUNE_TRY(out.actions, parse_action_option(value));
+    } else if (key == "start") {
+      out.start = value;
+    } else if (key == "defaults") {
+      FORETUNE_TRY(out.has_textbook_defaults, parse_defaults(value));
+    } else if (key == "isa") {
+      FORETUNE_TRY(out.isa, parse_isa(value));
+    } else {
+      return fail(ErrorCode::kInvalidArgument, "loop-nest has no option '", key,
+                  "'; it has: type, actions, start, defaults, isa");
     }
-    const auto* const known = std::find(kTypes.begin(), kTypes.end(), value);
-    if (known == kTypes.end()) {
-      return fail(ErrorCode::kInvalidArgument, "loop-nest computes no ", quoted(value, 40),
-                  "; type is one of ",
-                  join(std::vector<std::string>(kTypes.begin(), kTypes.end()), ", "));
-    }
-    type = *known;
   }
-  FamilyInfo info;
-  info.name = "loop-nest";
-  info.description = "loop nests on this CPU, compiled as a schedule says";
-  info.problem_type = find_problem_type(type)->schema.type;
-  info.config_schema = loop::schedule_schema();
-  info.fingerprint = options.fingerprint;
-  info.feature_table = "loop-nest";
-  info.search_window_ns = 2e5;
-  info.metrics = {metric_info(kWorkspaceBytes), {.name = std::string(kCodeBytes), .unit = "B"}};
-  // A detached family is asked for its space only, on a machine that may have less.
-  const CpuIsa isa = std::max(best_cpu_isa(), CpuIsa::kAvx2);
-  return std::unique_ptr<Family>(std::make_unique<LoopNestFamily>(std::move(info), isa));
+  return out;
+}
+
+Result<std::unique_ptr<Family>> make_loop_nest(const FamilyOptions& options) {
+  FORETUNE_TRY(LoopNestOptions parsed, parse_loop_nest_options(options));
+  FORETUNE_TRY(const CpuIsa isa, isa_of(parsed));
+  FamilyInfo info = info_of(parsed.type, options.fingerprint, options.threads);
+  return std::unique_ptr<Family>(
+      std::make_unique<LoopNestFamily>(std::move(info), std::move(parsed), isa, std::nullopt));
+}
+
+Result<NestBench> make_nest_bench(loop::Computation computation, LoopNestOptions options,
+                                  std::size_t threads) {
+  FORETUNE_TRY_STATUS(computation.check());
+  FORETUNE_TRY(const CpuIsa isa, isa_of(options));
+  FORETUNE_TRY(Problem problem, problem_for(computation));
+  FamilyInfo info = info_of(problem.type(), {}, static_cast<int>(threads));
+  auto family = std::make_shared<LoopNestFamily>(std::move(info), std::move(options), isa,
+                                                 std::move(computation));
+  return NestBench{.family = std::move(family), .problem = std::move(problem)};
 }
 
 }  // namespace foretune

@@ -253,9 +253,8 @@ class NullFamily final : public Family {
     info_.config_schema = space != nullptr ? space->definition().schema : null_layers_schema();
     info_.space = std::move(space);
     info_.fingerprint = null_fingerprint();
-    if (!parameters.sequence) {
-      info_.feature_table = concat(type.schema.name, "-null");
-    }
+    info_.feature_table =
+        parameters.sequence ? std::string("sequence-words") : concat(type.schema.name, "-null");
     info_.needs_worker = parameters.crash > 0 || parameters.hang > 0 ||
                          parameters.evaluate_crash > 0 || parameters.evaluate_hang > 0;
     info_.simulated = !parameters.real_time;

@@ -192,10 +192,14 @@ constexpr std::array kKinds{
     ModelKind{"ensemble", true, true, false, &mixed_scorer, &prepare_mixed},
     ModelKind{"metrics", false, false, true, &metrics_scorer, &prepare_metrics}};
 
-Status check_scored(const Model& model, const Problem& problem, const Config& config) {
-  if (problem.type() != model.problem_type) {
-    return fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(), "'");
-  }
+Status check_type(const Model& model, const Problem& problem) {
+  return problem.type() == model.problem_type
+             ? Status()
+             : fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(),
+                    "'");
+}
+
+Status check_schema(const Model& model, const Config& config) {
   if (config.schema != model.config_schema.id() ||
       (model.config_schema.kind == SchemaKind::kParametric &&
        config.words.size() != model.config_schema.parameters.size())) {
@@ -273,7 +277,8 @@ Result<std::vector<double>> score_configs(const Model& model, const Problem& pro
                                           std::span<const Config> configs) {
   ConfigList list(model.config_schema);
   for (const Config& config : configs) {
-    FORETUNE_TRY_STATUS(check_scored(model, problem, config));
+    FORETUNE_TRY_STATUS(check_type(model, problem));
+    FORETUNE_TRY_STATUS(check_schema(model, config));
     list.add(config.words.view());
   }
   std::vector<double> scores(configs.size());
@@ -287,10 +292,14 @@ Result<std::vector<double>> score_configs(const Model& model, const Problem& pro
 }
 
 Result<double> score_config(const Model& whole, const Problem& problem, const Config& config) {
-  FORETUNE_TRY_STATUS(check_scored(whole, problem, config));
+  FORETUNE_TRY_STATUS(check_schema(whole, config));
   const Model& model = scoring_model(whole);
   FORETUNE_TRY([[maybe_unused]] const ModelKind* const kind, kind_of(model));
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  // Networks read the fields themselves, which mean something else in another type.
+  if (!model.networks.empty() || !table->supports(problem.type(), model.config_schema)) {
+    FORETUNE_TRY_STATUS(check_type(model, problem));
+  }
   std::vector<double> row(table->columns().size());
   feature_row(*table, problem, model.fingerprint.hardware, config, row);
   double of_forests = 0;

@@ -43,7 +43,8 @@ Result<std::unique_ptr<PreparedPool>> prepare_checked(const Model& model, Config
 // kMismatch for problems and configs that the model is not for, and those of prepare_checked().
 Result<std::vector<double>> score_configs(const Model& model, const Problem& problem,
                                           std::span<const Config> configs);
-// The same of one, by walking through its trees: microseconds, and the same bits.
+// The same of one, by walking through its trees: microseconds, and the same bits. Without networks
+// the problem may be of another type that the model's feature table describes.
 Result<double> score_config(const Model& model, const Problem& problem, const Config& config);
 
 }  // namespace foretune

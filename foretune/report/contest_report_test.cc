@@ -1,0 +1,265 @@
+#include "foretune/report/contest_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "foretune/base/text.h"
+#include "foretune/families/loop_nest/loop_nest.h"
+#include "foretune/loop/computation_text.h"
+#include "foretune/loop/schedule_space.h"
+#include "foretune/measure/test_measurers.h"
+#include "foretune/report/contest_samples.h"
+
+namespace foretune {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing_support::HashMeasurer;
+using testing_support::typical_results;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  for (const std::string_view line : split(text, '\n')) {
+    out.emplace_back(line);
+  }
+  return out;
+}
+
+std::size_t count_of(std::string_view text, std::string_view word) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != std::string_view::npos;
+       at = text.find(word, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// Elements closed in order, attributes between quotes. Returns what is wrong, or "".
+std::string xml_defect(std::string_view text) {
+  std::vector<std::string> open;
+  for (std::size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
+    const std::size_t end = text.find('>', at);
+    if (end == std::string_view::npos) {
+      return "a tag that never ends";
+    }
+    const std::string_view tag = text.substr(at + 1, end - at - 1);
+    if (count_of(tag, "\"") % 2 != 0 || tag.find('<') != std::string_view::npos) {
+      return concat("quotes of <", tag, ">");
+    }
+    if (tag.starts_with('/')) {
+      if (open.empty() || open.back() != tag.substr(1)) {
+        return concat("<", tag, "> closes nothing");
+      }
+      open.pop_back();
+    } else if (!tag.ends_with('/')) {
+      open.emplace_back(tag.substr(0, tag.find(' ')));
+    }
+  }
+  return open.empty() ? "" : concat("<", open.back(), "> is not closed");
+}
+
+std::string plot_defect(const std::string& svg) {
+  for (const std::string_view word : {"nan", "inf"}) {
+    if (svg.find(concat("\"", word)) != std::string::npos ||
+        svg.find(concat("\"-", word)) != std::string::npos) {
+      return concat("a coordinate is ", word);
+    }
+  }
+  return svg.starts_with("<svg xmlns=") ? xml_defect(svg) : "no image";
+}
+
+using Plot = std::string (*)(const ContestResults& results);
+constexpr Plot kPlots[] = {bars_svg, violin_svg, gain_svg};
+
+// Two steps: the first is refused.
+ContestEntry short_search() {
+  ContestEntry method{.name = "a \"b\"", .config_text = "split m0 4, swap m1", .speed = 30};
+  method.trace.steps = {{.elapsed_s = 0.5},
+                        {.config = {}, .speed = 32, .time_ns = 2000, .elapsed_s = 0.75}};
+  method.trace.best = 1;
+  method.trace.elapsed_s = 1;
+  method.trace.is_finished = true;
+  return method;
+}
+
+TEST(ContestCsv, HasARowPerSearch) {
+  ContestResults results{.peak = 120};
+  results.problems.push_back({.name = "small", .problem = "mm m=4", .start_speed = 10});
+  results.problems[0].entries = {short_search()};
+  EXPECT_THAT(lines_of(contest_csv(results)),
+              ElementsAre("name,problem,strategy,speed,unit,share_of_peak,speedup_over_start,"
+                          "found_speed,measurements,measurements_to_best,search_s,seconds_to_best,"
+                          "finished,config",
+                          "small,mm m=4,\"a \"\"b\"\"\",30,GFLOP/s,0.25,3,32,2,2,1,0.75,true,"
+                          "\"split m0 4, swap m1\"",
+                          ""));
+}
+
+TEST(ContestCsv, CellsOfWhatIsNotKnownAreEmpty) {
+  ContestResults results;
+  results.problems.push_back({.name = "none", .problem = "mm"});
+  ContestEntry refused{.name = "base"};
+  refused.trace.steps = {{.elapsed_s = 0.5}};
+  results.problems[0].entries = {refused, {.name = "idle"}};
+  const std::vector<std::string> lines = lines_of(contest_csv(results));
+  EXPECT_EQ(lines[1], "none,mm,base,0,GFLOP/s,,,0,1,,0,,false,");
+  EXPECT_EQ(lines[2], "none,mm,idle,0,GFLOP/s,,,0,0,,0,,false,");
+}
+
+TEST(ContestStepsCsv, HasARowPerMeasurementWithItsSchedule) {
+  const loop::Computation product = loop::parse_computation("mm m=16 n=16 k=16").value();
+  const NestBench bench =
+      make_nest_bench(product, {.actions = loop::ActionSet(), .has_textbook_defaults = false})
+          .value();
+  const std::unique_ptr<Space> space = bench.family->space(bench.problem).value();
+  const auto& schedules = dynamic_cast<const loop::ScheduleSpace&>(*space);
+  HashMeasurer measurer(3);
+  ContestOptions options;
+  options.tune.budget.measurements = 20;
+  const ContestResult result = run_contest(*bench.family, measurer, nullptr, bench.problem,
+                                           Contestant::parse_list("random").value(), options, {})
+                                   .value();
+  const ContestEntry& method = result.entries.front();
+  const std::vector<std::string> lines = lines_of(contest_steps_csv(result, *space));
+  ASSERT_EQ(lines.size(), 22U);
+  EXPECT_EQ(lines[0], "strategy,measurement,elapsed_s,speed,best_speed,time_ns,config");
+  double best = 0;
+  bool has_refused = false;
+  for (std::size_t i = 0; i < 20; ++i) {
+    const ContestStep& step = method.trace.steps[i];
+    best = std::max(best, step.speed);
+    const bool is_refused = !(step.speed > 0);
+    has_refused = has_refused || is_refused;
+    EXPECT_TRUE(
+        lines[i + 1].starts_with(concat("random,", i + 1, ",0,", step.speed, ",", best, ",",
+                                        is_refused ? std::string() : concat(step.time_ns), ",")))
+        << lines[i + 1];
+    // The listed schedule leads to what was measured.
+    std::string_view schedule = lines[i + 1];
+    schedule.remove_prefix(lines[i + 1].find_last_of('"') == std::string::npos
+                               ? lines[i + 1].rfind(',') + 1
+                               : lines[i + 1].find('"') + 1);
+    schedule = schedule.substr(0, schedule.find('"'));
+    const auto actions =
+        loop::parse_schedule(product, schedule == "the plain nest" ? "" : schedule);
+    ASSERT_TRUE(actions) << actions.error().message;
+    const auto nest = loop::apply_all(product, *actions);
+    ASSERT_TRUE(nest) << nest.error().message;
+    EXPECT_EQ(schedules.config({.nest = *nest, .cursor = 0}), step.config);
+  }
+  EXPECT_TRUE(has_refused);
+}
+
+class PlotSizes : public testing::TestWithParam<std::pair<std::size_t, std::size_t>> {};
+
+TEST_P(PlotSizes, AreWellFormedWithAllMethodsAndBenchmarks) {
+  const auto [methods, benchmarks] = GetParam();
+  const ContestResults results = typical_results(methods, benchmarks);
+  for (const Plot plot : kPlots) {
+    const std::string svg = plot(results);
+    EXPECT_EQ(plot_defect(svg), "");
+    EXPECT_EQ(svg, plot(results));
+    for (const ContestEntry& method : results.problems[0].entries) {
+      EXPECT_THAT(svg, HasSubstr(concat(">", method.name, "</text>")));
+    }
+    for (const ContestResult& problem : results.problems) {
+      EXPECT_THAT(svg, HasSubstr(problem.name));
+    }
+    EXPECT_THAT(svg, HasSubstr("prefers-color-scheme: dark"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlotSizes,
+                         testing::Values(std::pair(1, 1), std::pair(2, 1), std::pair(4, 3),
+                                         std::pair(2, 4), std::pair(13, 1), std::pair(13, 25)));
+
+TEST(Plots, NothingToDrawIsEmpty) {
+  ContestResults nothing_runs = typical_results(3, 2);
+  for (ContestResult& problem : nothing_runs.problems) {
+    for (ContestEntry& method : problem.entries) {
+      method.speed = 0;
+    }
+  }
+  for (const Plot plot : kPlots) {
+    EXPECT_EQ(plot({}), "");
+    EXPECT_EQ(plot({.problems = {{.name = "a"}}}), "");
+    EXPECT_EQ(plot(nothing_runs), "");
+  }
+}
+
+TEST(Plots, WhatIsMissingIsLeftOut) {
+  ContestResults results = typical_results(4, 5);
+  results.peak = 0;
+  results.problems[0].start_speed = 0;
+  results.problems[1].entries[2].speed = 0;
+  results.problems[1].entries[2].trace = {};
+  results.problems[1].entries[2].speeds_on_way = {};
+  results.problems[2].entries[3].speeds_on_way[1] = 0;
+  for (ContestEntry& method : results.problems[3].entries) {
+    method.trace.elapsed_s = 0;
+  }
+  for (const Plot plot : kPlots) {
+    const std::string svg = plot(results);
+    EXPECT_EQ(plot_defect(svg), "");
+    EXPECT_THAT(svg, Not(HasSubstr("of the peak")));
+  }
+}
+
+TEST(Plots, NamesFromElsewhereMarkUpNothing) {
+  ContestResults results = typical_results(2, 2);
+  results.problems[0].name = "</text><script>\"'&";
+  for (ContestResult& problem : results.problems) {
+    problem.entries[0].name = "<b>&\x01";
+  }
+  for (const Plot plot : kPlots) {
+    const std::string svg = plot(results);
+    EXPECT_EQ(plot_defect(svg), "");
+    EXPECT_THAT(svg, Not(HasSubstr("<script")));
+    EXPECT_THAT(svg, Not(HasSubstr("<b>")));
+  }
+}
+
+TEST(BarsSvg, SaysWhichMethodIsBestAndByHowMuch) {
+  ContestResults results = typical_results(2, 1);
+  results.problems[0].start_speed = 10;
+  results.problems[0].entries[0].speed = 40;
+  results.problems[0].entries[1].speed = 50;
+  EXPECT_THAT(bars_svg(results), HasSubstr(">guided finds the fastest configs, 25 % ahead of "
+                                           "base<"));
+  EXPECT_THAT(bars_svg(results), HasSubstr(">5.00\u00d7<"));
+  EXPECT_THAT(bars_svg(results), HasSubstr(">peak 134<"));
+}
+
+TEST(ViolinSvg, FewValuesArePointsAndNoDistribution) {
+  EXPECT_EQ(count_of(violin_svg(typical_results(2, 3)), "<polygon"), 0U);
+  EXPECT_EQ(count_of(violin_svg(typical_results(2, 3)), "<circle"), 6U);
+  EXPECT_EQ(count_of(violin_svg(typical_results(2, 4)), "<polygon"), 2U);
+}
+
+TEST(GainSvg, DrawsALinePerMethodAndPanelAndEveryBenchmarkBehind) {
+  // Both panels and the legend.
+  EXPECT_EQ(count_of(gain_svg(typical_results(3, 1)), "<polyline class=\"mean"), 9U);
+  EXPECT_EQ(count_of(gain_svg(typical_results(3, 1)), "<polyline class=\"one"), 0U);
+  EXPECT_EQ(count_of(gain_svg(typical_results(3, 5)), "<polyline class=\"one"), 30U);
+}
+
+TEST(GainSvg, MeansAreGeometric) {
+  ContestResults results = typical_results(1, 2);
+  results.peak = 100;
+  for (std::size_t i = 0; i < 2; ++i) {
+    ContestEntry& method = results.problems[i].entries[0];
+    method.speed = i == 0 ? 20 : 80;
+    method.speeds_on_way = {method.speed};
+  }
+  EXPECT_THAT(gain_svg(results), HasSubstr("<title>base: 40.0 % after 0 actions</title>"));
+}
+
+}  // namespace
+}  // namespace foretune
