@@ -55,8 +55,8 @@ RaggedTable::RaggedTable(std::span<const FeatureInfo> of_problem, std::vector<To
     : tokens_(std::move(tokens)), columns_(of_problem.begin(), of_problem.end()) {
   columns_.push_back({"log2_elements", FeatureKind::kInteraction, "log2 of the length"});
   const auto add = [this](std::string name, const TokenInfo& token) {
-    columns_.push_back({texts_.emplace_back(std::move(name)), FeatureKind::kInteraction,
-                        token.description});
+    columns_.push_back(
+        {texts_.emplace_back(std::move(name)), FeatureKind::kInteraction, token.description});
   };
   for (const TokenInfo& token : tokens_) {
     for (const std::string_view name : kPools) {

@@ -117,21 +117,18 @@ class LoopKernel {
                   "at least one window is timed, of more than 0 seconds");
     }
     const std::lock_guard alone(bench_turn_);
-    Protocol protocol;
-    protocol.windows = windows;
-    protocol.max_windows = windows;
-    protocol.window_ns = 1e9 * window_seconds;
-    protocol.warmup_ns = 0;
-    protocol.max_total_ns = 1e18;
-    const std::size_t threads = pool_ ? pool_->threads() : 1;
-    FORETUNE_TRY(const NestBench bench,
-                 make_nest_bench(computation_, {.isa = unit_.isa, .max_loops = nest_.loops.size()},
-                                 threads));
-    const auto measurer =
-        make_local_measurer(bench.family, protocol, {.threads = static_cast<int>(threads)});
+    Bench bench = take_bench();
+    if (bench.measurer == nullptr || bench.windows != windows ||
+        bench.window_seconds != window_seconds) {
+      FORETUNE_TRY(bench, make_bench(windows, window_seconds));
+    }
     const auto space = loop::ScheduleSpace::of_loops(computation_, unit_);
-    const Measurement measured = measurer->measure(
-        {.problem = bench.problem, .config = space->config({.nest = nest_, .cursor = 0})});
+    const Measurement measured = bench.measurer->measure(
+        {.problem = *bench.problem, .config = space->config({.nest = nest_, .cursor = 0})});
+    {
+      const std::lock_guard lock(free_mutex_);
+      bench_ = std::move(bench);
+    }
     const MetricValue* const found = measured.find(kTimeNs);
     if (measured.outcome != Outcome::kOk || found == nullptr) {
       return fail(ErrorCode::kUnsupported, measured.reason);
@@ -152,6 +149,37 @@ class LoopKernel {
         unit_(unit),
         kernel_(std::move(kernel)),
         pool_(threads > 1 ? std::make_unique<ThreadPool>(threads) : nullptr) {}
+
+  // Times the kernel on operands, which the first call makes and verifies.
+  struct Bench {
+    std::optional<Problem> problem;
+    std::unique_ptr<Measurer> measurer;  // none where nothing was timed yet
+    int windows = 0;
+    double window_seconds = 0;
+  };
+
+  [[nodiscard]] Result<Bench> make_bench(int windows, double window_seconds) const {
+    Protocol protocol;
+    protocol.windows = windows;
+    protocol.max_windows = windows;
+    protocol.window_ns = 1e9 * window_seconds;
+    protocol.warmup_ns = 0;
+    protocol.max_total_ns = 1e18;
+    const std::size_t threads = pool_ ? pool_->threads() : 1;
+    FORETUNE_TRY(NestBench nest,
+                 make_nest_bench(computation_, {.isa = unit_.isa, .max_loops = nest_.loops.size()},
+                                 threads));
+    return Bench{.problem = std::move(nest.problem),
+                 .measurer = make_local_measurer(std::move(nest.family), protocol,
+                                                 {.threads = static_cast<int>(threads)}),
+                 .windows = windows,
+                 .window_seconds = window_seconds};
+  }
+
+  Bench take_bench() {
+    const std::lock_guard lock(free_mutex_);
+    return std::exchange(bench_, Bench());
+  }
 
   Result<loop::Kernel::Workspace> take_workspace() {
     {
@@ -175,6 +203,7 @@ class LoopKernel {
   ForkSafeTurn bench_turn_;
   ForkSafeMutex free_mutex_;
   std::vector<loop::Kernel::Workspace> free_;
+  Bench bench_;
 };
 
 // Memory that holds as many floats as the tensor has places.

@@ -68,7 +68,7 @@ class MatmulDatasetCollector:
     Args:
         mode: where the sizes come from.
         operations: ``mm``, ``addmm``, ``bmm``, ``addmm_relu``, ``addmm_gelu``; one is drawn per
-            problem.
+            problem. None: ``mm``, of products; a shape set is taken as it is.
         num_shapes: problems to draw; 0 takes all of a shape set or of a recorded family.
         seed: of every random choice; the same seed draws the same problems and configs.
         hardware_name: the device that the data is for, or a part of its name. The device is found
@@ -102,7 +102,7 @@ class MatmulDatasetCollector:
     def __init__(
         self,
         mode: CollectionMode = CollectionMode.RANDOM,
-        operations: Sequence[str] = ("mm",),
+        operations: Sequence[str] | None = None,
         num_shapes: int = 100,
         seed: int = 42,
         *,
