@@ -224,7 +224,7 @@ void add_lesson(const Enumerated& table, std::size_t count, Rng& rng, Dataset& l
   }
 }
 
-// What the others teach: those of the same type, or all where there are none.
+// A model of the other problems of the same type, or of all others where there are none.
 Result<Model> learn_others(const std::vector<Enumerated>& tables, std::size_t left_out,
                            std::size_t count) {
   std::vector<const Enumerated*> all;

@@ -271,7 +271,7 @@ class SearchGraph {
     if (is_start(step)) {
       return {};
     }
-    // What a list of configs begins with may come before the start itself.
+    // A list of configs may begin with others than the start.
     const std::size_t from = parent.is_known ? parent.step : start_step();
     std::string out = concat("  ", from == kStart ? std::string("start") : concat(from + 1), " -> ",
                              step + 1, " [");

@@ -1,7 +1,6 @@
 #include "foretune/tune/strategy_contest.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>

@@ -70,7 +70,7 @@ struct TunedConfig {
 struct TuneStep {
   Config config;
   Outcome outcome = Outcome::kOk;
-  // Of a config that was stopped early a lower bound; infinite where it failed.
+  // A lower bound where the config was stopped early; infinite where it failed.
   double time_ns = std::numeric_limits<double>::infinity();
   double elapsed_s = 0;  // since tuning began, this measurement included; 0 without hooks.now_s
 };
