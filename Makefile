@@ -48,5 +48,5 @@ format:
 	python3 scripts/sources.py | xargs clang-format-19 -i
 
 clean:
-	rm -rf build/dev build/release build/bench build/asan build/tsan build/tidy build/fuzz \
+	rm -rf build/dev build/release build/bench build/asan build/tsan build/tidy \
 	  build/coverage build/demo build/python-*

@@ -11,7 +11,7 @@
 #
 # A module without SOURCES is header-only. The folder models/infer is the module models_infer. A
 # test called like a module links it without saying so. Tests with the label `threads` run under the
-# thread sanitizer; the target threads_tests builds them, fuzzers the fuzz targets of the fuzz preset. DEPS are modules; the layering check reads
+# thread sanitizer; the target threads_tests builds them, fuzzers the fuzz targets of the preset asan. DEPS are modules; the layering check reads
 # them from build/<preset>/modules.txt. LIBRARIES are third-party targets: linked for the build,
 # never exported. Tests with FAKE_GPU know NVIDIA's libraries as tests/fake_gpu plays them by the
 # path FORETUNE_FAKE_GPU. Tests see FORETUNE_SHARED_DATA_DIR (may be "": skip with a message),
@@ -249,7 +249,7 @@ function(foretune_test name)
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
 endfunction()
 
-# A fuzz target: libFuzzer in the fuzz preset, elsewhere a program that replays its corpus.
+# A fuzz target: libFuzzer in the preset asan, elsewhere a program that replays its corpus.
 function(foretune_fuzz name)
   if(NOT FORETUNE_BUILD_TESTS)
     return()

@@ -4,21 +4,21 @@
 #   scripts/fuzz.sh 10             all of them
 #   scripts/fuzz.sh 300 csv json   these
 #
-# As many at once as there are cores. A finding lies in build/fuzz/findings afterwards, and the exit
+# As many at once as there are cores. A finding lies in build/asan/findings afterwards, and the exit
 # code is not zero. The corpora do not change: other inputs that were found are forgotten.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:?seconds for each target}
 shift
 root="$PWD"
-mkdir -p build/fuzz/findings
-cmake --preset fuzz >build/configure-fuzz.log 2>&1 || { cat build/configure-fuzz.log; exit 1; }
-cmake --build --preset fuzz --target fuzzers --parallel "$(nproc)" >build/build-fuzz.log 2>&1 || {
+mkdir -p build/asan/findings
+cmake --preset asan >build/configure-asan.log 2>&1 || { cat build/configure-asan.log; exit 1; }
+cmake --build --preset asan --target fuzzers --parallel "$(nproc)" >build/build-fuzz.log 2>&1 || {
   grep -vE "^\[" build/build-fuzz.log | tail -n 40
   exit 1
 }
 if [[ $# -eq 0 ]]; then
-  for target in build/fuzz/fuzz/*_fuzz; do
+  for target in build/asan/fuzz/*_fuzz; do
     set -- "$@" "$(basename "$target" _fuzz)"
   done
 fi
@@ -26,10 +26,10 @@ fi
 fuzz_one() {
   local name="$1" work
   work="$(mktemp -d)"
-  local log="build/fuzz/$name.log"
+  local log="build/asan/findings/$name.log"
   # Found inputs go to the first folder, seeds come from both.
-  if "build/fuzz/fuzz/${name}_fuzz" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
-    -artifact_prefix="$root/build/fuzz/findings/$name-" -print_final_stats=1 \
+  if "build/asan/fuzz/${name}_fuzz" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
+    -artifact_prefix="$root/build/asan/findings/$name-" -print_final_stats=1 \
     "$work" "fuzz/corpus/$name" >"$log" 2>&1; then
     printf '%-20s %s runs\n' "$name" "$(awk '/number_of_executed_units/ { print $2 }' "$log")"
     rm -rf "$work"

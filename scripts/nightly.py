@@ -54,6 +54,13 @@ def build(log: Path, preset: str, *targets: str) -> None:
     run(log, "cmake", "--build", "--preset", preset, "--parallel", CORES, *chosen)
 
 
+def clang_tidy(log: Path) -> dict[str, float]:
+    run(log, "cmake", "--preset", "tidy")
+    found = re.search(r"clang-tidy: (\d+) sources", run(log, "scripts/check_tidy.py", "--all"))
+    assert found
+    return {"sources": float(found[1])}
+
+
 def fuzzing(log: Path) -> dict[str, float]:
     text = run(log, "scripts/fuzz.sh", "60")
     return {f"runs {name}": float(runs) for name, runs in re.findall(r"^(\w+) +(\d+) runs$", text, re.M)}
@@ -123,7 +130,7 @@ def extension_cost(log: Path) -> dict[str, float]:
     return json.loads(out.read_text(encoding="utf-8"))["metrics"]
 
 
-STEPS = {"fuzzing": fuzzing, "threads": threads, "random tests": random_tests, "peers": peers,
+STEPS = {"clang-tidy": clang_tidy, "fuzzing": fuzzing, "threads": threads, "random tests": random_tests, "peers": peers,
          "extension cost": extension_cost,
          **{name: pytorch(requirement) for name, requirement in PYTORCH.items()}}
 

@@ -31,8 +31,7 @@ class RaggedTable : public FeatureTable {
   [[nodiscard]] std::span<const TokenInfo> token_columns() const { return tokens_; }
   // Replaces `rows` by one row for each element, [elements][token_columns().size()].
   virtual void token_rows(const Problem& problem, const Hardware& hardware,
-                          std::span<const std::int32_t> words,
-                          std::vector<double>& rows) const = 0;
+                          std::span<const std::int32_t> words, std::vector<double>& rows) const = 0;
 
   std::span<const FeatureInfo> columns() const final { return columns_; }
   void config_row(std::span<const std::int32_t> /*words*/, std::span<double> /*out*/) const final {}

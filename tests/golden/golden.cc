@@ -83,11 +83,14 @@ Result<std::string> dataset_answers(const std::filesystem::path& path) {
     hash = hash_combine(mixed(hash, context.device), static_cast<std::uint64_t>(context.threads));
     hash = mixed(mixed(hash, to_string(row.outcome)), to_string(row.stage));
     hash = hash_combine(hash, row.flags);
-    hash = mixed(mixed(mixed(hash, row.time_ns), row.median_ns), static_cast<double>(row.spread));
+    for (const float value : {row.time_ns, row.median_ns, row.spread}) {
+      hash = mixed(hash, static_cast<double>(value));
+    }
     hash = hash_combine(hash, row.samples);
   }
   for (const Dataset::Baseline& baseline : dataset.baselines()) {
-    hash = mixed(mixed(hash_combine(hash, baseline.problem), baseline.name), baseline.time_ns);
+    hash = mixed(mixed(hash_combine(hash, baseline.problem), baseline.name),
+                 static_cast<double>(baseline.time_ns));
   }
   return concat(" ", dataset.problems().size(), " ", dataset.configs().size(), " ",
                 dataset.rows().size(), " ", hash);

@@ -37,8 +37,9 @@ std::optional<std::int64_t> whole_number(const std::string& text) {
     return value;
   }
   const auto value = parse_double(text);
-  if (value && *value == static_cast<double>(static_cast<std::int64_t>(*value)) && *value > -9e15 &&
-      *value < 9e15) {
+  // Within the bounds first: nothing else may be made an integer.
+  if (value && *value > -9e15 && *value < 9e15 &&
+      *value == static_cast<double>(static_cast<std::int64_t>(*value))) {
     return static_cast<std::int64_t>(*value);
   }
   return std::nullopt;

@@ -338,8 +338,9 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
   const std::vector<std::pair<std::string, bool*>> switches{{"real_time", &parameters.real_time},
                                                             {"metrics", &parameters.metrics}};
   for (const auto& [key, value] : options.parameters) {
-    const auto share = std::find_if(shares.begin(), shares.end(),
-                                    [&key = key](const auto& entry) { return entry.first == key; });
+    const auto share = std::find_if(shares.begin(), shares.end(), [&name = key](const auto& entry) {
+      return entry.first == name;
+    });
     if (share != shares.end()) {
       FORETUNE_TRY_STATUS(set_share(*share->second, key, value));
     } else if (key == "seed") {
@@ -351,7 +352,7 @@ Result<NullParameters> parse_null_parameters(const FamilyOptions& options) {
       parameters.seed = *seed;
     } else if (const auto turned =
                    std::find_if(switches.begin(), switches.end(),
-                                [&key = key](const auto& entry) { return entry.first == key; });
+                                [&name = key](const auto& entry) { return entry.first == name; });
                turned != switches.end()) {
       if (value != "0" && value != "1") {
         return fail(ErrorCode::kInvalidArgument, "family option ", key,
