@@ -35,6 +35,7 @@
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/families/load_recorded.h"
 #include "foretune/families/recorded/recorded.h"
+#include "foretune/measure/dataset_header.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/trainer.h"
 

@@ -34,6 +34,7 @@
 #include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/cublaslt/cublaslt.h"
+#include "foretune/measure/dataset_header.h"
 #include "foretune/tune/collect.h"
 
 namespace foretune {

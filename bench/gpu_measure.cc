@@ -12,6 +12,7 @@
 #include "bench/pick_verdict.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/families.h"
+#include "foretune/measure/dataset_header.h"
 #include "foretune/tune/collect.h"
 
 namespace foretune::bench {

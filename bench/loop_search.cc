@@ -33,6 +33,7 @@
 #include "foretune/loop/gym/recipe.h"
 #include "foretune/loop/problem_computation.h"
 #include "foretune/loop/schedule_space.h"
+#include "foretune/measure/dataset_header.h"
 #include "foretune/measure/measure.h"
 #include "foretune/models/train/trainer.h"
 #include "foretune/problem/problem_type.h"

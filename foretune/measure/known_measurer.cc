@@ -3,47 +3,46 @@
 #include <optional>
 #include <utility>
 
-namespace foretune {
-namespace {
+#include "foretune/base/hash.h"
 
-std::uint64_t key_of(std::uint32_t problem, std::uint32_t config) {
-  return (std::uint64_t{problem} << 32U) | config;
+namespace foretune {
+
+std::size_t KnownMeasurements::KeyHash::operator()(const Key& key) const {
+  return hash_combine(hash_combine(key.problem, key.config), key.context);
 }
 
-}  // namespace
-
-KnownMeasurer::KnownMeasurer(std::unique_ptr<Measurer> inner, Dataset known,
-                             std::unique_ptr<JournalWriter> journal)
-    : inner_(std::move(inner)), known_(std::move(known)), journal_(std::move(journal)) {
+KnownMeasurements::KnownMeasurements(Dataset known, std::unique_ptr<JournalWriter> journal)
+    : known_(std::move(known)), journal_(std::move(journal)) {
   for (std::size_t row = 0; row < known_.size(); ++row) {
     remember(row);
   }
 }
 
-Result<std::unique_ptr<KnownMeasurer>> KnownMeasurer::open(const std::filesystem::path& path,
-                                                           const DatasetHeader& header,
-                                                           std::unique_ptr<Measurer> inner) {
+Result<std::shared_ptr<KnownMeasurements>> KnownMeasurements::open(
+    const std::filesystem::path& path, const DatasetHeader& header) {
   FORETUNE_TRY(std::unique_ptr<JournalWriter> journal, JournalWriter::open(path, header));
   FORETUNE_TRY(Dataset known, read_dataset(path));
-  return std::unique_ptr<KnownMeasurer>(
-      new KnownMeasurer(std::move(inner), std::move(known), std::move(journal)));
+  return std::shared_ptr<KnownMeasurements>(
+      new KnownMeasurements(std::move(known), std::move(journal)));
 }
 
 // The last one of several counts: it was measured because the one before it said too little.
-void KnownMeasurer::remember(std::size_t row) {
+void KnownMeasurements::remember(std::size_t row) {
   const Dataset::Row& measured = known_.rows()[row];
-  if (!measured.is_evaluation() && known_.contexts()[measured.context] == inner_->context()) {
-    rows_[key_of(measured.problem, measured.config)] = row;
+  if (!measured.is_evaluation()) {
+    rows_[{.problem = measured.problem, .config = measured.config, .context = measured.context}] =
+        row;
   }
 }
 
-const Dataset::Row* KnownMeasurer::find(const Request& request) const {
+const Dataset::Row* KnownMeasurements::find(const Request& request, const Context& context) const {
   const std::optional<std::uint32_t> problem = known_.find_problem(request.problem);
   const std::optional<std::uint32_t> config = known_.find_config(request.config);
-  if (!problem || !config) {
+  const std::optional<std::uint32_t> measured_in = known_.find_context(context);
+  if (!problem || !config || !measured_in) {
     return nullptr;
   }
-  const auto found = rows_.find(key_of(*problem, *config));
+  const auto found = rows_.find({.problem = *problem, .config = *config, .context = *measured_in});
   if (found == rows_.end()) {
     return nullptr;
   }
@@ -54,13 +53,29 @@ const Dataset::Row* KnownMeasurer::find(const Request& request) const {
   return says_too_little || has_no_incumbent ? nullptr : &row;
 }
 
+Measurement KnownMeasurements::measurement(const Dataset::Row& row) const {
+  return known_.measurement(static_cast<RowIndex>(&row - known_.rows().data()));
+}
+
+void KnownMeasurements::keep(const Measurement& measured) {
+  if (status_) {
+    status_ = journal_->append(measured);
+  }
+  known_.add(measured);
+  remember(known_.size() - 1);
+}
+
+KnownMeasurer::KnownMeasurer(std::unique_ptr<Measurer> inner,
+                             std::shared_ptr<KnownMeasurements> known)
+    : inner_(std::move(inner)), known_(std::move(known)) {}
+
 Measurement KnownMeasurer::measure(const Request& request) {
   if (!request.evaluate.empty()) {
     return inner_->measure(request);
   }
-  if (const Dataset::Row* const row = find(request)) {
+  if (const Dataset::Row* const row = known_->find(request, context())) {
     ++hits_;
-    return known_.measurement(static_cast<RowIndex>(row - known_.rows().data()));
+    return known_->measurement(*row);
   }
   Measurement measured = inner_->measure(request);
   // A worker that could not be started says nothing of the config.
@@ -68,11 +83,7 @@ Measurement KnownMeasurer::measure(const Request& request) {
     return measured;
   }
   ++misses_;
-  if (status_) {
-    status_ = journal_->append(measured);
-  }
-  known_.add(measured);
-  remember(known_.size() - 1);
+  known_->keep(measured);
   return measured;
 }
 

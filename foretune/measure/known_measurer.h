@@ -1,13 +1,14 @@
 // Answers from a data set what was measured before, and keeps in it what was not: searches of one
 // problem, one after the other, then share their measurements.
 //
-//   FORETUNE_TRY(const auto known, KnownMeasurer::open("known.ftd", header, std::move(measurer)));
-//   known->measure(request);   // asks the other measurer the first time only
+//   FORETUNE_TRY(const auto known, KnownMeasurements::open("known.ftd", header));
+//   KnownMeasurer measurer(std::move(inner), known);
+//   measurer.measure(request);   // asks the inner measurer the first time only
 //
 // Comparisons and later stages always go through, and are not kept. A config that was stopped early
 // is measured again when what is known does not tell whether it is slower than the best by now.
-// Thread safety: one thread. One process at a time may have the file open. Cost: a known answer
-// takes about a microsecond.
+// Thread safety: one thread for a file and all its measurers. One process at a time may have the
+// file open. Cost: a known answer takes about a microsecond.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,49 @@
 
 namespace foretune {
 
+// The data set: any number of measurers may share it.
+class KnownMeasurements {
+ public:
+  // The file is created when it is not there. Errors: those of JournalWriter::open() and
+  // read_dataset().
+  static Result<std::shared_ptr<KnownMeasurements>> open(const std::filesystem::path& path,
+                                                         const DatasetHeader& header);
+
+  // Returns the row that answers the request in that context; nullptr where nothing is known, or
+  // too little.
+  [[nodiscard]] const Dataset::Row* find(const Request& request, const Context& context) const;
+  [[nodiscard]] Measurement measurement(const Dataset::Row& row) const;
+  void keep(const Measurement& measured);
+  [[nodiscard]] ProblemType problem_type() const { return known_.header().problem_type; }
+  // Rows of measurements, of all contexts.
+  [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  // Returns what kept a measurement from being stored, if anything did: it is known to this process
+  // all the same.
+  [[nodiscard]] const Status& status() const { return status_; }
+
+ private:
+  struct Key {
+    std::uint32_t problem = 0;
+    std::uint32_t config = 0;
+    std::uint32_t context = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+
+  KnownMeasurements(Dataset known, std::unique_ptr<JournalWriter> journal);
+  void remember(std::size_t row);
+
+  Dataset known_;
+  std::unique_ptr<JournalWriter> journal_;
+  std::unordered_map<Key, std::size_t, KeyHash> rows_;
+  Status status_;
+};
+
 class KnownMeasurer final : public Measurer {
  public:
-  // The file is created when it is not there; its rows of other contexts are not looked at. Errors:
-  // those of JournalWriter::open() and read_dataset().
-  static Result<std::unique_ptr<KnownMeasurer>> open(const std::filesystem::path& path,
-                                                     const DatasetHeader& header,
-                                                     std::unique_ptr<Measurer> inner);
+  KnownMeasurer(std::unique_ptr<Measurer> inner, std::shared_ptr<KnownMeasurements> known);
 
   Measurement measure(const Request& request) override;
   std::vector<Measurement> compare(const Problem& problem, std::span<const Config> configs,
@@ -42,22 +79,13 @@ class KnownMeasurer final : public Measurer {
   // Answers that were known, and measurements that were made and kept.
   [[nodiscard]] std::uint64_t hits() const { return hits_; }
   [[nodiscard]] std::uint64_t misses() const { return misses_; }
-  // Returns what kept a measurement from being stored, if anything did: measuring goes on then.
-  [[nodiscard]] const Status& status() const { return status_; }
+  [[nodiscard]] const Status& status() const { return known_->status(); }
 
  private:
-  KnownMeasurer(std::unique_ptr<Measurer> inner, Dataset known,
-                std::unique_ptr<JournalWriter> journal);
-  void remember(std::size_t row);
-  [[nodiscard]] const Dataset::Row* find(const Request& request) const;
-
   std::unique_ptr<Measurer> inner_;
-  Dataset known_;
-  std::unique_ptr<JournalWriter> journal_;
-  std::unordered_map<std::uint64_t, std::size_t> rows_;  // by problem and config
+  std::shared_ptr<KnownMeasurements> known_;
   std::uint64_t hits_ = 0;
   std::uint64_t misses_ = 0;
-  Status status_;
 };
 
 }  // namespace foretune

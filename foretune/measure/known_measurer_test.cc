@@ -83,10 +83,9 @@ class KnownMeasurerTest : public testing::Test {
   }
   // `inner` stays the caller's to look at for as long as the result lives.
   [[nodiscard]] std::unique_ptr<KnownMeasurer> open(Measurer& inner) const {
-    auto known =
-        KnownMeasurer::open(folder_ / "known.ftd", header(), std::make_unique<Borrowed>(inner));
+    auto known = KnownMeasurements::open(folder_ / "known.ftd", header());
     EXPECT_TRUE(known) << known.error().message;
-    return *std::move(known);
+    return std::make_unique<KnownMeasurer>(std::make_unique<Borrowed>(inner), *std::move(known));
   }
 
   std::filesystem::path folder_;
@@ -166,8 +165,7 @@ TEST_F(KnownMeasurerTest, WhatNoConfigCausesIsNotKept) {
 TEST_F(KnownMeasurerTest, OneProcessAtATimeAndOneMachine) {
   HashMeasurer inner;
   const auto known = open(inner);
-  const auto second =
-      KnownMeasurer::open(folder_ / "known.ftd", header(), std::make_unique<Borrowed>(inner));
+  const auto second = KnownMeasurements::open(folder_ / "known.ftd", header());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kIo);
 }

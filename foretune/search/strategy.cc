@@ -32,22 +32,30 @@ tl::unexpected<Error> no_strategy(std::string_view name, const std::vector<std::
 
 std::span<const StrategyEntry> strategies() { return kStrategies; }
 
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
+    for (const StrategyEntry& entry : table) {
+      names.emplace_back(entry.name);
+    }
+  }
+  return names;
+}
+
 Result<std::unique_ptr<Strategy>> create_strategy(std::string_view name, const Problem& problem,
                                                   const Space& space,
                                                   const StrategyOptions& options) {
   if (options.targets > 1) {
     return ParetoStrategy::create(name, problem, space, options);
   }
-  std::vector<std::string> names;
   for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
     for (const StrategyEntry& entry : table) {
       if (entry.name == name) {
         return entry.create(problem, space, options);
       }
-      names.emplace_back(entry.name);
     }
   }
-  return no_strategy(name, names);
+  return no_strategy(name, strategy_names());
 }
 
 }  // namespace foretune

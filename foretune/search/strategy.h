@@ -101,6 +101,8 @@ struct StrategyEntry {
 std::span<const StrategyEntry> strategies();
 // For those that are built step by step only: greedy, beam-bfs, beam-dfs, mcts, guided.
 std::span<const StrategyEntry> sequential_strategies();
+// Names of both tables, in their order.
+std::vector<std::string> strategy_names();
 // Errors: kNotFound for an unknown name, kUnsupported when the strategy cannot walk this space,
 // kInvalidArgument when an option it needs is missing.
 Result<std::unique_ptr<Strategy>> create_strategy(std::string_view name, const Problem& problem,

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/measure/dataset_header.h"
 #include "foretune/search/picking.h"
 #include "foretune/tune/selection.h"
 

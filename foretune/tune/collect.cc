@@ -319,21 +319,6 @@ Result<CollectResult> Collection::run(std::span<const Problem> problems) {
 
 }  // namespace
 
-DatasetHeader header_of(const FamilyInfo& info) {
-  DatasetHeader header;
-  header.family = info.name;
-  header.problem_type = info.problem_type;
-  header.config_schema = info.config_schema;
-  header.space_text = info.space != nullptr ? info.space->definition().text() : std::string();
-  header.fingerprint = info.fingerprint;
-  for (const MetricInfo& metric : info.metrics) {
-    if (find_metric(common_metrics(), metric.name) == nullptr) {
-      header.metrics.push_back(metric);
-    }
-  }
-  return header;
-}
-
 Result<CollectResult> collect(const Family& family, Measurer& measurer, JournalWriter& journal,
                               std::span<const Problem> problems, const CollectOptions& options,
                               const CollectHooks& hooks) {

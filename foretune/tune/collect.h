@@ -120,10 +120,6 @@ struct CollectHooks {
   }
 };
 
-// What a data set of the family's measurements says of itself; role, seed and created_by are the
-// caller's.
-DatasetHeader header_of(const FamilyInfo& info);
-
 // The counts and estimated duration of a collection, without measuring (--dry-run).
 struct CollectPlan {
   std::uint64_t problems = 0;

@@ -15,6 +15,7 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/null/null.h"
+#include "foretune/measure/dataset_header.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/tune/active.h"

@@ -15,6 +15,7 @@
 #include "foretune/families/load_recorded.h"
 #include "foretune/families/null/null.h"
 #include "foretune/families/recorded/recorded.h"
+#include "foretune/measure/dataset_header.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/tune/collect.h"
 #include "foretune/tune/tune_problem.h"

@@ -32,21 +32,12 @@ std::optional<std::size_t> number_between(std::string_view text, std::string_vie
 }
 
 bool is_strategy(std::string_view name) {
-  const auto has_it = [name](std::span<const StrategyEntry> table) {
-    return std::any_of(table.begin(), table.end(),
-                       [name](const StrategyEntry& entry) { return entry.name == name; });
-  };
-  return has_it(strategies()) || has_it(sequential_strategies());
+  const std::vector<std::string> names = strategy_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 std::string strategy_list() {
-  std::vector<std::string> names{"start", "textbook", "greedy2", "beam4bfs", "beam4dfs"};
-  for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
-    for (const StrategyEntry& entry : table) {
-      names.emplace_back(entry.name);
-    }
-  }
-  return join(names, ", ");
+  return concat("start, textbook, greedy2, beam4bfs, beam4dfs, ", join(strategy_names(), ", "));
 }
 
 // Work of a run, so that work over nanoseconds is the speed.

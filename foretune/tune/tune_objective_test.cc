@@ -15,6 +15,7 @@
 #include "foretune/base/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/families/null/null.h"
+#include "foretune/measure/dataset_header.h"
 #include "foretune/metrics/pareto.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/tune/tune_problem.h"

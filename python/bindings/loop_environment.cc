@@ -77,7 +77,8 @@ class LoopEnvironment {
     double peak_gflops = 0;
     EnvironmentOptions options;
     bool ignores_illegal = false;
-    std::vector<std::size_t> observations;  // of what a step writes
+    std::vector<std::size_t> observations;     // of what a step writes
+    std::shared_ptr<KnownMeasurements> known;  // none: in memory only
   };
 
   LoopEnvironment(std::vector<Computation> computations, Settings settings)
@@ -210,8 +211,9 @@ class LoopEnvironment {
 
   // With the start of an episode at the plain nest.
   Result<std::unique_ptr<Place>> open(const Computation& computation) const {
-    FORETUNE_TRY(std::unique_ptr<MeasuredEvaluator> measured,
-                 MeasuredEvaluator::create(computation, {.isa = settings_.unit.isa}));
+    FORETUNE_TRY(
+        std::unique_ptr<MeasuredEvaluator> measured,
+        MeasuredEvaluator::create(computation, {.isa = settings_.unit.isa}, settings_.known));
     auto place = std::make_unique<Place>(std::move(measured));
     FORETUNE_TRY(place->environment,
                  Environment::create(computation, settings_.actions, place->cached,
@@ -342,8 +344,9 @@ nb::tuple cache_info(LoopEnvironment& self) {
   std::size_t size = 0;
   for (const std::unique_ptr<Place>& place : self.places()) {
     if (place != nullptr) {
-      hits += place->cached.hits();
-      misses += place->cached.misses();
+      const std::uint64_t from_file = place->measured->known_answers();
+      hits += place->cached.hits() + from_file;
+      misses += place->cached.misses() - from_file;
       size += place->cached.size();
     }
   }
@@ -390,15 +393,21 @@ std::unique_ptr<LoopEnvironment> make(const std::vector<const Computation*>& com
                                       const std::string& actions, const std::string& isa,
                                       double peak_gflops, std::size_t max_loops,
                                       std::size_t max_steps, bool ignores_illegal,
-                                      const std::vector<std::string>& observed) {
+                                      const std::vector<std::string>& observed,
+                                      const std::string& cache) {
   LoopEnvironment::Settings settings{.actions = actions_of(actions),
                                      .unit = checked(unit_of_this_cpu(isa)),
                                      .peak_gflops = peak_gflops,
                                      .options = {.max_loops = max_loops, .max_steps = max_steps},
                                      .ignores_illegal = ignores_illegal,
-                                     .observations = {}};
+                                     .observations = {},
+                                     .known = nullptr};
   for (const std::string& name : observed) {
     settings.observations.push_back(checked(loop::gym::find_observation(name)));
+  }
+  if (!cache.empty()) {
+    settings.known = checked(
+        MeasuredEvaluator::open_known(cache, *computations.front(), {.isa = settings.unit.isa}));
   }
   std::vector<Computation> copies;
   for (const Computation* const computation : computations) {
@@ -437,7 +446,7 @@ void bind_loop_environment(nb::module_& module) {
       });
   module.def("make_loop_environment", &make, nb::arg("computations"), nb::arg("actions"),
              nb::arg("isa"), nb::arg("peak_gflops"), nb::arg("max_loops"), nb::arg("max_steps"),
-             nb::arg("ignores_illegal"), nb::arg("observations"));
+             nb::arg("ignores_illegal"), nb::arg("observations"), nb::arg("cache"));
   module.def("loop_actions", &names_of, nb::arg("actions"));
   module.def("loop_observations", &observations, nb::arg("actions"), nb::arg("max_loops"));
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import operator
+import os
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -72,8 +73,11 @@ class CacheInfo(NamedTuple):
     """What the cache of measured schedules did, for all computations together."""
 
     hits: int
+    """Schedules whose times were known, in memory or in the file."""
     misses: int
+    """Schedules that were measured."""
     size: int
+    """Schedules in memory."""
 
 
 class LoopNestEnv(_Base):
@@ -95,6 +99,9 @@ class LoopNestEnv(_Base):
             ``"ignore"``: change nothing, for no reward, and count as a step. The latter is for
             agents that know no masks.
         render_mode: None or ``"ansi"``; ``render()`` is a text either way.
+        cache: a file of known schedules, created when it is not there; ``foretune tune --cache``
+            has the same. It holds computations of one kind, and one environment or program at a
+            time has it open. None keeps what is known in memory only.
 
     With Gymnasium installed this is a ``gymnasium.Env`` with its spaces; without, there are small
     equivalents. ``action_masks()`` is what sb3-contrib's MaskablePPO looks for.
@@ -102,8 +109,8 @@ class LoopNestEnv(_Base):
     The reward of a step is the change of GFLOPS over the peak, so that the rewards of an episode
     add up to what its last state has over its start. Every schedule is compiled, verified and
     timed; one that cannot be compiled, or is wrong, counts 0 GFLOPS, with a reason. Times are
-    remembered for as long as the environment lives: the same schedule has the same reward every
-    time. Each computation keeps its operands in memory once it was drawn.
+    remembered for as long as the environment lives, or for ever in ``cache``: the same schedule has
+    the same reward every time. Each computation keeps its operands in memory once it was drawn.
 
     ``info`` of every reset and step has
 
@@ -115,7 +122,9 @@ class LoopNestEnv(_Base):
 
     Raises:
         InvalidArgumentError: an unknown name, a number out of its bounds.
-        UnsupportedError: nothing can be compiled here.
+        UnsupportedError: nothing can be compiled here; a ``cache`` for a computation that no
+            problem type describes.
+        MismatchError: a ``cache`` of another machine, or of other problems.
 
     Thread safety: one thread at a time; another one gets an error. Other Python threads run while
     something is measured, and environments share nothing, but disturb each other's times. Arrays
@@ -129,7 +138,8 @@ class LoopNestEnv(_Base):
                  observation: str | Sequence[str] = "loops_tensor", max_steps: int = 10,
                  max_loops: int = 10, peak_gflops: float | None = None, isa: str | None = None,
                  seed: int | None = None, illegal: str = "raise",
-                 render_mode: str | None = None) -> None:
+                 render_mode: str | None = None,
+                 cache: str | os.PathLike[str] | None = None) -> None:
         self._native: _foretune.LoopEnvironment | None = None
         self.computations = tuple(as_computation(each) for each in _several(
             computations, (str, Computation), "computations"))
@@ -160,7 +170,8 @@ class LoopNestEnv(_Base):
         """What rewards are parts of."""
         self._native = _foretune.make_loop_environment(
             [each._native for each in self.computations], text, isa_text(isa), self.peak_gflops,
-            max_loops, self.max_steps, illegal == "ignore", [each.name for each in self._observed])
+            max_loops, self.max_steps, illegal == "ignore", [each.name for each in self._observed],
+            "" if cache is None else os.fspath(cache))
         self.action_space = _spaces.Discrete(len(self.actions))
         by_name = {each.name: _space(each) for each in self._observed}
         self.observation_space = (_spaces.Dict(by_name) if self._is_dictionary
@@ -278,7 +289,7 @@ class LoopNestEnv(_Base):
         self._native = None
 
     def cache_clear(self) -> None:
-        """Forgets all times, so that schedules are measured again."""
+        """Forgets the times in memory, so that schedules are measured again; a file keeps its own."""
         self._opened().clear_cache()
 
     def cache_info(self) -> CacheInfo:

@@ -276,6 +276,31 @@ def test_times_are_remembered_until_they_are_forgotten():
     assert env.cache_info().misses == 3
 
 
+def test_a_file_remembers_for_the_next_environment(tmp_path):
+    path = tmp_path / "nests.ftd"
+    env = make(cache=path)
+    env.reset()
+    env.step("split_4")
+    gflops = env.gflops
+    assert env.cache_info() == (0, 2, 2)
+    with pytest.raises(foretune.InputOutputError):
+        make(cache=path)
+    env.close()
+    env = make(cache=path)
+    env.reset()
+    env.step("split_4")
+    # One that was stopped early may be measured again.
+    info = env.cache_info()
+    assert info.hits >= 1 and info.hits + info.misses == 2
+    if info.hits == 2:
+        assert env.gflops == pytest.approx(gflops, rel=1e-6)
+    env.close()
+    with pytest.raises(foretune.MismatchError, match="another type"):
+        make("reduce r=9 c=64", cache=path)
+    with pytest.raises(foretune.UnsupportedError, match="no type"):
+        make("elementwise r=16 c=64 multiply=in1 add=0.5", cache=path)
+
+
 def test_steps_that_were_measured_before_are_fast():
     env = make()
     actions = ["split_4", "down", "swap_down", "up", "swap_down", *["down", "up"] * 2, "down"]

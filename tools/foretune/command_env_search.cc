@@ -172,7 +172,8 @@ Result<int> search_environment(const EnvSearchArguments& given, const Invocation
   if (arguments.measurements == 0 && arguments.eval_time == 0) {
     arguments.eval_time = 2;
   }
-  FORETUNE_TRY(std::vector<Contestant> contestants, parse_methods(arguments.methods.empty() ? kUsual : arguments.methods));
+  FORETUNE_TRY(std::vector<Contestant> contestants,
+               parse_methods(arguments.methods.empty() ? kUsual : arguments.methods));
   FORETUNE_TRY(std::vector<Benchmark> benchmarks, loop::gym::load_benchmarks(arguments.dataset));
   if (arguments.eval_size > 0) {
     benchmarks.erase(

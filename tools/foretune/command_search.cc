@@ -36,15 +36,9 @@ struct SearchArguments {
   MeasureArguments measuring;
 
   void visit(OptionList& list) {
-    std::vector<std::string> names;
-    for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
-      for (const StrategyEntry& entry : table) {
-        // It learns from measurements, and here there are none.
-        if (entry.name != "guided") {
-          names.emplace_back(entry.name);
-        }
-      }
-    }
+    std::vector<std::string> names = strategy_names();
+    // It learns from measurements, and here there are none.
+    std::erase(names, "guided");
     list.add("model", model, "FILE", "model file").require();
     problem.visit(list);
     family.payloads.visit(list);

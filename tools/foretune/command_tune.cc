@@ -99,17 +99,6 @@ struct TuneArguments {
   }
 
   [[nodiscard]] bool is_contest() const { return !strategies.empty(); }
-
-  static std::vector<std::string> strategy_names() {
-    std::vector<std::string> names;
-    for (const std::span<const StrategyEntry> table :
-         {foretune::strategies(), foretune::sequential_strategies()}) {
-      for (const StrategyEntry& entry : table) {
-        names.emplace_back(entry.name);
-      }
-    }
-    return names;
-  }
 };
 
 Result<std::vector<Problem>> problems_of(const TuneArguments& arguments, ProblemType type) {
@@ -234,10 +223,10 @@ Result<Ready> get_ready(const TuneArguments& arguments, const Invocation& invoca
   }
   FORETUNE_TRY(ready.measurer, open_measurer(ready.live, protocol, ready.context, invocation));
   if (!arguments.cache.empty()) {
-    FORETUNE_TRY(std::unique_ptr<KnownMeasurer> known,
-                 KnownMeasurer::open(arguments.cache,
-                                     dataset_header(info, DatasetRole::kTraining, invocation),
-                                     std::move(ready.measurer)));
+    FORETUNE_TRY(auto stored,
+                 KnownMeasurements::open(arguments.cache,
+                                         dataset_header(info, DatasetRole::kTraining, invocation)));
+    auto known = std::make_unique<KnownMeasurer>(std::move(ready.measurer), std::move(stored));
     ready.known = known.get();
     ready.measurer = std::move(known);
   }

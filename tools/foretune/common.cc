@@ -12,6 +12,7 @@
 #include "foretune/base/text.h"
 #include "foretune/families/families.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/measure/dataset_header.h"
 #include "foretune/select/generate.h"
 #include "foretune/tune/collect.h"
 #include "tools/foretune/terminal.h"

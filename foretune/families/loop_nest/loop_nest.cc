@@ -210,13 +210,22 @@ class LoopNestFamily final : public Family {
   mutable std::shared_ptr<ThreadPool> pool_;
 };
 
-FamilyInfo info_of(ProblemType type, const Fingerprint& fingerprint, int threads) {
+FamilyInfo info_of(ProblemType type, const Fingerprint& fingerprint, const LoopNestOptions& options,
+                   int threads) {
   FamilyInfo info;
   info.name = "loop-nest";
   info.description = "loop nests on this CPU, compiled as a schedule says";
   info.problem_type = type;
   info.config_schema = loop::schedule_schema();
   info.fingerprint = fingerprint;
+  // Times of other instructions are not to be taken for those of the best.
+  if (options.isa && *options.isa < best_cpu_isa() && !fingerprint.device.empty()) {
+    const loop::VectorUnit unit = loop::VectorUnit::of(*options.isa);
+    info.fingerprint.isa = to_string(*options.isa);
+    info.fingerprint.hardware.set(HardwareValue::kVectorBytes, static_cast<double>(unit.lanes * 4));
+    info.fingerprint.hardware.set(HardwareValue::kVectorRegisters,
+                                  static_cast<double>(unit.registers));
+  }
   info.feature_table = "loop-nest";
   info.max_threads = std::max(1, threads);
   info.search_window_ns = 2e5;
@@ -232,12 +241,6 @@ Result<CpuIsa> isa_of(const LoopNestOptions& options) {
                 to_string(*options.isa));
   }
   return options.isa.value_or(best);
-}
-
-// The problem of a computation, or one of the same kind where no problem describes it.
-Result<Problem> problem_for(const loop::Computation& computation) {
-  Result<Problem> exact = loop::problem_of(computation.name);
-  return exact ? std::move(exact) : loop::problem_of("map r=1 c=1 chain=relu");
 }
 
 Result<bool> parse_defaults(std::string_view value) {
@@ -308,20 +311,24 @@ Result<LoopNestOptions> parse_loop_nest_options(const FamilyOptions& options) {
 Result<std::unique_ptr<Family>> make_loop_nest(const FamilyOptions& options) {
   FORETUNE_TRY(LoopNestOptions parsed, parse_loop_nest_options(options));
   FORETUNE_TRY(const CpuIsa isa, isa_of(parsed));
-  FamilyInfo info = info_of(parsed.type, options.fingerprint, options.threads);
+  FamilyInfo info = info_of(parsed.type, options.fingerprint, parsed, options.threads);
   return std::unique_ptr<Family>(
       std::make_unique<LoopNestFamily>(std::move(info), std::move(parsed), isa, std::nullopt));
 }
 
 Result<NestBench> make_nest_bench(loop::Computation computation, LoopNestOptions options,
-                                  std::size_t threads) {
+                                  std::size_t threads, const Fingerprint& fingerprint) {
   FORETUNE_TRY_STATUS(computation.check());
   FORETUNE_TRY(const CpuIsa isa, isa_of(options));
-  FORETUNE_TRY(Problem problem, problem_for(computation));
-  FamilyInfo info = info_of(problem.type(), {}, static_cast<int>(threads));
+  Result<Problem> exact = loop::problem_of(computation.name);
+  const bool is_described = exact.has_value();
+  FORETUNE_TRY(Problem problem,
+               is_described ? std::move(exact) : loop::problem_of("map r=1 c=1 chain=relu"));
+  FamilyInfo info = info_of(problem.type(), fingerprint, options, static_cast<int>(threads));
   auto family = std::make_shared<LoopNestFamily>(std::move(info), std::move(options), isa,
                                                  std::move(computation));
-  return NestBench{.family = std::move(family), .problem = std::move(problem)};
+  return NestBench{
+      .family = std::move(family), .problem = std::move(problem), .is_described = is_described};
 }
 
 }  // namespace foretune

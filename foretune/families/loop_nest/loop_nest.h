@@ -43,7 +43,8 @@ struct LoopNestOptions {
   // defaults=textbook|start: the default configs are the textbook's first 16 and the start, or the
   // start alone, so that a search shows what it finds by itself.
   bool has_textbook_defaults = true;
-  // isa=avx2|avx512: what is compiled for; the best of this CPU when left out.
+  // isa=avx2|avx512: what is compiled for; the best of this CPU when left out. Measurements for
+  // other instructions than the best are told apart as those of another machine.
   std::optional<CpuIsa> isa;
   // Loops of a schedule, at most. No option by name: what is stored has no more than 10.
   std::size_t max_loops = 10;
@@ -54,16 +55,18 @@ Result<LoopNestOptions> parse_loop_nest_options(const FamilyOptions& options);
 // Errors: those of parse_loop_nest_options(); kUnsupported for instructions that this CPU lacks.
 Result<std::unique_ptr<Family>> make_loop_nest(const FamilyOptions& options);
 
-// One computation of a program's own as a family with one problem, to be measured in the process:
-// the problem stands for the computation, even where no problem type describes it, and must not be
-// stored then.
+// One computation of a program's own as a family with one problem, to be measured in the process.
 struct NestBench {
   std::shared_ptr<Family> family;
   Problem problem;
+  // False where no problem type describes the computation: the problem only stands for it, and must
+  // not be stored.
+  bool is_described = false;
 };
-// `options.type` is not looked at. Errors: those of Computation::check(); kUnsupported for
-// instructions that this CPU lacks.
+// `options.type` is not looked at. `fingerprint` is of this machine, and may be left out where
+// nothing is stored. Errors: those of Computation::check(); kUnsupported for instructions that this
+// CPU lacks.
 Result<NestBench> make_nest_bench(loop::Computation computation, LoopNestOptions options,
-                                  std::size_t threads = 1);
+                                  std::size_t threads = 1, const Fingerprint& fingerprint = {});
 
 }  // namespace foretune
