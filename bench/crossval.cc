@@ -28,6 +28,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/train/trainer.h"
 
 namespace foretune {
@@ -261,7 +262,7 @@ Status run(int argc, char** argv, Figures& figures) {
     std::printf("  %-28s %.4f\n", "vendor_over_best_geomean", *vendor);
     figures.add("vendor_over_best_geomean", *vendor);
   }
-  figures.add("trees", static_cast<double>(result.model.forests[0].trees.size()));
+  figures.add("trees", static_cast<double>(forests_of(result.model)[0].trees.size()));
   return {};
 }
 

@@ -83,9 +83,9 @@ Result<TrainResult> train(const Dataset& dataset, std::string_view name, TrainOp
     std::replace(options.network.loss.begin(), options.network.loss.end(), '+', ',');
     name = name.substr(0, plus);
   }
-  for (const ModelTypeEntry& entry : model_types()) {
-    if (entry.name == name) {
-      return entry.train(dataset, options, nullptr);
+  for (const ModelTypeEntry* const entry : model_types()) {
+    if (entry->name == name) {
+      return entry->train(dataset, options, nullptr);
     }
   }
   return fail(ErrorCode::kInvalidArgument, "there is no model '", name, "'");

@@ -32,6 +32,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_engine.h"
 #include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/foretune.h"
 #include "foretune/space/parametric_space.h"
@@ -128,7 +129,6 @@ std::uint64_t mismatches_of_random_rows(const Setup& setup, const Booster& boost
 
 Model make_model(const Setup& setup, const SpaceDefinition& space) {
   Model model;
-  model.kind = "gbdt";
   model.family = "recorded";
   model.problem_schema = find_problem_schema(kGemmProblem)->id();
   model.config_schema = space.schema;
@@ -138,7 +138,7 @@ Model make_model(const Setup& setup, const SpaceDefinition& space) {
   model.fingerprint = h200_fingerprint();
   model.pool = setup.pool;
   model.portfolio = {0};
-  model.forests = {setup.forest};
+  set_forests(model, {setup.forest});
   model.target = "log";
   model.problem_range.assign(feature_count(*setup.table, FeatureKind::kProblem), {-1e300, 1e300});
   return model;

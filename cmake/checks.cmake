@@ -15,3 +15,10 @@ add_test(NAME install.consumer
          COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_install.sh ${CMAKE_BINARY_DIR}
                  ${CMAKE_CXX_COMPILER})
 set_tests_properties(install.consumer PROPERTIES LABELS install TIMEOUT 300)
+if(FORETUNE_BUILD_PYTHON)
+  set(package_python ${Python_EXECUTABLE})
+endif()
+add_test(NAME install.own_family
+         COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_own_family.sh ${CMAKE_BINARY_DIR}
+                 ${CMAKE_CXX_COMPILER} ${package_python})
+set_tests_properties(install.own_family PROPERTIES LABELS install TIMEOUT 300)

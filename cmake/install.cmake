@@ -1,12 +1,12 @@
 # Installs what a product needs: the command line, the selector and the dispatcher with what they need.
-# Trainers, search, measuring and all third-party libraries stay behind, but for LightGBM beside the
-# command line; CMake refuses the export
-# should a module of the list come to need one that is not in it.
+# So does what plug-ins are written against: families, tables and strategies. Trainers, measuring and
+# all third-party libraries stay behind, but for LightGBM beside the command line; CMake refuses the
+# export should a module of the list come to need one that is not in it.
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretune)
-set(public_modules base metrics hardware problem space loop features models_infer select kernels gpu family
-                   cublaslt families_cpu_gemm families_cublaslt dispatch)
+set(public_modules base metrics hardware problem space loop features plugin models_infer select kernels gpu family
+                   search cublaslt families_cpu_gemm families_cublaslt dispatch)
 
 # tl::expected appears in our headers and is one header in the public domain, so it travels along:
 # users of the package install nothing else.
@@ -45,4 +45,5 @@ configure_package_config_file(
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/foretuneConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/foretuneConfig.cmake
-              ${CMAKE_BINARY_DIR}/foretuneConfigVersion.cmake DESTINATION ${package_folder})
+              ${CMAKE_BINARY_DIR}/foretuneConfigVersion.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/foretune_plugin.cmake DESTINATION ${package_folder})

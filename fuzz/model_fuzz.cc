@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "foretune/base/hash.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/models/infer/kinds/metrics/metrics_body.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/select/select.h"
 
@@ -64,13 +66,13 @@ void repair_checksums(std::vector<std::byte>& bytes) {
 
 // Picks by the last of the metrics, under a bound on the first.
 void try_objective(const foretune::Model& model) {
-  if (model.metrics.empty()) {
+  if (metrics_of(model).empty()) {
     return;
   }
-  const foretune::MetricInfo& last = model.metrics.back().metric;
+  const foretune::MetricInfo& last = metrics_of(model).back().metric;
   const auto objective = foretune::Objective::parse(
       foretune::concat(to_string(last.direction), " ", last.name, " subject to ",
-                       model.metrics.front().metric.name, " <= 1"));
+                       metrics_of(model).front().metric.name, " <= 1"));
   if (!objective) {
     return;
   }
@@ -95,7 +97,7 @@ void try_model(std::span<const std::byte> bytes) {
     return;
   }
   // What was read needs no second look.
-  for (const foretune::Forest& forest : model->forests) {
+  for (const foretune::Forest& forest : forests_of(*model)) {
     if (!forest.validate()) {
       std::abort();
     }

@@ -9,6 +9,9 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/models/infer/fast_samples.h"
+#include "foretune/models/infer/kinds/ensemble/ensemble_body.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/models/infer/kinds/network/network_body.h"
 #include "foretune/models/infer/metric_model_samples.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_samples.h"
@@ -39,16 +42,15 @@ Model ensemble_model() {
   Model model = sample_model(
       {.candidates = 8, .forest = {.trees = 2, .max_leaves = 4, .vary_leaves = false}}, rng);
   const FeatureTable& table = **find_feature_table(model.feature_table);
-  model.kind = "ensemble";
-  model.networks = {random_deep(table, 4, 1, rng), random_towers(table, 4, 2, 2, rng)};
+  set_ensemble(model,
+               {.forests = forests_of(model),
+                .networks = {random_deep(table, 4, 1, rng), random_towers(table, 4, 2, 2, rng)}});
   return model;
 }
 
 Model int8_model() {
   Model model = ensemble_model();
-  model.kind = "network";
-  model.forests.clear();
-  model.networks = {*with_int8_weights(model.networks.front())};
+  set_networks(model, {*with_int8_weights(ensemble_of(model).networks.front())});
   return model;
 }
 

@@ -41,18 +41,23 @@ ALLOWED = {
     # LoopTune's environment: measures by the family of loop nests.
     "loop_gym": DESCRIBE | {"family", "families_loop_nest", "measure", "dataset", "loop"},
     "search": DESCRIBE | {"models_infer"},
+    # Names families and strategies only, so that a selector may load plug-ins, too.
+    "plugin": DESCRIBE | {"loop", "features", "models_infer"},
+    "plugin_loader": DESCRIBE | {"features", "plugin", "families", "search"},
     "tune": DESCRIBE | {"family", "dataset", "measure", "search", "features", "models_infer",
                         "models_train"},
     "report": {"base", "space", "problem", "documents", "tune"},
     "evaluate": DESCRIBE | {"dataset", "documents", "features", "models_infer", "search", "tune",
                             "select"},
-    "select": DESCRIBE | {"loop", "features", "models_infer"},
+    "select": DESCRIBE | {"loop", "features", "models_infer", "plugin"},
     "export_cpp": DESCRIBE | {"features", "models_infer"},
     "dispatch": DESCRIBE | {"select", "models_infer", "family", "families_cpu_gemm",
                             "families_cublaslt", "cublaslt", "gpu"},
 }
 # What every family may use; never another family, never dataset.
 FAMILY = DESCRIBE | {"family", "gpu", "kernels", "loop", "loop_machine", "cublaslt"}
+# One that reads what programs print.
+COMMAND_FAMILY = FAMILY | {"documents"}
 
 # Our header that hands a third-party one on, on purpose: whoever includes it counts as a user.
 PASSES_JSON_ON = "foretune/documents/json.h"
@@ -60,7 +65,8 @@ PASSES_JSON_ON = "foretune/documents/json.h"
 # Third-party headers, and the modules that may include them; tools/, tests and bench/ may use all.
 THIRD_PARTY = {
     "nlohmann/": {"documents", "dataset", "models_train", "evaluate"},
-    PASSES_JSON_ON: {"documents", "dataset", "models_exchange", "evaluate"},
+    PASSES_JSON_ON: {"documents", "dataset", "models_exchange", "evaluate", "families_command"},
+    "toml++/": {"families_command"},
     "zlib.h": {"documents"},
     "LightGBM/": {"models_train"},
     "asmjit/": {"loop_machine"},
@@ -81,6 +87,8 @@ def allowed_for(name, modules):
         # recorded family its rows, for which it reads data sets.
         families = {other for other in modules if other.startswith("families_")}
         return FAMILY | {"dataset", "features"} | families
+    if name == "families_command":
+        return COMMAND_FAMILY
     if name.startswith("families_"):
         return FAMILY
     raise SystemExit(f"module {name} is not in the table of {pathlib.Path(__file__).name}")

@@ -5,17 +5,21 @@
     scripts/check_tidy.py --all    every source: half an hour on two cores
 
 A changed header is checked through its own source, else its test, else a source that includes it.
-A change of .clang-tidy, or a clone without history, means all. Needs the preset tidy configured,
-and its generated headers built.
+A change of .clang-tidy, or a clone without history, means all. Needs the preset tidy configured.
+
+A source without findings is not checked again until its preprocessed text, comments and macros
+included, the checks or clang-tidy change: build/tidy/clean keeps their hashes.
 """
 
 from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -25,16 +29,22 @@ from nightly import RESULTS  # noqa: E402
 from sources import ROOT, is_test_file  # noqa: E402
 
 BUILD = ROOT / "build/tidy"
+CLEAN = BUILD / "clean"
 # The analyzer takes two thirds of the time that tests need, and tests run under the sanitizers.
 FOR_TESTS = ["-checks=-clang-analyzer-*"]
 FINDING = re.compile(r"(?:warning|error): ")
 
 
+COMMANDS: dict[str, dict[str, str]] = {}  # of the project's own sources, relative to the root
+
+
 def compiled_sources() -> list[str]:
     """Returns the project's own sources that the preset compiles, relative to the root."""
-    commands = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
-    names = {os.path.relpath(command["file"], ROOT) for command in commands}
-    return sorted(name for name in names if not name.startswith(("..", "build")))
+    for command in json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8")):
+        name = os.path.relpath(command["file"], ROOT)
+        if not name.startswith(("..", "build")):
+            COMMANDS[name] = command
+    return sorted(COMMANDS)
 
 
 def changed_files() -> set[str] | None:
@@ -70,8 +80,31 @@ def sources_to_check(everything: bool) -> list[str]:
     return sorted(chosen)
 
 
-def findings_of(source: str) -> list[str]:
+def key_of(source: str, checks: list[str], versions: str) -> str | None:
+    """Returns the hash of all that clang-tidy sees of a source; None where it does not compile."""
+    command = COMMANDS[source]
+    words = [word for word in shlex.split(command["command"])[1:] if word != "-c"]
+    if "-o" in words:
+        del words[words.index("-o"):words.index("-o") + 2]
+    text = subprocess.run(["clang++-19", *words, "-E", "-dD", "-CC", "-w"], cwd=command["directory"],
+                          capture_output=True, check=False)
+    if text.returncode:
+        return None
+    return hashlib.sha256(versions.encode() + " ".join(checks).encode() + text.stdout).hexdigest()
+
+
+def findings_of(source: str, versions: str) -> list[str]:
     checks = FOR_TESTS if is_test_file(ROOT / source) else []
+    key = key_of(source, checks, versions)
+    if key and (CLEAN / key).exists():
+        return []
+    lines = check(source, checks)
+    if key and not lines:
+        (CLEAN / key).touch()
+    return lines
+
+
+def check(source: str, checks: list[str]) -> list[str]:
     run = subprocess.run(["clang-tidy-19", "-quiet", "-p", str(BUILD), *checks, source], cwd=ROOT,
                          capture_output=True, text=True, check=False)
     lines = [line for line in run.stdout.splitlines() if FINDING.search(line)]
@@ -91,8 +124,12 @@ def main() -> int:
         print("clang-tidy does not know readability-identifier-naming", file=sys.stderr)
         return 2
     sources = sources_to_check(options.all)
+    CLEAN.mkdir(exist_ok=True)
+    versions = (ROOT / ".clang-tidy").read_text(encoding="utf-8") + subprocess.run(
+        ["clang-tidy-19", "--version"], capture_output=True, text=True, check=True).stdout
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        findings = sorted({line for lines in pool.map(findings_of, sources) for line in lines})
+        results = pool.map(lambda source: findings_of(source, versions), sources)
+        findings = sorted({line for lines in results for line in lines})
     print("\n".join(findings[:80]), end="\n" if findings else "")
     print(f"clang-tidy: {len(sources)} sources, {len(findings)} findings")
     return 1 if findings else 0

@@ -4,8 +4,8 @@
     scripts/extension_cost.py [--json FILE] [--keep]
 
 Copies the sources into build/extension, adds a problem type, a field of each type, a column of a
-feature table, a metric of a family and an outcome as their authors would, builds, and uses each from
-the command line, C and Python. A place is a run of changed lines outside of the new folder (or, for
+feature table, a metric of a family, an outcome, a kind of model, a strategy, a feature table and a
+family as their authors would, builds, and uses each from the command line, C and Python. A place is a run of changed lines outside of the new folder (or, for
 all but a problem type, outside of the folder or file that owns it). Files that were written before
 must answer as before, to the bit; files that use an addition that the program before cannot know must
 be refused by it in one sentence that names it.
@@ -30,7 +30,8 @@ BUILD = TREE / "build/release"
 FORETUNE = BUILD / "tools/foretune/foretune"
 TYPE_FOLDER = "foretune/problem/stencil"
 LIMITS = {"problem_type_places": 1, "problem_field_places": 0, "feature_column_places": 0,
-          "metric_places": 1, "enumerator_places": 0}
+          "metric_places": 1, "enumerator_places": 0, "model_kind_places": 1, "strategy_places": 1,
+          "feature_places": 1, "family_places": 1}
 
 
 class Failed(Exception):
@@ -207,7 +208,7 @@ def conv_field(before: Path) -> int:
 
 
 def feature_column(before: Path) -> int:
-    source = "foretune/features/gemm_null.cc"
+    source = "foretune/features/tables/gemm_null.cc"
     insert(source, "};\n\nclass GemmNullTable",
            '    FeatureInfo{.name = "blocks_m", .kind = FeatureKind::kInteraction,\n'
            '                .description = "blocks of rows", .since = 2},\n')
@@ -285,10 +286,106 @@ def outcome(before: Path) -> int:
     return places
 
 
+def append_row(name: str, row: str) -> None:
+    path = TREE / name
+    path.write_text(path.read_text(encoding="utf-8") + row + "\n", encoding="utf-8")
+
+
+def model_kind(before: Path) -> int:
+    """A folder and a row: trained, inspected, explained and asked from everywhere."""
+    folder = TREE / "foretune/models/infer/kinds/ridge"
+    folder.mkdir()
+    for source in (ROOT / "examples/extending/model").glob("ridge_*"):
+        text = source.read_text(encoding="utf-8")
+        (folder / source.name).write_text(
+            text.replace("examples/extending/model/", "foretune/models/infer/kinds/ridge/"),
+            encoding="utf-8")
+    append_row("foretune/models/infer/kinds/kinds.inc", "FORETUNE_MODEL_KIND(ridge)")
+    places = places_outside("foretune/models/infer/kinds/ridge")
+    build()
+    check_golden()
+    run(FORETUNE, "collect", "--family", "null", "--num-shapes", "40", "--search-space", "SAMPLE:60",
+        "--output", "null.ftd")
+    run(FORETUNE, "train", "--dataset", "null.ftd", "--model", "ridge.ftm", "--model-type", "ridge")
+    expect(r"(?s)kind +ridge.*slopes +\d+ of a linear function", run(FORETUNE, "inspect", "ridge.ftm"))
+    ask = ["gemm", "m=256", "n=512", "k=128"]
+    expect(r"pick: block_m=\d+", run(FORETUNE, "predict", "--model", "ridge.ftm", *ask, "--explain"))
+    run(FORETUNE, "create-validation", "--family", "null", "--num-shapes", "12", "--training-data",
+        "null.ftd", "--search-space", "SAMPLE:60", "--output", "validation.ftd")
+    run(FORETUNE, "validate-model", "--model", "ridge.ftm", "--dataset", "validation.ftd",
+        "--no-measure", "--json", "figures.json")
+    if json.loads((WORK / "figures.json").read_text())["metrics"]["mean_efficiency"] < 0.5:
+        raise Failed("the picks of the new kind are poor")
+    refused = run(before, "predict", "--model", "ridge.ftm", *ask, wanted=4)
+    expect("models of kind 'ridge' are not known to this version", refused)
+    script = ("import foretune\n"
+              "model = foretune.Model.open('ridge.ftm')\n"
+              "assert model.info['kind'] == 'ridge' and model.info['figures']['slopes'] > 5\n"
+              "print('picked', foretune.select(model, 'gemm m=256 n=512 k=128').config)")
+    expect(r"picked .*block_m", run(ROOT / "build/venv/bin/python", "-c", script,
+                                    PYTHONPATH=str(BUILD / "python")))
+    return places
+
+
+def strategy(_before: Path) -> int:
+    """A file and a row: offered by every command that searches."""
+    shutil.copy(ROOT / "scripts/extension/halving_strategy.cc",
+                TREE / "foretune/search/strategies/halving.cc")
+    append_row("foretune/search/strategies.inc", "FORETUNE_STRATEGY(halving)")
+    places = places_outside("foretune/search/strategies/")
+    build()
+    ask = ["gemm", "m=256", "n=512", "k=128"]
+    expect(r"best: block_m=\d+", run(FORETUNE, "tune", *ask, "--family", "null", "--strategy",
+                                     "halving", "--budget", "80"))
+    run(FORETUNE, "collect", "--family", "null", "--num-shapes", "20", "--search-space", "SAMPLE:30",
+        "--output", "null.ftd")
+    run(FORETUNE, "train", "--dataset", "null.ftd", "--model", "null.ftm", "--trees", "30")
+    run(FORETUNE, "search", "--model", "null.ftm", *ask, "--strategy", "halving")
+    return places
+
+
+def feature_table(_before: Path) -> int:
+    """A file and a row: learned from and asked by its name."""
+    shutil.copy(ROOT / "scripts/extension/gemm_bytes_table.cc",
+                TREE / "foretune/features/tables/gemm_bytes.cc")
+    append_row("foretune/features/tables.inc", "FORETUNE_FEATURE_TABLE(gemm_bytes)")
+    places = places_outside("foretune/features/tables/")
+    build()
+    run(FORETUNE, "collect", "--family", "null", "--num-shapes", "30", "--search-space", "SAMPLE:40",
+        "--output", "null.ftd")
+    run(FORETUNE, "train", "--dataset", "null.ftd", "--model", "bytes.ftm", "--trees", "40",
+        "--feature-table", "gemm-bytes")
+    expect("gemm-bytes", run(FORETUNE, "inspect", "bytes.ftm"))
+    run(FORETUNE, "predict", "--model", "bytes.ftm", "gemm", "m=256", "n=512", "k=128")
+    return places
+
+
+def family(_before: Path) -> int:
+    """A folder and a row: measured in workers, learned from and tuned. Outside of the tree it costs
+    no place at all: examples/own_family, which a test installs against."""
+    shutil.copytree(ROOT / "scripts/extension/blocked_copy",
+                    TREE / "foretune/families/blocked_copy")
+    append_row("foretune/families/families.inc", "FORETUNE_FAMILY(blocked_copy)")
+    places = places_outside("foretune/families/blocked_copy/")
+    build()
+    own = ["--family", "blocked-copy"]
+    run(FORETUNE, "collect", *own, "--random", "--num-shapes", "6", "--max-bytes", "2e6",
+        "--search-space", "SAMPLE:12", "--output", "copies.ftd")
+    run(FORETUNE, "train", "--dataset", "copies.ftd", "--model", "copies.ftm", "--trees", "20",
+        "--folds", "2")
+    ask = ["gemm", "m=200", "n=300", "k=8"]
+    expect(r"pick: block_m=\d+", run(FORETUNE, "predict", "--model", "copies.ftm", *ask))
+    expect(r"best: block_m=\d+", run(FORETUNE, "tune", *ask, *own, "--budget", "12"))
+    measured = run(FORETUNE, "measure", *ask, *own, "--model", "copies.ftm", "--config",
+                   "block_m=16 block_n=16 block_k=1 unroll=2", "--rounds", "3")
+    expect(r"(?s)given.*result verified.*default", measured)
+    return places
+
+
 def reset() -> None:
     git("checkout", "-q", "--", ".")
     git("reset", "-q")
-    shutil.rmtree(TREE / TYPE_FOLDER, ignore_errors=True)
+    git("clean", "-q", "-d", "--force", "--", "foretune")
     shutil.rmtree(WORK)
     WORK.mkdir()
 
@@ -307,7 +404,11 @@ def measure() -> dict[str, int]:
         ("a field of conv", "problem_field_places", lambda: conv_field(before)),
         ("a column of gemm-null", "feature_column_places", lambda: feature_column(before)),
         ("a metric of null", "metric_places", lambda: metric(before)),
-        ("an outcome", "enumerator_places", lambda: outcome(before))]
+        ("an outcome", "enumerator_places", lambda: outcome(before)),
+        ("a kind of model", "model_kind_places", lambda: model_kind(before)),
+        ("a strategy", "strategy_places", lambda: strategy(before)),
+        ("a feature table", "feature_places", lambda: feature_table(before)),
+        ("a family", "family_places", lambda: family(before))]
     for what, name, step in steps:
         places = step()
         print(f"{what}: {places} places outside", flush=True)

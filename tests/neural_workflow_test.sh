@@ -36,7 +36,7 @@ for model in standard deep towers ensemble; do
   grep -q "How the networks were trained" $model.html
   expect 0 "$foretune" predict --model $model.ftm gemm m=200 n=300 k=100 dtype=bf16 --explain
 done
-grep -q "network, 1 standard network, target" standard.html
+grep -q "network, network: standard with [0-9,]* weights, [0-9]* inputs, target" standard.html
 
 # Trees have curves of their own, and nothing of these.
 expect 0 "$foretune" train --dataset times.ftd --folds 2 --trees 10 --threads 1 --log-dir tree_log \

@@ -59,4 +59,12 @@ std::string bytes_text(double bytes) {
   return concat(digits, " ", kUnits[unit]);
 }
 
+std::string count_text(std::uint64_t count) {
+  std::string digits = concat(count);
+  for (std::size_t i = digits.size(); i > 3; i -= 3) {
+    digits.insert(i - 3, 1, ',');
+  }
+  return digits;
+}
+
 }  // namespace foretune

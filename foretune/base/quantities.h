@@ -2,6 +2,7 @@
 // Thread safety: free functions without state.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace foretune {
@@ -12,5 +13,8 @@ namespace foretune {
 [[nodiscard]] std::string nanoseconds_text(double nanoseconds);
 // "0 B", "640 B", "1.5 KiB", "12 MiB": at most three significant digits.
 [[nodiscard]] std::string bytes_text(double bytes);
+
+// "12,345".
+[[nodiscard]] std::string count_text(std::uint64_t count);
 
 }  // namespace foretune

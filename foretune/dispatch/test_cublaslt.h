@@ -21,6 +21,7 @@
 #include "foretune/cublaslt/matmul.h"
 #include "foretune/dispatch/cublaslt_dispatch.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -286,7 +287,6 @@ inline Model cublaslt_model(std::vector<Prediction> predictions,
   const FeatureTable* const table = *find_feature_table("gemm-cublaslt");
   Model model;
   model.problem_type = kGemmProblem;
-  model.kind = "gbdt";
   model.family = "cublaslt";
   model.problem_schema = find_problem_schema(kGemmProblem)->id();
   model.config_schema = cublaslt_schema();
@@ -331,7 +331,7 @@ inline Model cublaslt_model(std::vector<Prediction> predictions,
   for (const Prediction& prediction : predictions) {
     forest.leaf_value.push_back(prediction.score);
   }
-  model.forests.push_back(std::move(forest));
+  set_forests(model, {std::move(forest)});
   return model;
 }
 

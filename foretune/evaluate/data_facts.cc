@@ -12,6 +12,7 @@
 #include "foretune/base/text.h"
 #include "foretune/evaluate/diagnosis.h"
 #include "foretune/evaluate/report.h"
+#include "foretune/models/infer/model_kind.h"
 
 namespace foretune::evaluate_internal {
 namespace {
@@ -133,18 +134,9 @@ class DataDescription {
     if (model_ == nullptr) {
       return;
     }
-    std::size_t trees = 0;
-    for (const Forest& forest : model_->forests) {
-      trees += forest.trees.size();
-    }
     std::string parts;
-    if (!model_->forests.empty()) {
-      parts += concat(", ", count_text(trees), " trees in ", model_->forests.size(),
-                      model_->forests.size() == 1 ? " forest" : " forests");
-    }
-    if (!model_->networks.empty()) {
-      parts += concat(", ", model_->networks.size(), " ", model_->networks.front().architecture,
-                      model_->networks.size() == 1 ? " network" : " networks");
+    for (const auto& [name, text] : describe_model(*model_).lines) {
+      parts += concat(", ", trim(name), ": ", text);
     }
     state("model", model_->kind, parts, ", target ", model_->target, ", pool of ",
           count_text(model_->pool.size()), ", features ", model_->feature_table, ", seed ",

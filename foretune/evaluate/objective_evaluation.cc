@@ -282,7 +282,7 @@ Result<Evaluation> evaluate_objective(const Model& model, const Dataset& dataset
     options.training = &*training;
   }
   FORETUNE_TRY(const std::vector<RankedProblem> ranked, rank_with_model(model, view, &judge));
-  const Model& scored = model.metrics.empty() ? model : *model.metrics[target].model;
+  const Model& scored = column_model(model, target);
   FORETUNE_TRY(Evaluation out, evaluate(view, ranked, &scored, options));
   describe_objective(dataset, judge, scale, out);
   return out;

@@ -9,6 +9,7 @@
 #include "foretune/dataset/metric_samples.h"
 #include "foretune/evaluate/prediction.h"
 #include "foretune/metrics/pareto.h"
+#include "foretune/models/infer/kinds/metrics/metrics_body.h"
 #include "foretune/models/infer/metric_model_samples.h"
 #include "foretune/models/infer/model_scorer.h"
 
@@ -45,7 +46,7 @@ class ObjectiveEvaluation : public testing::Test {
         }
         Measurement row{.problem = problem, .config = config, .context = {}};
         std::vector<std::pair<std::string_view, double>> values;
-        for (const MetricModel& part : model_.metrics) {
+        for (const MetricModel& part : metrics_of(model_)) {
           const double z = *score_config(*part.model, problem, config) + error * rng.normal();
           values.emplace_back(part.metric.name, part.scale.to_value(z));
         }
@@ -108,8 +109,8 @@ TEST_F(ObjectiveEvaluation, AgreesWithJudgingEveryPick) {
       const Problem& problem = dataset.problems()[dataset.rows()[row].problem];
       const Config& config = dataset.configs()[dataset.rows()[row].config];
       const auto value = [&](std::size_t m) {
-        return model_.metrics[m].scale.to_value(
-            *score_config(*model_.metrics[m].model, problem, config));
+        return metrics_of(model_)[m].scale.to_value(
+            *score_config(*metrics_of(model_)[m].model, problem, config));
       };
       if (packs[row] <= limit) {
         best = std::min(best, times[row]);
@@ -153,7 +154,7 @@ TEST_F(ObjectiveEvaluation, OfTimeIsTheOrdinaryOne) {
   const Dataset dataset = measured(0.3);
   const auto ranked = rank_with_model(model_, dataset);
   ASSERT_TRUE(ranked.has_value());
-  const auto plain = evaluate(dataset, *ranked, &*model_.metrics[0].model, {});
+  const auto plain = evaluate(dataset, *ranked, metrics_of(model_)[0].model.get(), {});
   const auto same = evaluate_objective(model_, dataset, Objective::time(), {});
   ASSERT_TRUE(plain.has_value() && same.has_value());
   EXPECT_EQ(plain->model.efficiency, same->model.efficiency);

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/attribution.h"
-#include "foretune/models/infer/forest.h"
+#include "foretune/models/infer/model_kind.h"
+#include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/infer/objective_scorer.h"
 #include "foretune/problem/problem_type.h"
 #include "foretune/space/parametric_space.h"
@@ -43,33 +43,6 @@ class Explainer {
   }
 
  private:
-  [[nodiscard]] double network_score(std::span<const double> row) const {
-    double sum = 0;
-    for (const Network& network : model_.networks) {
-      sum += predict_reference(network, row, problem_.fields());
-    }
-    return sum / static_cast<double>(model_.networks.size());
-  }
-
-  // Of networks: what one feature's value in place of the other's changes, the mean of putting the
-  // second's into the first row and the first's into the second.
-  void add_exchanges(std::span<const double> first, std::span<const double> second, double share,
-                     std::vector<double>& parts) const {
-    std::vector<double> row(first.begin(), first.end());
-    std::vector<double> other(second.begin(), second.end());
-    const double of_first = network_score(row);
-    const double of_second = network_score(other);
-    for (std::size_t f = 0; f < parts.size(); ++f) {
-      if (first[f] == second[f]) {
-        continue;
-      }
-      std::swap(row[f], other[f]);
-      parts[f] +=
-          share * 0.5 * ((network_score(row) - of_first) + (of_second - network_score(other)));
-      std::swap(row[f], other[f]);
-    }
-  }
-
   // The legal candidates are the background: a feature counts by what it changes among them.
   void attribute(std::size_t top, Explanation& out) {
     const std::size_t width = table_.columns().size();
@@ -83,22 +56,11 @@ class Explainer {
         std::max<std::size_t>(top, std::min<std::size_t>(2, ranked_.size())));
     std::iota(explained.begin(), explained.end(), std::size_t{0});
     std::vector<std::vector<double>> parts(explained.size(), std::vector<double>(width, 0));
-    const double network_share = model_.forests.empty()    ? 1
-                                 : model_.networks.empty() ? 0
-                                                           : model_.network_share;
-    for (const Forest& forest : model_.forests) {
-      const std::vector<Attribution> of_forest = attribute_paths(forest, rows, explained);
-      for (std::size_t i = 0; i < parts.size(); ++i) {
-        for (std::size_t f = 0; f < width; ++f) {
-          parts[i][f] += (1 - network_share) * of_forest[i].of_feature[f] /
-                         static_cast<double>(model_.forests.size());
-        }
-      }
+    const auto kind = find_model_kind(model_.kind);
+    if (!kind || (*kind)->attribute == nullptr) {
+      return;
     }
-    for (std::size_t i = 1; i < parts.size() && !model_.networks.empty(); ++i) {
-      add_exchanges(std::span(rows).first(width), std::span(rows).subspan(i * width, width),
-                    network_share, parts[i]);
-    }
+    (*kind)->attribute(model_, problem_, {.rows = rows, .explained = explained, .columns = &parts});
     for (std::size_t i = 1; i < parts.size(); ++i) {
       MainEffect largest;
       for (std::size_t f = 0; f < width; ++f) {
@@ -173,10 +135,6 @@ std::size_t target_column(const Selector& selector) {
   return out;
 }
 
-const Model& model_of(const Model& model, std::size_t column) {
-  return model.metrics.empty() ? model : *model.metrics[column].model;
-}
-
 bool is_log_time(const ScoreColumn& column) {
   return column.metric.name == kTimeNs && column.scale.kind == ValueScale::Kind::kLog;
 }
@@ -205,7 +163,7 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
     return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
   }
   const std::size_t target = target_column(selector);
-  const Model& model = model_of(whole, target);
+  const Model& model = column_model(whole, target);
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
   const std::vector<RankedCandidate> ranked = selector.rank(problem);
   Prediction out;
@@ -222,7 +180,7 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
   out.is_absolute = out.target.is_absolute && is_log_time(out.target);
   out.residual_std = model.residual_std;
   out.machine = whole.fingerprint;
-  if (!whole.metrics.empty()) {
+  if (&column_model(whole, 0) != &whole) {
     out.metrics.assign(selector.columns().begin(), selector.columns().end());
   }
   if (selector.judge() != nullptr) {

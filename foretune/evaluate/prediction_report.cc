@@ -15,7 +15,6 @@ namespace foretune {
 namespace {
 
 using evaluate_internal::clean_text;
-using evaluate_internal::count_text;
 using evaluate_internal::left;
 using evaluate_internal::number;
 using evaluate_internal::number_text;

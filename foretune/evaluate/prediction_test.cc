@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "foretune/models/infer/kinds/ensemble/ensemble_body.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/models/infer/kinds/network/network_body.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/models/infer/network_samples.h"
 #include "foretune/problem/conv/conv.h"
@@ -120,11 +123,11 @@ TEST_F(PredictionTest, EffectsOfNetworksAreExchangesOfOneFeature) {
   for (const bool has_trees : {false, true}) {
     Model sample = model();
     const FeatureTable& table = **find_feature_table(sample.feature_table);
-    sample.kind = has_trees ? "ensemble" : "network";
-    sample.networks = {random_chain(table, {}, rng), random_chain(table, {}, rng)};
-    sample.network_share = 0.25;
-    if (!has_trees) {
-      sample.forests.clear();
+    const std::vector<Network> networks{random_chain(table, {}, rng), random_chain(table, {}, rng)};
+    if (has_trees) {
+      set_ensemble(sample, {forests_of(sample), networks, 0.25});
+    } else {
+      set_networks(sample, networks);
     }
     const Prediction prediction = predicted(sample, problem(), {.top = 2, .explain = true});
     ASSERT_TRUE(prediction.explanation.has_value());

@@ -10,6 +10,7 @@
 #include "foretune/evaluate/test_samples.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_samples.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
@@ -58,7 +59,6 @@ Model block_model(std::uint64_t seed) {
   const FeatureTable* table = *find_feature_table("gemm-null");
   Model model;
   model.problem_type = kGemmProblem;
-  model.kind = "gbdt";
   model.family = "blocks";
   model.problem_schema = find_problem_schema(kGemmProblem)->id();
   model.config_schema = definition.schema;
@@ -73,7 +73,7 @@ Model block_model(std::uint64_t seed) {
   shape.features = static_cast<std::uint32_t>(table->columns().size());
   shape.trees = 40;
   shape.levels = 0;
-  model.forests.push_back(random_forest(shape, rng));
+  set_forests(model, {random_forest(shape, rng)});
   return model;
 }
 
@@ -109,7 +109,7 @@ double slow_score(const Model& model, const Problem& problem, const Config& conf
   const FeatureTable* table = *find_feature_table(model.feature_table);
   std::vector<double> row(table->columns().size());
   feature_row(*table, problem, model.fingerprint.hardware, config, row);
-  return predict_reference(model.forests[0], row);
+  return predict_reference(forests_of(model)[0], row);
 }
 
 TEST(RankWithModel, IsWhatTheSlowEvaluationOfThePoolSays) {

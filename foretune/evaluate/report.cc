@@ -68,14 +68,6 @@ std::string clean_text(std::string_view text) {
   return out;
 }
 
-std::string count_text(std::size_t count) {
-  std::string digits = concat(count);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) {
-    digits.insert(i - 3, 1, ',');
-  }
-  return digits;
-}
-
 std::vector<Headline> headlines(const Evaluation& evaluation) {
   const PickerResult& model = evaluation.model;
   return {

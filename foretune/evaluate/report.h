@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretune/base/quantities.h"
 #include "foretune/evaluate/evaluate.h"
 
 namespace foretune::evaluate_internal {
@@ -23,7 +24,6 @@ std::string percent_text(double share);               // "96.8", of 0.968
 std::string interval_text(const Interval& interval);  // "95.4 to 97.9"
 std::string gain_text(double share);                  // "+11.5", in points
 std::string time_text(double nanoseconds);            // "812 ns", "3.52 us"; "-" below 0
-std::string count_text(std::size_t count);            // "12,345"
 std::string loss_text(double loss);                   // "0.0123", "-" without one
 // The text at that side of `width` bytes, the others blank; as it is where it is longer.
 std::string right(std::string text, std::size_t width);

@@ -17,7 +17,6 @@ namespace {
 
 using documents::html_escaped;
 using evaluate_internal::config_html;
-using evaluate_internal::count_text;
 using evaluate_internal::efficiency_class;
 using evaluate_internal::gain_text;
 using evaluate_internal::Headline;

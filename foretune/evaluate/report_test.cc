@@ -20,7 +20,6 @@
 namespace foretune {
 namespace {
 
-using evaluate_internal::count_text;
 using evaluate_internal::gain_text;
 using evaluate_internal::interval_text;
 using evaluate_internal::percent_text;

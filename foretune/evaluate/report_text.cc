@@ -14,7 +14,6 @@ namespace foretune {
 namespace {
 
 using evaluate_internal::clean_text;
-using evaluate_internal::count_text;
 using evaluate_internal::gain_text;
 using evaluate_internal::Headline;
 using evaluate_internal::interval_text;

@@ -17,7 +17,6 @@ namespace {
 using evaluate_internal::analyse_tuning;
 using evaluate_internal::clean_text;
 using evaluate_internal::config_text;
-using evaluate_internal::count_text;
 using evaluate_internal::metric_gain_text;
 using evaluate_internal::metric_text;
 using evaluate_internal::metric_value;

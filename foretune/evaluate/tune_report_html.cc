@@ -22,7 +22,6 @@ namespace {
 
 using documents::html_escaped;
 using evaluate_internal::bound_lines;
-using evaluate_internal::count_text;
 using evaluate_internal::metric_gain_text;
 using evaluate_internal::metric_text;
 using evaluate_internal::metric_value;

@@ -1,21 +1,30 @@
 #include "foretune/families/families.h"
 
+#include <algorithm>
 #include <array>
+#include <deque>
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "foretune/base/registry.h"
 #include "foretune/base/text.h"
-#include "foretune/families/cpu_gemm/cpu_gemm.h"
-#include "foretune/families/cublaslt/cublaslt.h"
+#include "foretune/families/command/command_family.h"
 #include "foretune/families/load_recorded.h"
-#include "foretune/families/loop_nest/loop_nest.h"
-#include "foretune/families/null/null.h"
 #include "foretune/families/recorded/recorded.h"
-#include "foretune/families/triton/triton.h"
+#include "foretune/features/feature_table.h"
+#include "foretune/features/plain_table.h"
+#include "foretune/problem/problem_type.h"
+#include "foretune/space/parametric_space.h"
 
 namespace foretune {
+
+#define FORETUNE_FAMILY(name) const FamilyEntry& name##_family();
+#include "foretune/families/families.inc"
+#undef FORETUNE_FAMILY
+
 namespace {
 
 Support recorded_available(const FamilyOptions& options) {
@@ -42,37 +51,22 @@ Result<std::unique_ptr<Family>> load_recorded(const FamilyOptions& options) {
   return make_recorded(std::move(table));
 }
 
-constexpr auto kFamilies = std::to_array<FamilyEntry>({
-    {"cpu-gemm", "matrix products on this CPU, with our own kernels", cpu_gemm_available,
-     make_cpu_gemm},
-    {.name = "cublaslt",
-     .description = "matrix products by NVIDIA's cuBLASLt, with an algorithm of our choice",
-     .available = cublaslt_available,
-     .create = make_cublaslt,
-     .on_device = true},
-    {.name = "triton",
-     .description = "matrix products by Triton's kernels, or by NVIDIA's library",
-     .available = triton_available,
-     .create = make_triton,
-     .on_device = true},
-    {.name = "recorded",
-     .description = "replays the measurements of a data set file",
-     .available = recorded_available,
-     .create = load_recorded,
-     .replays = true},
-    {"null", "times by formula, faults on request: for tests without hardware", null_available,
-     make_null},
-    {"loop-nest", "loop nests on this CPU, compiled as a schedule says", loop_nest_available,
-     make_loop_nest},
-});
+Registry<FamilyEntry>& table() {
+#define FORETUNE_FAMILY(name) &name##_family(),
+  static Registry<FamilyEntry> families({
+#include "foretune/families/families.inc"
+  });
+#undef FORETUNE_FAMILY
+  return families;
+}
 
 Result<const FamilyEntry*> find_entry(std::string_view name) {
   std::vector<std::string> names;
-  for (const FamilyEntry& entry : kFamilies) {
-    if (entry.name == name) {
-      return &entry;
+  for (const FamilyEntry* const entry : families()) {
+    if (entry->name == name) {
+      return entry;
     }
-    names.emplace_back(entry.name);
+    names.push_back(entry->name);
   }
   const std::string near = nearest_word(name, names);
   return fail(ErrorCode::kNotFound, "there is no family '", name, "'",
@@ -101,7 +95,50 @@ Result<std::unique_ptr<Family>> create_of(const FamilyEntry& entry, const Family
 
 }  // namespace
 
-std::span<const FamilyEntry> families() { return kFamilies; }
+// Its rows come from a data set, which no family reads itself.
+const FamilyEntry& recorded_family() {
+  static const FamilyEntry entry{.name = "recorded",
+                                 .description = "replays the measurements of a data set file",
+                                 .available = recorded_available,
+                                 .create = load_recorded,
+                                 .replays = true};
+  return entry;
+}
+
+std::span<const FamilyEntry* const> families() { return table().rows(); }
+
+Status register_family(FamilyEntry entry) {
+  const std::string name = entry.name;
+  return table().add(std::make_unique<FamilyEntry>(std::move(entry)),
+                     [&](const FamilyEntry& known) { return known.name == name; })
+             ? Status()
+             : fail(ErrorCode::kInvalidArgument, "there is a family ", quoted(name, 40),
+                    " already");
+}
+
+Status register_command_family(const std::filesystem::path& path) {
+  FORETUNE_TRY(CommandFamilyParts parts, read_command_family(path));
+  const std::string& name = parts.entry.name;
+  const auto is_taken = [&](const FamilyEntry* entry) { return entry->name == name; };
+  if (std::any_of(families().begin(), families().end(), is_taken)) {
+    return fail(ErrorCode::kInvalidArgument, path.string(), ": there is a family ", name,
+                " already");
+  }
+  // Rows of the tables stay for ever, and with them what they point to.
+  static std::mutex mutex;
+  static std::deque<std::shared_ptr<const void>> kept;
+  {
+    const std::lock_guard lock(mutex);
+    kept.push_back(parts.keep);
+  }
+  const auto in_file = [&](const Status& status) {
+    return status ? status : Status(fail_because(status.error(), path.string()));
+  };
+  FORETUNE_TRY_STATUS(in_file(register_problem_type(parts.problem_type)));
+  FORETUNE_TRY_STATUS(in_file(register_feature_table(
+      make_plain_table(parts.feature_table, parts.problem_type, parts.config_schema))));
+  return in_file(register_family(std::move(parts.entry)));
+}
 
 Result<std::unique_ptr<Family>> create_family(std::string_view name, const FamilyOptions& options) {
   FORETUNE_TRY(const FamilyEntry* const entry, find_entry(name));
@@ -118,6 +155,9 @@ Result<std::unique_ptr<Family>> create_detached_family(std::string_view name,
   return create_of(*entry, options);
 }
 
-std::span<const Problem> known_problems(const Family& family) { return recorded_problems(family); }
+std::span<const Problem> known_problems(const Family& family) {
+  const std::span<const Problem> recorded = recorded_problems(family);
+  return recorded.empty() ? command_problems(family) : recorded;
+}
 
 }  // namespace foretune

@@ -29,14 +29,14 @@ using testing::HasSubstr;
 
 TEST(Families, EveryRowSaysWhatItIsAndWhyItIsAbsent) {
   std::set<std::string_view> names;
-  for (const FamilyEntry& entry : families()) {
-    EXPECT_TRUE(names.insert(entry.name).second);
-    EXPECT_FALSE(entry.description.empty());
-    const Support support = entry.available({});
-    const auto family = create_family(entry.name, {});
-    EXPECT_EQ(static_cast<bool>(support), static_cast<bool>(family)) << entry.name;
+  for (const FamilyEntry* const entry : families()) {
+    EXPECT_TRUE(names.insert(entry->name).second);
+    EXPECT_FALSE(entry->description.empty());
+    const Support support = entry->available({});
+    const auto family = create_family(entry->name, {});
+    EXPECT_EQ(static_cast<bool>(support), static_cast<bool>(family)) << entry->name;
     if (family) {
-      EXPECT_EQ((*family)->info().name, entry.name);
+      EXPECT_EQ((*family)->info().name, entry->name);
       EXPECT_FALSE((*family)->info().feature_table.empty());
       EXPECT_TRUE(known_problems(**family).empty());
     } else {
@@ -57,12 +57,12 @@ TEST(Families, UnknownNamesGetASuggestion) {
 }
 
 TEST(Families, ThatBuildNothingRefuseBuildJobs) {
-  for (const FamilyEntry& entry : families()) {
-    if (entry.builds || !entry.available({})) {
+  for (const FamilyEntry* const entry : families()) {
+    if (entry->builds || !entry->available({})) {
       continue;
     }
-    const auto family = create_family(entry.name, {.build_jobs = 2});
-    ASSERT_FALSE(family) << entry.name;
+    const auto family = create_family(entry->name, {.build_jobs = 2});
+    ASSERT_FALSE(family) << entry->name;
     EXPECT_EQ(family.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(family.error().message, HasSubstr("builds nothing"));
   }

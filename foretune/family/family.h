@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,12 +63,23 @@ class DeviceClock {
                       std::vector<double>& windows_ns) = 0;
 };
 
+// Why a run did not come to a good end, of a family whose runs are processes of their own.
+struct RunFailure {
+  enum class Kind : std::uint8_t { kCrashed, kTimedOut, kWrongResult };
+  Kind kind = Kind::kCrashed;
+  std::string reason;
+};
+
 // One way to run one problem with one config.
 class Run {
  public:
   virtual ~Run() = default;
   // The timed call. Must be callable again and again, and write the whole output each time.
   virtual void run() = 0;
+  // What went wrong in a run that could be contained; nothing as long as all went well. Once it is
+  // there it stays, and nobody calls run() again. A run that takes its process along needs none:
+  // the worker's end says it.
+  virtual std::optional<RunFailure> failure() const { return std::nullopt; }
   // How a device times this run; nullptr for what the host's clock can see.
   virtual DeviceClock* device_clock() { return nullptr; }
   // Nanoseconds of one run for families that do not execute anything: the protocol then takes this
@@ -161,11 +173,11 @@ struct FamilyOptions {
 };
 
 struct FamilyEntry {
-  std::string_view name;
-  std::string_view description;
+  std::string name;
+  std::string description;
   // Why it cannot run here; checked before create.
-  Support (*available)(const FamilyOptions& options);
-  Result<std::unique_ptr<Family>> (*create)(const FamilyOptions& options);
+  std::function<Support(const FamilyOptions& options)> available;
+  std::function<Result<std::unique_ptr<Family>>(const FamilyOptions& options)> create;
   // Whether it compiles kernels; one that does not refuses FamilyOptions::build_jobs.
   bool builds = false;
   // Whether it reads FamilyOptions::data_path; one that does not refuses it.

@@ -170,22 +170,4 @@ class GemmTable : public FeatureTable {
   std::vector<FeatureInfo> columns_;
 };
 
-const FeatureTable& gemm_cpu_table();
-const FeatureTable& gemm_triton_table();
-const FeatureTable& gemm_triton_templates_table();
-const FeatureTable& gemm_triton_flags_table();
-const FeatureTable& gemm_null_table();
-// The simulated family has one table for each problem type; that of gemm is its own.
-std::span<const FeatureTable* const> fields_null_tables();
-const FeatureTable& gemm_cublaslt_table();
-const FeatureTable& gemm_diode_table();
-const FeatureTable& gemm_diode_v1_table();
-const FeatureTable& gemm_ck_table();
-const FeatureTable& grouped_conv_table();
-const FeatureTable& gemm_ck_55_table();
-const FeatureTable& gemm_ck_72_table();
-const FeatureTable& grouped_conv_ck_83_table();
-const FeatureTable& loop_nest_table();
-const FeatureTable& sequence_words_table();
-
 }  // namespace foretune::features_internal

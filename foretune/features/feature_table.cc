@@ -9,8 +9,10 @@
 
 #include "foretune/base/check.h"
 #include "foretune/base/hash.h"
+#include "foretune/base/registry.h"
 #include "foretune/base/text.h"
 #include "foretune/features/column_table.h"
+#include "foretune/features/tables/table_rows.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/gemm/gemm_weights.h"
 #include "foretune/problem/payload.h"
@@ -93,26 +95,36 @@ void foreign_row(const FeatureTable& table, const Problem& problem, const Hardwa
   }
 }
 
-std::span<const FeatureTable* const> feature_tables() {
-  static const std::vector<const FeatureTable*> tables = [] {
-    std::vector<const FeatureTable*> list{
-        &features_internal::gemm_cpu_table(), &features_internal::gemm_triton_table(),
-        &features_internal::gemm_null_table(), &features_internal::gemm_ck_table(),
-        &features_internal::grouped_conv_table(), &features_internal::gemm_ck_55_table(),
-        &features_internal::gemm_ck_72_table(), &features_internal::grouped_conv_ck_83_table(),
-        &features_internal::gemm_cublaslt_table(),
-        &features_internal::gemm_triton_templates_table(),
-        &features_internal::gemm_triton_flags_table(),
-        // After ours of the same configs: the first that describes a config is the default.
-        &features_internal::gemm_diode_v1_table(), &features_internal::gemm_diode_table(),
-        &features_internal::loop_nest_table()};
-    const std::span<const FeatureTable* const> of_fields = features_internal::fields_null_tables();
-    list.insert(list.end(), of_fields.begin(), of_fields.end());
-    // Describes any sequence, and so comes behind all that know more.
-    list.push_back(&features_internal::sequence_words_table());
-    return list;
-  }();
-  return tables;
+namespace {
+
+std::vector<const FeatureTable*> built_in_tables() {
+#define FORETUNE_FEATURE_TABLE(name) &features_internal::name##_table(),
+  std::vector<const FeatureTable*> list{
+#include "foretune/features/tables.inc"
+  };
+#undef FORETUNE_FEATURE_TABLE
+  const std::span<const FeatureTable* const> of_fields = features_internal::fields_null_tables();
+  list.insert(list.end(), of_fields.begin(), of_fields.end());
+  list.push_back(&features_internal::sequence_words_table());
+  return list;
+}
+
+Registry<FeatureTable>& tables() {
+  static Registry<FeatureTable> all(built_in_tables());
+  return all;
+}
+
+}  // namespace
+
+std::span<const FeatureTable* const> feature_tables() { return tables().rows(); }
+
+Status register_feature_table(std::unique_ptr<const FeatureTable> table) {
+  const std::string name(table->name());
+  return tables().add(std::move(table),
+                      [&](const FeatureTable& known) { return known.name() == name; })
+             ? Status()
+             : fail(ErrorCode::kInvalidArgument, "there is a feature table ", quoted(name, 40),
+                    " already");
 }
 
 Result<const FeatureTable*> find_feature_table(std::string_view name) {

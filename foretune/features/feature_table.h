@@ -94,8 +94,10 @@ Result<std::vector<std::uint16_t>> find_columns(const FeatureTable& table,
 void foreign_row(const FeatureTable& table, const Problem& problem, const Hardware& hardware,
                  const Config& config, std::span<double> out);
 
-// All tables of this build, and one by name (kNotFound with the nearest).
+// All tables, those of this build first, and one by name. Errors: kNotFound with all names.
 std::span<const FeatureTable* const> feature_tables();
+// Adds a table for the rest of the process. Errors: kInvalidArgument for a name that is taken.
+Status register_feature_table(std::unique_ptr<const FeatureTable> table);
 Result<const FeatureTable*> find_feature_table(std::string_view name);
 
 }  // namespace foretune

@@ -36,6 +36,18 @@ Outcome outcome_of(const Error& error) {
   return error.code == ErrorCode::kUnsupported ? Outcome::kUnsupported : Outcome::kPrepareFailed;
 }
 
+Outcome outcome_of(RunFailure::Kind kind) {
+  switch (kind) {
+    case RunFailure::Kind::kTimedOut:
+      return Outcome::kTimedOut;
+    case RunFailure::Kind::kWrongResult:
+      return Outcome::kWrongResult;
+    case RunFailure::Kind::kCrashed:
+      break;
+  }
+  return Outcome::kCrashed;
+}
+
 // Adds what a family says of a run; the time is ours to say, and a value that is no number none.
 void add_values(std::vector<MetricValue> values, Measurement& measurement) {
   for (MetricValue& value : values) {
@@ -110,6 +122,7 @@ class LocalMeasurer final : public Measurer {
   void enter(const Problem& problem);
   Bound make_run(std::size_t index, Measurement& measurement);
   bool verified(std::size_t index, Measurement& measurement);
+  bool refuse_failed(const Run& run, Stage stage, Measurement& measurement) const;
   Result<std::shared_ptr<Artifact>> artifact(const Problem& problem, const Config& config);
   void finish(Measurement& measurement, const std::vector<double>& windows_ns,
               double known_spread) const;
@@ -262,6 +275,16 @@ LocalMeasurer::Bound LocalMeasurer::make_run(std::size_t index, Measurement& mea
   return {*std::move(prepared), *std::move(run)};
 }
 
+// Returns true for a run that failed, which is then the measurement's outcome.
+bool LocalMeasurer::refuse_failed(const Run& run, Stage stage, Measurement& measurement) const {
+  std::optional<RunFailure> failure = run.failure();
+  if (!failure) {
+    return false;
+  }
+  refuse(measurement, outcome_of(failure->kind), stage, std::move(failure->reason));
+  return true;
+}
+
 bool LocalMeasurer::verified(std::size_t index, Measurement& measurement) {
   if (!protocol_.verify) {
     return true;
@@ -326,6 +349,9 @@ void LocalMeasurer::evaluate_into(const Request& request, Measurement& measureme
   }
   if (of_family.size() < request.evaluate.size()) {
     Result<MetricValue> energy = energy_of(bound);
+    if (refuse_failed(*bound.run, Stage::kEvaluate, measurement)) {
+      return;
+    }
     if (!energy) {
       refuse(measurement, outcome_of(energy.error()), Stage::kEvaluate, energy.error().message);
       return;
@@ -336,6 +362,9 @@ void LocalMeasurer::evaluate_into(const Request& request, Measurement& measureme
     return;
   }
   Result<std::vector<MetricValue>> values = bound.run->evaluate(of_family);
+  if (refuse_failed(*bound.run, Stage::kEvaluate, measurement)) {
+    return;
+  }
   if (!values) {
     refuse(measurement, outcome_of(values.error()), Stage::kEvaluate, values.error().message);
     return;
@@ -377,7 +406,8 @@ Result<MetricValue> LocalMeasurer::energy_of(const Bound& bound) {
   return measure_energy(
       [&] {
         bound.run->run();
-        return Status();
+        const std::optional<RunFailure> failure = bound.run->failure();
+        return failure ? Status(fail(ErrorCode::kInternal, failure->reason)) : Status();
       },
       run_ns, hooks_.read_energy_j, hooks_.now_ns, {});
 }
@@ -392,6 +422,9 @@ void LocalMeasurer::measure_into(const Request& request, Measurement& measuremen
   current_->data->poison();
   const Timing timing = time_run(*bound.run, protocol_, request.incumbent_ns, hooks_.now_ns, evict_,
                                  hooks_.read_waits);
+  if (refuse_failed(*bound.run, Stage::kRun, measurement)) {
+    return;
+  }
   if (timing.refused) {
     refuse(measurement, outcome_of(*timing.refused), Stage::kRun, timing.refused->message);
     return;
@@ -453,7 +486,12 @@ void LocalMeasurer::enter_contest(std::size_t index, Contestant& contestant,
   current_->data->poison();
   contestant.timer.emplace(*contestant.bound.run, protocol_, hooks_.now_ns, evict_,
                            hooks_.read_waits);
-  if (const Status warm = contestant.timer->warm_up(); !warm) {
+  const Status warm = contestant.timer->warm_up();
+  if (refuse_failed(*contestant.bound.run, Stage::kRun, measurement)) {
+    contestant.timer.reset();
+    return;
+  }
+  if (!warm) {
     refuse(measurement, outcome_of(warm.error()), Stage::kRun, warm.error().message);
     contestant.timer.reset();
     return;
@@ -505,6 +543,9 @@ std::vector<Measurement> LocalMeasurer::compare(const Problem& problem,
       if (contestants[turn].timer) {
         announce(turn, Stage::kRun);
         contestants[turn].windows.push_back(contestants[turn].timer->window());
+        if (refuse_failed(*contestants[turn].bound.run, Stage::kRun, measurements[turn])) {
+          contestants[turn].timer.reset();
+        }
       }
     }
   }

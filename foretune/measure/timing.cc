@@ -138,7 +138,7 @@ Status RunTimer::warm_up() {
   // With cold caches one run loads the code; the data is to be cold anyway.
   const double wanted_ns = is_cold() ? 0 : protocol_.warmup_ns;
   double total_ns = fastest_ns_;
-  while (total_ns < wanted_ns || warm_up_runs_ < protocol_.warmup_runs) {
+  while (!has_failed() && (total_ns < wanted_ns || warm_up_runs_ < protocol_.warmup_runs)) {
     slice = timed_runs(1);
     total_ns += std::max(slice.ns, kShortestRunNs);
     if (slice.ns < fastest_ns_) {
@@ -159,7 +159,7 @@ void RunTimer::device_windows(std::int32_t count, std::vector<double>& windows_n
   const std::size_t before = windows_ns.size();
   // A kernel that ran once runs again, unless the device is lost, and then there is no going on.
   const Status timed = clock_->time(device_runs_, count, is_cold(), windows_ns);
-  if (!timed) {
+  if (!timed && !has_failed()) {
     check_failed(__FILE__, __LINE__, timed.error().message.c_str());
   }
   for (std::size_t i = before; i < windows_ns.size(); ++i) {
@@ -170,8 +170,8 @@ void RunTimer::device_windows(std::int32_t count, std::vector<double>& windows_n
 Window RunTimer::window() {
   FORETUNE_CHECK(warm_up_runs_ > 0);
   Window best = one_window();
-  for (int repeat = 0;
-       repeat < kMostRepeats && best.is_disturbed && elapsed_ns() < protocol_.max_total_ns;
+  for (int repeat = 0; repeat < kMostRepeats && best.is_disturbed &&
+                       elapsed_ns() < protocol_.max_total_ns && !has_failed();
        ++repeat) {
     const Window again = one_window();
     if (!again.is_disturbed || again.ns < best.ns) {
@@ -185,7 +185,7 @@ Window RunTimer::one_window() {
   if (clock_ != nullptr) {
     std::vector<double> one;
     device_windows(1, one);
-    return {one.front()};
+    return {one.empty() ? 0 : one.front()};
   }
   if (simulated_) {
     const double sample_ns = run_.simulated_ns();
@@ -222,7 +222,7 @@ Window RunTimer::warm_window() {
     whole.ns += slice.ns;
     whole.waits.longest_ns += slice.waits.longest_ns;
     done += slice_runs;
-  } while (whole.ns < protocol_.window_ns);
+  } while (whole.ns < protocol_.window_ns && !has_failed());
   return {whole.ns / static_cast<double>(done), whole.is_disturbed()};
 }
 
@@ -258,7 +258,9 @@ Timing time_on_device(RunTimer& timer, const Protocol& protocol, double incumben
     const std::int32_t count = std::min({std::max(1, protocol.windows), kDeviceBatch, left});
     timer.device_windows(count, timing.windows_ns);
     left -= count;
-  } while (left > 0 && !enough_windows(timing.windows_ns, protocol, incumbent_ns));
+    timing.failed = timer.has_failed();
+  } while (left > 0 && !timing.failed &&
+           !enough_windows(timing.windows_ns, protocol, incumbent_ns));
   return timing;
 }
 
@@ -268,7 +270,12 @@ Timing time_run(Run& run, const Protocol& protocol, double incumbent_ns, const N
                 const std::function<void()>& evict, const ReadWaits& read_waits) {
   RunTimer timer(run, protocol, now_ns, evict, read_waits);
   Timing timing;
-  if (const Status warm = timer.warm_up(); !warm) {
+  const Status warm = timer.warm_up();
+  if (timer.has_failed()) {
+    timing.failed = true;
+    return timing;
+  }
+  if (!warm) {
     timing.refused = warm.error();
     return timing;
   }
@@ -297,6 +304,10 @@ Timing time_run(Run& run, const Protocol& protocol, double incumbent_ns, const N
   std::vector<Window> windows;
   do {
     windows.push_back(timer.window());
+    if (timer.has_failed()) {
+      timing.failed = true;
+      return timing;
+    }
     // The fastest slice only ever falls: a later window rarely turns a yes into a no.
     if (may_stop && windows.size() == decide_at && timer.least_ns() > threshold_ns) {
       timing.windows_ns = times_of(windows);

@@ -79,6 +79,8 @@ class RunTimer {
   [[nodiscard]] std::int64_t warm_up_runs() const { return warm_up_runs_; }
   [[nodiscard]] bool simulated() const { return simulated_; }
   [[nodiscard]] bool on_device() const { return clock_ != nullptr; }
+  // Says that a run failed: what was timed before and after it means nothing.
+  [[nodiscard]] bool has_failed() const { return run_.failure().has_value(); }
   // Clock time since warm_up() began, evictions included.
   [[nodiscard]] double elapsed_ns() const;
 
@@ -120,6 +122,7 @@ struct Timing {
   double bound_ns = 0;           // when censored: a lower bound of the time
   double known_spread = 0;       // of a replayed time, whose windows are all equal
   std::optional<Error> refused;  // a device would not run it; nothing else is set then
+  bool failed = false;           // Run::failure() says why; nothing else is set then
 };
 
 // The whole protocol for one config. `incumbent_ns` <= 0: no incumbent, never stopped early.

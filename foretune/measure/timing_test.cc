@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -436,6 +437,75 @@ TEST(Timing, ShortRunsOfTheWarmUpDoNotAsk) {
   EXPECT_FALSE(timing.is_disturbed);
   EXPECT_GT(run.runs, 5000);
   EXPECT_LE(asked, 1 + 5 * 5);
+}
+
+// A run in a process of its own, which fails the given number of runs after it began.
+class FailingRun final : public Run, public DeviceClock {
+ public:
+  FailingRun(FakeMachine& machine, int good_runs, bool on_device)
+      : machine_(machine), good_runs_(good_runs), on_device_(on_device) {}
+  void run() override {
+    machine_.pass(2'000'000);
+    ++runs;
+  }
+  std::optional<RunFailure> failure() const override {
+    return runs > good_runs_ ? std::optional<RunFailure>({.reason = "it fell over"}) : std::nullopt;
+  }
+  DeviceClock* device_clock() override { return on_device_ ? this : nullptr; }
+  Result<double> first_run() override { return one_run(); }
+  Status time(std::int64_t, std::int32_t windows, bool, std::vector<double>& windows_ns) override {
+    for (std::int32_t i = 0; i < windows; ++i) {
+      FORETUNE_TRY(const double time_ns, one_run());
+      windows_ns.push_back(time_ns);
+    }
+    return {};
+  }
+  int runs = 0;
+
+ private:
+  Result<double> one_run() {
+    run();
+    if (failure()) {
+      return fail(ErrorCode::kInternal, "it fell over");
+    }
+    return 2e6;
+  }
+
+  FakeMachine& machine_;
+  int good_runs_;
+  bool on_device_;
+};
+
+TEST(Timing, ARunThatFailsEndsTheMeasurementWhereverItIs) {
+  for (const bool on_device : {false, true}) {
+    for (const int good : {0, 1, 3}) {
+      FakeMachine machine;
+      FailingRun run(machine, good, on_device);
+      Protocol protocol;
+      protocol.warmup_runs = 2;
+      const Timing timing = time_run(run, protocol, 1, machine.clock(), kNoEviction);
+      // Stopped early at once where the first run is good: the second would not be asked for.
+      if (on_device && good > 0) {
+        EXPECT_TRUE(timing.censored);
+        continue;
+      }
+      EXPECT_EQ(timing.failed, good < 3) << good;
+      EXPECT_EQ(run.runs, good < 3 ? good + 1 : 3) << good;
+    }
+    for (const int good : {1, 3, 4}) {
+      FakeMachine machine;
+      FailingRun run(machine, good, on_device);
+      const Timing timing = time_run(run, Protocol{}, -1, machine.clock(), kNoEviction);
+      EXPECT_TRUE(timing.failed) << good;
+      EXPECT_FALSE(timing.refused) << good;
+      EXPECT_EQ(run.runs, good + 1) << good;
+    }
+    FakeMachine machine;
+    FailingRun run(machine, 100, on_device);
+    const Timing timing = time_run(run, Protocol{}, -1, machine.clock(), kNoEviction);
+    EXPECT_FALSE(timing.failed);
+    EXPECT_EQ(timing.windows_ns.size(), 5U);
+  }
 }
 
 TEST(Timing, MetricsAreMinimumMedianAndSpread) {

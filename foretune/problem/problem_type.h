@@ -6,7 +6,8 @@
 //   std::optional<ProblemWork> work = problem_work(problem);
 //
 // A new type: a folder with a function `const ProblemTypeInfo& NAME_problem_type()`, and one row in
-// types.inc. Thread safety: rows are constant. Cost: look-ups walk a short table.
+// types.inc; or register_problem_type() in a plug-in. Thread safety: rows are constant, and may be
+// added at any time. Cost: look-ups walk a short table.
 #pragma once
 
 #include <array>
@@ -41,6 +42,9 @@ struct DrawnSize {
   // Uniform draws stay within these bounds, where given, instead of those that the caller names.
   std::int64_t uniform_low = 0;
   std::int64_t uniform_high = 0;
+  // Uniform draws within these bounds are uniform in the logarithm, and log-normal ones are moved
+  // into them: for sizes of which nobody knows more than where they lie.
+  bool is_log_uniform = false;
 };
 
 // The place of a problem in one dimension of a report; slices are listed by `order`.
@@ -90,8 +94,14 @@ struct ProblemTypeInfo {
   const PayloadInfo* payload = nullptr;
 };
 
-// All types of this build.
+// All types: those of this build, then those that were added.
 std::span<const ProblemTypeInfo* const> problem_types();
+// The number of a type from outside of this build.
+ProblemType added_problem_type(std::string_view name);
+// Adds a type for the rest of the process. Everything that the row points to has to stay for as
+// long. Errors: kInvalidArgument for a name or a number that is taken, a number other than
+// added_problem_type(), and fields that make no sense.
+Status register_problem_type(ProblemTypeInfo info);
 const ProblemTypeInfo* find_problem_type(ProblemType type);
 const ProblemTypeInfo* find_problem_type(std::string_view name);
 

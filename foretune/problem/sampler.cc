@@ -188,6 +188,9 @@ Result<SampledProblems> sample_log_normal(const ProblemTypeInfo& type, std::size
           named == sizes.end() ? LogNormalSize{drawn.log_mean, drawn.log_deviation} : named->second;
       out[drawn.field] =
           rounded(std::exp(size.mean + size.deviation * rng.normal()), drawn.multiple);
+      if (drawn.is_log_uniform) {
+        out[drawn.field] = std::clamp(out[drawn.field], drawn.uniform_low, drawn.uniform_high);
+      }
     }
   });
 }
@@ -225,6 +228,14 @@ std::int64_t draw_uniform_size(const UniformSizes& sizes, Rng& rng) {
   return rng.between(sizes.min_size, sizes.max_size);
 }
 
+// Every whole number has the share of the logarithms between its neighbours.
+std::int64_t draw_log_uniform(const DrawnSize& drawn, Rng& rng) {
+  const double low = std::log(static_cast<double>(drawn.uniform_low));
+  const double high = std::log(static_cast<double>(drawn.uniform_high) + 1);
+  const double size = std::floor(std::exp(low + (high - low) * rng.uniform()));
+  return std::clamp(static_cast<std::int64_t>(size), drawn.uniform_low, drawn.uniform_high);
+}
+
 Status check_uniform(const UniformSizes& sizes) {
   if (sizes.min_size < 1 || sizes.min_size > sizes.max_size || sizes.max_size > kLargestSize) {
     return fail(ErrorCode::kInvalidArgument, "sizes from ", sizes.min_size, " to ", sizes.max_size,
@@ -249,6 +260,10 @@ Result<SampledProblems> sample_uniform(const ProblemTypeInfo& type, std::size_t 
   return sample(type, count, sampling, rng, [&](std::span<std::int64_t> out) {
     std::optional<std::int64_t> side;
     for (const DrawnSize& drawn : type.drawn_sizes) {
+      if (drawn.is_log_uniform) {
+        out[drawn.field] = draw_log_uniform(drawn, rng);
+        continue;
+      }
       if (drawn.uniform_high > 0) {
         out[drawn.field] = rng.between(drawn.uniform_low, drawn.uniform_high);
         continue;

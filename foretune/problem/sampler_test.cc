@@ -263,6 +263,45 @@ TEST(Uniform, PowersOfTwoSquaresAndMultiplesOfEight) {
   EXPECT_EQ(view(uniform(1, one, {}, rng)[0]).k(), 1);
 }
 
+// Each doubling of a size is drawn as often as the next, and nothing outside of the bounds.
+TEST(Uniform, SizesThatOnlyHaveBoundsAreUniformInTheirLogarithm) {
+  static const std::vector<ProblemField> fields = {size_field("length")};
+  static const std::vector<DrawnSize> drawn = {{.field = 0,
+                                                .log_mean = 5,
+                                                .log_deviation = 3,
+                                                .uniform_low = 4,
+                                                .uniform_high = 4095,
+                                                .is_log_uniform = true}};
+  ProblemTypeInfo type;
+  type.schema = {.type = added_problem_type("sampler_bounds"),
+                 .name = "sampler_bounds",
+                 .version = 1,
+                 .fields = fields};
+  type.drawn_sizes = drawn;
+  ASSERT_TRUE(register_problem_type(type));
+  Rng rng(11);
+  std::map<std::size_t, int> doublings;
+  const auto uniform = sample_uniform(type, 1000, {.min_size = 9, .max_size = 9}, {}, rng);
+  ASSERT_TRUE(uniform) << uniform.error().message;
+  // Repeats are left out, so that large sizes, of which there are many, come more often.
+  for (const Problem& problem : uniform->problems) {
+    EXPECT_GE(problem.field(0), 4);
+    EXPECT_LE(problem.field(0), 4095);
+    ++doublings[static_cast<std::size_t>(
+        std::bit_width(static_cast<std::uint64_t>(problem.field(0))))];
+  }
+  EXPECT_EQ(doublings[3], 4);   // 4 to 7
+  EXPECT_EQ(doublings[5], 16);  // 16 to 31
+  EXPECT_NEAR(doublings[11], doublings[12], 150);
+  EXPECT_GT(doublings[10], 150);
+  const auto normal = sample_log_normal(type, 200, {}, {}, rng);
+  ASSERT_TRUE(normal) << normal.error().message;
+  for (const Problem& problem : normal->problems) {
+    EXPECT_GE(problem.field(0), 4);
+    EXPECT_LE(problem.field(0), 4095);
+  }
+}
+
 TEST(Uniform, RefusesEmptyRanges) {
   Rng rng(11);
   EXPECT_FALSE(sample_uniform(gemm(), 1, {.min_size = 0, .max_size = 4}, {}, rng));

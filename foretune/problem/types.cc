@@ -1,6 +1,8 @@
 #include <algorithm>
-#include <array>
+#include <memory>
 
+#include "foretune/base/hash.h"
+#include "foretune/base/registry.h"
 #include "foretune/problem/problem_type.h"
 
 namespace foretune {
@@ -9,13 +11,63 @@ namespace foretune {
 #include "foretune/problem/types.inc"
 #undef FORETUNE_PROBLEM_TYPE
 
-std::span<const ProblemTypeInfo* const> problem_types() {
+namespace {
+
+Registry<ProblemTypeInfo>& table() {
 #define FORETUNE_PROBLEM_TYPE(name) &name##_problem_type(),
-  static const std::array types{
+  static Registry<ProblemTypeInfo> types({
 #include "foretune/problem/types.inc"
-  };
+  });
 #undef FORETUNE_PROBLEM_TYPE
   return types;
+}
+
+// A name is a word of the text form and of files.
+bool is_word(std::string_view name) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && name.size() <= 40 && name.front() >= 'a' && name.front() <= 'z' &&
+         std::all_of(name.begin(), name.end(), is_plain);
+}
+
+}  // namespace
+
+std::span<const ProblemTypeInfo* const> problem_types() { return table().rows(); }
+
+ProblemType added_problem_type(std::string_view name) {
+  constexpr std::uint16_t kFirstAdded = 0x8000;
+  return static_cast<ProblemType>(kFirstAdded | (hash64(name) & (kFirstAdded - 1)));
+}
+
+Status register_problem_type(ProblemTypeInfo info) {
+  const ProblemSchema& schema = info.schema;
+  if (!is_word(schema.name)) {
+    return fail(ErrorCode::kInvalidArgument, "the problem type ", quoted(schema.name, 40),
+                " has a name that is no word of a-z, 0-9 and _");
+  }
+  for (const ProblemField& field : schema.fields) {
+    if (!is_word(field.name) || field.minimum > field.maximum ||
+        (field.default_value &&
+         (*field.default_value < field.minimum || *field.default_value > field.maximum))) {
+      return fail(ErrorCode::kInvalidArgument, "the field ", quoted(field.name, 40),
+                  " of the problem type ", schema.name,
+                  " needs a name of a-z, 0-9 and _, and a default within its bounds");
+    }
+  }
+  if (schema.type != added_problem_type(schema.name)) {
+    return fail(ErrorCode::kInvalidArgument, "the problem type ", schema.name,
+                " has a number that does not follow from its name");
+  }
+  const ProblemType number = schema.type;
+  const std::string_view name = schema.name;
+  return table().add(std::make_unique<ProblemTypeInfo>(info),
+                     [&](const ProblemTypeInfo& known) {
+                       return known.schema.name == name || known.schema.type == number;
+                     })
+             ? Status()
+             : fail(ErrorCode::kInvalidArgument, "there is a problem type ", name,
+                    ", or one with its number, already");
 }
 
 const ProblemTypeInfo* find_problem_type(ProblemType type) {

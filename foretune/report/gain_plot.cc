@@ -163,7 +163,7 @@ class GainPlot {
                                             " problems, each of them behind it")
                                    : concat("; ", results_.problems[0].name);
     plot_internal::draw_heading(
-        svg, 22, 34, "What every action and every measurement gains",
+        svg, 22, 34, "Gain of every action and every measurement",
         concat("Left: on the way to what was found. Right: best so far", behind));
     const Range speed{0, most_ * 1.03};
     draw_actions(svg, left, speed);

@@ -93,7 +93,11 @@ TEST_F(ParetoStrategyTest, EveryStrategyAsksForNothingTwiceAndEndsOnSmallSpaces)
   const Problem small = shape(1, 1, 16);
   const std::uint64_t count = (*family->space(small))->enumerable()->count();
   ASSERT_LT(count, 40U);
-  for (const StrategyEntry& entry : strategies()) {
+  for (const StrategyEntry* const row : strategies()) {
+    if (row->steps_only) {
+      continue;
+    }
+    const StrategyEntry& entry = *row;
     if (entry.name == "model") {
       continue;  // wants a model
     }

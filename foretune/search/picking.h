@@ -125,21 +125,6 @@ inline bool is_walked(const Space& space) {
 }
 
 using StrategyResult = Result<std::unique_ptr<Strategy>>;
-StrategyResult make_exhaustive(const Problem& problem, const Space& space,
-                               const StrategyOptions& options);
-StrategyResult make_random(const Problem& problem, const Space& space,
-                           const StrategyOptions& options);
-StrategyResult make_stratified(const Problem& problem, const Space& space,
-                               const StrategyOptions& options);
-StrategyResult make_model(const Problem& problem, const Space& space,
-                          const StrategyOptions& options);
-StrategyResult make_local(const Problem& problem, const Space& space,
-                          const StrategyOptions& options);
-StrategyResult make_de(const Problem& problem, const Space& space, const StrategyOptions& options);
-StrategyResult make_evolution(const Problem& problem, const Space& space,
-                              const StrategyOptions& options);
-StrategyResult make_annealing(const Problem& problem, const Space& space,
-                              const StrategyOptions& options);
 
 // For a name that none of these is.
 tl::unexpected<Error> no_strategy(std::string_view name, const std::vector<std::string>& names);

@@ -1,25 +1,25 @@
 #include "foretune/search/strategy.h"
 
-#include <array>
+#include <memory>
 #include <string>
 
+#include "foretune/base/registry.h"
 #include "foretune/base/text.h"
 #include "foretune/search/pareto_strategy.h"
 #include "foretune/search/picking.h"
+#include "foretune/search/strategies/strategy_rows.h"
 
 namespace foretune {
 namespace {
 
-constexpr std::array<StrategyEntry, 8> kStrategies{{
-    {"exhaustive", "every legal config, in order", make_exhaustive},
-    {"random", "legal configs at random, none twice", make_random},
-    {"stratified", "even over the values of every parameter and their pairs", make_stratified},
-    {"model", "best-scored by a model first, with a share of random ones", make_model},
-    {"local", "neighbours of the best so far, from a few random starts", make_local},
-    {"de", "differential evolution on the positions of parameter values", make_de},
-    {"evolution", "aging evolution: mutants of the best of a few, the oldest dies", make_evolution},
-    {"annealing", "random walks that accept less and less loss", make_annealing},
-}};
+Registry<StrategyEntry>& table() {
+#define FORETUNE_STRATEGY(name) &name##_strategy(),
+  static Registry<StrategyEntry> all({
+#include "foretune/search/strategies.inc"
+  });
+#undef FORETUNE_STRATEGY
+  return all;
+}
 
 }  // namespace
 
@@ -30,14 +30,21 @@ tl::unexpected<Error> no_strategy(std::string_view name, const std::vector<std::
                            : concat("; did you mean '", near, "'?"));
 }
 
-std::span<const StrategyEntry> strategies() { return kStrategies; }
+std::span<const StrategyEntry* const> strategies() { return table().rows(); }
+
+Status register_strategy(StrategyEntry entry) {
+  const std::string_view name = entry.name;
+  return table().add(std::make_unique<StrategyEntry>(entry),
+                     [&](const StrategyEntry& known) { return known.name == name; })
+             ? Status()
+             : fail(ErrorCode::kInvalidArgument, "there is a strategy ", quoted(name, 40),
+                    " already");
+}
 
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
-  for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
-    for (const StrategyEntry& entry : table) {
-      names.emplace_back(entry.name);
-    }
+  for (const StrategyEntry* const entry : strategies()) {
+    names.emplace_back(entry->name);
   }
   return names;
 }
@@ -48,11 +55,9 @@ Result<std::unique_ptr<Strategy>> create_strategy(std::string_view name, const P
   if (options.targets > 1) {
     return ParetoStrategy::create(name, problem, space, options);
   }
-  for (const std::span<const StrategyEntry> table : {strategies(), sequential_strategies()}) {
-    for (const StrategyEntry& entry : table) {
-      if (entry.name == name) {
-        return entry.create(problem, space, options);
-      }
+  for (const StrategyEntry* const entry : strategies()) {
+    if (entry->name == name) {
+      return entry->create(problem, space, options);
     }
   }
   return no_strategy(name, strategy_names());

@@ -90,18 +90,20 @@ struct StrategyOptions {
 };
 
 struct StrategyEntry {
-  std::string_view name;
+  std::string_view name;  // stays as long as the process
   std::string_view description;
   Result<std::unique_ptr<Strategy>> (*create)(const Problem& problem, const Space& space,
                                               const StrategyOptions& options);
+  // True for one that needs a space which is built step by step (Space::sequential()).
+  bool steps_only = false;
 };
 
-// For all spaces: exhaustive, random, stratified (even over every parameter's values), model,
-// local, de, evolution, annealing. All propose legal configs in canonical form, none twice.
-std::span<const StrategyEntry> strategies();
-// For those that are built step by step only: greedy, beam-bfs, beam-dfs, mcts, guided.
-std::span<const StrategyEntry> sequential_strategies();
-// Names of both tables, in their order.
+// All strategies, those of this build first (strategies.inc). They propose legal configs in
+// canonical form, none twice.
+std::span<const StrategyEntry* const> strategies();
+// Adds a strategy for the rest of the process. Errors: kInvalidArgument for a name that is taken.
+Status register_strategy(StrategyEntry entry);
+// Names of all, in their order.
 std::vector<std::string> strategy_names();
 // Errors: kNotFound for an unknown name, kUnsupported when the strategy cannot walk this space,
 // kInvalidArgument when an option it needs is missing.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "foretune/base/c_text.h"
+#include "foretune/plugin/shared_object.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/foretune.h"
 #include "foretune/select/select.h"
@@ -179,6 +180,15 @@ int open_selector(const char* path, Preparation preparation, foretune_selector**
 }  // namespace foretune
 
 extern "C" {
+
+int foretune_load_plugin(const char* path, char* message, size_t message_size) {
+  return foretune::report_errors(message, message_size, [&]() -> foretune::Status {
+    if (path == nullptr) {
+      return fail(foretune::ErrorCode::kInvalidArgument, "no plug-in was named");
+    }
+    return foretune::load_plugin_to_select(path);
+  });
+}
 
 int foretune_selector_open(const char* path, foretune_selector** selector, char* message,
                            size_t message_size) {

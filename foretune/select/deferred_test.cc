@@ -9,6 +9,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/models/infer/fast_samples.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/select/foretune.h"
 #include "foretune/select/select.h"
 
@@ -27,7 +28,7 @@ class DeferredTest : public testing::Test {
   // A model whose forest has one feature too many: nothing that a checksum or the fast model shows.
   Model with_unusable_forest() {
     Model model = model_;
-    model.forests[0].feature_count += 1;
+    edit_forests(model, [](auto& forests) { forests[0].feature_count += 1; });
     return model;
   }
   std::unique_ptr<Selector> open(Preparation preparation) {
@@ -148,19 +149,19 @@ TEST_F(DeferredTest, AnUnusableForestIsRefusedAtOpenOrMakesItAbstainForEver) {
     EXPECT_EQ(exact.choice.reason, AbstainReason::kUnusableModel);
     EXPECT_TRUE(selector->select_fast(fast, kNoLimit).choice.picked());
   }
-  EXPECT_TRUE(selector->model().forests.empty());
+  EXPECT_FALSE(selector->model().body);
   EXPECT_EQ(selector->model().pool, model_.pool);
 }
 
 TEST_F(DeferredTest, BytesThatAreNoForestAreFoundWhenItIsPrepared) {
   Model model = model_;
-  model.forests[1].feature[0] = UINT32_MAX;
+  edit_forests(model, [](auto& forests) { forests[1].feature[0] = UINT32_MAX; });
   write(model);
   EXPECT_EQ(Selector::open(path_).error().code, ErrorCode::kCorrupt);
   const auto selector = open(Preparation::kAtFirstUse);
   EXPECT_EQ(selector->prepare().error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(selector->select(sample_gemm(rng_)).reason, AbstainReason::kUnusableModel);
-  EXPECT_TRUE(selector->model().forests.empty());
+  EXPECT_FALSE(selector->model().body);
 }
 
 TEST_F(DeferredTest, DamageIsFoundAtOpen) {

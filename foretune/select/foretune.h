@@ -87,6 +87,11 @@ typedef struct foretune_choice {
   double margin;        /* score of the runner-up minus this score */
 } foretune_choice;
 
+/* Loads a plug-in (foretune/plugin/plugin.h), so that models and texts may speak of its problem
+ * types. Before a model of such a type is opened; a second time is harmless. FORETUNE_NOT_FOUND,
+ * FORETUNE_CORRUPT for a file that is no plug-in, crashes or hangs, FORETUNE_MISMATCH for one that
+ * was built for another version or compiler; `message` (may be NULL) gets one sentence. */
+FORETUNE_API int foretune_load_plugin(const char* path, char* message, size_t message_size);
 /* Loads a model file. `message` (may be NULL) gets one sentence on failure. */
 FORETUNE_API int foretune_selector_open(const char* path, foretune_selector** selector,
                                         char* message, size_t message_size);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "foretune/features/feature_table.h"
+#include "foretune/models/infer/model_kind.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/space/config_words.h"
 #include "foretune/space/space.h"
@@ -129,12 +130,8 @@ Model with_pool(const Model& model, std::vector<Config> pool) {
   Model out = model;
   out.pool = std::move(pool);
   out.portfolio.clear();
-  // Parts of several metrics have pools of their own.
-  for (MetricModel& part : out.metrics) {
-    Model own = *part.model;
-    own.pool = out.pool;
-    own.portfolio.clear();
-    part.model = std::make_shared<const Model>(std::move(own));
+  if (const auto kind = find_model_kind(out.kind); kind && (*kind)->with_pool != nullptr) {
+    out.body = (*kind)->with_pool(out);
   }
   return out;
 }

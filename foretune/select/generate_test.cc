@@ -10,6 +10,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/hardware/hardware.h"
 #include "foretune/loop/schedule_space.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/select/select.h"
@@ -29,7 +30,6 @@ Model schedule_model(std::uint64_t seed) {
   const FeatureTable* table = *find_feature_table("loop-nest");
   Model model;
   model.problem_type = product(8, 8, 8).type();
-  model.kind = "gbdt";
   model.family = "loop-nest";
   model.problem_schema = product(8, 8, 8).schema().id();
   model.config_schema = loop::schedule_schema();
@@ -61,7 +61,7 @@ Model schedule_model(std::uint64_t seed) {
   for (std::size_t node = 0; node < forest.feature.size(); ++node) {
     forest.threshold[node] = rows[rng.below(rows.size())][forest.feature[node]];
   }
-  model.forests.push_back(std::move(forest));
+  set_forests(model, {std::move(forest)});
   for (std::size_t f = 0; f < feature_count(*table, FeatureKind::kProblem); ++f) {
     model.problem_range.emplace_back(-1e9, 1e9);
   }

@@ -10,6 +10,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/fast_samples.h"
 #include "foretune/models/infer/forest_scorer.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/select/select.h"
 
@@ -51,7 +52,7 @@ namespace {
 
 Status prepare_portable(const Model& model, HotPath& path) {
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
-  FORETUNE_TRY(path.portable, ForestScorer::create(model.forests, *table, 0, CpuIsa::kGeneric));
+  FORETUNE_TRY(path.portable, ForestScorer::create(forests_of(model), *table, 0, CpuIsa::kGeneric));
   std::vector<std::int32_t> words;
   for (const Config& config : model.pool) {
     words.insert(words.end(), config.words.begin(), config.words.end());

@@ -8,6 +8,7 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/temporary_folder.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/problem/payload_store.h"
 #include "foretune/select/select.h"
@@ -36,7 +37,6 @@ Model model_of_weights() {
   const SpaceDefinition space = two_configs();
   Model model;
   model.problem_type = kGemmProblem;
-  model.kind = "gbdt";
   model.family = "sample";
   model.problem_schema = find_problem_schema(kGemmProblem)->id();
   model.config_schema = space.schema;
@@ -61,7 +61,7 @@ Model model_of_weights() {
   forest.default_left = {0, 0, 0};
   forest.missing = {Forest::Missing::kNan, Forest::Missing::kNone, Forest::Missing::kNone};
   forest.leaf_value = {0.1, 0.2, 0.4, 0.3};
-  model.forests.push_back(std::move(forest));
+  set_forests(model, {std::move(forest)});
   model.problem_range.assign(
       feature_count(table, FeatureKind::kProblem),
       {std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()});

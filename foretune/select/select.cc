@@ -13,6 +13,7 @@
 
 #include "foretune/base/check.h"
 #include "foretune/base/text.h"
+#include "foretune/models/infer/model_kind.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/infer/objective_scorer.h"
 #include "foretune/models/infer/training_range.h"
@@ -119,11 +120,10 @@ Status Selector::State::prepare_fast(std::shared_ptr<const CompiledSpace> compil
 }
 
 Result<std::unique_ptr<Selector::State::Exact>> Selector::State::make_exact() {
-  // Forests that did not come as bytes were checked with the rest of the model.
-  if (!parts.forests.empty()) {
-    FORETUNE_TRY_STATUS(parse_forests(parts));
-    FORETUNE_TRY_STATUS(check_forests_fit(model));
-    parts.forests = {};
+  // A body that did not come as bytes was checked with the rest of the model.
+  if (!parts.body.empty()) {
+    FORETUNE_TRY_STATUS(read_body(parts));
+    FORETUNE_TRY_STATUS(check_body(model, true));
   }
   auto made = std::make_unique<Exact>();
   ConfigList list(model.config_schema);
@@ -183,7 +183,7 @@ Selector::State::Exact* Selector::State::prepare_exact() noexcept {
     failure = {.code = ErrorCode::kInternal, .message = "out of memory"};
   }
   if (exact_owner == nullptr) {
-    parts.model.forests.clear();
+    parts.model.body = {};
     exact_failed.store(true, std::memory_order_release);
   }
   exact_made.store(exact_owner.get(), std::memory_order_release);
@@ -359,9 +359,14 @@ Result<std::unique_ptr<Selector>> Selector::make(ModelParts parts, const Selecto
   std::unique_ptr<Selector> selector(new Selector());
   selector->state_ = std::make_unique<State>(std::move(parts));
   State& state = *selector->state_;
-  FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, check_model_but_forests(state.model));
-  if (state.parts.forests.empty()) {
-    FORETUNE_TRY_STATUS(check_forests(state.model));
+  FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, check_header(state.model));
+  FORETUNE_TRY(const ModelKind* const kind, find_model_kind(state.model.kind));
+  if (state.parts.body.empty()) {
+    FORETUNE_TRY_STATUS(check_body(state.model));
+  } else if (kind->columns != nullptr) {
+    // The columns are in the body.
+    FORETUNE_TRY_STATUS(read_body(state.parts));
+    FORETUNE_TRY_STATUS(check_body(state.model, true));
   }
   state.columns = columns_of(state.model);
   if (options.objective) {
@@ -379,7 +384,7 @@ Result<std::unique_ptr<Selector>> Selector::create(Model model) {
 }
 
 Result<std::unique_ptr<Selector>> Selector::create(Model model, const SelectorOptions& options) {
-  return make({.model = std::move(model), .forests = {}},
+  return make({.model = std::move(model), .body = {}, .columns = {}},
               {.preparation = Preparation::kAtOpen, .objective = options.objective});
 }
 

@@ -88,7 +88,7 @@ struct PredictedMetric {
   double z_std = kUnknown;  // its standard deviation
 };
 
-// When the exact model is made ready: its forests parsed, checked and laid out for the candidates
+// When the exact model is made ready: its body read, checked and laid out for the candidates
 // that are legal on the hardware, which is most of the time that opening takes.
 enum class Preparation : std::uint8_t {
   // Whatever is wrong with a model is said by open(), and no call of select() ever allocates, waits
@@ -97,10 +97,10 @@ enum class Preparation : std::uint8_t {
   kAtOpen,
   // When select_fast() first needs it, select() or another member is called, or prepare() is: for
   // programs that mostly call select_fast(), whose first answer then comes within a
-  // millisecond. open() has compared all checksums and checked all but the forests, so that a
+  // millisecond. open() has compared all checksums and checked all but the body, so that a
   // failure later on is that of a file that was written wrong, or of memory that ran out. It is
   // final: select() then abstains for ever with kUnusableModel and without a candidate, rank() is
-  // empty and model() has no forests, while select_fast() answers all that its fast model can.
+  // empty and model() has no body, while select_fast() answers all that its fast model can.
   // The preparing call allocates, others that need the exact model wait for it meanwhile.
   kAtFirstUse,
 };

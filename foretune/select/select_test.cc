@@ -9,6 +9,7 @@
 
 #include "foretune/base/allocation_count.h"
 #include "foretune/base/temporary_folder.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/select/foretune.h"
@@ -42,7 +43,7 @@ class SelectTest : public testing::Test {
           (*space)->is_legal(config.words.view(), problem.fields(), model.fingerprint.hardware)) {
         feature_row(*table, problem, model.fingerprint.hardware, config, row);
         (same == config ? canonical : others)
-            .push_back({.candidate = i, .score = predict_reference(model.forests[0], row)});
+            .push_back({.candidate = i, .score = predict_reference(forests_of(model)[0], row)});
       }
     }
     for (auto* ranked : {&canonical, &others}) {

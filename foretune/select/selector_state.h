@@ -47,7 +47,7 @@ struct Selector::State {
 
   // Makes the selector follow the objective. Before anything is prepared.
   Status follow(const Objective& objective);
-  // All that the fast model needs. The model has passed check_model_but_forests().
+  // All that the fast model needs. The model has passed check_header().
   Status prepare_fast(std::shared_ptr<const CompiledSpace> compiled);
   // The exact model, made ready now if it is not yet; nullptr where that fails.
   [[nodiscard]] Exact* exact() noexcept {
@@ -99,7 +99,7 @@ struct Selector::State {
   }
   [[nodiscard]] const Hardware& hardware() const { return model.fingerprint.hardware; }
 
-  ModelParts parts;  // the forests are bytes until the exact model is prepared
+  ModelParts parts;  // the body is bytes until the exact model is prepared
   const Model& model = parts.model;
   std::shared_ptr<const CompiledSpace> space;  // nullptr where configs are sequences
   const FeatureTable* table = nullptr;
@@ -109,7 +109,7 @@ struct Selector::State {
   // The places in the fast model's portfolio that the rules on configs alone allow.
   std::vector<std::uint32_t> fast_places;
 
-  // Set once and under the mutex, as the forests are: whoever sees one of the two may read all.
+  // Set once and under the mutex, as the body is: whoever sees one of the two may read all.
   std::atomic<Exact*> exact_made{nullptr};
   std::atomic<bool> exact_failed{false};
   ForkSafeMutex preparing;

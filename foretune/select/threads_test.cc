@@ -9,6 +9,7 @@
 #include "foretune/base/forked_child.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/models/infer/fast_samples.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/select/select.h"
 #include "foretune/select/workspace_pool.h"
 
@@ -100,7 +101,7 @@ TEST(SelectThreads, OnePreparesTheExactModelForAll) {
           same = (*deferred)->prepare().has_value();
           break;
         default:
-          same = (*deferred)->model().forests == model.forests;
+          same = (*deferred)->model().body == model.body;
       }
       const Choice again = (*deferred)->select_uncached(problem);
       same = same && again.candidate == expected.candidate && again.score == expected.score;
@@ -114,7 +115,7 @@ TEST(SelectThreads, AllLearnThatTheExactModelIsUnusable) {
   constexpr std::uint64_t kSeed = 53;
   Rng rng(kSeed);
   Model model = sample_model_with_fast({.candidates = 150}, rng);
-  model.forests[0].feature_count += 1;
+  edit_forests(model, [](auto& forests) { forests[0].feature_count += 1; });
   const testing_support::TemporaryFolder folder;
   const std::filesystem::path path = folder / "model.ftm";
   ASSERT_TRUE(write_file_atomically(path, model_bytes(model)));

@@ -31,10 +31,10 @@ Result<GuidePrior> model_prior(const Model& model, const Problem& problem) {
   if (!table->supports(problem.type(), model.config_schema)) {
     return fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(), "'");
   }
-  if (scoring_model(model).target != "relative-log") {
+  if (column_model(model, 0).target != "relative-log") {
     return fail(ErrorCode::kUnsupported,
                 "a search is guided by a model of the target relative-log, ", "this one's is ",
-                scoring_model(model).target);
+                column_model(model, 0).target);
   }
   return GuidePrior([&model, problem](const Config& config, std::span<const double> /*row*/) {
     // Configs of the space are of the model's schema, or nothing could be said of any.

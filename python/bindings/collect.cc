@@ -21,6 +21,7 @@
 #include "foretune/dataset/journal.h"
 #include "foretune/families/families.h"
 #include "foretune/measure/measure.h"
+#include "foretune/plugin/loader/plugin_loader.h"
 #include "foretune/search/strategy.h"
 #include "python/bindings/bindings.h"
 #include "tools/foretune/collection.h"
@@ -181,8 +182,17 @@ void check(const Values& values, const std::string& role) { make_job(values, rol
 
 std::vector<std::pair<std::string, std::string>> family_list() {
   std::vector<std::pair<std::string, std::string>> out;
-  for (const FamilyEntry& entry : families()) {
-    out.emplace_back(entry.name, entry.description);
+  for (const FamilyEntry* const entry : families()) {
+    out.emplace_back(entry->name, entry->description);
+  }
+  return out;
+}
+
+// The path of each and what it has added.
+std::vector<std::pair<std::string, std::vector<std::string>>> plugin_list() {
+  std::vector<std::pair<std::string, std::vector<std::string>>> out;
+  for (const LoadedPlugin& plugin : loaded_plugins()) {
+    out.emplace_back(plugin.path.string(), plugin.added);
   }
   return out;
 }
@@ -202,6 +212,11 @@ void bind_collect(nb::module_& module) {
              nb::arg("seed"));
   module.def("check_collection", &check, nb::arg("options"), nb::arg("role"));
   module.def("families", &family_list);
+  module.def(
+      "load_plugin",
+      [](const std::string& path) { checked(without_lock([&] { return load_plugin(path); })); },
+      nb::arg("path"));
+  module.def("loaded_plugins", &plugin_list);
   module.def("run_worker", &run_worker_here);
 }
 

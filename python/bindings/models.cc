@@ -21,6 +21,7 @@
 #include "foretune/hardware/cpu.h"
 #include "foretune/models/exchange/foreign_models.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/infer/model_kind.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/infer/objective_scorer.h"
 #include "foretune/models/train/train_metrics.h"
@@ -98,9 +99,9 @@ TrainOptions options_of(const TrainKeywords& keywords) {
 nb::tuple train(const Dataset& dataset, const TrainKeywords& keywords, const nb::object& callback) {
   const ModelTypeEntry* type = nullptr;
   std::vector<std::string> names;
-  for (const ModelTypeEntry& entry : model_types()) {
-    type = entry.name == keywords.model_type ? &entry : type;
-    names.emplace_back(entry.name);
+  for (const ModelTypeEntry* const entry : model_types()) {
+    type = entry->name == keywords.model_type ? entry : type;
+    names.push_back(entry->name);
   }
   if (type == nullptr) {
     raise({ErrorCode::kInvalidArgument, concat("there is no model type '", keywords.model_type,
@@ -154,7 +155,11 @@ nb::dict describe(const Model& model) {
   out["feature_table"] = model.feature_table;
   out["target"] = model.target;
   out["device"] = model.fingerprint.device;
-  out["forests"] = model.forests.size();
+  nb::dict figures;
+  for (const auto& [name, value] : describe_model(model).figures) {
+    figures[name.c_str()] = value;
+  }
+  out["figures"] = figures;
   nb::list metrics;
   for (const ScoreColumn& column : columns_of(model)) {
     nb::dict metric;

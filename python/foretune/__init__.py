@@ -22,6 +22,7 @@ from ._errors import (CancelledError, CorruptDataError, Error, InputOutputError,
                       InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError)
 from ._model import (Choice, Evaluation, Model, Predictor, RankedKernel, Selector, evaluate, select,
                      train)
+from ._plugins import load_plugin, loaded_plugins
 from ._problem import problem_text
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ __all__ = [
     "CorruptDataError", "Dataset", "Error", "Evaluation", "ImportReport", "InputOutputError",
     "InternalError", "InvalidArgumentError", "MatmulDatasetCollector", "MismatchError", "Model",
     "NotFoundError", "Predictor", "RankedKernel", "Selector", "UnsupportedError", "autotune",
-    "evaluate", "families", "problem_text", "select", "train",
+    "evaluate", "families", "load_plugin", "loaded_plugins", "problem_text", "select", "train",
 ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from . import _foretune
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError
+from ._plugins import load_installed_plugins, loaded_plugins
 
 Progress = Callable[[dict[str, Any]], object]
 
@@ -22,6 +23,8 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.path.insert(0, sys.argv[1])
 import _foretune
+for plugin in sys.argv[2:]:
+    _foretune.load_plugin(plugin)
 sys.exit(_foretune.run_worker())
 """
 
@@ -131,6 +134,7 @@ class MatmulDatasetCollector:
         training_data: str | os.PathLike[str] | None = None,
         **options: object,
     ) -> None:
+        load_installed_plugins()
         if role not in ("training", "validation"):
             raise InvalidArgumentError(f"a role is training or validation, not '{role}'")
         self._role = role
@@ -203,7 +207,8 @@ class MatmulDatasetCollector:
         options = dict(self._options, output=[os.fspath(output)])
         if budget is not None:
             options["budget"] = [str(budget)]
-        worker = [sys.executable, "-I", "-c", _WORKER, os.path.dirname(_foretune.__file__)]
+        worker = [sys.executable, "-I", "-c", _WORKER, os.path.dirname(_foretune.__file__),
+                  *loaded_plugins()]
         done = _foretune.collect(options, self._role, self._seed, worker, self._hardware_name,
                                  progress)
         return CollectionSummary(
@@ -213,7 +218,8 @@ class MatmulDatasetCollector:
 
 
 def families() -> dict[str, str]:
-    """The kernel families of this build and what each is."""
+    """The kernel families of this build and of plug-ins, and what each is."""
+    load_installed_plugins()
     return dict(_foretune.families())
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from . import _foretune
 from ._errors import (CorruptDataError, InputOutputError, InvalidArgumentError, NotFoundError,
                       UnsupportedError)
+from ._plugins import load_installed_plugins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,6 +111,7 @@ class Dataset:
         path = os.fspath(path)
         if format == "parquet" or (format is None and _is_parquet(path)):
             return cls.from_parquet(path)
+        load_installed_plugins()
         native, report = _foretune.read_dataset(path, format or "", family, role, device)
         return cls(native, ImportReport._of(report))
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from . import _foretune
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError, MismatchError
+from ._plugins import load_installed_plugins
 from ._problem import Problem, problem_text
 
 Config = Union[str, Mapping[str, Any]]
@@ -51,6 +52,7 @@ class Model:
             NotFoundError: there is no such file.
             CorruptDataError: it is damaged, or no model file.
         """
+        load_installed_plugins()
         return cls(_foretune.read_model(os.fspath(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -67,7 +69,8 @@ class Model:
 
     @property
     def info(self) -> dict[str, Any]:
-        """Family, config schema, feature table, target, device, seed, forests and pool size."""
+        """Kind, family, config schema, feature table, target, device, seed, pool size and the figures
+        of its kind."""
         return {key: value for key, value in self._native.describe().items() if key != "card_json"}
 
     @property
@@ -78,7 +81,7 @@ class Model:
 
     def __repr__(self) -> str:
         info = self.info
-        return (f"<foretune.Model for {info['family']}, {info['forests']} forests, pool of "
+        return (f"<foretune.Model {info['kind']} for {info['family']}, pool of "
                 f"{info['pool_size']:,} configs>")
 
     def predict(self, problem: Problem, objective: str = "", top: int = 5) -> list[dict[str, Any]]:

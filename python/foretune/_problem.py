@@ -7,6 +7,7 @@ from typing import Any, Union
 
 from . import _foretune
 from ._errors import InvalidArgumentError
+from ._plugins import load_installed_plugins
 
 Problem = Union[str, Mapping[str, Any]]
 
@@ -29,6 +30,7 @@ def problem_text(problem: Problem, operation: str | None = None) -> str:
     Raises:
         InvalidArgumentError: for an unknown field or a size that makes no sense.
     """
+    load_installed_plugins()
     if isinstance(problem, str):
         return _foretune.canonical_problem(problem)
     if not isinstance(problem, Mapping):

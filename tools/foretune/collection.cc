@@ -181,23 +181,6 @@ Result<std::unordered_set<std::uint64_t>> training_groups(const std::string& pat
   return groups;
 }
 
-// Those of the listed metrics that need a stage of their own. Errors: kNotFound with those that
-// there are.
-Result<std::vector<std::string>> evaluated_metrics(std::string_view text, const FamilyInfo& info) {
-  Objective named;
-  for (const std::string_view name : split(text, ',')) {
-    if (!trim(name).empty()) {
-      named.targets.emplace_back(trim(name));
-    }
-  }
-  FORETUNE_TRY_STATUS(check_objective(named, info));
-  std::erase_if(named.targets, [&](const std::string& name) {
-    const MetricInfo* const metric = find_metric(info.metrics, name);
-    return metric == nullptr || metric->stage != MetricStage::kEvaluation;
-  });
-  return named.targets;
-}
-
 Result<std::unique_ptr<Selector>> open_selector(const std::string& path, const FamilyInfo& info) {
   FORETUNE_TRY(std::unique_ptr<Selector> selector, Selector::open(path));
   FORETUNE_TRY_STATUS(check_model_fits(selector->model(), info, path));

@@ -13,6 +13,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/measure/measure.h"
+#include "foretune/plugin/shared_object.h"
 #include "foretune/version.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
@@ -103,10 +104,10 @@ void print_gpu() {
 
 void print_families(const FamilyOptions& options) {
   print("Families\n");
-  for (const FamilyEntry& entry : families()) {
-    const Support available = entry.available(options);
-    print(row(entry.name, available ? std::string(entry.description)
-                                    : concat("not here: ", available.reason())));
+  for (const FamilyEntry* const entry : families()) {
+    const Support available = entry->available(options);
+    print(row(entry->name,
+              available ? entry->description : concat("not here: ", available.reason())));
   }
 }
 
@@ -120,6 +121,19 @@ void print_feature_tables() {
                " of the problem, ", feature_count(*table, FeatureKind::kConfig), " of the config, ",
                feature_count(*table, FeatureKind::kInteraction), " of both",
                is_foreign ? "; those of models trained elsewhere" : "")));
+  }
+}
+
+void print_plugins() {
+  const std::vector<LoadedPlugin> plugins = loaded_plugins();
+  if (plugins.empty()) {
+    return;
+  }
+  print("Plug-ins\n");
+  for (const LoadedPlugin& plugin : plugins) {
+    print(row(plugin.path.filename().string(), plugin.path.string()));
+    print(
+        row("", plugin.added.empty() ? "adds nothing" : concat("adds ", join(plugin.added, ", "))));
   }
 }
 
@@ -143,6 +157,7 @@ Result<int> doctor(const DoctorArguments& arguments, const Invocation& invocatio
   options.fingerprint = cpu_fingerprint(facts, peaks);
   print_families(options);
   print_feature_tables();
+  print_plugins();
   if (arguments.json.empty()) {
     return kExitOk;
   }

@@ -116,7 +116,7 @@ Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& i
       return !stop_flag().load();
     };
     FORETUNE_TRY(TrainResult trained,
-                 objective ? train_metrics(training, model_types().front(), recipe, metrics, hook)
+                 objective ? train_metrics(training, *model_types().front(), recipe, metrics, hook)
                            : train_gbdt(training, recipe, hook));
     return std::move(trained.model);
   };

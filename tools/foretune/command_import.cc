@@ -10,6 +10,8 @@
 #include "foretune/documents/stored_zip.h"
 #include "foretune/models/exchange/diode_checkpoint.h"
 #include "foretune/models/exchange/foreign_models.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/models/infer/kinds/network/network_body.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/train/import_diode.h"
 #include "foretune/models/train/import_model.h"
@@ -121,7 +123,7 @@ void print_checkpoint(const DiodeCheckpoint& checkpoint, const Model& model) {
     weights += layer.weight.size() + layer.bias.size();
   }
   print(concat("torch-diode ", to_string(checkpoint.kind), ": ", count_text(weights),
-               " weights on ", model.networks.front().inputs.size(), " columns of ",
+               " weights on ", networks_of(model).front().inputs.size(), " columns of ",
                model.feature_table, "\n"));
 }
 
@@ -157,7 +159,7 @@ Result<Model> import_directory(const ImportModelArguments& arguments) {
   FORETUNE_TRY(Model model, import(arguments, models));
   const ModelDirectory& directory = models.directory();
   print(concat(directory.op_type, " ", directory.dtype, " ", directory.arch, ": ",
-               count_text(model.forests.front().trees.size()), " trees on ",
+               count_text(forests_of(model).front().trees.size()), " trees on ",
                directory.feature_names.size(), " features, as columns of ", model.feature_table,
                "\n"));
   return model;

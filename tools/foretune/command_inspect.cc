@@ -13,6 +13,7 @@
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/training_curves.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/infer/model_kind.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/common.h"
@@ -154,58 +155,28 @@ Status inspect_dataset(const InspectArguments& arguments, const Invocation& invo
   return {};
 }
 
-void print_metrics(const Model& model) {
-  for (const MetricModel& part : model.metrics) {
-    std::size_t trees = 0;
-    for (const Forest& forest : part.model->forests) {
-      trees += forest.trees.size();
-    }
-    const MetricInfo& metric = part.metric;
-    print(row("metric",
-              concat(metric.name, metric.unit.empty() ? "" : concat(" (", metric.unit, ")"), ", ",
-                     to_string(metric.direction), ": ", part.model->kind, " of ", part.scale.text(),
-                     " with ", count_text(trees), " trees and ", part.model->networks.size(),
-                     " networks, residual ", fixed(part.model->residual_std, 4))));
-    for (const TrainingCurve& curve : training_curves(part.model->card_json).curves) {
-      print(row("  training", concat(curve.name, ": ", training_text(curve))));
-    }
-  }
-}
-
 Status inspect_model(const InspectArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const Model model, read_model(arguments.file));
-  std::size_t trees = 0;
-  std::size_t splits = 0;
-  for (const Forest& forest : model.forests) {
-    trees += forest.trees.size();
-    splits += forest.feature.size();
-  }
   print(concat(arguments.file, ": model\n"));
   print(row("kind", model.kind));
   print(row("family", model.family));
   print(row("configs are", schema_text(model.config_schema)));
   print(row("features", concat(model.feature_table, " (", model.problem_range.size(),
                                " of them describe the problem)")));
-  if (model.metrics.empty()) {
-    print(row("forests", concat(model.forests.size(), " with ", count_text(trees), " trees and ",
-                                count_text(splits), " splits")));
+  const ModelFacts facts = describe_model(model);
+  for (const auto& [name, text] : facts.lines) {
+    print(row(name, text));
   }
-  print_metrics(model);
-  for (const Network& network : model.networks) {
-    std::size_t weights = network.interaction.size();
-    for (const std::vector<DenseLayer>* part : {&network.layers, &network.config_layers}) {
-      for (const DenseLayer& layer : *part) {
-        weights += layer.weights.size() + layer.bias.size();
-      }
+  const std::size_t columns = columns_of(model).size();
+  for (std::size_t c = 0; columns > 1 && c < columns; ++c) {
+    const Model& part = column_model(model, c);
+    for (const TrainingCurve& curve : training_curves(part.card_json).curves) {
+      print(row("training", concat(columns_of(model)[c].metric.name, ", ", curve.name, ": ",
+                                   training_text(curve))));
     }
-    print(row("network", concat(network.architecture, " with ", count_text(weights), " weights, ",
-                                network.inputs.size() + network.field_inputs.size(), " inputs")));
   }
   for (const TrainingCurve& curve : training_curves(model.card_json).curves) {
     print(row("training", concat(curve.name, ": ", training_text(curve))));
-  }
-  if (model.kind == "ensemble") {
-    print(row("share of networks", fixed(model.network_share, 2)));
   }
   print(row("target", model.target));
   print(row("candidates", count_text(model.pool.size())));
@@ -227,14 +198,13 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
   }
   print(concat("  model card\n", card_without_curves(model.card_json), "\n"));
   if (!arguments.json.empty()) {
-    const Figures figures{.name = "inspect",
-                          .metrics = {{"trees", static_cast<double>(trees)},
-                                      {"splits", static_cast<double>(splits)},
-                                      {"candidates", static_cast<double>(model.pool.size())},
-                                      {"residual_std", model.residual_std},
-                                      {"metrics", static_cast<double>(columns_of(model).size())}},
-                          .machine = machine_facts(model.fingerprint),
-                          .command = invocation.command_line};
+    Figures figures{.name = "inspect",
+                    .metrics = facts.figures,
+                    .machine = machine_facts(model.fingerprint),
+                    .command = invocation.command_line};
+    figures.add("candidates", static_cast<double>(model.pool.size()));
+    figures.add("residual_std", model.residual_std);
+    figures.add("metrics", static_cast<double>(columns_of(model).size()));
     return figures.write(arguments.json);
   }
   return {};

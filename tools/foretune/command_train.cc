@@ -62,8 +62,8 @@ struct TrainArguments {
 
   void visit(OptionList& list) {
     std::vector<std::string> types;
-    for (const ModelTypeEntry& entry : model_types()) {
-      types.emplace_back(entry.name);
+    for (const ModelTypeEntry* const entry : model_types()) {
+      types.push_back(entry->name);
     }
     list.add("data-dir", data_dir, "DIR",
              "learn from all data sets below, in any format, validation sets excepted");
@@ -328,8 +328,8 @@ class TargetTrainer {
  public:
   TargetTrainer(const TrainArguments& arguments, const Dataset& dataset)
       : arguments_(arguments), dataset_(dataset), losses_(arguments.log_dir) {
-    for (const ModelTypeEntry& entry : model_types()) {
-      type_ = entry.name == arguments.model_type ? &entry : type_;
+    for (const ModelTypeEntry* const entry : model_types()) {
+      type_ = entry->name == arguments.model_type ? entry : type_;
     }
   }
 

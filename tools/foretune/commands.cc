@@ -50,6 +50,12 @@ std::span<const Subcommand> subcommands() {
           "within the budget, and times the best against each other and against the family's "
           "default.",
           "foretune tune --m 128 --n 1536 --k 7168 --budget 60s", false, &prepare_tune},
+      Subcommand{"measure", "given configs of one problem, beside the default and a model's pick",
+                 "Verifies and times each config, with all its metrics, then times those that are "
+                 "right against each other. Exits with 1 when one of them fails.",
+                 "foretune measure --m 128 --n 1536 --k 7168 --config \"mr=8 nr=32 kc=256 ...\" "
+                 "--model gemm.ftm",
+                 false, &prepare_measure},
       Subcommand{"predict", "the best configs for one problem", "",
                  "foretune predict --model gemm.ftm --m 128 --n 1536 --k 7168", false,
                  &prepare_predict},

@@ -15,6 +15,7 @@
 #include "foretune/measure/dataset_header.h"
 #include "foretune/select/generate.h"
 #include "foretune/tune/collect.h"
+#include "foretune/tune/tune_problem.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -28,8 +29,8 @@ constexpr std::int64_t kMostRuns = 1'000'000;  // of --warmup and --repeat
 
 void FamilyArguments::visit(OptionList& list) {
   std::vector<std::string> names;
-  for (const FamilyEntry& entry : families()) {
-    names.emplace_back(entry.name);
+  for (const FamilyEntry* const entry : families()) {
+    names.push_back(entry->name);
   }
   list.section("Family");
   list.add("family", family, "NAME", "kernel family").choose(std::move(names));
@@ -87,8 +88,8 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_parameters(
 
 bool is_on_device(std::string_view name) {
   const auto entries = families();
-  return std::any_of(entries.begin(), entries.end(), [&](const FamilyEntry& entry) {
-    return entry.name == name && entry.on_device;
+  return std::any_of(entries.begin(), entries.end(), [&](const FamilyEntry* entry) {
+    return entry->name == name && entry->on_device;
   });
 }
 
@@ -268,6 +269,21 @@ Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Pr
   }
   return make_worker_measurer(worker_setup(live.family->info().name, live.options, invocation),
                               protocol, context);
+}
+
+Result<std::vector<std::string>> evaluated_metrics(std::string_view text, const FamilyInfo& info) {
+  Objective named;
+  for (const std::string_view name : split(text, ',')) {
+    if (!trim(name).empty()) {
+      named.targets.emplace_back(trim(name));
+    }
+  }
+  FORETUNE_TRY_STATUS(check_objective(named, info));
+  std::erase_if(named.targets, [&](const std::string& name) {
+    const MetricInfo* const metric = find_metric(info.metrics, name);
+    return metric == nullptr || metric->stage != MetricStage::kEvaluation;
+  });
+  return named.targets;
 }
 
 std::string refusals_text(const Refusals& refusals) {

@@ -92,6 +92,10 @@ Result<std::unique_ptr<Measurer>> open_measurer(const LiveFamily& live, const Pr
                                                 const Context& context,
                                                 const Invocation& invocation);
 
+// Returns those of the listed metrics that need a stage of their own. Errors: kNotFound with the
+// metrics that the family has.
+Result<std::vector<std::string>> evaluated_metrics(std::string_view text, const FamilyInfo& info);
+
 // What was refused, by reason.
 using Refusals = std::map<std::string, std::uint64_t>;
 // "REASON (190), OTHER (3)": the most frequent first, and no more than three.

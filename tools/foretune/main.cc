@@ -28,6 +28,10 @@ std::string quoted_command(const std::vector<std::string>& arguments) {
 }
 
 int run(const std::vector<std::string>& arguments, const char* argv0) {
+  const foretune::Status loaded = foretune::cli::load_plugins(arguments);
+  if (!loaded) {
+    return foretune::cli::report_error(loaded.error());
+  }
   foretune::cli::GlobalOptions global;
   const auto parsed = foretune::cli::parse_command_line(arguments, global);
   foretune::cli::configure_terminal({.quiet = global.quiet, .color = !global.no_color});
@@ -47,7 +51,7 @@ int run(const std::vector<std::string>& arguments, const char* argv0) {
   foretune::cli::install_signal_handlers();
   foretune::cli::Invocation invocation;
   invocation.global = &global;
-  invocation.worker_command = {own_path(argv0), "worker"};
+  invocation.worker_command = foretune::cli::worker_command(own_path(argv0));
   invocation.command_line = quoted_command(arguments);
   return parsed->run(invocation);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/plugin/loader/plugin_loader.h"
 #include "foretune/version.h"
 
 namespace foretune::cli {
@@ -147,8 +148,9 @@ void declare(CLI::App& app, OptionList& list, Collected& collected) {
     } else {
       declared = app.add_option(flag, option.help);
       const bool many = std::holds_alternative<std::vector<std::string>*>(option.target);
-      declared->expected(1, many ? CLI::detail::expected_max_vector_size : 1);
-      declared->allow_extra_args(many);
+      const bool at_once = many && !option.one_by_one;
+      declared->expected(1, at_once ? CLI::detail::expected_max_vector_size : 1);
+      declared->allow_extra_args(at_once);
       declared->multi_option_policy(many ? CLI::MultiOptionPolicy::TakeAll
                                          : CLI::MultiOptionPolicy::Throw);
     }
@@ -252,6 +254,9 @@ void GlobalOptions::visit(OptionList& list) {
              [this] { return subcommand == nullptr || subcommand->exports; }});
   list.add_switch("quiet", quiet, "print results and problems only");
   list.add_switch("no-color", no_color, "no colours (also when NO_COLOR is set)");
+  list.add("plugin", plugins, "FILE",
+           "load problem types, families, features and strategies of others; may be repeated")
+      .repeat();
 }
 
 int exit_code(const Error& error) {
@@ -323,11 +328,23 @@ Status parse_with_cli11(const std::vector<std::string>& arguments, OptionList& g
   app.set_help_flag();
   app.fallthrough();
   Collected collected;
-  declare(app, global_list, collected);
-  if (subcommand != nullptr) {
-    CLI::App* child = app.add_subcommand(std::string(subcommand->name));
-    child->set_help_flag();
-    declare(*child, *local_list, collected);
+  try {
+    declare(app, global_list, collected);
+    if (subcommand != nullptr) {
+      CLI::App* child = app.add_subcommand(std::string(subcommand->name));
+      child->set_help_flag();
+      declare(*child, *local_list, collected);
+      for (const Option& option : global_list.options()) {
+        if (child->get_option_no_throw(concat("--", option.name)) != nullptr) {
+          throw CLI::OptionAlreadyAdded(option.name);
+        }
+      }
+    }
+  } catch (const CLI::ConstructionError& error) {
+    // The fields of a plug-in's problem type become options, and may be called like others.
+    return fail(loaded_plugins().empty() ? ErrorCode::kInternal : ErrorCode::kMismatch,
+                "two options of ", subcommand == nullptr ? "foretune" : subcommand->name,
+                " have one name: ", error.what());
   }
   // CLI11 takes the arguments last first.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
@@ -371,6 +388,26 @@ std::vector<std::string> unused_options(const OptionList& list) {
 }
 
 }  // namespace
+
+Status load_plugins(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kWithValue = "--plugin=";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].starts_with(kWithValue)) {
+      FORETUNE_TRY_STATUS(load_plugin(arguments[i].substr(kWithValue.size())));
+    } else if (arguments[i] == "--plugin" && i + 1 < arguments.size()) {
+      FORETUNE_TRY_STATUS(load_plugin(arguments[++i]));
+    }
+  }
+  return {};
+}
+
+std::vector<std::string> worker_command(std::string program) {
+  std::vector<std::string> command{std::move(program), "worker"};
+  for (const LoadedPlugin& plugin : loaded_plugins()) {
+    command.insert(command.end(), {"--plugin", plugin.path.string()});
+  }
+  return command;
+}
 
 Result<ParsedCommand> parse_command_line(const std::vector<std::string>& arguments,
                                          GlobalOptions& global) {

@@ -55,8 +55,9 @@ struct Option {
   bool required = false;
   bool positional = false;
   bool hidden = false;
-  bool given = false;   // by the user
-  std::string section;  // heading in the help, with its condition; empty for "Options"
+  bool one_by_one = false;  // a list of which each value has the option's name before it
+  bool given = false;       // by the user
+  std::string section;      // heading in the help, with its condition; empty for "Options"
   std::vector<Condition> conditions;  // giving the option where one does not hold is an error
   // Why the option has no effect at all, though other programs' command lines have it; else empty.
   std::string unused_because;
@@ -81,6 +82,10 @@ struct Option {
   }
   Option& also(std::string name_too) {
     other_name = std::move(name_too);
+    return *this;
+  }
+  Option& repeat() {
+    one_by_one = true;
     return *this;
   }
   Option& hide() {
@@ -150,6 +155,7 @@ struct GlobalOptions {
   std::string format = "foretune";
   bool quiet = false;
   bool no_color = false;
+  std::vector<std::string> plugins;               // load_plugins() has loaded them
   const struct Subcommand* subcommand = nullptr;  // once it is known
   void visit(OptionList& list);
 };
@@ -200,6 +206,11 @@ struct ParsedCommand {
   std::string print{};  // help or version: printed to standard output, exit code 0
   std::vector<std::string> warnings{};
 };
+// Loads the files of --plugin, which make other options, and therefore before these are declared or
+// a text of help is made. Errors: those of load_plugin().
+Status load_plugins(const std::vector<std::string>& arguments);
+// What starts a worker that knows the same plug-ins: the program, its subcommand, and their files.
+std::vector<std::string> worker_command(std::string program);
 Result<ParsedCommand> parse_command_line(const std::vector<std::string>& arguments,
                                          GlobalOptions& global);
 

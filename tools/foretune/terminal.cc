@@ -123,14 +123,6 @@ std::string duration_text(double seconds) { return seconds_text(seconds); }
 
 std::string time_text(double nanoseconds) { return nanoseconds_text(nanoseconds); }
 
-std::string count_text(std::uint64_t count) {
-  std::string digits = concat(count);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) {
-    digits.insert(digits.begin() + static_cast<std::ptrdiff_t>(i - 3), ',');
-  }
-  return digits;
-}
-
 std::string clip(std::string_view text, std::size_t width) {
   if (text.size() <= width) {
     return std::string(text);

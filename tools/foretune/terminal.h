@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/result.h"
 
 namespace foretune::cli {
@@ -44,9 +45,8 @@ class ProgressLine {
 };
 
 double monotonic_s();
-std::string duration_text(double seconds);    // "45 s", "3 min 20 s"
-std::string time_text(double nanoseconds);    // "812 ns", "3.52 us", "1.24 ms"
-std::string count_text(std::uint64_t count);  // "12,345"
+std::string duration_text(double seconds);  // "45 s", "3 min 20 s"
+std::string time_text(double nanoseconds);  // "812 ns", "3.52 us", "1.24 ms"
 std::string clip(std::string_view text, std::size_t width);
 
 // From the first Ctrl-C (or SIGTERM) on: finish the measurement, keep everything, end with 130. A

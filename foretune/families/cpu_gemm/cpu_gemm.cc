@@ -477,4 +477,12 @@ Result<std::unique_ptr<Family>> make_cpu_gemm(const FamilyOptions& options) {
   return family;
 }
 
+const FamilyEntry& cpu_gemm_family() {
+  static const FamilyEntry entry{.name = "cpu-gemm",
+                                 .description = "matrix products on this CPU, with our own kernels",
+                                 .available = cpu_gemm_available,
+                                 .create = make_cpu_gemm};
+  return entry;
+}
+
 }  // namespace foretune

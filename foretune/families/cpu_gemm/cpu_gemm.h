@@ -51,4 +51,7 @@ Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options);
 // The same for the table of families.
 Result<std::unique_ptr<Family>> make_cpu_gemm(const FamilyOptions& options);
 
+// The row of the table of families.
+const FamilyEntry& cpu_gemm_family();
+
 }  // namespace foretune

@@ -210,4 +210,14 @@ Result<std::unique_ptr<Family>> make_cublaslt(const FamilyOptions& options) {
   return family;
 }
 
+const FamilyEntry& cublaslt_family() {
+  static const FamilyEntry entry{
+      .name = "cublaslt",
+      .description = "matrix products by NVIDIA's cuBLASLt, with an algorithm of our choice",
+      .available = cublaslt_available,
+      .create = make_cublaslt,
+      .on_device = true};
+  return entry;
+}
+
 }  // namespace foretune

@@ -33,4 +33,7 @@ Result<std::unique_ptr<CublasltFamily>> create_cublaslt(const FamilyOptions& opt
 // The same as the table of families wants it.
 Result<std::unique_ptr<Family>> make_cublaslt(const FamilyOptions& options);
 
+// The row of the table of families.
+const FamilyEntry& cublaslt_family();
+
 }  // namespace foretune

@@ -331,4 +331,13 @@ Result<NestBench> make_nest_bench(loop::Computation computation, LoopNestOptions
       .family = std::move(family), .problem = std::move(problem), .is_described = is_described};
 }
 
+const FamilyEntry& loop_nest_family() {
+  static const FamilyEntry entry{
+      .name = "loop-nest",
+      .description = "loop nests on this CPU, compiled as a schedule says",
+      .available = loop_nest_available,
+      .create = make_loop_nest};
+  return entry;
+}
+
 }  // namespace foretune

@@ -69,4 +69,7 @@ struct NestBench {
 Result<NestBench> make_nest_bench(loop::Computation computation, LoopNestOptions options,
                                   std::size_t threads = 1, const Fingerprint& fingerprint = {});
 
+// The row of the table of families.
+const FamilyEntry& loop_nest_family();
+
 }  // namespace foretune

@@ -457,4 +457,13 @@ Result<std::unique_ptr<Family>> make_null(const FamilyOptions& options) {
 
 Support null_available(const FamilyOptions&) { return Support::yes(); }
 
+const FamilyEntry& null_family() {
+  static const FamilyEntry entry{
+      .name = "null",
+      .description = "times by formula, faults on request: for tests without hardware",
+      .available = null_available,
+      .create = make_null};
+  return entry;
+}
+
 }  // namespace foretune

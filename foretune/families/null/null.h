@@ -65,4 +65,7 @@ inline constexpr std::string_view kNullAccuracy = "accuracy";
 Result<std::unique_ptr<Family>> make_null(const FamilyOptions& options);
 Support null_available(const FamilyOptions& options);
 
+// The row of the table of families.
+const FamilyEntry& null_family();
+
 }  // namespace foretune

@@ -379,4 +379,14 @@ Result<std::unique_ptr<Family>> make_triton(const FamilyOptions& options) {
   return std::make_unique<Triton>(std::move(info), std::move(parsed), std::move(kernels));
 }
 
+const FamilyEntry& triton_family() {
+  static const FamilyEntry entry{
+      .name = "triton",
+      .description = "matrix products by Triton's kernels, or by NVIDIA's library",
+      .available = triton_available,
+      .create = make_triton,
+      .on_device = true};
+  return entry;
+}
+
 }  // namespace foretune

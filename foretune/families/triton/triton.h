@@ -19,4 +19,7 @@ namespace foretune {
 Support triton_available(const FamilyOptions& options);
 Result<std::unique_ptr<Family>> make_triton(const FamilyOptions& options);
 
+// The row of the table of families.
+const FamilyEntry& triton_family();
+
 }  // namespace foretune

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/models/infer/model_scorer.h"
 
@@ -32,13 +33,13 @@ Scores slow_scores(const Model& model, const Problem& problem) {
   for (const Config& config : model.pool) {
     feature_row(*table, problem, model.fingerprint.hardware, config, row);
     double sum = 0;
-    for (const Forest& forest : model.forests) {
+    for (const Forest& forest : forests_of(model)) {
       sum += predict_reference(forest, row);
     }
-    const auto count = static_cast<double>(model.forests.size());
-    const double mean = model.forests.size() == 1 ? sum : sum / count;
+    const auto count = static_cast<double>(forests_of(model).size());
+    const double mean = forests_of(model).size() == 1 ? sum : sum / count;
     double squares = 0;
-    for (const Forest& forest : model.forests) {
+    for (const Forest& forest : forests_of(model)) {
       squares += std::pow(predict_reference(forest, row) - mean, 2);
     }
     out.mean.push_back(mean);
@@ -58,7 +59,7 @@ TEST(ForestScorer, EqualsFeatureRowsAndTheReference) {
       if (isa > best_cpu_isa()) {
         continue;
       }
-      const auto scorer = ForestScorer::create(model.forests, *table, model.residual_std, isa);
+      const auto scorer = ForestScorer::create(forests_of(model), *table, model.residual_std, isa);
       ASSERT_TRUE(scorer.has_value()) << scorer.error().message;
       const auto pool = (*scorer)->prepare({flat_words(model.pool), 6}, model.fingerprint.hardware);
       ASSERT_TRUE(pool.has_value()) << pool.error().message;
@@ -104,15 +105,15 @@ TEST(ForestScorer, RefusesWhatDoesNotFit) {
   Model model = sample_model({.candidates = 10}, rng);
   const FeatureTable* table = *find_feature_table(model.feature_table);
   EXPECT_FALSE(ForestScorer::create({}, *table, 0).has_value());
-  EXPECT_FALSE(ForestScorer::create(model.forests, *table, std::nan("")).has_value());
-  EXPECT_FALSE(ForestScorer::create(model.forests, *table, -1).has_value());
-  Forest other = model.forests[0];
+  EXPECT_FALSE(ForestScorer::create(forests_of(model), *table, std::nan("")).has_value());
+  EXPECT_FALSE(ForestScorer::create(forests_of(model), *table, -1).has_value());
+  Forest other = forests_of(model)[0];
   other.feature_count += 1;
   const auto mismatch = ForestScorer::create({other}, *table, 0);
   ASSERT_FALSE(mismatch.has_value());
   EXPECT_EQ(mismatch.error().code, ErrorCode::kMismatch);
 
-  const auto scorer = ForestScorer::create(model.forests, *table, 0);
+  const auto scorer = ForestScorer::create(forests_of(model), *table, 0);
   ASSERT_TRUE(scorer.has_value());
   const std::vector<std::int32_t> words = flat_words(model.pool);
   EXPECT_FALSE((*scorer)->prepare({words, 7}, {}).has_value());
@@ -123,6 +124,7 @@ TEST(ForestScorer, RefusesWhatDoesNotFit) {
   const auto unknown = make_scorer(model);
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, ErrorCode::kUnsupported);
+
   model.kind = "gbdt";
   model.feature_table_id += 1;
   EXPECT_EQ(make_scorer(model).error().code, ErrorCode::kMismatch);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "foretune/models/infer/kinds/metrics/metrics_body.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_samples.h"
 
@@ -25,17 +26,23 @@ inline std::shared_ptr<const Model> sample_part(const Model& whole, const ModelS
 
 inline Model sample_metrics_model(const ModelShape& shape, Rng& rng) {
   Model model = sample_model(shape, rng);
-  model.kind = "metrics";
   model.target = "log";
-  model.forests.clear();
-  model.metrics = {
-      {metric_info("time_ns"), ValueScale{}, sample_part(model, shape, rng)},
-      {metric_info("pack_ns"), ValueScale{.kind = ValueScale::Kind::kOffsetLog, .offset = 0.001},
-       sample_part(model, shape, rng)},
-      {metric_info("qos_tune"),
-       ValueScale{.kind = ValueScale::Kind::kLinear, .reference = 80, .step = -4},
-       sample_part(model, shape, rng)}};
+  set_metrics(model, {{metric_info("time_ns"), ValueScale{}, sample_part(model, shape, rng)},
+                      {metric_info("pack_ns"),
+                       ValueScale{.kind = ValueScale::Kind::kOffsetLog, .offset = 0.001},
+                       sample_part(model, shape, rng)},
+                      {metric_info("qos_tune"),
+                       ValueScale{.kind = ValueScale::Kind::kLinear, .reference = 80, .step = -4},
+                       sample_part(model, shape, rng)}});
   return model;
+}
+
+// Changes the metrics of a model of several.
+template <typename Edit>
+void edit_metrics(Model& model, Edit&& edit) {
+  std::vector<MetricModel> metrics = metrics_of(model);
+  edit(metrics);
+  set_metrics(model, std::move(metrics));
 }
 
 }  // namespace foretune

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/models/infer/kinds/metrics/metrics_body.h"
 #include "foretune/models/infer/metric_model_samples.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_scorer.h"
@@ -20,9 +22,11 @@ Model metrics_model() {
 template <class Change>
 Model changed(const Change& change) {
   Model model = metrics_model();
-  Model part = *model.metrics[1].model;
+  Model part = *metrics_of(model)[1].model;
   change(model, part);
-  model.metrics[1].model = std::make_shared<const Model>(std::move(part));
+  edit_metrics(model, [&](std::vector<MetricModel>& metrics) {
+    metrics[1].model = std::make_shared<const Model>(std::move(part));
+  });
   return model;
 }
 
@@ -40,7 +44,7 @@ TEST(MetricsModel, WritesWhatPartsShareOnce) {
   const Model model = metrics_model();
   const Model apart = changed([](Model&, Model& part) { part.pool.pop_back(); });
   std::size_t sum = 0;
-  for (const MetricModel& part : model.metrics) {
+  for (const MetricModel& part : metrics_of(model)) {
     sum += model_bytes(*part.model).size();
   }
   EXPECT_LT(model_bytes(model).size(), sum * 8 / 10);
@@ -72,14 +76,25 @@ TEST(MetricsModel, IsRefusedWhereItsPartsDoNotFit) {
   };
   refused(changed([](Model&, Model& part) { part.family = "another"; }), "other problems");
   refused(changed([](Model&, Model& part) { part.target = "relative-log"; }), "no model");
-  refused(changed([](Model&, Model& part) { part.forests.clear(); }), "the model of pack_ns");
+  refused(changed([](Model&, Model& part) { set_forests(part, {}); }), "the model of pack_ns");
   refused(changed([](Model&, Model& part) { part = metrics_model(); }), "no model");
-  refused(changed([](Model& model, Model&) { model.metrics[2].metric.name = "time_ns"; }), "twice");
-  refused(changed([](Model& model, Model&) { model.metrics[0].metric.name = "no name"; }), "name");
-  refused(changed([](Model& model, Model&) { model.metrics[1].scale.offset = 0; }), "scale");
-  refused(changed([](Model& model, Model&) { model.kind = "gbdt"; }), "metrics");
+  refused(changed([](Model& model, Model&) {
+            edit_metrics(model, [](auto& metrics) { metrics[2].metric.name = "time_ns"; });
+          }),
+          "twice");
+  refused(changed([](Model& model, Model&) {
+            edit_metrics(model, [](auto& metrics) { metrics[0].metric.name = "no name"; });
+          }),
+          "name");
+  refused(changed([](Model& model, Model&) {
+            edit_metrics(model, [](auto& metrics) { metrics[1].scale.offset = 0; });
+          }),
+          "scale");
+  Model other = metrics_model();
+  other.kind = "gbdt";
+  refused(other, "no forest");
   Model none = metrics_model();
-  none.metrics.clear();
+  set_metrics(none, {});
   refused(none, "0 metrics");
 }
 
@@ -110,7 +125,7 @@ TEST(MetricsModel, ColumnsAreTheScoresOfItsPartsToTheBit) {
     (*checked)->score_columns(problem, workspace, again, {});
     EXPECT_EQ(scores, again);
     for (std::size_t c = 0; c < 3; ++c) {
-      const auto own = make_scorer(*model.metrics[c].model);
+      const auto own = make_scorer(*metrics_of(model)[c].model);
       const auto own_pool = (*own)->prepare({words, width}, model.fingerprint.hardware);
       std::vector<std::byte> space((*own_pool)->workspace_bytes());
       std::vector<double> expected(size);

@@ -125,64 +125,10 @@ Status check_features(const Model& model) {
   return {};
 }
 
-// Each a model of its own for the same problems and configs.
-Status check_metrics(const Model& model, bool has_metrics) {
-  if (model.metrics.empty() == has_metrics) {
-    return fail(ErrorCode::kCorrupt, "a model of kind '", model.kind, "' has ",
-                model.metrics.size(), " metrics");
-  }
-  for (std::size_t i = 0; i < model.metrics.size(); ++i) {
-    const MetricModel& part = model.metrics[i];
-    FORETUNE_TRY_STATUS(check_metric_info(part.metric));
-    FORETUNE_TRY_STATUS(part.scale.validate());
-    for (std::size_t j = 0; j < i; ++j) {
-      if (model.metrics[j].metric.name == part.metric.name) {
-        return fail(ErrorCode::kCorrupt, "the model has the metric ", part.metric.name, " twice");
-      }
-    }
-    if (part.metric.direction > Direction::kMaximise ||
-        part.metric.stage > MetricStage::kEvaluation) {
-      return fail(ErrorCode::kUnsupported, "the metric ", part.metric.name,
-                  " has a direction or a stage that this version does not know");
-    }
-    if (part.model == nullptr || !part.model->metrics.empty() || part.model->target != "log") {
-      return fail(ErrorCode::kCorrupt, "the metric ", part.metric.name,
-                  " has no model of its value");
-    }
-    const Model& own = *part.model;
-    if (own.family != model.family || own.problem_type != model.problem_type ||
-        own.config_schema != model.config_schema) {
-      return fail(ErrorCode::kMismatch, "the model of ", part.metric.name,
-                  " is for other problems or configs than the whole");
-    }
-    if (const Status status = check_model(own); !status) {
-      return fail_because(status.error(), "the model of ", part.metric.name);
-    }
-  }
-  return {};
-}
-
-Status check_networks(const Model& model, bool has_networks, std::size_t fields) {
-  if (model.networks.empty() == has_networks) {
-    return fail(ErrorCode::kCorrupt, "a model of kind '", model.kind, "' has ",
-                model.networks.size(), " networks");
-  }
-  if (!(model.network_share >= 0 && model.network_share <= 1)) {
-    return fail(ErrorCode::kCorrupt, "the networks' share of the score is not from 0 to 1");
-  }
-  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
-  for (std::size_t i = 0; i < model.networks.size(); ++i) {
-    if (const Status status = model.networks[i].validate(*table, fields); !status) {
-      return fail_because(status.error(), "network ", i);
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
-Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model& model) {
-  FORETUNE_TRY(const ModelKind* const kind, kind_of(model));
+Result<std::shared_ptr<const CompiledSpace>> check_header(const Model& model) {
+  FORETUNE_TRY_STATUS(find_model_kind(model.kind).map([](const auto&) {}));
   FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, check_schemas(model));
   FORETUNE_TRY_STATUS(check_numbers(model));
   FORETUNE_TRY_STATUS(check_pool(model));
@@ -194,39 +140,18 @@ Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model
     FORETUNE_TRY_STATUS(model.fast->validate(fields, model.pool.size()));
   }
   FORETUNE_TRY_STATUS(check_features(model));
-  FORETUNE_TRY_STATUS(check_networks(model, kind->has_networks, fields));
-  FORETUNE_TRY_STATUS(check_metrics(model, kind->has_metrics));
   return space;
 }
 
-Status check_forests_fit(const Model& model) {
-  FORETUNE_TRY(const ModelKind* const kind, kind_of(model));
+Status check_body(const Model& model, bool was_just_read) {
+  FORETUNE_TRY(const ModelKind* const kind, find_model_kind(model.kind));
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
-  if (model.forests.empty() == kind->has_forests) {
-    return fail(ErrorCode::kCorrupt, "the model has ",
-                model.forests.empty() ? "no forest" : "forests, which its kind does not have");
-  }
-  for (std::size_t i = 0; i < model.forests.size(); ++i) {
-    if (model.forests[i].feature_count != table->columns().size()) {
-      return fail(ErrorCode::kMismatch, "forest ", i, " has ", model.forests[i].feature_count,
-                  " features, the feature table ", table->name(), " has ", table->columns().size());
-    }
-  }
-  return {};
-}
-
-Status check_forests(const Model& model) {
-  for (std::size_t i = 0; i < model.forests.size(); ++i) {
-    if (const Status status = model.forests[i].validate(); !status) {
-      return fail_because(status.error(), "forest ", i);
-    }
-  }
-  return check_forests_fit(model);
+  return kind->check(model, *table, was_just_read);
 }
 
 Status check_model(const Model& model) {
-  FORETUNE_TRY_STATUS(check_model_but_forests(model).map([](const auto&) {}));
-  return check_forests(model);
+  FORETUNE_TRY_STATUS(check_header(model).map([](const auto&) {}));
+  return check_body(model);
 }
 
 }  // namespace foretune

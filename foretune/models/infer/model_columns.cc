@@ -62,14 +62,19 @@ Status ColumnMap::apply(Forest& forest) const {
   return {};
 }
 
-Status ColumnMap::apply(Model& model) const {
+Status ColumnMap::apply(Network& network) const {
   if (is_identity_) {
     return {};
   }
-  for (Network& network : model.networks) {
-    for (NetworkInput& input : network.inputs) {
-      FORETUNE_TRY(input.column, at(input.column));
-    }
+  for (NetworkInput& input : network.inputs) {
+    FORETUNE_TRY(input.column, at(input.column));
+  }
+  return {};
+}
+
+Status ColumnMap::apply(Model& model) const {
+  if (is_identity_) {
+    return {};
   }
   std::vector<std::pair<double, double>> ranges(feature_count(*table_, FeatureKind::kProblem),
                                                 kNoLimits);

@@ -11,6 +11,7 @@
 #include "foretune/base/result.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest.h"
+#include "foretune/models/infer/network.h"
 
 namespace foretune {
 
@@ -21,6 +22,8 @@ bool has_later_columns(const FeatureTable& table);
 
 class ColumnMap {
  public:
+  // Changes nothing.
+  ColumnMap() = default;
   // `names` are the columns of the file; none stand for the table's first columns.
   static ColumnMap create(const FeatureTable& table, std::span<const std::string> names);
 
@@ -28,7 +31,8 @@ class ColumnMap {
   [[nodiscard]] bool is_identity() const { return is_identity_; }
   // Errors: kMismatch for a use of a column that the table does not have, with its name.
   Status apply(Forest& forest) const;
-  // Everything but the forests. A column that the model does not know has no limits.
+  Status apply(Network& network) const;
+  // The ranges of a model. A column that it does not know has no limits.
   Status apply(Model& model) const;
 
  private:

@@ -52,14 +52,15 @@ TEST(ColumnMap, ModelsFromBeforeGoOnWithTheirColumns) {
   EXPECT_EQ(forest.feature_count, 6U);
   Model model;
   model.problem_range = {{1, 2}, {3, 4}};
-  model.networks.resize(1);
-  model.networks[0].inputs = {{.column = 1}, {.column = 3}};
+  Network network;
+  network.inputs = {{.column = 1}, {.column = 3}};
   ASSERT_TRUE(map.apply(model));
+  ASSERT_TRUE(map.apply(network));
   EXPECT_THAT(model.problem_range, ElementsAre(std::pair(1.0, 2.0), std::pair(3.0, 4.0),
                                                std::pair(std::numeric_limits<double>::lowest(),
                                                          std::numeric_limits<double>::max())));
-  EXPECT_EQ(model.networks[0].inputs[0].column, 1);
-  EXPECT_EQ(model.networks[0].inputs[1].column, 4);
+  EXPECT_EQ(network.inputs[0].column, 1);
+  EXPECT_EQ(network.inputs[1].column, 4);
 }
 
 TEST(ColumnMap, ColumnsOfTodayStayWhereTheyAre) {

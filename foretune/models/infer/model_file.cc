@@ -9,6 +9,7 @@
 #include "foretune/base/file.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/model_columns.h"
+#include "foretune/models/infer/model_kind.h"
 #include "foretune/models/infer/model_sections.h"
 
 namespace foretune {
@@ -87,18 +88,17 @@ Result<std::vector<Entry>> read_table(std::span<const std::byte> bytes) {
 }
 
 Result<std::span<const std::byte>> find_section(std::span<const std::byte> bytes,
-                                                const std::vector<Entry>& entries,
-                                                const ModelSection& section) {
-  const auto same = [&](const Entry& entry) { return entry.id == section.id; };
+                                                const std::vector<Entry>& entries, std::uint32_t id,
+                                                std::string_view name) {
+  const auto same = [&](const Entry& entry) { return entry.id == id; };
   const auto found = std::find_if(entries.begin(), entries.end(), same);
   if (found == entries.end() || std::find_if(found + 1, entries.end(), same) != entries.end()) {
     return fail(ErrorCode::kCorrupt, "it has ", found == entries.end() ? "no" : "more than one",
-                " section '", section.name, "'");
+                " section '", name, "'");
   }
   const std::span<const std::byte> body = bytes.subspan(found->offset, found->length);
   if (crc32c(body) != found->crc) {
-    return fail(ErrorCode::kCorrupt, "the checksum of its section '", section.name,
-                "' does not match");
+    return fail(ErrorCode::kCorrupt, "the checksum of its section '", name, "' does not match");
   }
   return body;
 }
@@ -116,62 +116,46 @@ std::vector<std::byte> columns_section(const Model& model) {
   return writer.take();
 }
 
-bool has_section(const ModelSection& section, const Model& model) {
-  return section.is_present == nullptr || section.is_present(model);
-}
-
-using SectionIds = std::vector<std::uint32_t>;
-
 bool is_among(const SectionIds& ids, std::uint32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-// A file without the sections of `left_out`.
-std::vector<std::byte> file_bytes(const Model& model, const SectionIds& left_out) {
-  std::vector<Entry> entries;
-  ByteWriter body;
-  const auto is_written = [&](const ModelSection& section) {
-    return has_section(section, model) && !is_among(left_out, section.id);
-  };
-  const std::vector<std::byte> columns = columns_section(model);
-  const auto count = std::count_if(model_sections().begin(), model_sections().end(), is_written) +
-                     (columns.empty() ? 0 : 1);
-  const std::size_t base = kHeaderBytes + static_cast<std::size_t>(count) * kEntryBytes;
-  const auto append = [&](std::uint32_t id, std::span<const std::byte> content) {
-    body.align(kAlignment);
-    entries.push_back(
-        {.id = id, .crc = crc32c(content), .offset = base + body.size(), .length = content.size()});
-    body.put_bytes(content);
-  };
-  for (const ModelSection& section : model_sections()) {
-    if (is_written(section)) {
-      ByteWriter writer;
-      section.put(writer, model);
-      append(section.id, writer.bytes());
+// Sections in the order in which they are added.
+class FileBuilder {
+ public:
+  void add(std::uint32_t id, std::span<const std::byte> content) {
+    body_.align(kAlignment);
+    entries_.push_back(
+        {.id = id, .crc = crc32c(content), .offset = body_.size(), .length = content.size()});
+    body_.put_bytes(content);
+  }
+
+  [[nodiscard]] std::vector<std::byte> take() const {
+    const std::size_t base = kHeaderBytes + entries_.size() * kEntryBytes;
+    ByteWriter table;
+    for (const Entry& entry : entries_) {
+      table.put(entry.id);
+      table.put(entry.crc);
+      table.put(base + entry.offset);
+      table.put(entry.length);
     }
+    ByteWriter out;
+    out.put_bytes(std::as_bytes(std::span(kMagic)));
+    out.put(kMajor);
+    out.put(kMinor);
+    out.put(static_cast<std::uint32_t>(entries_.size()));
+    out.put(static_cast<std::uint64_t>(base + body_.size()));
+    out.put(crc32c(table.bytes(), crc32c(out.bytes())));
+    out.put(std::uint32_t{0});
+    out.put_bytes(table.bytes());
+    out.put_bytes(body_.bytes());
+    return out.take();
   }
-  if (!columns.empty()) {
-    append(kColumnsId, columns);
-  }
-  ByteWriter table;
-  for (const Entry& entry : entries) {
-    table.put(entry.id);
-    table.put(entry.crc);
-    table.put(entry.offset);
-    table.put(entry.length);
-  }
-  ByteWriter out;
-  out.put_bytes(std::as_bytes(std::span(kMagic)));
-  out.put(kMajor);
-  out.put(kMinor);
-  out.put(static_cast<std::uint32_t>(entries.size()));
-  out.put(static_cast<std::uint64_t>(base + body.size()));
-  out.put(crc32c(table.bytes(), crc32c(out.bytes())));
-  out.put(std::uint32_t{0});
-  out.put_bytes(table.bytes());
-  out.put_bytes(body.bytes());
-  return out.take();
-}
+
+ private:
+  std::vector<Entry> entries_;
+  ByteWriter body_;
+};
 
 Status read_section(const ModelSection& section, std::span<const std::byte> body, Model& model) {
   ByteReader reader(body);
@@ -192,8 +176,8 @@ Result<std::vector<std::string>> read_columns(std::span<const std::byte> bytes,
                    [](const Entry& entry) { return entry.id == kColumnsId; })) {
     return names;
   }
-  const ModelSection section{kColumnsId, "columns", nullptr, nullptr};
-  FORETUNE_TRY(const std::span<const std::byte> body, find_section(bytes, entries, section));
+  FORETUNE_TRY(const std::span<const std::byte> body,
+               find_section(bytes, entries, kColumnsId, "columns"));
   ByteReader reader(body);
   names.resize(reader.get_count(kLeastNameBytes));
   for (std::string& name : names) {
@@ -205,168 +189,100 @@ Result<std::vector<std::string>> read_columns(std::span<const std::byte> bytes,
   return names;
 }
 
-// Reads all sections but the forests, whose bytes are returned, with the columns of both. The model
-// has those of `taken_over` already.
-struct ReadParts {
-  std::span<const std::byte> forests;
+// The map from the columns of the file to those of this version.
+ColumnMap columns_of_file(const Model& header, std::span<const std::string> names) {
+  const auto table = find_feature_table(header.feature_table);
+  return table ? ColumnMap::create(**table, names) : ColumnMap();
+}
+
+// Where the sections of the body lie, in the order of the kind.
+using BodyBytes = std::vector<std::span<const std::byte>>;
+
+// Reads all but the body. The model has the sections of `taken_over` already.
+struct Contents {
+  BodyBytes body;
   std::vector<std::string> columns;
 };
-Result<ReadParts> read_but_forests(std::span<const std::byte> bytes, const SectionIds& taken_over,
-                                   Model& model) {
+Result<Contents> read_header(std::span<const std::byte> bytes, const SectionIds& taken_over,
+                             Model& model) {
   FORETUNE_TRY(const std::vector<Entry> entries, read_table(bytes));
-  std::span<const std::byte> forests;
+  for (const Entry& entry : entries) {
+    if (is_among(taken_over, entry.id)) {
+      return fail(ErrorCode::kCorrupt, "it has a section that it cannot have");
+    }
+  }
   for (const ModelSection& section : model_sections()) {
     const bool is_there = std::any_of(entries.begin(), entries.end(),
                                       [&](const Entry& entry) { return entry.id == section.id; });
     if (!is_there && (section.is_present != nullptr || is_among(taken_over, section.id))) {
       continue;
     }
-    FORETUNE_TRY(const std::span<const std::byte> body, find_section(bytes, entries, section));
-    if (section.id == kForestsId) {
-      forests = body;
-    } else {
-      FORETUNE_TRY_STATUS(read_section(section, body, model));
-    }
+    FORETUNE_TRY(const std::span<const std::byte> body,
+                 find_section(bytes, entries, section.id, section.name));
+    FORETUNE_TRY_STATUS(read_section(section, body, model));
   }
-  FORETUNE_TRY(std::vector<std::string> columns, read_columns(bytes, entries));
-  if (const auto table = find_feature_table(model.feature_table)) {
-    FORETUNE_TRY_STATUS(ColumnMap::create(**table, columns).apply(model));
+  Contents out;
+  FORETUNE_TRY(const ModelKind* const kind, find_model_kind(model.kind));
+  for (const BodySection& section : kind->sections) {
+    FORETUNE_TRY(out.body.emplace_back(), find_section(bytes, entries, section.id, section.name));
   }
-  return ReadParts{forests, std::move(columns)};
+  FORETUNE_TRY(out.columns, read_columns(bytes, entries));
+  FORETUNE_TRY_STATUS(columns_of_file(model, out.columns).apply(model));
+  return out;
 }
 
-Status read_forests(std::span<const std::byte> bytes, std::span<const std::string> columns,
-                    Model& model) {
-  FORETUNE_TRY_STATUS(read_section(*find_model_section(kForestsId), bytes, model));
-  if (const auto table = find_feature_table(model.feature_table)) {
-    const ColumnMap map = ColumnMap::create(**table, columns);
-    for (Forest& forest : model.forests) {
-      FORETUNE_TRY_STATUS(map.apply(forest));
-    }
-  }
+Status make_body(const BodyBytes& body, std::span<const std::string> columns, Model& model) {
+  FORETUNE_TRY(const ModelKind* const kind, find_model_kind(model.kind));
+  FORETUNE_TRY(model.body, kind->read(model, body, columns_of_file(model, columns)));
   return {};
-}
-
-// ---- models of several metrics ------------------------------------------------------------------
-
-constexpr std::size_t kMostMetrics = 32;
-
-// Sections of the whole that a metric's model has to the byte, so that they are written once.
-SectionIds shared_sections(const Model& whole, const Model& part) {
-  SectionIds out;
-  for (const ModelSection& section : model_sections()) {
-    if (section.share == nullptr || !has_section(section, whole) || !has_section(section, part)) {
-      continue;
-    }
-    ByteWriter of_whole;
-    ByteWriter of_part;
-    section.put(of_whole, whole);
-    section.put(of_part, part);
-    if (std::equal(of_whole.bytes().begin(), of_whole.bytes().end(), of_part.bytes().begin(),
-                   of_part.bytes().end())) {
-      out.push_back(section.id);
-    }
-  }
-  return out;
-}
-
-MetricModel get_metric_model(ByteReader& reader) {
-  MetricModel out;
-  out.metric.name = reader.get_string();
-  out.metric.unit = reader.get_string();
-  out.metric.direction = static_cast<Direction>(reader.get<std::uint8_t>());
-  out.metric.stage = static_cast<MetricStage>(reader.get<std::uint8_t>());
-  out.scale.kind = static_cast<ValueScale::Kind>(reader.get<std::uint8_t>());
-  out.scale.offset = reader.get<double>();
-  out.scale.reference = reader.get<double>();
-  out.scale.step = reader.get<double>();
-  return out;
-}
-
-// The model of one metric: a file without the sections that it takes over from the whole.
-Result<std::shared_ptr<const Model>> get_part(ByteReader& reader, const Model& whole) {
-  auto part = std::make_shared<Model>();
-  SectionIds taken_over(reader.get_count(sizeof(std::uint32_t)));
-  for (std::uint32_t& id : taken_over) {
-    id = reader.get<std::uint32_t>();
-    const ModelSection* const section = find_model_section(id);
-    if (section == nullptr || section->share == nullptr || !has_section(*section, whole)) {
-      return fail(ErrorCode::kCorrupt, "it takes over a section that is not there");
-    }
-    section->share(whole, *part);
-  }
-  const std::span<const std::byte> bytes =
-      reader.get_bytes(static_cast<std::size_t>(reader.get<std::uint64_t>()));
-  if (!reader.ok()) {
-    return fail(ErrorCode::kCorrupt, "it is cut short");
-  }
-  FORETUNE_TRY(const std::vector<Entry> entries, read_table(bytes));
-  for (const Entry& entry : entries) {
-    if (entry.id == kMetricsId || is_among(taken_over, entry.id)) {
-      return fail(ErrorCode::kCorrupt, "it has a section that it cannot have");
-    }
-  }
-  FORETUNE_TRY(const ReadParts parts, read_but_forests(bytes, taken_over, *part));
-  FORETUNE_TRY_STATUS(read_forests(parts.forests, parts.columns, *part));
-  return part;
 }
 
 }  // namespace
 
-void put_metric_models(ByteWriter& writer, const Model& model) {
-  writer.put_varint(model.metrics.size());
-  for (const MetricModel& part : model.metrics) {
-    writer.put_string(part.metric.name);
-    writer.put_string(part.metric.unit);
-    writer.put(static_cast<std::uint8_t>(part.metric.direction));
-    writer.put(static_cast<std::uint8_t>(part.metric.stage));
-    writer.put(static_cast<std::uint8_t>(part.scale.kind));
-    writer.put(part.scale.offset);
-    writer.put(part.scale.reference);
-    writer.put(part.scale.step);
-    const SectionIds shared = shared_sections(model, *part.model);
-    writer.put_varint(shared.size());
-    for (const std::uint32_t id : shared) {
-      writer.put(id);
-    }
-    const std::vector<std::byte> bytes = file_bytes(*part.model, shared);
-    writer.put(static_cast<std::uint64_t>(bytes.size()));
-    writer.put_bytes(bytes);
-  }
+bool has_section(const ModelSection& section, const Model& model) {
+  return section.is_present == nullptr || section.is_present(model);
 }
 
-Status get_metric_models(ByteReader& reader, Model& model) {
-  constexpr std::size_t kLeastBytes = 44;
-  const std::uint64_t count = reader.get_count(kLeastBytes);
-  if (count > kMostMetrics) {
-    return fail(ErrorCode::kCorrupt, "it claims ", count, " metrics");
+std::vector<std::byte> file_bytes(const Model& model, const SectionIds& left_out) {
+  FileBuilder file;
+  const auto add = [&](const auto& section) {
+    ByteWriter writer;
+    section.put(writer, model);
+    file.add(section.id, writer.bytes());
+  };
+  const auto kind = find_model_kind(model.kind);
+  std::span<const BodySection> body;
+  if (kind) {
+    body = (*kind)->sections;
   }
-  std::vector<MetricModel> metrics;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    MetricModel metric = get_metric_model(reader);
-    auto part = get_part(reader, model);
-    if (!part) {
-      return fail_because(part.error(), "the model of metric ", i);
+  for (const ModelSection& section : model_sections()) {
+    // The first part of a body stands where forests stood in the first version.
+    if (section.id == kBodyBefore && !body.empty()) {
+      add(body.front());
     }
-    metric.model = *std::move(part);
-    metrics.push_back(std::move(metric));
+    if (has_section(section, model) && !is_among(left_out, section.id)) {
+      add(section);
+    }
   }
-  model.metrics = std::move(metrics);
-  return {};
+  for (const BodySection& section : body.subspan(body.empty() ? 0 : 1)) {
+    add(section);
+  }
+  if (const std::vector<std::byte> columns = columns_section(model); !columns.empty()) {
+    file.add(kColumnsId, columns);
+  }
+  return file.take();
 }
 
-bool MetricModel::operator==(const MetricModel& other) const {
-  return metric == other.metric && scale == other.scale &&
-         (model == other.model ||
-          (model != nullptr && other.model != nullptr && *model == *other.model));
+Status read_file(std::span<const std::byte> bytes, const SectionIds& taken_over, Model& model) {
+  FORETUNE_TRY(const Contents contents, read_header(bytes, taken_over, model));
+  return make_body(contents.body, contents.columns, model);
 }
 
 std::vector<std::byte> model_bytes(const Model& model) { return file_bytes(model, {}); }
 
 Result<Model> parse_model(std::span<const std::byte> bytes) {
   Model model;
-  FORETUNE_TRY(const ReadParts parts, read_but_forests(bytes, {}, model));
-  FORETUNE_TRY_STATUS(read_forests(parts.forests, parts.columns, model));
+  FORETUNE_TRY_STATUS(read_file(bytes, {}, model));
   return model;
 }
 
@@ -398,17 +314,22 @@ bool is_model_file(const std::filesystem::path& path) {
 Result<ModelParts> read_model_parts(const std::filesystem::path& path) {
   FORETUNE_TRY(const MappedFile file, MappedFile::open(path));
   ModelParts parts;
-  auto read = read_but_forests(file.bytes(), {}, parts.model);
+  auto read = read_header(file.bytes(), {}, parts.model);
   if (!read) {
     return fail_because(read.error(), "cannot use the model ", path.string());
   }
-  parts.forests.assign(read->forests.begin(), read->forests.end());
+  for (const std::span<const std::byte> section : read->body) {
+    parts.body.emplace_back(section.begin(), section.end());
+  }
   parts.columns = std::move(read->columns);
   return parts;
 }
 
-Status parse_forests(ModelParts& parts) {
-  return read_forests(parts.forests, parts.columns, parts.model);
+Status read_body(ModelParts& parts) {
+  FORETUNE_TRY_STATUS(
+      make_body(BodyBytes(parts.body.begin(), parts.body.end()), parts.columns, parts.model));
+  parts.body.clear();
+  return {};
 }
 
 }  // namespace foretune

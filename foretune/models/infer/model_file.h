@@ -1,6 +1,7 @@
 // The model file (.ftm): everything needed to pick a config, in sections with a checksum each,
 // read through mmap. Magic, version, section table; unknown sections are skipped, newer major
-// versions refused. docs/file-formats.md describes it byte by byte.
+// versions refused. docs/file-formats.md describes it byte by byte. A model is a header, which is
+// the same for all kinds, and a body that its kind alone understands (model_kind.h).
 // Thread safety: immutable after loading.
 #pragma once
 
@@ -16,11 +17,8 @@
 #include "foretune/base/hash.h"
 #include "foretune/base/result.h"
 #include "foretune/hardware/hardware.h"
-#include "foretune/metrics/metric.h"
-#include "foretune/metrics/value_scale.h"
 #include "foretune/models/infer/fast_model.h"
-#include "foretune/models/infer/forest.h"
-#include "foretune/models/infer/network.h"
+#include "foretune/models/infer/model_body.h"
 #include "foretune/models/infer/training_hull.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
@@ -28,20 +26,9 @@
 namespace foretune {
 
 class CompiledSpace;
-struct Model;
-
-// One metric of a model of several: what predicts its z (ValueScale) and thereby its value.
-struct MetricModel {
-  MetricInfo metric;
-  ValueScale scale;
-  // A whole model of target "log" for the same configs and problems. Never null in a model that was
-  // read.
-  std::shared_ptr<const Model> model;
-  bool operator==(const MetricModel& other) const;  // of the models themselves
-};
 
 struct Model {
-  std::string kind;    // "gbdt", "network", "ensemble" of both, or "metrics": `metrics` alone
+  std::string kind;    // ModelKind::name (model_kind.h): "gbdt"
   std::string family;  // "cpu-gemm"
   ProblemType problem_type{};
   std::uint64_t problem_schema = 0;  // ProblemSchema::id()
@@ -52,13 +39,7 @@ struct Model {
   Fingerprint fingerprint;               // of the machine measured on
   std::vector<Config> pool;              // the candidates, distinct, in score order of ties
   std::vector<std::uint32_t> portfolio;  // positions in the pool, most useful first
-  std::vector<Forest> forests;           // scores are averaged
-  std::vector<Network> networks;         // scores are averaged
-  // Of an ensemble: score = (1 - share) * score of the forests + share * score of the networks.
-  double network_share = 0.5;
-  // In the kind "metrics", which has neither forests nor networks of its own: at least one, the
-  // one that scores are of first.
-  std::vector<MetricModel> metrics;
+  SharedBody body;                       // what predicts, as the kind understands it
   // What the model learned: "relative-log", "log", "tflops", "latency" or "bandwidth". Scores are
   // made of it so that lower is better; they are absolute, ln(ns), for "log" alone.
   std::string target;
@@ -78,13 +59,11 @@ struct Model {
 
 // What a reader checks before a model is used with a family or data set.
 Status check_model(const Model& model);
-// The same in parts. Everything but the forests, networks included; returns the space, which is
-// compiled on the way, or nullptr where configs are sequences.
-Result<std::shared_ptr<const CompiledSpace>> check_model_but_forests(const Model& model);
-// The forests; and without looking through them, as those that were just read are valid
-// (Forest::validate()), whether there are any and they fit the rest.
-Status check_forests(const Model& model);
-Status check_forests_fit(const Model& model);
+// The same in parts. Everything but the body; returns the space, which is compiled on the way, or
+// nullptr where configs are sequences.
+Result<std::shared_ptr<const CompiledSpace>> check_header(const Model& model);
+// The body; one that `was_just_read` is not looked through for what reading refuses.
+Status check_body(const Model& model, bool was_just_read = false);
 
 Status write_model(const Model& model, const std::filesystem::path& path);
 std::vector<std::byte> model_bytes(const Model& model);
@@ -93,16 +72,18 @@ Result<Model> read_model(const std::filesystem::path& path);
 bool is_model_file(const std::filesystem::path& path);
 Result<Model> parse_model(std::span<const std::byte> bytes);
 
-// A model file whose forests, nearly all of it where there are any, are still to be parsed: `model`
-// has none.
+// A model file whose body, nearly all of it, is still to be read: `model` has none.
 struct ModelParts {
   Model model;
-  std::vector<std::byte> forests;    // a copy: the file may change or go
-  std::vector<std::string> columns;  // that the forests were written with; none: the table's first
+  // A copy of the body's sections, in the order of the kind: the file may change or go. None where
+  // the model has its body.
+  std::vector<std::vector<std::byte>> body;
+  // That the body was written with; none: the first columns of the feature table.
+  std::vector<std::string> columns;
 };
-// Errors: as read_model(), but what is wrong with the forests beyond their checksum shows later.
+// Errors: as read_model(), but what is wrong with the body beyond its checksums shows later.
 Result<ModelParts> read_model_parts(const std::filesystem::path& path);
-// Puts the forests into the model.
-Status parse_forests(ModelParts& parts);
+// Puts the body into the model.
+Status read_body(ModelParts& parts);
 
 }  // namespace foretune

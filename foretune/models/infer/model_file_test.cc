@@ -13,6 +13,7 @@
 #include "foretune/base/byte_io.h"
 #include "foretune/base/file.h"
 #include "foretune/base/temporary_folder.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 
@@ -77,8 +78,8 @@ TEST(ModelFile, ReturnsTheSameModelFromDisk) {
   EXPECT_EQ(*read, model);
   auto parts = read_model_parts(path);
   ASSERT_TRUE(parts.has_value()) << parts.error().message;
-  EXPECT_TRUE(parts->model.forests.empty());
-  ASSERT_TRUE(parse_forests(*parts));
+  EXPECT_TRUE(forests_of(parts->model).empty());
+  ASSERT_TRUE(read_body(*parts));
   EXPECT_EQ(parts->model, model);
   std::filesystem::remove(path);
   EXPECT_EQ(read_model_parts(path).error().code, ErrorCode::kNotFound);
@@ -191,25 +192,30 @@ TEST(ModelFile, SkipsSectionsAndMinorVersionsOfTheFuture) {
 TEST(ModelFile, KeepsEveryBitOfLeafValues) {
   Rng rng(23);
   Model model = sample_model({.forest = {.trees = 9, .max_leaves = 80, .vary_leaves = false}}, rng);
-  std::vector<double>& values = model.forests.front().leaf_value;
+  std::vector<Forest> forests = forests_of(model);
+  std::vector<double>& values = forests.front().leaf_value;
+  const auto read_again = [&] {
+    set_forests(model, forests);
+    return parse_model(model_bytes(model));
+  };
   const std::array hard{0.0,    -0.0, 5e-324, -5e-324, 1e308, -1e308, 2.2250738585072014e-308,
                         1e-200, 1.0,  -1.0,   1e-5,    -1e5};
   std::copy(hard.begin(), hard.end(), values.begin());
   for (std::size_t i = hard.size(); i < values.size(); ++i) {
     values[i] = std::ldexp(rng.normal(), static_cast<int>(rng.below(24)) - 12);
   }
-  const auto read = parse_model(model_bytes(model));
+  const auto read = read_again();
   ASSERT_TRUE(read.has_value()) << read.error().message;
-  const std::vector<double>& kept = read->forests.front().leaf_value;
+  const std::vector<double>& kept = forests_of(*read).front().leaf_value;
   ASSERT_EQ(kept.size(), values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     EXPECT_EQ(std::bit_cast<std::uint64_t>(kept[i]), std::bit_cast<std::uint64_t>(values[i])) << i;
   }
   // All of one far exponent: the window of exponents ends with the highest there is.
   std::fill(values.begin(), values.end(), 1.5e308);
-  EXPECT_EQ(*parse_model(model_bytes(model)), model);
+  EXPECT_EQ(*read_again(), model);
   std::fill(values.begin(), values.end(), -5e-324);
-  EXPECT_EQ(*parse_model(model_bytes(model)), model);
+  EXPECT_EQ(*read_again(), model);
 }
 
 TEST(ModelFile, TakesAFewBytesPerLeaf) {
@@ -251,9 +257,12 @@ TEST(CheckModel, RefusesWhatDoesNotFitTogether) {
       {"repeated config", [](Model& m) { m.pool[3] = m.pool[1]; }, ErrorCode::kCorrupt},
       {"portfolio", [](Model& m) { m.portfolio.push_back(12); }, ErrorCode::kCorrupt},
       {"portfolio twice", [](Model& m) { m.portfolio.push_back(3); }, ErrorCode::kCorrupt},
-      {"no forest", [](Model& m) { m.forests.clear(); }, ErrorCode::kCorrupt},
-      {"forest", [](Model& m) { m.forests[1].left[0] = 100; }, ErrorCode::kCorrupt},
-      {"features", [](Model& m) { m.forests[1].feature_count += 1; }, ErrorCode::kMismatch},
+      {"no forest", [](Model& m) { set_forests(m, {}); }, ErrorCode::kCorrupt},
+      {"forest", [](Model& m) { edit_forests(m, [](auto& forests) { forests[1].left[0] = 100; }); },
+       ErrorCode::kCorrupt},
+      {"features",
+       [](Model& m) { edit_forests(m, [](auto& forests) { forests[1].feature_count += 1; }); },
+       ErrorCode::kMismatch},
       {"target", [](Model& m) { m.target = "speed"; }, ErrorCode::kUnsupported},
       {"residual", [](Model& m) { m.residual_std = -1; }, ErrorCode::kCorrupt},
       {"residual nan", [](Model& m) { m.residual_std = std::numeric_limits<double>::quiet_NaN(); },
@@ -331,7 +340,6 @@ Model golden_model() {
   grown.missing = {Forest::Missing::kNone, Forest::Missing::kNan, Forest::Missing::kNone,
                    Forest::Missing::kNan};
   grown.leaf_value = {0.25, -1, 1e-3, 1e300, 5, 6, 7};
-  model.forests.push_back(grown);
   Forest odd;  // a tree that did not grow leaf by leaf
   odd.feature_count = 5;
   odd.trees = {{0, 2, 0, 3}, {2, 0, 3, 1}};
@@ -342,12 +350,13 @@ Model golden_model() {
   odd.default_left = {1, 0};
   odd.missing = {Forest::Missing::kNan, Forest::Missing::kZero};
   odd.leaf_value = {1, 2, 3, -0.5};
-  model.forests.push_back(odd);
+  set_forests(model, {grown, odd});
   return model;
 }
 
 TEST(ModelFile, GoldenFileOfVersion1IsReadAndWrittenTheSame) {
-  for (const Forest& forest : golden_model().forests) {
+  const Model golden = golden_model();
+  for (const Forest& forest : forests_of(golden)) {
     ASSERT_TRUE(forest.validate()) << forest.validate().error().message;
   }
   const std::filesystem::path path =

@@ -10,6 +10,7 @@
 
 #include "foretune/features/feature_table.h"
 #include "foretune/models/infer/forest_samples.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
@@ -66,7 +67,6 @@ inline Model sample_model(const ModelShape& shape, Rng& rng) {
   const SpaceDefinition space = sample_space();
   Model model;
   model.problem_type = kGemmProblem;
-  model.kind = "gbdt";
   model.family = "sample";
   model.problem_schema = find_problem_schema(kGemmProblem)->id();
   model.config_schema = space.schema;
@@ -88,13 +88,15 @@ inline Model sample_model(const ModelShape& shape, Rng& rng) {
   }
   ForestShape forest_shape = shape.forest;
   forest_shape.features = static_cast<std::uint32_t>(table->columns().size());
+  std::vector<Forest> forests;
   for (std::size_t i = 0; i < shape.forests; ++i) {
     Forest forest = random_forest(forest_shape, rng);
     for (std::size_t node = 0; node < forest.feature.size(); ++node) {
       forest.threshold[node] = rows[rng.below(rows.size())][forest.feature[node]];
     }
-    model.forests.push_back(std::move(forest));
+    forests.push_back(std::move(forest));
   }
+  set_forests(model, std::move(forests));
   const std::size_t problem_features = feature_count(*table, FeatureKind::kProblem);
   for (std::size_t f = 0; f < problem_features; ++f) {
     const auto [low, high] = std::minmax_element(
@@ -102,6 +104,14 @@ inline Model sample_model(const ModelShape& shape, Rng& rng) {
     model.problem_range.emplace_back((*low)[f], (*high)[f]);
   }
   return model;
+}
+
+// Changes the forests of a model of them.
+template <typename Edit>
+void edit_forests(Model& model, Edit&& edit) {
+  std::vector<Forest> forests = forests_of(model);
+  edit(forests);
+  set_forests(model, std::move(forests));
 }
 
 }  // namespace foretune

@@ -1,4 +1,4 @@
-// The scorer of a model file, whatever it holds: trees, networks, or both.
+// The scorer of a model file, whatever its kind.
 //
 //   FORETUNE_TRY(const auto scorer, make_scorer(model));
 //   FORETUNE_TRY(const auto pool, scorer->prepare(configs, model.fingerprint.hardware));
@@ -28,9 +28,9 @@ Result<std::unique_ptr<Scorer>> make_scorer(const Model& model);
 // Returns what the columns of a model's scores are of, in their order.
 std::vector<ScoreColumn> columns_of(const Model& model);
 
-// The model that scores are of and that has the trees or networks: of the kind "metrics" that of
-// the first metric, else the model itself.
-const Model& scoring_model(const Model& model);
+// The model that the scores of a column are of: the model itself, but for a kind that has a model
+// for each of several metrics. The first column is the one that scores are of.
+const Model& column_model(const Model& model, std::size_t column);
 
 // What make_scorer(model) and its prepare() give for these configs, of a model that
 // has passed check_model(): the model is neither looked through again nor copied where that takes

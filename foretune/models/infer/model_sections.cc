@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "foretune/models/infer/forest_coding.h"
-
 namespace foretune {
 namespace {
 
@@ -155,22 +153,6 @@ Status get_portfolio(ByteReader& reader, Model& model) {
   return {};
 }
 
-void put_forests(ByteWriter& writer, const Model& model) {
-  writer.put_varint(model.forests.size());
-  for (const Forest& forest : model.forests) {
-    put_forest(writer, forest);
-  }
-}
-
-Status get_forests(ByteReader& reader, Model& model) {
-  const std::uint64_t count = reader.get_count(3);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    FORETUNE_TRY(Forest forest, get_forest(reader));
-    model.forests.push_back(std::move(forest));
-  }
-  return {};
-}
-
 void put_ranges(ByteWriter& writer, const Model& model) {
   writer.put_varint(model.problem_range.size());
   for (const auto& [low, high] : model.problem_range) {
@@ -209,25 +191,6 @@ Status get_fast(ByteReader& reader, Model& model) {
   return {};
 }
 
-void put_networks(ByteWriter& writer, const Model& model) {
-  writer.put(model.network_share);
-  writer.put_varint(model.networks.size());
-  for (const Network& network : model.networks) {
-    put_network(writer, network);
-  }
-}
-
-Status get_networks(ByteReader& reader, Model& model) {
-  constexpr std::size_t kLeastBytes = 16;
-  model.network_share = reader.get<double>();
-  const std::uint64_t count = reader.get_count(kLeastBytes);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    FORETUNE_TRY(Network network, get_network(reader));
-    model.networks.push_back(std::move(network));
-  }
-  return {};
-}
-
 constexpr std::array kSections{
     ModelSection{section_id("IDEN"), "identity", &put_identity, &get_identity},
     ModelSection{section_id("CONF"), "config schema", &put_schema, &get_schema, nullptr,
@@ -241,7 +204,6 @@ constexpr std::array kSections{
                  [](const Model& from, Model& to) { to.pool = from.pool; }},
     ModelSection{section_id("PORT"), "portfolio", &put_portfolio, &get_portfolio, nullptr,
                  [](const Model& from, Model& to) { to.portfolio = from.portfolio; }},
-    ModelSection{kForestsId, "forests", &put_forests, &get_forests},
     ModelSection{section_id("RANG"), "problem ranges", &put_ranges, &get_ranges, nullptr,
                  [](const Model& from, Model& to) { to.problem_range = from.problem_range; }},
     ModelSection{section_id("CARD"), "model card", &put_card, &get_card},
@@ -250,11 +212,6 @@ constexpr std::array kSections{
                  [](const Model& from, Model& to) { to.hull = from.hull; }},
     ModelSection{section_id("FAST"), "fast model", &put_fast, &get_fast,
                  [](const Model& model) { return model.fast.has_value(); }},
-    ModelSection{section_id("NETW"), "networks", &put_networks, &get_networks,
-                 [](const Model& model) { return !model.networks.empty(); }},
-    // Takes over what the sections before it hold.
-    ModelSection{kMetricsId, "metrics", &put_metric_models, &get_metric_models,
-                 [](const Model& model) { return !model.metrics.empty(); }},
 };
 
 }  // namespace

@@ -1,30 +1,24 @@
-// The sections of a model file: what each holds and how it is written and read. Internal to
-// models/infer. Thread safety: free functions without state.
+// The sections that every model file has, whatever the kind of model: how each is written and read.
+// Internal to models/infer. Thread safety: free functions without state.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "foretune/base/byte_io.h"
 #include "foretune/base/result.h"
 #include "foretune/models/infer/model_file.h"
+#include "foretune/models/infer/model_kind.h"
 
 namespace foretune {
 
-constexpr std::uint32_t section_id(const char (&name)[5]) {  // NOLINT(modernize-avoid-c-arrays)
-  std::uint32_t id = 0;
-  for (unsigned i = 0; i < 4; ++i) {
-    id |= static_cast<std::uint32_t>(static_cast<unsigned char>(name[i])) << (8 * i);
-  }
-  return id;
-}
-
 // Written and read beside the others, because it tells how to read them.
 inline constexpr std::uint32_t kColumnsId = section_id("COLS");
-inline constexpr std::uint32_t kForestsId = section_id("TREE");
-inline constexpr std::uint32_t kMetricsId = section_id("METR");
+// The section that follows the first of the body.
+inline constexpr std::uint32_t kBodyBefore = section_id("RANG");
 
 struct ModelSection {
   std::uint32_t id;
@@ -38,13 +32,17 @@ struct ModelSection {
   void (*share)(const Model& from, Model& to) = nullptr;
 };
 
-// In the order in which they are written and read, but the forests, which are read last.
+// In the order in which they are written and read.
 std::span<const ModelSection> model_sections();
 // Nothing for an id unknown to this version.
 const ModelSection* find_model_section(std::uint32_t id);
+bool has_section(const ModelSection& section, const Model& model);
 
-// The section of models of several metrics, which are files within the file.
-void put_metric_models(ByteWriter& writer, const Model& model);
-Status get_metric_models(ByteReader& reader, Model& model);
+// Files within files: the models of several metrics share sections.
+using SectionIds = std::vector<std::uint32_t>;
+// Returns the model as a file without some sections.
+std::vector<std::byte> file_bytes(const Model& model, const SectionIds& left_out);
+// Reads such a file. The model has the sections of `taken_over` already.
+Status read_file(std::span<const std::byte> bytes, const SectionIds& taken_over, Model& model);
 
 }  // namespace foretune

@@ -6,6 +6,9 @@
 #include <limits>
 
 #include "foretune/base/allocation_count.h"
+#include "foretune/models/infer/kinds/ensemble/ensemble_body.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/models/infer/kinds/network/network_body.h"
 #include "foretune/models/infer/model_samples.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/infer/network_int8.h"
@@ -123,13 +126,12 @@ TEST(ModelScorer, AnEnsembleIsTheWeightedMeanOfItsParts) {
   Rng rng(9);
   Model forests = sample_model({.forests = 2, .candidates = 100}, rng);
   const FeatureTable& table = **find_feature_table(forests.feature_table);
+  const std::vector<Network> nets{random_deep(table, 16, 1, rng),
+                                  random_towers(table, 8, 4, 4, rng)};
   Model both = forests;
-  both.kind = "ensemble";
-  both.networks = {random_deep(table, 16, 1, rng), random_towers(table, 8, 4, 4, rng)};
-  both.network_share = 0.25;
+  set_ensemble(both, {forests_of(forests), nets, 0.25});
   Model networks = both;
-  networks.kind = "network";
-  networks.forests.clear();
+  set_networks(networks, nets);
   for (const Model* model : {&forests, &both, &networks}) {
     ASSERT_TRUE(check_model(*model)) << check_model(*model).error().message;
   }
@@ -164,15 +166,13 @@ TEST(Network, FilesKeepEverythingAndRefuseDamage) {
   Rng rng(10);
   Model model = sample_model({.candidates = 20}, rng);
   const FeatureTable& table = **find_feature_table(model.feature_table);
-  model.kind = "ensemble";
-  model.networks = one_of_each(table, rng);
-  model.network_share = 0.75;
+  set_ensemble(model, {forests_of(model), one_of_each(table, rng), 0.75});
   const std::vector<std::byte> bytes = model_bytes(model);
   const auto again = parse_model(bytes);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, model);
   ByteWriter writer;
-  put_network(writer, model.networks.back());
+  put_network(writer, ensemble_of(model).networks.back());
   const std::vector<std::byte> one(writer.bytes().begin(), writer.bytes().end());
   // Without a checksum: what is read is valid, whatever was in the bytes.
   for (std::size_t i = 0; i < one.size(); ++i) {
@@ -230,9 +230,9 @@ TEST(Network, WhatDoesNotFitIsRefusedWithItsReason) {
   Model wrong = model;
   wrong.kind = "network";
   EXPECT_FALSE(check_model(wrong));
-  wrong.networks = {towers};
+  set_networks(wrong, {towers, broken});
   EXPECT_FALSE(check_model(wrong));
-  wrong.forests.clear();
+  set_networks(wrong, {towers});
   EXPECT_TRUE(check_model(wrong));
   EXPECT_FALSE(NetworkScorer::create({}, table, fields, 0));
 }

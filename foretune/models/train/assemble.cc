@@ -222,7 +222,6 @@ SpaceDefinition space_with_numbers(const SpaceDefinition& space, const Hardware&
 
 Model model_without_data(const DatasetHeader& header, const FeatureTable& table) {
   Model model;
-  model.kind = "gbdt";
   model.family = header.family;
   model.problem_type = header.problem_type;
   model.problem_schema = find_problem_schema(header.problem_type)->id();

@@ -96,9 +96,11 @@ double mean_regret_of(const Model& model, std::uint32_t candidate,
 TEST(DistilFastModel, LosesFarLessThanTheBestSingleConfig) {
   Rng rng(7);
   Model model = sample_model({.candidates = 120}, rng);
-  for (double& value : model.forests[0].leaf_value) {
-    value *= 0.02;  // the size of real differences
-  }
+  edit_forests(model, [](std::vector<Forest>& forests) {
+    for (double& value : forests[0].leaf_value) {
+      value *= 0.02;  // the size of real differences
+    }
+  });
   const std::vector<Problem> problems = training_problems(rng);
   const auto training = distill_fast_model(model, problems, small_options());
   ASSERT_TRUE(training.has_value()) << training.error().message;

@@ -11,6 +11,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/models/infer/kinds/network/network_body.h"
 #include "foretune/models/neural/torch_layers.h"
 #include "foretune/models/train/assemble.h"
 #include "foretune/models/train/model_card.h"
@@ -146,7 +147,7 @@ void keep_ranked(Model& model) {
 
 std::string card_of(const DiodeCheckpoint& checkpoint, const Model& model, bool raw,
                     const Dataset& dataset) {
-  const Network& network = model.networks.front();
+  const Network& network = networks_of(model).front();
   std::size_t weights = 0;
   for (const TorchLayer& layer : checkpoint.layers) {
     weights += layer.weight.size() + layer.bias.size();
@@ -178,12 +179,11 @@ Result<Model> import_diode(const DiodeCheckpoint& checkpoint, const Dataset& dat
   training.portfolio_size = options.portfolio_size;
   FORETUNE_TRY(Model model, make_model(ranked, *table, set, training));
   keep_ranked(model);
-  model.kind = "network";
   // The data did not train the network.
   model.data_fingerprint = {};
   model.target = to_string(Target::kLog);
   FORETUNE_TRY(Network network, network_of(checkpoint, *table, raw));
-  model.networks.push_back(std::move(network));
+  set_networks(model, {std::move(network)});
   model.card_json = card_of(checkpoint, model, raw, dataset);
   FORETUNE_TRY_STATUS(check_model(model));
   return model;

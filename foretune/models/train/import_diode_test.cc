@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "foretune/models/exchange/diode_samples.h"
+#include "foretune/models/infer/kinds/network/network_body.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/training_samples.h"
 
@@ -102,7 +103,7 @@ TEST(ImportDiode, RawScoresAsV1IsServed) {
   const auto model = import_diode(checkpoint, data, {.raw = true});
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(model->feature_table, "gemm-diode");
-  EXPECT_EQ(model->networks[0].inputs.size(), 12U);
+  EXPECT_EQ(networks_of(*model)[0].inputs.size(), 12U);
   const Problem& problem = data.problems()[1];
   const std::vector<double> scores = scores_of(*model, problem);
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -213,7 +214,7 @@ TEST(ImportDiode, CardSaysWhereItIsFrom) {
   EXPECT_EQ(card["imported"]["model"], "deep");
   EXPECT_EQ(card["imported"]["raw"], false);
   EXPECT_EQ(card["pool_data"], tile_data().fingerprint().hex());
-  EXPECT_EQ(model->networks[0].architecture, "diode-deep");
+  EXPECT_EQ(networks_of(*model)[0].architecture, "diode-deep");
 }
 
 TEST(ImportDiode, SaysWhatDiffers) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/train/assemble.h"
 #include "foretune/models/train/combine_forests.h"
 #include "foretune/models/train/model_card.h"
@@ -113,8 +114,8 @@ std::string card_of(const ForeignModels& models, const Learned& learned, const M
   if (dataset != nullptr) {
     card["pool_data"] = dataset->fingerprint().hex();
   }
-  card["trees"] = model.forests.front().trees.size();
-  card["splits"] = model.forests.front().feature.size();
+  card["trees"] = forests_of(model).front().trees.size();
+  card["splits"] = forests_of(model).front().feature.size();
   return card.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -122,7 +123,9 @@ std::string card_of(const ForeignModels& models, const Learned& learned, const M
 void finish(const ForeignModels& models, const Learned& learned, Forest forest, double factor,
             const Dataset* dataset, Model& model) {
   model.target = to_string(learned.target);
-  model.forests.push_back(scaled(std::move(forest), factor));
+  std::vector<Forest> forests;
+  forests.push_back(scaled(std::move(forest), factor));
+  set_forests(model, std::move(forests));
   model.card_json = card_of(models, learned, model, factor, dataset);
 }
 

@@ -17,6 +17,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/temporary_folder.h"
 #include "foretune/models/exchange/foreign_samples.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/trainer.h"
 #include "foretune/problem/conv/conv.h"
@@ -260,7 +261,7 @@ TEST_P(ForeignModel, CanBeContinued) {
   data.mutable_header().fingerprint = models->fingerprint();
   const auto continued = train_gbdt(data, options);
   ASSERT_TRUE(continued) << continued.error().message;
-  EXPECT_EQ(continued->model.forests[0].trees.size(), model->forests[0].trees.size() + 5);
+  EXPECT_EQ(forests_of(continued->model)[0].trees.size(), forests_of(*model)[0].trees.size() + 5);
 }
 
 TEST_P(ForeignModel, SaysWhatDiffersFromTheData) {

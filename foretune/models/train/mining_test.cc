@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/train/training_samples.h"
 
 namespace foretune::train_internal {
@@ -69,9 +70,9 @@ TEST(Mining, FoldsAreHeldOutOfTheMiningToo) {
   }
   const auto after = train_gbdt(changed, options);
   ASSERT_TRUE(after) << after.error().message;
-  ASSERT_EQ(before->model.forests[0].trees.size(), after->model.forests[0].trees.size());
+  ASSERT_EQ(forests_of(before->model)[0].trees.size(), forests_of(after->model)[0].trees.size());
   ASSERT_EQ(before->fold_of_problem, after->fold_of_problem);
-  EXPECT_NE(before->model.forests, after->model.forests);
+  EXPECT_NE(forests_of(before->model), forests_of(after->model));
   std::size_t compared = 0;
   for (RowIndex row = 0; row < dataset.size(); ++row) {
     if (before->fold_of_problem[dataset.rows()[row].problem] == 2) {
@@ -92,7 +93,7 @@ TEST(Mining, ChangesTheModelAndStaysReproducible) {
   const auto mined = train_gbdt(dataset, options);
   const auto again = train_gbdt(dataset, options);
   ASSERT_TRUE(plain && mined && again);
-  EXPECT_NE(plain->model.forests, mined->model.forests);
+  EXPECT_NE(forests_of(plain->model), forests_of(mined->model));
   EXPECT_EQ(model_bytes(mined->model), model_bytes(again->model));
   options.mining.folds = 1;
   EXPECT_EQ(train_gbdt(dataset, options).error().code, ErrorCode::kInvalidArgument);

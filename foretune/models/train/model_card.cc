@@ -7,6 +7,7 @@
 
 #include "foretune/base/significant.h"
 #include "foretune/base/text.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/version.h"
 
 namespace foretune::train_internal {
@@ -177,7 +178,7 @@ std::string model_card(const Dataset& dataset, const FeatureTable& table, const 
                      {"seed", facts.options.seed}};
   if (facts.options.warm_start != nullptr) {
     card["warm_start"] = {{"data", facts.options.warm_start->data_fingerprint.hex()},
-                          {"trees", facts.options.warm_start->forests[0].trees.size()},
+                          {"trees", forests_of(*facts.options.warm_start)[0].trees.size()},
                           {"added", facts.options.warm_start_trees}};
   }
   card["held_out"] = held_out_json(facts.folds, facts.options.group_key, facts.metrics);

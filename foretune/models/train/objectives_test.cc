@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "foretune/base/statistics.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/train/boosting.h"
 #include "foretune/models/train/training_samples.h"
 
@@ -90,7 +91,7 @@ TEST_P(EveryTarget, LowerScoresAreFasterAndTheModelSaysWhatItLearned) {
   EXPECT_EQ(result->folds[0].metrics.rows, 250U);
   // The model's scores are the predictor's, by the factor.
   std::vector<double> row(result->predictor.feature_names.size(), 10.0);
-  EXPECT_NEAR(predict_reference(result->model.forests[0], row),
+  EXPECT_NEAR(predict_reference(forests_of(result->model)[0], row),
               result->score_factor * predict(result->predictor, row), 1e-9);
 }
 
@@ -175,7 +176,7 @@ TEST(Objectives, WithoutFiguresTheTreesAreCountedAllTheSame) {
   ASSERT_TRUE(with && without);
   EXPECT_TRUE(without->metrics.empty());
   EXPECT_TRUE(without->folds.empty());
-  EXPECT_EQ(without->model.forests, with->model.forests);
+  EXPECT_EQ(forests_of(without->model), forests_of(with->model));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/infer/model_file.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/infer/training_range.h"
@@ -85,7 +86,7 @@ double efficiency(const TrainResult& result) {
 }
 
 bool splits_by(const Model& model, std::string_view name) {
-  const std::vector<std::uint32_t>& features = model.forests[0].feature;
+  const std::vector<std::uint32_t>& features = forests_of(model)[0].feature;
   return std::find(features.begin(), features.end(), column(name)) != features.end();
 }
 
@@ -110,12 +111,12 @@ TEST(PayloadTraining, ColumnsThatAreMissingHaveNoLimits) {
     // It survives its file, and scores all problems.
     const auto read = parse_model(model_bytes(trained.model));
     ASSERT_TRUE(read) << read.error().message;
-    EXPECT_EQ(read->forests, trained.model.forests);
+    EXPECT_EQ(forests_of(*read), forests_of(trained.model));
     for (const Problem& problem : dataset.problems()) {
       std::vector<double> row((*find_feature_table("gemm-cpu"))->columns().size());
       feature_row(**find_feature_table("gemm-cpu"), problem, trained.model.fingerprint.hardware,
                   rows(4), row);
-      EXPECT_TRUE(std::isfinite(predict_reference(read->forests[0], row)));
+      EXPECT_TRUE(std::isfinite(predict_reference(forests_of(*read)[0], row)));
       EXPECT_TRUE(outside_ranges(*read, **find_feature_table("gemm-cpu"), problem).empty());
     }
   }

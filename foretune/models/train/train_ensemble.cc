@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/models/infer/kinds/ensemble/ensemble_body.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/models/infer/kinds/network/network_body.h"
 #include "foretune/models/train/held_out.h"
 #include "foretune/models/train/train_network.h"
 #include "foretune/models/train/training_set.h"
@@ -76,9 +79,10 @@ class Mixture {
 
 Result<TrainResult> train_partner(const Dataset& dataset, const TrainOptions& options,
                                   const ProgressHook& progress) {
-  for (const ModelTypeEntry& entry : model_types()) {
-    if (entry.name == options.network.partner && entry.name != "gbdt" && entry.name != "ensemble") {
-      return entry.train(dataset, options, progress);
+  for (const ModelTypeEntry* const entry : model_types()) {
+    if (entry->name == options.network.partner && entry->name != "gbdt" &&
+        entry->name != "ensemble") {
+      return entry->train(dataset, options, progress);
     }
   }
   return fail(ErrorCode::kInvalidArgument, "there is no network '", options.network.partner,
@@ -134,9 +138,9 @@ Result<TrainResult> train_ensemble(const Dataset& dataset, const TrainOptions& o
   card["trees"] = nlohmann::ordered_json::parse(out.model.card_json);
   card["networks"] = nlohmann::ordered_json::parse(networks.model.card_json);
   out.model.card_json = card.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  out.model.kind = "ensemble";
-  out.model.networks = std::move(networks.model.networks);
-  out.model.network_share = mixed.share;
+  set_ensemble(out.model, {.forests = forests_of(out.model),
+                           .networks = networks_of(networks.model),
+                           .network_share = mixed.share});
   out.model.residual_std = named(mixed.metrics, "rmse_log");
   out.held_out_scores = std::move(mixed.scores);
   out.metrics = std::move(metrics);

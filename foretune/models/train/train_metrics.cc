@@ -11,6 +11,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/metric_view.h"
+#include "foretune/models/infer/kinds/metrics/metrics_body.h"
 #include "foretune/models/train/assemble.h"
 #include "foretune/models/train/model_card.h"
 #include "foretune/models/train/training_set.h"
@@ -126,7 +127,6 @@ Result<Model> make_whole(const Dataset& dataset, const TrainOptions& options,
     return fail_because(set.error(), "no measurement has all of these metrics");
   }
   FORETUNE_TRY(Model model, make_model(view, *table, *set, options));
-  model.kind = "metrics";
   // Scores are absolute, ln(ns), only of time.
   const bool is_time = first.info.name == kTimeNs && first.scale.kind == ValueScale::Kind::kLog;
   model.target = to_string(is_time ? Target::kLog : Target::kRelativeLog);
@@ -179,13 +179,14 @@ Result<TrainResult> train_metrics(const Dataset& dataset, const ModelTypeEntry& 
     out.held_out_scores[parts.front().rows[i]] = parts.front().result.held_out_scores[i];
   }
   out.metrics = figures_of(parts);
+  std::vector<MetricModel> models;
   for (Part& part : parts) {
     Model own = std::move(part.result.model);
     own.pool = out.model.pool;
     own.portfolio = out.model.portfolio;
-    out.model.metrics.push_back(
-        {part.info, part.scale, std::make_shared<const Model>(std::move(own))});
+    models.push_back({part.info, part.scale, std::make_shared<const Model>(std::move(own))});
   }
+  set_metrics(out.model, std::move(models));
   return out;
 }
 

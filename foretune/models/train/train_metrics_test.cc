@@ -9,6 +9,8 @@
 #include "foretune/dataset/metric_samples.h"
 #include "foretune/dataset/metric_view.h"
 #include "foretune/evaluate/objective_evaluation.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/models/infer/kinds/metrics/metrics_body.h"
 #include "foretune/models/infer/model_scorer.h"
 #include "foretune/models/train/training_samples.h"
 
@@ -40,7 +42,7 @@ Dataset three_metrics(std::size_t problems, std::uint64_t seed) {
   return out;
 }
 
-const ModelTypeEntry& boosted() { return model_types().front(); }
+const ModelTypeEntry& boosted() { return *model_types().front(); }
 
 double figure(const TrainResult& result, std::string_view name) {
   const auto found = std::find_if(result.metrics.begin(), result.metrics.end(),
@@ -63,16 +65,16 @@ TEST(TrainMetrics, LearnsEveryMetricAndItsValues) {
   EXPECT_LT(figure(*result, "time_ns_median_relative_error"), 0.25);
   EXPECT_LT(figure(*result, "qos_tune_median_relative_error"), 0.02);
   const Model& model = result->model;
-  ASSERT_EQ(model.metrics.size(), 3U);
-  EXPECT_EQ(model.metrics[0].scale.kind, ValueScale::Kind::kLog);
-  EXPECT_EQ(model.metrics[1].scale.kind, ValueScale::Kind::kOffsetLog);
-  EXPECT_EQ(model.metrics[2].scale.kind, ValueScale::Kind::kLinear);
+  ASSERT_EQ(metrics_of(model).size(), 3U);
+  EXPECT_EQ(metrics_of(model)[0].scale.kind, ValueScale::Kind::kLog);
+  EXPECT_EQ(metrics_of(model)[1].scale.kind, ValueScale::Kind::kOffsetLog);
+  EXPECT_EQ(metrics_of(model)[2].scale.kind, ValueScale::Kind::kLinear);
   EXPECT_NE(model.card_json.find("\"qos_tune\""), std::string::npos);
   EXPECT_EQ(result->held_out_scores.size(), dataset.size());
   // Where nothing is packed, and of what is learned from, the value comes back.
   const Problem& problem = dataset.problems()[0];
-  const double z = *score_config(*model.metrics[1].model, problem, tile(16, 16));
-  EXPECT_LT(model.metrics[1].scale.to_value(z), 0.1 * pack_ns(problem, tile(128, 16)));
+  const double z = *score_config(*metrics_of(model)[1].model, problem, tile(16, 16));
+  EXPECT_LT(metrics_of(model)[1].scale.to_value(z), 0.1 * pack_ns(problem, tile(128, 16)));
   EXPECT_EQ(model_bytes(*parse_model(model_bytes(model))), model_bytes(model));
 }
 
@@ -111,7 +113,7 @@ TEST(TrainMetrics, OfTimeAloneIsTheModelOfItsLogarithm) {
   options.target = Target::kLog;
   const auto plain = train_gbdt(dataset, options);
   ASSERT_TRUE(plain.has_value());
-  EXPECT_EQ(result->model.metrics[0].model->forests, plain->model.forests);
+  EXPECT_EQ(forests_of(*metrics_of(result->model)[0].model), forests_of(plain->model));
   EXPECT_EQ(result->model.pool, plain->model.pool);
   EXPECT_EQ(result->model.portfolio, plain->model.portfolio);
   EXPECT_EQ(result->model.hull, plain->model.hull);
@@ -138,8 +140,8 @@ TEST(TrainMetrics, KnowsOnlyProblemsWhereAllMetricsAre) {
   const auto result = train_metrics(dataset, boosted(), options, metrics);
   ASSERT_TRUE(result.has_value()) << result.error().message;
   const Model& model = result->model;
-  EXPECT_EQ(model.hull, model.metrics[1].model->hull);
-  EXPECT_NE(model.hull, model.metrics[0].model->hull);
+  EXPECT_EQ(model.hull, metrics_of(model)[1].model->hull);
+  EXPECT_NE(model.hull, metrics_of(model)[0].model->hull);
   EXPECT_EQ(*parse_model(model_bytes(model)), model);
 }
 

@@ -14,6 +14,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/hash.h"
 #include "foretune/base/text.h"
+#include "foretune/models/infer/kinds/network/network_body.h"
 #include "foretune/models/infer/network_int8.h"
 #include "foretune/models/train/assemble.h"
 #include "foretune/models/train/cross_validation.h"
@@ -232,9 +233,9 @@ class NetworkTraining {
     FORETUNE_TRY_STATUS(write_rows(std::nullopt));
     FORETUNE_TRY(result_.model, make_model(dataset_, table_, set_, options_));
     Model& model = result_.model;
-    model.kind = "network";
     model.target = to_string(options_.target);
     model.residual_std = residual_std_;
+    std::vector<Network> networks;
     for (std::uint32_t n = 0; n < options_.network.networks; ++n) {
       FORETUNE_TRY(const TrainedNetwork trained, train_one(-1, n));
       FORETUNE_TRY(Network network, make_network(inputs_, trained));
@@ -243,8 +244,9 @@ class NetworkTraining {
       if (options_.network.int8_weights) {
         FORETUNE_TRY(network, with_int8_weights(network));
       }
-      model.networks.push_back(std::move(network));
+      networks.push_back(std::move(network));
     }
+    set_networks(model, std::move(networks));
     result_.metrics.emplace_back("samples_per_second",
                                  samples_per_second_ / static_cast<double>(curves_.size()));
     result_.metrics.emplace_back("max_difference_to_libtorch", difference_);
@@ -257,7 +259,7 @@ class NetworkTraining {
                                     .folds = static_cast<std::uint32_t>(result_.folds.size()),
                                     .examples = set_.size(),
                                     .failed_rows = set_.failed_rows,
-                                    .weights = weight_count(model.networks.front()),
+                                    .weights = weight_count(networks_of(model).front()),
                                     .libtorch = libtorch_,
                                     .metrics = result_.metrics,
                                     .curves = curves_});

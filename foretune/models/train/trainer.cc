@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/train/assemble.h"
 #include "foretune/models/train/combine_forests.h"
 #include "foretune/models/train/cross_validation.h"
@@ -214,9 +215,11 @@ class Training {
                           .metrics = result_.metrics};
     result_.model.card_json = model_card(dataset_, table_, forests.forests[0], facts);
     for (Forest& forest : forests.forests) {
-      result_.model.forests.push_back(factor_ == 1 ? std::move(forest)
-                                                   : scaled(std::move(forest), factor_));
+      if (factor_ != 1) {
+        forest = scaled(std::move(forest), factor_);
+      }
     }
+    set_forests(result_.model, std::move(forests.forests));
     return {};
   }
 
@@ -283,18 +286,6 @@ Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& given
   FORETUNE_TRY(TrainingSet set, make_training_set(dataset, *table, options.weight_decay));
   FORETUNE_TRY_STATUS(leave_out(*table, options.without_columns, set));
   return Training(dataset, *table, set, options, progress).run();
-}
-
-std::span<const ModelTypeEntry> model_types() {
-  static constexpr std::array kTypes{
-      ModelTypeEntry{"gbdt", "gradient-boosted regression trees (LightGBM)", &train_gbdt},
-      ModelTypeEntry{"standard", "dense layers one after another", &train_standard},
-      ModelTypeEntry{"deep", "residual blocks of dense layers", &train_deep},
-      ModelTypeEntry{"two-tower", "a network of the problem and one of the config",
-                     &train_two_tower},
-      ModelTypeEntry{"ensemble", "boosted trees and networks, mixed as picks best",
-                     &train_ensemble}};
-  return kTypes;
 }
 
 }  // namespace foretune

@@ -166,13 +166,17 @@ using ProgressHook = std::function<bool(const TrainProgress&)>;  // false: stop,
 Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& options,
                                const ProgressHook& progress = nullptr);
 
+// A way to train a kind of model; a kind may have several, or none.
 struct ModelTypeEntry {
-  std::string_view name;  // "gbdt"
-  std::string_view description;
+  std::string name;  // "gbdt"
+  std::string description;
   Result<TrainResult> (*train)(const Dataset& dataset, const TrainOptions& options,
                                const ProgressHook& progress);
 };
-std::span<const ModelTypeEntry> model_types();
+// Those of the kinds of this build (models/infer/model_kind.h), then those that were added.
+std::span<const ModelTypeEntry* const> model_types();
+// Adds one for the rest of the process. Errors: kInvalidArgument for a name that is taken.
+Status register_model_type(ModelTypeEntry entry);
 
 // A greedy portfolio: positions in `configs` of a few configs that together minimise the mean log
 // regret over the problems (best single first).

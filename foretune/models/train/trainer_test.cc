@@ -12,6 +12,7 @@
 
 #include "foretune/base/statistics.h"
 #include "foretune/models/infer/forest.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/train/training_samples.h"
 #include "foretune/models/train/training_set.h"
 #include "foretune/problem/gemm/gemm.h"
@@ -259,7 +260,7 @@ TEST(TrainGbdt, WithoutFoldsAllTreesAreGrown) {
   options.folds = 0;
   const auto result = train_gbdt(dataset, options);
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->model.forests.front().trees.size(), 350U);
+  EXPECT_EQ(forests_of(result->model).front().trees.size(), 350U);
 }
 
 TEST(TrainGbdt, LeavesColumnsOut) {
@@ -282,7 +283,7 @@ TEST(TrainGbdt, LeavesColumnsOut) {
   const auto with = train_gbdt(dataset, options);
   ASSERT_TRUE(with);
   EXPECT_EQ(without->model.problem_range, with->model.problem_range);
-  EXPECT_NE(without->model.forests, with->model.forests);
+  EXPECT_NE(forests_of(without->model), forests_of(with->model));
 }
 
 TEST(TrainGbdt, RefusesToLeaveOutWhatIsNotThere) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "foretune/models/exchange/ck_engine.h"
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/train/combine_forests.h"
 
 namespace foretune::train_internal {
@@ -86,13 +87,13 @@ Result<std::vector<Forest>> warm_forests(const Dataset& dataset, const FeatureTa
   same(card.log1p == learns_log1p(options), "one learned a logarithm of the target");
   same(card.objective == to_string(options.objective),
        two("objective", card.objective, to_string(options.objective)));
-  same(model.forests.size() == options.forests,
-       concat(model.forests.size(), " forests against ", options.forests));
+  same(forests_of(model).size() == options.forests,
+       concat(forests_of(model).size(), " forests against ", options.forests));
   if (!differs.empty()) {
     return fail(ErrorCode::kMismatch, "the model cannot be continued, it differs: ", differs);
   }
   std::vector<Forest> out;
-  for (const Forest& forest : model.forests) {
+  for (const Forest& forest : forests_of(model)) {
     out.push_back(card.score_factor == 1 ? forest : scaled(forest, 1 / card.score_factor));
   }
   return out;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "foretune/models/infer/kinds/forest/forest_body.h"
 #include "foretune/models/train/training_samples.h"
 #include "foretune/models/train/training_set.h"
 
@@ -27,7 +28,7 @@ double squared_error(const Dataset& dataset, const TrainResult& result) {
     const std::span<const double> row =
         std::span(set.matrix.values).subspan(i * set.matrix.columns, set.matrix.columns);
     const double error =
-        predict_reference(result.model.forests[0], row) - static_cast<double>(set.relative[i]);
+        predict_reference(forests_of(result.model)[0], row) - static_cast<double>(set.relative[i]);
     sum += error * error;
   }
   return sum / static_cast<double>(set.size());
@@ -41,8 +42,8 @@ TEST(WarmStart, AddsTreesToTheOldOnesAndLearnsOn) {
   options.warm_start = &first->model;
   const auto second = train_gbdt(dataset, options);
   ASSERT_TRUE(second) << second.error().message;
-  const Forest& before = first->model.forests[0];
-  const Forest& after = second->model.forests[0];
+  const Forest& before = forests_of(first->model)[0];
+  const Forest& after = forests_of(second->model)[0];
   EXPECT_EQ(after.trees.size(), before.trees.size() + 30);
   EXPECT_TRUE(
       std::equal(before.leaf_value.begin(), before.leaf_value.end(), after.leaf_value.begin()));

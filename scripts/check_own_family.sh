@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Takes examples/own_family from its sources to picks as docs/extending/family.md says: installs a
+# build into an empty folder, runs every command of the page in a copy of the example, and selects
+# with what came out of it from C++, C and Python.
+#
+#   scripts/check_own_family.sh build/dev g++ [PYTHON]
+set -euo pipefail
+if [[ $# -lt 2 || $# -gt 3 ]]; then
+  echo "usage: scripts/check_own_family.sh BUILD_FOLDER CXX_COMPILER [PYTHON]" >&2
+  exit 2
+fi
+build="$(cd "$1" && pwd)"
+export CXX="$2"
+python="${3:+$(cd "$(dirname "$3")" && pwd)/$(basename "$3")}"
+source_root="$(cd "$(dirname "$0")/.." && pwd)"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+  echo "check_own_family: $*" >&2
+  exit 1
+}
+# logged NAME COMMAND...: its output is shown if it fails.
+logged() {
+  local name="$1"
+  shift
+  "$@" >"$work/$name.log" 2>&1 || {
+    tail -60 "$work/$name.log"
+    fail "$name failed"
+  }
+}
+
+lines="$(cat "$source_root"/examples/own_family/*.{h,cc} | wc -l)"
+[[ $lines -le 250 ]] || fail "the example has $lines lines of C++; the page promises a short one"
+
+logged install cmake --install "$build" --prefix "$work/prefix"
+# A plug-in needs no symbol of the program that loads it.
+strip "$work/prefix/bin/foretune"
+export CMAKE_PREFIX_PATH="$work/prefix" PATH="$work/prefix/bin:$PATH"
+unset PYTHONPATH
+
+# Copies, so that no path leads back into the repository by accident.
+cp -r "$source_root/examples/own_family" "$work/my_family"
+cd "$work/my_family"
+page="$source_root/docs/extending/family.md"
+# blocks LANGUAGE: the code of the page, block after block.
+blocks() {
+  awk -v begin="\`\`\`$1" '$0 == begin { inside = 1; next } $0 == "```" { inside = 0 } inside' "$page"
+}
+{ echo 'set -euxo pipefail' && blocks bash; } >"$work/page.sh"
+[[ $(grep -c '^foretune ' "$work/page.sh") -ge 7 ]] || fail "the page has lost its commands"
+logged page bash "$work/page.sh"
+grep -q "adds problem type stencil2d, feature table stencil2d-plain, family stencil2d" \
+  "$work/page.log" || fail "doctor does not list the plug-in"
+grep -Eq "Efficiency of the model's picks on 4 problems" "$work/page.log" ||
+  fail "the model was not judged"
+exported="$(nm -D --defined-only build/stencil2d.so | awk '{ print $3 }')"
+[[ "$exported" == foretune_plugin_1 ]] || fail "the plug-in exports $exported"
+# No kernel crashed or computed a wrong cell, and the files say how they were made.
+for file in train validation; do
+  foretune inspect "$file.ftd" --plugin build/stencil2d.so >"$work/$file.txt"
+  grep -q "made by  *foretune --plugin build/stencil2d.so" "$work/$file.txt" || fail "$file.ftd lost --plugin"
+  grep -Eq "wrong|crash|timed out|failed" "$work/$file.txt" && fail "kernels fail: $(cat "$work/$file.txt")"
+done
+
+# All configs of odd and of the smallest grids are right.
+for problem in "37 101 4 2 mirror" "16 16 2 1 wrap" "61 300 4 1 wrap"; do
+  read -r rows columns steps radius border <<<"$problem"
+  logged exhaustive foretune --plugin build/stencil2d.so tune --family stencil2d --rows "$rows" \
+    --columns "$columns" --steps "$steps" --radius "$radius" --border "$border" \
+    --strategy exhaustive --repeat 1 --output all.ftd
+  grep -q "all of them tried" "$work/exhaustive.log" || fail "not all configs of $problem were tried"
+  foretune --plugin build/stencil2d.so inspect all.ftd >"$work/all.txt"
+  grep -Eq "wrong|crash|timed out|failed" "$work/all.txt" && fail "$problem: $(cat "$work/all.txt")"
+  rm all.ftd
+done
+legal="$(grep -oE '[0-9,]+ legal configs' "$work/exhaustive.log" | head -1 | tr -d ', a-z')"
+[[ "$legal" -ge 200 ]] || fail "only $legal legal configs"
+
+# The same pick from everywhere.
+problem="stencil2d rows=300 columns=500 steps=4 radius=2"
+pick="$(foretune --plugin build/stencil2d.so predict --model stencil2d.ftm --rows 300 \
+  --columns 500 --steps 4 --radius 2 | sed -n 's/^pick: //p')"
+[[ "$pick" == width=* ]] || fail "predict names no config"
+cp -r "$source_root/tests/own_family" "$work/select"
+logged configure cmake -S "$work/select" -B "$work/select/build" -DCMAKE_BUILD_TYPE=Release
+logged select_build cmake --build "$work/select/build"
+cc -o "$work/select_shared" "$work/select/select.c" -I"$work/prefix/include" \
+  -L"$work/prefix/lib" -lforetune_select -Wl,-rpath,"$work/prefix/lib" ||
+  fail "libforetune_select.so does not link"
+for program in "$work/select/build/select_cpp" "$work/select/build/select_c" "$work/select_shared"; do
+  picked="$("$program" build/stencil2d.so stencil2d.ftm "$problem")"
+  [[ "$picked" == "picked: $pick" ]] || fail "$(basename "$program") says '$picked', not '$pick'"
+  # One sentence for what is no plug-in.
+  if "$program" CMakeLists.txt stencil2d.ftm "$problem" 2>"$work/message"; then
+    fail "$(basename "$program") takes any file for a plug-in"
+  fi
+  grep -q "CMakeLists.txt is not loaded: it is no plug-in" "$work/message" || fail "$(cat "$work/message")"
+done
+if [[ -n "$python" ]]; then
+  blocks python >"$work/page.py"
+  picked="$(PYTHONPATH="$build/python" "$python" "$work/page.py")"
+  [[ "$picked" == "$pick" ]] || fail "Python says '$picked', not '$pick'"
+fi
+echo "own family: $legal legal configs, all right; $pick from the command line, C++, C and Python"
