@@ -5,7 +5,8 @@
     scripts/check_tidy.py --all    every source: half an hour on two cores
 
 A changed header is checked through its own source, else its test, else a source that includes it.
-A change of .clang-tidy, or a clone without history, means all. Needs the preset tidy configured.
+A change of .clang-tidy, a clone without history, or no nightly result means all, and then without
+the analyzer, which takes half of the time. Needs the preset tidy configured.
 
 A source without findings is not checked again until its preprocessed text, comments and macros
 included, the checks or clang-tidy change: build/tidy/clean keeps their hashes.
@@ -31,7 +32,7 @@ from sources import ROOT, is_test_file  # noqa: E402
 BUILD = ROOT / "build/tidy"
 CLEAN = BUILD / "clean"
 # The analyzer takes two thirds of the time that tests need, and tests run under the sanitizers.
-FOR_TESTS = ["-checks=-clang-analyzer-*"]
+WITHOUT_ANALYZER = ["-checks=-clang-analyzer-*"]
 FINDING = re.compile(r"(?:warning|error): ")
 
 
@@ -68,10 +69,9 @@ def source_for(header: str, sources: list[str]) -> str | None:
                  if include in (ROOT / name).read_text(encoding="utf-8")), None)
 
 
-def sources_to_check(everything: bool) -> list[str]:
+def sources_to_check(changed: set[str] | None) -> list[str]:
     sources = compiled_sources()
-    changed = None if everything else changed_files()
-    if changed is None or ".clang-tidy" in changed:
+    if changed is None:
         return sources
     chosen = {name for name in sources if name in changed}
     for header in (name for name in changed if name.endswith(".h") and (ROOT / name).exists()):
@@ -93,8 +93,8 @@ def key_of(source: str, checks: list[str], versions: str) -> str | None:
     return hashlib.sha256(versions.encode() + " ".join(checks).encode() + text.stdout).hexdigest()
 
 
-def findings_of(source: str, versions: str) -> list[str]:
-    checks = FOR_TESTS if is_test_file(ROOT / source) else []
+def findings_of(source: str, analyses: bool, versions: str) -> list[str]:
+    checks = [] if analyses and not is_test_file(ROOT / source) else WITHOUT_ANALYZER
     key = key_of(source, checks, versions)
     if key and (CLEAN / key).exists():
         return []
@@ -123,15 +123,20 @@ def main() -> int:
     if "readability-identifier-naming" not in listed:
         print("clang-tidy does not know readability-identifier-naming", file=sys.stderr)
         return 2
-    sources = sources_to_check(options.all)
+    changed = None if options.all else changed_files()
+    if changed and ".clang-tidy" in changed:
+        changed = None
+    analyses = options.all or changed is not None
+    sources = sources_to_check(changed)
     CLEAN.mkdir(exist_ok=True)
     versions = (ROOT / ".clang-tidy").read_text(encoding="utf-8") + subprocess.run(
         ["clang-tidy-19", "--version"], capture_output=True, text=True, check=True).stdout
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        results = pool.map(lambda source: findings_of(source, versions), sources)
+        results = pool.map(lambda source: findings_of(source, analyses, versions), sources)
         findings = sorted({line for lines in results for line in lines})
     print("\n".join(findings[:80]), end="\n" if findings else "")
-    print(f"clang-tidy: {len(sources)} sources, {len(findings)} findings")
+    how = "" if analyses else " without the analyzer"
+    print(f"clang-tidy: {len(sources)} sources{how}, {len(findings)} findings")
     return 1 if findings else 0
 
 
