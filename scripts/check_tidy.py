@@ -8,8 +8,8 @@ A changed header is checked through its own source, else its test, else a source
 A change of .clang-tidy, a clone without history, or no nightly result means all, and then without
 the analyzer, which takes half of the time. Needs the preset tidy configured.
 
-A source without findings is not checked again until its preprocessed text, comments and macros
-included, the checks or clang-tidy change: build/tidy/clean keeps their hashes.
+With --all, a source without findings is not checked again until its preprocessed text, comments and
+macros included, the checks or clang-tidy change: build/tidy/clean keeps their hashes.
 """
 
 from __future__ import annotations
@@ -93,9 +93,10 @@ def key_of(source: str, checks: list[str], versions: str) -> str | None:
     return hashlib.sha256(versions.encode() + " ".join(checks).encode() + text.stdout).hexdigest()
 
 
-def findings_of(source: str, analyses: bool, versions: str) -> list[str]:
+def findings_of(source: str, analyses: bool, versions: str | None) -> list[str]:
+    """`versions` names all that findings depend on beside the source; None: nothing is kept."""
     checks = [] if analyses and not is_test_file(ROOT / source) else WITHOUT_ANALYZER
-    key = key_of(source, checks, versions)
+    key = key_of(source, checks, versions) if versions else None
     if key and (CLEAN / key).exists():
         return []
     lines = check(source, checks)
@@ -129,8 +130,10 @@ def main() -> int:
     analyses = options.all or changed is not None
     sources = sources_to_check(changed)
     CLEAN.mkdir(exist_ok=True)
-    versions = (ROOT / ".clang-tidy").read_text(encoding="utf-8") + subprocess.run(
-        ["clang-tidy-19", "--version"], capture_output=True, text=True, check=True).stdout
+    versions = None
+    if options.all:
+        versions = (ROOT / ".clang-tidy").read_text(encoding="utf-8") + subprocess.run(
+            ["clang-tidy-19", "--version"], capture_output=True, text=True, check=True).stdout
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         results = pool.map(lambda source: findings_of(source, analyses, versions), sources)
         findings = sorted({line for lines in results for line in lines})
