@@ -1,7 +1,7 @@
 // A table of rows that a program may add to while it runs: those that are built in first, then
 // those of plug-ins, in the order in which they came.
 //
-//   static Registry<FamilyEntry> table(pointers_to_built_in_rows);
+//   static Registry<FamilyEntry> table({&cpu_gemm_family(), &null_family()});
 //   table.add(std::make_unique<FamilyEntry>(entry), is_same_name);
 //   for (const FamilyEntry* entry : table.rows()) ...
 //
@@ -21,16 +21,6 @@
 #include <vector>
 
 namespace foretune {
-
-// Pointers to rows that stay where they are, as a registry takes them.
-template <typename Row>
-std::vector<const Row*> pointers_to(std::span<const Row> rows) {
-  std::vector<const Row*> out;
-  for (const Row& row : rows) {
-    out.push_back(&row);
-  }
-  return out;
-}
 
 template <typename Row>
 class Registry {

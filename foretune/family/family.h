@@ -76,8 +76,8 @@ class Run {
   virtual ~Run() = default;
   // The timed call. Must be callable again and again, and write the whole output each time.
   virtual void run() = 0;
-  // What went wrong in a run that could be contained; nothing as long as all went well. Once it is
-  // there it stays, and nobody calls run() again. A run that takes its process along needs none:
+  // Returns the fault of a run that could be contained; nothing as long as all went well. Once it
+  // is there it stays, and nobody calls run() again. A run that takes its process along needs none:
   // the worker's end says it.
   virtual std::optional<RunFailure> failure() const { return std::nullopt; }
   // How a device times this run; nullptr for what the host's clock can see.

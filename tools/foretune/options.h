@@ -209,7 +209,7 @@ struct ParsedCommand {
 // Loads the files of --plugin, which make other options, and therefore before these are declared or
 // a text of help is made. Errors: those of load_plugin().
 Status load_plugins(const std::vector<std::string>& arguments);
-// What starts a worker that knows the same plug-ins: the program, its subcommand, and their files.
+// Returns the command of a worker that knows the same plug-ins: program, subcommand, their files.
 std::vector<std::string> worker_command(std::string program);
 Result<ParsedCommand> parse_command_line(const std::vector<std::string>& arguments,
                                          GlobalOptions& global);
