@@ -1,9 +1,8 @@
-// What choosing measurements with a model brings: active collection (foretune/tune/active.h)
-// against random configs at equal numbers of measurements, on the recorded H200 measurements. Group
-// k-fold: only the training problems of a fold are collected, through the recorded family and a
-// journal as `foretune collect --active` does; a model is then trained on what was collected, and
-// its picks for the problems of the fold that was left out are judged by all of their measured
-// configs.
+// Compares active collection (foretune/collect/active.h) with random configs at equal numbers of
+// measurements, on the recorded H200 measurements. Group k-fold: the training problems of a fold
+// are collected, through the recorded family and a journal as `foretune collect --active` does. A
+// model is then trained on the collected data, and its picks for the problems of the held-out fold
+// are judged by all of their measured configs.
 //
 //   build/bench/bench/active --data triton_mm_bf16.csv.gz [--policies random,mixed] [--full 256]
 //                            [--parts 1,40,20,10,5] [--rounds 5] [--first-share 0.3]
@@ -11,9 +10,9 @@
 //                            [--target relative-log] [--trees 300] [--forests 1] [--folds 5]
 //                            [--seeds 3] [--seed 42] [--threads 1] [--json FILE]
 //
-// A part is one divided by the share of the full set: 10 measures a tenth. The full set itself
+// A part is the inverse of the share of the full set: 10 measures a tenth. The full set itself
 // (part 1) is the stratified sample of `collect --search-space SAMPLE:256`, whatever the policy.
-#include "foretune/tune/active.h"
+#include "foretune/collect/active.h"
 
 #include <unistd.h>
 
@@ -36,8 +35,8 @@
 #include "foretune/families/load_recorded.h"
 #include "foretune/families/recorded/recorded.h"
 #include "foretune/measure/dataset_header.h"
-#include "foretune/models/infer/model_scorer.h"
-#include "foretune/models/train/trainer.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/model/train/trainer.h"
 
 namespace foretune {
 namespace {
@@ -45,8 +44,8 @@ namespace {
 struct Setup {
   std::uint64_t full = 256;
   ActiveOptions active;
-  TrainOptions judged;     // of the model whose picks count
-  TrainOptions committee;  // of those that choose
+  TrainOptions judged;     // options of the model whose picks count
+  TrainOptions committee;  // options of the models that choose
   std::uint32_t folds = 5;
   std::uint32_t seeds = 3;
   std::uint64_t seed = 42;  // the first
@@ -58,13 +57,13 @@ struct Fold {
   Dataset test;
 };
 
-// Of the picks for all test problems of all folds and seeds.
+// Efficiencies of the picks for all test problems of all folds and seeds.
 struct Score {
   std::vector<double> pick;
   std::vector<double> first_5;
   std::vector<double> mean_of_seed;
   std::uint64_t measurements = 0;
-  std::uint64_t problems = 0;  // that they are of
+  std::uint64_t problems = 0;  // number of measured problems
   std::uint64_t trainings = 0;
   double training_s = 0;
 };
@@ -90,7 +89,7 @@ Result<std::vector<Fold>> make_folds(const Dataset& dataset, std::uint32_t folds
   return out;
 }
 
-// What a collection of `measurements` (of a policy; the stratified sample without one) leaves.
+// Collects with a policy; without one, the stratified sample of the full set.
 Result<Dataset> collected(const Fold& fold, const Setup& setup, std::optional<ActivePolicy> policy,
                           std::uint64_t per_problem_parts, std::uint64_t seed, Score& score) {
   const std::filesystem::path path =
@@ -100,7 +99,7 @@ Result<Dataset> collected(const Fold& fold, const Setup& setup, std::optional<Ac
   FORETUNE_TRY(const auto journal, JournalWriter::open(path, header_of(info)));
   Context context;
   context.machine = info.fingerprint.digest();
-  // No early stopping: that what is learned from differs in its choice alone.
+  // No early stopping, so that the training data differ only in the choice of configs.
   const auto measurer = make_local_measurer(fold.family, {.censor_factor = 0}, context);
   CollectOptions options{.seed = seed};
   CollectHooks hooks;

@@ -20,7 +20,7 @@ inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The value after `--name`, or `fallback`.
+// Returns the value after `--name`, or `fallback`.
 inline std::string argument(int argc, char** argv, std::string_view name,
                             std::string_view fallback = {}) {
   const std::string flag = concat("--", name);
@@ -32,7 +32,7 @@ inline std::string argument(int argc, char** argv, std::string_view name,
   return std::string(fallback);
 }
 
-// The number after `--name`; `fallback` for none or none that can be read.
+// Returns the number after `--name`; `fallback` when there is none or it cannot be read.
 template <std::unsigned_integral Count>
 Count count_argument(int argc, char** argv, std::string_view name, Count fallback) {
   return static_cast<Count>(parse_uint(argument(argc, argv, name)).value_or(fallback));
@@ -57,7 +57,7 @@ inline Figures make_figures(std::string name, int argc, char** argv) {
   return figures;
 }
 
-// Writes the figures where `--json` says; returns the exit code.
+// Writes the figures to the file of `--json`; returns the exit code.
 inline int finish(const Figures& figures, int argc, char** argv) {
   const std::string path = argument(argc, argv, "json");
   if (path.empty()) {
@@ -70,8 +70,8 @@ inline int finish(const Figures& figures, int argc, char** argv) {
   return 0;
 }
 
-// The whole of main(): runs the program, then writes its figures; returns the exit code. With
-// `--help` it says where the options are described instead, since a run takes minutes.
+// Implements main(): runs the program, then writes its figures; returns the exit code. With
+// `--help` it prints where the options are described instead, since a run takes minutes.
 inline int run_program(std::string name, int argc, char** argv,
                        Status (*run)(int argc, char** argv, Figures& figures)) {
   for (int i = 1; i < argc; ++i) {

@@ -1,11 +1,11 @@
-// Speeds beside a reference, class by class: how many, their geometric mean, how many are clearly
-// slower and the worst, since a mean says nothing of those. Prints a table and adds its figures.
+// Speeds relative to a reference, class by class: their number, geometric mean, share of clearly
+// slower ones and worst, since a mean hides those. Prints a table and adds its figures.
 //
 //   Breakdown breakdown;
 //   breakdown.add(classes_of(shape, &trained), 1.05, 1.10);
 //   breakdown.print("cublaslt", figures);
 //
-// Thread safety: none. Cost: of printing, a few passes over the values.
+// Thread safety: none. Cost: printing makes a few passes over the values.
 #pragma once
 
 #include <map>
@@ -18,14 +18,14 @@
 
 namespace foretune::bench {
 
-// Slower than this share of the reference's speed is a loss that can be told from noise.
+// A speed below this share of the reference's is a loss beyond noise.
 inline constexpr double kClearlySlower = 0.98;
-// Of the values below it; NaN for none.
+// Returns the share of values below kClearlySlower; NaN when there are no values.
 double share_slower(std::span<const double> speeds);
 
 class Breakdown {
  public:
-  // `best`: the speed of the fastest that was measured, the most that a choice could reach.
+  // `best`: the speed of the fastest measured config, the upper limit of a choice.
   void add(std::span<const ShapeClass> classes, double speed, double best);
   // A figure's name begins with `prefix` and ends with the class.
   void print(std::string_view prefix, Figures& figures) const;

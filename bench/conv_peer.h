@@ -1,6 +1,6 @@
-// oneDNN's convolutions, which ours are measured beside. Needs its headers, so it is found when the
-// benchmarks are built; dnnl.hpp of version 2 or 3.
-// Thread safety: one thread; it runs on as many as OMP_NUM_THREADS says.
+// oneDNN's convolutions, which ours are compared with. Needs its headers (dnnl.hpp of version 2 or
+// 3), so it is found when the benchmarks are built.
+// Thread safety: one calling thread; oneDNN runs on OMP_NUM_THREADS threads.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace foretune {
 
-// Its name and version; empty when the benchmarks were built without it.
+// Returns oneDNN's name and version; empty when the benchmarks were built without it.
 std::string onednn_name();
-// One image or more, NHWC, with weights in the order that oneDNN likes best: put into it here,
-// once. What runs it must not outlive the arrays; empty where oneDNN does not do such a
-// convolution.
+// Returns a function that runs the convolution of one image or more, NHWC. The weights are
+// reordered here, once, to the layout that oneDNN prefers. The function must not outlive the
+// arrays. Empty when oneDNN does not support the convolution.
 std::function<void()> prepare_onednn_convolution(const loop::ConvSizes& sizes, float* image,
                                                  float* weights, float* output);
 

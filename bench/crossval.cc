@@ -1,4 +1,4 @@
-// How well boosted trees pick configs for problems they never saw: group k-fold over the recorded
+// Measures how well boosted trees pick configs for unseen problems: group k-fold over the recorded
 // H200 measurements, or over the training sets of a folder.
 //
 //   build/bench/bench/crossval --data triton_mm_bf16.csv.gz | --training-data FOLDER
@@ -9,11 +9,11 @@
 //                                [--mining-rounds 0,3] [--regret-decay 4]
 //                                [--without waves,tile-use] [--threads 2]
 //
-// Of several objectives or rounds each way is trained on the same folds, and compared with the
-// first by the paired bootstrap over problems. `plain` is one forest by regression with the default
-// sizes, whatever the other options say: what everything else is to be better than. `--without`
-// adds one way for each group of feature columns, or several as waves+roofline, that it names: the
-// first way without them.
+// With several objectives or rounds, each way is trained on the same folds and compared with the
+// first by the paired bootstrap over problems. `plain` is the baseline: one forest by regression
+// with the default sizes, whatever the other options say. `--without` adds one way for each group
+// of feature columns that it names, or for several joined as waves+roofline: the first way without
+// them.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -28,13 +28,14 @@
 #include "foretune/base/statistics.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
-#include "foretune/models/train/trainer.h"
+#include "foretune/model/forest/forest_body.h"
+#include "foretune/model/train/trainer.h"
 
 namespace foretune {
 namespace {
 
-// Geometric mean of the vendor's time over the best measured one; nothing without a vendor's times.
+// Returns the geometric mean of the vendor's time over the best measured one; nothing without
+// times of a vendor.
 std::optional<double> vendor_over_best(const Dataset& dataset) {
   std::vector<double> best(dataset.problems().size(), 1e300);
   for (const Dataset::Row& row : dataset.rows()) {
@@ -47,8 +48,8 @@ std::optional<double> vendor_over_best(const Dataset& dataset) {
   return ratios.empty() ? std::nullopt : std::optional(geometric_mean(ratios));
 }
 
-// The evaluation's baseline on the same folds: the config with the best estimated mean on the other
-// folds, and the next one where it was not measured.
+// Returns the evaluation's baseline on the same folds: the config with the best estimated mean on
+// the other folds, or the next one when that was not measured.
 Result<double> best_single_config(const Dataset& dataset, const TrainResult& result) {
   FORETUNE_TRY(const Evaluation evaluation,
                evaluate(dataset, rank_with_scores(dataset, result.held_out_scores), nullptr,
@@ -61,12 +62,12 @@ Result<double> best_single_config(const Dataset& dataset, const TrainResult& res
   return fail(ErrorCode::kNotFound, "no config was measured in two folds");
 }
 
-// One way of training, and what its held-out picks reach on every problem.
+// One way of training, and the efficiencies of its held-out picks on every problem.
 struct Way {
   std::string name;
   TrainOptions options;
   std::vector<double> pick;     // efficiency
-  std::vector<double> first_5;  // of the best of the first five
+  std::vector<double> first_5;  // efficiency of the best of the first five
 };
 
 void judge(const Dataset& dataset, std::span<const double> scores, Way& way) {
@@ -125,7 +126,7 @@ void compare(const Way& first, const Way& way, Figures& figures) {
   }
 }
 
-// Columns of gemm-triton that say the same kind of thing.
+// Columns of gemm-triton that carry the same kind of information.
 struct ColumnGroup {
   std::string_view name;
   std::vector<std::string> columns;
@@ -146,8 +147,8 @@ const std::vector<ColumnGroup>& column_groups() {
   return groups;
 }
 
-// The columns of a group; "derived" is all groups, "interactions" all that depends on both problem
-// and config.
+// Returns the columns of a group; "derived" is all groups, "interactions" all columns that depend
+// on both problem and config.
 Result<std::vector<std::string>> columns_of(std::string_view name) {
   std::vector<std::string> out;
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table("gemm-triton"));
@@ -170,7 +171,7 @@ Result<std::vector<std::string>> columns_of(std::string_view name) {
   return out;
 }
 
-// A single forest by regression as the trainer's defaults have it, on the folds of `options`.
+// Returns the trainer's defaults for a single forest by regression, on the folds of `options`.
 TrainOptions plain(const TrainOptions& options) {
   TrainOptions out;
   out.objective = TrainObjective::kRegression;
@@ -181,7 +182,7 @@ TrainOptions plain(const TrainOptions& options) {
   return out;
 }
 
-// Every objective with every number of mining rounds, then the first of them without each group.
+// Returns every objective with every number of mining rounds, then the first without each group.
 Result<std::vector<Way>> ways_of(int argc, char** argv, const TrainOptions& options) {
   std::vector<Way> ways;
   const std::string objectives = bench::argument(argc, argv, "objectives", "auto");

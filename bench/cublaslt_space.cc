@@ -1,6 +1,7 @@
-// Which options of cuBLASLt ever win: for every problem of a list, all configs that the library
-// accepts, timed with early stopping in random order, and the ranks of its heuristic, into one data
-// set; and from such data the configs worth measuring elsewhere, as the family's list of configs.
+// Finds the options of cuBLASLt that win. For every problem of a list, times all configs that the
+// library accepts, with early stopping and in random order, and the ranks of its heuristic, into
+// one data set. From such data it chooses the configs worth measuring elsewhere, as the family's
+// list.
 //
 //   cublaslt_space --shapes bench/shapes/cublaslt_space.csv --output space.ftd [--seconds 20]
 //                  [--splits 2,3,4,6,8,16] [--driver FILE] [--cublaslt FILE] [--nvml FILE]
@@ -8,11 +9,10 @@
 //   cublaslt_space --portfolio 2000 --space space.ftd --output configs.txt
 //   cublaslt_space --heuristic yes --shapes shapes.csv --output answers.tsv
 //
-// A problem is cut off after --seconds; what was measured of it is then a random part. With
-// --finals the portfolio that is built in is measured, too, ahead of all others, and at the end the
-// heuristic's first choice, the best twelve of the portfolio and the best twelve of all run in
-// turns. The second form needs no device. The third lists which configs the heuristic's answers
-// are: problem, rank, config.
+// A problem is cut off after --seconds; its measurements are then a random part. With --finals the
+// built-in portfolio is measured, too, ahead of all others, and at the end the heuristic's first
+// choice, the best twelve of the portfolio and the best twelve of all run in turns. The second form
+// needs no device. The third lists the configs of the heuristic's answers: problem, rank, config.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -30,12 +30,12 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
+#include "foretune/collect/collect.h"
 #include "foretune/dataset/dataset.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/cublaslt/cublaslt.h"
+#include "foretune/interop/tables/exchange.h"
 #include "foretune/measure/dataset_header.h"
-#include "foretune/tune/collect.h"
 
 namespace foretune {
 namespace {
@@ -79,7 +79,7 @@ Result<Arguments> parse(int argc, char** argv) {
 // Explicit configs of a problem, with times in ns; fastest first once sorted.
 using Ranking = std::vector<std::pair<double, Config>>;
 
-// Of many that were measured once the first few are the luckiest, so more than a handful.
+// More than a handful, since the fastest of many configs that were measured once are the luckiest.
 constexpr std::size_t kFinalists = 12;
 
 // Below 0: none yet.
@@ -87,10 +87,10 @@ double faster(double best_ns, double time_ns) {
   return best_ns < 0 ? time_ns : std::min(best_ns, time_ns);
 }
 
-// What one problem gave.
+// The results of one problem.
 struct Walk {
-  Ranking ranking;               // what was measured of the space, in the order of measuring
-  std::size_t of_portfolio = 0;  // the first so many of `ranking`
+  Ranking ranking;               // measured configs of the space, in the order of measuring
+  std::size_t of_portfolio = 0;  // number of leading entries of `ranking` from the portfolio
   // Medians in turns.
   double final_first_ns = -1;
   double final_portfolio_ns = -1;
@@ -99,8 +99,8 @@ struct Walk {
   std::size_t measured = 0;
   std::size_t ok = 0;
   std::size_t wrong = 0;
-  double first_ns = -1;      // of the heuristic's first choice
-  double best_rank_ns = -1;  // of all its choices
+  double first_ns = -1;      // time of the heuristic's first choice
+  double best_rank_ns = -1;  // best time of all its choices
   double best_ns = -1;
   double enumerate_s = 0;
   double measure_s = 0;
@@ -180,7 +180,7 @@ Status compare_finalists(int rounds, Measurer& measurer, JournalWriter& journal,
   return {};
 }
 
-// All configs of the portfolio, and then those of `configs` that are not among them.
+// Returns all configs of the portfolio, then those of `configs` that are not among them.
 Result<std::vector<CublasltConfig>> with_portfolio(const CublasltFamily& family,
                                                    const Problem& problem,
                                                    const std::vector<CublasltConfig>& configs,
@@ -281,8 +281,8 @@ Status list_answers(const Arguments& arguments, const bench::GpuDevice<CublasltF
   return write_text_file_atomically(arguments.output, table);
 }
 
-// Each problem in turn gives its next best config until there are enough: what any of them needs
-// is in early, and what comes late is hardly better than what is in.
+// Takes the next best config of each problem in turn until there are enough. The best configs of
+// every problem come early, and late ones are hardly better than those chosen before.
 std::vector<Config> choose(const std::vector<Ranking>& rankings, std::size_t wanted) {
   std::vector<Config> chosen;
   std::map<Config, bool> taken;

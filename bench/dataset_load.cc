@@ -1,5 +1,5 @@
-// How fast a sealed data set of many measurements is read, and how many bytes each takes, beside
-// the same measurements as CSV (at a smaller number, since it is so much slower).
+// Measures how fast a sealed data set of many measurements is read, and the bytes per measurement,
+// beside the same kind of measurements as CSV (fewer of them, since CSV is much slower).
 //
 //   build/bench/bench/dataset_load [--rows 10000000] [--csv-rows 200000] [--json FILE]
 #include <algorithm>
@@ -13,8 +13,8 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
+#include "foretune/interop/tables/exchange.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -38,8 +38,8 @@ Problem random_problem(Rng& rng) {
   return GemmProblem::create({.m = size(), .n = size(), .k = size()})->to_problem();
 }
 
-// What a collection looks like: problem by problem, with outcomes of every kind, spreads, medians
-// and conditions that change now and then.
+// Draws a row like those of a collection: problem by problem, with outcomes of every kind, spreads,
+// medians and conditions that change now and then.
 Dataset::Row random_row(Dataset& dataset, Rng& rng) {
   Dataset::Row row;
   row.config = static_cast<std::uint32_t>(rng.below(kConfigs));
@@ -88,7 +88,7 @@ struct Timing {
   double bytes = 0;
 };
 
-// The median of several reads; the file stays in the page cache.
+// Returns the median of several reads; the file stays in the page cache.
 template <class Read>
 Result<Timing> time_reads(const std::filesystem::path& path, std::size_t rows, int repeats,
                           const Read& read) {

@@ -1,5 +1,6 @@
-// What the dispatcher costs: making one, deciding a new problem, looking a known one up, and, for
-// small squares, foretune_sgemm beside the cblas_sgemm of OpenBLAS, one thread, interleaved.
+// Measures the cost of the dispatcher: making one, deciding a new problem and looking up a known
+// one. Also times foretune_sgemm beside OpenBLAS's cblas_sgemm on small squares, one thread,
+// interleaved.
 //
 //   dispatch [--rounds 15] [--json FILE]
 #include <cstdio>

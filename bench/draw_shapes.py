@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Draws a shape set for judging what was chosen before it was drawn.
+"""Draws a shape set that judges choices made before it was drawn.
 
     bench/draw_shapes.py --seed 20261123 --exclude bench/shapes/blas.csv bench/shapes/networks.csv \\
       > bench/shapes/blas_fresh.csv
 
 Half of the products are layers of networks at token counts drawn log-uniformly, B stored by columns
 as weights are; half have sizes drawn log-uniformly in a layout drawn from two. A product whose m, n
-and k stand in an excluded set is drawn again. Weights (n and k) that stand there are left in: the
-benchmarks report them as a class of their own. Same seed, same bytes.
+and k are in an excluded set is drawn again. Weights (n and k) in an excluded set are kept: the
+benchmarks report them as a class of their own. The same seed gives the same bytes.
 """
 
 from __future__ import annotations

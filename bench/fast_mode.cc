@@ -7,9 +7,9 @@
 
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/split.h"
-#include "foretune/models/infer/training_range.h"
-#include "foretune/models/train/fast_model.h"
-#include "foretune/models/train/trainer.h"
+#include "foretune/model/train/distilled_model.h"
+#include "foretune/model/train/trainer.h"
+#include "foretune/model/training_range.h"
 #include "foretune/select/select.h"
 #include "foretune/space/parametric_space.h"
 
@@ -57,7 +57,7 @@ Status judge(const Model& model, const Dataset& held_out, const Timer& timer, do
   const auto rows = held_out.rows_by_problem();
   for (std::uint32_t p = 0; p < held_out.problems().size(); ++p) {
     const Problem& problem = held_out.problems()[p];
-    out.outside_hull += model.hull->is_inside(problem.fields()) ? 0U : 1U;
+    out.outside_hull += model.domain->is_inside(problem.fields()) ? 0U : 1U;
     out.outside_box += outside_ranges(model, *table, problem).empty() ? 0U : 1U;
     const std::vector<RankedCandidate> ranked = selector->rank(problem);
     const FastChoice fast = selector->select_fast(problem, max_regret);
@@ -145,15 +145,15 @@ Status report_fast_mode(Figures& figures, const Dataset& dataset, const Timer& t
     train.held_out = false;
     FORETUNE_TRY(TrainResult trained, train_gbdt(training, train));
     const auto start = std::chrono::steady_clock::now();
-    FORETUNE_TRY(FastTraining fast,
-                 distill_fast_model(trained.model, training.problems(),
-                                    {.problems = options.problems, .hidden = options.hidden}));
+    FORETUNE_TRY(Distillation fast,
+                 distill_model(trained.model, training.problems(),
+                               {.problems = options.problems, .hidden = options.hidden}));
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::printf("fold %u: on drawn problems the fast pick's mean regret is %.4f (P90 %.4f)\n",
                 fold + 1, fast.model.mean_regret, fast.model.p90_regret);
-    trained.model.fast = std::move(fast.model);
+    trained.model.distilled = std::move(fast.model);
     ByteWriter writer;
-    put_fast_model(writer, *trained.model.fast);
+    put_distilled_model(writer, *trained.model.distilled);
     bytes = static_cast<double>(writer.size());
     FORETUNE_TRY_STATUS(judge(trained.model, held_out, timer, options.max_regret, picks));
   }
@@ -177,7 +177,7 @@ Status report_fast_mode(Figures& figures, const Dataset& dataset, const Timer& t
          "share of problems that the exact model answered");
   report(figures, "fast_mode_median_bound", median(picks.bounds), "of a problem's region");
   report(figures, "outside_hull", static_cast<double>(picks.outside_hull) / count,
-         "share of held-out problems outside of the training hull");
+         "share of held-out problems outside of the applicability domain");
   report(figures, "outside_box", static_cast<double>(picks.outside_box) / count,
          "... outside of the box of feature ranges");
   report(figures, "fast_mode_untimed", static_cast<double>(picks.untimed),

@@ -1,5 +1,5 @@
-// What the fast mode costs and loses, measured over folds by group: on each the exact model is
-// trained and the fast one distilled from it, and both pick for the problems held out.
+// Measures the time and the loss of the fast mode over folds by group: on each fold, trains the
+// exact model and distils the fast one from it; both pick for the held-out problems.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace foretune::bench {
 
-// Times in ns of the configs on the problem, in order; 0 for one that has none.
+// Returns the times in ns of the configs on the problem, in order; 0 for a config without a time.
 using Timer =
     std::function<std::vector<double>(const Problem& problem, std::span<const Config> configs)>;
 
@@ -24,10 +24,10 @@ struct FastModeOptions {
   double max_regret = 0.1;
 };
 
-// A timer that looks up what the data set has measured.
+// Returns a timer that looks times up in the data set.
 Timer recorded_timer(const Dataset& dataset);
 
-// Adds fast_mode_us, fast_mode_mean_loss, fast_mode_p10_loss and what explains them.
+// Adds fast_mode_us, fast_mode_mean_loss, fast_mode_p10_loss and the figures that explain them.
 Status report_fast_mode(Figures& figures, const Dataset& dataset, const Timer& timer,
                         const FastModeOptions& options);
 

@@ -1,9 +1,9 @@
-// Matrix products of cpu-gemm beside the libraries that one would use instead, timed in turns. Two
+// Matrix products of cpu-gemm and of the libraries that one would use instead, timed in turns. Two
 // classes, each compared within itself:
-//   planned   whatever can be done once for a product is done before: our config is bound with its
+//   planned   all work that a product needs once is done before: our config is bound with its
 //             workspace, libraries create primitives or compile kernels
 //   called    a whole call as programs make it: foretune_sgemm beside cblas_sgemm
-// Thread safety: one thread; contenders use the threads that they were told to.
+// Thread safety: one thread; contenders use their configured number of threads.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Shape {
   std::vector<bench::ShapeClass> classes;
   [[nodiscard]] std::string text() const;  // 8x3000x1000 rrr
 };
-// Of shape sets whose paths are separated by commas, with a column `regime`; `trained` may be null.
+// Reads shape sets with a column `regime`; commas separate their paths. `trained` may be null.
 Result<std::vector<Shape>> read_shapes(const std::string& paths,
                                        const bench::TrainedShapes* trained);
 
@@ -38,15 +38,16 @@ struct ShapeResult {
   double ours_s = 0;
   double selected_s = 0;  // the selector's pick, planned; 0 without a model
   double called_s = 0;    // foretune_sgemm
-  // The highest of the probes between the rounds of this shape: how fast a core multiplies depends
-  // on what it did before.
+  // The highest of the probes between the rounds of this shape, because a core's multiply-add rate
+  // depends on its recent work.
   double peak_gflops = 0;
   std::map<std::string, double> planned_s;  // by peer's name
   std::map<std::string, double> calls_s;
   std::map<std::string, std::string> library;  // of a peer's name
 };
 
-// The name of the fastest; with a library's name, of its peers. Empty for none.
+// Returns the name of the fastest peer, among those of `library` unless that is empty. Empty when
+// there is none.
 std::string fastest(const std::map<std::string, double>& seconds, const ShapeResult& result,
                     const std::string& library = {});
 

@@ -1,6 +1,6 @@
-// oneDNN's matmul primitive as a peer: created once for a product, which is how its users multiply.
-// The current wheel runs primitives on SYCL's queues, which take longer than most products; so this
-// takes the newest build that runs them on OpenMP's threads.
+// oneDNN's matmul primitive as a peer, created once per product, as its users do. The current wheel
+// runs primitives on SYCL's queues, which take longer than most products, so this uses the newest
+// build that runs them on OpenMP's threads.
 #include <memory>
 #include <unordered_map>
 
@@ -9,7 +9,7 @@
 #ifdef FORETUNE_HAS_ONEDNN
 #include <dnnl.hpp>
 
-// Of the OpenMP runtime that the library brings; not every compiler comes with its header.
+// Declared here because not every compiler has the header of the library's OpenMP runtime.
 extern "C" void omp_set_num_threads(int threads);  // NOLINT(readability-identifier-naming)
 #endif
 

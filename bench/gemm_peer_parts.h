@@ -1,4 +1,4 @@
-// What the files that load peers share.
+// Helpers of the files that load peers.
 #pragma once
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ namespace foretune {
 // A shared library and its functions, by name.
 class PeerLibrary {
  public:
-  // The first of the names that can be opened.
+  // Opens the first of the names that can be opened.
   static Result<PeerLibrary> open(std::span<const std::string> names, int flags = RTLD_LOCAL) {
     std::string error;
     for (const std::string& name : names) {
@@ -29,7 +29,7 @@ class PeerLibrary {
     }
     return fail(ErrorCode::kNotFound, error);
   }
-  // Null where the library has no such function.
+  // Returns null when the library has no such function.
   template <class Function>
   Function* find(const char* name) const {
     return reinterpret_cast<Function*>(::dlsym(handle_, name));
@@ -61,7 +61,7 @@ class LoadedPeer final : public Peer {
   Prepare call_;
 };
 
-// cblas_sgemm, and what of it depends on the layouts.
+// Returns a function that calls cblas_sgemm with the arguments of the product's layouts.
 using CblasSgemm = void(int order, int transpose_a, int transpose_b, int m, int n, int k,
                         float alpha, const float* a, int lda, const float* b, int ldb, float beta,
                         float* c, int ldc);
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Peer>> load_mkl(int threads);
 // dnnl_sgemm of the current wheel, on TBB's threads.
 Result<std::unique_ptr<Peer>> load_onednn(int threads);
 
-// Found when the benchmarks are built; null where they were built without it.
+// Found when the benchmarks are built; null when they were built without it.
 std::unique_ptr<Peer> make_libxsmm();
 // oneDNN's matmul primitive, created once per product, on OpenMP's threads.
 std::unique_ptr<Peer> make_onednn_matmul(int threads);

@@ -1,7 +1,7 @@
-// The libraries that a matrix product is measured beside. Most are loaded when the program runs, so
+// The libraries that matrix products are compared with. Most are loaded when the program runs, so
 // that the benchmarks build and run without any of them. scripts/install_dependencies.sh --bench
 // puts current wheels into build/peers and older packages of Debian's beside them.
-// Thread safety: one thread uses the peers; they bring their own.
+// Thread safety: one thread uses the peers; they make their own threads.
 #pragma once
 
 #include <cstddef>
@@ -27,29 +27,29 @@ struct PeerProduct {
 class Peer {
  public:
   virtual ~Peer() = default;
-  // Name, version, and what it chose for this CPU.
+  // Name, version, and the library's choice for this CPU.
   virtual std::string name() const = 0;
   // The library without its version, for names of figures: mkl, onednn, openblas, blis, libxsmm.
   virtual std::string library() const = 0;
-  // Returns what computes the product. Whatever a program can do once for a product of these sizes
-  // is done here: compiling a kernel, creating a primitive. Operands are not rearranged. Empty
-  // where the library does not do such products.
+  // Returns a function that computes the product. Work that a program does once for a product of
+  // these sizes is done here: compiling a kernel, creating a primitive. Operands are not
+  // rearranged. Empty when the library does not support the product.
   virtual std::function<void()> plan(const PeerProduct& product) = 0;
-  // Returns a whole call as programs make it, which knows nothing of earlier calls. Empty where the
+  // Returns a whole call as programs make it, without state of earlier calls. Empty when the
   // library has no such call.
   virtual std::function<void()> call(const PeerProduct& product) = 0;
 };
 
-// The libraries found, and of those not found why.
+// The libraries that were found, and for each missing one the reason.
 struct Peers {
   std::vector<std::unique_ptr<Peer>> found;
   std::vector<std::string> missing;
 };
-// Peers that compute with `threads` threads. Must be called once, before any thread is made:
-// environment variables are set, and the affinity of the calling thread changes for a while.
+// Loads peers that compute with `threads` threads. Call it once, before any thread is made: it sets
+// environment variables and changes the affinity of the calling thread for a while.
 Peers load_peers(int threads);
 
-// The folder with current wheels, where it was installed: lib/ holds MKL and oneDNN.
+// Returns the folder of the current wheels, if installed: lib/ holds MKL and oneDNN.
 std::string peers_folder();
 
 }  // namespace foretune

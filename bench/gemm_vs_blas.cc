@@ -31,21 +31,21 @@
 #include "foretune/dispatch/sgemm.h"
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
 #include "foretune/hardware/cpu.h"
-#include "foretune/models/infer/model_scorer.h"
+#include "foretune/model/model_scorer.h"
 #include "foretune/tune/tune_problem.h"
 
 namespace foretune {
 namespace {
 
-// Squares at least this large are held against the peak.
+// Squares at least this large are compared with the peak.
 constexpr std::int64_t kLargeSquare = 1024;
 // No result may lie above this share of the peak.
-constexpr double kMostShare = 1.02;
+constexpr double kMaxShare = 1.02;
 constexpr std::size_t kResamples = 4000;
 
 using Winners = std::unordered_map<Problem, Config>;
 
-// The best confirmed config of every problem, if it is legal on this CPU.
+// Reads the best confirmed config of every problem, if it is legal on this CPU.
 Result<Winners> read_winners(const std::string& path, const FamilyInfo& info) {
   FORETUNE_TRY(const Dataset dataset, read_dataset(path));
   if (dataset.header().family != info.name ||
@@ -72,7 +72,7 @@ Result<Winners> read_winners(const std::string& path, const FamilyInfo& info) {
   return winners;
 }
 
-// Finds winners where a list has none, and keeps all that it measures where it is told to.
+// Finds winners for problems that a list of winners lacks.
 class Tuner {
  public:
   Tuner(std::shared_ptr<const Family> family, std::optional<Model> model, double seconds)
@@ -108,8 +108,8 @@ class Tuner {
   double seconds_;
 };
 
-// Our speed over the fastest peer's, of every shape; of `library` if one is named. Shapes without
-// such a peer count nowhere.
+// Our speed over the fastest peer's, for every shape; over that of `library` if one is named.
+// Shapes without such a peer are left out.
 struct Ratios {
   std::vector<double> all;
   std::map<bench::ShapeClass, std::vector<double>> by_class;
@@ -209,8 +209,8 @@ void summarise(const std::vector<Shape>& shapes, const std::vector<ShapeResult>&
   }
 }
 
-// How close large squares come to the peak; a rate beyond it would show that one of the two is
-// measured wrongly.
+// Compares large squares with the peak; a rate beyond it would show that one of the two is measured
+// wrongly.
 Status hold_against_peak(const std::vector<Shape>& shapes, const std::vector<ShapeResult>& results,
                          int threads, Figures& figures) {
   std::vector<double> shares;
@@ -219,7 +219,7 @@ Status hold_against_peak(const std::vector<Shape>& shapes, const std::vector<Sha
     const GemmProblem& problem = shapes[i].problem;
     const double share =
         problem.flops() / results[i].ours_s / 1e9 / results[i].peak_gflops / threads;
-    if (share > kMostShare) {
+    if (share > kMaxShare) {
       return fail(ErrorCode::kInternal, problem.to_problem().text(), " reaches ", share,
                   " of the peak");
     }

@@ -1,4 +1,4 @@
-// What the programs about GPUs share: a family on the device that is here, in this process.
+// Opens a family on this machine's GPU, in this process; shared by the programs about GPUs.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,9 @@ struct GpuDevice {
   std::unique_ptr<Measurer> measurer;
 };
 
-// `create`: Result<std::unique_ptr<FamilyType>>(const FamilyOptions&). The family's options are
-// those of the command line that have their names: --cublaslt FILE, --driver FILE, --nvml FILE,
-// --clock_log FILE, --workspace_mb N, --configs FILE, --kernels FILE.
+// `create`: Result<std::unique_ptr<FamilyType>>(const FamilyOptions&). The family's options come
+// from the command line: --cublaslt FILE, --driver FILE, --nvml FILE, --clock_log FILE,
+// --workspace_mb N, --configs FILE, --kernels FILE.
 template <class FamilyType, class Create>
 Result<GpuDevice<FamilyType>> open_gpu(int argc, char** argv, const Create& create) {
   FamilyOptions options;

@@ -10,10 +10,10 @@
 #include "bench/bench_json.h"
 #include "bench/gpu_device.h"
 #include "bench/pick_verdict.h"
+#include "foretune/collect/collect.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/families.h"
 #include "foretune/measure/dataset_header.h"
-#include "foretune/tune/collect.h"
 
 namespace foretune::bench {
 namespace {

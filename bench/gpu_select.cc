@@ -1,5 +1,5 @@
-// What a model's pick is worth beside the choice of NVIDIA's library, on products that it was not
-// trained on.
+// Compares a model's picks with the choice of NVIDIA's library, on products that it was not trained
+// on.
 //
 //   gpu_select --model cublaslt.ftm --shapes bench/shapes/cublaslt_test.csv --output test.ftd
 //              [--family cublaslt | triton] [--rounds 9] [--top 5] [--seconds 600]
@@ -9,17 +9,17 @@
 //              [--training-shapes FILE,FILE...] [--json FILE]
 //              [--second triton.ftm --second-data triton_test.ftd]
 //
-// The first form measures on the device (gpu_measure.h says what). The second form, which the first
-// ends with, needs no device: it reads those measurements. Speeds are medians over the rounds, of
+// The first form measures on the device (see gpu_measure.h), then goes on as the second form. The
+// second form needs no device: it reads those measurements. Speeds are medians over the rounds of
 // the same run, relative to the library's choice (the family's default config: cuBLASLt's first
-// heuristic answer). The dispatcher's rules hold: pick_verdict.h. Where --answers says which config
-// the library's choice is (`cublaslt_space --heuristic` lists them), a margin is over the model's
-// score of that config, else over that of the rank, which the model knows as what it is on average.
-// With --shapes, of which the column `regime` is read, there is a row for every regime; with the
-// model's training set, or the shapes it was made of, also for what of a product is new: a layer
-// whose weights were trained on with another m, a new layer, sizes of no network. With a second
-// model and its measurements, of another family on the same products, each goes to the family whose
-// model expects more over that choice, which both families have.
+// heuristic answer). The dispatcher's rules apply (pick_verdict.h). When --answers names the config
+// of the library's choice (`cublaslt_space --heuristic` lists them), a margin is over the model's
+// score of that config, else over its score of the rank, which is an average. With --shapes, whose
+// column `regime` is read, the table has a row for every regime. With the model's training set, or
+// its shapes, it also has rows by novelty: a layer whose weights were trained on with another m, a
+// new layer, sizes of no network. With a second model and its measurements, of another family on
+// the same products, each product goes to the family whose model expects the larger gain over the
+// library's choice, which both families have.
 #include <memory>
 #include <string>
 #include <vector>

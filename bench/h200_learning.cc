@@ -1,7 +1,7 @@
-// What more measurements buy, and whether a model should choose them: learning curves over measured
-// problems and configs per problem, and active collection against uniform sampling at equal numbers
-// of measurements. Replays the recorded H200 measurements; every figure is the mean over problems
-// of folds by group that no training saw.
+// Measures the gain from more measurements, and from letting a model choose them: learning curves
+// over measured problems and configs per problem, and active collection against uniform sampling at
+// equal numbers of measurements. Replays the recorded H200 measurements; every figure is the mean
+// over the held-out problems of folds by group.
 //
 //   build/bench/bench/h200_learning --data triton_mm_bf16.csv.gz [--folds 5] [--trees 300]
 //                                   [--leaves 63] [--threads 2] [--seed 42] [--json FILE]
@@ -21,7 +21,7 @@
 #include "foretune/dataset/split.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/measured_times.h"
-#include "foretune/models/train/trainer.h"
+#include "foretune/model/train/trainer.h"
 
 namespace foretune {
 namespace {
@@ -105,7 +105,7 @@ Result<Model> learn(const Fold& fold, const Chosen& chosen, const TrainOptions& 
   return std::move(trained.model);
 }
 
-// The next `count` rows of every problem: a share of the best by the model, the rest at random.
+// Adds the next `count` rows of every problem: a share of the model's best, the rest at random.
 Status choose_next(const Fold& fold, const Model& model, std::size_t count, double best_share,
                    Chosen& chosen) {
   FORETUNE_TRY(const std::vector<RankedProblem> ranked, rank_with_model(model, fold.training));
@@ -174,7 +174,7 @@ class Learning {
     return {};
   }
 
-  // Rounds that double what was measured: 8, 16, 32, ... configs of every problem.
+  // Runs rounds that double the measurements: 8, 16, 32, ... configs of every problem.
   Status active(const char* name, double best_share, std::size_t last) {
     std::printf("%16s", name);
     std::vector<Chosen> chosen;

@@ -15,8 +15,8 @@
 #include "bench/bench_json.h"
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
-#include "foretune/base/temporary_folder.h"
-#include "foretune/loop/machine/c_samples.h"
+#include "foretune/base/testing/temporary_folder.h"
+#include "foretune/loop/machine/testing/c_samples.h"
 
 namespace foretune {
 namespace {

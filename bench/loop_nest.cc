@@ -1,17 +1,17 @@
-// Loop nests compiled from schedules: how close the best schedule that a short search finds comes
-// to the multiply-add peak, beside the libraries that one would use instead.
+// Compares loop nests compiled from schedules with the multiply-add peak, and with the libraries
+// that one would use instead. A short search finds the schedules.
 //
 //   loop_nest --shapes bench/shapes/loop_test.csv [--isa avx512 | avx2] [--rounds 41]
 //             [--search 2.0] [--peers yes] [--threads 1] [--json FILE]
 //   loop_nest --convolutions yes [...]
 //   loop_nest --fuzz 100000 [--seed 1] [--json FILE]
 //
-// The first two: of every product or convolution, the schedules of the textbook, tuned among for
-// --search seconds at most as every family is; then the first of them (nothing measured), the
-// fastest of the first 16, the fastest of all and the libraries in turns, with probes of the peak
-// between them. A share of the peak is between the fastest window of each. With more threads
-// schedules that they share take part, too, as shares of one core's peak, and multiply-adds on all
-// threads at once; the peers have one. The last form compiles random schedules of random
+// The first two forms tune every product or convolution among the schedules of the textbook, like
+// any family, for at most --search seconds. Then the first schedule (nothing measured), the fastest
+// of the first 16, the fastest of all and the libraries run in turns, with probes of the peak
+// between them. A share of the peak compares the fastest window of each. With more threads,
+// schedules that share them take part, too, as shares of one core's peak, and multiply-adds on all
+// threads at once; the peers use one thread. The last form compiles random schedules of random
 // computations for AVX2 and AVX-512 and compares results with the interpreter's.
 #include "foretune/families/loop_nest/loop_nest.h"
 
@@ -35,14 +35,14 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/thread_pool.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/hardware/peak_probes.h"
+#include "foretune/interop/tables/exchange.h"
 #include "foretune/kernels/aligned_buffer.h"
 #include "foretune/loop/machine/interpreter.h"
 #include "foretune/loop/machine/jit.h"
-#include "foretune/loop/machine/loop_samples.h"
 #include "foretune/loop/machine/operands.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 #include "foretune/loop/register_tiles.h"
 #include "foretune/loop/schedule_space.h"
 #include "foretune/measure/measure.h"
@@ -60,10 +60,10 @@ using loop::VectorUnit;
 
 constexpr double kWindowSeconds = 200e-6;
 constexpr std::size_t kFinalists = 12;
-// After every window: the clock of a core changes within milliseconds.
+// Number of probes after every window, since the clock of a core changes within milliseconds.
 constexpr int kProbes = 8;
 // No result may lie above this share of the peak: one of the two would be measured wrongly.
-constexpr double kMostShare = 1.02;
+constexpr double kMaxShare = 1.02;
 
 struct Contender {
   std::string name;
@@ -87,7 +87,7 @@ struct Contender {
   }
 };
 
-// GFLOP/s of multiply-adds that wait for nothing, of the width that is compared with.
+// Returns the GFLOP/s of independent multiply-adds of the width of `isa`.
 double probe_gflops(CpuIsa isa) {
   // Some 40 us: a tenth of that reads several percent less, starting and adding up the sums
   // included.
@@ -100,8 +100,8 @@ double probe_gflops(CpuIsa isa) {
   return std::isfinite(sum) ? flops / taken_s / 1e9 : 0;
 }
 
-// As many multiply-adds as a computation has, shared between threads: what they can do at most,
-// where cores share power and are shared with others.
+// Runs as many multiply-adds as a computation has, shared between threads: their upper limit when
+// cores share power and other work shares the cores.
 Contender shared_probe(CpuIsa isa, double flops, ThreadPool& pool) {
   const hardware_internal::FmaProbe probe = hardware_internal::fma_probe_of(isa);
   const auto rounds =
@@ -135,7 +135,7 @@ class Bench {
       kernel->run(operands_.inputs(), operands_.output().view(), *workspace, pool);
     };
   }
-  // Runs what fills the output; else what ran before it would pass for it.
+  // Poisons the output before the run, so that the result of an earlier run cannot pass.
   Status verify(const std::function<void()>& run) {
     operands_.poison();
     run();
@@ -161,7 +161,7 @@ struct Found {
   double tune_s = 0;  // of the search alone
 };
 
-// The schedules of the textbook, those that the threads of a pool can share where there is one.
+// Returns the schedules of the textbook; with a pool, those that its threads can share.
 std::vector<Config> schedules_of(const Bench& bench, const loop::ScheduleSpace& space,
                                  const ThreadPool* pool) {
   std::vector<Config> out;
@@ -226,7 +226,7 @@ Result<Found> search(Bench& bench, double limit_s, ThreadPool* pool) {
   return found;
 }
 
-// How long compiling takes, of the first schedules of the textbook.
+// Times the compilation of the textbook's first schedules.
 void time_compiling(const Bench& bench, std::vector<double>& compile_us) {
   for (const Nest& nest : loop::textbook_nests(bench.computation(), bench.jit().unit(), 64)) {
     const double begin_s = bench::seconds_now();
@@ -261,14 +261,14 @@ struct Totals {
   double tune_s = 0;
 };
 
-// What is measured; a product of which libraries know more than a computation says.
+// A computation to measure, and its form as a product or convolution for the libraries.
 struct Case {
   Computation computation;
   std::optional<GemmProblem> gemm;
   std::optional<loop::ConvSizes> conv;
 };
 
-// The libraries that do such products, checked.
+// Adds the libraries that support the product, after checking their results.
 Status add_peers(const Case& item, Bench& bench, std::vector<std::unique_ptr<Peer>>& peers,
                  std::vector<Contender>& contenders) {
   for (const std::unique_ptr<Peer>& peer : peers) {
@@ -330,7 +330,7 @@ Status compare(const VectorUnit& unit, const Case& item, const Options& options,
   const auto share_of = [&](const Contender& contender) {
     return flops / contender.best_s / 1e9 / peak;
   };
-  // A core that others slow down shows its peak only now and then: until the probes have seen it.
+  // Other work slows the core down, so rounds repeat until the probes have seen the peak.
   for (int attempt = 0; attempt < 4; ++attempt) {
     for (int round = 0; round < options.rounds; ++round) {
       for (Contender& contender : contenders) {
@@ -340,7 +340,7 @@ Status compare(const VectorUnit& unit, const Case& item, const Options& options,
         }
       }
     }
-    if (share_of(contenders.front()) <= kMostShare) {
+    if (share_of(contenders.front()) <= kMaxShare) {
       break;
     }
   }
@@ -348,7 +348,7 @@ Status compare(const VectorUnit& unit, const Case& item, const Options& options,
               found.search_s);
   for (const Contender& contender : contenders) {
     const double share = share_of(contender);
-    if (contender.name == "searched" && share > kMostShare) {
+    if (contender.name == "searched" && share > kMaxShare) {
       return fail(ErrorCode::kInternal, "a schedule runs at ", fixed(share, 3), " of the peak");
     }
     shares[contender.name].push_back(share);

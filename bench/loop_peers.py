@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Schedules of ours beside NumPy's and TVM's matrix products, f32, one thread.
+"""Compares our schedules with NumPy's and TVM's matrix products, f32, one thread.
 
     python3 -m venv build/tvm && build/tvm/bin/pip install -r scripts/requirements-tvm.txt
     PYTHONPATH=build/dev/python build/tvm/bin/python bench/loop_peers.py --output loop_peers.json
@@ -13,15 +13,16 @@
 - NumPy: numpy.matmul with out=, called from Python on the same arrays; its OpenBLAS on one thread,
   with the core type that this CPU has.
 
-Compare what C++ times with what C++ times, and calls with calls. All are timed in turns, --rounds windows of about a millisecond each; the fastest window counts. The
-peak is the highest of probes between them. Results are compared with NumPy's in f64.
+Compare times of C++ with times of C++, and calls with calls. All are timed in turns, --rounds
+windows of about a millisecond each; the fastest window counts. The peak is the highest of probes
+between them. Results are compared with NumPy's in f64.
 """
 
 from __future__ import annotations
 
 import os
 
-# Read when the libraries are loaded.
+# The libraries read these when they are loaded.
 os.environ.update({"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "TVM_NUM_THREADS": "1"})
 with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
     if "avx512vl" in cpuinfo.read():
@@ -62,7 +63,7 @@ def tvm_target() -> tvm.target.Target:
 
 
 def tuned(module: tvm.IRModule, trials: int) -> tuple[Any, float]:
-    """The best that MetaSchedule finds, None for nothing, and the seconds it took."""
+    """Returns MetaSchedule's best, None when it finds nothing, and the seconds it took."""
     begin = time.perf_counter()
     target = tvm_target()
     with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +76,7 @@ def tuned(module: tvm.IRModule, trials: int) -> tuple[Any, float]:
 
 
 class Contender:
-    """Something that is timed in turns with others."""
+    """A function that is timed in turns with others."""
 
     def __init__(self, name: str, window: Callable[[int], float]) -> None:
         self.name = name
@@ -101,7 +102,7 @@ def of_tvm(name: str, library: Any, arrays: list[np.ndarray]) -> tuple[Contender
 
 
 def of_calls(name: str, call: Callable[[], Any]) -> Contender:
-    """Whole calls from Python."""
+    """Times whole calls from Python."""
 
     def window(runs: int) -> float:
         begin = time.perf_counter()

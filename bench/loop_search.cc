@@ -1,14 +1,15 @@
-// How many measurements each strategy needs: the trees that at most ten of LoopTune's actions lead
-// to are all measured once, and every strategy then searches on these times, so that none sees
-// noise that another does not.
+// Counts the measurements that each strategy needs. All trees that at most ten of LoopTune's
+// actions lead to are measured once, and every strategy searches on these times, so that all see
+// the same noise.
 //
 //   loop_search [--times FOLDER] [--steps 10] [--seeds 10] [--budget 1000] [--methods a,b]
 //               [--problems N] [--lesson 3000] [--json FILE]
 //
-// Times are kept in FOLDER, one file a problem (the thousandfold logarithm of ns, in the order of
-// enumeration, 0: refused; gzip), and read from there when it has them. `guided+others` begins with
-// a model of the other problems of the same type, or of all others where there is none of its type:
-// no row of the judged problem is trained on. Counts of measurements include those that failed.
+// FOLDER keeps the times, one file a problem (the thousandfold logarithm of ns, in the order of
+// enumeration, 0: refused; gzip), and they are read from there when it has them. `guided+others`
+// begins with a model of the other problems of the same type, or of all others when there is none
+// of its type: it never trains on a row of the judged problem. Counts of measurements include
+// failures.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -26,8 +27,8 @@
 #include "foretune/base/file.h"
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/dataset.h"
-#include "foretune/documents/gzip.h"
 #include "foretune/families/loop_nest/loop_nest.h"
+#include "foretune/formats/gzip.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/cursor_actions.h"
 #include "foretune/loop/gym/recipe.h"
@@ -35,7 +36,7 @@
 #include "foretune/loop/schedule_space.h"
 #include "foretune/measure/dataset_header.h"
 #include "foretune/measure/measure.h"
-#include "foretune/models/train/trainer.h"
+#include "foretune/model/train/trainer.h"
 #include "foretune/problem/problem_type.h"
 #include "foretune/tune/strategy_contest.h"
 
@@ -58,7 +59,7 @@ struct Enumerated {
   std::shared_ptr<Family> family;
   std::unique_ptr<Space> space;
   std::vector<Config> configs;                 // in the order of enumeration
-  std::unordered_map<Config, double> time_ns;  // not there: refused
+  std::unordered_map<Config, double> time_ns;  // without refused configs
   double best_ns = std::numeric_limits<double>::infinity();
 };
 
@@ -111,7 +112,7 @@ Result<std::vector<Config>> enumerate(const Space& space, std::size_t steps) {
   }
 }
 
-// The fastest are timed again, in turns, until their order is more than luck.
+// Measures all trees, then times the fastest again, in turns, until their order is more than luck.
 void measure(Enumerated& table) {
   constexpr std::size_t kFinalists = 200;
   constexpr int kRounds = 5;
@@ -155,11 +156,11 @@ Status write_times(const Enumerated& table, const std::string& path) {
                    "\n");
   }
   return write_file_atomically(
-      path, documents::deflate_gzip(std::as_bytes(std::span(text.data(), text.size()))));
+      path, formats::deflate_gzip(std::as_bytes(std::span(text.data(), text.size()))));
 }
 
 Status read_times(Enumerated& table, const std::string& path) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, documents::read_maybe_gzip(path));
+  FORETUNE_TRY(const std::vector<std::byte> bytes, formats::read_maybe_gzip(path));
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::vector<std::string_view> lines = split(text, '\n');
   if (lines.size() < table.configs.size() + 1 || lines[0] != table.text) {
@@ -206,8 +207,8 @@ Result<Enumerated> make_table(std::size_t index, const std::string& folder, std:
   return table;
 }
 
-// A part of a table as measurements: `count` at random and as many of the fastest as a quarter of
-// that, since it is these that a search has to tell apart.
+// Adds a part of a table as measurements: `count` random ones, and a quarter as many of the
+// fastest, since a search has to distinguish these.
 void add_lesson(const Enumerated& table, std::size_t count, Rng& rng, Dataset& lessons) {
   TableMeasurer measurer(table);
   std::vector<std::pair<double, Config>> known;
@@ -225,7 +226,7 @@ void add_lesson(const Enumerated& table, std::size_t count, Rng& rng, Dataset& l
   }
 }
 
-// A model of the other problems of the same type, or of all others where there are none.
+// Trains a model on the other problems of the same type, or on all others when there are none.
 Result<Model> learn_others(const std::vector<Enumerated>& tables, std::size_t left_out,
                            std::size_t count) {
   std::vector<const Enumerated*> all;
@@ -253,9 +254,9 @@ Result<Model> learn_others(const std::vector<Enumerated>& tables, std::size_t le
   return std::move(trained.model);
 }
 
-// Of one method on all problems and seeds.
+// Results of one method on all problems and seeds.
 struct Tally {
-  std::vector<double> needed;  // measurements to 95 %; the budget + 1 where it never got there
+  std::vector<double> needed;  // measurements to 95 %; the budget + 1 when it never got there
   std::vector<double> share_at_20;
   std::vector<double> share_at_100;
   std::vector<double> share_at_end;
@@ -271,7 +272,7 @@ double share_after(const std::vector<TuneStep>& steps, std::size_t count, double
   return best_ns / least_ns;
 }
 
-// How many measurements it took to come within 5 % of the best; 0 where it never did.
+// Returns the number of measurements to come within 5 % of the best; 0 when it never did.
 std::size_t measurements_to_95(const std::vector<TuneStep>& steps, double best_ns) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (best_ns / steps[i].time_ns >= 0.95) {

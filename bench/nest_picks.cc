@@ -20,7 +20,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/families/loop_nest/loop_nest.h"
 #include "foretune/measure/measure.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/model/model_file.h"
 #include "foretune/problem/network_layers.h"
 #include "foretune/select/generate.h"
 #include "foretune/tune/tune_problem.h"

@@ -1,4 +1,4 @@
-// How well neural cost models and boosted trees pick configs for problems they never saw, on the
+// Measures how well neural cost models and boosted trees pick configs for unseen problems, on the
 // same folds by group, and the best mixture of the two.
 //
 //   build/bench/bench/network_models --data FILE.ftd | --h200 triton_mm_bf16.csv.gz
@@ -9,10 +9,10 @@
 //       [--device cpu] [--threads 2] [--tree-threads 2]
 //       [--trainer foretune-train-network] [--work-dir DIR] [--json FILE]
 //
-// A model is a type, with the loss behind a plus ("mse" without); "~raw" behind it leaves the
-// inputs as they are, "~sample" holds out measurements instead of problems: the two ways to fool
-// oneself; "~int8" gives it weights of 8 bits. Every network is also mixed with the trees, if those
-// come first. What is found trained in --work-dir is not trained again.
+// A model is a type, with the loss behind a plus ("mse" by default). "~raw" behind it leaves the
+// inputs as they are, and "~sample" holds out measurements instead of problems: two mistakes that
+// flatter. "~int8" gives it weights of 8 bits. Every network is also mixed with the trees, if those
+// come first. Models that --work-dir already has are not trained again.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,8 +25,8 @@
 #include "bench/bench_json.h"
 #include "bench/training_data.h"
 #include "foretune/base/text.h"
-#include "foretune/models/train/train_ensemble.h"
-#include "foretune/models/train/trainer.h"
+#include "foretune/model/train/train_ensemble.h"
+#include "foretune/model/train/trainer.h"
 
 namespace foretune {
 namespace {
@@ -50,7 +50,7 @@ constexpr std::array kColumns{Column{"mean_efficiency", "mean_efficiency"},
                               Column{"rmse_log", "rmse_log_time"},
                               Column{"spearman_mean", "spearman"}};
 
-// `data` is what the figures are of.
+// `data` names the data set of the figures.
 void print_row(std::string_view data, const std::string& name, const Metrics& metrics,
                double seconds, Figures& figures) {
   std::printf("%-34s", name.c_str());

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Trains and judges every network of the tables in docs/benchmarks.md, some at a time. What is
-# trained stays in FOLDER/trained and is not trained again.
+# Trains and judges every network of the tables in docs/benchmarks.md, JOBS at a time. Trained
+# networks stay in FOLDER/trained and are not trained again.
 #
 #   bench/network_table.sh h200|cpu FOLDER FILE [argument of network_models...]
 #
-# FILE is PyTorch's triton_mm_bf16.csv.gz or a data set. JOBS says how many run at a time, ONLY is
-# an expression of the rows wanted, BENCH the program.
+# FILE is PyTorch's triton_mm_bf16.csv.gz or a data set. JOBS is the number of concurrent runs, ONLY
+# a regular expression of the rows to run, BENCH the program.
 set -euo pipefail
 
 data="$1"
@@ -13,7 +13,7 @@ folder="$2"
 file="$3"
 shift 3
 
-# Models, then what they alone are trained with. Those that take longest come first.
+# Models, then the options that they alone are trained with; the slowest come first.
 h200_rows() {
   cat <<'ROWS'
 gbdt,standard+listmle:1+lambdarank:0.3 --networks 3 --dropout 0.1 --tree-threads 4
@@ -73,7 +73,7 @@ esac
 mkdir -p "$folder/trained"
 export OMP_NUM_THREADS=1
 
-# A name for what a row leaves behind: its models and flags, as far as a file's name may have them.
+# Names the files of a row by its models and flags, without characters that file names cannot have.
 # shellcheck disable=SC2016
 "${data}_rows" | grep -E -- "${ONLY:-.}" |
   xargs -P "${JOBS:-1}" -d '\n' -I ROW bash -c '

@@ -1,7 +1,7 @@
-// How long neural cost models take to rank the 1,206 configs that PyTorch's exhaustive search has
-// for a large bf16 product on an H200 (block sizes 16 to 256, stages 1 to 5, warps 2 to 8, those
-// that fit its shared memory), one core, features included, beside the least time that the
-// multiply-adds can take at the rate that is measured in between.
+// Measures how long neural cost models take to rank the 1,206 configs that PyTorch's exhaustive
+// search has for a large bf16 product on an H200 (block sizes 16 to 256, stages 1 to 5, warps 2 to
+// 8, those that fit its shared memory), on one core, features included. The lower bound beside it
+// is the time of the multiply-adds at the rate that is measured in between.
 //
 //   build/bench/bench/network_time [--runs 41] [--json FILE]
 #include <algorithm>
@@ -14,9 +14,9 @@
 
 #include "bench/bench_json.h"
 #include "foretune/base/statistics.h"
-#include "foretune/models/infer/network_int8.h"
-#include "foretune/models/infer/network_samples.h"
-#include "foretune/models/infer/network_scorer.h"
+#include "foretune/model/network/network_int8.h"
+#include "foretune/model/network/network_scorer.h"
+#include "foretune/model/network/testing/network_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -26,7 +26,8 @@ constexpr std::size_t kWidth = 6;
 constexpr std::size_t kWanted = 1206;
 constexpr int kCallsInARow = 4;
 
-// As PyTorch 2.11 lists them: warps are cut to one for 256 elements of the tile.
+// Returns the configs as PyTorch 2.11 lists them: warps are limited to one per 256 elements of the
+// tile.
 std::vector<std::int32_t> exhaustive_configs() {
   constexpr std::int32_t kSharedBytes = 232448;
   std::set<std::vector<std::int32_t>> found;
@@ -55,10 +56,10 @@ std::vector<std::int32_t> exhaustive_configs() {
 struct Contender {
   std::string name;
   std::string text;
-  double multiply_adds = 0;  // of all candidates
+  double multiply_adds = 0;  // for all candidates
   std::unique_ptr<PreparedPool> pool;
   std::vector<std::byte> workspace;
-  std::vector<double> first_us;  // after the others: nothing of it is in the caches
+  std::vector<double> first_us;  // after the other models: the caches hold nothing of this one
   std::vector<double> us;
 };
 
@@ -70,7 +71,7 @@ double multiply_adds(const Network& network, std::size_t candidates) {
     for (const DenseLayer& layer : network.layers) {
       sum += static_cast<double>(layer.inputs) * layer.outputs;
     }
-    // What the problem and the config give to the first layer is computed once.
+    // The parts of the first layer from the problem alone and the config alone are computed once.
     sum -= static_cast<double>(network.problem_width() + network.config_inputs) *
            network.layers.front().outputs;
   }

@@ -18,7 +18,7 @@
 namespace foretune::bench {
 namespace {
 
-// Of the time that a selection takes.
+// Number of rounds that time a selection.
 constexpr int kTimedRuns = 5;
 constexpr std::size_t kHalves = 2000;
 constexpr double kMargins[] = {0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.10, 0.12};
@@ -107,7 +107,7 @@ void print_margins(const JudgedSet& judged, Figures& figures) {
   std::printf(
       "the margin chosen on one half and judged on the other, %zu times: geomean %.4f, %.2f %% "
       "below 0.98, above %.0f %% in %.0f %% of the halves\n",
-      kHalves, halves.geomean, 100 * halves.share_slower, 100 * kMostSlower,
+      kHalves, halves.geomean, 100 * halves.share_slower, 100 * kMaxSlower,
       100 * halves.share_of_halves);
   figures.add(concat(judged.family, "_halves_geomean_vs_heuristic"), halves.geomean);
   figures.add(concat(judged.family, "_halves_share_slower_than_098"), halves.share_slower);
@@ -323,11 +323,11 @@ HalvesResult choose_on_halves(std::span<const Verdict> verdicts, std::span<const
   for (std::size_t draw = 0; draw < halves; ++draw) {
     rng.shuffle(std::span(order));
     std::size_t chosen = 0;
-    // Few enough are slower before more is faster.
+    // Ranks by few enough slower products first, then by speed.
     std::pair<double, double> best{2, 0};
     for (std::size_t m = 0; m < margins.size(); ++m) {
       const std::vector<double> here = part_of(m, std::span(order).first(half));
-      const std::pair<double, double> rank{std::max(share_slower(here), kMostSlower),
+      const std::pair<double, double> rank{std::max(share_slower(here), kMaxSlower),
                                            -geometric_mean(here)};
       if (rank < best) {
         best = rank;
@@ -338,7 +338,7 @@ HalvesResult choose_on_halves(std::span<const Verdict> verdicts, std::span<const
     const double share = share_slower(there);
     result.geomean += geometric_mean(there);
     result.share_slower += share;
-    result.share_of_halves += share > kMostSlower ? 1 : 0;
+    result.share_of_halves += share > kMaxSlower ? 1 : 0;
   }
   const auto count = static_cast<double>(halves);
   return {result.geomean / count, result.share_slower / count, result.share_of_halves / count};

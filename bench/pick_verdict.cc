@@ -6,12 +6,12 @@
 #include "foretune/base/text.h"
 #include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/dispatch/cublaslt_chooser.h"
-#include "foretune/models/infer/model_scorer.h"
+#include "foretune/model/model_scorer.h"
 
 namespace foretune::bench {
 namespace {
 
-// What becomes of a config that somebody runs.
+// The outcome of running a config.
 enum class Fate : std::uint8_t { kRuns, kRefused, kNotPrepared, kFailed, kUnknown };
 
 struct Run {
@@ -31,7 +31,7 @@ class Product {
     return found == measured_.end() ? nullptr : &found->second;
   }
 
-  // Whether it is the library's choice, by that or by another name.
+  // Returns true for the library's choice: the config that stands for it, or the one behind it.
   [[nodiscard]] bool is_library(const Config& config) const {
     return config == library_ || config == answer_.library_algorithm;
   }
@@ -70,7 +70,7 @@ class Product {
     return {};
   }
 
-  // Over the library's choice, by times of the same kind.
+  // Returns the speed relative to the library's choice, by times of the same kind.
   [[nodiscard]] std::optional<double> speed_by(std::optional<double> MeasuredConfig::* kind,
                                                const MeasuredConfig& row) const {
     const MeasuredConfig* const library = find(library_);
@@ -85,7 +85,7 @@ class Product {
   const Config& library_;
 };
 
-// Follows the ranking as the dispatcher does; false where nothing can be said, with the reason.
+// Follows the ranking as the dispatcher does; returns false, with the reason, without a result.
 bool judge_pick(const Product& product, const ModelAnswer& answer, Judgement& judgement) {
   Verdict& verdict = *judgement.verdict;
   verdict.is_covered = answer.is_covered;
@@ -93,7 +93,7 @@ bool judge_pick(const Product& product, const ModelAnswer& answer, Judgement& ju
     return true;
   }
   const std::size_t most =
-      std::min(answer.ranking.size(), dispatch_internal::kMostCublasltCandidates);
+      std::min(answer.ranking.size(), dispatch_internal::kMaxCublasltCandidates);
   for (std::size_t i = 0; i < most; ++i) {
     const auto& [config, score] = answer.ranking[i];
     if (answer.library_score) {
@@ -133,7 +133,7 @@ void judge_fast(const Product& product, const ModelAnswer& answer, Verdict& verd
   }
   const Fate fate = product.run(*answer.fast_pick).fate;
   verdict.is_fast_known = fate != Fate::kFailed && fate != Fate::kUnknown;
-  // Where the library refuses it the exact mode is asked.
+  // When the library refuses it, the exact mode answers.
   if (fate == Fate::kRuns) {
     verdict.fast_pick =
         product.speed_by(&MeasuredConfig::once_ns, *product.find(*answer.fast_pick));
@@ -141,8 +141,8 @@ void judge_fast(const Product& product, const ModelAnswer& answer, Verdict& verd
   }
 }
 
-// The best of several that were measured once is the luckiest: beside the pick only those that took
-// turns count.
+// The best of several configs that were measured once is the luckiest, so besides the pick only
+// those that took turns count.
 void judge_top(const Product& product, const ModelAnswer& answer, std::size_t top,
                Verdict& verdict) {
   verdict.best_of_top = verdict.pick;
@@ -154,7 +154,7 @@ void judge_top(const Product& product, const ModelAnswer& answer, std::size_t to
   }
 }
 
-// Without the library's choice, whether the model abstains or not.
+// Judges the configs other than the library's choice, even when the model abstains.
 void judge_others(const Product& product, const ModelAnswer& answer, const Config& library,
                   double fastest_other, std::size_t top, Verdict& verdict) {
   std::vector<double> speeds;

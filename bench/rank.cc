@@ -19,8 +19,8 @@
 #include "bench/bench_json.h"
 #include "bench/selection_time.h"
 #include "foretune/base/file.h"
-#include "foretune/dataset/exchange.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/interop/tables/exchange.h"
+#include "foretune/model/model_file.h"
 #include "foretune/select/select.h"
 #include "foretune/space/parametric_space.h"
 
@@ -68,7 +68,7 @@ Status forget_rules(Model& model) {
   space.constraints.clear();
   space.canonical.clear();
   model.space_text = space.text();
-  model.fast.reset();
+  model.distilled.reset();
   return {};
 }
 

@@ -8,7 +8,7 @@
 #include "bench/select_figures.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
-#include "foretune/models/train/fast_model.h"
+#include "foretune/model/train/distilled_model.h"
 #include "foretune/select/foretune.h"
 
 namespace foretune::bench {
@@ -17,11 +17,11 @@ namespace {
 constexpr double kNoLimit = 1e9;
 
 // For the time of an answer it does not matter how well the fast model was taught.
-void add_fast_model(const Setup& setup, Model& model) {
-  model.hull = TrainingHull::fit(setup.problems);
-  FastTraining fast = must(distill_fast_model(
+void add_distilled_model(const Setup& setup, Model& model) {
+  model.domain = ApplicabilityDomain::fit(setup.problems);
+  Distillation fast = must(distill_model(
       model, setup.problems, {.calibration_problems = 200, .problems = 500, .epochs = 5}));
-  model.fast = std::move(fast.model);
+  model.distilled = std::move(fast.model);
 }
 
 struct ColdStart {
@@ -74,7 +74,7 @@ int run_cold_start(int argc, char** argv) {
 
 void report_cold_start(Figures& figures, const char* program, const Setup& setup, Model model,
                        int runs) {
-  add_fast_model(setup, model);
+  add_distilled_model(setup, model);
   const std::string path = concat("select_bench_cold_", setup.text.size(), ".ftm");
   if (const Status written = write_model(model, path); !written) {
     stop(written.error().message);

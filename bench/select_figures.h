@@ -1,4 +1,4 @@
-// What the files of bench/select share: timing the scorer, and printing a figure while it is kept.
+// Helpers of the files of bench/select: time the scorer, and print and keep a figure.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 #include "bench/bench_json.h"
 #include "bench/select_setup.h"
-#include "foretune/models/infer/forest_scorer.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/model/forest/forest_scorer.h"
+#include "foretune/model/model_file.h"
 #include "foretune/select/foretune.h"
 
 namespace foretune::bench {
@@ -64,17 +64,17 @@ inline foretune_gemm to_c(const Problem& problem) {
           .layout = static_cast<std::int32_t>(problem.field(6))};
 }
 
-// From the model's file to the first answer, through the C interface, each time in a process of its
-// own (`program` --cold-start fast|exact --model FILE --problem TEXT), which run_cold_start() is.
-// The file stays in the system's cache.
+// Times the first answer from the model's file on, through the C interface. Each run is a process
+// of its own (`program` --cold-start fast|exact --model FILE --problem TEXT) that calls
+// run_cold_start(). The file stays in the system's cache.
 void report_cold_start(Figures& figures, const char* program, const Setup& setup, Model model,
                        int runs);
 int run_cold_start(int argc, char** argv);
 // A forest of 2,000 trees beside LightGBM, both on one thread.
 void report_large_forest(Figures& figures, int argc, char** argv, const SpaceDefinition& space,
                          int runs);
-// What an exact search for the best candidate could leave out: a candidate is done with when no
-// values of the remaining trees that occur among the candidates can bring it back.
+// Reports the work that an exact search for the best candidate could skip: it drops a candidate
+// that no values of the remaining trees, among those that occur, can make the best.
 void report_early_stop(Figures& figures, const Setup& setup);
 
 }  // namespace foretune::bench

@@ -8,12 +8,12 @@
 #include "bench/select_figures.h"
 #include "bench/select_setup.h"
 #include "foretune/base/statistics.h"
-#include "foretune/models/infer/forest.h"
+#include "foretune/model/forest/forest.h"
 
 namespace foretune::bench {
 namespace {
 
-// Every eighth problem is looked at; each takes LightGBM or the plain evaluation a second.
+// Uses every eighth problem; each takes LightGBM or the plain evaluation a second.
 constexpr std::size_t kFewProblems = 8;
 
 double leaf_of(const Forest& forest, const Forest::Tree& tree, std::span<const double> row) {
@@ -24,7 +24,7 @@ double leaf_of(const Forest& forest, const Forest::Tree& tree, std::span<const d
   return forest.leaf_value[tree.first_leaf + static_cast<std::uint32_t>(~at)];
 }
 
-// The share of all (tree, candidate) pairs that must be looked at.
+// Returns the share of all (tree, candidate) pairs that must be evaluated.
 double share_of_work(const Setup& setup, const Problem& problem) {
   const Forest& forest = setup.forest;
   const std::size_t candidates = setup.pool.size();
@@ -38,7 +38,7 @@ double share_of_work(const Setup& setup, const Problem& problem) {
           forest, forest.trees[t], std::span(rows).subspan(i * setup.features(), setup.features()));
     }
   }
-  // What the trees from one on can bring at least and at most.
+  // The least and the most that the trees from index t on can add.
   std::vector<double> least(trees + 1, 0);
   std::vector<double> most(trees + 1, 0);
   for (std::size_t t = trees; t-- > 0;) {

@@ -12,8 +12,9 @@
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/models/exchange/lightgbm_text.h"
+#include "foretune/interop/trees/lightgbm_text.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/schemas/triton.h"
 
 namespace foretune::bench {
 namespace {
@@ -216,13 +217,7 @@ void Setup::fill_rows(const Problem& problem, std::vector<double>& rows) const {
 
 SpaceDefinition make_space() {
   SpaceDefinition space;
-  space.schema = {.name = "triton-gemm",
-                  .parameters = {{"block_m", {}},
-                                 {"block_n", {}},
-                                 {"block_k", {}},
-                                 {"group_m", {}},
-                                 {"num_stages", {}},
-                                 {"num_warps", {}}}};
+  space.schema = triton_gemm_schema();
   space.constraints = {
       {"block_m < 4 * max(m, 16)", "the tile is at least four times the matrix's height"},
       {"block_n < 4 * max(n, 16)", "the tile is at least four times the matrix's width"}};

@@ -1,4 +1,4 @@
-// What bench/select compares: the data, the forest that LightGBM trains on it, the candidates and
+// The inputs of bench/select: the data, the forest that LightGBM trains on it, the candidates and
 // problems, and LightGBM itself behind its C API.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "foretune/base/result.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/hardware/hardware.h"
-#include "foretune/models/infer/forest.h"
+#include "foretune/model/forest/forest.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/parametric_space.h"
 
@@ -42,7 +42,7 @@ class Booster {
   Booster(const Booster&) = delete;
   Booster& operator=(const Booster&) = delete;
   ~Booster();
-  // Rows of `features` values, as many as `out` has places: in one call, or one call per row.
+  // Predicts out.size() rows of `features` values: in one call, or in one call per row.
   void predict(const std::vector<double>& rows, std::size_t features,
                std::vector<double>& out) const;
   void predict_rows_singly(const std::vector<double>& rows, std::size_t features,
@@ -73,7 +73,7 @@ struct Setup {
   void fill_rows(const Problem& problem, std::vector<double>& rows) const;
 };
 
-// Legality by problem only, so that all candidates are scored.
+// Returns a space whose rules depend on the problem only, so that all candidates are scored.
 SpaceDefinition make_space();
 Setup make_setup(int argc, char** argv, const SpaceDefinition& space, const ForestSize& size = {});
 

@@ -1,4 +1,4 @@
-// How long a selector takes for a problem that it has not been asked before.
+// Times a selector on problems that its cache does not hold.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace foretune::bench {
 
-// The median over the problems and `runs` rounds, in us; 0 when none is answered. `is_fast`: by the
-// fast mode.
+// Returns the median over the problems and `runs` rounds, in us; 0 when none is answered. `is_fast`
+// times the fast mode.
 inline double selection_us(const Selector& selector, const std::vector<Problem>& problems, int runs,
                            bool is_fast) {
   std::vector<double> each_us;

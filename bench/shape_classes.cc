@@ -5,8 +5,8 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
+#include "foretune/interop/tables/exchange.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::bench {
@@ -124,7 +124,7 @@ std::vector<ShapeClass> classes_of(const RegimeShape& shape, const TrainedShapes
     return classes;
   }
   const Novelty novelty = trained->novelty(shape);
-  // Of a regime without layers the class would say the same again.
+  // For a regime without layers the class would repeat the regime.
   if (is_layer || novelty == Novelty::kTrainedSizes) {
     classes.push_back({3, std::string(to_string(novelty))});
     classes.push_back({4, concat(shape.regime, ": ", to_string(novelty))});

@@ -1,12 +1,11 @@
-// Which class of problems a product belongs to: the regime that its shape set names, and what of it
-// the training products had already. A mean over a whole set hides that most of a gain may come
-// from one class.
+// Classifies products: by the regime that the shape set names, and by their overlap with the
+// training products. A mean over a whole set hides that most of a gain may come from one class.
 //
 //   FORETUNE_TRY(const std::vector<RegimeShape> shapes, read_regimes("bench/shapes/blas.csv"));
 //   FORETUNE_TRY(const TrainedShapes trained, TrainedShapes::read("train.ftd,more.csv"));
 //   classes_of(shapes[0], &trained);  // all; llm; new layer; llm: new layer
 //
-// Thread safety: plain values. Cost: reading is that of the files; a question is a look-up.
+// Thread safety: plain values. Cost: that of reading the files; classifying is a look-up.
 #pragma once
 
 #include <compare>
@@ -29,15 +28,15 @@ struct RegimeShape {
   Problem problem;
 };
 
-// Of shape sets whose paths are separated by commas. Errors: kInvalidArgument for one without the
+// Reads shape sets; commas separate their paths. Errors: kInvalidArgument for a set without the
 // column.
 Result<std::vector<RegimeShape>> read_regimes(std::string_view paths);
 
-// Whether the products of a regime are layers of networks: those that were drawn (log-normal) or
-// chosen for their sizes alone (square, skinny, odd) are not.
+// Returns true when the products of a regime are layers of networks: not drawn (log-normal) or
+// chosen for their sizes alone (square, skinny, odd).
 bool is_network_regime(std::string_view regime);
 
-// What the training products had already of another product.
+// The overlap of a product with the training products.
 enum class Novelty : std::uint8_t {
   kTrainedSizes,    // all sizes, perhaps in another type or layout
   kTrainedWeights,  // a network's layer: n and k, the sizes of its weights, for another m
@@ -66,7 +65,7 @@ struct ShapeClass {
   std::string name;
   auto operator<=>(const ShapeClass&) const = default;
 };
-// All that the shape belongs to; `trained` may be nullptr.
+// Returns all classes of the shape; `trained` may be nullptr.
 std::vector<ShapeClass> classes_of(const RegimeShape& shape, const TrainedShapes* trained);
 
 }  // namespace foretune::bench

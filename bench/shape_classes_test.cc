@@ -6,7 +6,7 @@
 #include <map>
 
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 
 namespace foretune::bench {
@@ -60,7 +60,7 @@ TEST(ShapeClasses, TellWhatOfAProductIsNew) {
   EXPECT_EQ(novelty("models", "gemm m=8 n=7168 k=64 dtype=bf16 layout=rcr"), Novelty::kNewLayer);
   EXPECT_EQ(novelty("llm", "gemm m=8 n=7168 k=5120 dtype=f16 layout=rrr"), Novelty::kTrainedSizes);
   EXPECT_EQ(novelty("log-normal", "gemm m=101 n=201 k=301"), Novelty::kNoLayer);
-  // Drawn sizes are no weights, even where they meet some.
+  // Drawn sizes are no weights, even when they equal some.
   EXPECT_EQ(novelty("log-uniform", "gemm m=9 n=7168 k=5120"), Novelty::kNoLayer);
   EXPECT_EQ(novelty("log-normal", "gemm m=100 n=200 k=300"), Novelty::kTrainedSizes);
 }
@@ -77,7 +77,7 @@ TEST(ShapeClasses, AProductIsInEveryClassThatHoldsIt) {
               ElementsAre("all", "log-normal"));
 }
 
-// What docs/benchmarks.md says of the products that judge the model of cuBLASLt.
+// Checks the counts in docs/benchmarks.md of the products that judge the model of cuBLASLt.
 TEST(ShapeClasses, TheTestProductsOfCublasltShareLayersWithTheTrainingProducts) {
   const std::string folder = concat(FORETUNE_SOURCE_DIR, "/bench/shapes/");
   const auto shapes = read_regimes(folder + "cublaslt_test.csv");

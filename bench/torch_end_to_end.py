@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""What a model's picks are worth in torch.compile: compile time and run time of whole networks.
+"""Measures a model's picks in torch.compile: compile time and run time of whole networks.
 
     python bench/torch_end_to_end.py --model triton.ftm --output end_to_end.jsonl
     python bench/torch_end_to_end.py --table bench/measured/torch-h200.jsonl
 
-The second form prints the table of what was measured before, and needs none of the following. The
+The second form prints the table of earlier measurements, and needs nothing of the following. The
 first needs a GPU of NVIDIA's, PyTorch 2.11 and the package foretune. Every mode runs in a process
-of its own, in rounds of all modes, so that a drift of the device's clock hits all of them; every
-network in it has a cache folder of its own, and shapes that no other network has.
+of its own, in rounds of all modes, so that a drift of the device's clock hits all of them. Every
+network in it has its own cache folder, and shapes that no other network has.
 
-- Compile time: seconds from before the session is opened (where there is one) until the first
-  result is there. Importing PyTorch and foretune, creating the device's context, Inductor's own
-  imports and worker processes come before that, by compiling one pointwise function, the same in
-  all modes. What importing foretune takes beside PyTorch is a figure of its own.
+- Compile time: seconds from before the session is opened (if any) to the first result. Importing
+  PyTorch and foretune, creating the device's context, and Inductor's own imports and worker
+  processes come before that: one pointwise function is compiled first, the same in all modes. The
+  time to import foretune beside PyTorch is a figure of its own.
 - Run time: microseconds a call, replayed from a CUDA graph: median of the rounds of a process, and
   of the processes.
-- Results are compared with those of the network without compiling.
+- Results are compared with those of the uncompiled network.
 
-Nothing is printed but a table at the end, of what was added; all figures are JSON lines in
+Only a table of the new measurements is printed, at the end; all figures are JSON lines in
 --output.
 """
 
@@ -40,9 +40,10 @@ MODES = ("default", "max-autotune", "max-autotune-gemm", "foretune-1", "foretune
 DEFAULT_MODES = ("default", "max-autotune", "foretune-1", "foretune-5", "exhaustive")
 NETWORKS = ("gemm", "mlp", "attention", "transformer")
 GEMM = (1000, 4096, 4096)
-# Relative error, in the 2-norm, of results in bf16 against the uncompiled network's.
+# Largest allowed relative error, in the 2-norm, of results in bf16 against the uncompiled
+# network's.
 MAX_ERROR = 2e-2
-# Of one process, for any mode but exhaustive.
+# Time limit of one process, for any mode but exhaustive.
 PROCESS_SECONDS = 300
 ROUNDS = 40
 ROUND_US = 4000
@@ -52,7 +53,7 @@ ROUND_US = 4000
 
 
 def make_network(name: str, gemm: tuple[int, int, int]) -> tuple[Any, Any]:
-    """Module and input, bf16, the same in every process."""
+    """Returns module and input, bf16, the same in every process."""
     import torch
     from torch import nn
 
@@ -115,7 +116,7 @@ def block_class() -> Any:
 
 @contextlib.contextmanager
 def tuning(mode: str, model: str | None) -> Iterator[Any]:
-    """What a mode needs around compiling; gives the session of foretune, if there is one."""
+    """Sets up a mode around compiling; yields the session of foretune, if there is one."""
     import torch._inductor.config as config
 
     if mode.startswith("foretune-"):
@@ -143,7 +144,7 @@ def compile_network(network: Any, mode: str) -> Any:
 
 
 def measure_run(function: Callable[[], Any]) -> tuple[float, float, int]:
-    """Median and interquartile range of a call in microseconds, and the calls behind them."""
+    """Returns median and interquartile range of a call in microseconds, and the number of calls."""
     import torch
 
     stream = torch.cuda.Stream()
@@ -173,7 +174,7 @@ def measure_run(function: Callable[[], Any]) -> tuple[float, float, int]:
 
 
 def describe(session: Any) -> dict[str, Any]:
-    """What foretune decided."""
+    """Returns the decisions of foretune's session."""
     if session is None:
         return {}
     decisions = [{"problem": decision.problem, "picks": list(decision.picks),
@@ -205,8 +206,8 @@ def run_network(name: str, mode: str, arguments: argparse.Namespace) -> dict[str
 
 
 def warm_up() -> float:
-    """What every process pays once, whatever it compiles; gives the seconds of importing
-    foretune."""
+    """Does the work that every process does once, whatever it compiles; returns the seconds of
+    importing foretune."""
     import torch
     import torch._inductor.config as config
     from torch._inductor.utils import fresh_cache
@@ -225,7 +226,7 @@ def warm_up() -> float:
 
 
 def work(arguments: argparse.Namespace) -> int:
-    """One mode, all networks: a line of JSON for each."""
+    """Measures one mode on all networks; writes a line of JSON for each."""
     import torch
 
     import_seconds = warm_up()
@@ -249,8 +250,8 @@ def work(arguments: argparse.Namespace) -> int:
 
 
 def plan(arguments: argparse.Namespace) -> list[tuple[str, int, list[str]]]:
-    """Mode, repetition and networks of every process, in order; the exhaustive search once, last,
-    of the single product alone."""
+    """Returns mode, repetition and networks of every process, in order. The exhaustive search runs
+    once, last, for the single product alone."""
     processes = [(mode, repetition, list(arguments.networks))
                  for repetition in range(arguments.repetitions)
                  for mode in arguments.modes if mode != "exhaustive"]
@@ -261,7 +262,7 @@ def plan(arguments: argparse.Namespace) -> list[tuple[str, int, list[str]]]:
 
 def start(mode: str, repetition: int, networks: list[str], limit: float,
           arguments: argparse.Namespace) -> str:
-    """Runs one process; returns why it did not end well, "" when it did."""
+    """Runs one process; returns why it failed, "" when it succeeded."""
     command = [sys.executable, __file__, "--worker", mode, "--repetition", str(repetition),
                "--networks", *networks, "--output", arguments.output,
                "--gemm", *map(str, arguments.gemm)]

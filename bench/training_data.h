@@ -1,4 +1,4 @@
-// What the programs that learn are given to learn from.
+// Reads the training data of the programs that train models.
 #pragma once
 
 #include <optional>
@@ -7,13 +7,14 @@
 
 #include "bench/bench_json.h"
 #include "foretune/base/result.h"
-#include "foretune/dataset/dataset_folder.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/families/recorded/triton_space.h"
+#include "foretune/interop/tables/dataset_folder.h"
+#include "foretune/interop/tables/exchange.h"
+#include "foretune/space/schemas/triton.h"
 
 namespace foretune::bench {
 
-// The recorded H200 measurements.
+// Reads the recorded H200 measurements.
 inline Result<Dataset> read_h200(const std::string& path) {
   DatasetHeader header;
   header.family = "recorded";
@@ -23,7 +24,7 @@ inline Result<Dataset> read_h200(const std::string& path) {
   return import_csv(path, header);
 }
 
-// The training sets below `--training-data`, or the H200 measurements of `--data`.
+// Reads the training sets below `--training-data`, or the H200 measurements of `--data`.
 inline Result<Dataset> read_training_data(int argc, char** argv) {
   const std::string folder = argument(argc, argv, "training-data");
   if (folder.empty()) {

@@ -9,14 +9,14 @@
 #   foretune_isa_source(avx512 kernel_avx512.cc ...)             flags for these files only
 #   foretune_embed_texts(hardware device_profile_texts profiles)  files as constants of a module
 #
-# A module without SOURCES is header-only. The folder models/infer is the module models_infer. A
-# test called like a module links it without saying so. Tests with the label `threads` run under the
-# thread sanitizer; the target threads_tests builds them, fuzzers the fuzz targets of the preset asan. DEPS are modules; the layering check reads
-# them from build/<preset>/modules.txt. LIBRARIES are third-party targets: linked for the build,
-# never exported. Tests with FAKE_GPU know NVIDIA's libraries as tests/fake_gpu plays them by the
-# path FORETUNE_FAKE_GPU. Tests see FORETUNE_SHARED_DATA_DIR (may be "": skip with a message),
-# FORETUNE_SOURCE_DIR, FORETUNE_CLI (path of the built command) and, in sanitizer builds,
-# FORETUNE_SANITIZED.
+# A module without SOURCES is header-only. A test with the name of a module links that module
+# without naming it. Tests with the label `threads` run under the thread sanitizer; the target
+# threads_tests builds them, the target fuzzers builds the fuzz targets of the preset asan. DEPS are
+# modules; the layering check reads them from build/<preset>/modules.txt. LIBRARIES are third-party
+# targets: linked for the build, never exported. Tests with FAKE_GPU find NVIDIA's libraries, as
+# tests/fake_gpu plays them, at the path FORETUNE_FAKE_GPU. Tests see FORETUNE_SHARED_DATA_DIR (may
+# be "": skip with a message), FORETUNE_SOURCE_DIR, FORETUNE_CLI (path of the built command) and, in
+# sanitizer builds, FORETUNE_SANITIZED.
 
 add_library(foretune_warnings INTERFACE)
 target_compile_options(
@@ -26,14 +26,15 @@ target_compile_options(
             -Wundef -Wformat=2 -Wmissing-declarations
             # Designated initialisers leave members to their defaults on purpose.
             -Wno-missing-field-initializers
-            # The stable_sort of libstdc++ 12 uses what it declares deprecated itself.
+            # The stable_sort of libstdc++ 12 uses a function that libstdc++ declares deprecated.
             $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
-            # A unity build's files are no headers, and its inlining confuses GCC 12 about sizes.
+            # A unity build's files are not headers, and its inlining confuses GCC 12 about sizes.
             $<$<AND:$<BOOL:${FORETUNE_UNITY}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage;-Wno-stringop-overflow>
             $<$<BOOL:${FORETUNE_WERROR}>:-Werror>)
 
-# Linked after foretune_warnings, since a target's own options would come before and be overruled.
-# GoogleTest's macros mix signedness; libFuzzer's entry point is declared nowhere.
+# Options for tests. They are linked after foretune_warnings, since a target's own options would
+# come before it and be overruled. GoogleTest's macros mix signedness; libFuzzer's entry point has
+# no declaration.
 add_library(foretune_test_warnings INTERFACE)
 target_compile_options(foretune_test_warnings INTERFACE -Wno-sign-conversion)
 add_library(foretune_fuzz_warnings INTERFACE)
@@ -77,10 +78,13 @@ function(foretune_module name)
   target_include_directories(
     ${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  # As a header set they are installed under their own paths, and each can be compiled alone.
-  if(ARG_HEADERS)
+  # As a header set they are installed under their own paths, and each can be compiled alone. Those of
+  # a folder internal/ are for the module.
+  set(public_headers ${ARG_HEADERS})
+  list(FILTER public_headers EXCLUDE REGEX "(^|/)internal/")
+  if(public_headers)
     target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}
-                                                      FILES ${ARG_HEADERS})
+                                                      FILES ${public_headers})
   endif()
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   add_library(foretune::${name} ALIAS ${target})
@@ -138,13 +142,14 @@ ${entries}  };
   target_sources(foretune_${module} PRIVATE ${generated})
 endfunction()
 
-# A module as one shared library, libforetune_NAME, that exports the C interfaces of some sources and
-# nothing else: those that the module's exports.map names.
+# Makes a module one shared library, libforetune_NAME, that exports only the C interfaces of some
+# sources, as the module's exports.map names them.
 function(foretune_c_library name)
   set(target foretune_${name}_shared)
   set(exports ${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
   add_library(${target} SHARED ${ARGN})
-  # The module's archive holds them, too: each alone in an object, so that no linker takes both.
+  # The module's archive holds these sources, too. Each is alone in an object, so that no linker
+  # takes both copies.
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   foretune_common_settings(${target})
   set_target_properties(
@@ -160,7 +165,7 @@ function(foretune_c_library name)
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# Writes what was declared, for scripts/check_layering.py.
+# Writes the declared modules, for scripts/check_layering.py.
 function(foretune_write_modules)
   get_property(modules GLOBAL PROPERTY FORETUNE_MODULES)
   # A misspelt dependency would otherwise become a library name for the linker to miss.
@@ -188,7 +193,8 @@ function(foretune_executable target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
 endfunction()
 
-# What tests may refer to: shared data (may be empty: the test skips), the built command line.
+# Defines the macros that tests may use: shared data (may be empty: the test skips), the built
+# command line.
 function(foretune_test_definitions target)
   target_compile_definitions(
     ${target} PRIVATE FORETUNE_SHARED_DATA_DIR="${FORETUNE_SHARED_DATA}"
@@ -197,7 +203,7 @@ function(foretune_test_definitions target)
                       $<$<BOOL:${FORETUNE_SANITIZED}>:FORETUNE_SANITIZED>)
 endfunction()
 
-# Building `whole` builds `target`, and what else is part of it.
+# Makes `target` a part of `whole`: building `whole` builds all its parts.
 function(foretune_part_of whole target)
   if(NOT TARGET ${whole})
     add_custom_target(${whole})
@@ -249,7 +255,7 @@ function(foretune_test name)
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
 endfunction()
 
-# A fuzz target: libFuzzer in the preset asan, elsewhere a program that replays its corpus.
+# Makes a fuzz target: libFuzzer in the preset asan, elsewhere a program that replays its corpus.
 function(foretune_fuzz name)
   if(NOT FORETUNE_BUILD_TESTS)
     return()
@@ -282,7 +288,7 @@ function(foretune_bench name)
                                                  ${CMAKE_BINARY_DIR}/bench)
 endfunction()
 
-# A small program that is built and run as a test.
+# Makes a small program that is built and run as a test.
 function(foretune_example name)
   if(NOT FORETUNE_BUILD_TESTS)
     return()
@@ -294,8 +300,8 @@ function(foretune_example name)
   set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 120)
 endfunction()
 
-# Flags for files that hold code of one instruction set. Elsewhere the files compile without them
-# and are expected to be empty there.
+# Sets the flags of files that hold code of one instruction set. On machines other than x86 the
+# files compile without these flags and must then be empty.
 function(foretune_isa_source isa)
   if(NOT FORETUNE_IS_X86)
     return()

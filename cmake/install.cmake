@@ -1,12 +1,13 @@
 # Installs what a product needs: the command line, the selector and the dispatcher with what they need.
-# So does what plug-ins are written against: families, tables and strategies. Trainers, measuring and
-# all third-party libraries stay behind, but for LightGBM beside the command line; CMake refuses the
-# export should a module of the list come to need one that is not in it.
+# So does what plug-ins are written against: families, tables and strategies. The dispatcher
+# measures and keeps data sets. Trainers and all third-party libraries stay behind, but for LightGBM
+# beside the command line; CMake refuses the export should a module of the list come to need one that
+# is not in it.
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretune)
-set(public_modules base metrics hardware problem space loop features plugin models_infer select kernels gpu family
-                   search cublaslt families_cpu_gemm families_cublaslt dispatch)
+set(public_modules base metrics hardware problem space interop_names loop features plugin model select kernels cuda family
+                   dataset measure search cublaslt families_cpu_gemm families_cublaslt dispatch)
 
 # tl::expected appears in our headers and is one header in the public domain, so it travels along:
 # users of the package install nothing else.

@@ -1,4 +1,4 @@
-// What the targets of the data set readers share.
+// The checks that the fuzz targets of the data set readers share.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
+#include "foretune/interop/tables/exchange.h"
 
 namespace foretune::fuzz {
 
@@ -21,14 +21,15 @@ inline void require(bool holds) {
   }
 }
 
-// A refusal says why.
+// Returns true for a refusal, and requires that it gives a reason.
 template <class T>
 bool refused(const Result<T>& result) {
   require(result.has_value() || !result.error().message.empty());
   return !result.has_value();
 }
 
-// Every record that was read was either kept or dropped for a reason that can be printed.
+// Requires that every record that was read was either kept or dropped for a reason that can be
+// printed.
 inline void require_accounted(const ImportReport& report) {
   std::uint64_t dropped = 0;
   for (const auto& [reason, count] : report.dropped) {
@@ -47,7 +48,8 @@ inline bool same_metrics(const Dataset& left, const Dataset::Baseline& a, const 
       });
 }
 
-// The same measurements and baselines in the same order, whatever numbers their values have.
+// Requires the same measurements and baselines in the same order, whatever indices their values
+// have.
 inline void require_same_content(const Dataset& left, const Dataset& right) {
   require(left.size() == right.size());
   require(left.fingerprint() == right.fingerprint());

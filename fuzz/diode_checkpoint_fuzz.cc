@@ -7,14 +7,14 @@
 #include <span>
 #include <vector>
 
-#include "foretune/documents/stored_zip.h"
-#include "foretune/documents/zip_samples.h"
-#include "foretune/models/exchange/diode_checkpoint.h"
-#include "foretune/models/neural/torch_layers.h"
+#include "foretune/formats/stored_zip.h"
+#include "foretune/formats/testing/zip_samples.h"
+#include "foretune/interop/diode/diode_checkpoint.h"
+#include "foretune/model/network/torch_layers.h"
 
 namespace {
 
-using foretune::documents::StoredEntry;
+using foretune::formats::StoredEntry;
 
 void check(bool holds) {
   if (!holds) {
@@ -23,7 +23,7 @@ void check(bool holds) {
 }
 
 void read_zip(std::span<const std::byte> bytes) {
-  const auto entries = foretune::documents::read_stored_zip(bytes);
+  const auto entries = foretune::formats::read_stored_zip(bytes);
   if (!entries) {
     check(!entries.error().message.empty());
     return;
@@ -70,8 +70,8 @@ void repair_checksums(std::vector<std::byte>& bytes) {
     if (data > bytes.size() || size > bytes.size() - data) {
       continue;
     }
-    const std::uint32_t checksum = foretune::documents::sample_crc32(
-        {reinterpret_cast<const char*>(bytes.data()) + data, size});
+    const std::uint32_t checksum =
+        foretune::formats::sample_crc32({reinterpret_cast<const char*>(bytes.data()) + data, size});
     std::memcpy(bytes.data() + at + 16, &checksum, sizeof(checksum));
   }
 }
@@ -83,8 +83,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_zip(bytes);
   read_checkpoint(bytes);
   // Many entries of the same large data would take the repair long.
-  constexpr std::size_t kMostRepaired = std::size_t{1} << 16U;
-  if (size <= kMostRepaired) {
+  constexpr std::size_t kMaxRepaired = std::size_t{1} << 16U;
+  if (size <= kMaxRepaired) {
     std::vector<std::byte> repaired(bytes.begin(), bytes.end());
     repair_checksums(repaired);
     read_zip(repaired);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/models/exchange/diode_samples.h"
+#include "foretune/interop/diode/testing/diode_samples.h"
 
 namespace foretune {
 namespace {
@@ -18,7 +18,7 @@ std::vector<std::pair<std::string, std::vector<std::byte>>> seeds() {
   const SampleDiode base{.kind = DiodeKind::kBase, .widths = {2, 1}, .has_optimiser = true};
   const SampleDiode deep{.kind = DiodeKind::kDeep, .widths = {2, 2, 2}};
   const SampleDiode nameless{.kind = DiodeKind::kDeep, .widths = {1, 1, 1}, .has_names = false};
-  const std::vector<documents::SampleEntry> entries{{"a/data.pkl", "."}, {"a/data/0", "1234"}};
+  const std::vector<formats::SampleEntry> entries{{"a/data.pkl", "."}, {"a/data/0", "1234"}};
   std::vector<std::byte> torn = sample_diode_file(v1);
   torn.erase(torn.end() - 10, torn.end());
   return {{"v1.pt", sample_diode_file(v1)},
@@ -26,10 +26,10 @@ std::vector<std::pair<std::string, std::vector<std::byte>>> seeds() {
           {"deep.pt", sample_diode_file(deep)},
           {"nameless.pt", sample_diode_file(nameless)},
           {"torn.pt", torn},
-          {"plain.zip", documents::sample_zip(entries, {.as_torch = false, .comment = "comment"})},
-          {"compressed.zip", documents::sample_zip(entries, {.method = 8})},
-          {"encrypted.zip", documents::sample_zip(entries, {.flags = 1})},
-          {"empty.zip", documents::sample_zip({}, {.as_torch = false})}};
+          {"plain.zip", formats::sample_zip(entries, {.as_torch = false, .comment = "comment"})},
+          {"compressed.zip", formats::sample_zip(entries, {.method = 8})},
+          {"encrypted.zip", formats::sample_zip(entries, {.flags = 1})},
+          {"empty.zip", formats::sample_zip({}, {.as_torch = false})}};
 }
 
 Status write_seeds(const std::filesystem::path& folder) {

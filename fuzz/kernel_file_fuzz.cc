@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "foretune/base/hash.h"
-#include "foretune/gpu/kernel_file.h"
+#include "foretune/cuda/kernel_file.h"
 
 namespace {
 
 void read(std::span<const std::byte> bytes) {
-  const auto file = foretune::gpu::KernelFile::parse(bytes);
+  const auto file = foretune::cuda::KernelFile::parse(bytes);
   if (!file) {
     return;
   }
-  for (const foretune::gpu::CompiledKernel& kernel : (*file)->kernels()) {
+  for (const foretune::cuda::CompiledKernel& kernel : (*file)->kernels()) {
     const auto image = (*file)->image(kernel);
     const bool is_inside =
         image.empty() || (image.data() >= bytes.data() &&

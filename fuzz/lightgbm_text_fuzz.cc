@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "foretune/models/exchange/lightgbm_text.h"
+#include "foretune/interop/trees/lightgbm_text.h"
 #include "fuzz/tree_model_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,5 +1,5 @@
-// Model files: whatever the bytes, a model or a reason. What is read is written back and read
-// again, checked, and where it passes, used.
+// Fuzzes model files: any bytes must give a model or a reason. The target writes a model back,
+// reads it again, checks it, and uses it when it passes.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "foretune/base/hash.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
-#include "foretune/models/infer/kinds/metrics/metrics_body.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/model/forest/forest_body.h"
+#include "foretune/model/metrics/metrics_body.h"
+#include "foretune/model/model_file.h"
 #include "foretune/select/select.h"
 
 namespace {
 
-// Lets the fuzzer past the checksums: the ones in the file are replaced by the right ones.
+// Lets the fuzzer past the checksums: replaces the ones in the file by the right ones.
 void repair_file(std::span<std::byte> bytes) {
   constexpr std::size_t kTable = 32;
   constexpr std::size_t kEntry = 24;
@@ -96,7 +96,7 @@ void try_model(std::span<const std::byte> bytes) {
     }
     return;
   }
-  // What was read needs no second look.
+  // The reader has validated the forests, so validation must pass again.
   for (const foretune::Forest& forest : forests_of(*model)) {
     if (!forest.validate()) {
       std::abort();

@@ -1,5 +1,5 @@
 // Writes the seeds of the model fuzz target that hold what the older ones do not: a fast model, a
-// training hull and packed leaf values; an ensemble with networks of both shapes; a network
+// applicability domain and packed leaf values; an ensemble with networks of both shapes; a network
 // with weights of 8 bits; and three metrics.
 //   build/dev/fuzz/model_seeds fuzz/corpus/model
 #include <cstdio>
@@ -8,16 +8,16 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
-#include "foretune/models/infer/fast_samples.h"
-#include "foretune/models/infer/kinds/ensemble/ensemble_body.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
-#include "foretune/models/infer/kinds/network/network_body.h"
-#include "foretune/models/infer/metric_model_samples.h"
-#include "foretune/models/infer/model_file.h"
-#include "foretune/models/infer/model_samples.h"
-#include "foretune/models/infer/network_int8.h"
-#include "foretune/models/infer/network_samples.h"
-#include "foretune/models/infer/training_hull.h"
+#include "foretune/model/applicability_domain.h"
+#include "foretune/model/distilled/testing/distilled_samples.h"
+#include "foretune/model/ensemble/ensemble_body.h"
+#include "foretune/model/forest/forest_body.h"
+#include "foretune/model/model_file.h"
+#include "foretune/model/network/network_body.h"
+#include "foretune/model/network/network_int8.h"
+#include "foretune/model/network/testing/network_samples.h"
+#include "foretune/model/testing/metric_model_samples.h"
+#include "foretune/model/testing/model_samples.h"
 #include "foretune/select/select.h"
 
 namespace foretune {
@@ -32,8 +32,8 @@ Model seed_model() {
   for (int i = 0; i < 12; ++i) {
     problems.push_back(sample_gemm(rng));
   }
-  model.hull = TrainingHull::fit(problems);
-  model.fast = sample_fast_model(6, model.pool.size(), rng);
+  model.domain = ApplicabilityDomain::fit(problems);
+  model.distilled = sample_distilled_model(6, model.pool.size(), rng);
   return model;
 }
 

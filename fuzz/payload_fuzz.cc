@@ -14,7 +14,7 @@
 #include "foretune/base/text.h"
 #include "foretune/problem/gemm/gemm_weights.h"
 #include "foretune/problem/gemm/npy.h"
-#include "foretune/problem/payload_files.h"
+#include "foretune/problem/internal/payload_files.h"
 
 namespace {
 

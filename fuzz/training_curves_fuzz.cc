@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "foretune/evaluate/training_curves.h"
+#include "foretune/report/evaluation_report.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string card(reinterpret_cast<const char*>(data), size);

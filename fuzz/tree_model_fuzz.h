@@ -1,11 +1,11 @@
-// What every reader of foreign tree models has to hold: a reason, or a model that can be evaluated
-// and, as LightGBM's text, written and read back equal.
+// The contract of every reader of foreign tree models: it gives a reason, or a model that can be
+// evaluated and that is equal after it was written as LightGBM's text and read back.
 #pragma once
 
 #include <cstdlib>
 #include <vector>
 
-#include "foretune/models/exchange/lightgbm_text.h"
+#include "foretune/interop/trees/lightgbm_text.h"
 
 inline void check_tree_model(const foretune::Result<foretune::TreeModel>& model) {
   if (!model) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "foretune/models/exchange/xgboost_json.h"
+#include "foretune/interop/trees/xgboost_json.h"
 #include "fuzz/tree_model_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

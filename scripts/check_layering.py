@@ -7,6 +7,7 @@ architecture.
 The file is written by CMake: one line `name|folder|deps|private deps|files` per module.
 """
 
+import os
 import pathlib
 import re
 import sys
@@ -15,67 +16,82 @@ from sources import ROOT, sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
-# What a module may use besides itself (docs/architecture.md). "families" knows all families.
+# The modules that a module may use besides itself (docs/architecture.md). "families" knows all
+# families.
 DESCRIBE = {"base", "metrics", "hardware", "problem", "space"}
 ALLOWED = {
     "base": set(),
+    "formats": {"base"},
     "metrics": {"base"},
     "hardware": {"base"},
     "problem": {"base"},
     "space": {"base", "hardware", "problem"},
-    "documents": {"base"},
-    "dataset": DESCRIBE | {"documents"},
-    "features": DESCRIBE | {"loop"},
+    "interop_names": {"base", "hardware", "problem", "space"},
+    "dataset": DESCRIBE,
+    "features": DESCRIBE | {"loop", "interop_names"},
     "kernels": {"base", "hardware"},
     "loop": {"base", "hardware", "problem", "space"},
     "loop_machine": {"base", "hardware", "kernels", "loop"},
-    "gpu": {"base", "hardware", "problem"},
+    "cuda": {"base", "hardware", "problem"},
     "family": DESCRIBE,
-    "cublaslt": DESCRIBE | {"family", "gpu"},
-    "models_infer": DESCRIBE | {"features"},
-    "models_neural": {"base", "models_infer"},
-    "models_exchange": DESCRIBE | {"documents", "features", "models_infer", "models_neural"},
-    "models_train": DESCRIBE | {"features", "dataset", "models_infer", "models_neural",
-                                "models_exchange"},
+    "cublaslt": DESCRIBE | {"family", "cuda"},
+    "model": DESCRIBE | {"features"},
+    "interop_data": DESCRIBE | {"formats", "dataset", "interop_names"},
+    "interop_models": DESCRIBE | {"formats", "features", "model", "interop_names"},
+    "training_files": {"base", "model"},
+    "model_train": DESCRIBE | {"features", "dataset", "model", "training_files", "interop_models"},
+    "interop_import": DESCRIBE | {"features", "dataset", "model", "model_train", "interop_names",
+                                  "interop_models"},
     "measure": DESCRIBE | {"family", "dataset"},
     # LoopTune's environment: measures by the family of loop nests.
     "loop_gym": DESCRIBE | {"family", "families_loop_nest", "measure", "dataset", "loop"},
-    "search": DESCRIBE | {"models_infer"},
+    "search": DESCRIBE | {"model"},
     # Names families and strategies only, so that a selector may load plug-ins, too.
-    "plugin": DESCRIBE | {"loop", "features", "models_infer"},
+    "plugin": DESCRIBE | {"loop", "features", "model"},
     "plugin_loader": DESCRIBE | {"features", "plugin", "families", "search"},
-    "tune": DESCRIBE | {"family", "dataset", "measure", "search", "features", "models_infer",
-                        "models_train"},
-    "report": {"base", "space", "problem", "documents", "tune"},
-    "evaluate": DESCRIBE | {"dataset", "documents", "features", "models_infer", "search", "tune",
-                            "select"},
-    "select": DESCRIBE | {"loop", "features", "models_infer", "plugin"},
-    "export_cpp": DESCRIBE | {"features", "models_infer"},
-    "dispatch": DESCRIBE | {"select", "models_infer", "family", "families_cpu_gemm",
-                            "families_cublaslt", "cublaslt", "gpu"},
+    "collect": DESCRIBE | {"family", "dataset", "measure", "search", "features", "model",
+                           "model_train"},
+    "tune": DESCRIBE | {"family", "dataset", "measure", "search", "features", "model", "model_train",
+                        "collect"},
+    "evaluate": DESCRIBE | {"formats", "dataset", "features", "model", "select"},
+    "report": DESCRIBE | {"formats", "dataset", "search", "tune", "evaluate"},
+    "select": DESCRIBE | {"loop", "features", "model", "plugin", "interop_names"},
+    "export_cpp": DESCRIBE | {"features", "model"},
+    # The use cases of the command line and of the Python package.
+    "workflow": DESCRIBE | {"families", "family", "dataset", "features", "measure", "search",
+                            "collect", "tune", "evaluate", "report", "select", "model",
+                            "model_train", "interop_data", "interop_import"},
+    "dispatch": DESCRIBE | {"select", "model", "family", "dataset", "measure", "families_cpu_gemm",
+                            "families_cublaslt", "cublaslt", "cuda"},
 }
-# What every family may use; never another family, never dataset.
-FAMILY = DESCRIBE | {"family", "gpu", "kernels", "loop", "loop_machine", "cublaslt"}
-# One that reads what programs print.
-COMMAND_FAMILY = FAMILY | {"documents"}
+# The modules that every family may use; never another family, never dataset.
+FAMILY = DESCRIBE | {"family", "cuda", "kernels", "loop", "loop_machine", "cublaslt"}
+# The modules of a family that reads the output of programs.
+COMMAND_FAMILY = FAMILY | {"formats"}
 
-# Our header that hands a third-party one on, on purpose: whoever includes it counts as a user.
-PASSES_JSON_ON = "foretune/documents/json.h"
+# Our headers that include a third-party one on purpose: a file that includes them counts as its
+# user.
+JSON_HEADER = "foretune/formats/json.h"
+CARD_HEADER = "foretune/model/train/model_card.h"
+PASS_JSON_ON = (JSON_HEADER, CARD_HEADER)
 
 # Third-party headers, and the modules that may include them; tools/, tests and bench/ may use all.
 THIRD_PARTY = {
-    "nlohmann/": {"documents", "dataset", "models_train", "evaluate"},
-    PASSES_JSON_ON: {"documents", "dataset", "models_exchange", "evaluate", "families_command"},
+    "nlohmann/": {"formats", "interop_data", "model_train", "interop_import", "report"},
+    CARD_HEADER: {"model_train", "interop_import"},
+    JSON_HEADER: {"formats", "interop_data", "interop_models", "evaluate", "report",
+                     "families_command"},
     "toml++/": {"families_command"},
-    "zlib.h": {"documents"},
-    "LightGBM/": {"models_train"},
+    "zlib.h": {"formats"},
+    "LightGBM/": {"model_train"},
     "asmjit/": {"loop_machine"},
     "CLI/": set(),
     "gtest/": set(),
     "gmock/": set(),
 }
-# Not among the dependencies (docs/dependencies.md): nowhere, programs and tests included. They may
-# be installed on the machine of whoever writes the include, and on no other.
+# Libraries that are not dependencies (docs/dependencies.md), so no file may include them, not even
+# programs and tests. They may be installed on the machine of the person who writes the include, and
+# on no other.
 NOT_USED = ("fmt/", "benchmark/", "boost/", "absl/", "Eigen/", "msgpack")
 
 
@@ -86,7 +102,7 @@ def allowed_for(name, modules):
         # The table of all families: no family itself, and linked by programs only. It hands the
         # recorded family its rows, for which it reads data sets.
         families = {other for other in modules if other.startswith("families_")}
-        return FAMILY | {"dataset", "features"} | families
+        return FAMILY | {"dataset", "interop_data", "features"} | families
     if name == "families_command":
         return COMMAND_FAMILY
     if name.startswith("families_"):
@@ -122,7 +138,7 @@ def check_declarations(modules, problems):
             if dep not in modules:
                 problems.append(f"{folder}/CMakeLists.txt: {name} depends on {dep}, which is no "
                                 "module")
-            # What an allowed module uses in turn is that module's affair, except below a family and
+            # An allowed module decides for itself which modules it uses, except below a family and
             # below the selector, where nothing else may be linked at all.
             elif dep not in allowed and (dep in deps or name == "select"
                                          or name.startswith("families_")):
@@ -130,16 +146,22 @@ def check_declarations(modules, problems):
 
 
 def check_includes(modules, problems):
-    # Longest folder first, so that families/null is not taken for families.
+    # Several modules may share a folder, and the trainer of a kind of model is in the kind's
+    # folder.
+    owners = {os.path.normpath(f"{folder}/{file}"): name
+              for name, (folder, _, files) in modules.items() for file in files}
+    # Headers that no list names: longest folder first, so that families/null is not taken for
+    # families.
     folders = sorted(((folder, name) for name, (folder, _, _) in modules.items()),
                      key=lambda item: -len(item[0]))
 
     def module_of(path):
-        return next((name for folder, name in folders if path.startswith(folder + "/")), None)
+        return owners.get(path) or next((name for folder, name in folders
+                                         if path.startswith(folder + "/")), None)
 
     heavy = {}  # headers that include a third-party one
     included_by = []
-    # Tests and their programs are no part of a module and link what they like.
+    # Tests and their programs are not part of a module and may link anything.
     files = [(name, pathlib.PurePosixPath(folder, file))
              for name, (folder, _, files) in modules.items() for file in files]
     for name, path in files:
@@ -153,6 +175,10 @@ def check_includes(modules, problems):
             if included.startswith(("tools/", "tests/", "bench/", "fuzz/", "examples/")):
                 problems.append(f"{where}: the library includes no program")
             included_by.append((included, name, path.suffix, where))
+            if "/internal/" in included and module_of(included) != name:
+                problems.append(f"{where}: {included} is for {module_of(included)} alone")
+            if "/testing/" in included and "/testing/" not in str(path):
+                problems.append(f"{where}: {included} is for tests alone")
             target = module_of(included)
             if target and target not in reachable:
                 problems.append(f"{where}: {name} includes {target} without declaring it")
@@ -164,10 +190,10 @@ def check_includes(modules, problems):
                         heavy[str(path)] = (name, included)
 
 
-    # Such a header stays inside its module, between source files: through another header it would
-    # reach everybody. (tl/expected.hpp is the one exception, and in no table above.)
+    # Only source files of the module may include such a header: through another header it would
+    # reach every user. (tl/expected.hpp is the one exception, and in no table above.)
     for included, name, suffix, where in included_by:
-        if included == PASSES_JSON_ON:
+        if included in PASS_JSON_ON:
             continue
         if included in heavy and (suffix == ".h" or heavy[included][0] != name):
             problems.append(f"{where}: {included} passes {heavy[included][1]} on; include it in "

@@ -28,6 +28,12 @@ import pandas
 
 pandas.read_csv(sys.argv[1]).to_parquet("ck.parquet")
 PYTHON
+# The command of the package, with a worker process and a trainer.
+[[ "$(foretune --version)" == *"$(python -c 'import foretune; print(foretune.__version__)')"* ]]
+foretune --quiet collect --family cpu-gemm --log-normal --num-shapes 4 --max-flops 1e7 --search-space SAMPLE:4 \
+  --output small.ftd
+foretune --quiet train --dataset small.ftd --trees 5 --folds 2 --model small.ftm
+foretune predict --model small.ftm "gemm m=32 n=32 k=32"
 foretune-parquet import ck.parquet ck.ftd
 foretune-parquet export ck.ftd again.parquet
 python -c "import foretune, os.path; assert os.path.exists(os.path.dirname(foretune.__file__) + '/py.typed')"

@@ -6,7 +6,7 @@ CMakeLists.txt, no path of somebody's machine, no address that readers cannot kn
 import re
 import sys
 
-from sources import ROOT, is_test_file, sources
+from sources import ROOT, is_test_file, report, sources
 
 MAX_LINES = 600
 FILE_NAME = re.compile(r"[a-z0-9_]+\.(h|cc|c)$")
@@ -76,10 +76,7 @@ def main() -> int:
             for host in ADDRESS.findall(line):
                 if host not in KNOWN_HOSTS:
                     problems.append(f"{where}: {host} is not among the known hosts")
-    for problem in problems:
-        print(problem)
-    print(f"style: {len(names)} C++ files, {len(problems)} problems")
-    return 1 if problems else 0
+    return report(problems, f"style: {len(names)} C++ files")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@
     scripts/check_tidy.py --all    every source: half an hour on two cores
 
 A changed header is checked through its own source, else its test, else a source that includes it.
-A change of .clang-tidy, a clone without history, or no nightly result means all, and then without
-the analyzer, which takes half of the time. Needs the preset tidy configured.
+A change of .clang-tidy, a clone without history, or no nightly result means all. More than 100 sources
+are checked without the analyzer, which takes half of the time; the nightly run has it. Needs the
+preset tidy configured.
 
 With --all, a source without findings is not checked again until its preprocessed text, comments and
 macros included, the checks or clang-tidy change: build/tidy/clean keeps their hashes.
@@ -32,6 +33,7 @@ from sources import ROOT, is_test_file  # noqa: E402
 BUILD = ROOT / "build/tidy"
 CLEAN = BUILD / "clean"
 # The analyzer takes two thirds of the time that tests need, and tests run under the sanitizers.
+MOST_ANALYZED = 100  # sources, without --all
 WITHOUT_ANALYZER = ["-checks=-clang-analyzer-*"]
 FINDING = re.compile(r"(?:warning|error): ")
 
@@ -127,8 +129,8 @@ def main() -> int:
     changed = None if options.all else changed_files()
     if changed and ".clang-tidy" in changed:
         changed = None
-    analyses = options.all or changed is not None
     sources = sources_to_check(changed)
+    analyses = options.all or len(sources) <= MOST_ANALYZED
     CLEAN.mkdir(exist_ok=True)
     versions = None
     if options.all:

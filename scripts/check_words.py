@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """Refuses sentences that begin with What, Of or Whether.
 
-    scripts/check_words.py           all files but those of scripts/words_to_do.txt
-    scripts/check_words.py --list    every such sentence, those files included
+    scripts/check_words.py
 
-Looks at comments, docstrings, help texts and Markdown. The list names the files that were written
-before the rule; one that is clean by now has to leave it, so that it only ever gets shorter.
+Looks at comments, docstrings, help texts and Markdown.
 """
 
 import pathlib
@@ -14,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TO_DO = ROOT / "scripts" / "words_to_do.txt"
+QUOTING = {"scripts/check_words.py", "CONTRIBUTING.md"}  # show such sentences
 FIRST = r"(What|Of|Whether)\b"
 # After the end of a sentence, or where a text begins.
 SENTENCE = re.compile(r"(?:^|[.!?:][\"')]*\s+)" + FIRST + r"[^.]{0,60}")
@@ -89,25 +87,13 @@ def main():
              if pathlib.Path(name).suffix in COMMENT and not name.startswith("fuzz/corpus/")
              and (not name.endswith(".txt") or name.endswith("CMakeLists.txt"))
              or name.endswith(".md")]
-    to_do = set(TO_DO.read_text(encoding="utf-8").split()) if TO_DO.exists() else set()
-    to_do.add("scripts/check_words.py")
     failures = 0
-    for name in sorted(set(known)):
-        if not (ROOT / name).exists():
-            continue
-        sentences = found_in(ROOT / name)
-        if "--list" in sys.argv or (sentences and name not in to_do):
-            for number, text in sentences:
-                failures += 1
-                print(f"{name}:{number}: begins with {text.split()[0]}: {text}")
-        elif not sentences and name in to_do and name != "scripts/check_words.py":
+    for name in sorted(set(known) - QUOTING):
+        for number, text in found_in(ROOT / name) if (ROOT / name).exists() else []:
             failures += 1
-            print(f"{name} is clean: take it from scripts/words_to_do.txt")
-    for name in sorted(to_do - set(known)):
-        failures += 1
-        print(f"{name} of scripts/words_to_do.txt is not there")
-    print(f"words: {len(known)} files, {len(to_do) - 1} still to do, {failures} problems")
-    return 1 if failures and "--list" not in sys.argv else 0
+            print(f"{name}:{number}: begins with {text.split()[0]}: {text}")
+    print(f"words: {len(known)} files, {failures} problems")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

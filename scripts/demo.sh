@@ -99,5 +99,7 @@ with open(path, "w") as file:
     json.dump(summary, file, indent=2)
     file.write("\n")
 PYTHON
-printf '\nreport: %s\nfigures: %s\nfirst pick after %s s, whole demo: %s s\n' \
-  "$out/report.html" "$out/summary.json" "$first_pick" "$((SECONDS - start))"
+"$foretune" --quiet predict --model "$out/gemm.ftm" --m 96 --n 768 --k 512 --json "$out/pick.json" >"$out/pick.txt"
+scripts/demo_picture.py "$out/summary.json" "$out/pick.json" "$out/picture.svg"
+printf '\nreport: %s\nfigures: %s\npicture: %s\nfirst pick after %s s, whole demo: %s s\n' \
+  "$out/report.html" "$out/summary.json" "$out/picture.svg" "$first_pick" "$((SECONDS - start))"

@@ -271,7 +271,8 @@ def outcome(before: Path) -> int:
     """Not a row yet: an enumerator and a name, in the files that own them."""
     header = "foretune/dataset/measurement.h"
     source = "foretune/dataset/measurement.cc"
-    insert(header, "};\n// In the order of the enumerators", "  kSpilled = 7,\n")
+    insert(header, "};\n// Returns the names that this version knows, in the order of the enumerators",
+           "  kSpilled = 7,\n")
     insert(source, "});\nconstexpr auto kStages", ', "spilled"')
     places = places_outside("foretune/dataset/measurement.")
     build()
@@ -293,15 +294,15 @@ def append_row(name: str, row: str) -> None:
 
 def model_kind(before: Path) -> int:
     """A folder and a row: trained, inspected, explained and asked from everywhere."""
-    folder = TREE / "foretune/models/infer/kinds/ridge"
+    folder = TREE / "foretune/model/ridge"
     folder.mkdir()
     for source in (ROOT / "examples/extending/model").glob("ridge_*"):
         text = source.read_text(encoding="utf-8")
         (folder / source.name).write_text(
-            text.replace("examples/extending/model/", "foretune/models/infer/kinds/ridge/"),
+            text.replace("examples/extending/model/", "foretune/model/ridge/"),
             encoding="utf-8")
-    append_row("foretune/models/infer/kinds/kinds.inc", "FORETUNE_MODEL_KIND(ridge)")
-    places = places_outside("foretune/models/infer/kinds/ridge")
+    append_row("foretune/model/kinds.inc", "FORETUNE_MODEL_KIND(ridge)")
+    places = places_outside("foretune/model/ridge")
     build()
     check_golden()
     run(FORETUNE, "collect", "--family", "null", "--num-shapes", "40", "--search-space", "SAMPLE:60",
@@ -354,7 +355,7 @@ def feature_table(_before: Path) -> int:
     run(FORETUNE, "collect", "--family", "null", "--num-shapes", "30", "--search-space", "SAMPLE:40",
         "--output", "null.ftd")
     run(FORETUNE, "train", "--dataset", "null.ftd", "--model", "bytes.ftm", "--trees", "40",
-        "--feature-table", "gemm-bytes")
+        "--features", "gemm-bytes")
     expect("gemm-bytes", run(FORETUNE, "inspect", "bytes.ftm"))
     run(FORETUNE, "predict", "--model", "bytes.ftm", "gemm", "m=256", "n=512", "k=128")
     return places

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes foretune/gpu/kernels/check.txt (PTX, compiled by the driver when a device is opened) of
-# check.cu. Needs CUDA's nvcc, which building does not: run it when the kernels change.
+# Makes foretune/cuda/kernels/check.txt (PTX, which the driver compiles when a device is opened)
+# from check.cu. Needs CUDA's nvcc, which a build does not need: run it when the kernels change.
 set -euo pipefail
-cd "$(dirname "$0")/../foretune/gpu/kernels"
+cd "$(dirname "$0")/../foretune/cuda/kernels"
 nvcc -ptx -arch=compute_75 -O3 check.cu -o check.txt
-# What nvcc writes is its own version; nothing in here needs more than that of the first drivers for
-# compute capability 8.0.
+# nvcc writes its own PTX version; these kernels need only that of the first drivers for compute
+# capability 8.0.
 sed -i -e 's/^\.version .*/.version 7.0/' -e '/^\/\//d' check.txt

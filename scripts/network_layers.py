@@ -161,7 +161,7 @@ def diode_problems(operations: Mapping[str, Mapping[str, list[dict[str, object]]
                    ) -> tuple[int, list[str]]:
     """Returns the number of shapes and the distinct problems as text.
 
-    As foretune/dataset/exchange_diode.cc reads them: a batch above 1 makes any shape a bmm, and the
+    As foretune/interop/diode/exchange_diode.cc reads them: a batch above 1 makes any shape a bmm, and the
     layout is ours, because theirs tells only how the output lies.
     """
     count = 0

@@ -89,7 +89,8 @@ def pytorch(requirement: str):
             "--only-binary", ":all:", "--upgrade", requirement, "numpy", "pytest")
         version = run(log, python, "-c", "import torch; print('version', torch.__version__)")
         text = run(log, python, "-m", "pytest", "-q", "python/tests/test_torch_version.py",
-                   "python/tests/test_torch_real.py", PYTHONPATH="build/dev/python")
+                   "python/tests/test_torch_real.py", "python/tests/test_registered_torch.py",
+                   PYTHONPATH="build/dev/python")
         passed = re.search(r"(\d+) passed", text)
         if not passed:
             raise Failed("no test ran")

@@ -13,8 +13,16 @@ def sources(suffixes=(".h", ".cc", ".c")):
 
 
 def is_test_file(path):
-    """Tests, and what only they use: x_test.cc, test_x.cc, x_for_test.h."""
-    return path.stem.endswith("_test") or path.stem.startswith("test_")
+    """Returns True for tests and for the files that only they use, which lie in folders testing/."""
+    return path.stem.endswith("_test") or "testing" in path.parts
+
+
+def report(problems, summary):
+    """Prints the problems, then the summary with their number; returns the exit code of a check."""
+    for problem in problems:
+        print(problem)
+    print(f"{summary}, {len(problems)} problems")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -100,3 +100,10 @@ expect 3 "$foretune" --plugin sum/wrong.toml tune --family chained-sum chained_s
 one_sentence
 grep -q "sum/wrong.toml:[0-9]*: check.prepair is no key; did you mean prepare?" err.txt
 echo "families that are files: as expected"
+
+# The file in the README works as it stands there.
+mkdir readme
+cp "$source_dir/examples/command/compiler_flags/kernel.c" readme
+awk '/^```toml$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$source_dir/README.md" >readme/flags.toml
+expect 0 "$foretune" --plugin readme/flags.toml tune --family compiler-flags compiler_flags n=40 --budget 4
+grep -q "best: opt=" out.txt

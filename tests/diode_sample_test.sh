@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The measurements that torch-diode ships, which are not part of the project: skipped without them.
-#   diode_sample_test.sh FORETUNE SOURCE_DIR SHARED_DATA_FOLDER
+#   diode_sample_test.sh FORETUNE SOURCE_DIR [SHARED_DATA_FOLDER]
 set -euo pipefail
 foretune="$1"
 source_dir="$2"
-sample="$3/diode/matmul_dataset.json"
+sample="${3:-}/diode/matmul_dataset.json"
 if [[ ! -f "$sample" ]]; then
   echo "skipped: there is no $sample"
   exit 77
@@ -21,7 +21,7 @@ expect 0 "$foretune" "${train[@]}" --dataset diode.ftd --model diode.ftm
 expect 0 "$foretune" validate-model --model diode.ftm --dataset validation.ftd \
   --family-data "$sample"
 expect 0 "$foretune" predict --model diode.ftm gemm m=64 n=64 k=64 dtype=f16
-expect 0 "$foretune" import-model "$source_dir/foretune/models/exchange/testdata/diode_v1.pt" \
+expect 0 "$foretune" import-model "$source_dir/foretune/interop/diode/testdata/diode_v1.pt" \
   --pool diode.ftd --output v1.ftm
 expect 0 "$foretune" validate-model --model v1.ftm --dataset validation.ftd --family-data diode.ftd
 # Replayed, as if it were measured here.

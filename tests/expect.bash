@@ -3,6 +3,10 @@ work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
+fail() { # fail MESSAGE
+  echo "FAILED: $1" >&2
+  exit 1
+}
 # expect CODE COMMAND...: its output is in out.txt and err.txt.
 expect() {
   local code="$1"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Measurements in the formats of others, from their files to a judged model.
+# Takes measurements in foreign formats from their files to a judged model.
 #   foreign_workflow_test.sh FORETUNE SOURCE_DIR
 set -euo pipefail
 foretune="$1"
 source_dir="$2"
 source "$source_dir/tests/expect.bash"
 
-# torch-diode's older schema, in which a config is JSON text: products of SIZE and 2 SIZE in six
-# tiles, of which one fails. The flag is true or false.
+# Writes torch-diode's older schema, in which a config is JSON text: products of SIZE and 2 SIZE in
+# six tiles, of which one fails. The flag is true or false.
 #   diode_document FLAG SIZE... >FILE
 diode_document() {
   local flag="$1"
@@ -44,7 +44,7 @@ diode_document() {
   }'
 }
 
-# What was measured elsewhere, replayed: drawn from, learned from, judged.
+# Replays measurements from elsewhere: draws from them, learns from them, judges a model by them.
 diode_document false 64 96 128 192 256 384 512 768 1024 1536 2048 3072 >times.json
 expect 0 "$foretune" convert times.json --output times.ftd
 grep -q "^96 rows read, 96 kept" out.txt
@@ -57,19 +57,19 @@ expect 0 "$foretune" train --dataset train.ftd --model model.ftm "${quick[@]}"
 expect 0 "$foretune" validate-model --model model.ftm --dataset rest.ftd --family-data times.ftd
 grep -q "4 problems" out.txt
 expect 0 "$foretune" predict --model model.ftm gemm m=128 n=256 k=128 dtype=f16
-# As they are, too, and in every table that describes them.
+# Training also takes them directly, with every feature table that describes them.
 for table in gemm-triton-flags gemm-diode gemm-diode-v1; do
   expect 0 "$foretune" train --dataset times.ftd --features $table --model plain.ftm "${quick[@]}"
 done
-# A checkpoint of torch-diode ranks what its own collector measured.
+# A checkpoint of torch-diode ranks the configs that its own collector measured.
 for checkpoint in v1 deep; do
   expect 0 "$foretune" import-model \
-    "$source_dir/foretune/models/exchange/testdata/diode_$checkpoint.pt" --pool times.ftd \
+    "$source_dir/foretune/interop/diode/testdata/diode_$checkpoint.pt" --pool times.ftd \
     --output $checkpoint.ftm
   expect 0 "$foretune" validate-model --model $checkpoint.ftm --dataset rest.ftd \
     --family-data times.ftd
 done
-# A flag makes another config, which is learned apart and written back.
+# A flag makes another config, which is learned separately and written back.
 diode_document true 64 128 256 512 1024 2048 >flagged.json
 expect 0 "$foretune" convert flagged.json --output flagged.ftd
 expect 0 "$foretune" merge times.ftd flagged.ftd --output both.ftd
@@ -80,19 +80,20 @@ grep -q "allow_tf32=yes" out.txt
 expect 0 "$foretune" convert both.ftd --output again.json --to diode-json
 test "$(grep -o '"ALLOW_TF32":true' again.json | wc -l)" = 48
 
-# Models are told by what is in them: torch-diode calls its own .pt.
+# The contents of a file say that it is a model: torch-diode's own models are called .pt.
 cp model.ftm model.pt
 cp model.ftm model
 expect 0 "$foretune" compare model.pt model --dataset rest.ftd
 grep -q "0 improved, .* 0 degraded" out.txt
 expect 0 "$foretune" inspect model.pt
 expect 0 "$foretune" predict --model model.pt gemm m=128 n=256 k=128 dtype=f16
-expect 4 "$foretune" compare "$source_dir/foretune/models/exchange/testdata/diode_v1.pt" model.pt \
+expect 4 "$foretune" compare "$source_dir/foretune/interop/diode/testdata/diode_v1.pt" model.pt \
   --dataset rest.ftd
 one_sentence
 grep -q "is a checkpoint; foretune import-model" err.txt
 
-# A folder holds what convert reads, under any of its names; what is no data set is said and left.
+# A folder may hold every file that convert reads, under any of its names; a file that is not a data
+# set is reported and skipped.
 mkdir -p data/more
 cp times.json data/chunk_0.json
 diode_document false 80 112 144 >data/more/chunk_1.msgpack
@@ -120,7 +121,7 @@ expect 0 "$foretune" train --data-dir data --file-extensions .msgpack json.gz --
 test "$(grep -c "^read " err.txt)" = 4
 expect 2 "$foretune" train --dataset train.ftd --file-extensions json --model no.ftm
 one_sentence
-# Damage, what does not fit and what another tool reads are named.
+# Errors name damage, data that do not fit, and files that another command reads.
 head -c 2000 times.json >data/broken.json
 expect 3 "$foretune" train --data-dir data --model no.ftm
 one_sentence
@@ -140,7 +141,7 @@ expect 3 "$foretune" train --data-dir other --model no.ftm
 one_sentence
 grep -q "there is no data set (.ftd, .json, .*) below other; .* other/loss.csv is none" err.txt
 
-# Nothing measured is nothing written, and in nobody's way.
+# A file without measurements makes no data set, and does not hinder a merge.
 echo "kernel,problem_idx,N,C,K,G,Hi,Wi,Y,X,stride_h,stride_w,pad_h,pad_w,latency_ms,tflops" >empty.csv
 expect 3 "$foretune" convert empty.csv --arch gfx950 --output empty.ftd
 one_sentence

@@ -2,19 +2,13 @@
 # The command line on a GPU that tests/fake_gpu plays: collect, resume after kill -9, train,
 # predict, and evaluation where the device is not.
 #
-#   gpu_workflow_test.sh FORETUNE FAKE_LIBRARY
+#   gpu_workflow_test.sh FORETUNE FAKE_LIBRARY SOURCE_DIR
 set -euo pipefail
 foretune="$1"
 fake="$2"
-folder="$(mktemp -d)"
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$3/tests/expect.bash"
 
-fail() {
-  echo "FAILED: $1" >&2
-  exit 1
-}
-expect() { # expect TEXT FILE
+holds() { # holds TEXT FILE
   grep -qF -- "$1" "$2" || {
     head -n 20 "$2" >&2
     fail "'$1' is not in $2"
@@ -48,7 +42,7 @@ collect=("$foretune" collect --family cublaslt "${libraries[@]}" --family-option
 
 # The shapes keep the type that their file gives them.
 "${collect[@]}" --dry-run --output dry.ftd >dry.txt 2>&1
-expect "720 measurements" dry.txt
+holds "720 measurements" dry.txt
 
 # Killed in the middle, the run goes on where it was.
 "${collect[@]}" --output gpu.ftd >first.txt 2>&1 &
@@ -62,32 +56,32 @@ kill -9 "$pid" 2>/dev/null || true
 wait "$pid" 2>/dev/null || true
 "${collect[@]}" --family-option clock_log=clock.csv --output gpu.ftd >second.txt 2>&1
 "$foretune" inspect gpu.ftd >inspect.txt
-expect "measurements        720" inspect.txt
-expect "problems            15" inspect.txt
-expect "device              Foretune Fake GPU" inspect.txt
-expect "sm_mhz" clock.csv
+holds "measurements        720" inspect.txt
+holds "problems            15" inspect.txt
+holds "device              Foretune Fake GPU" inspect.txt
+holds "sm_mhz" clock.csv
 "$foretune" convert gpu.ftd --output gpu.csv >/dev/null
-expect ",bf16,rcr," gpu.csv
+holds ",bf16,rcr," gpu.csv
 # Not one row twice.
 [[ "$(tail -n +2 gpu.csv | cut -d, -f2-17 | sort | uniq -d | wc -l)" == 0 ]] || fail "repeated rows"
 
 # A device that is lost is an outcome, and the rest is measured.
 FORETUNE_FAKE_GPU_FAULTS=crash:448 "${collect[@]}" --output lost.ftd --budget 60 >lost.txt 2>&1
 "$foretune" inspect lost.ftd >lost_inspect.txt
-expect "crashed" lost_inspect.txt
-expect "ok " lost_inspect.txt
+holds "crashed" lost_inspect.txt
+holds "ok " lost_inspect.txt
 
 # A device that does not start is one sentence.
 if FORETUNE_FAKE_GPU_FAULTS=nodevice "${collect[@]}" --output none.ftd >none.txt 2>&1; then
   fail "collected without a device"
 fi
-expect "cuInit" none.txt
+holds "cuInit" none.txt
 [[ "$(wc -l <none.txt)" == 1 ]] || fail "more than one sentence: $(cat none.txt)"
 
 "$foretune" train --dataset gpu.ftd --trees 60 --folds 3 --threads 1 --model gpu.ftm >train.txt 2>&1
 "$foretune" predict --model gpu.ftm --m 256 --n 256 --k 256 --dtype bf16 --layout rcr >predict.txt
-expect "pick:" predict.txt
+holds "pick:" predict.txt
 # Evaluation needs no device: the heuristic's first choice is one of the baselines.
 "$foretune" validate-model --model gpu.ftm --dataset gpu.ftd >evaluate.txt 2>&1
-expect "family's default" evaluate.txt
+holds "family's default" evaluate.txt
 echo "all passed"

@@ -3,18 +3,12 @@
 # compiler takes; lists of benchmarks; bad input is one sentence. Exits with 77 where no machine
 # code can be written.
 #
-#   loop_workflow_test.sh FORETUNE C_COMPILER
+#   loop_workflow_test.sh FORETUNE C_COMPILER SOURCE_DIR
 set -euo pipefail
 foretune="$1"
 compiler="$2"
-folder="$(mktemp -d)"
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$3/tests/expect.bash"
 
-fail() {
-  echo "FAILED: $1" >&2
-  exit 1
-}
 has() { # has TEXT
   grep -qF -- "$1" out.txt || {
     cat out.txt err.txt >&2

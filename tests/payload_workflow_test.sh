@@ -92,7 +92,7 @@ expect 0 "$foretune" validate-model --model with.ftm --dataset validation.ftd "$
 expect 0 "$foretune" evaluate --dataset train.ftd "${payloads[@]}" --nested-folds 2 --folds 2 --trees 20
 expect 0 "$foretune" compare with.ftm without.ftm --dataset validation.ftd "${payloads[@]}" \
   --mean 100 --median 100 --p10 100 --problem 1000
-# A model of before knows nothing of weights and is asked all the same.
+# A family that reads no weights takes such problems all the same.
 expect 0 "$foretune" collect --family null --shapeset shapes.txt --num-shapes 4 "${payloads[@]}" \
   --search-space SAMPLE:2 --output simulated.ftd
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# What a command line asks for is done or refused: flags that nobody would read, and commands that
-# would do nothing.
+# Every command line is executed or refused. Refused are flags that nothing would read, and commands
+# that would do nothing.
 #   refusals_test.sh FORETUNE SOURCE_DIR
 set -euo pipefail
 foretune="$1"
 source_dir="$2"
 source "$source_dir/tests/expect.bash"
 
-# refused CODE TEXT ARGUMENTS...: with one sentence that has the text, and no file.
+# refused CODE TEXT ARGUMENTS... checks for one sentence that contains the text, and for no output
+# file.
 refused() {
   local code="$1" text="$2"
   shift 2
@@ -21,7 +22,7 @@ expect 0 "$foretune" collect --family null --num-shapes 6 --max-size 256 --searc
   --output null.ftd
 expect 0 "$foretune" train --dataset null.ftd --folds 0 --trees 20 --model null.ftm
 
-# Flags that depend on what files hold.
+# These flags depend on the contents of files.
 refused 2 "--problem has an effect only with a data set" inspect null.ftm --problem "gemm m=4"
 refused 2 "--family has an effect only with CSV" convert null.ftd --output no.ftd --family x
 refused 2 "--role has an effect only with CSV" convert null.ftd --output no.ftd --role training
@@ -30,7 +31,7 @@ refused 2 "--arch has an effect only with files of CK" convert null.ftd --output
 refused 2 "--chunk-size has an effect only with --format" collect --chunk-size 5 --output no.ftd
 refused 2 "replays nothing" collect --family null --family-data null.ftd --output no.ftd
 refused 2 "--cold-cache would change no time" collect --family null --cold-cache --output no.ftd
-# As torch-diode's guide has it.
+# torch-diode's guide has this command line.
 expect 0 "$foretune" validate-model --model null.ftm --dataset null.ftd --batch-size 64
 test "$(grep -c "warning: --batch-size has no effect" err.txt)" = 1
 
@@ -38,7 +39,7 @@ test "$(grep -c "warning: --batch-size has no effect" err.txt)" = 1
 expect 0 "$foretune" collect --family null --num-shapes 4 --budget 20 --dry-run --output no.ftd
 grep -q "^4 problems, 20 measurements, " out.txt
 
-# Nothing to do, or nothing that can be done.
+# There is nothing to do, or nothing that can be done.
 refused 4 "runs none of 190 problems: null was asked for gemm problems, not conv (190)" tune --family null \
   --shapeset ck-conv --output no.ftd
 refused 3 "no gemm problem in the shape set ck-conv" collect --shapeset ck-conv --family null \
@@ -69,7 +70,7 @@ expect 4 "$foretune" search --model null.ftm --m 64 --n 64 --k 64 --measure \
   --family-option prepare_fail=1
 one_sentence
 grep -q "no listed config could be timed: prepare failed" err.txt
-# Some do: what is left out is said once.
+# Some kernels work: those that are left out are reported once.
 {
   echo "operation,m,n,k,dtype"
   for k in 16 24 32; do

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# --threads limits what is measured, and data sets say what was in force.
+# --threads limits the measured kernels, and data sets record the limit in force.
 #   thread_limit_test.sh FORETUNE
 set -euo pipefail
 foretune="$1"
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 cores="$(nproc)"
 
-# The values of a column of a data set, each once, on one line.
+# Prints the values of a column of a data set, each once, on one line.
 values_of() {
   expect 0 "$foretune" convert "$1" --output values.csv --overwrite
   local column
   column="$(head -1 values.csv | tr , '\n' | grep -nx "$2" | cut -d: -f1)"
   tail -n +2 values.csv | cut -d, -f"$column" | sort -nu | xargs
 }
-# Configs and contexts of one thread only.
+# Checks that a data set has configs and contexts of one thread only.
 is_single() {
   test "$(values_of "$1" threads)" = 1
   test "$(values_of "$1" context_threads)" = 1
@@ -31,7 +31,7 @@ is_single option.ftd
 expect 0 "$foretune" train --dataset single.ftd --folds 0 --trees 10 --threads 1 --model single.ftm
 expect 0 "$foretune" create-validation --output judge.ftd --shapeset shape.csv --num-shapes 0 \
   --search-space SAMPLE:4 --search-mode fast --threads 1 --confirm-top 0
-# What is added later has the limit of the data set.
+# Measurements that are added later have the limit of the data set.
 expect 0 "$foretune" validate-model --model single.ftm --dataset judge.ftd --measure-top 6
 grep -q "measured [1-9][0-9]* missing picks" err.txt
 is_single judge.ftd
@@ -62,7 +62,7 @@ fi
 expect 2 "$foretune" collect --output no.ftd --threads $((cores + 1))
 one_sentence
 grep -q "threads is a number from 1 to" err.txt
-# A family without threads, and recorded times, which are what they are.
+# A family without threads and recorded times accept no number of threads but their own.
 expect 0 "$foretune" collect --output null.ftd --family null --num-shapes 1 --search-space SAMPLE:3 \
   --threads 1
 expect 2 "$foretune" collect --output no.ftd --family null --threads 2

@@ -119,7 +119,7 @@ one_sentence
 expect 3 "$foretune" compare elsewhere.json "$source_dir/tests/triton_times.csv"
 one_sentence
 # A checkpoint of torch-diode is a model like any other.
-diode="$source_dir/foretune/models/exchange/testdata"
+diode="$source_dir/foretune/interop/diode/testdata"
 expect 0 "$foretune" import-model "$diode/diode_v1.pt" --pool elsewhere/train.ftd --output diode.ftm
 grep -q "^torch-diode v1: 112 weights on 12 columns of gemm-diode-v1" out.txt
 expect 0 "$foretune" validate-model --model diode.ftm --dataset elsewhere/rest.ftd \

@@ -1,6 +1,7 @@
 /* The same in C: example_ck_dispatch_c MODEL M,N,K ... */
 #include <stdio.h>
 
+#include "foretune/interop/ck/foretune_ck.h"
 #include "foretune/select/foretune.h"
 
 int main(int argc, char** argv) {
@@ -38,7 +39,8 @@ int main(int argc, char** argv) {
       printf("%s - %s\n", argv[i], foretune_reason_text(choice.reason));
     } else {
       char name[256];
-      if (foretune_ck_gemm_name(&gemm, choice.words, choice.word_count, name, sizeof name) == 0) {
+      if (foretune_ck_gemm_name(gemm.dtype, gemm.layout, choice.words, choice.word_count, name,
+                                sizeof name) == 0) {
         status = 1;
       } else {
         printf("%s %s%s\n", argv[i], name, choice.status == FORETUNE_PICKED ? "" : " (fallback)");

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string_view>
 
+#include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/select.h"
-#include "foretune/space/ck_kernels.h"
 
 namespace {
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# From CK Tile's benchmark results to a kernel's name at run time; docs/ck.md explains every step.
+# Goes from CK Tile's benchmark results to a kernel's name at run time; docs/ck.md explains every
+# step.
 #
 #   FORETUNE=build/dev/tools/foretune/foretune DISPATCH=... DISPATCH_C=... examples/ck/workflow.sh [FOLDER]
 #
@@ -12,7 +13,7 @@ work="${1:-$(mktemp -d)}"
 mkdir -p "$work/data"
 cd "$work"
 
-# 1. Benchmark results, of problems to learn from and of others.
+# 1. Benchmark results, for training problems and for others.
 if [[ -z "${BENCHMARKS:-}" ]]; then
   python3 "$here/synthetic_benchmarks.py" train.json --problems 60 --seed 1
   BENCHMARKS=train.json
@@ -24,11 +25,11 @@ VALIDATION="${VALIDATION:-validation.json}"
 "$FORETUNE" convert "$BENCHMARKS" --arch "$ARCH" --output data/train.ftd --overwrite
 "$FORETUNE" convert "$VALIDATION" --arch "$ARCH" --role validation --output validation.ftd --overwrite
 
-# 3. Models of all targets on the features of CK's models, as LightGBM text and in the words and the
-#    order of CK's own directories: its predict.py takes the folder.
+# 3. Models of all targets on the features of CK's models, as LightGBM text and with the names and
+#    the order of CK's own directories: its predict.py takes the folder.
 "$FORETUNE" --seed 42 train --dataset data/train.ftd --out-dir models --targets time,tflops \
   --features gemm-ck-55 --trees 60 --folds 3 --threads 1 --write-lightgbm
-#    And of our own features, which is what to use.
+#    Then a model on our own features, the one to use.
 "$FORETUNE" --seed 42 train --dataset data/train.ftd --model ours.ftm --trees 60 \
   --folds 3 --threads 1
 
@@ -38,28 +39,28 @@ for word in '"op_type": "gemm_universal"' '"dtype": "fp16"' "\"arch\": \"$ARCH\"
 done
 [[ "$(grep -m 1 '^feature_names=' models/model_tflops.lgbm)" == feature_names=M\ N\ K\ split_k\ log2_M* ]]
 
-# 4. How good they are on problems that they never saw.
+# 4. Their quality on problems that they never saw.
 "$FORETUNE" validate-model --model models/model_tflops.ftm --dataset validation.ftd \
   --training-data data --no-measure --json theirs.json
 "$FORETUNE" validate-model --model ours.ftm --dataset validation.ftd --training-data data \
   --no-measure --json ours.json
 "$FORETUNE" compare models/model_tflops.ftm ours.ftm --dataset validation.ftd || [[ $? -eq 5 ]]
 
-# 5. A directory of models that somebody else trained: the LightGBM text and the documents alone.
+# 5. A directory of models that somebody else trained: only the LightGBM text and the documents.
 mkdir -p foreign
 cp models/feature_spec.json models/train_manifest.json models/model_*.lgbm.gz foreign/
 "$FORETUNE" import-model foreign --pool data/train.ftd --output imported.ftm --overwrite
 "$FORETUNE" inspect imported.ftm >imported.txt
 "$FORETUNE" predict --model imported.ftm --m 128 --n 1536 --k 7168 --dtype f16 --layout rcr --top-k 3
 
-# 6. The kernel's name, as a program of one's own asks for it, in C++ and in C.
+# 6. The kernel's name, as a user's program gets it, in C++ and in C.
 problems=(1,4096,4096 32,8192,1024 128,1536,7168 2048,1024,1024)
 for model in ours.ftm models/model_tflops.ftm imported.ftm; do
   echo "$model"
   "$DISPATCH" "$model" "${problems[@]}" | tee "$(basename "$model").names"
   "$DISPATCH_C" "$model" "${problems[@]}" | cmp - "$(basename "$model").names"
 done
-# What was written as a model directory and read back picks the same.
+# A model that was written as a model directory and read back makes the same picks.
 cmp model_tflops.ftm.names imported.ftm.names
 [[ "$(grep -c '^[0-9,]* gemm_universal_fp16_rcr_' ours.ftm.names)" -eq "${#problems[@]}" ]]
 echo "workflow done: $work"

@@ -1,13 +1,13 @@
-// One product by cublasLtMatmul as it is and with an algorithm of Foretune's: what each chooses,
-// how long it takes, and how long the call does. Built without CUDA: its libraries are loaded when
-// the program runs.
+// Runs one product by plain cublasLtMatmul and with an algorithm that Foretune chose. Prints each
+// choice, the time of the product, and the time of the call. The program is built without CUDA: it
+// loads CUDA's libraries when it runs.
 //
 //   cublaslt_matmul [--model FILE] [--cublaslt LIBRARY] [--driver LIBRARY]
 //                   [--follow] [M N K]
 //
-// D (M x N) = A' * B in bf16, all stored by columns, as cuBLASLt has it. Without a model the
-// shipped one chooses, if there is one for the GPU; with --follow also where it expects to gain
-// little. Exits with 77 where there is no GPU.
+// D (M x N) = A' * B in bf16, all stored by columns, as in cuBLASLt. Without --model the shipped
+// model chooses, if there is one for the GPU; with --follow it is followed even where it predicts a
+// small gain. Exits with 77 when there is no GPU.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -22,15 +22,15 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/cublaslt/cublaslt_api.h"
 #include "foretune/cublaslt/matmul.h"
+#include "foretune/cuda/cublaslt_api.h"
+#include "foretune/cuda/driver_api.h"
 #include "foretune/dispatch/cublaslt_matmul.h"
-#include "foretune/gpu/driver_api.h"
 
 namespace {
 
 namespace cublaslt = foretune::cublaslt;
-namespace gpu = foretune::gpu;
+namespace cuda = foretune::cuda;
 using foretune::Result;
 using foretune::Status;
 
@@ -76,9 +76,9 @@ std::optional<Arguments> parse(int argc, char** argv) {
 
 // The GPU, the library and the product's descriptors. They live until the process ends.
 struct Product {
-  std::shared_ptr<const gpu::DriverApi> driver;
+  std::shared_ptr<const cuda::DriverApi> driver;
   std::shared_ptr<const cublaslt::Api> api;
-  gpu::Stream stream = nullptr;
+  cuda::Stream stream = nullptr;
   cublaslt::Handle handle = nullptr;
   cublaslt::Descriptor descriptor = nullptr;
   cublaslt::Layout a_layout = nullptr;
@@ -94,24 +94,24 @@ struct Product {
 
   Status start_gpu();
   Status describe(std::int64_t m, std::int64_t n, std::int64_t k);
-  // Device memory with this in every byte; 0x3c makes small bf16 numbers.
+  // Allocates device memory with `value` in every byte; 0x3c makes small bf16 numbers.
   Result<void*> allocate(std::size_t bytes, unsigned char value) const;
   Result<std::vector<std::uint16_t>> result() const;
 };
 
 Status Product::start_gpu() {
-  gpu::DriverContext context = nullptr;
+  cuda::DriverContext context = nullptr;
   int device = 0;
   FORETUNE_TRY_STATUS(driver->check(driver->init(0), "cuInit"));
   FORETUNE_TRY_STATUS(driver->check(driver->device_get(&device, 0), "cuDeviceGet"));
   FORETUNE_TRY_STATUS(
       driver->check(driver->primary_context_retain(&context, device), "cuDevicePrimaryCtxRetain"));
   FORETUNE_TRY_STATUS(driver->check(driver->context_set_current(context), "cuCtxSetCurrent"));
-  return driver->check(driver->stream_create(&stream, gpu::kStreamNonBlocking), "cuStreamCreate");
+  return driver->check(driver->stream_create(&stream, cuda::kStreamNonBlocking), "cuStreamCreate");
 }
 
 Result<void*> Product::allocate(std::size_t bytes, unsigned char value) const {
-  gpu::DevicePointer pointer = 0;
+  cuda::DevicePointer pointer = 0;
   FORETUNE_TRY_STATUS(driver->check(driver->memory_allocate(&pointer, bytes), "cuMemAlloc"));
   FORETUNE_TRY_STATUS(
       driver->check(driver->memory_set(pointer, value, bytes, stream), "cuMemsetD8Async"));
@@ -151,13 +151,13 @@ Status Product::describe(std::int64_t m, std::int64_t n, std::int64_t k) {
 Result<std::vector<std::uint16_t>> Product::result() const {
   std::vector<std::uint16_t> copy(d_bytes / kBytes);
   FORETUNE_TRY_STATUS(driver->check(
-      driver->copy_to_host(copy.data(), reinterpret_cast<gpu::DevicePointer>(d), d_bytes, stream),
+      driver->copy_to_host(copy.data(), reinterpret_cast<cuda::DevicePointer>(d), d_bytes, stream),
       "cuMemcpyDtoHAsync"));
   FORETUNE_TRY_STATUS(driver->check(driver->stream_synchronize(stream), "cuStreamSynchronize"));
   return copy;
 }
 
-// Microseconds of a product, the fastest of some windows of each.
+// Microseconds of a product; each figure is the fastest of some windows.
 struct Timing {
   double device_us = std::numeric_limits<double>::infinity();
   double call_us = std::numeric_limits<double>::infinity();  // until the call returns
@@ -170,9 +170,9 @@ double now_us() {
 }
 
 Result<Timing> time_product(const Product& product, const std::function<int()>& call) {
-  const gpu::DriverApi& driver = *product.driver;
-  std::array<gpu::Event, 2> events{};
-  for (gpu::Event& event : events) {
+  const cuda::DriverApi& driver = *product.driver;
+  std::array<cuda::Event, 2> events{};
+  for (cuda::Event& event : events) {
     FORETUNE_TRY_STATUS(driver.check(driver.event_create(&event, 0), "cuEventCreate"));
   }
   Timing timing;
@@ -205,7 +205,7 @@ void print(const char* name, const Timing& timing, const std::string& chosen) {
               timing.call_us, timing.first_call_us, chosen.c_str());
 }
 
-// What a program does today: asks the heuristic once and keeps its first answer.
+// Does what programs do without Foretune: calls the heuristic once and keeps its first answer.
 Result<cublaslt::Algorithm> first_of_heuristic(const Product& product) {
   const cublaslt::Api& api = *product.api;
   cublaslt::Preference preference = nullptr;
@@ -247,7 +247,7 @@ Status compare(const Product& p, foretune_cublaslt* foretune) {
   print("foretune", after, chosen.data());
   FORETUNE_TRY(const std::vector<std::uint16_t> found, p.result());
   const auto differ = [](std::uint16_t x, std::uint16_t y) {
-    // Neighbours of each other: another order of summation may round the other way.
+    // Neighbouring numbers are equal: another order of summation may round the other way.
     return std::max(x, y) - std::min(x, y) > 1;
   };
   if (!std::equal(found.begin(), found.end(), expected.begin(),
@@ -287,7 +287,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   Product product;
-  auto driver = gpu::DriverApi::load(arguments->driver);
+  auto driver = cuda::DriverApi::load(arguments->driver);
   auto api =
       cublaslt::Api::load(arguments->cublaslt.empty()
                               ? std::vector<std::string>{"libcublasLt.so.13", "libcublasLt.so.12"}

@@ -1,7 +1,7 @@
 // Multiplies matrices through the dispatcher: which kernel runs is decided per problem by a shipped
-// model, then by trials on the calls themselves, and kept for the next process in a file.
+// model, then by trials on the calls themselves, and kept for the next process in a data set.
 //
-//   multiply [choices.txt]
+//   multiply [trials.ftd]
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -52,21 +52,23 @@ Status multiply(GemmDispatcher& dispatcher, const Layer& layer, int calls) {
   return {};
 }
 
-Status run(const char* choices) {
+Status run(const char* trials) {
   FORETUNE_TRY(const auto dispatcher,
-               GemmDispatcher::for_this_cpu({.dispatch = {.measure_top = 6}}));
-  if (choices != nullptr) {
+               GemmDispatcher::for_this_cpu({.dispatch = {.measure_top = 6, .keep_trials = true}}));
+  if (trials != nullptr) {
     std::size_t remembered = 0;
-    if (std::filesystem::exists(choices)) {  // there is none in the first process
-      FORETUNE_TRY(remembered, dispatcher->dispatcher().load_choices(choices));
+    if (std::filesystem::exists(trials)) {  // there is none in the first process
+      FORETUNE_TRY(remembered, dispatcher->dispatcher().load_choices(trials));
     }
     std::printf("%zu choices remembered\n", remembered);
   }
   for (const Layer& layer : {Layer{1, 1024, 1024}, Layer{32, 1024, 1024}, Layer{256, 1024, 512}}) {
     FORETUNE_TRY_STATUS(multiply(*dispatcher, layer, 40));
   }
-  if (choices != nullptr) {
-    return dispatcher->dispatcher().save_choices(choices);
+  if (trials != nullptr) {
+    FORETUNE_TRY(const std::size_t appended,
+                 dispatcher->dispatcher().append_trials(trials, "cpu-gemm"));
+    std::printf("%zu measurements appended\n", appended);
   }
   return {};
 }

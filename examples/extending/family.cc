@@ -17,7 +17,7 @@ namespace {
 
 using namespace foretune;  // NOLINT(google-build-using-namespace): an example of user code
 
-// 1. What a config is, and which are legal: data, so that models can carry it.
+// 1. The configs and the rules of legal ones: data, so that models can store them.
 Result<std::shared_ptr<const CompiledSpace>> sum_space() {
   return CompiledSpace::create(
       {.schema = {.name = "sum", .version = 1, .parameters = {{.name = "chains", .labels = {}}}},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures this CPU, trains a model, judges it, and asks it: the whole pipeline in a minute.
+"""Measures this CPU, trains a model, judges it, and uses it: the whole pipeline in a minute.
 
     examples/python/quickstart.py [FOLDER]
 
@@ -15,13 +15,14 @@ from foretune import CollectionMode, Dataset, MatmulDatasetCollector
 
 
 def main(folder: pathlib.Path) -> None:
-    # What every collection below has in common. Sizes are drawn as workloads have them, but small.
+    # The arguments of every collection below. Sizes have the distribution of workloads, but are
+    # small.
     common = {"mode": CollectionMode.LOG_NORMAL, "operations": ["mm", "addmm"],
               "log_normal_m_mean": 4.5, "log_normal_m_std": 1.0, "log_normal_n_mean": 4.5,
               "log_normal_n_std": 1.0, "log_normal_k_mean": 4.5, "log_normal_k_std": 1.0,
               "max_flops": 2e7, "search_mode": "fast"}
 
-    # Every measurement is kept at once: stop this with Ctrl-C, start it again, and it continues.
+    # Every measurement is saved at once: stop this with Ctrl-C, start it again, and it continues.
     training = MatmulDatasetCollector(num_shapes=12, seed=50, search_space="SAMPLE:10", **common)
     summary = training.collect(folder / "train.ftd", budget="20s")
     print(f"{summary.measured} measurements of {summary.problems} problems: {summary.outcomes}")
@@ -35,7 +36,7 @@ def main(folder: pathlib.Path) -> None:
     model = foretune.train(dataset, folds=3, trees=60, seed=50, threads=1)
     model.save(folder / "gemm.ftm")
 
-    # How close the picks come to the best, on problems that training never saw.
+    # Measures how close the picks come to the best config, on problems that training never saw.
     validation = MatmulDatasetCollector(
         num_shapes=3, seed=51, role="validation", training_data=folder / "train.ftd",
         search_space="SAMPLE:16", **common)

@@ -26,12 +26,12 @@ class ByteWriter {
   void put_bytes(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  // Length as 32 bits, then the bytes.
+  // Writes the length as 32 bits, then the bytes.
   void put_string(std::string_view text) {
     put(static_cast<std::uint32_t>(text.size()));
     put_bytes(std::as_bytes(std::span(text.data(), text.size())));
   }
-  // LEB128: small numbers in few bytes.
+  // Writes LEB128: small numbers take few bytes.
   void put_varint(std::uint64_t value) {
     while (value >= 0x80) {
       put(static_cast<std::uint8_t>(value | 0x80));
@@ -39,7 +39,7 @@ class ByteWriter {
     }
     put(static_cast<std::uint8_t>(value));
   }
-  // Signed numbers, small magnitudes first.
+  // Writes a signed number; small magnitudes take few bytes.
   void put_zigzag(std::int64_t value) {
     put_varint((static_cast<std::uint64_t>(value) << 1U) ^ static_cast<std::uint64_t>(value >> 63));
   }
@@ -86,7 +86,7 @@ class ByteReader {
     return std::string(reinterpret_cast<const char*>(raw.data()), raw.size());
   }
   std::uint64_t get_varint() {
-    // Nearly all have one byte.
+    // Nearly all numbers have one byte.
     if (!bad_ && position_ < bytes_.size() && bytes_[position_] < std::byte{0x80}) [[likely]] {
       return static_cast<std::uint64_t>(bytes_[position_++]);
     }
@@ -108,7 +108,7 @@ class ByteReader {
     const std::uint64_t value = get_varint();
     return static_cast<std::int64_t>((value >> 1U) ^ (0 - (value & 1U)));
   }
-  // A count that is about to be allocated: refused when the rest cannot hold that many items.
+  // Reads a count that is about to be allocated; refuses one whose items cannot fit in the rest.
   std::uint64_t get_count(std::size_t min_bytes_per_item) {
     const std::uint64_t count = get_varint();
     if (min_bytes_per_item > 0 && count > remaining() / min_bytes_per_item) {
@@ -129,7 +129,7 @@ class ByteReader {
   bool bad_ = false;
 };
 
-// Numbers as they stand in memory, their count before them.
+// Writes the count, then the numbers as they stand in memory.
 template <class Values>
 void put_array(ByteWriter& writer, const Values& values) {
   const std::span all(values);
@@ -138,8 +138,8 @@ void put_array(ByteWriter& writer, const Values& values) {
   writer.put_bytes(std::as_bytes(all));
 }
 
-// `count` numbers as they stand in memory. None, and a bad reader, when the rest does not hold that
-// many; nothing is allocated then.
+// Reads `count` numbers as they stand in memory. When the rest does not hold that many, the reader
+// turns bad and the result is empty; nothing is allocated then.
 template <class T>
   requires std::is_arithmetic_v<T>
 std::vector<T> get_array(ByteReader& reader, std::size_t count) {
@@ -154,7 +154,7 @@ std::vector<T> get_array(ByteReader& reader, std::size_t count) {
   return values;
 }
 
-// What put_array() wrote.
+// Reads an array that put_array() wrote.
 template <class T>
   requires std::is_arithmetic_v<T>
 std::vector<T> get_array(ByteReader& reader) {

@@ -134,7 +134,8 @@ TEST(ByteIo, ArraysRoundTripWithTheirCounts) {
 }
 
 TEST(ByteIo, ArraysLargerThanTheRestAreBadAndNotAllocated) {
-  // The largest counts could not be allocated, and times four bytes they are few again.
+  // The largest counts could not be allocated; multiplied by four bytes, they overflow to small
+  // ones.
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint64_t count : {std::uint64_t{2}, kMost / 4, kMost / 4 + 1, kMost}) {
     SCOPED_TRACE(concat("count ", count));

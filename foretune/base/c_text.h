@@ -1,4 +1,4 @@
-// Text for C callers, who bring the memory. Thread safety: a free function.
+// Copies text into the memory of C callers. Thread safety: a free function.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace foretune {
 
-// As much of `text` as fits, with its end; returns the length needed.
+// Copies as much of `text` as fits, with a final zero; returns the length needed.
 inline std::size_t copy_text(std::string_view text, char* out, std::size_t size) {
   if (out != nullptr && size > 0) {
     const std::size_t length = std::min(text.size(), size - 1);

@@ -43,7 +43,7 @@ int milliseconds_until(ChildProcess::Deadline deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000));
 }
 
-// File actions and attributes with their destructors.
+// Owns file actions and attributes.
 struct SpawnPlan {
   posix_spawn_file_actions_t actions{};
   posix_spawnattr_t attributes{};
@@ -226,7 +226,7 @@ void ChildProcess::kill() {
     return;
   }
   killed_ = true;
-  ::kill(-pid_, SIGKILL);  // with whatever it has started
+  ::kill(-pid_, SIGKILL);  // with all processes that it has started
   ::kill(pid_, SIGKILL);
   reap(true);
 }

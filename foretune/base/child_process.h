@@ -1,7 +1,7 @@
-// A child program with one two-way channel (its standard input and output) and its standard error
-// kept as a tail: what a worker runs in. Started by posix_spawn, never forked from a process with
-// state; in a process group of its own, so that Ctrl-C in a terminal reaches only us; it inherits
-// no other file descriptor, so that it can never hold somebody's lock.
+// Runs a child program, such as a worker, with one two-way channel (its standard input and output);
+// the tail of its standard error is kept. The child is started by posix_spawn, never forked from a
+// process with state. It has a process group of its own, so that Ctrl-C in a terminal reaches only
+// us. It inherits no other file descriptor, so that it can never hold somebody's lock.
 // Thread safety: one thread.
 #pragma once
 
@@ -31,12 +31,13 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Whether all bytes went out before the deadline; false when the child is gone or stuck.
+  // Returns true when all bytes went out before the deadline, false when the child is gone or
+  // stuck.
   bool send(std::span<const std::byte> bytes, Deadline deadline);
   // Waits for bytes from the child and appends them to `buffer`.
   Read receive(std::vector<std::byte>& buffer, Deadline deadline);
 
-  // Kills the child with its process group and waits for it. Harmless when it is gone.
+  // Kills the child with its process group and waits for it. Does nothing when it is gone.
   void kill();
   // Waits for a child that closed its channel (killing it if it stays), then says how it ended:
   // "was ended by SIGSEGV: last words".
@@ -45,7 +46,7 @@ class ChildProcess {
  private:
   ChildProcess(pid_t pid, int channel, int errors)
       : pid_(pid), channel_(channel), errors_(errors) {}
-  // Reads what is there of standard error, keeping the tail.
+  // Reads the standard error that is available, keeping the tail.
   void drain_errors();
   bool reap(bool wait);
 
@@ -58,7 +59,7 @@ class ChildProcess {
   std::string error_tail_;
 };
 
-// "SIGSEGV" for 11; "signal 77" for one without a name here.
+// Returns "SIGSEGV" for 11, "signal 77" for a signal without a name here.
 std::string signal_name(int signal);
 
 }  // namespace foretune

@@ -1,4 +1,4 @@
-#include "foretune/base/crc32c_update.h"
+#include "foretune/base/internal/crc32c_update.h"
 
 #if defined(__SSE4_2__) && defined(__x86_64__)
 #include <nmmintrin.h>

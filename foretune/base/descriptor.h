@@ -1,4 +1,4 @@
-// A file by its descriptor: closed when it goes away, locked where one process may write at a time.
+// A file descriptor, closed by its destructor, and locked where one process may write at a time.
 //
 //   FORETUNE_TRY(const Descriptor file, open_locked(path, O_RDWR | O_CREAT));
 //   FORETUNE_TRY_STATUS(write_fully(file.get(), bytes, path.string()));
@@ -31,20 +31,21 @@ class Descriptor {
 
   [[nodiscard]] int get() const { return value_; }
   [[nodiscard]] bool ok() const { return value_ >= 0; }
-  // Some file systems report a failed write only here: false.
+  // Returns false on an error: some file systems report a failed write only here.
   bool close();
 
  private:
   int value_ = -1;
 };
 
-// The regular file of this name, locked until the descriptor is closed; `flags` of open(2), new
-// files get 0644. A file that is replaced meanwhile is not the file any more: it is looked at
-// again. Errors: kNotFound, kInvalidArgument for what is no regular file, kIo, also where another
-// process holds the lock.
+// Opens the regular file of this name and locks it until the descriptor is closed; `flags` are
+// those of open(2), new files get 0644. Opens the file again when it is replaced meanwhile. Errors:
+// kNotFound, kInvalidArgument for a file that is not regular, kIo, also when another process holds
+// the lock.
 Result<Descriptor> open_locked(const std::filesystem::path& path, int flags);
 
-// All of it, however often the system is interrupted or takes a part. `name` is for the error, kIo.
+// Writes all bytes, even when the system is interrupted or takes only a part at a time. `name` is
+// for the error, kIo.
 Status write_fully(int file, std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace foretune

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 
 namespace foretune {
 namespace {

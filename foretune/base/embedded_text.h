@@ -1,4 +1,4 @@
-// A file of the sources as a constant of the library; see foretune_embed_texts() in
+// Holds a file of the sources as a constant of the library; see foretune_embed_texts() in
 // cmake/foretune.cmake. Thread safety: plain values.
 #pragma once
 

@@ -10,7 +10,7 @@
 namespace foretune {
 namespace {
 
-// Bytes of the UTF-8 sequence that starts at `i`, or 0 when it is not one (RFC 3629).
+// Returns the bytes of the UTF-8 sequence that starts at `i`, or 0 when it is not one (RFC 3629).
 std::size_t sequence_length(std::string_view text, std::size_t i) {
   const auto byte = [&](std::size_t at) { return static_cast<std::uint8_t>(text[at]); };
   const std::uint8_t lead = byte(i);
@@ -102,8 +102,8 @@ std::string json_quoted(std::string_view text) {
 }
 
 std::string dot_quoted(std::string_view text) {
-  // JSON's escapes but for \uXXXX are Graphviz's own as well, and control characters, which those
-  // are for, have no place in a label.
+  // Graphviz knows all escapes of JSON but \uXXXX. Those are for control characters, which have no
+  // place in a label.
   std::string plain;
   for (const char c : text) {
     const auto code = static_cast<unsigned char>(c);

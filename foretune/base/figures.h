@@ -1,4 +1,5 @@
-// Figures as data: what every benchmark and evaluating subcommand writes for `--json FILE`:
+// Holds results in machine-readable form. Every benchmark and evaluating subcommand writes them for
+// `--json FILE`:
 //   {"name": ..., "metrics": {name: number, ...}, "machine": {...}, "command": ...}
 // Thread safety: plain values.
 #pragma once
@@ -20,15 +21,15 @@ struct Figures {
   std::string command;
 
   void add(std::string metric, double value) { metrics.emplace_back(std::move(metric), value); }
-  // One JSON object, keys in the order given; numbers that JSON cannot hold become null.
+  // Returns one JSON object, keys in the order given; numbers that JSON cannot hold become null.
   [[nodiscard]] std::string json() const;
   [[nodiscard]] Status write(const std::filesystem::path& path) const;
 };
 
-// `text` as a JSON string, quotes included; invalid UTF-8 bytes become U+FFFD.
+// Returns `text` as a JSON string, quotes included; invalid UTF-8 bytes become U+FFFD.
 std::string json_quoted(std::string_view text);
-// `text` as a string of Graphviz, quotes included; control characters become blanks, and invalid
-// UTF-8 bytes U+FFFD.
+// Returns `text` as a string of Graphviz, quotes included; control characters become blanks, and
+// invalid UTF-8 bytes U+FFFD.
 std::string dot_quoted(std::string_view text);
 
 }  // namespace foretune

@@ -33,8 +33,8 @@ Result<struct stat> open_for_reading(const std::filesystem::path& path, const De
   return status;
 }
 
-// What a path names: a link's target is replaced, not the link, and a device or pipe (such as
-// /dev/stdout) can only be written to.
+// The file that a path names. The target of a link is replaced, not the link; a device or pipe
+// (such as /dev/stdout) can only be written to.
 struct Target {
   std::filesystem::path path;
   mode_t mode = 0644;
@@ -87,7 +87,7 @@ Status write_new_file(const std::string& temporary, const Target& target,
   return {};
 }
 
-// Makes the new name itself survive a power cut; file systems that cannot do so are left alone.
+// Makes the new name itself survive a power cut. Ignores file systems that cannot do so.
 void sync_folder(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   const Descriptor file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -102,8 +102,8 @@ Result<std::vector<std::byte>> read_file(const std::filesystem::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   FORETUNE_TRY(const struct stat status, open_for_reading(path, file));
   try {
-    // Pipes and files that grow say nothing useful about their size, so all are read until the
-    // end; one byte more than announced lets the end show without growing.
+    // The size of a pipe or of a file that grows is no use, so every file is read until its end.
+    // One byte more than the announced size shows the end without growing the buffer.
     std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size) + 1);
     std::size_t done = 0;
     while (true) {
@@ -141,7 +141,7 @@ Status write_file_atomically(const std::filesystem::path& path, std::span<const 
   if (!target.replaceable) {
     return write_in_place(path, bytes);
   }
-  // Unique among the threads of this process too.
+  // The counter makes the name unique among the threads of this process too.
   static std::atomic<std::uint64_t> counter{0};
   const std::string temporary =
       concat(target.path.string(), ".tmp.", ::getpid(), ".", counter.fetch_add(1));

@@ -3,8 +3,8 @@
 //   FORETUNE_TRY(const std::string text, read_text_file("shapes.json"));
 //   FORETUNE_TRY_STATUS(write_text_file_atomically("report.json", json));
 //
-// Thread safety: a MappedFile is immutable; the functions may be called at once, also to write the
-// same file (one of the contents wins).
+// Thread safety: a MappedFile is immutable; several threads may call the functions at once, also to
+// write the same file (one of the contents wins).
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace foretune {
 
 Result<std::vector<std::byte>> read_file(const std::filesystem::path& path);
 Result<std::string> read_text_file(const std::filesystem::path& path);
-// The old file stays until the new one is complete on disk, which gets its permissions. A symbolic
-// link stays, and its target is replaced; a device or pipe is written to.
+// The old file stays until the new one is complete on disk; the new one gets its permissions. A
+// symbolic link stays, and its target is replaced; a device or pipe is written to.
 Status write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 Status write_text_file_atomically(const std::filesystem::path& path, std::string_view text);
 

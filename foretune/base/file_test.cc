@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "foretune/base/hash.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 
 namespace foretune {
 namespace {

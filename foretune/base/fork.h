@@ -1,19 +1,21 @@
-// Locks and threads in a forked child, where only the thread lives on that called fork(): a lock
-// that another one held would stay locked, and what it guards half changed.
+// Locks that work in a forked child. Only the thread that called fork() lives on there: a lock that
+// another thread held would stay locked, and the data it guards half changed.
 //
-//   ForkSafeMutex mutex;        // as std::mutex; a fork waits until nobody holds it
-//   ForkSafeSharedMutex shared; // as std::shared_mutex; a fork waits for writers
-//   ForkSafeTurn turn;          // as std::mutex, for what may take long: a fork does not wait
+//   ForkSafeMutex mutex;        // like std::mutex; a fork waits until nobody holds it
+//   ForkSafeSharedMutex shared; // like std::shared_mutex; a fork waits for writers
+//   ForkSafeTurn turn;          // like std::mutex, for long operations: a fork does not wait
 //
-// In the child all are free. What a mutex guards is whole there; what a turn guards may not be, so
-// it belongs to threads alone: a pool makes its own anew when fork_generation() has changed.
+// In the child, all locks are free. The data that a mutex guards is consistent there; the data that
+// a turn guards may not be. A turn must therefore guard only data that serves threads: a thread
+// pool makes its own anew when fork_generation() has changed.
 //
-// A fork tries to take all locks of the process at once, and waits without any until it can, so the
-// order in which other threads take them does not matter. A thread must not call fork() while it
-// holds one. vfork(), posix_spawn() and clone() pass by, as they do by every pthread_atfork().
+// A fork tries to take all locks of the process at once. While it cannot, it waits and holds none,
+// so the order in which other threads take them does not matter. A thread must not call fork()
+// while it holds one. vfork(), posix_spawn() and clone() bypass this, as they bypass every
+// pthread_atfork() handler.
 //
-// Thread safety: as the standard library's. Cost: as the standard library's, and for each lock that
-// exists a fork takes a quarter of a microsecond more.
+// Thread safety: as the standard library's. Cost: as the standard library's; a fork takes a quarter
+// of a microsecond more for each lock that exists.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +25,11 @@
 
 namespace foretune {
 
-// Raised in every child. What was made under another number belongs to a parent.
+// Returns a number that is raised in every child. An object made under another number belongs to a
+// parent.
 std::uint32_t fork_generation() noexcept;
 
-// Something that a fork waits for, or that is to be renewed in the child.
+// An object that a fork waits for, or that is renewed in the child.
 class ForkParticipant {
  public:
   ForkParticipant(const ForkParticipant&) = delete;
@@ -35,14 +38,15 @@ class ForkParticipant {
 
  protected:
   ForkParticipant() = default;
-  // The first and the last thing that happens to an object: at the end of its constructor, at the
+  // The derived class calls join_forks() at the end of its constructor and leave_forks() at the
   // beginning of its destructor.
   void join_forks();
   void leave_forks() noexcept;
 
  private:
   friend class ForkParticipants;
-  // Whether the process may fork now. If so, nothing changes until one of the two below is called.
+  // Returns true when the process may fork now. Nothing changes then until one of the two functions
+  // below is called.
   virtual bool hold_for_fork() noexcept { return true; }
   virtual void release_in_parent() noexcept {}
   virtual void renew_in_child() noexcept = 0;
@@ -67,7 +71,7 @@ class ForkSafe final : private ForkParticipant {
  private:
   static constexpr bool kIsShared = requires(Mutex& mutex) { mutex.lock_shared(); };
 
-  // Readers change nothing, and there may always be some.
+  // A fork does not wait for readers: they change nothing, and there may always be some.
   bool hold_for_fork() noexcept override {
     if constexpr (!kIsWaitedFor) {
       return true;
@@ -84,7 +88,7 @@ class ForkSafe final : private ForkParticipant {
       mutex_.unlock();
     }
   }
-  // Holders are gone and cannot unlock it.
+  // The threads that held the mutex are gone and cannot unlock it.
   void renew_in_child() noexcept override { std::construct_at(&mutex_); }
 
   Mutex mutex_;

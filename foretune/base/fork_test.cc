@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "foretune/base/forked_child.h"
+#include "foretune/base/testing/forked_child.h"
 #include "foretune/base/thread_pool.h"
 
 namespace foretune {
@@ -101,7 +101,7 @@ TEST(ForkedChild, FindsWhatAMutexGuardsWhole) {
   }
 }
 
-// Locks in an order of their own, and readers that are never all away.
+// Threads take nested locks in an order of their own, and there are always some readers.
 TEST(ForkedChild, IsMadeWhileOthersHoldSeveralLocks) {
   ForkSafeMutex inner;
   ForkSafeSharedMutex outer;

@@ -3,12 +3,12 @@
 #include <bit>
 #include <cstring>
 
-#include "foretune/base/crc32c_update.h"
+#include "foretune/base/internal/crc32c_update.h"
 
 namespace foretune {
 namespace {
 
-// Up to eight bytes, the first one lowest.
+// Returns up to eight bytes as a number, the first one lowest.
 std::uint64_t load_le(const std::byte* data, std::size_t count) {
   static_assert(std::endian::native == std::endian::little);
   std::uint64_t value = 0;

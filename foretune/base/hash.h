@@ -42,7 +42,7 @@ struct Digest {
   auto operator<=>(const Digest&) const = default;
 };
 
-// CRC-32C (Castagnoli), continued from `crc` (0 to begin).
+// Returns the CRC-32C (Castagnoli), continued from `crc` (0 to begin).
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0);
 
 [[nodiscard]] inline std::span<const std::byte> bytes_of(std::string_view text) {

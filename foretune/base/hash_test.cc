@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "foretune/base/crc32c_update.h"
+#include "foretune/base/internal/crc32c_update.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 
@@ -59,7 +59,7 @@ TEST(Hash64, OneFlippedBitChangesAboutHalfOfTheResult) {
   EXPECT_NEAR(static_cast<double>(flipped) / kTrials, 32.0, 0.5);
 }
 
-// Files are named by it: it may be computed faster, never otherwise.
+// Files are named by the digest: a faster computation must give the same value.
 TEST(Digest, IsTwoHashesOfTheBytes) {
   Rng rng(3);
   for (std::size_t size = 0; size < 40; ++size) {

@@ -1,10 +1,10 @@
-// How well predictions tell what was measured, and which of several is best. There are no ties:
-// among equal values the first counts.
+// Measures how well predictions agree with measured values, and how well they find the best one.
+// There are no ties: among equal values the first counts.
 //
 //   const double efficiency = pick_efficiency(times_ns, predictions);
 //
-// Both sides of every function are of the same things, in the same order; of measured values and
-// predictions lower is better, and what a pick is judged by is positive.
+// Both arguments of every function describe the same items in the same order. Lower is better for
+// measured values and predictions. The measured values that pick_efficiency() divides are positive.
 // Thread safety: free functions without state. Cost: linear.
 #pragma once
 
@@ -13,15 +13,15 @@
 
 namespace foretune {
 
-// Lowest measured value / that of the lowest prediction: for times the rate of the pick over the
-// highest rate. NaN for no values.
+// Returns the lowest measured value over the measured value of the lowest prediction: for times,
+// the rate of the pick over the highest rate. NaN for no values.
 double pick_efficiency(std::span<const double> measured, std::span<const double> predicted);
 
-// Whether the lowest measured value is among the k lowest predictions.
+// Returns true when the item with the lowest measured value has one of the k lowest predictions.
 bool is_top_k(std::span<const double> measured, std::span<const double> predicted, std::size_t k);
 
-// 1 - sum of squared errors / sum of squared distances from the mean; NaN for fewer than two values
-// or values that are all alike. Below 0 when the mean predicts better.
+// Returns 1 - sum of squared errors / sum of squared distances from the mean. NaN for fewer than
+// two values or values that are all alike. Below 0 when the mean predicts better.
 double r_squared(std::span<const double> measured, std::span<const double> predicted);
 
 // All NaN for no values.

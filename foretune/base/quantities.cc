@@ -43,7 +43,7 @@ std::string bytes_text(double bytes) {
   constexpr std::array<std::string_view, 6> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   std::size_t unit = 0;
   double value = bytes;
-  // A value that would print as 1024 is 1 of the next.
+  // A value that would print as 1024 becomes 1 of the next unit.
   while (std::fabs(value) >= 1023.5 && unit + 1 < kUnits.size()) {
     value /= 1024;
     ++unit;

@@ -1,4 +1,4 @@
-// Quantities as people read them: a unit that fits, and no more digits than say something.
+// Prints quantities for people: in a suitable unit, with only significant digits.
 // Thread safety: free functions without state.
 #pragma once
 
@@ -7,14 +7,14 @@
 
 namespace foretune {
 
-// "45 s", "3 min 20 s", "2 h 5 min"; "?" below 0 and beyond thirty years.
+// Returns "45 s", "3 min 20 s", "2 h 5 min"; "?" below 0 and beyond thirty years.
 [[nodiscard]] std::string seconds_text(double seconds);
-// "812 ns", "3.52 us", "12.4 ms"; "-" below 0.
+// Returns "812 ns", "3.52 us", "12.4 ms"; "-" below 0.
 [[nodiscard]] std::string nanoseconds_text(double nanoseconds);
-// "0 B", "640 B", "1.5 KiB", "12 MiB": at most three significant digits.
+// Returns "0 B", "640 B", "1.5 KiB", "12 MiB": at most three significant digits.
 [[nodiscard]] std::string bytes_text(double bytes);
 
-// "12,345".
+// Returns "12,345".
 [[nodiscard]] std::string count_text(std::uint64_t count);
 
 }  // namespace foretune

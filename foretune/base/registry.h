@@ -1,14 +1,14 @@
-// A table of rows that a program may add to while it runs: those that are built in first, then
-// those of plug-ins, in the order in which they came.
+// A table of rows that a program may extend while it runs: the built-in rows first, then those of
+// plug-ins, in the order in which they were added.
 //
 //   static Registry<FamilyEntry> table({&cpu_gemm_family(), &null_family()});
 //   table.add(std::make_unique<FamilyEntry>(entry), is_same_name);
 //   for (const FamilyEntry* entry : table.rows()) ...
 //
-// Rows never move and never go, and a span stays valid for ever; it does not show rows that are
-// added after it was taken.
-// Thread safety: any number of readers, without a lock, beside any that add. Cost: reading is one
-// atomic load; adding copies the list of pointers, and every list is kept.
+// Rows never move and are never removed, and a span stays valid for ever; it does not show rows
+// that are added after it was taken.
+// Thread safety: any number of readers, without a lock, while other threads add rows. Cost: reading
+// is one atomic load; adding copies the list of pointers, and every list is kept.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,8 @@ class Registry {
     return *current_.load(std::memory_order_acquire);
   }
 
-  // Adds the row unless `is_same(other)` for one that is there. Returns true when it was added.
+  // Adds the row unless `is_same(other)` is true for an existing row. Returns true when it was
+  // added.
   template <typename IsSame>
   bool add(std::unique_ptr<const Row> row, const IsSame& is_same) {
     const std::lock_guard lock(mutex_);
@@ -54,7 +55,7 @@ class Registry {
 
   std::mutex mutex_;
   std::deque<std::unique_ptr<const Row>> owned_;
-  std::deque<std::vector<const Row*>> lists_;  // all that ever were, for those who still read them
+  std::deque<std::vector<const Row*>> lists_;  // every list so far: threads may still read them
   std::atomic<const std::vector<const Row*>*> current_{nullptr};
 };
 

@@ -1,4 +1,4 @@
-// What a caller can meet and must handle: a value, or an error with a code and one clear sentence.
+// Results that a caller must handle: a value, or an error with a code and one clear sentence.
 //
 //   Result<Dataset> load(const std::string& path);
 //   FORETUNE_TRY(const Dataset data, load(path));          // returns the error to our caller
@@ -19,10 +19,10 @@ namespace foretune {
 
 enum class ErrorCode : std::uint8_t {
   kInvalidArgument = 1,  // the caller asked for something that makes no sense
-  kNotFound = 2,         // a file, name or device that is not there
+  kNotFound = 2,         // a file, name or device does not exist
   kCorrupt = 3,          // data that was damaged, truncated, or never was in this format
-  kMismatch = 4,         // fits in itself, but not with the rest: other schema, family, machine
-  kUnsupported = 5,      // understood, and not possible here
+  kMismatch = 4,         // valid alone, but not with the rest: other schema, family, machine
+  kUnsupported = 5,      // understood, but not possible here
   kIo = 6,               // the operating system refused
   kCancelled = 7,        // stopped on request
   kInternal = 8,         // a defect of ours that could be contained
@@ -40,19 +40,19 @@ template <class T>
 using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
-// An error whose message is the concatenation of `parts`.
+// Returns an error whose message is the concatenation of `parts`.
 template <class... Parts>
 [[nodiscard]] tl::unexpected<Error> fail(ErrorCode code, const Parts&... parts) {
   return tl::unexpected<Error>(Error{code, concat(parts...)});
 }
 
-// Passes an error on, with what we were doing in front of it.
+// Passes an error on with `context`, the operation that failed, in front of its message.
 template <class... Parts>
 [[nodiscard]] tl::unexpected<Error> fail_because(const Error& cause, const Parts&... context) {
   return tl::unexpected<Error>(Error{cause.code, concat(context..., ": ", cause.message)});
 }
 
-// Whether something is possible, and if not, why. Every "no" carries its reason.
+// Says that something is possible, or the reason why it is not.
 class [[nodiscard]] Support {
  public:
   static Support yes() { return Support(); }
@@ -84,7 +84,7 @@ class [[nodiscard]] Support {
   if (!name) return tl::unexpected<::foretune::Error>(std::move(name).error()); \
   target = *std::move(name) /* NOLINT(bugprone-macro-parentheses) */
 
-// The same for a Status, which holds no value.
+// Returns the error of a Status, which holds no value.
 #define FORETUNE_TRY_STATUS(expression)                                             \
   do {                                                                              \
     auto foretune_status = (expression);                                            \

@@ -96,19 +96,5 @@ TEST(CheckDeathTest, EndsTheProgramAndNamesTheCondition) {
   FORETUNE_CHECK(1 + 1 == 2);
 }
 
-TEST(CheckDeathTest, CallsTheHookFirst) {
-  const CheckHook hook = [](const char*, int, const char* condition) {
-    std::fprintf(stderr, "hook saw %s\n", condition);
-  };
-  EXPECT_DEATH(
-      {
-        set_check_hook(hook);
-        FORETUNE_CHECK(false);
-      },
-      "hook saw false");
-  EXPECT_EQ(set_check_hook(hook), nullptr);
-  EXPECT_EQ(set_check_hook(nullptr), hook);
-}
-
 }  // namespace
 }  // namespace foretune

@@ -17,13 +17,13 @@ class Rng {
   explicit Rng(std::uint64_t seed);
 
   std::uint64_t next();
-  // Uniform in [0, bound), bound > 0, without modulo bias (Lemire 2019).
+  // Returns a uniform number in [0, bound), bound > 0, without modulo bias (Lemire 2019).
   std::uint64_t below(std::uint64_t bound);
-  // Uniform in [low, high], both ends included.
+  // Returns a uniform number in [low, high], both ends included.
   std::int64_t between(std::int64_t low, std::int64_t high);
   double uniform();  // [0, 1)
   double normal();   // mean 0, standard deviation 1 (Marsaglia's polar method)
-  // An independent generator for a sub-task, named so that adding one never shifts another.
+  // Returns an independent generator for a sub-task, named so that adding one never shifts another.
   [[nodiscard]] Rng split(std::uint64_t name) const;
 
   template <class T>

@@ -1,4 +1,4 @@
-// Numbers with as many digits as say something.
+// Prints numbers with a given number of significant digits.
 // Thread safety: a free function without state.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace foretune {
 
-// `value` with at most `digits` significant digits, as printf's %g has it: "0.0123", "1e-05".
+// Returns `value` with at most `digits` significant digits, as printf's %g: "0.0123", "1e-05".
 [[nodiscard]] std::string significant(double value, int digits);
 
 }  // namespace foretune

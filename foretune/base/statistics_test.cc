@@ -230,7 +230,7 @@ TEST(PairedBootstrap, AConstantDifferenceIsKnownExactly) {
   const BootstrapInterval interval = paired_bootstrap_interval(before, after, &mean, 200, rng);
   EXPECT_NEAR(interval.low, 0.25, 1e-12);
   EXPECT_NEAR(interval.high, 0.25, 1e-12);
-  // Unpaired, the same differences could not be told from none.
+  // Without pairing, the same differences are not distinguishable from none.
   std::vector<double> shuffled = after;
   rng.shuffle(std::span(shuffled));
   const BootstrapInterval wide = paired_bootstrap_interval(before, shuffled, &mean, 200, rng);

@@ -1,4 +1,4 @@
-// The system's last error in words. Thread safety: that of the calling thread.
+// The system's last error as text. Thread safety: returns the error of the calling thread.
 #pragma once
 
 #include <cerrno>
@@ -7,7 +7,7 @@
 
 namespace foretune {
 
-// Without the shared buffer of strerror.
+// Returns the text without the shared buffer of strerror.
 inline std::string last_error() { return std::generic_category().message(errno); }
 
 }  // namespace foretune

@@ -142,7 +142,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  // Two slips, a third of a long word; in three letters, two slips would make any other word.
+  // Allows two slips, or a third of a long word. In words of three letters, two slips would make
+  // any other word, so one is allowed.
   std::size_t best_distance = (word.size() < 4 ? 1 : std::max<std::size_t>(2, word.size() / 3)) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);

@@ -46,28 +46,30 @@ template <class... Parts>
   return out;
 }
 
-// `value` with `decimals` digits after the point.
+// Returns `value` with `decimals` digits after the point.
 [[nodiscard]] std::string fixed(double value, int decimals);
 
-// Pieces between separators; empty pieces are kept. The views point into `text`.
+// Returns the pieces between separators; empty pieces are kept. The views point into `text`.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
-// Words between runs of blanks.
+// Returns the words between runs of blanks.
 [[nodiscard]] std::vector<std::string_view> split_words(std::string_view text);
 [[nodiscard]] std::string_view trim(std::string_view text);
-// ASCII letters only, whatever the locale.
+// Converts ASCII letters only, whatever the locale.
 [[nodiscard]] std::string to_lower(std::string_view text);
 [[nodiscard]] std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// `text` between single quotes for a message: cut after `limit` bytes, and without control
+// Returns `text` between single quotes for a message: cut after `limit` bytes, and without control
 // characters, since it may come from anywhere.
 [[nodiscard]] std::string quoted(std::string_view text, std::size_t limit = 80);
 
-// The whole of `text` as a number, or nothing. Accepts no blanks and no trailing characters.
+// Returns the whole of `text` as a number, or nothing. Accepts no blanks and no trailing
+// characters.
 [[nodiscard]] std::optional<std::int64_t> parse_int(std::string_view text);
 [[nodiscard]] std::optional<std::uint64_t> parse_uint(std::string_view text);
 [[nodiscard]] std::optional<double> parse_double(std::string_view text);
 
-// The nearest of `candidates` by edit distance, for "did you mean"; empty when none is near.
+// Returns the nearest of `candidates` by edit distance, for "did you mean"; empty when none is
+// near.
 [[nodiscard]] std::string nearest_word(std::string_view word,
                                        const std::vector<std::string>& candidates);
 

@@ -18,15 +18,16 @@ constexpr std::size_t kCacheLine = 64;
 
 }  // namespace
 
-// One loop at a time: `round` says which, `pending` how many threads still work on it. Workers spin
-// on `round` for a while, because loops often follow each other within microseconds.
+// The pool runs one loop at a time: `round` counts the loops, `pending` counts the threads that
+// still work on the current one. Workers spin on `round` for a while, because loops often follow
+// each other within microseconds.
 //
-// A kernel likes to wake a worker on the core of the thread that woke it, and since both give way
+// An operating system often wakes a worker on the core of the thread that woke it. Since both yield
 // to each other while they wait, it may leave them there for many milliseconds, at half the speed.
 // So a worker that finds itself on the core of another thread of the pool moves to a core without
 // one, and stays off the others' cores from then on.
 struct ThreadPool::State {
-  // Written by different threads: a cache line each.
+  // Each has a cache line of its own, because different threads write them.
   alignas(kCacheLine) std::atomic<std::uint32_t> round{0};
   alignas(kCacheLine) std::atomic<std::size_t> pending{0};
   std::atomic<bool> stopping{false};
@@ -44,7 +45,7 @@ struct ThreadPool::State {
       : asked(size), threads(size), cores(std::make_unique<std::atomic<int>[]>(size)) {  // NOLINT
     CPU_ZERO(&usable);
     if (::sched_getaffinity(0, sizeof usable, &usable) != 0) {
-      CPU_ZERO(&usable);  // nobody moves
+      CPU_ZERO(&usable);  // no worker moves
     }
     for (std::size_t thread = 0; thread < threads; ++thread) {
       cores[thread].store(-1, std::memory_order_relaxed);
@@ -67,7 +68,7 @@ struct ThreadPool::State {
     announce();
   }
 
-  // Written only when it changes: the threads share the cache line.
+  // Writes the core only when it changes, because the threads share the cache line.
   int note_core(std::size_t thread) {
     const int core = ::sched_getcpu();
     if (cores[thread].load(std::memory_order_relaxed) != core) {
@@ -144,7 +145,7 @@ ThreadPool::ThreadPool(std::size_t threads) {
 
 ThreadPool::~ThreadPool() { leave_to_parent(); }
 
-// What the parent's threads were using can only be left alone.
+// Abandons a state that the parent's threads were using; it cannot be freed safely in a child.
 bool ThreadPool::leave_to_parent() {
   if (state_->generation == fork_generation()) {
     return false;

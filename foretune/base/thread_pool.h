@@ -14,8 +14,8 @@ namespace foretune {
 
 class ThreadPool {
  public:
-  // `threads` includes the calling one: 1 makes no thread at all. Where the system has no more
-  // threads, those that there are do the work.
+  // `threads` includes the calling one: 1 makes no thread at all. When the system refuses further
+  // threads, the existing ones do the work.
   explicit ThreadPool(std::size_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

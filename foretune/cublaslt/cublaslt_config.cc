@@ -1,7 +1,5 @@
 #include "foretune/cublaslt/cublaslt_config.h"
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <numeric>
 #include <vector>
@@ -11,18 +9,7 @@
 namespace foretune {
 namespace {
 
-constexpr std::array<std::int32_t CublasltConfig::*, 10> kFields{
-    &CublasltConfig::heuristic, &CublasltConfig::algorithm, &CublasltConfig::tile,
-    &CublasltConfig::stages,    &CublasltConfig::split_k,   &CublasltConfig::reduction,
-    &CublasltConfig::swizzle,   &CublasltConfig::custom,    &CublasltConfig::cluster,
-    &CublasltConfig::inner};
-
-std::uint64_t schema_id() {
-  static const std::uint64_t kId = cublaslt_schema().id();
-  return kId;
-}
-
-// 0 .. last.
+// Returns 0 .. last.
 std::vector<std::int32_t> up_to(std::int32_t last) {
   std::vector<std::int32_t> values(static_cast<std::size_t>(last) + 1);
   std::iota(values.begin(), values.end(), 0);
@@ -30,46 +17,6 @@ std::vector<std::int32_t> up_to(std::int32_t last) {
 }
 
 }  // namespace
-
-const ConfigSchema& cublaslt_schema() {
-  static const ConfigSchema kSchema{.name = "cublaslt",
-                                    .version = 1,
-                                    .kind = SchemaKind::kParametric,
-                                    .parameters = {{"heuristic", {}},
-                                                   {"algorithm", {}},
-                                                   {"tile", {}},
-                                                   {"stages", {}},
-                                                   {"split_k", {}},
-                                                   {"reduction", {}},
-                                                   {"swizzle", {}},
-                                                   {"custom", {}},
-                                                   {"cluster", {}},
-                                                   {"inner", {}}}};
-  return kSchema;
-}
-
-Result<CublasltConfig> CublasltConfig::from(const Config& config) {
-  if (config.schema != schema_id() || config.words.size() != kFields.size()) {
-    return fail(ErrorCode::kMismatch, "the config is not of the schema cublaslt");
-  }
-  CublasltConfig out;
-  for (std::size_t i = 0; i < kFields.size(); ++i) {
-    if (config.words[i] < 0) {
-      return fail(ErrorCode::kInvalidArgument, cublaslt_schema().parameters[i].name,
-                  " is below 0: ", config.words[i]);
-    }
-    out.*kFields[i] = config.words[i];
-  }
-  return out;
-}
-
-Config CublasltConfig::to_config() const {
-  Config config{.schema = schema_id(), .words = {}};
-  for (const auto field : kFields) {
-    config.words.push_back(this->*field);
-  }
-  return config;
-}
 
 SpaceDefinition cublaslt_space() {
   SpaceDefinition definition;

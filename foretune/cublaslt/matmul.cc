@@ -10,7 +10,7 @@
 namespace foretune::cublaslt {
 namespace {
 
-constexpr int kMostAlgorithms = 256;
+constexpr int kMaxAlgorithms = 256;
 constexpr std::int32_t kClusterShapes = 64;  // more than the API names
 
 template <class Value>
@@ -41,7 +41,7 @@ Value capability(const Api& api, const Algorithm& algorithm, Capability which) {
              : Value{};
 }
 
-// Ids of tiles or stages; {0}, "undefined", for an algorithm that has none.
+// Returns the ids of tiles or stages; {0}, "undefined", for an algorithm that has none.
 std::vector<std::int32_t> capability_ids(const Api& api, const Algorithm& algorithm,
                                          Capability which) {
   std::size_t bytes = 0;
@@ -193,7 +193,7 @@ Status Matmul::describe(const GemmProblem& problem, const MatmulOptions& options
   const Api& api = library_->api();
   FORETUNE_TRY_STATUS(api.check(api.descriptor_create(&descriptor_, types_.compute, types_.scale),
                                 "cublasLtMatmulDescCreate"));
-  // By rows is what the library's transpose stores by columns.
+  // A matrix stored by rows is, to the column-major library, its transpose stored by columns.
   const std::int32_t transpose_a = b_by_columns(problem.layout()) ? 1 : 0;
   const std::int32_t transpose_b = a_by_columns(problem.layout()) ? 1 : 0;
   const auto set = [&](DescriptorAttribute attribute, const auto& value, std::string_view name) {
@@ -298,13 +298,13 @@ CublasltConfig Matmul::config_of(const Plan& plan) const {
 
 namespace {
 
-// Adding the parts of k in place rounds each sum to the type of the result; that is another product
-// than the one that was asked for.
+// The reductions that do not add the parts of k in place. Adding in place rounds each sum to the
+// type of the result; this is not the requested product.
 constexpr std::array<std::int32_t, 2> kReductions{2, 4};
-// No shape of this number exists: an algorithm that takes it does not look at it.
+// No cluster shape has this number: an algorithm that accepts it ignores the cluster.
 constexpr std::int32_t kNoCluster = 63;
 
-// What of an algorithm can be combined.
+// The values of an algorithm's options that can be combined.
 struct Choices {
   std::int32_t id = 0;
   std::vector<std::int32_t> tiles;
@@ -363,11 +363,11 @@ bool Matmul::accepts(Algorithm algorithm, const CublasltConfig& config) const {
 
 Result<std::vector<CublasltConfig>> Matmul::enumerate(const std::vector<std::int32_t>& splits) {
   const Api& api = library_->api();
-  std::array<int, kMostAlgorithms> ids{};
+  std::array<int, kMaxAlgorithms> ids{};
   int count = 0;
   FORETUNE_TRY_STATUS(api.check(
       api.algorithm_ids(library_->handle(), types_.compute, types_.scale, types_.ab, types_.ab,
-                        types_.cd, types_.cd, kMostAlgorithms, ids.data(), &count),
+                        types_.cd, types_.cd, kMaxAlgorithms, ids.data(), &count),
       "cublasLtMatmulAlgoGetIds"));
   std::vector<CublasltConfig> found;
   for (const int id : std::span(ids).first(static_cast<std::size_t>(count))) {
@@ -376,7 +376,7 @@ Result<std::vector<CublasltConfig>> Matmul::enumerate(const std::vector<std::int
       continue;
     }
     const Choices choices = Choices::of(api, id, *algorithm);
-    // Kernels that know no clusters take every number for one.
+    // Kernels without clusters accept every number for one.
     bool ignores_clusters = false;
     for_each_kernel(choices, 1, [&](CublasltConfig config) {
       config.cluster = kNoCluster;
@@ -410,7 +410,7 @@ Result<std::vector<CublasltConfig>> Matmul::enumerate(const std::vector<std::int
   return found;
 }
 
-Status Matmul::run(const Plan& plan, const Operands& operands, gpu::Stream stream) const {
+Status Matmul::run(const Plan& plan, const Operands& operands, cuda::Stream stream) const {
   const Api& api = library_->api();
   return api.check(api.matmul(library_->handle(), descriptor_, &operands.alpha, operands.b, a_,
                               operands.a, b_, &operands.beta, operands.d, d_, operands.d, d_,

@@ -1,7 +1,7 @@
-// One product as cuBLASLt sees it: descriptors, and the algorithm that a config names.
+// One product as cuBLASLt sees it: its descriptors, and the algorithm that a config names.
 //
 // Our problems are row-major, C[m x n] = A[m x k] * B[k x n] with A or B stored by rows or columns
-// (GemmLayout). cuBLASLt's matrices are column-major, so it is given the transpose, C' = B' * A':
+// (GemmLayout). cuBLASLt's matrices are column-major, so it computes the transpose, C' = B' * A':
 // its first operand is our B, its rows are our n.
 //
 //   FORETUNE_TRY(const auto library, Library::open(api));
@@ -20,13 +20,13 @@
 #include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/cublaslt/cublaslt_api.h"
 #include "foretune/cublaslt/cublaslt_config.h"
+#include "foretune/cuda/cublaslt_api.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::cublaslt {
 
-// The loaded library and a handle of it.
+// The loaded library with one of its handles.
 class Library {
  public:
   static Result<std::shared_ptr<const Library>> open(std::shared_ptr<const Api> api);
@@ -42,21 +42,22 @@ class Library {
   Handle handle_ = nullptr;
 };
 
-// What a problem's type means to the library.
+// The library's types for the data type of a problem.
 struct Types {
   CudaType ab = CudaType::kF32;
   CudaType cd = CudaType::kF32;
   CudaType scale = CudaType::kF32;
   ComputeType compute = ComputeType::kF32;
 };
-// Errors: kUnsupported for types without a product here.
+// Errors: kUnsupported for types whose products are not supported here.
 Result<Types> types_of(DataType type);
-// kDefault where nothing is done to the sums.
+// Returns kDefault for operations that leave the sums as they are.
 Epilogue epilogue_of(GemmOperation operation);
-// How the result and the bias are stored: bf16 for f8e4m3, else as the operands.
+// Returns the type of the result and the bias: bf16 for f8e4m3, else that of the operands.
 DataType result_type(DataType type);
 
-// Distances of rows (columns, where stored by columns) in elements; 0: without gaps.
+// Leading dimensions in elements: distances between rows, or between columns where stored by
+// columns. 0: without gaps.
 struct Strides {
   std::int64_t a = 0;
   std::int64_t b = 0;
@@ -70,7 +71,8 @@ struct MatmulOptions {
   bool pedantic = false;
 };
 
-// All on the device, stored as the problem's layout says. C (of `beta`) is D.
+// All operands are on the device, stored as the problem's layout says. D is also the C that `beta`
+// scales.
 struct Operands {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -80,8 +82,8 @@ struct Operands {
   void* workspace = nullptr;
 };
 
-// The words of an algorithm that the library has made, and those of a config written into one. An
-// error names the word that the library does not take.
+// words_of() returns the config of an algorithm that the library made; set_words() writes a config
+// into one. An error names the value that the library refuses.
 CublasltConfig words_of(const Api& api, const Algorithm& algorithm);
 Status set_words(const Api& api, Algorithm& algorithm, const CublasltConfig& config);
 
@@ -101,19 +103,21 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // What the config names, checked by the library. Errors: kUnsupported with the reason.
+  // Returns the plan that the config names, checked by the library. Errors: kUnsupported with the
+  // reason.
   Result<Plan> plan(const CublasltConfig& config);
-  // The heuristic's answers, best first. Asked once. Errors: kUnsupported when it has none.
+  // Returns the heuristic's answers, best first. The library is queried once. Errors: kUnsupported
+  // when it has none.
   Result<std::vector<Plan>> heuristic();
-  // The words of a plan.
+  // Returns the config of a plan.
   [[nodiscard]] CublasltConfig config_of(const Plan& plan) const;
-  // Every config that the library accepts for the problem: all its algorithms, with all their
-  // tiles, stages, clusters and custom options, and those with the given splits of k (1 apart).
-  // Takes seconds. Errors: those of the library.
+  // Returns every config that the library accepts for the problem: all its algorithms, with all
+  // their tiles, stages, clusters and custom options, without a split of k and with the given
+  // splits. Takes seconds. Errors: those of the library.
   Result<std::vector<CublasltConfig>> enumerate(const std::vector<std::int32_t>& splits);
 
-  // Enqueues it. Errors: kUnsupported when the library refuses, kIo.
-  [[nodiscard]] Status run(const Plan& plan, const Operands& operands, gpu::Stream stream) const;
+  // Enqueues the product. Errors: kUnsupported when the library refuses, kIo.
+  [[nodiscard]] Status run(const Plan& plan, const Operands& operands, cuda::Stream stream) const;
 
  private:
   Matmul(std::shared_ptr<const Library> library, const Types& types, std::size_t workspace_bytes)
@@ -123,7 +127,7 @@ class Matmul {
                      std::int64_t leading, const GemmProblem& problem);
   Result<Algorithm> start(int id) const;
   Result<Plan> checked(const Algorithm& algorithm) const;
-  // The same as checked(), without the reason.
+  // Returns true when checked() would return a plan; gives no reason.
   [[nodiscard]] bool accepts(Algorithm algorithm, const CublasltConfig& config) const;
 
   std::shared_ptr<const Library> library_;

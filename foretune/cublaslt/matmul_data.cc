@@ -12,21 +12,22 @@
 namespace foretune::cublaslt {
 namespace {
 
-// Every byte of it makes a NaN of every type.
+// Elements of any type whose bytes all have this value are NaNs.
 constexpr unsigned char kPoison = 0xff;
 constexpr int kCheckedElements = 32;
-constexpr std::size_t kMostSets = 64;
+constexpr std::size_t kMaxSets = 64;
 
-// Each buffer has random numbers of its own.
+// Each buffer has its own stream of random numbers.
 constexpr std::uint64_t kStreamA = 0x0a00000000000000U;
 constexpr std::uint64_t kStreamB = 0x0b00000000000000U;
 constexpr std::uint64_t kStreamBias = 0x0c00000000000000U;
 
-// A GELU of the hardware's tanh: half of what PTX allows `tanh.approx.f32` to differ (2^-11).
+// Precision of a GELU with the hardware's tanh: half the error that PTX allows `tanh.approx.f32`
+// (2^-11).
 constexpr double kGeluPrecision = 0x1p-12;
 
-// What one rounding of the result may change, relatively, with room for sums of parts that were
-// rounded before.
+// Returns the relative change that one rounding of the result may cause, with room for sums of
+// parts that were rounded before.
 double result_precision(DataType type) {
   switch (type) {
     case DataType::kF32:
@@ -40,7 +41,7 @@ double result_precision(DataType type) {
   }
 }
 
-// The standard deviation of a sum of k products of numbers that are uniform in [-1, 1).
+// Returns the standard deviation of a sum of k products of numbers that are uniform in [-1, 1).
 double typical_sum(std::int64_t k) { return std::sqrt(static_cast<double>(k)) / 3; }
 
 std::size_t bytes_of(DataType type, std::uint64_t elements) {
@@ -59,13 +60,13 @@ std::uint64_t MatmulData::elements_d() const {
   return static_cast<std::uint64_t>(problem_.batch() * problem_.m() * problem_.n());
 }
 
-Result<std::unique_ptr<MatmulData>> MatmulData::create(std::shared_ptr<gpu::Device> device,
+Result<std::unique_ptr<MatmulData>> MatmulData::create(std::shared_ptr<cuda::Device> device,
                                                        std::shared_ptr<const Library> library,
                                                        const GemmProblem& problem,
                                                        std::size_t workspace_bytes,
                                                        std::uint64_t seed) {
   std::unique_ptr<MatmulData> data(new MatmulData(std::move(device), problem, seed));
-  gpu::Device& gpu = *data->device_;
+  cuda::Device& gpu = *data->device_;
   if (has_bias(problem.operation())) {
     const auto count = static_cast<std::uint64_t>(problem.n());
     FORETUNE_TRY(data->bias_, gpu.allocate(bytes_of(result_type(problem.dtype()), count)));
@@ -105,7 +106,7 @@ Result<MatmulData::Set> MatmulData::make_set() {
 Status MatmulData::make_sets(std::size_t wanted) {
   const auto each = static_cast<std::size_t>(std::max<std::int64_t>(1, bytes()));
   const std::size_t enough = 2 * device_->l2_bytes() / each + 1;
-  wanted = std::clamp<std::size_t>(wanted, 1, std::min(enough, kMostSets));
+  wanted = std::clamp<std::size_t>(wanted, 1, std::min(enough, kMaxSets));
   while (sets_.size() < wanted) {
     FORETUNE_TRY(Set set, make_set());
     sets_.push_back(std::move(set));
@@ -122,16 +123,16 @@ Status MatmulData::make_reference(const std::shared_ptr<const Library>& library,
                                   std::size_t workspace_bytes) {
   GemmSizes sizes = problem_.sizes();
   sizes.dtype = DataType::kF32;
-  // The library's own GELU is an approximation.
+  // The library's GELU is an approximation, so a kernel of ours computes that of the reference.
   const bool has_gelu = sizes.operation == GemmOperation::kAddmmGelu;
   if (has_gelu) {
     sizes.operation = GemmOperation::kAddmm;
   }
   FORETUNE_TRY(const GemmProblem wide, GemmProblem::create(sizes));
   const DataType type = problem_.dtype();
-  std::array<gpu::Buffer, 3> inputs;
-  const auto widened = [&](const gpu::Buffer& from, DataType stored, std::uint64_t count,
-                           gpu::Buffer& to) -> Status {
+  std::array<cuda::Buffer, 3> inputs;
+  const auto widened = [&](const cuda::Buffer& from, DataType stored, std::uint64_t count,
+                           cuda::Buffer& to) -> Status {
     FORETUNE_TRY(to, device_->allocate(bytes_of(DataType::kF32, count)));
     device_->widen(from, stored, count, to);
     return {};
@@ -168,7 +169,7 @@ double MatmulData::host_element(std::int64_t batch, std::int64_t row, std::int64
   const DataType type = problem_.dtype();
   const auto random = [&](std::uint64_t stream, std::int64_t index) {
     return static_cast<double>(
-        gpu::random_element(type, seed_ + stream, static_cast<std::uint64_t>(index)));
+        cuda::random_element(type, seed_ + stream, static_cast<std::uint64_t>(index)));
   };
   double sum = 0;
   for (std::int64_t i = 0; i < k; ++i) {
@@ -177,8 +178,8 @@ double MatmulData::host_element(std::int64_t batch, std::int64_t row, std::int64
     sum += random(kStreamA, batch * m * k + in_a) * random(kStreamB, batch * k * n + in_b);
   }
   if (has_bias(problem_.operation())) {
-    sum += static_cast<double>(gpu::random_element(result_type(type), seed_ + kStreamBias,
-                                                   static_cast<std::uint64_t>(column)));
+    sum += static_cast<double>(cuda::random_element(result_type(type), seed_ + kStreamBias,
+                                                    static_cast<std::uint64_t>(column)));
   }
   switch (problem_.operation()) {
     case GemmOperation::kAddmmRelu:
@@ -223,7 +224,7 @@ Support MatmulData::verify() {
       std::max(result_precision(problem_.dtype()),
                problem_.operation() == GemmOperation::kAddmmGelu ? kGeluPrecision : 0);
   const double absolute = precision * (1 + 2 * typical_sum(problem_.k()));
-  const gpu::Difference difference =
+  const cuda::Difference difference =
       device_->compare(sets_[0].d, stored, reference_, elements_d(), static_cast<float>(absolute),
                        static_cast<float>(2 * precision));
   if (difference.count == 0) {

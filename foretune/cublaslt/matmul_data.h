@@ -1,9 +1,9 @@
 // Inputs, output and reference of one product, on the device.
 //
-// The reference is the product in f32, by the library's pedantic arithmetic and another kernel than
-// any that is measured; a sample of its elements is computed on the host in double precision from
-// the same random numbers, so that library and reference cannot be wrong together. A result may
-// differ from it by what rounding to its type and another order of summation explain.
+// The reference is the product in f32, by the library's pedantic arithmetic and a kernel that is
+// never measured. The host also computes a sample of its elements in double precision from the same
+// random numbers, so that library and reference cannot be wrong together. A result may differ from
+// the reference as far as rounding to its type and another order of summation explain.
 //
 // Thread safety: one thread.
 #pragma once
@@ -14,8 +14,8 @@
 
 #include "foretune/base/result.h"
 #include "foretune/cublaslt/matmul.h"
+#include "foretune/cuda/device.h"
 #include "foretune/family/family.h"
-#include "foretune/gpu/device.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::cublaslt {
@@ -24,13 +24,14 @@ class MatmulData final : public ProblemData {
  public:
   // Errors: kUnsupported when the device has too little memory, kInternal when reference and host
   // disagree.
-  static Result<std::unique_ptr<MatmulData>> create(std::shared_ptr<gpu::Device> device,
+  static Result<std::unique_ptr<MatmulData>> create(std::shared_ptr<cuda::Device> device,
                                                     std::shared_ptr<const Library> library,
                                                     const GemmProblem& problem,
                                                     std::size_t workspace_bytes,
                                                     std::uint64_t seed);
 
-  // What make_data() of a family gave out for this problem. Errors: kMismatch.
+  // Returns `data` as the type that a family's make_data() made for this problem. Errors: kMismatch
+  // for data of another type or problem.
   static Result<MatmulData*> of(const Problem& problem, ProblemData& data);
 
   void poison() override;
@@ -38,15 +39,15 @@ class MatmulData final : public ProblemData {
   std::int64_t bytes() const override;
 
   [[nodiscard]] const GemmProblem& problem() const { return problem_; }
-  // The product whose plans are run; made once for all configs.
+  // Returns the product whose plans are run; it is made once for all configs.
   [[nodiscard]] Matmul& matmul() { return *matmul_; }
-  // n elements on the device, nullptr for operations without.
+  // Returns n elements on the device, nullptr for operations without a bias.
   [[nodiscard]] const void* bias() const { return bias_.address(); }
-  // Set 0 is what poison() and verify() look at. The others hold the same inputs elsewhere in
-  // memory, for runs that must not find theirs in the cache.
+  // Returns the operands of a set. poison() and verify() use set 0. The other sets hold the same
+  // inputs elsewhere in memory, for runs that must not find theirs in the cache.
   [[nodiscard]] Operands operands(std::size_t set) const;
   [[nodiscard]] std::size_t sets() const { return sets_.size(); }
-  // Sets enough that all together are larger than the device's cache, `wanted` if fewer are.
+  // Makes as many sets as together are larger than the device's cache, but at most `wanted`.
   // Errors: kUnsupported when there is too little memory.
   Status make_sets(std::size_t wanted);
   // Overwrites more than the cache holds.
@@ -54,11 +55,11 @@ class MatmulData final : public ProblemData {
 
  private:
   struct Set {
-    gpu::Buffer a;
-    gpu::Buffer b;
-    gpu::Buffer d;
+    cuda::Buffer a;
+    cuda::Buffer b;
+    cuda::Buffer d;
   };
-  MatmulData(std::shared_ptr<gpu::Device> device, const GemmProblem& problem, std::uint64_t seed)
+  MatmulData(std::shared_ptr<cuda::Device> device, const GemmProblem& problem, std::uint64_t seed)
       : device_(std::move(device)), problem_(problem), seed_(seed) {}
   Result<Set> make_set();
   Status make_reference(const std::shared_ptr<const Library>& library, std::size_t workspace_bytes);
@@ -69,14 +70,14 @@ class MatmulData final : public ProblemData {
   [[nodiscard]] std::uint64_t elements_b() const;
   [[nodiscard]] std::uint64_t elements_d() const;
 
-  std::shared_ptr<gpu::Device> device_;
+  std::shared_ptr<cuda::Device> device_;
   GemmProblem problem_;
   std::uint64_t seed_;
   std::vector<Set> sets_;
-  gpu::Buffer bias_;
-  gpu::Buffer workspace_;
-  gpu::Buffer reference_;  // f32
-  gpu::Buffer eviction_;
+  cuda::Buffer bias_;
+  cuda::Buffer workspace_;
+  cuda::Buffer reference_;  // f32
+  cuda::Buffer eviction_;
   std::unique_ptr<Matmul> matmul_;
 };
 

@@ -1,4 +1,4 @@
-// Against the libraries that tests/fake_gpu plays, which compute real products.
+// Tests against the libraries that tests/fake_gpu plays, which compute real products.
 #include "foretune/cublaslt/matmul.h"
 
 #include <gtest/gtest.h>
@@ -16,11 +16,11 @@ namespace foretune::cublaslt {
 namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{64} << 20U;
-const gpu::Libraries kFake{.driver = FORETUNE_FAKE_GPU, .nvml = FORETUNE_FAKE_GPU};
+const cuda::Libraries kFake{.driver = FORETUNE_FAKE_GPU, .nvml = FORETUNE_FAKE_GPU};
 
-// What all tests share; opening a device is the slow part.
+// The device and the library that all tests share, because opening a device is slow.
 struct Bench {
-  std::shared_ptr<gpu::Device> device = *gpu::Device::open(kFake, 0);
+  std::shared_ptr<cuda::Device> device = *cuda::Device::open(kFake, 0);
   std::shared_ptr<const Library> library = *Library::open(*Api::load({FORETUNE_FAKE_GPU}));
 };
 
@@ -119,13 +119,14 @@ TEST(Matmul, EnumeratesWhatTheLibraryAccepts) {
   std::set<Config> distinct;
   for (const CublasltConfig& config : *found) {
     EXPECT_TRUE(data->matmul().plan(config));
-    // Rounding every partial sum to the result's type is not the product that was asked for.
+    // Reduction 1 rounds every partial sum to the result's type, which is not the requested
+    // product.
     EXPECT_NE(config.reduction, 1);
     distinct.insert(config.to_config());
   }
   EXPECT_EQ(distinct.size(), found->size());
-  // Of 66: 5 tiles, 4 clusters, 3 custom options, 2 swizzles, and 1 + 2 splits * 2 reductions; of
-  // 67: 3 tiles, and 1 + 2 splits with one reduction.
+  // Algorithm 66 has 5 tiles, 4 clusters, 3 custom options, 2 swizzles, and 1 + 2 splits *
+  // 2 reductions; algorithm 67 has 3 tiles, and 1 + 2 splits with one reduction.
   EXPECT_EQ(found->size(), 5U * 4 * 3 * 2 * 5 + 3U * 3);
 }
 
@@ -149,7 +150,7 @@ TEST_P(Products, AreRightAndNoticedWhenWrong) {
     const Support right = data->verify();
     EXPECT_TRUE(right) << right.reason();
   }
-  // The sum of another problem: alpha = 1.25 is beyond every tolerance.
+  // A wrong alpha gives a wrong result: 1.25 is beyond every tolerance.
   Operands operands = data->operands(0);
   operands.alpha = 1.25;
   ASSERT_TRUE(data->matmul().run(plans->front(), operands, bench().device->stream()));

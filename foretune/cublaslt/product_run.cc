@@ -11,13 +11,13 @@ Result<std::unique_ptr<Run>> ProductRun::of_library(std::shared_ptr<Session> ses
   FORETUNE_TRY(const Plan plan, data.matmul().plan(config));
   return std::make_unique<ProductRun>(
       std::move(session), data,
-      [plan, &matmul = data.matmul()](const Operands& operands, gpu::Stream stream) {
+      [plan, &matmul = data.matmul()](const Operands& operands, cuda::Stream stream) {
         return matmul.run(plan, operands, stream);
       });
 }
 
 void ProductRun::run() {
-  gpu::Device::must(enqueue(0));
+  cuda::Device::must(enqueue(0));
   session_->device->synchronize();
 }
 
@@ -27,7 +27,7 @@ Result<double> ProductRun::first_run() {
 
 Status ProductRun::time(std::int64_t runs, std::int32_t windows, bool cold,
                         std::vector<double>& windows_ns) {
-  gpu::Stopwatch::Prepare prepare;
+  cuda::Stopwatch::Prepare prepare;
   if (cold) {
     FORETUNE_TRY_STATUS(data_.make_sets(static_cast<std::size_t>(runs)));
     prepare = [this] { data_.flush(); };
@@ -44,7 +44,7 @@ Status ProductRun::time(std::int64_t runs, std::int32_t windows, bool cold,
 Status ProductRun::enqueue(std::size_t set) {
   const Status enqueued = enqueue_(data_.operands(set), session_->device->stream());
   if (!enqueued && enqueued.error().code != ErrorCode::kUnsupported) {
-    gpu::Device::must(enqueued);
+    cuda::Device::must(enqueued);
   }
   return enqueued;
 }

@@ -1,5 +1,5 @@
-// A run of one product on a device, by whatever enqueues it: a plan of cuBLASLt or a kernel of
-// somebody else's. Timed by the device's clock, in CUDA graphs.
+// A run of one product on a device, with any function that enqueues it: a plan of cuBLASLt or a
+// kernel from elsewhere. The device's clock times it, in CUDA graphs.
 //
 // Thread safety: one thread. The data must outlive the run.
 #pragma once
@@ -14,16 +14,16 @@
 #include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/cublaslt/matmul_data.h"
 #include "foretune/cublaslt/session.h"
+#include "foretune/cuda/stopwatch.h"
 #include "foretune/family/family.h"
-#include "foretune/gpu/stopwatch.h"
 
 namespace foretune::cublaslt {
 
 class ProductRun final : public Run, public DeviceClock {
  public:
-  // Enqueues the product of these operands. kUnsupported is about the config; any other error has
-  // spoilt the context, and ends the process.
-  using Enqueue = std::function<Status(const Operands& operands, gpu::Stream stream)>;
+  // Enqueues the product of these operands. kUnsupported is about the config; any other error means
+  // a broken context, and ends the process.
+  using Enqueue = std::function<Status(const Operands& operands, cuda::Stream stream)>;
 
   ProductRun(std::shared_ptr<Session> session, MatmulData& data, Enqueue enqueue)
       : session_(std::move(session)),
@@ -31,7 +31,7 @@ class ProductRun final : public Run, public DeviceClock {
         enqueue_(std::move(enqueue)),
         watch_(*session_->device) {}
 
-  // The product by cuBLASLt, with this config. Errors: those of Matmul::plan().
+  // Makes a run of the product by cuBLASLt, with this config. Errors: those of Matmul::plan().
   static Result<std::unique_ptr<Run>> of_library(std::shared_ptr<Session> session, MatmulData& data,
                                                  const CublasltConfig& config);
 
@@ -47,7 +47,7 @@ class ProductRun final : public Run, public DeviceClock {
   std::shared_ptr<Session> session_;
   MatmulData& data_;
   Enqueue enqueue_;
-  gpu::Stopwatch watch_;
+  cuda::Stopwatch watch_;
 };
 
 }  // namespace foretune::cublaslt

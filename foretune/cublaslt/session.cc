@@ -9,7 +9,7 @@
 namespace foretune::cublaslt {
 namespace {
 
-// Every GPU that a driver serves has this node.
+// A system with an NVIDIA driver has this node.
 constexpr std::string_view kDriverNode = "/dev/nvidiactl";
 
 Result<std::int64_t> parse_number(std::string_view name, std::string_view value, std::int64_t low,
@@ -42,7 +42,7 @@ Result<SessionOptions> SessionOptions::parse(const FamilyOptions& options, std::
   return parsed;
 }
 
-// Whether the option is known; then it is set.
+// Sets an option; returns false when it is not known.
 Result<bool> SessionOptions::take(std::string_view name, const std::string& value) {
   if (name == "device") {
     FORETUNE_TRY(const std::int64_t number, parse_number(name, value, 0, 1023));
@@ -74,18 +74,18 @@ Support SessionOptions::available(const Result<SessionOptions>& parsed) {
 
 Result<std::shared_ptr<Session>> Session::open(const SessionOptions& options) {
   auto session = std::make_shared<Session>();
-  FORETUNE_TRY(session->device, gpu::Device::open(options.libraries, options.device));
+  FORETUNE_TRY(session->device, cuda::Device::open(options.libraries, options.device));
   FORETUNE_TRY(std::shared_ptr<const Api> api, Api::load(options.cublaslt));
   const std::size_t version = api->get_version();
   FORETUNE_TRY(session->library, Library::open(std::move(api)));
-  auto monitor = gpu::ClockMonitor::start(options.libraries.nvml, session->device->bus_id(),
-                                          options.clock_log);
+  auto monitor = cuda::ClockMonitor::start(options.libraries.nvml, session->device->bus_id(),
+                                           options.clock_log);
   if (monitor) {
     session->monitor = *std::move(monitor);
   } else if (!options.clock_log.empty()) {
     return fail_because(monitor.error(), "clock_log");
   }
-  if (auto energy = gpu::EnergyMeter::open(options.libraries.nvml, session->device->bus_id())) {
+  if (auto energy = cuda::EnergyMeter::open(options.libraries.nvml, session->device->bus_id())) {
     session->energy = *std::move(energy);
   }
   session->fingerprint = session->device->fingerprint();

@@ -1,5 +1,5 @@
-// An open GPU with cuBLASLt on it, as the families on NVIDIA's devices share it, and the family
-// options that say which.
+// An open GPU with cuBLASLt, which the families on NVIDIA's devices share, and the family options
+// that select it.
 //
 //   FORETUNE_TRY(const auto parsed, SessionOptions::parse(options, "triton", "kernels"));
 //   FORETUNE_TRY(const std::shared_ptr<Session> session, Session::open(parsed));
@@ -19,32 +19,33 @@
 #include "foretune/base/result.h"
 #include "foretune/cublaslt/matmul.h"
 #include "foretune/cublaslt/matmul_data.h"
+#include "foretune/cuda/clock_monitor.h"
+#include "foretune/cuda/device.h"
+#include "foretune/cuda/energy_meter.h"
 #include "foretune/family/family.h"
-#include "foretune/gpu/clock_monitor.h"
-#include "foretune/gpu/device.h"
-#include "foretune/gpu/energy_meter.h"
 
 namespace foretune::cublaslt {
 
-// Of an H100 in PyTorch it is half of this; Hopper's kernels profit from more.
+// PyTorch takes half of this on an H100; Hopper's kernels profit from more.
 inline constexpr std::int64_t kDefaultWorkspaceMb = 64;
 
 struct SessionOptions {
-  std::string file;  // of the family's own option
+  std::string file;  // named by the family's own option
   int device = 0;
   std::int64_t workspace_mb = kDefaultWorkspaceMb;
   std::string clock_log;
-  gpu::Libraries libraries;
+  cuda::Libraries libraries;
   std::vector<std::string> cublaslt{"libcublasLt.so.13", "libcublasLt.so.12",
                                     "/usr/local/cuda/lib64/libcublasLt.so"};
   bool system_libraries = true;
 
-  // The options of a family, which has one of its own that names a file: `file_option`. Errors:
-  // kInvalidArgument for an unknown option and for values that make no sense.
+  // Parses the options of a family, which has one option of its own that names a file:
+  // `file_option`. Errors: kInvalidArgument for an unknown option and for values that make no
+  // sense.
   static Result<SessionOptions> parse(const FamilyOptions& options, std::string_view family,
                                       std::string_view file_option);
-  // No when the system has no NVIDIA driver and none was named. Options that make no sense are
-  // parse()'s to explain.
+  // Returns no when the system has no NVIDIA driver and the options name none. Leaves it to parse()
+  // to refuse options that make no sense.
   static Support available(const Result<SessionOptions>& parsed);
 
  private:
@@ -52,29 +53,29 @@ struct SessionOptions {
 };
 
 struct Session {
-  std::shared_ptr<gpu::Device> device;
+  std::shared_ptr<cuda::Device> device;
   std::shared_ptr<const Library> library;
-  std::unique_ptr<gpu::ClockMonitor> monitor;  // none where NVML is missing
-  std::unique_ptr<gpu::EnergyMeter> energy;    // likewise, and where it does not count energy
-  // Its isa names the library, too: "sm_90 cublaslt-13.1". Another version has other kernels behind
+  std::unique_ptr<cuda::ClockMonitor> monitor;  // none where NVML is missing
+  std::unique_ptr<cuda::EnergyMeter> energy;    // none where NVML is missing or counts no energy
+  // Its isa names the library, too: "sm_90 cublaslt-13.1". Another version has other kernels under
   // the same numbers.
   Fingerprint fingerprint;
   std::size_t workspace_bytes = 0;
 
   // Errors: kUnsupported when there is no device or library, kIo.
   static Result<std::shared_ptr<Session>> open(const SessionOptions& options);
-  // Inputs and reference of a product.
+  // Makes the inputs and the reference of a product.
   Result<std::unique_ptr<MatmulData>> make_data(const Problem& problem, std::uint64_t seed) const;
   [[nodiscard]] std::optional<DeviceConditions> conditions() const;
-  // As Family::read_energy_j().
+  // Returns the joules of the device, as Family::read_energy_j() does.
   [[nodiscard]] Result<double> read_energy_j() const;
 };
 
-// A session that is opened when it is first needed and kept. Thread safety: yes.
+// Opens a session when it is first needed, and keeps it. Thread safety: any thread.
 template <class Opened>
 class OpenedOnce {
  public:
-  // Errors: those of `open`, which is asked again the next time.
+  // Errors: those of `open`, which is called again the next time.
   template <class Open>
   Result<std::shared_ptr<Opened>> get(const Open& open) {
     const std::lock_guard lock(mutex_);
@@ -83,7 +84,7 @@ class OpenedOnce {
     }
     return session_;
   }
-  // nullptr before the first get().
+  // Returns nullptr before the first get().
   [[nodiscard]] std::shared_ptr<Opened> if_open() {
     const std::lock_guard lock(mutex_);
     return session_;
@@ -94,7 +95,8 @@ class OpenedOnce {
   std::shared_ptr<Opened> session_;
 };
 
-// Whether its operands and their f32 reference fit a device with so much memory (0: not known).
+// Returns no when the operands and their f32 reference do not fit a device with `memory_bytes`
+// (0: not known) of memory.
 Support fits_memory(const GemmProblem& problem, double memory_bytes);
 
 }  // namespace foretune::cublaslt

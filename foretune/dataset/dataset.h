@@ -1,5 +1,5 @@
-// Measurements in memory with problems, configs, contexts and reasons interned: what trainers and
-// evaluators read.
+// Measurements in memory, with problems, configs, contexts and reasons interned. Trainers and
+// evaluators read them.
 //
 //   FORETUNE_TRY(const Dataset dataset, read_dataset("h200.ftd"));
 //   for (const Dataset::Row& row : dataset.rows()) {
@@ -7,7 +7,7 @@
 //   }
 //
 // Thread safety: const members may be called from several threads.
-// Cost: a row takes 32 bytes, so 10 million take 320 MB; add() allocates only for new values.
+// Cost: a row takes 32 bytes, so 10 million rows take 320 MB. add() allocates only for new values.
 #pragma once
 
 #include <cstddef>
@@ -32,30 +32,30 @@ class PayloadStore;
 enum class DatasetRole : std::uint8_t { kTraining = 0, kValidation = 1 };
 std::string_view to_string(DatasetRole role);
 
-// What all measurements of a data set have in common.
+// The facts that all measurements of a data set share.
 struct DatasetHeader {
   std::string family;  // "cpu-gemm"
   ProblemType problem_type{};
   ConfigSchema config_schema;
-  // SpaceDefinition::text() of the family when it has one, so that a model trained elsewhere knows
-  // what is legal; may be empty.
+  // SpaceDefinition::text() of the family when it has one, so that a model trained elsewhere has
+  // the rules for legal configs; may be empty.
   std::string space_text;
   Fingerprint fingerprint;
   DatasetRole role = DatasetRole::kTraining;
   std::uint64_t seed = 0;
   std::string created_by;  // the command line
-  // Metrics that rows may have beside the common ones (Dataset::metric()).
+  // Metrics that rows may have besides the common ones (Dataset::metric()).
   std::vector<MetricInfo> metrics;
   bool operator==(const DatasetHeader&) const = default;
 };
 
 using RowIndex = std::uint32_t;
 
-// Longer reasons (a compiler's whole output) are cut: they are for reading.
+// Longer reasons (a compiler's whole output) are truncated, since reasons are for people.
 inline constexpr std::size_t kMaxReasonBytes = 4096;
 
-// A metric's number within a data set and its file. The common metrics have theirs everywhere;
-// those of the header follow.
+// A metric's number within a data set and its file. The common metrics have the same numbers
+// everywhere; those of the header follow.
 using MetricIndex = std::uint8_t;
 inline constexpr std::size_t kMaxMetrics = 255;
 
@@ -67,18 +67,19 @@ class Dataset {
   DatasetHeader& mutable_header() { return header_; }
 
   // Adds a row. A later row with the same (problem, config, context) does not replace the first;
-  // see deduplicate(). Median and spread are rounded as files hold them (quantise.h), so that what
-  // is read back equals what was added.
+  // see deduplicate(). Rounds the median and the spread (the relative interquartile range) as files
+  // hold them (quantise.h), so that a row reads back as it was added.
   void add(const Measurement& measurement);
-  // The same by ids of the interned values: what bulk readers use. At most 65,534 contexts; a
-  // reason is cut at kMaxReasonBytes.
+  // Return the ids of interned values, for bulk readers. At most 65,534 contexts; a reason is
+  // truncated at kMaxReasonBytes.
   std::uint32_t intern_problem(const Problem& problem);
   std::uint32_t intern_config(const Config& config);
   std::uint32_t intern_context(const Context& context);
   std::uint32_t intern_reason(const std::string& reason);
-  // A metric that nobody declared is one as metric_info() says. There are at most kMaxMetrics.
+  // Interns a metric. An undeclared one gets its properties from metric_info(). There are at most
+  // kMaxMetrics.
   MetricIndex intern_metric(std::string_view name);
-  // The number of a value that is there already.
+  // Return the id of a value that is already interned.
   [[nodiscard]] std::optional<std::uint32_t> find_problem(const Problem& problem) const;
   [[nodiscard]] std::optional<std::uint32_t> find_config(const Config& config) const;
   [[nodiscard]] std::optional<std::uint32_t> find_context(const Context& context) const;
@@ -89,23 +90,23 @@ class Dataset {
     Outcome outcome = Outcome::kOk;
     Stage stage = Stage::kNone;
     std::uint8_t flags = 0;
-    std::uint16_t samples = 0;  // behind the time; 65,535 stands for all above
+    std::uint16_t samples = 0;  // of the time; 65,535 stands for that and more
     std::uint32_t reason = 0;   // 0 is "none"
     float time_ns = 0;          // a lower bound when censored, 0 when there is none
     float median_ns = 0;        // 0 when unknown
     float spread = 0;
-    // A row may be ok without: it has other metrics then.
+    // An ok row may lack a time; then it has other metrics.
     [[nodiscard]] bool has_time() const { return time_ns > 0; }
     [[nodiscard]] bool is_timed() const { return outcome == Outcome::kOk && has_time(); }
-    // Yielded by a stage of its own, after the config was timed.
+    // True when a later stage yielded the row, after the config was timed.
     [[nodiscard]] bool is_evaluation() const { return stage == Stage::kEvaluate; }
     bool operator==(const Row&) const = default;
   };
-  // The row as files hold it: median and spread rounded, no time unless ok or censored.
+  // Returns the row as files hold it: median and spread rounded, no time unless ok or censored.
   static Row rounded(const Row& row);
   void add_row(const Row& row) { rows_.push_back(rounded(row)); }
   void reserve(std::size_t rows) { rows_.reserve(rows); }
-  // Room for `count` more rows, to be filled by a bulk reader with rounded ones.
+  // Adds `count` rows, which a bulk reader fills with rounded ones.
   std::span<Row> extend(std::size_t count) {
     rows_.resize(rows_.size() + count);
     return std::span(rows_).last(count);
@@ -117,23 +118,23 @@ class Dataset {
   [[nodiscard]] std::span<const Problem> problems() const { return problems_; }
   [[nodiscard]] std::span<const Config> configs() const { return configs_; }
   [[nodiscard]] std::span<const Context> contexts() const { return contexts_; }
-  // Reason 0 is the empty one.
+  // Returns a reason by id. Reason 0 is empty.
   [[nodiscard]] const std::string& reason(std::uint32_t id) const { return reasons_[id]; }
   [[nodiscard]] std::size_t reason_count() const { return reasons_.size(); }
   [[nodiscard]] std::span<const std::string> reasons() const { return reasons_; }
   [[nodiscard]] Measurement measurement(RowIndex row) const;
-  // Tells the problems what `payloads` knows of theirs (Problem::descriptor()), which features want
-  // to know. Errors: as PayloadStore::describe(), for the first that is missing.
+  // Attaches to the problems the descriptors of their payloads (Problem::descriptor()), which
+  // features need. Errors: those of PayloadStore::describe(), for the first missing payload.
   Status describe_payloads(PayloadStore& payloads);
 
-  // Forgets rows, metrics and samples but keeps the interned values and their numbers.
+  // Removes rows, metrics and samples but keeps the interned values and their ids.
   void drop_rows() {
     rows_.clear();
     extras_.clear();
     samples_.clear();
   }
 
-  // Metrics beyond time: sparse, by row, in row order.
+  // Metrics besides time: sparse, in row order.
   struct ExtraMetric {
     RowIndex row = 0;
     MetricIndex metric = 0;
@@ -148,16 +149,16 @@ class Dataset {
   [[nodiscard]] const MetricInfo& metric(MetricIndex index) const;
   [[nodiscard]] std::size_t metric_count() const;
   [[nodiscard]] std::optional<MetricIndex> find_metric(std::string_view name) const;
-  // All that rows may have, or only those that some row has; time_ns among the latter when a row
-  // has a time.
+  // metrics() returns all metrics that rows may have, present_metrics() those that some row has,
+  // including time_ns when a row has a time.
   [[nodiscard]] std::vector<MetricInfo> metrics() const;
   [[nodiscard]] std::vector<MetricInfo> present_metrics() const;
-  // Declares metrics beside those that are there, all or none. Errors: kMismatch for one that the
-  // data set knows with another unit, direction or stage, kUnsupported beyond kMaxMetrics.
+  // Declares further metrics, all or none. Errors: kMismatch for one that the data set has with
+  // another unit, direction or stage, kUnsupported beyond kMaxMetrics.
   Status declare_metrics(std::span<const MetricInfo> infos);
-  // All values of a row, time and median first.
+  // Returns all values of a row, time and median first.
   [[nodiscard]] std::vector<MetricValue> values(RowIndex row) const;
-  // Per-window samples, where they were kept: in row order, at most one list a row.
+  // Samples of each window, where they were kept: in row order, at most one list per row.
   struct Samples {
     RowIndex row = 0;
     std::vector<float> values_ns;
@@ -166,45 +167,46 @@ class Dataset {
   void add_samples(Samples samples) { samples_.push_back(std::move(samples)); }
   [[nodiscard]] std::span<const Samples> samples() const { return samples_; }
 
-  // What somebody else's choice takes (a vendor library's own pick), to compare with.
+  // The time of another picker's choice (a vendor library's own), for comparison.
   struct Baseline {
     std::uint32_t problem = 0;
     std::string name;   // "cublas"
-    float time_ns = 0;  // 0 when it has only other metrics
+    float time_ns = 0;  // 0 when there are only other metrics
     struct Metric {
       MetricIndex metric = 0;
       double value = 0;
       bool operator==(const Metric&) const = default;
     };
-    std::vector<Metric> metrics = {};  // beside the time; each once
+    std::vector<Metric> metrics = {};  // besides the time; each once
     bool operator==(const Baseline&) const = default;
   };
   void add_baseline(Baseline baseline);
   [[nodiscard]] std::span<const Baseline> baselines() const { return baselines_; }
 
-  // Row indices of every problem, in row order.
+  // Returns the row indices of every problem, in row order.
   [[nodiscard]] std::vector<std::vector<RowIndex>> rows_by_problem() const;
-  // Merges rows of the same (problem, config, context): ok beats censored beats failed; among
-  // several ok, the median of their times and of each other metric; of several bounds the highest.
-  // Values of a later stage join the ok row of the config; without one they stay a row of their
-  // own, and so does its failure where it found out nothing. Rows of comparisons (kFlagReference)
-  // stay apart, but for copies of one row: what they say is how their times relate. Baselines of
-  // the same problem and name are merged by their medians. Returns how many rows went away.
+  // Merges rows of the same (problem, config, context) and returns how many rows this removed. Ok
+  // rows take precedence over censored ones, and these over failed ones. Several ok rows give the
+  // median of their times and of each other metric; several bounds give the highest. Values of a
+  // later stage join the ok row of the config; without one they stay a row of their own. A failure
+  // of a later stage stays a row of its own unless the stage also yielded values. Rows of
+  // comparisons (kFlagReference) stay separate, because only the ratios of their times matter;
+  // exact copies are removed. Baselines of the same problem and name are merged by their medians.
   std::size_t deduplicate();
-  // Independent of row order: names what a model was trained on. Other metrics than the time count
-  // where there are any.
+  // Returns a digest that identifies the training data of a model. It does not depend on the order
+  // of rows. It covers metrics besides the time where there are any.
   [[nodiscard]] Digest fingerprint() const;
-  // Appends the rows and baselines of `other`. Of two that do not fit, one that holds nothing
-  // leaves the other as it is, with its header: what nobody measured has no schema to insist on.
+  // Appends the rows and baselines of `other`. When the two do not fit but one is empty, the result
+  // is the other one with its header, since a schema without measurements does not matter.
   // Errors: kMismatch for another family or schema, or a metric of another unit or direction.
   Status merge(const Dataset& other);
-  // A new data set with only the rows and baselines for which keep[problem id].
+  // Returns a new data set with only the rows and baselines for which keep[problem id] holds.
   [[nodiscard]] Dataset filter_problems(const std::vector<bool>& keep) const;
 
  private:
   [[nodiscard]] Status check_mergeable(const Dataset& other) const;
   [[nodiscard]] Status check_declarable(std::span<const MetricInfo> infos) const;
-  // Drops rows and what belongs to them; returns how many.
+  // Drops rows with their metrics and samples; returns how many.
   std::size_t keep_rows(const std::vector<bool>& keep);
   struct Merging;
   void merge_config(std::span<const RowIndex> group, Merging& merging);

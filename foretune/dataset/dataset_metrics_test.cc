@@ -16,19 +16,14 @@
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/dataset/journal.h"
-#include "foretune/dataset/test_datasets.h"
+#include "foretune/dataset/testing/datasets.h"
+#include "foretune/dataset/testing/metric_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 namespace {
 
 using testing_support::contents_of;
-
-const MetricInfo kPsnr{.name = "psnr_db",
-                       .unit = "dB",
-                       .direction = Direction::kMaximise,
-                       .stage = MetricStage::kEvaluation};
-const MetricInfo kMisses{.name = "l2_misses", .unit = ""};
 
 DatasetHeader header_with(std::vector<MetricInfo> metrics) {
   DatasetHeader out;

@@ -30,11 +30,12 @@ using dataset_internal::BlockType;
 
 namespace {
 
-// Rows of one segment: bounds the memory of a reader and what one damaged block can cost.
+// The number of rows in one segment. It bounds the memory of a reader and the loss by one damaged
+// block.
 constexpr std::size_t kSegmentRows = std::size_t{1} << 20U;
 constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 30U;
 constexpr std::size_t kDefinitionBytes = std::size_t{64} << 20U;  // of one block of definitions
-// The texts of a header are bounded (storable.h); a schema has at most so many labels.
+// The texts of a header and the labels of a schema are bounded (storable.h).
 constexpr std::size_t kMaxHeaderBytes = std::size_t{256} << 20U;
 
 struct Loaded {
@@ -66,7 +67,8 @@ Result<Loaded> load(std::span<const std::byte> bytes) {
     }
     FORETUNE_TRY_STATUS(dataset_internal::decode_block(*block, loaded.dataset));
     if (block->type == BlockType::kSegment && !is_reserved) {
-      // More segments like the first one will follow: room for all of them at once.
+      // More segments like the first one will follow, so this reserves room for all of them at
+      // once.
       const double share =
           static_cast<double>(bytes.size()) / static_cast<double>(reader.position());
       loaded.dataset.reserve(
@@ -76,7 +78,8 @@ Result<Loaded> load(std::span<const std::byte> bytes) {
   }
 }
 
-// Why measurements of `wanted` do not go with those of `in_file`, which has another digest.
+// Returns the error that says why measurements of `wanted` do not belong with those of `in_file`,
+// which has another digest.
 Status other_machine(const Fingerprint& in_file, const Fingerprint& wanted) {
   const double cores = in_file.hardware.get(HardwareValue::kCores);
   Fingerprint limited = wanted;
@@ -117,9 +120,9 @@ std::uint64_t pair_of(std::uint32_t problem, std::uint32_t config) {
   return std::uint64_t{problem} << 32U | config;
 }
 
-// How many of a data set's interned values a file defines.
+// Counts the interned values of a data set that a file defines.
 struct Defined {
-  std::size_t metrics = 0;  // beside the common ones
+  std::size_t metrics = 0;  // besides the common ones
   std::size_t problems = 0;
   std::size_t configs = 0;
   std::size_t contexts = 0;
@@ -149,7 +152,7 @@ void append_definitions(ByteWriter& out, BlockType type, const Items& items, std
   append_block(out, type, payload.bytes());
 }
 
-// All definitions that `defined` lacks, in the order in which they may refer to each other.
+// Appends all definitions that `defined` lacks. Their order lets each refer to earlier ones.
 void append_new_definitions(ByteWriter& out, const Dataset& dataset, const Defined& defined) {
   append_definitions(out, BlockType::kMetrics, dataset.header().metrics, defined.metrics,
                      &dataset_internal::encode_metric_info);
@@ -163,7 +166,7 @@ void append_new_definitions(ByteWriter& out, const Dataset& dataset, const Defin
                      [](ByteWriter& to, const std::string& reason) { to.put_string(reason); });
 }
 
-// Says whether the data set may have all of these metrics, undeclared ones among them.
+// Fails unless the data set may have all of these metrics, including undeclared ones.
 Status check_names(const Dataset& tables, std::span<const MetricValue> values) {
   std::size_t added = 0;
   for (const MetricValue& value : values) {
@@ -185,11 +188,11 @@ struct JournalWriter::State {
       : tables(std::move(header)), schema_id(tables.header().config_schema.id()) {}
   Descriptor file;
   std::filesystem::path path;
-  Dataset tables;  // interned definitions as the file numbers them; its rows are only the newest
+  Dataset tables;  // interned definitions, numbered as in the file; the only row is the newest
   std::uint64_t schema_id;
   Defined defined;  // how much of the tables is in the file
-  // By context: the pairs (problem, config) that were measured, those of which a later stage
-  // yielded a metric, by metric, and those of which it failed.
+  // By context: the pairs (problem, config) that were measured, those for which a later stage
+  // yielded a metric, by metric, and those for which it failed.
   struct Keys {
     std::unordered_set<std::uint64_t> measured;
     std::map<MetricIndex, std::unordered_set<std::uint64_t>> evaluated;
@@ -199,7 +202,7 @@ struct JournalWriter::State {
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
   std::uint64_t recovered_bytes = 0;
-  bool broken = false;  // a write failed half way and could not be taken back
+  bool broken = false;  // a write failed half way and could not be undone
 
   void remember(const Dataset::Row& row, std::span<const Dataset::ExtraMetric> extras) {
     if (keys.size() <= row.context) {
@@ -230,7 +233,7 @@ struct JournalWriter::State {
       return {};
     }
     const std::string why = written < 0 ? last_error() : std::string("the disk is full");
-    // A partial record is what a reader takes for a torn tail; nothing may follow it.
+    // A reader takes a partial record for a torn tail, so nothing may follow it.
     broken = written > 0 && ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0;
     return fail(ErrorCode::kIo, "cannot write ", path.string(), ": ", why);
   }
@@ -265,7 +268,8 @@ struct JournalWriter::State {
     }
     tables.drop_rows();
     defined = Defined::all_of(tables);
-    // Declared by this version of the family, and defined with the first row that comes.
+    // This version of the family declares these metrics. The next row's append defines them in the
+    // file.
     return tables.declare_metrics(header.metrics);
   }
 };
@@ -282,7 +286,7 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::open(const std::filesystem
   FORETUNE_TRY_STATUS(dataset_internal::check_header(header));
   FORETUNE_TRY(state.file, open_locked(path, O_RDWR | O_CREAT | O_APPEND));
   FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
-  // A run killed while it wrote the very first block leaves a beginning without content.
+  // A run killed while it wrote the very first block leaves an incomplete beginning.
   ByteWriter preamble;
   append_preamble(preamble);
   const std::size_t common = std::min(bytes.size(), preamble.size());
@@ -327,7 +331,7 @@ Status JournalWriter::append(const Measurement& measurement) {
     return fail(ErrorCode::kUnsupported, state.path.string(), " is full; begin another file");
   }
   FORETUNE_TRY_STATUS(check_names(tables, measurement.metrics));
-  // What a failed append interned stays in the tables and is defined by the next one.
+  // Values interned by a failed append stay in the tables, and the next append defines them.
   tables.drop_rows();
   tables.add(measurement);
   const Dataset::Row row = tables.rows()[0];
@@ -397,7 +401,7 @@ Result<Dataset> read_dataset_bytes(std::span<const std::byte> bytes, ReadReport*
 }
 
 Result<Dataset> read_dataset(const std::filesystem::path& path, ReadReport* report) {
-  // Not mapped: a writer that cuts off a torn tail would pull the pages away.
+  // The file is not mapped, since a writer that cuts off a torn tail would remove pages.
   FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
   auto dataset = read_dataset_bytes(bytes, report);
   if (!dataset) {
@@ -416,7 +420,7 @@ Result<DatasetHeader> read_dataset_header(const std::filesystem::path& path) {
     return fail(ErrorCode::kIo, "cannot read ", path.string(), ": ", error.message());
   }
   std::ifstream file(path, std::ios::binary);
-  // Nearly every header fits the first piece.
+  // The first piece holds nearly every header.
   for (const std::size_t most : {std::size_t{1} << 16U, kMaxHeaderBytes}) {
     const std::size_t wanted = std::min<std::uintmax_t>(most, size);
     std::vector<char> piece(wanted);
@@ -491,7 +495,7 @@ Status replace_file(const Dataset& dataset, const std::filesystem::path& path,
 
 Status write_dataset(const Dataset& dataset, const std::filesystem::path& path,
                      const WriteOptions& options) {
-  // Replacing a file under its writer would lose what that one appends from then on.
+  // Replacing a file while a writer has it open would lose all its later records.
   const auto lock = open_locked(path, O_RDWR);
   if (!lock && lock.error().code != ErrorCode::kNotFound) {
     return tl::unexpected<Error>(lock.error());

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/dataset/records.h"
-#include "foretune/dataset/test_datasets.h"
+#include "foretune/dataset/testing/datasets.h"
+#include "foretune/dataset/testing/metric_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -22,12 +23,6 @@ using dataset_internal::BlockType;
 using testing::HasSubstr;
 using testing_support::contents_of;
 using testing_support::TemporaryFolder;
-
-const MetricInfo kPsnr{.name = "psnr_db",
-                       .unit = "dB",
-                       .direction = Direction::kMaximise,
-                       .stage = MetricStage::kEvaluation};
-const MetricInfo kMisses{.name = "l2_misses", .unit = ""};
 
 DatasetHeader header_with(std::vector<MetricInfo> metrics) {
   DatasetHeader header = testing_support::golden_header(SchemaKind::kParametric);

@@ -13,10 +13,10 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/records.h"
-#include "foretune/dataset/test_datasets.h"
+#include "foretune/dataset/testing/datasets.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -87,7 +87,7 @@ std::vector<Measurement> all_rows(const Dataset& dataset) {
   return out;
 }
 
-// What a row looks like once its spread and median are rounded for storage.
+// Returns the row with its spread and median rounded for storage.
 Measurement stored(const DatasetHeader& header, const Measurement& measurement) {
   Dataset dataset(header);
   dataset.add(measurement);
@@ -287,7 +287,8 @@ TEST(Journal, ARowTakesAtMostSixteenBytesWhenSealed) {
   EXPECT_LT((bytes - definitions) / 200000, 16.0) << bytes;
 }
 
-// Written by the first version that had the format. They must be read for ever, and say the same.
+// The first version with the format wrote these files. All later versions must read the same
+// contents.
 TEST(Journal, GoldenFilesOfVersion1AreReadAndWrittenTheSame) {
   const std::string folder = FORETUNE_SOURCE_DIR "/foretune/dataset/testdata/";
   for (const SchemaKind kind : {SchemaKind::kParametric, SchemaKind::kSequence}) {
@@ -314,7 +315,8 @@ TEST(Journal, GoldenFilesOfVersion1AreReadAndWrittenTheSame) {
   }
 }
 
-// A problem block as a later version writes it: a field that is behind the others, by name.
+// Reads a problem block as a later version writes it, with an additional field by name after the
+// others.
 Status read_with_later_field(std::string_view name, unsigned bits) {
   Dataset dataset(testing_support::golden_header(SchemaKind::kParametric));
   ByteWriter out;
@@ -338,7 +340,7 @@ TEST(Journal, AFieldOfALaterVersionIsRefusedByItsName) {
             "the block at byte 0: the data set has problems with the field 'colour', which gemm "
             "problems do not have in "
             "this version");
-  // A first field is no later one, and a problem has no other parts.
+  // A field of the first version is not a later one, and a problem has no other parts.
   EXPECT_FALSE(read_with_later_field("m", 2));
   EXPECT_FALSE(read_with_later_field("colour", 4));
 }

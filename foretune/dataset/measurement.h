@@ -28,20 +28,20 @@ enum class Outcome : std::uint8_t {
   kTimedOut = 5,
   kWrongResult = 6,
 };
-// In the order of the enumerators: what this version knows.
+// Returns the names that this version knows, in the order of the enumerators.
 std::span<const std::string_view> outcome_names();
 bool is_known(Outcome outcome);
 std::string_view to_string(Outcome outcome);
 std::optional<Outcome> parse_outcome(std::string_view text);
 
-// Where a measurement that is not ok stopped. Stored in files: never renumber.
+// The stage at which a measurement that is not ok stopped. Stored in files: never renumber.
 enum class Stage : std::uint8_t {
   kNone = 0,
   kPrepare = 1,
   kBind = 2,
   kRun = 3,
   kVerify = 4,
-  kEvaluate = 5,  // also of a row, ok or not, that a stage after the timing yielded
+  kEvaluate = 5,  // also for a row, ok or not, from a stage after the timing
 };
 std::span<const std::string_view> stage_names();
 bool is_known(Stage stage);
@@ -52,12 +52,12 @@ std::optional<Stage> parse_stage(std::string_view text);
 enum class CacheState : std::uint8_t { kWarm = 0, kCold = 1 };
 std::string_view to_string(CacheState state);
 
-// What a time is only valid for. The identity of a context holds nothing that changes from minute
-// to minute, because measurements are resumed by (problem, config, context).
+// The conditions that a time is valid for. The identity of a context has nothing that changes from
+// minute to minute, because measurements are resumed by (problem, config, context).
 struct Context {
   std::uint64_t machine = 0;  // Fingerprint::digest()
   std::string device;         // human-readable
-  std::int32_t threads = 1;   // that the kernel was allowed to use
+  std::int32_t threads = 1;   // threads that the kernel may use
   CacheState cache = CacheState::kWarm;
   std::int32_t clock_mhz = 0;  // locked clock, 0 when free-running
   std::int32_t fidelity = 0;   // 0 is the full protocol; higher numbers are cheaper ones
@@ -80,20 +80,21 @@ struct Measurement {
   Outcome outcome = Outcome::kOk;
   Stage stage = Stage::kNone;
   std::uint8_t flags = 0;
-  std::string reason;                // of an outcome that is not ok
-  std::vector<MetricValue> metrics;  // empty unless ok or censored; a time is not needed
+  std::string reason;                // for an outcome that is not ok
+  std::vector<MetricValue> metrics;  // empty unless ok or censored; may lack a time
   std::vector<float> samples_ns;     // optional, per window
 
-  // The value of that name, or nullptr.
+  // Returns the value of that name, or nullptr.
   [[nodiscard]] const MetricValue* find(std::string_view metric) const {
     return find_metric(metrics, metric);
   }
-  // Yielded by a stage of its own, after a config was timed and found right.
+  // True when a later stage yielded it, after the config was timed and verified.
   [[nodiscard]] bool is_evaluation() const { return stage == Stage::kEvaluate; }
   bool operator==(const Measurement&) const = default;
 };
 
-// (problem, config, context): what "already measured" means.
+// Returns the key of (problem, config, context), which decides whether something is already
+// measured.
 [[nodiscard]] std::uint64_t resume_key(const Problem& problem, const Config& config,
                                        const Context& context);
 

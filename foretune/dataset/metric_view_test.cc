@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "foretune/dataset/metric_samples.h"
+#include "foretune/dataset/testing/metric_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/dataset.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/dataset/split.h"
-#include "foretune/dataset/test_datasets.h"
+#include "foretune/dataset/testing/datasets.h"
+#include "foretune/interop/tables/exchange.h"
 #include "foretune/problem/payload_store.h"
 
 namespace foretune {

@@ -1,6 +1,6 @@
-// What a row keeps of the median and the spread of its time: 16 bits each. The time itself is an
-// exact 32-bit float. Everything that adds a row goes through these functions, so a journal, its
-// sealed form and every export hold the same numbers.
+// Rounds the median and the spread (relative interquartile range) of a row's time to 16 bits each.
+// The time itself is an exact 32-bit float. Every row is added through these functions, so a
+// journal, its sealed form and every export hold the same numbers.
 //
 // A code is a small float: 5 bits of exponent, 11 bits of mantissa, no sign. Rounded to nearest, it
 // is within 0.025 % of the value. Code 0 stands for "none" or 0. Encoding a decoded value gives the
@@ -19,10 +19,10 @@ inline constexpr std::uint32_t kDroppedBits = 12;  // of the 23 bits of a float'
 inline constexpr std::uint32_t kMantissaBits = 11;
 inline constexpr std::uint32_t kExponentOfOne = 127;
 
-// `lowest` is the exponent of code 0. Values below it give 0, values above the range 65535.
+// `lowest` is the exponent of code 0. Values below it give 0, values above the range give 65535.
 [[nodiscard]] constexpr std::uint16_t encode(float value, std::uint32_t lowest) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (!(value > 0)) {  // also what is not a number
+  if (!(value > 0)) {  // also for NaN
     return 0;
   }
   const std::uint32_t rounded = (bits + (1U << (kDroppedBits - 1))) >> kDroppedBits;
@@ -46,8 +46,8 @@ inline constexpr std::uint32_t kLowestSpread = kExponentOfOne - 21;  // 2^-21 to
 
 }  // namespace quantise_internal
 
-// A median as its ratio to the time; 0 when either is 0. A ratio below 2^-8 is not a median of the
-// same windows as the minimum and is stored as the least one.
+// Encodes a median as its ratio to the time; 0 when either is 0. A ratio below 2^-8 cannot come
+// from the same windows as the minimum, and is stored as the smallest ratio.
 [[nodiscard]] constexpr std::uint16_t encode_median(float median_ns, float time_ns) {
   if (!(median_ns > 0) || !(time_ns > 0)) {
     return 0;

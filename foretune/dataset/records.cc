@@ -13,7 +13,8 @@ namespace {
 
 tl::unexpected<Error> corrupt(std::string_view what) { return fail(ErrorCode::kCorrupt, what); }
 
-// What a checksum vouches for but the rules refuse was written by no version of ours.
+// Turns an error into kCorrupt. No version of ours wrote a block with a right checksum that the
+// rules refuse.
 Status as_corrupt(const Status& status) {
   return status ? Status() : Status(corrupt(status.error().message));
 }
@@ -35,7 +36,7 @@ void append_block(ByteWriter& out, BlockType type, std::span<const std::byte> pa
   head.put(static_cast<std::uint32_t>(payload.size()));
   head.put(static_cast<std::uint8_t>(type));
   head.put(std::uint8_t{0});
-  // The head has a checksum of its own: a damaged length must not look like a torn tail.
+  // The head has its own checksum, so that a damaged length does not look like a torn tail.
   head.put(static_cast<std::uint16_t>(crc32c(head.bytes())));
   head.put(crc32c(payload, crc32c(head.bytes())));
   out.put_bytes(head.bytes());
@@ -65,7 +66,7 @@ Result<std::optional<Block>> BlockReader::next() {
   if (rest.size() < kBlockHeadSize) {
     return std::optional<Block>();
   }
-  // A file system may leave zeros where the last write never arrived.
+  // A file system may leave zeros in place of a lost last write.
   if (std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; })) {
     return std::optional<Block>();
   }
@@ -175,15 +176,15 @@ Result<DatasetHeader> decode_header(std::span<const std::byte> payload) {
 
 namespace {
 
-// Bits of the byte that says which parts follow the first fields of a problem.
+// Bits of the byte for the parts that follow the first fields of a problem.
 constexpr unsigned kHasPayload = 1;
 constexpr unsigned kHasLaterFields = 2;
 
 }  // namespace
 
 void encode_problem(ByteWriter& out, const Problem& problem) {
-  // Fields that a later version of the type added stand behind the others, by name, and only where
-  // they differ from their default: a file that does not use one is as it was before.
+  // Fields that a later version of the type added follow the others, by name, and only where they
+  // differ from their default. So a file without such values has not changed.
   const std::span<const ProblemField> fields = problem.schema().fields;
   std::vector<std::size_t> later;
   std::size_t first = 0;

@@ -1,5 +1,5 @@
-// Segments: many rows by columns. What few rows differ in (context, outcome, stage, flags, reason)
-// is kept once per segment as a state; a row names its state.
+// Segments hold many rows by columns. Values that rarely differ (context, outcome, stage, flags,
+// reason) are stored once per segment as a state; a row has the number of its state.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "foretune/dataset/columns.h"
+#include "foretune/dataset/internal/columns.h"
 #include "foretune/dataset/quantise.h"
 #include "foretune/dataset/records.h"
 #include "foretune/dataset/storable.h"
@@ -24,7 +24,7 @@ struct RowState {
   auto operator<=>(const RowState&) const = default;
 };
 
-// Gives every row the number of its state; the states come out in order of appearance.
+// Gives every row the number of its state, and returns the states in order of appearance.
 std::vector<RowState> number_states(std::span<const Dataset::Row> rows,
                                     std::span<std::uint32_t> numbers) {
   std::vector<RowState> states;
@@ -74,7 +74,7 @@ void put_columns(ByteWriter& out, std::span<const Dataset::Row> rows) {
   out.put_bytes(std::as_bytes(std::span(times)));
 }
 
-// The entries of rows [begin, end); they are in order of rows.
+// Returns the entries of rows [begin, end). Entries are in the order of rows.
 template <class Entry>
 std::span<const Entry> entries_of(std::span<const Entry> entries, std::size_t begin,
                                   std::size_t end) {
@@ -112,7 +112,7 @@ Result<std::vector<RowState>> get_states(ByteReader& reader, const Dataset& data
   return states;
 }
 
-// The columns of a segment while it is read, in the order of the file.
+// The readers of a segment's columns, in the order of the file.
 struct SegmentColumns {
   SegmentColumns(ByteReader& reader, std::size_t rows)
       : numbers{ColumnReader(reader, rows), ColumnReader(reader, rows), ColumnReader(reader, rows),
@@ -122,11 +122,11 @@ struct SegmentColumns {
   std::span<const std::byte> times;
 };
 
-// So many rows are put together at a time that a piece of every column stays in the first cache.
+// Number of rows assembled at a time, so that a piece of every column stays in the first cache.
 constexpr std::size_t kPiece = 512;
 
-// Fills `out`, the segment's rows from `first` on, and counts those that are ok without a time.
-// False when a value is out of range.
+// Fills `out`, the segment's rows from `first` on, and counts the ok rows without a time. Returns
+// false when a value is out of range.
 bool read_piece(SegmentColumns& columns, std::size_t first, const std::vector<RowState>& states,
                 const Dataset& dataset, std::span<Dataset::Row> out, std::size_t& untimed) {
   std::array<std::array<std::uint32_t, kPiece>, 6>
@@ -155,7 +155,7 @@ bool read_piece(SegmentColumns& columns, std::size_t first, const std::vector<Ro
     std::memcpy(&row.time_ns, columns.times.data() + (first + i) * sizeof(float), sizeof(float));
     row.median_ns = decode_median(static_cast<std::uint16_t>(median[i]), row.time_ns);
     row.spread = decode_spread(static_cast<std::uint16_t>(spread[i]));
-    // As check_row; a row without a time has nothing that goes with one.
+    // Checks like check_row(). A row without a time has no samples, median or spread either.
     const std::uint32_t beside = samples[i] | median[i] | spread[i];
     const bool is_timed = shared.outcome <= Outcome::kCensored &&
                           shared.stage != Stage::kEvaluate && row.time_ns > 0 &&
@@ -168,7 +168,7 @@ bool read_piece(SegmentColumns& columns, std::size_t first, const std::vector<Ro
   return good;
 }
 
-// The optional columns: metrics beside the time, and samples, each with its row.
+// Reads the optional columns: metrics besides the time, and samples, each with its row.
 Status get_sparse(ByteReader& reader, std::size_t first, std::uint64_t rows, Dataset& dataset) {
   const std::uint64_t extras = reader.get_count(kMinMetricBytes + 1);
   std::uint64_t last = 0;
@@ -197,7 +197,7 @@ Status get_sparse(ByteReader& reader, std::size_t first, std::uint64_t rows, Dat
   return {};
 }
 
-// Rows from `first` on that are ok without a time have a metric instead.
+// Checks that ok rows without a time, from `first` on, have a metric instead.
 Status check_untimed(const Dataset& dataset, std::size_t first) {
   const auto extras = entries_of(dataset.extras(), first, dataset.size());
   std::size_t next = 0;
@@ -236,7 +236,7 @@ void encode_segment(ByteWriter& out, const Dataset& dataset, std::size_t begin, 
 }
 
 Status decode_segment(ByteReader& reader, Dataset& dataset) {
-  // Times take 4 bytes a row, whatever the other columns take.
+  // Times take 4 bytes a row, which bounds the number of rows.
   const std::uint64_t rows = reader.get_count(sizeof(float));
   if (!reader.ok() || rows > kMaxRows - dataset.size()) {
     return fail(ErrorCode::kCorrupt, "a segment claims more rows than it can hold");

@@ -1,5 +1,5 @@
-// What a data set may hold. Writers refuse everything else, so that no file is ever written that
-// its reader would refuse; readers check the same. Internal to the module.
+// Checks that a file can hold a data set. Writers refuse everything else, so that no reader ever
+// refuses a written file; readers check the same. Internal to the module.
 // Thread safety: free functions without state.
 #pragma once
 
@@ -20,21 +20,21 @@ inline constexpr std::size_t kMaxParameters = 4096;
 inline constexpr std::size_t kMaxLabels = 65536;  // of one parameter
 inline constexpr std::size_t kMaxContexts = 65534;
 inline constexpr std::size_t kMaxRows = 0xfffffffeU;
-// Beyond it a number is a mistake; a median of a shorter time stays within a float.
+// A longer time is a mistake. The median of a shorter one fits a float.
 inline constexpr float kLongestNs = 1e30F;
 
 Status check_header(const DatasetHeader& header);
 Status check_problem(const DatasetHeader& header, const Problem& problem);
 Status check_config(const DatasetHeader& header, std::uint64_t schema_id, const Config& config);
 Status check_context(const Context& context);
-// Outcome, stage and time: a censored row has a time, an ok one may lack it where it has other
-// metrics, others and those of a later stage have none.
+// Checks outcome, stage and time: a censored row has a time, an ok row may lack it when it has
+// other metrics, all other rows and those of a later stage have none.
 Status check_row(const Dataset::Row& row, bool has_metrics);
 Status check_metric(const Dataset& dataset, const Dataset::ExtraMetric& metric);
 Status check_samples(std::span<const float> samples_ns);
 Status check_baseline(const Dataset& dataset, const Dataset::Baseline& baseline);
 
-// All of it, and that everything refers to what is there, in order of rows.
+// Checks everything, also that all references exist and that entries are in the order of rows.
 Status check_dataset(const Dataset& dataset);
 
 }  // namespace foretune::dataset_internal

@@ -1,5 +1,5 @@
-// A map that keeps the keys added last: when there are too many, the oldest goes.
-// Thread safety: as std::unordered_map. Cost: as std::unordered_map, and a list node per key.
+// A map that keeps the keys added last: when it is full, the oldest key is erased.
+// Thread safety: as std::unordered_map. Cost: as std::unordered_map, plus a list node per key.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace foretune {
 template <class Key, class Value>
 class BoundedMap {
  public:
-  // At least one key is kept.
+  // Keeps at most `most` keys, and at least one.
   explicit BoundedMap(std::size_t most) : most_(std::max<std::size_t>(1, most)) {}
 
   [[nodiscard]] std::size_t size() const { return values_.size(); }
@@ -23,7 +23,8 @@ class BoundedMap {
     return place == values_.end() ? nullptr : &place->second.value;
   }
 
-  // As the newest key, also one that was there. What had to go for it is returned.
+  // Adds the key as the newest one, even when the map had it. Returns the pair that was erased to
+  // make room for it.
   std::optional<std::pair<Key, Value>> put(const Key& key, Value value) {
     erase(key);
     std::optional<std::pair<Key, Value>> forgotten;
@@ -49,7 +50,7 @@ class BoundedMap {
     order_.clear();
   }
 
-  // visit(key, value) in no order.
+  // Calls visit(key, value) for every pair, in no particular order.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const auto& [key, node] : values_) {

@@ -1,8 +1,8 @@
-// One call of cublasLtMatmul: its arguments, what of them the choice of an algorithm depends on,
-// and the problem that it is to a model.
+// One call of cublasLtMatmul: its arguments, the facts about them on which the choice of an
+// algorithm depends, and the problem that a model sees.
 //
-// Thread safety: free functions and plain values. Cost: reading a call asks the library about 25
-// attributes, some nanoseconds each.
+// Thread safety: free functions and plain values. Cost: reading a call queries about 25 attributes
+// of the library, some nanoseconds each.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@
 
 #include "foretune/base/hash.h"
 #include "foretune/base/result.h"
-#include "foretune/cublaslt/cublaslt_api.h"
+#include "foretune/cuda/cublaslt_api.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
 
-// In the order of cublasLtMatmul.
+// The arguments in the order of cublasLtMatmul.
 struct MatmulCall {
   cublaslt::Handle handle = nullptr;
   cublaslt::Descriptor descriptor = nullptr;
@@ -35,9 +35,9 @@ struct MatmulCall {
   const cublaslt::Algorithm* algorithm = nullptr;  // none: it is chosen here
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
-  gpu::Stream stream = nullptr;
+  cuda::Stream stream = nullptr;
 
-  // Whether the library can be asked about it at all.
+  // Returns true when the call is complete enough to query the library about it.
   [[nodiscard]] bool has_descriptors() const {
     return handle != nullptr && descriptor != nullptr && a_layout != nullptr &&
            b_layout != nullptr && c_layout != nullptr && d_layout != nullptr;
@@ -57,7 +57,7 @@ struct LayoutKey {
   std::int32_t reserved = 0;
 };
 
-// Without padding, so that its bytes can be compared and hashed.
+// Has no padding, so that its bytes can be compared and hashed.
 struct CallKey {
   LayoutKey a;
   LayoutKey b;
@@ -93,20 +93,22 @@ struct CallKey {
 static_assert(std::has_unique_object_representations_v<CallKey> &&
               sizeof(CallKey) == sizeof(CallKey::Words));
 
-// log2 of the bytes to which all operands are aligned, in the steps that make a difference: models
-// learn from operands at multiples of 256, kernels ask for at most 16.
+// Returns log2 of the bytes to which all operands are aligned, in the steps that make a difference:
+// models learn from operands at multiples of 256, kernels require at most 16.
 inline constexpr std::int32_t kAligned = 8;
 inline constexpr std::int32_t kAlignedForKernels = 4;
 std::int32_t alignment_of(const MatmulCall& call);
 
-// How much of its workspace a call may use: nothing of one that the library refuses.
+// Returns how many bytes of its workspace a call may use: 0 of a workspace that the library
+// refuses.
 std::uint64_t usable_workspace(const MatmulCall& call);
 
-// Fills what the descriptors say; the workspace, the alignment and the device are the caller's.
-// Returns the library's status.
+// Fills the members that the descriptors determine; the caller sets the workspace, the alignment
+// and the device. Returns the library's status.
 int read_descriptors(const cublaslt::Api& api, const MatmulCall& call, CallKey& key);
 
-// The problem that models know. Errors: kUnsupported with what it is that they do not know.
+// Returns the problem in the models' terms. Errors: kUnsupported with the property that models do
+// not know.
 Result<GemmProblem> problem_of(const CallKey& key);
 
 }  // namespace dispatch_internal

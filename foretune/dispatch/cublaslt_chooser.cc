@@ -9,7 +9,7 @@
 #include "foretune/base/text.h"
 #include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/cublaslt/matmul.h"
-#include "foretune/models/infer/model_scorer.h"
+#include "foretune/model/model_scorer.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -39,12 +39,12 @@ using cublaslt::PreferenceAttribute;
 
 constexpr std::string_view kDevicePrefix = "sm_";
 constexpr std::string_view kVersionPrefix = "cublaslt-";
-// Parts of k added to D one after another: each sum is rounded to D's type, which is another
-// product than the one that was asked for, unless the library itself prefers it.
+// Adds parts of k to D one after another, which rounds each sum to D's type. This is not the
+// requested product, so it is used only where the library's heuristic itself prefers it.
 constexpr std::int32_t kInPlace = 1;
 constexpr std::uint32_t kDefaultAlignment = 256;
 
-// The word of a fingerprint's isa that begins so, without the beginning if it is to go.
+// Returns the word of a fingerprint's isa that begins with `prefix`, with or without the prefix.
 std::string word_of(std::string_view isa, std::string_view prefix, bool with_prefix) {
   for (const std::string_view word : split_words(isa)) {
     if (word.starts_with(prefix)) {
@@ -54,14 +54,14 @@ std::string word_of(std::string_view isa, std::string_view prefix, bool with_pre
   return {};
 }
 
-std::string device_text(const gpu::DriverApi& driver, std::int32_t device) {
+std::string device_text(const cuda::DriverApi& driver, std::int32_t device) {
   int major = 0;
   int minor = 0;
   if (device < 0 ||
-      driver.device_attribute(&major, gpu::DeviceAttribute::kCapabilityMajor, device) !=
-          gpu::kDriverSuccess ||
-      driver.device_attribute(&minor, gpu::DeviceAttribute::kCapabilityMinor, device) !=
-          gpu::kDriverSuccess) {
+      driver.device_attribute(&major, cuda::DeviceAttribute::kCapabilityMajor, device) !=
+          cuda::kDriverSuccess ||
+      driver.device_attribute(&minor, cuda::DeviceAttribute::kCapabilityMinor, device) !=
+          cuda::kDriverSuccess) {
     return {};
   }
   return concat(kDevicePrefix, major, minor);
@@ -97,13 +97,14 @@ class OwnedPreference {
 
 }  // namespace
 
-// One call for which configs are tried.
+// Tries configs for one call.
 class CublasltChooser::Attempt {
  public:
   Attempt(const Api& api, const MatmulCall& call, const CallKey& key)
       : api_(api), call_(call), key_(key) {}
 
-  // What the config names, if the library accepts it here. Errors: kUnsupported with the reason.
+  // Returns the algorithm that the config names, if the library accepts it here. Errors:
+  // kUnsupported with the reason.
   Result<Algorithm> algorithm(const CublasltConfig& config) {
     if (config.reduction == kInPlace) {
       return fail(ErrorCode::kUnsupported, "parts of k would be summed in place");
@@ -111,7 +112,7 @@ class CublasltChooser::Attempt {
     return config.heuristic > 0 ? ranked(config.heuristic) : explicit_config(config);
   }
 
-  // The heuristic's first as a plan.
+  // Returns the heuristic's first as a plan.
   CublasltPlan first(std::string reason) {
     ask();
     CublasltPlan plan{.reason = std::move(reason)};
@@ -125,7 +126,7 @@ class CublasltChooser::Attempt {
     return plan;
   }
 
-  // What the heuristic's first is for this call.
+  // Returns the explicit config of the heuristic's first for this call.
   std::optional<CublasltConfig> first_config() {
     ask();
     return answers_.empty() ? std::nullopt
@@ -172,7 +173,7 @@ class CublasltChooser::Attempt {
     return algorithm;
   }
 
-  // The library's check sees no pointers.
+  // Checks the alignment, because the library's own check does not get the pointers.
   [[nodiscard]] Status check_alignment(const Algorithm& algorithm) const {
     for (const Capability which : {Capability::kMinAlignmentA, Capability::kMinAlignmentB,
                                    Capability::kMinAlignmentC, Capability::kMinAlignmentD}) {
@@ -195,7 +196,7 @@ class CublasltChooser::Attempt {
     return cublaslt::words_of(api_, algorithm).reduction == kInPlace;
   }
 
-  // The heuristic, once.
+  // Calls the heuristic, once.
   void ask() {
     if (std::exchange(is_asked_, true)) {
       return;
@@ -238,7 +239,7 @@ class CublasltChooser::Attempt {
 };
 
 Result<std::unique_ptr<CublasltChooser>> CublasltChooser::create(
-    std::shared_ptr<const Api> api, std::shared_ptr<const gpu::DriverApi> driver,
+    std::shared_ptr<const Api> api, std::shared_ptr<const cuda::DriverApi> driver,
     std::vector<Model> models, const Options& options) {
   std::unique_ptr<CublasltChooser> chooser(new CublasltChooser());
   const std::size_t version = api->get_version();
@@ -262,13 +263,13 @@ Result<std::unique_ptr<CublasltChooser>> CublasltChooser::create(
 
 std::int32_t CublasltChooser::current_device() const {
   int device = -1;
-  return driver_->context_device(&device) == gpu::kDriverSuccess ? device : -1;
+  return driver_->context_device(&device) == cuda::kDriverSuccess ? device : -1;
 }
 
 Result<const Selector*> CublasltChooser::selector_for(std::int32_t device) const {
   const std::string here = device_text(*driver_, device);
   for (const KnownModel& model : models_) {
-    // Another version has other kernels behind the same numbers.
+    // Another version has other kernels under the same numbers.
     if (model.device == here && model.version == version_ && !here.empty()) {
       return model.selector.get();
     }
@@ -311,7 +312,7 @@ CublasltPlan CublasltChooser::heuristic(const MatmulCall& call, const CallKey& k
 CublasltPlan CublasltChooser::by_model(const Selector& selector, const Problem& problem,
                                        Attempt& attempt) const {
   const auto config_of = [&](std::uint32_t candidate) {
-    // The schema was compared, and numbers below 0 are in no space.
+    // This cannot fail: the schema was compared, and no space has numbers below 0.
     return CublasltConfig::from(selector.config(candidate)).value_or(CublasltConfig{});
   };
   if (options_.fast) {
@@ -336,15 +337,15 @@ CublasltPlan CublasltChooser::by_model(const Selector& selector, const Problem& 
   }
   std::optional<double> base;
   if (options_.margin > 0) {
-    // As a rank, the heuristic's first is known to the model as what it is on average. Scored is
-    // what it is for this call.
+    // The model's score of the heuristic's first, as a rank, is an average. So the explicit config
+    // behind it for this call is scored instead.
     if (const std::optional<CublasltConfig> answer = attempt.first_config()) {
       if (const auto score = score_config(selector.model(), problem, answer->to_config())) {
         base = *score;
       }
     }
   }
-  const std::size_t most = std::min(ranking.size(), kMostCublasltCandidates);
+  const std::size_t most = std::min(ranking.size(), kMaxCublasltCandidates);
   std::string reason;
   for (std::size_t i = 0; i < most; ++i) {
     const CublasltConfig config = config_of(ranking[i].candidate);

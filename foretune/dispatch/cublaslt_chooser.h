@@ -1,7 +1,7 @@
 // Decides which algorithm runs a call of cublasLtMatmul: the best of a model's ranking that the
-// library accepts for the caller's own descriptors, else what its heuristic says.
+// library accepts for the caller's own descriptors, else the choice of its heuristic.
 //
-// Thread safety: any thread; nothing is kept between calls. Cost: up to a millisecond.
+// Thread safety: any thread; keeps no state between calls. Cost: up to a millisecond.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/cublaslt/cublaslt_api.h"
+#include "foretune/cuda/cublaslt_api.h"
+#include "foretune/cuda/driver_api.h"
 #include "foretune/dispatch/cublaslt_call.h"
-#include "foretune/gpu/driver_api.h"
 #include "foretune/select/select.h"
 
 namespace foretune {
@@ -25,15 +25,15 @@ std::string_view to_string(CublasltSource source);
 
 namespace dispatch_internal {
 
-// How far down its ranking the model is followed.
-inline constexpr std::size_t kMostCublasltCandidates = 8;
+// How many candidates of the model's ranking are tried.
+inline constexpr std::size_t kMaxCublasltCandidates = 8;
 
-// What runs a call, and why.
+// The algorithm that runs a call, and the reason for it.
 struct CublasltPlan {
   CublasltSource source = CublasltSource::kHeuristic;
-  // None: the library is called without one, as its heuristic has no answer either.
+  // None: the library is called without an algorithm, because its heuristic has no answer either.
   std::optional<cublaslt::Algorithm> algorithm;
-  std::int32_t rank = 0;  // in the heuristic's answer; 0: not of it
+  std::int32_t rank = 0;  // in the heuristic's answer; 0: not in it
   std::string reason;     // why not the model's pick, or not its first; may be empty
   // False after an error that says nothing about other calls like this one.
   bool may_be_kept = true;
@@ -45,15 +45,16 @@ class CublasltChooser {
     double margin = 0;
     bool fast = false;
   };
-  // Errors: kMismatch for models of something else.
+  // Errors: kMismatch for a model of another family: give models that were trained on data of a
+  // family with cuBLASLt's configs.
   static Result<std::unique_ptr<CublasltChooser>> create(
-      std::shared_ptr<const cublaslt::Api> api, std::shared_ptr<const gpu::DriverApi> driver,
+      std::shared_ptr<const cublaslt::Api> api, std::shared_ptr<const cuda::DriverApi> driver,
       std::vector<Model> models, const Options& options);
 
-  // The device of the calling thread's context, -1 without one.
+  // Returns the device of the calling thread's context, -1 without one.
   [[nodiscard]] std::int32_t current_device() const;
   [[nodiscard]] CublasltPlan choose(const MatmulCall& call, const CallKey& key) const;
-  // The heuristic's first.
+  // Returns a plan with the heuristic's first algorithm.
   [[nodiscard]] CublasltPlan heuristic(const MatmulCall& call, const CallKey& key,
                                        std::string reason) const;
 
@@ -66,13 +67,13 @@ class CublasltChooser {
   class Attempt;
 
   CublasltChooser() = default;
-  // Errors: kUnsupported with what does not fit.
+  // Errors: kUnsupported with the fact (device or library version) that does not fit.
   [[nodiscard]] Result<const Selector*> selector_for(std::int32_t device) const;
   [[nodiscard]] CublasltPlan by_model(const Selector& selector, const Problem& problem,
                                       Attempt& attempt) const;
 
   std::shared_ptr<const cublaslt::Api> api_;
-  std::shared_ptr<const gpu::DriverApi> driver_;
+  std::shared_ptr<const cuda::DriverApi> driver_;
   std::string version_;
   std::vector<KnownModel> models_;
   Options options_;

@@ -159,7 +159,8 @@ Result<std::unique_ptr<CublasltDispatcher>> CublasltDispatcher::open(
   FORETUNE_TRY(std::vector<Model> models, models_of(std::move(options.model)));
   FORETUNE_TRY(std::shared_ptr<const cublaslt::Api> api,
                cublaslt::Api::load_or_share(options.cublaslt));
-  FORETUNE_TRY(std::shared_ptr<const gpu::DriverApi> driver, gpu::DriverApi::load(options.driver));
+  FORETUNE_TRY(std::shared_ptr<const cuda::DriverApi> driver,
+               cuda::DriverApi::load(options.driver));
   FORETUNE_TRY(std::unique_ptr<CublasltChooser> chooser,
                CublasltChooser::create(api, std::move(driver), std::move(models),
                                        {.margin = options.margin, .fast = options.fast}));

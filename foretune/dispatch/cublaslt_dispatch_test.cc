@@ -1,4 +1,4 @@
-// The dispatcher of cublasLtMatmul on libraries that are played on the CPU.
+// Tests the dispatcher of cublasLtMatmul on libraries that are faked on the CPU.
 #include "foretune/dispatch/cublaslt_dispatch.h"
 
 #include <gmock/gmock.h>
@@ -11,8 +11,8 @@
 #include "foretune/base/text.h"
 #include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/dispatch/default_models.h"
-#include "foretune/dispatch/test_cublaslt.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/dispatch/testing/cublaslt.h"
+#include "foretune/model/model_file.h"
 
 namespace foretune {
 namespace {
@@ -32,7 +32,7 @@ constexpr std::uint32_t kGeluAux = 160;
 
 FakeBench& bench() { return FakeBench::get(); }
 
-// Multiplies, and says by which decision.
+// Multiplies, checks the result, and returns the decision.
 CublasltDecision run(CublasltDispatcher& dispatcher, const MatmulSample& sample) {
   sample.poison();
   EXPECT_EQ(dispatcher.matmul(sample.call()), 0);
@@ -68,7 +68,7 @@ TEST(CublasltDispatchTest, RunsTheModelsPick) {
   EXPECT_EQ(tensor.config_text, to_text(cublaslt_schema(), tensor_config(448).to_config()));
   EXPECT_THAT(tensor.text(), StartsWith("model: heuristic=0 algorithm=66 tile=448"));
 
-  // The best of its ranking that runs f32.
+  // The model picks the best of its ranking that runs f32.
   const CublasltDecision plain = run(*dispatcher, MatmulSample({}));
   EXPECT_EQ(plain.source, CublasltSource::kModel);
   EXPECT_EQ(bench().executed(), plain_config(11));
@@ -148,7 +148,7 @@ TEST(CublasltDispatchTest, AsksOnceForCallsThatLookAlike) {
   run(*dispatcher, first);
   const std::uint64_t questions = bench().questions();
   const std::uint64_t products = bench().fake.calls("cublasLtMatmul");
-  // Other operands, alpha and beta; the second sample's descriptors are other objects.
+  // The second sample has other operands, alpha and beta; its descriptors are other objects.
   const MatmulSample second({.type = CudaType::kBf16, .alpha = 3, .beta = 1}, 2);
   for (int i = 0; i < 5; ++i) {
     run(*dispatcher, first);
@@ -157,7 +157,7 @@ TEST(CublasltDispatchTest, AsksOnceForCallsThatLookAlike) {
   EXPECT_EQ(bench().questions(), questions);
   EXPECT_EQ(bench().fake.calls("cublasLtMatmul"), products + 10);
 
-  // What the choice may depend on is another kind of call.
+  // A change of anything on which the choice may depend makes another kind of call.
   std::uint64_t last = questions;
   const auto expect_questions = [&](const MatmulCall& call, bool asks) {
     EXPECT_EQ(dispatcher->matmul(call), 0);
@@ -282,7 +282,7 @@ TEST(CublasltDispatchTest, RanksOfTheHeuristicCanBeThePick) {
   EXPECT_EQ(to_text(cublaslt_schema(), bench().executed().to_config()), decision.config_text);
 }
 
-// The model scores by the tile alone.
+// The model's scores depend only on the tile.
 TEST(CublasltDispatchTest, AMarginIsOverWhatTheModelSaysOfTheHeuristicsFirst) {
   const MatmulSample sample({.type = CudaType::kBf16});
   const auto with_margin = [&](std::vector<Prediction> predictions, double margin) {
@@ -297,7 +297,8 @@ TEST(CublasltDispatchTest, AMarginIsOverWhatTheModelSaysOfTheHeuristicsFirst) {
   const CublasltConfig answer =
       *CublasltConfig::from(*parse_config(cublaslt_schema(), first.config_text));
   ASSERT_NE(answer.tile, 448);
-  // Whether the answer itself or only another config of its tile is a candidate.
+  // The result is the same when the answer itself is a candidate and when only another config of
+  // its tile is.
   for (const CublasltConfig& known : {answer, tensor_config(answer.tile, 9)}) {
     std::vector<Prediction> predictions{{tensor_config(448), 8.0}, {known, 8.1}};
     EXPECT_EQ(with_margin(predictions, 0.11).source, CublasltSource::kHeuristic);
@@ -317,14 +318,14 @@ TEST(CublasltDispatchTest, TheFastModelIsAskedFirstWhereThatIsWanted) {
         GemmProblem::create({.m = size, .n = size, .k = size, .dtype = DataType::kBf16})
             ->to_problem());
   }
-  model.hull = TrainingHull::fit(problems);
-  FastModel fast;
+  model.domain = ApplicabilityDomain::fit(problems);
+  DistilledModel fast;
   fast.portfolio = {0, 2};  // of two constant scores the second is the better one
-  fast.features = {{.kind = FastFeatureKind::kLog2, .field = 1, .scale = 500}};
+  fast.features = {{.kind = DistilledFeatureKind::kLog2, .field = 1, .scale = 500}};
   fast.layers = {{.inputs = 1, .outputs = 2, .weights = {0, 0}, .bias = {2, 1}}};
   fast.score_unit = 1e-3;
   fast.regions = {{.bound = 0.01F}};
-  model.fast = fast;
+  model.distilled = fast;
   const MatmulSample sample(
       {.m = 32, .n = 32, .k = 32, .type = CudaType::kBf16, .compute = ComputeType::kF32});
   const auto source = [&](double margin, bool is_fast) {
@@ -341,13 +342,13 @@ TEST(CublasltDispatchTest, TheFastModelIsAskedFirstWhereThatIsWanted) {
 
 TEST(CublasltDispatchTest, GraphsHoldTheChoice) {
   const auto dispatcher = sample_dispatcher();
-  const gpu::DriverApi& driver = *bench().driver;
+  const cuda::DriverApi& driver = *bench().driver;
   const MatmulSample sample({.type = CudaType::kBf16});
   MatmulCall call = sample.call();
-  gpu::Graph graph = nullptr;
-  gpu::GraphExec exec = nullptr;
-  ASSERT_EQ(driver.stream_create(&call.stream, gpu::kStreamNonBlocking), 0);
-  ASSERT_EQ(driver.begin_capture(call.stream, gpu::kCaptureThreadLocal), 0);
+  cuda::Graph graph = nullptr;
+  cuda::GraphExec exec = nullptr;
+  ASSERT_EQ(driver.stream_create(&call.stream, cuda::kStreamNonBlocking), 0);
+  ASSERT_EQ(driver.begin_capture(call.stream, cuda::kCaptureThreadLocal), 0);
   EXPECT_EQ(dispatcher->matmul(call), 0);
   ASSERT_EQ(driver.end_capture(call.stream, &graph), 0);
   ASSERT_EQ(driver.graph_instantiate(&exec, graph, 0), 0);
@@ -362,10 +363,10 @@ TEST(CublasltDispatchTest, GraphsHoldTheChoice) {
 
 TEST(CublasltDispatchTest, TheLibraryThatIsLoadedIsShared) {
   bench();
-  EXPECT_TRUE(gpu::SharedLibrary::open_loaded(FORETUNE_FAKE_GPU));
-  EXPECT_EQ(gpu::SharedLibrary::open_loaded("libnothing-like-it.so").error().code,
+  EXPECT_TRUE(cuda::SharedLibrary::open_loaded(FORETUNE_FAKE_GPU));
+  EXPECT_EQ(cuda::SharedLibrary::open_loaded("libnothing-like-it.so").error().code,
             ErrorCode::kNotFound);
-  // The second is preferred, because it is there already.
+  // The second library is preferred, because it is loaded already.
   const auto shared = cublaslt::Api::load_or_share({"libnothing-like-it.so", FORETUNE_FAKE_GPU});
   ASSERT_TRUE(shared);
   EXPECT_EQ((*shared)->matmul, bench().api->matmul);
@@ -458,7 +459,7 @@ TEST(CublasltDispatchTest, ManyThreadsMultiplyAtOnce) {
   const auto dispatcher = sample_dispatcher();
   std::vector<std::unique_ptr<MatmulSample>> samples;
   for (int i = 0; i < 8 * 12; ++i) {
-    // Twelve kinds of calls, each by eight threads on operands of their own.
+    // Makes twelve kinds of calls, each for eight threads with operands of their own.
     const int kind = i % 12;
     samples.push_back(std::make_unique<MatmulSample>(
         MatmulShape{.m = 16 + 8 * (kind / 2),

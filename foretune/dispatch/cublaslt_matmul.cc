@@ -8,7 +8,7 @@
 
 #include "foretune/base/c_text.h"
 #include "foretune/dispatch/cublaslt_dispatch.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/model/model_file.h"
 
 struct foretune_cublaslt {
   std::unique_ptr<foretune::CublasltDispatcher> dispatcher;
@@ -104,7 +104,7 @@ int foretune_cublaslt_matmul(foretune_cublaslt* foretune, void* handle, void* ma
                                        .algorithm = static_cast<const cublaslt::Algorithm*>(algo),
                                        .workspace = workspace,
                                        .workspace_bytes = workspace_bytes,
-                                       .stream = static_cast<::foretune::gpu::Stream>(stream)});
+                                       .stream = static_cast<::foretune::cuda::Stream>(stream)});
 }
 
 size_t foretune_cublaslt_explain(foretune_cublaslt* foretune, void* handle, void* matmul_desc,

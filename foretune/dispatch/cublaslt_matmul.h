@@ -29,16 +29,10 @@
 
 #include <stddef.h>
 
+#include "foretune/base/c_api.h"
+
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#ifndef FORETUNE_API
-#if defined(__GNUC__)
-#define FORETUNE_API __attribute__((visibility("default")))
-#else
-#define FORETUNE_API
-#endif
 #endif
 
 typedef struct foretune_cublaslt foretune_cublaslt;
@@ -49,7 +43,7 @@ enum {
   FORETUNE_CUBLASLT_INVALID_ARGUMENT = 1,
   FORETUNE_CUBLASLT_NOT_FOUND = 2,   /* no such model file */
   FORETUNE_CUBLASLT_CORRUPT = 3,     /* the file is not a model, or damaged */
-  FORETUNE_CUBLASLT_MISMATCH = 4,    /* a model of something else than cuBLASLt's configs */
+  FORETUNE_CUBLASLT_MISMATCH = 4,    /* give a model that was trained on cublaslt data */
   FORETUNE_CUBLASLT_UNSUPPORTED = 5, /* a library of NVIDIA's cannot be loaded */
   FORETUNE_CUBLASLT_IO = 6,
   FORETUNE_CUBLASLT_INTERNAL = 8

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
-#include "foretune/dispatch/test_cublaslt.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/base/testing/temporary_folder.h"
+#include "foretune/dispatch/testing/cublaslt.h"
+#include "foretune/model/model_file.h"
 
 namespace foretune {
 namespace {

@@ -9,11 +9,11 @@
 #include <string_view>
 
 #include "foretune/hardware/cpu.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/model/model_file.h"
 
 namespace foretune {
 
-// They rank configs of cpu-gemm.
+// A model that ranks configs of cpu-gemm.
 struct DefaultModel {
   std::string_view name;  // "cpu-gemm-avx512-1"
   CpuIsa isa = CpuIsa::kGeneric;
@@ -23,11 +23,11 @@ struct DefaultModel {
 
 std::span<const DefaultModel> default_models();
 
-// The one for so many threads, of the widest instruction set up to `isa`. Nothing when there is
-// none: what is fastest on two cores says little about sixteen.
+// Returns the model for this number of threads, of the widest instruction set up to `isa`. Returns
+// nothing when there is none: the fastest config on two cores says little about sixteen.
 std::optional<Model> default_gemm_model(CpuIsa isa, int threads);
 
-// They rank configs of cublaslt, each for the device and the version of the library in its
+// A model that ranks configs of cublaslt, for the device and the version of the library in its
 // fingerprint's isa.
 struct DefaultCublasltModel {
   std::string_view name;

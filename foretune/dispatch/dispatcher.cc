@@ -1,43 +1,15 @@
 #include "foretune/dispatch/dispatcher.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <limits>
 #include <mutex>
 #include <shared_mutex>
 #include <utility>
 
-#include "foretune/base/file.h"
-#include "foretune/base/fork.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/dispatch/bounded_map.h"
-#include "foretune/select/select.h"
+#include "foretune/dispatch/internal/dispatcher_state.h"
 
 namespace foretune {
-namespace {
-
-constexpr std::string_view kFileHead = "foretune-choices 1";
-// A trial this much slower than the best so far is not repeated.
-constexpr double kHopeless = 2;
-
-struct Candidate {
-  Config config;
-  ChoiceSource source = ChoiceSource::kModel;
-};
-
-// One way to run a problem, with what its trials showed.
-struct Option {
-  Candidate candidate;
-  std::shared_ptr<const void> kernel;
-  int started = 0;
-  int finished = 0;
-  double best_ns = std::numeric_limits<double>::infinity();
-  bool is_hopeless = false;
-};
-
-}  // namespace
 
 std::string_view to_string(ChoiceSource source) {
   switch (source) {
@@ -57,66 +29,11 @@ std::string_view to_string(ChoiceSource source) {
   return "unknown";
 }
 
-struct Dispatcher::State {
-  struct Source {
-    std::shared_ptr<const KernelProvider> provider;
-    std::shared_ptr<const Selector> selector;  // null without a model
-  };
-
-  // What is known of a problem. `settled` is set once, after `chosen` was.
-  struct Entry {
-    std::atomic<bool> settled{false};
-    Option chosen;
-    std::shared_ptr<const KernelProvider> provider;
-    std::string note;
-    std::vector<Option> trials;  // under trials_mutex until settled, as what follows
-    double spent_ns = 0;
-    std::uint32_t generation = fork_generation();
-  };
-
-  struct Remembered {
-    std::string family;
-    Config config;
-    double nanoseconds = 0;
-  };
-
-  explicit State(const DispatchOptions& given)
-      : options(given), entries(given.max_problems), remembered(given.max_remembered) {
-    options.measure_top = std::max(1, options.measure_top);
-    options.measure_rounds = std::max(1, options.measure_rounds);
-  }
-
-  [[nodiscard]] std::vector<Candidate> candidates(const Source& source, const Problem& problem,
-                                                  std::string& note) const;
-  [[nodiscard]] bool start_trials(Entry& entry, const std::vector<Candidate>& candidates,
-                                  const Problem& problem) const;
-  Result<std::shared_ptr<Entry>> decide(const Problem& problem) const;
-  Result<std::shared_ptr<Entry>> find(const Problem& problem);
-  static void settle(Entry& entry);
-  // The trial of the best time so far; before any time the first.
-  static std::size_t best_trial(const Entry& entry);
-  // What was chosen, or while trials go on the best of them: unless settled under trials_mutex.
-  static const Option& best_option(const Entry& entry);
-  static bool is_measured(const Entry& entry);
-  // Of all families' machines, which are one: what a file of choices is for.
-  [[nodiscard]] std::string machine_line() const;
-  // Keeps what was measured when the entry goes.
-  void remember(const Problem& problem, const Entry& entry);
-  void forget_all();
-
-  DispatchOptions options;
-  ForkSafeMutex trials_mutex;         // of all entries' trials; taken only while there are any
-  mutable ForkSafeSharedMutex mutex;  // of what follows
-  std::uint64_t generation = 0;       // raised when decisions before would be made otherwise
-  std::vector<Source> sources;
-  BoundedMap<Problem, std::shared_ptr<Entry>> entries;
-  BoundedMap<Problem, Remembered> remembered;
-};
-
-// Best first, each at most once, and only what is legal here. `note` says why the model's pick is
-// not among them.
-std::vector<Candidate> Dispatcher::State::candidates(const Source& source, const Problem& problem,
-                                                     std::string& note) const {
+// Returns candidates, best first, each at most once, and only legal ones. `note` says why the
+// model's pick is not among them.
+std::vector<Dispatcher::State::Candidate> Dispatcher::State::candidates(const Source& source,
+                                                                        const Problem& problem,
+                                                                        std::string& note) const {
   const FamilyInfo& info = source.provider->family().info();
   std::vector<Candidate> out;
   const auto add = [&](const Config& config, ChoiceSource from) {
@@ -129,7 +46,7 @@ std::vector<Candidate> Dispatcher::State::candidates(const Source& source, const
       out.push_back({config, from});
     }
   };
-  // A few more than are tried: some may turn out to mean the same here.
+  // A few more candidates than are tried, because some may mean the same here.
   constexpr std::size_t kSpare = 16;
   const auto wanted = static_cast<std::size_t>(options.measure_top);
   if (source.selector != nullptr) {
@@ -197,7 +114,7 @@ std::size_t Dispatcher::State::best_trial(const Entry& entry) {
   return static_cast<std::size_t>(best - entry.trials.begin());
 }
 
-const Option& Dispatcher::State::best_option(const Entry& entry) {
+const Dispatcher::State::Option& Dispatcher::State::best_option(const Entry& entry) {
   return entry.settled.load(std::memory_order_acquire) ? entry.chosen
                                                        : entry.trials[best_trial(entry)];
 }
@@ -261,7 +178,7 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
     auto entry = std::make_shared<Entry>();
     entry->provider = source.provider;
     if (!start_trials(*entry, candidates(source, problem, entry->note), problem)) {
-      // Nothing that anybody proposes can run here: any config that can.
+      // No proposed config can run here, so any config that can is taken.
       const auto space = family.space(problem);
       Rng rng(0);
       const auto any = space ? (*space)->sample(rng) : fail(ErrorCode::kUnsupported, "");
@@ -273,6 +190,8 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::decide(
     }
     if (entry->trials.size() == 1) {
       settle(*entry);
+    } else if (options.keep_trials) {
+      entry->problem = std::make_unique<const Problem>(problem);
     }
     return entry;
   }
@@ -300,7 +219,7 @@ Result<std::shared_ptr<Dispatcher::State::Entry>> Dispatcher::State::find(const 
     }
     const std::unique_lock lock(mutex);
     if (decided_at != generation) {
-      continue;  // by families or choices that have changed since
+      continue;  // the decision used families or choices that have changed since
     }
     if (const auto* const known = entries.find(problem)) {
       return *known;
@@ -345,20 +264,21 @@ Result<Dispatcher::Turn> Dispatcher::next(const Problem& problem) {
     return turn;
   }
   if (std::exchange(entry->generation, fork_generation()) != fork_generation()) {
-    for (Option& option : entry->trials) {
+    for (State::Option& option : entry->trials) {
       option.started = option.finished;  // threads of the parent do not report here
     }
   }
-  // The one tried least, in the model's order; when all are under way, the best so far.
+  // Picks the option with the fewest trials, in the model's order; when all are running, the best
+  // so far.
   int least = -1;
   for (int i = 0; i < static_cast<int>(entry->trials.size()); ++i) {
-    const Option& option = entry->trials[static_cast<std::size_t>(i)];
+    const State::Option& option = entry->trials[static_cast<std::size_t>(i)];
     if (!option.is_hopeless && option.started < state_->options.measure_rounds &&
         (least < 0 || option.started < entry->trials[static_cast<std::size_t>(least)].started)) {
       least = i;
     }
   }
-  Option& option =
+  State::Option& option =
       entry->trials[least >= 0 ? static_cast<std::size_t>(least) : State::best_trial(*entry)];
   turn.kernel_ = option.kernel;
   if (least >= 0) {
@@ -401,18 +321,24 @@ void Dispatcher::report(const Turn& turn, double nanoseconds) {
   if (entry.settled.load(std::memory_order_acquire)) {
     return;
   }
-  Option& option = entry.trials[static_cast<std::size_t>(turn.trial_)];
+  State::Option& option = entry.trials[static_cast<std::size_t>(turn.trial_)];
   ++option.finished;
   option.best_ns = std::min(option.best_ns, nanoseconds);
   entry.spent_ns += nanoseconds;
+  if (entry.problem != nullptr) {
+    option.samples_ns.push_back(static_cast<float>(nanoseconds));
+  }
   const double best = entry.trials[State::best_trial(entry)].best_ns;
   bool is_complete = true;
-  for (Option& other : entry.trials) {
-    other.is_hopeless = other.finished > 0 && other.best_ns > kHopeless * best;
+  for (State::Option& other : entry.trials) {
+    other.is_hopeless = other.finished > 0 && other.best_ns > kHopelessTrial * best;
     is_complete =
         is_complete && (other.is_hopeless || other.finished >= state_->options.measure_rounds);
   }
   if (is_complete || entry.spent_ns > 1e9 * state_->options.measure_seconds) {
+    if (entry.problem != nullptr) {
+      state_->keep_trials(entry);
+    }
     State::settle(entry);
   }
 }
@@ -420,7 +346,7 @@ void Dispatcher::report(const Turn& turn, double nanoseconds) {
 Result<Decision> Dispatcher::decision(const Problem& problem) {
   FORETUNE_TRY(const std::shared_ptr<State::Entry> entry, state_->find(problem));
   const std::lock_guard lock(state_->trials_mutex);
-  const Option& option = State::best_option(*entry);
+  const State::Option& option = State::best_option(*entry);
   const FamilyInfo& info = entry->provider->family().info();
   const bool is_timed = option.best_ns < std::numeric_limits<double>::infinity();
   return Decision{.family = info.name,
@@ -430,108 +356,6 @@ Result<Decision> Dispatcher::decision(const Problem& problem) {
                   .note = entry->note,
                   .measured_ns = is_timed ? option.best_ns : -1,
                   .is_settled = entry->settled.load(std::memory_order_acquire)};
-}
-
-std::string Dispatcher::State::machine_line() const {
-  std::string text = "machine";
-  for (const Source& source : sources) {
-    text += concat(" ", source.provider->family().info().fingerprint.digest());
-  }
-  return text;
-}
-
-Status Dispatcher::save_choices(const std::filesystem::path& path) const {
-  return write_text_file_atomically(path, choices_text());
-}
-
-std::string Dispatcher::choices_text() const {
-  std::vector<std::string> lines;
-  const std::shared_lock lock(state_->mutex);
-  const auto line = [](const FamilyInfo& info, const Problem& problem, const Config& config,
-                       double nanoseconds) {
-    return concat(info.name, "\t", problem.text(), "\t", to_text(info.config_schema, config), "\t",
-                  nanoseconds);
-  };
-  state_->remembered.for_each([&](const Problem& problem, const State::Remembered& known) {
-    const auto* const entry = state_->entries.find(problem);
-    if (entry != nullptr && State::is_measured(**entry)) {
-      return;  // anew: below
-    }
-    for (const State::Source& source : state_->sources) {
-      const FamilyInfo& info = source.provider->family().info();
-      if (info.name == known.family) {
-        lines.push_back(line(info, problem, known.config, known.nanoseconds));
-        break;
-      }
-    }
-  });
-  state_->entries.for_each([&](const Problem& problem, const auto& entry) {
-    if (State::is_measured(*entry)) {
-      lines.push_back(line(entry->provider->family().info(), problem,
-                           entry->chosen.candidate.config, entry->chosen.best_ns));
-    }
-  });
-  // The same choices, the same bytes.
-  std::sort(lines.begin(), lines.end());
-  std::string text = concat(kFileHead, "\n", state_->machine_line(), "\n");
-  for (const std::string& each : lines) {
-    text += concat(each, "\n");
-  }
-  return text;
-}
-
-Result<std::size_t> Dispatcher::load_choices(const std::filesystem::path& path) {
-  FORETUNE_TRY(const std::string text, read_text_file(path));
-  Result<std::size_t> taken = take_choices(text);
-  if (!taken) {
-    return fail_because(taken.error(), path.string());
-  }
-  return taken;
-}
-
-Result<std::size_t> Dispatcher::take_choices(std::string_view text) {
-  const std::unique_lock lock(state_->mutex);
-  BoundedMap<Problem, State::Remembered> loaded(state_->options.max_remembered);
-  std::size_t number = 0;
-  for (const std::string_view line : split(text, '\n')) {
-    ++number;
-    if (number == 1 && line != kFileHead) {
-      return fail(ErrorCode::kCorrupt, "this is not a file of choices");
-    }
-    if (number == 2 && line != state_->machine_line()) {
-      return fail(ErrorCode::kMismatch, "these are choices of another machine");
-    }
-    if (number <= 2 || line.empty()) {
-      continue;
-    }
-    const std::vector<std::string_view> fields = split(line, '\t');
-    const auto nanoseconds = fields.size() == 4 ? parse_double(fields[3]) : std::nullopt;
-    if (!nanoseconds || !(*nanoseconds > 0) || !std::isfinite(*nanoseconds)) {
-      return fail(ErrorCode::kCorrupt, "line ", number,
-                  ": family, problem, config and time were expected");
-    }
-    for (const State::Source& source : state_->sources) {
-      const FamilyInfo& info = source.provider->family().info();
-      if (info.name != fields[0]) {
-        continue;
-      }
-      const auto problem = Problem::parse(fields[1]);
-      const auto config = parse_config(info.config_schema, fields[2]);
-      if (!problem || !config) {
-        return fail_because(problem ? config.error() : problem.error(), "line ", number);
-      }
-      loaded.put(*problem, {.family = info.name, .config = *config, .nanoseconds = *nanoseconds});
-    }
-  }
-  if (number < 2) {
-    return fail(ErrorCode::kCorrupt, "this is not a file of choices");
-  }
-  ++state_->generation;
-  loaded.for_each([this](const Problem& problem, const State::Remembered& known) {
-    state_->entries.erase(problem);
-    state_->remembered.put(problem, known);
-  });
-  return loaded.size();
 }
 
 }  // namespace foretune

@@ -1,25 +1,26 @@
-// Problem in, kernel out: decides once per problem which config of which family runs it, and keeps
-// the kernel. In this order:
+// Takes a problem and returns a kernel: decides once per problem which config of which family runs
+// it, and keeps the kernel. The first of these that exists is chosen:
 //
-//   1. what was remembered from an earlier process, or measured in this one
+//   1. the choice remembered from an earlier process, or measured in this one
 //   2. the model's pick, or the next in its order that this machine can run
-//   3. outside of what the model was trained on, the one of its portfolio that it ranks first
+//   3. outside of the model's applicability domain, the config of its portfolio that it ranks first
 //   4. the family's textbook config, and last any legal one
 //
-// The families are asked in the order in which they were added, and one that does not support the
-// problem is passed over before anything is scored.
+// The dispatcher tries the families in the order in which they were added. It skips one that does
+// not support the problem before it scores anything.
 //
-// With `measure_top` above 0 the first calls of a problem are also trials: each runs one of the
-// best-ranked configs on the caller's operands, which costs nothing but the difference to the best
-// one, and the fastest stays. Trials end after `measure_top * measure_rounds` calls or
-// `measure_seconds`, whichever comes first. What was measured can be saved and loaded.
+// With `measure_top` above 1 the first calls of a problem are also trials: each runs one of the
+// best-ranked configs on the caller's operands, which costs only the difference to the best one,
+// and the fastest stays. Trials end after `measure_top * measure_rounds` calls or
+// `measure_seconds`, whichever comes first. Their measurements can be appended to a data set, from
+// which a later process takes its choices.
 //
-// The dispatcher does not know what a kernel is: providers make them, typed fronts (GemmDispatcher)
-// run them.
+// The dispatcher does not know what a kernel is: providers make kernels, typed front ends
+// (GemmDispatcher) run them.
 //
 // Thread safety: all members may be called by any number of threads, and in a forked child, which
-// knows what the parent knew at the fork. Cost: a known problem takes a look-up under a shared lock
-// (about 100 ns), a new one what its scoring takes (milliseconds).
+// knows everything that the parent knew at the fork. Cost: a known problem takes a look-up under a
+// shared lock (about 100 ns), a new one takes the time of its scoring (milliseconds).
 #pragma once
 
 #include <cstddef>
@@ -33,13 +34,13 @@
 
 #include "foretune/base/result.h"
 #include "foretune/family/family.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/model/model_file.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
 
 namespace foretune {
 
-// A family whose configs can be made into kernels.
+// A family together with the function that makes kernels from its configs.
 class KernelProvider {
  public:
   virtual ~KernelProvider() = default;
@@ -63,20 +64,22 @@ struct DispatchOptions {
   int measure_top = 0;         // configs to try; 0 and 1 measure nothing
   int measure_rounds = 3;      // calls of each; at least 1
   double measure_seconds = 1;  // per problem
-  // Beyond, the problems first asked for are forgotten.
+  // Problems kept with their kernels; beyond this number, those that came first are forgotten.
   std::size_t max_problems = 4096;
-  // Of what was measured or loaded the choices, without kernels; beyond, the oldest are forgotten.
+  // Measured or loaded choices kept, without kernels; beyond this number, the oldest are forgotten.
   std::size_t max_remembered = 16384;
+  // Keeps what the trials measured for append_trials(), of the newest `max_remembered` problems.
+  bool keep_trials = false;
 };
 
-// What runs a problem, and why.
+// The config that runs a problem, and the reason for it.
 struct Decision {
   std::string family;
   Config config;
   std::string config_text;
   ChoiceSource source = ChoiceSource::kModel;
-  std::string note;         // why not something better: the selector's or a family's refusal
-  double measured_ns = -1;  // fastest call of the trials or what was remembered; -1 when unknown
+  std::string note;         // why no better source was used: the selector's or a family's refusal
+  double measured_ns = -1;  // fastest call of the trials, or the remembered time; -1: unknown
   bool is_settled = true;   // false while trials go on
 };
 
@@ -87,7 +90,7 @@ class Dispatcher {
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
-  // Problems that were asked for before are decided anew, but for what was measured. Errors:
+  // Adds a family. Earlier problems are decided again, except those with a measured choice. Errors:
   // kMismatch when the model is of another family, kind of problem or config schema.
   Status add(std::shared_ptr<const KernelProvider> provider, std::optional<Model> model);
 
@@ -96,7 +99,7 @@ class Dispatcher {
    public:
     [[nodiscard]] const void* kernel() const { return kernel_.get(); }
     [[nodiscard]] const std::shared_ptr<const void>& shared_kernel() const { return kernel_; }
-    // Whether the call is a trial, whose duration report() wants.
+    // Returns true when the call is a trial; its duration has to be passed to report().
     [[nodiscard]] bool is_trial() const { return trial_ >= 0; }
 
    private:
@@ -105,28 +108,34 @@ class Dispatcher {
     std::shared_ptr<const void> kernel_;
     int trial_ = -1;
   };
-  // Errors: kUnsupported when no family runs the problem, with the reason of each. Every trial is
-  // to be reported or abandoned: until then it counts as under way.
+  // Errors: kUnsupported when no family runs the problem, with the reason of each. Every trial has
+  // to be reported or abandoned: until then it counts as running.
   Result<Turn> next(const Problem& problem);
   void report(const Turn& turn, double nanoseconds);
   void abandon(const Turn& turn);
-  // Never a trial: what was chosen, or while trials go on the best so far, at first the model's
-  // pick. Errors: as next().
+  // Returns the chosen kernel, never a trial. While trials go on, it is the best so far, at first
+  // the model's pick. Errors: as next().
   Result<Turn> best(const Problem& problem);
 
   // Errors: as next().
   Result<Decision> decision(const Problem& problem);
 
-  // What was measured or remembered, also of problems forgotten since, as lines "family, problem,
-  // config, nanoseconds" with tabs, under a head that names the machine; replaces the file at once.
-  // Errors: kIo.
-  Status save_choices(const std::filesystem::path& path) const;
-  // How many were taken over: of more than `max_remembered` the last. Lines of families that are
-  // not there are left. Errors: kIo, kCorrupt with the line's number, kMismatch for a file of
-  // another machine; nothing is taken over then.
+  // Appends the trials kept since the last call to the data set (.ftd) at `path`, one measurement
+  // for each config that ran, and returns how many: those that the file has already are left out.
+  // A config given up early is censored. Several processes may append to one file; this waits up
+  // to a second for another. Errors: kNotFound for a family that was not added; kIo, kCorrupt and
+  // kMismatch as JournalWriter::open(). The trials stay kept then.
+  Result<std::size_t> append_trials(const std::filesystem::path& path, std::string_view family);
+  // Reads a data set of append_trials() or `foretune collect`, whose fastest config of each problem
+  // is its choice, or a file with a text of choices. Returns how many choices were taken over: of
+  // more than `max_remembered`, the last. Errors: kIo, kCorrupt with the position, kMismatch for a
+  // file of another machine and for a data set of a family that was not added, or of another
+  // version of it; nothing is taken over then.
   Result<std::size_t> load_choices(const std::filesystem::path& path);
-  // The same as text.
+  // Returns the measured and remembered choices, including those of problems forgotten since, as
+  // lines "family, problem, config, nanoseconds" with tabs, under a head that names the machine.
   [[nodiscard]] std::string choices_text() const;
+  // Takes over such a text as load_choices() does. Skips lines of families that were not added.
   Result<std::size_t> take_choices(std::string_view text);
 
  private:

@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/base/forked_child.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/forked_child.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
+#include "foretune/dataset/journal.h"
 #include "foretune/dispatch/default_models.h"
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
 #include "foretune/hardware/cpu.h"
@@ -30,7 +31,7 @@ Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, DataType dtype = Da
   return problem->to_problem();
 }
 
-// A machine that every model knows, whatever this one is.
+// Returns a machine that every model knows, whatever machine runs the test.
 Fingerprint machine(double vector_bytes = 64, int cores = 1) {
   Fingerprint fingerprint = cpu_fingerprint(read_cpu_facts(), CpuPeaks{});
   fingerprint.hardware.set(HardwareValue::kVectorBytes, vector_bytes);
@@ -39,7 +40,7 @@ Fingerprint machine(double vector_bytes = 64, int cores = 1) {
   return fingerprint;
 }
 
-// Kernels are the texts of their configs; those that are refused cannot be made.
+// Makes kernels that are the texts of their configs; refused configs cannot be made.
 class TextProvider final : public KernelProvider {
  public:
   explicit TextProvider(const Fingerprint& fingerprint) {
@@ -79,6 +80,19 @@ Model shipped() {
   return *model;
 }
 
+// Loads the one choice of a file, and expects it to decide the problem.
+void expect_loaded(Dispatcher& dispatcher, const std::filesystem::path& path,
+                   const Problem& problem, const Config& config, double nanoseconds) {
+  const auto loaded = dispatcher.load_choices(path);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(*loaded, 1U);
+  const auto known = dispatcher.decision(problem);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->source, ChoiceSource::kRemembered);
+  EXPECT_EQ(known->config, config);
+  EXPECT_EQ(known->measured_ns, nanoseconds);
+}
+
 TEST(DispatcherTest, FollowsTheModelThenThePortfolioThenTheDefault) {
   const auto provider = std::make_shared<TextProvider>(machine());
   Dispatcher dispatcher({});
@@ -106,7 +120,7 @@ TEST(DispatcherTest, FollowsTheModelThenThePortfolioThenTheDefault) {
   ASSERT_TRUE(textbook);
   EXPECT_EQ(textbook->source, ChoiceSource::kDefault);
 
-  // Nothing that anybody proposes can be made: any other.
+  // When no proposed config can be made, any other config is chosen.
   for (const Config& config : provider->family().default_configs(gemm(200, 300, 100))) {
     provider->refused.insert(to_text(provider->family().info().config_schema, config));
   }
@@ -161,7 +175,7 @@ TEST(DispatcherTest, SaysWhyNothingRuns) {
   EXPECT_EQ(mismatch.error().code, ErrorCode::kMismatch);
 }
 
-// Times by config; the trials must find the fastest of what they tried.
+// Every config has its own time; the trials must find the fastest one that they tried.
 TEST(DispatcherTest, TrialsFindTheFastestAndEnd) {
   const auto provider = std::make_shared<TextProvider>(machine());
   Dispatcher dispatcher({.measure_top = 5, .measure_rounds = 3, .measure_seconds = 1});
@@ -182,7 +196,7 @@ TEST(DispatcherTest, TrialsFindTheFastestAndEnd) {
     if (calls[text]++ == 0) {
       order.push_back(text);
     }
-    // The second is hopeless, the fourth the best.
+    // The second is hopeless, the fourth is the best.
     const double ns = text == order[0]                       ? 100
                       : order.size() > 1 && text == order[1] ? 1000
                       : order.size() > 3 && text == order[3] ? 80
@@ -256,24 +270,15 @@ TEST(DispatcherTest, RemembersAcrossProcessesOnTheSameMachineOnly) {
   const auto measured = first.decision(problem);
   ASSERT_TRUE(measured);
   ASSERT_EQ(measured->source, ChoiceSource::kMeasured);
-  ASSERT_TRUE(first.save_choices(path));
+  ASSERT_TRUE(write_text_file_atomically(path, first.choices_text()));
 
   Dispatcher second({});
   ASSERT_TRUE(second.add(provider, shipped()));
-  // Decided by the model before, by memory after.
+  // The model decides before loading, the loaded choice afterwards.
   EXPECT_EQ(second.decision(problem)->source, ChoiceSource::kModel);
-  const auto loaded = second.load_choices(path);
-  ASSERT_TRUE(loaded) << loaded.error().message;
-  EXPECT_EQ(*loaded, 1U);
-  const auto known = second.decision(problem);
-  ASSERT_TRUE(known);
-  EXPECT_EQ(known->source, ChoiceSource::kRemembered);
-  EXPECT_EQ(known->config, measured->config);
-  EXPECT_EQ(known->measured_ns, 100.5);
-  // What was remembered is saved again, to the same bytes.
-  const auto again = folder / "again.txt";
-  ASSERT_TRUE(second.save_choices(again));
-  EXPECT_EQ(read_text_file(path).value(), read_text_file(again).value());
+  expect_loaded(second, path, problem, measured->config, 100.5);
+  // Remembered choices give the same text again.
+  EXPECT_EQ(read_text_file(path).value(), second.choices_text());
 
   Dispatcher elsewhere({});
   ASSERT_TRUE(elsewhere.add(std::make_shared<TextProvider>(machine(32)), shipped()));
@@ -287,8 +292,7 @@ TEST(DispatcherTest, BadFilesOfChoicesAreRefusedWhole) {
   const auto path = folder / "choices.txt";
   Dispatcher dispatcher({});
   ASSERT_TRUE(dispatcher.add(std::make_shared<TextProvider>(machine()), shipped()));
-  ASSERT_TRUE(dispatcher.save_choices(path));
-  const std::string head = read_text_file(path).value();
+  const std::string head = dispatcher.choices_text();
   const auto load = [&](const std::string& text) {
     EXPECT_TRUE(write_text_file_atomically(path, text));
     const auto loaded = dispatcher.load_choices(path);
@@ -315,7 +319,7 @@ TEST(DispatcherTest, ForgetsTheOldestProblemsBeyondTheLimit) {
   for (int size = 9; size < 20; ++size) {
     ASSERT_TRUE(dispatcher.next(gemm(size, 8, 8)));
   }
-  // The turn still holds it, the dispatcher does not.
+  // The turn still holds the kernel, the dispatcher does not.
   EXPECT_EQ(kept.use_count(), 1);
 }
 
@@ -394,6 +398,122 @@ TEST(DispatcherTest, TakesTheLastOfMoreChoicesThanItRemembers) {
   EXPECT_EQ(second.decision(gemm(101, 64, 64))->source, ChoiceSource::kModel);
   EXPECT_EQ(second.decision(gemm(109, 64, 64))->source, ChoiceSource::kRemembered);
   EXPECT_EQ(std::ranges::count(second.choices_text(), '\n'), 2 + 4);
+}
+
+TEST(DispatcherTest, TrialsAreRowsOfADataSetWhoseFastestIsTheChoice) {
+  const testing_support::TemporaryFolder folder;
+  const auto path = folder / "trials.ftd";
+  const auto provider = std::make_shared<TextProvider>(machine());
+  const Problem problem = gemm(200, 300, 100);
+  Dispatcher first({.measure_top = 3, .measure_rounds = 2, .keep_trials = true});
+  ASSERT_TRUE(first.add(provider, shipped()));
+  // The third config is more than twice as slow as the others and is not tried again.
+  for (const double nanoseconds : {400., 300., 2000., 380., 320.}) {
+    const auto turn = first.next(problem);
+    ASSERT_TRUE(turn);
+    ASSERT_TRUE(turn->is_trial());
+    first.report(*turn, nanoseconds);
+  }
+  const auto measured = first.decision(problem);
+  ASSERT_TRUE(measured);
+  ASSERT_TRUE(measured->is_settled);
+  const auto appended = first.append_trials(path, "cpu-gemm");
+  ASSERT_TRUE(appended) << appended.error().message;
+  EXPECT_EQ(*appended, 3U);
+  EXPECT_EQ(first.append_trials(path, "cpu-gemm"), 0U);
+
+  const auto trials = read_dataset(path);
+  ASSERT_TRUE(trials) << trials.error().message;
+  EXPECT_EQ(trials->header().family, "cpu-gemm");
+  ASSERT_EQ(trials->size(), 3U);
+  const auto rows = trials->rows();
+  EXPECT_EQ(rows[0].time_ns, 380);
+  EXPECT_EQ(rows[0].samples, 2);
+  EXPECT_EQ(rows[1].time_ns, 300);
+  EXPECT_EQ(trials->configs()[rows[1].config], measured->config);
+  EXPECT_EQ(rows[2].outcome, Outcome::kCensored);
+  EXPECT_EQ(rows[2].time_ns, 1500);  // 3/4 of what was seen
+  const Context& context = trials->contexts()[rows[0].context];
+  EXPECT_EQ(context.machine, machine().digest());
+  EXPECT_NE(context.fidelity, 0);
+
+  Dispatcher second({});
+  ASSERT_TRUE(second.add(provider, shipped()));
+  expect_loaded(second, path, problem, measured->config, 300);
+
+  // The full protocol counts more than trials, and a comparison's times count nothing.
+  {
+    const auto journal = JournalWriter::open(path, trials->header());
+    ASSERT_TRUE(journal) << journal.error().message;
+    Measurement careful = trials->measurement(0);
+    careful.context.fidelity = 0;
+    careful.metrics = {{kTimeNs, 350}};
+    ASSERT_TRUE((*journal)->append(careful));
+    Measurement compared = trials->measurement(1);
+    compared.context.fidelity = -1;
+    compared.flags = kFlagReference;
+    ASSERT_TRUE((*journal)->append(compared));
+  }
+  ASSERT_TRUE(second.load_choices(path));
+  EXPECT_EQ(second.decision(problem)->config, trials->configs()[rows[0].config]);
+  EXPECT_EQ(second.decision(problem)->measured_ns, 350);
+
+  Dispatcher elsewhere({.keep_trials = true});
+  ASSERT_TRUE(elsewhere.add(std::make_shared<TextProvider>(machine(32)), shipped()));
+  for (const auto& refused :
+       {elsewhere.load_choices(path), elsewhere.append_trials(path, "cpu-gemm")}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kMismatch);
+  }
+  Dispatcher without({});
+  EXPECT_EQ(without.load_choices(path).error().code, ErrorCode::kMismatch);
+  EXPECT_EQ(without.append_trials(path, "cpu-gemm").error().code, ErrorCode::kNotFound);
+  // A data set that is damaged is refused as a whole.
+  std::string bytes = read_text_file(path).value();
+  bytes[bytes.size() / 2] ^= 1;
+  ASSERT_TRUE(write_text_file_atomically(path, bytes));
+  EXPECT_EQ(second.load_choices(path).error().code, ErrorCode::kCorrupt);
+}
+
+TEST(DispatcherTest, SeveralDispatchersAppendTheirTrialsToOneFile) {
+  const testing_support::TemporaryFolder folder;
+  const auto path = folder / "trials.ftd";
+  const auto provider = std::make_shared<TextProvider>(machine());
+  constexpr int kWriters = 4;
+  std::vector<std::thread> writers;
+  std::atomic<std::size_t> appended = 0;
+  for (int i = 0; i < kWriters; ++i) {
+    writers.emplace_back([&, i] {
+      Dispatcher dispatcher({.measure_top = 2, .measure_rounds = 1, .keep_trials = true});
+      ASSERT_TRUE(dispatcher.add(provider, shipped()));
+      for (int size = 0; size < 3; ++size) {
+        measure(dispatcher, gemm(100 + i, 64 + size, 64));
+        const auto rows = dispatcher.append_trials(path, "cpu-gemm");
+        ASSERT_TRUE(rows) << rows.error().message;
+        appended += *rows;
+      }
+    });
+  }
+  for (std::thread& writer : writers) {
+    writer.join();
+  }
+  EXPECT_EQ(appended, 2U * 3 * kWriters);
+  const auto trials = read_dataset(path);
+  ASSERT_TRUE(trials) << trials.error().message;
+  EXPECT_EQ(trials->size(), 2U * 3 * kWriters);
+  Dispatcher reader({.max_remembered = 5});
+  ASSERT_TRUE(reader.add(provider, shipped()));
+  EXPECT_EQ(reader.load_choices(path), 5U);
+}
+
+TEST(DispatcherTest, TrialsThatCannotBeAppendedStayKept) {
+  const testing_support::TemporaryFolder folder;
+  const auto path = folder / "trials.ftd";
+  Dispatcher dispatcher({.measure_top = 2, .measure_rounds = 1, .keep_trials = true});
+  ASSERT_TRUE(dispatcher.add(std::make_shared<TextProvider>(machine()), shipped()));
+  measure(dispatcher, gemm(200, 300, 100));
+  EXPECT_FALSE(dispatcher.append_trials(folder / "missing" / "trials.ftd", "cpu-gemm"));
+  EXPECT_EQ(dispatcher.append_trials(path, "cpu-gemm"), 2U);
 }
 
 TEST(DispatcherTest, AForkedChildDecidesWhateverOtherThreadsDid) {

@@ -29,7 +29,7 @@ class CpuGemmProvider final : public KernelProvider {
 Result<std::unique_ptr<GemmDispatcher>> GemmDispatcher::for_this_cpu(CpuDispatchOptions options) {
   const CpuFacts facts = read_cpu_facts();
   FamilyOptions family_options;
-  // What kernels are legal depends on the facts alone; peaks would have to be measured.
+  // The legality of kernels depends only on the facts; peaks would have to be measured.
   family_options.fingerprint = cpu_fingerprint(facts, CpuPeaks{});
   family_options.threads = options.threads;
   FORETUNE_TRY(std::shared_ptr<const CpuGemm> family, create_cpu_gemm(family_options));

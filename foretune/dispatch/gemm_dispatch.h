@@ -27,16 +27,16 @@ struct CpuDispatchOptions {
 class GemmDispatcher {
  public:
   explicit GemmDispatcher(const DispatchOptions& options) : dispatcher_(options) {}
-  // cpu-gemm of this machine. Takes as long as reading a model (about 20 ms); nothing is
-  // measured. Errors: kMismatch for a model of something else, kInvalidArgument for more threads
-  // than cores.
+  // Makes a dispatcher with cpu-gemm for this machine. Takes as long as reading a model (about
+  // 20 ms); nothing is measured. Errors: kMismatch for a model of another family, kInvalidArgument
+  // for more threads than cores.
   static Result<std::unique_ptr<GemmDispatcher>> for_this_cpu(CpuDispatchOptions options);
 
   Status add(std::shared_ptr<const CpuGemm> family, std::optional<Model> model);
 
-  // Computes a product. The problem's operation has to say whether there is a bias, for the choice
-  // only: what is computed is what the operands say. Errors: kUnsupported when nothing runs it,
-  // kInvalidArgument when the operands are of another type.
+  // Computes the product of the operands. The problem's operation has to say whether there is a
+  // bias, but only for the choice of the kernel; the operands decide the computation. Errors:
+  // kUnsupported when nothing runs it, kInvalidArgument when the operands are of another type.
   Status run(const GemmProblem& problem, const GemmOperands& operands) {
     return run_any(problem, operands);
   }
@@ -47,10 +47,10 @@ class GemmDispatcher {
     return run_any(problem, operands);
   }
 
-  // For who keeps the kernel: the best known, whose calls are not timed.
+  // Returns the best known kernel, for callers that keep it; its calls are not timed.
   Result<std::shared_ptr<const CpuGemmKernel>> kernel(const GemmProblem& problem);
 
-  // Decisions, and what was measured.
+  // Gives access to decisions and measured choices.
   Dispatcher& dispatcher() { return dispatcher_; }
 
  private:

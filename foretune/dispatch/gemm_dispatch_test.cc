@@ -8,9 +8,9 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/dispatch/default_models.h"
-#include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/families/cpu_gemm/cpu_gemm_space.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
+#include "foretune/space/schemas/cpu_gemm.h"
 
 namespace foretune {
 namespace {

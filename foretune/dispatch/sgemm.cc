@@ -21,7 +21,7 @@
 namespace foretune {
 namespace {
 
-// Of trans: whether op(X) is a transpose. Real numbers are their own conjugates.
+// Returns true when `trans` makes op(X) a transpose. Real numbers are their own conjugates.
 bool is_trans(int trans) { return trans == FORETUNE_TRANS || trans == FORETUNE_CONJ_TRANS; }
 bool is_known(int trans) { return trans == FORETUNE_NO_TRANS || is_trans(trans); }
 
@@ -40,14 +40,14 @@ struct Extent {
   }
 };
 
-// Whether two matrices share a byte. Columns side by side in one array do not, although their
-// ranges of addresses cross.
+// Returns true when two matrices share a byte. Matrices side by side in one array share none,
+// although their ranges of addresses overlap.
 bool overlap(const Extent& x, const Extent& y) {
   if (x.lines == 0 || x.length == 0 || y.lines == 0 || y.length == 0 ||
       x.begin(0) >= y.end(y.lines - 1) || y.begin(0) >= x.end(x.lines - 1)) {
     return false;
   }
-  // Both are sorted, so each step leaves the line behind that ends first.
+  // Both are sorted, so each step skips the line that ends first.
   std::ptrdiff_t i = 0;
   std::ptrdiff_t j = 0;
   while (i < x.lines && j < y.lines) {
@@ -68,9 +68,10 @@ std::atomic<int>& allowed_threads() {
   return threads;
 }
 
-constexpr int kMostThreads = 64;
+constexpr int kMaxThreads = 64;
 
-// Of the process, whatever the calling thread is bound to, at the first call.
+// Returns the number of cores of the process at the first call, whatever cores the calling thread
+// is bound to.
 int all_cores() {
   static std::atomic<int> known{0};
   int count = known.load(std::memory_order_relaxed);
@@ -78,15 +79,15 @@ int all_cores() {
     cpu_set_t cores;
     CPU_ZERO(&cores);
     const bool is_known = ::sched_getaffinity(::getpid(), sizeof cores, &cores) == 0;
-    count = std::clamp(is_known ? CPU_COUNT(&cores) : 1, 1, kMostThreads);
+    count = std::clamp(is_known ? CPU_COUNT(&cores) : 1, 1, kMaxThreads);
     known.store(count, std::memory_order_relaxed);
   }
   return count;
 }
 
-// One dispatcher for each number of threads, made when it is first needed and kept.
+// Returns the dispatcher for a number of threads, which is made when it is first needed, and kept.
 GemmDispatcher* dispatcher_of(int threads) {
-  static std::array<std::atomic<GemmDispatcher*>, kMostThreads + 1> known{};
+  static std::array<std::atomic<GemmDispatcher*>, kMaxThreads + 1> known{};
   static ForkSafeMutex mutex;
   threads = threads == 0 ? all_cores() : std::clamp(threads, 1, all_cores());
   std::atomic<GemmDispatcher*>& place = known[static_cast<std::size_t>(threads)];
@@ -104,7 +105,7 @@ GemmDispatcher* dispatcher_of(int threads) {
   if (!made) {
     return nullptr;
   }
-  // Never freed: threads of the program may still multiply while it exits.
+  // The dispatcher is never freed: threads of the program may still multiply while it exits.
   place.store(made->release(), std::memory_order_release);
   return place.load(std::memory_order_relaxed);
 }
@@ -124,7 +125,7 @@ void scale(float* c, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t
   }
 }
 
-// A product of a row-major C.
+// A product with a row-major C.
 struct RowMajor {
   bool trans_a = false;
   bool trans_b = false;
@@ -137,7 +138,7 @@ struct RowMajor {
   int ldb = 0;
 };
 
-// A product as far as the choice of its kernel goes.
+// The properties of a product on which the choice of its kernel depends.
 struct Shape {
   int m = 0;
   int n = 0;
@@ -147,11 +148,11 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-// What a thread of the program has multiplied lately: finding a kernel here takes some nanoseconds,
-// asking the dispatcher more than a tiny product itself.
+// The kernels that a thread of the program has used lately. Finding a kernel here takes some
+// nanoseconds; a look-up in the dispatcher takes longer than a tiny product itself.
 class RecentKernels {
  public:
-  // Null where a shape has no kernel.
+  // Returns null when the shape has no kernel.
   const CpuGemmKernel* find(const Shape& shape) {
     Recent& recent = recent_[place_of(shape)];
     if (recent.kernel == nullptr || recent.shape != shape) {
@@ -217,7 +218,7 @@ int multiply(const RowMajor& p, float alpha, float beta, float* c, int ldc) {
   return status ? 0 : FORETUNE_SGEMM_NO_MEMORY;
 }
 
-// The position of the first wrong argument, or 0.
+// Returns the position of the first wrong argument, or 0.
 int first_wrong(int order, int trans_a, int trans_b, int m, int n, int k, const float* a, int lda,
                 const float* b, int ldb, const float* c, int ldc, bool reads_operands) {
   const bool rows = order == FORETUNE_ROW_MAJOR;
@@ -260,7 +261,7 @@ int foretune_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, flo
   if (m == 0 || n == 0) {
     return 0;
   }
-  // A column-major product is the row-major one of the transposes, the other way round.
+  // A column-major product is the row-major product of the transposes in reverse order.
   if (order == FORETUNE_COLUMN_MAJOR) {
     std::swap(m, n);
     std::swap(a, b);

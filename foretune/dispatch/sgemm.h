@@ -21,16 +21,10 @@
 #ifndef FORETUNE_DISPATCH_SGEMM_H_
 #define FORETUNE_DISPATCH_SGEMM_H_
 
+#include "foretune/base/c_api.h"
+
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#ifndef FORETUNE_API
-#if defined(__GNUC__)
-#define FORETUNE_API __attribute__((visibility("default")))
-#else
-#define FORETUNE_API
-#endif
 #endif
 
 enum { FORETUNE_ROW_MAJOR = 101, FORETUNE_COLUMN_MAJOR = 102 };

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "foretune/base/forked_child.h"
 #include "foretune/base/rng.h"
+#include "foretune/base/testing/forked_child.h"
 #include "foretune/base/text.h"
 
 namespace foretune {

@@ -1,6 +1,5 @@
-// The metrics of CK Tile's heuristics by their own definitions, so that figures can be put beside
-// those that are published for them. They look at measured, valid configs only, know no ties and
-// take whatever stands first among equals.
+// The metrics of CK Tile's heuristics by their own definitions, for comparison with their published
+// figures. They cover measured, valid configs only, have no ties and take the first among equals.
 //
 //   CkMetricsBuilder builder;
 //   builder.add(times_ns, predicted_log, flops);  // problem by problem
@@ -25,9 +24,9 @@ struct CkMetrics {
   double median_efficiency = 0;
   double p10_efficiency = 0;
   double min_efficiency = 0;
-  std::array<double, 4> top_k{};  // shares of problems by kCkHitDepths; the first is their NDCG@1
-  // Of TFLOPS over all configs of all problems; large problems decide it. NaN where the work of a
-  // problem is unknown.
+  std::array<double, 4> top_k{};  // shares of problems by kCkHitDepths; the first is CK's NDCG@1
+  // R2 and errors of TFLOPS over all configs of all problems, where large problems dominate. NaN
+  // where the work of a problem is unknown.
   double r2 = 0;
   double rmse_tflops = 0;
   double mae_tflops = 0;
@@ -36,14 +35,14 @@ struct CkMetrics {
   [[nodiscard]] double ndcg_at_1() const { return top_k[0]; }
 };
 
-// Collects problems and sums them up.
+// Collects problems and summarises them.
 class CkMetricsBuilder {
  public:
-  // `predicted_log` are ln(ns) of the same configs, shifted by the caller where a model leaves a
-  // constant per problem open. `flops` is 0 where it is unknown. Problems without a config are left
-  // out.
+  // Adds a problem. `predicted_log` are ln(ns) of the same configs, shifted by the caller where a
+  // model leaves a constant per problem open. `flops` is 0 where it is unknown. Ignores problems
+  // without a config.
   void add(std::span<const double> times_ns, std::span<const double> predicted_log, double flops);
-  // All NaN without a problem.
+  // Returns the metrics; all are NaN without a problem.
   [[nodiscard]] CkMetrics take() const;
 
  private:

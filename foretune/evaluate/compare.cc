@@ -8,17 +8,13 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
-#include "foretune/documents/json.h"
-#include "foretune/evaluate/json_values.h"
 #include "foretune/evaluate/measured_times.h"
-#include "foretune/evaluate/report.h"
+#include "foretune/formats/json.h"
 
 namespace foretune {
 
 using Json = nlohmann::ordered_json;
-using ParsedJson = documents::Json;
-using evaluate_internal::clean_text;
-using evaluate_internal::interval_json;
+using ParsedJson = formats::Json;
 
 namespace {
 
@@ -75,24 +71,6 @@ Result<std::unordered_map<std::string_view, const PickedProblem*>> by_problem(
   return out;
 }
 
-std::string change_text(const char* name, const Interval& change) {
-  return concat("  ", name, evaluate_internal::gain_text(change.value), " points (",
-                evaluate_internal::gain_text(change.low), " to ",
-                evaluate_internal::gain_text(change.high), ")\n");
-}
-
-std::string problem_text(const ComparedProblem& problem) {
-  using evaluate_internal::percent_text;
-  std::string out =
-      concat("  ", percent_text(problem.old_efficiency), " -> ",
-             percent_text(problem.new_efficiency), " %  ", clean_text(problem.problem), "\n");
-  if (problem.old_pick != problem.new_pick) {
-    out += concat("      ", clean_text(problem.old_pick), "\n   -> ", clean_text(problem.new_pick),
-                  "\n");
-  }
-  return out;
-}
-
 }  // namespace
 
 bool ModelComparison::accepted() const {
@@ -142,17 +120,17 @@ Result<ModelComparison> compare_models(std::span<const PickedProblem> before,
 }
 
 Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json) {
-  FORETUNE_TRY(const ParsedJson report, documents::parse_json(report_json));
-  const ParsedJson* const problems = documents::member(report, "problems");
+  FORETUNE_TRY(const ParsedJson report, formats::parse_json(report_json));
+  const ParsedJson* const problems = formats::member(report, "problems");
   if (problems == nullptr || !problems->is_array()) {
     return fail(ErrorCode::kCorrupt, "this is no report of validate-model: it has no 'problems'");
   }
   std::vector<PickedProblem> out;
   for (const ParsedJson& entry : *problems) {
-    const auto problem = documents::text_at(entry, "problem");
-    const auto pick = documents::text_at(entry, "pick");
-    const ParsedJson* const best = documents::member(entry, "best_ns");
-    const ParsedJson* const efficiency = documents::member(entry, "efficiency");
+    const auto problem = formats::text_at(entry, "problem");
+    const auto pick = formats::text_at(entry, "pick");
+    const ParsedJson* const best = formats::member(entry, "best_ns");
+    const ParsedJson* const efficiency = formats::member(entry, "efficiency");
     if (!problem || !pick || best == nullptr || !best->is_number() || efficiency == nullptr ||
         !efficiency->is_number()) {
       return fail(ErrorCode::kCorrupt, "problem ", out.size() + 1,
@@ -166,89 +144,6 @@ Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json) {
     out.push_back(std::move(picked));
   }
   return out;
-}
-
-std::string comparison_text(const ModelComparison& comparison, std::size_t rows, bool color) {
-  using evaluate_internal::percent_text;
-  const auto painted = [&](const std::string& text, bool good) {
-    return color ? concat(good ? "\033[32m" : "\033[31m", text, "\033[0m") : text;
-  };
-  const std::size_t count = comparison.problems.size();
-  std::string out =
-      concat(count, " problems: mean efficiency ", percent_text(comparison.old_mean), " -> ",
-             percent_text(comparison.new_mean), " %, the same pick on ", comparison.same_picks,
-             "\n", change_text("mean     ", comparison.mean_change),
-             change_text("median   ", comparison.median_change),
-             change_text("P10      ", comparison.p10_change), "  ", comparison.improved,
-             " improved, ", count - comparison.improved - comparison.degraded, " within 1 point, ",
-             comparison.degraded, " degraded\n");
-  if (comparison.only_old + comparison.only_new > 0) {
-    out += concat("not compared: ", comparison.only_old, " problems of the old alone, ",
-                  comparison.only_new, " of the new alone\n");
-  }
-  if (comparison.other_best > 0) {
-    out += concat("the best known time of ", comparison.other_best,
-                  " problems differs by more than 1 % between the two\n");
-  }
-  const auto list = [&](const char* title, bool losses) {
-    std::string part;
-    for (std::size_t i = 0; i < std::min(rows, count); ++i) {
-      const ComparedProblem& problem = comparison.problems[losses ? i : count - 1 - i];
-      if (losses ? problem.change() < -kTieTolerance : problem.change() > kTieTolerance) {
-        part += problem_text(problem);
-      }
-    }
-    out += part.empty() ? "" : concat(title, "\n", part);
-  };
-  list("lost most", true);
-  list("won most", false);
-  out += "rules\n";
-  for (const RuleVerdict& rule : comparison.rules) {
-    out += concat(
-        "  ", painted(rule.kept() ? "kept  " : "BROKEN", rule.kept()), " ", rule.rule,
-        rule.loss >= 0 ? concat(": loses ", percent_text(rule.loss), " %")
-                       : concat(": wins ", percent_text(-rule.loss), " %"),
-        ", may lose ", percent_text(rule.limit), " %",
-        rule.kept() || rule.where.empty() ? "" : concat(" (", clean_text(rule.where), ")"), "\n");
-  }
-  return out;
-}
-
-std::string comparison_json(const ModelComparison& comparison, const std::string& command) {
-  Json out = {{"name", "compare"},
-              {"command", command},
-              {"metrics",
-               {{"problems", comparison.problems.size()},
-                {"same_picks", comparison.same_picks},
-                {"improved", comparison.improved},
-                {"degraded", comparison.degraded},
-                {"old_mean_efficiency", comparison.old_mean},
-                {"new_mean_efficiency", comparison.new_mean},
-                {"mean_change", comparison.mean_change.value},
-                {"accepted", comparison.accepted()}}},
-              {"mean_change", interval_json(comparison.mean_change)},
-              {"median_change", interval_json(comparison.median_change)},
-              {"p10_change", interval_json(comparison.p10_change)},
-              {"only_old", comparison.only_old},
-              {"only_new", comparison.only_new},
-              {"other_best", comparison.other_best},
-              {"rules", Json::array()},
-              {"problems", Json::array()}};
-  for (const RuleVerdict& rule : comparison.rules) {
-    out["rules"].push_back({{"rule", rule.rule},
-                            {"loss", rule.loss},
-                            {"limit", rule.limit},
-                            {"problem", rule.where},
-                            {"kept", rule.kept()}});
-  }
-  for (const ComparedProblem& problem : comparison.problems) {
-    out["problems"].push_back({{"problem", problem.problem},
-                               {"old_pick", problem.old_pick},
-                               {"new_pick", problem.new_pick},
-                               {"old_efficiency", problem.old_efficiency},
-                               {"new_efficiency", problem.new_efficiency}});
-  }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace foretune

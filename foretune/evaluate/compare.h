@@ -1,11 +1,11 @@
-// An old model against a new one on the same problems: how often they pick the same, what was won
-// and lost, and whether the new one may replace the old.
+// Compares an old model with a new one on the same problems: how often they pick the same, how much
+// the new one gains and loses, and whether it may replace the old.
 //
 //   FORETUNE_TRY(const auto before, parse_picks(old_report));  // of validate-model --json
 //   FORETUNE_TRY(const ModelComparison comparison, compare_models(before, evaluation.picks, {}));
 //   print(comparison_text(comparison, 10, true));
 //
-// The rules are those that CK Tile's heuristics are held to (its README, "quality check").
+// The rules are those for CK Tile's heuristics (its README, "quality check").
 // Thread safety: free functions without state. Cost: a bootstrap over the problems.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace foretune {
 
-// What the new model may lose at most: shares of the old value.
+// The largest accepted losses of the new model, as shares of the old value.
 struct AcceptanceRules {
   double mean = 0.005;
   double median = 0.005;
@@ -31,7 +31,7 @@ struct AcceptanceRules {
 
 struct RuleVerdict {
   std::string rule;   // "mean efficiency"
-  double loss = 0;    // share of the old value; negative: won
+  double loss = 0;    // share of the old value; negative: a gain
   double limit = 0;   // at most
   std::string where;  // the problem, for the rule about single ones
   [[nodiscard]] bool kept() const { return loss <= limit; }
@@ -48,9 +48,9 @@ struct ComparedProblem {
 
 struct ModelComparison {
   std::vector<ComparedProblem> problems;  // worst change first
-  std::size_t only_old = 0;               // problems that the other side lacks: not compared
+  std::size_t only_old = 0;               // problems that the new side lacks: not compared
   std::size_t only_new = 0;
-  std::size_t other_best = 0;  // whose best known time differs by more than a tie
+  std::size_t other_best = 0;  // problems whose best known times differ by more than a tie
   std::size_t same_picks = 0;
   std::size_t improved = 0;  // by more than a tie
   std::size_t degraded = 0;
@@ -64,16 +64,12 @@ struct ModelComparison {
   [[nodiscard]] bool accepted() const;
 };
 
-// Errors: kInvalidArgument when the two have no problem in common, or one names a problem twice.
+// Errors: kInvalidArgument when the two share no problem, or one has a problem twice.
 Result<ModelComparison> compare_models(std::span<const PickedProblem> before,
                                        std::span<const PickedProblem> after,
                                        const AcceptanceRules& rules, std::uint64_t seed = 42);
 
-// The picks in a report of validate-model --json. Errors: kCorrupt with what is missing.
+// Parses the picks in a report of validate-model --json. Errors: kCorrupt with the missing part.
 Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json);
-
-// `rows` problems that lost and as many that won.
-std::string comparison_text(const ModelComparison& comparison, std::size_t rows, bool color);
-std::string comparison_json(const ModelComparison& comparison, const std::string& command);
 
 }  // namespace foretune

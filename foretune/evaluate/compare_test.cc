@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/report/evaluation_report.h"
 
 namespace foretune {
 namespace {
@@ -52,7 +53,7 @@ TEST(Compare, CountsWhatChangedByMoreThanATieAndListsTheWorstFirst) {
   EXPECT_GT(comparison.mean_change.high, comparison.mean_change.value);
 }
 
-// One rule at a time is broken: losses are shares of the old value.
+// Breaks one rule at a time. Losses are shares of the old value.
 TEST(Compare, EachRuleIsJudgedByItself) {
   const std::vector<double> ones(100, 1.0);
   const auto broken = [&](const std::vector<double>& after) {
@@ -119,7 +120,7 @@ TEST(Compare, RefusesNothingInCommonAndProblemsGivenTwice) {
   EXPECT_FALSE(compare_models(twice, picks({0.9}), {}).has_value());
 }
 
-// What validate-model writes is what compare reads.
+// Compare reads the reports that validate-model writes.
 TEST(Compare, ReadsThePicksOfAReport) {
   Evaluation evaluation;
   evaluation.picks = picks({0.5, 1.0, 0.0});
@@ -158,7 +159,7 @@ TEST(Compare, TheTextSaysWhichRuleIsBrokenAndWhere) {
   EXPECT_EQ(comparison_text(comparison, 0, false).find("won most"), std::string::npos);
 }
 
-// Problems and picks may come from files of others.
+// Problems and picks may come from foreign files.
 TEST(Compare, NoControlCharacterReachesTheTerminal) {
   auto after = picks({0.1}, "mr=8\033[2J");
   auto before = picks({0.9});

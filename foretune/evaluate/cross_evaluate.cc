@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -13,18 +12,14 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/split.h"
-#include "foretune/evaluate/json_values.h"
+#include "foretune/evaluate/internal/picker.h"
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/evaluate/objective_evaluation.h"
-#include "foretune/evaluate/picker.h"
-#include "foretune/evaluate/report.h"
 
 namespace foretune {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// Problems that can be learned from and judged.
+// Returns the problems with a measured best time, which can be used for training and for judging.
 std::vector<std::uint32_t> timed_problems(const Dataset& dataset) {
   const MeasuredTimes times(dataset);
   std::vector<std::uint32_t> out;
@@ -103,7 +98,7 @@ Result<std::vector<OuterSplit>> leave_out_third(const Dataset& dataset,
                               test)};
 }
 
-// `ranked` of a part of the data set, by the ids of the whole.
+// Converts the ids in `ranked` from those of a part of the data set to those of the whole.
 Status take_over(const Dataset& dataset, const Dataset& part, std::vector<RankedProblem>& ranked) {
   for (RankedProblem& entry : ranked) {
     const auto problem = dataset.find_problem(part.problems()[entry.problem]);
@@ -223,7 +218,7 @@ Result<std::vector<OuterSplit>> leave_out(const Dataset& dataset, std::string_vi
 
 namespace {
 
-// How the picks of a split are ranked: as they are seen, and by whom.
+// The data set on which picks are judged, and the objective by which they are ranked.
 struct Seen {
   const Dataset& dataset;  // that is judged
   const Objective* objective = nullptr;
@@ -250,7 +245,7 @@ Result<CrossEvaluation> cross_evaluate_seen(const Dataset& dataset, const Seen& 
   CrossEvaluation out;
   std::vector<RankedProblem> all;
   options.training = nullptr;
-  // What no split tests is on the training side of all.
+  // Problems that no split tests are on the training side of all.
   options.fold_of_problem.assign(dataset.problems().size(),
                                  static_cast<std::uint32_t>(splits.size()));
   for (std::size_t s = 0; s < splits.size(); ++s) {
@@ -297,50 +292,6 @@ Result<CrossEvaluation> cross_evaluate(const Dataset& dataset, const Objective& 
                cross_evaluate_seen(dataset, seen, splits, recipe, std::move(options)));
   describe_objective(dataset, judge, scale, out.evaluation);
   return out;
-}
-
-std::string splits_text(const CrossEvaluation& result) {
-  using evaluate_internal::percent_text;
-  using evaluate_internal::right;
-  std::size_t width = 12;
-  for (const SplitResult& split : result.splits) {
-    width = std::max(width, split.name.size());
-  }
-  std::string out = concat("  left out", std::string(width - 8, ' '), right("trained on", 12),
-                           right("tested on", 11), right("mean", 8), right("P10", 8),
-                           right("min", 8), right("top 5", 8), "\n");
-  std::size_t shared = 0;
-  for (const SplitResult& split : result.splits) {
-    shared += split.shared_groups;
-    out += concat(
-        "  ", evaluate_internal::clean_text(split.name),
-        std::string(width - split.name.size(), ' '), right(concat(split.training_problems), 12),
-        right(concat(split.test_problems), 11), right(percent_text(split.mean_efficiency), 8),
-        right(percent_text(split.p10_efficiency), 8), right(percent_text(split.min_efficiency), 8),
-        right(percent_text(split.top5_measured_efficiency), 8), "\n");
-  }
-  if (shared > 0) {
-    out +=
-        concat("  ", shared, " of the problems have the same sizes as one that was trained on\n");
-  }
-  return out;
-}
-
-std::string cross_report_json(const CrossEvaluation& result, const std::string& name,
-                              const std::string& command, const Fingerprint& machine) {
-  Json out = Json::parse(report_json(result.evaluation, name, command, machine));
-  out["splits"] = Json::array();
-  for (const SplitResult& split : result.splits) {
-    out["splits"].push_back({{"name", split.name},
-                             {"training_problems", split.training_problems},
-                             {"test_problems", split.test_problems},
-                             {"shared_groups", split.shared_groups},
-                             {"mean_efficiency", split.mean_efficiency},
-                             {"p10_efficiency", split.p10_efficiency},
-                             {"min_efficiency", split.min_efficiency},
-                             {"top5_measured_efficiency", split.top5_measured_efficiency}});
-  }
-  return evaluate_internal::text_of(out);
 }
 
 }  // namespace foretune

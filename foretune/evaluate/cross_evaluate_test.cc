@@ -6,9 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "foretune/evaluate/test_samples.h"
+#include "foretune/evaluate/testing/evaluation_samples.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/model_samples.h"
+#include "foretune/model/testing/model_samples.h"
+#include "foretune/report/evaluation_report.h"
 
 namespace foretune {
 namespace {

@@ -1,4 +1,4 @@
-// What was compared with what, and what may make the figures worthless.
+// States which data were compared, and warns of facts that may make the figures worthless.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -8,17 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/quantities.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
-#include "foretune/evaluate/diagnosis.h"
-#include "foretune/evaluate/report.h"
-#include "foretune/models/infer/model_kind.h"
+#include "foretune/evaluate/internal/diagnosis.h"
+#include "foretune/model/model_kind.h"
 
 namespace foretune::evaluate_internal {
 namespace {
 
-// Problems with few candidates whose whole space is counted, to see whether it has no more.
-constexpr std::size_t kMostCounted = 300;
+// For at most this many problems with few candidates the whole space is counted, to see whether it
+// has more.
+constexpr std::size_t kMaxCounted = 300;
 
 class DataDescription {
  public:
@@ -146,7 +147,8 @@ class DataDescription {
     }
   }
 
-  // How generous ties are is seen only with the spreads.
+  // The tolerance of ties depends on the spreads (relative interquartile ranges), so it states
+  // them.
   void state_ties() {
     std::vector<double> tolerances;
     for (const std::uint32_t id : input_.evaluated) {
@@ -199,7 +201,7 @@ class DataDescription {
       warn("On ", count_text(uncertain_oracles_), " of ", count_text(input_.evaluated.size()),
            " problems a config that was stopped early might be faster than the best known one.");
     }
-    // With folds, what no fold tests is left out on purpose.
+    // With folds, problems that no fold tests are left out on purpose.
     if (input_.options.fold_of_problem.empty() ? out_.skipped_problems > 0 : without_time_ > 0) {
       warn(count_text(out_.skipped_problems),
            " problems of the data set are left out: ", count_text(without_time_),
@@ -246,7 +248,7 @@ class DataDescription {
     }
   }
 
-  // Problems with fewer measured candidates than asked for, though the space has more.
+  // Counts problems with fewer than kFewCandidates measured candidates although the space has more.
   [[nodiscard]] std::size_t few_candidates() const {
     const std::shared_ptr<const CompiledSpace> space = known_space(dataset_, model_);
     std::size_t few = 0;
@@ -255,7 +257,7 @@ class DataDescription {
       if (candidates_[i] >= static_cast<double>(kFewCandidates)) {
         continue;
       }
-      if (space && counted++ < kMostCounted) {
+      if (space && counted++ < kMaxCounted) {
         const auto bound = ParametricSpace::bind(space, dataset_.problems()[input_.evaluated[i]],
                                                  header_.fingerprint.hardware);
         if (bound && (*bound)->enumerable() != nullptr &&

@@ -5,10 +5,10 @@
 
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
-#include "foretune/evaluate/baselines.h"
-#include "foretune/evaluate/diagnosis.h"
+#include "foretune/evaluate/internal/baselines.h"
+#include "foretune/evaluate/internal/diagnosis.h"
+#include "foretune/evaluate/internal/picker.h"
 #include "foretune/evaluate/measured_times.h"
-#include "foretune/evaluate/picker.h"
 
 namespace foretune {
 namespace {
@@ -136,6 +136,15 @@ std::vector<double> oracle_times_ns(const Dataset& dataset) {
     out.push_back(times.oracle_ns(problem));
   }
   return out;
+}
+
+const PickerResult* find_baseline(const Evaluation& evaluation, std::string_view key) {
+  for (const PickerResult& baseline : evaluation.baselines) {
+    if (baseline.key == key) {
+      return &baseline;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace foretune

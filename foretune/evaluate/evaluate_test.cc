@@ -11,9 +11,9 @@
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/split.h"
 #include "foretune/evaluate/measured_times.h"
-#include "foretune/evaluate/report.h"
-#include "foretune/evaluate/test_samples.h"
+#include "foretune/evaluate/testing/evaluation_samples.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/report/evaluation_report.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -31,6 +31,11 @@ std::string warnings_of(const Evaluation& evaluation) {
     out += warning + "\n";
   }
   return out;
+}
+
+Dataset training_of(Dataset dataset) {
+  dataset.mutable_header().role = DatasetRole::kTraining;
+  return dataset;
 }
 
 TEST(Evaluate, AgreesWithPlainFormulas) {
@@ -267,8 +272,7 @@ TEST(Evaluate, RelativeModelsAreJudgedWithoutTheirConstant) {
 TEST(Evaluate, WarnsOfALeak) {
   Rng rng(4);
   const Dataset dataset = random_dataset(30, 5, false, rng);
-  Dataset training = random_dataset(30, 5, false, rng);
-  training.mutable_header().role = DatasetRole::kTraining;
+  Dataset training = training_of(random_dataset(30, 5, false, rng));
   EvaluateOptions options = kQuick;
   options.training = &training;
   const auto ranked = rank_with_scores(dataset, noisy_scores(dataset, 0.1, rng));
@@ -329,8 +333,7 @@ TEST(Evaluate, WarnsOfWhatMakesFiguresDoubtful) {
 TEST(Evaluate, IsQuietAboutGoodData) {
   Rng rng(5);
   const Dataset dataset = random_dataset(25, 300, false, rng);
-  Dataset training = random_dataset(20, 50, false, rng);
-  training.mutable_header().role = DatasetRole::kTraining;
+  Dataset training = training_of(random_dataset(20, 50, false, rng));
   EvaluateOptions options = kQuick;
   options.training = &training;
   const auto ranked = rank_with_scores(dataset, noisy_scores(dataset, 0.1, rng));

@@ -13,7 +13,7 @@ namespace {
 
 bool is_time(float value) { return std::isfinite(value) && value > 0; }
 
-// A time that cannot be one is a defect of its source; it must not become anybody's oracle.
+// An impossible time is a defect of its source; it must not become an oracle.
 MeasuredState state_of(const Dataset::Row& row) {
   switch (row.outcome) {
     case Outcome::kOk:
@@ -28,7 +28,7 @@ MeasuredState state_of(const Dataset::Row& row) {
   return MeasuredState::kFailed;
 }
 
-// Those that neighbours disturbed count where there are no others.
+// Several times. Those that neighbours disturbed count only where there are no others.
 struct Times {
   std::vector<double> values_ns;
   double spread = 0;
@@ -49,8 +49,8 @@ struct Times {
   }
 };
 
-// What the times of a comparison are multiplied by, so that those of the configs it shares with
-// earlier ones of the problem agree in the median with what is known of them.
+// Returns the factor for the times of a comparison. With it, the times of configs that earlier
+// comparisons of the problem also have agree in the median with their known times.
 double scale_to(const std::unordered_map<std::uint32_t, std::vector<double>>& known_ns,
                 std::span<const Dataset::Row> comparison) {
   std::vector<double> factors;
@@ -63,9 +63,9 @@ double scale_to(const std::unordered_map<std::uint32_t, std::vector<double>>& kn
   return factors.empty() || comparison.size() < 2 ? 1 : median(factors);
 }
 
-// Times of different comparisons lie minutes or days apart, and what else a machine does slows it
-// down as a whole: their ratios hold, their nanoseconds do not. Rows that were re-measured and
-// follow each other are one comparison until a config comes again.
+// Returns a scale for every row. Different comparisons are minutes or days apart, and other work
+// slows a machine down as a whole: ratios within a comparison hold, nanoseconds do not. Consecutive
+// re-measured rows are one comparison until a config repeats.
 std::vector<double> scales_of(const Dataset& dataset) {
   const std::span<const Dataset::Row> rows = dataset.rows();
   std::vector<double> scales(rows.size(), 1);
@@ -95,7 +95,8 @@ std::vector<double> scales_of(const Dataset& dataset) {
   return scales;
 }
 
-// `rows` are all of one problem and config, `scales` of all rows.
+// Merges `rows`, which are all of one problem and config. `scales` are for all rows of the data
+// set.
 MeasuredCandidate merge(const Dataset& dataset, std::span<const double> scales,
                         std::span<const RowIndex> rows) {
   MeasuredCandidate out;
@@ -127,7 +128,7 @@ MeasuredCandidate merge(const Dataset& dataset, std::span<const double> scales,
     out.is_reference_disturbed = reference.is_disturbed;
   }
   if (out.state == MeasuredState::kOk) {
-    // Without an ordinary time the other one is the best knowledge there is.
+    // Without an ordinary time the re-measured one is the best that is known.
     const Times& times = ordinary.values_ns.empty() ? reference : ordinary;
     out.time_ns = median(times.values_ns);
     out.spread = times.spread;
@@ -232,7 +233,7 @@ Comparison MeasuredTimes::compare(std::uint32_t problem, const MeasuredCandidate
   out.pick_ns = by_reference ? pick.reference_ns : pick.time_ns;
   out.tolerance = std::max({kTieTolerance, by_reference ? oracle.reference_spread : oracle.spread,
                             by_reference ? pick.reference_spread : pick.spread});
-  // A bound may lie below the best time; the config itself is at best as fast as we know.
+  // A bound may be below the best time, but the efficiency is at most 1.
   out.efficiency = std::min(1.0, out.best_ns / out.pick_ns);
   out.is_bound = pick.state == MeasuredState::kBound;
   out.is_reference = by_reference;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "foretune/base/statistics.h"
-#include "foretune/evaluate/test_samples.h"
+#include "foretune/evaluate/testing/evaluation_samples.h"
 
 namespace foretune {
 namespace {

@@ -9,16 +9,12 @@
 
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
-#include "foretune/evaluate/json_values.h"
-#include "foretune/evaluate/report.h"
 #include "foretune/metrics/pareto.h"
-#include "foretune/models/infer/model_scorer.h"
-#include "foretune/models/infer/objective_scorer.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/model/objective_scorer.h"
 
 namespace foretune {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::uint64_t key_of(std::uint32_t problem, std::uint32_t config) {
   return (std::uint64_t{problem} << 32U) | config;
@@ -334,67 +330,6 @@ FrontEvaluation merged(std::vector<FrontEvaluation> parts) {
     summarise_fronts(out);
   }
   return out;
-}
-
-std::string fronts_text(const FrontEvaluation& fronts, std::size_t worst) {
-  using evaluate_internal::percent_text;
-  using evaluate_internal::right;
-  std::string out =
-      concat("objective: ", fronts.objective, "\n", fronts.problems.size(), " problems, ",
-             fronts.predicted, " configs on the predicted fronts, ", fronts.missed,
-             " of them miss a bound\n", "volume of the measured front that these keep: mean ",
-             percent_text(fronts.mean_share), " %, P10 ", percent_text(fronts.p10_share),
-             " %, min ", percent_text(fronts.min_share), " %\n");
-  if (fronts.skipped_problems > 0) {
-    out += concat(fronts.skipped_problems,
-                  " problems have no measured config that keeps the bounds\n");
-  }
-  std::vector<const FrontProblem*> order;
-  for (const FrontProblem& problem : fronts.problems) {
-    order.push_back(&problem);
-  }
-  std::stable_sort(order.begin(), order.end(), [](const FrontProblem* a, const FrontProblem* b) {
-    return a->volume_share < b->volume_share;
-  });
-  order.resize(std::min(order.size(), worst));
-  if (!order.empty()) {
-    out += concat("\nworst problems\n", right("share", 9), right("front", 8),
-                  right("predicted", 11), "  problem\n");
-  }
-  for (const FrontProblem* problem : order) {
-    out += concat(right(concat(percent_text(problem->volume_share), " %"), 9),
-                  right(concat(problem->front), 8), right(concat(problem->predicted), 11), "  ",
-                  evaluate_internal::clean_text(problem->problem), "\n");
-  }
-  return out;
-}
-
-std::string fronts_json(const FrontEvaluation& fronts, const std::string& name,
-                        const std::string& command, const Fingerprint& machine) {
-  Json out = {{"name", name},
-              {"metrics",
-               {{"mean_volume_share", fronts.mean_share},
-                {"p10_volume_share", fronts.p10_share},
-                {"min_volume_share", fronts.min_share},
-                {"problems", fronts.problems.size()},
-                {"skipped_problems", fronts.skipped_problems},
-                {"predicted_configs", fronts.predicted},
-                {"missed_bounds", fronts.missed}}},
-              {"machine", evaluate_internal::machine_json(machine)},
-              {"command", command},
-              {"objective", fronts.objective},
-              {"problems", Json::array()}};
-  for (const FrontProblem& problem : fronts.problems) {
-    out["problems"].push_back({{"problem", problem.problem},
-                               {"efficiency", problem.volume_share},
-                               {"pick", concat(problem.predicted, " configs")},
-                               {"best_ns", 1},
-                               {"measured", problem.measured},
-                               {"front", problem.front},
-                               {"predicted", problem.predicted},
-                               {"missed", problem.missed}});
-  }
-  return evaluate_internal::text_of(out);
 }
 
 std::vector<PickedProblem> front_picks(const FrontEvaluation& fronts) {

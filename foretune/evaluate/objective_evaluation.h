@@ -20,7 +20,7 @@
 #include "foretune/dataset/metric_view.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/metrics/objective.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/model/model_file.h"
 
 namespace foretune {
 
@@ -65,10 +65,6 @@ Result<FrontEvaluation> evaluate_fronts(const Model& model, const Dataset& datas
 // Those of several evaluations as one.
 FrontEvaluation merged(std::vector<FrontEvaluation> parts);
 
-// At most 100 columns where problems are short; `worst` problems are listed.
-std::string fronts_text(const FrontEvaluation& fronts, std::size_t worst);
-std::string fronts_json(const FrontEvaluation& fronts, const std::string& name,
-                        const std::string& command, const Fingerprint& machine);
 // As pairs of models are compared by: the efficiency is the share of the volume.
 std::vector<PickedProblem> front_picks(const FrontEvaluation& fronts);
 

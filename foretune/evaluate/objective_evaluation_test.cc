@@ -6,12 +6,13 @@
 #include <limits>
 
 #include "foretune/base/text.h"
-#include "foretune/dataset/metric_samples.h"
+#include "foretune/dataset/testing/metric_samples.h"
 #include "foretune/evaluate/prediction.h"
 #include "foretune/metrics/pareto.h"
-#include "foretune/models/infer/kinds/metrics/metrics_body.h"
-#include "foretune/models/infer/metric_model_samples.h"
-#include "foretune/models/infer/model_scorer.h"
+#include "foretune/model/metrics/metrics_body.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/model/testing/metric_model_samples.h"
+#include "foretune/report/evaluation_report.h"
 
 namespace foretune {
 namespace {

@@ -7,9 +7,9 @@
 #include <span>
 
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/model_kind.h"
-#include "foretune/models/infer/model_scorer.h"
-#include "foretune/models/infer/objective_scorer.h"
+#include "foretune/model/model_kind.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/model/objective_scorer.h"
 #include "foretune/problem/problem_type.h"
 #include "foretune/space/parametric_space.h"
 
@@ -164,7 +164,7 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
   }
   const std::size_t target = target_column(selector);
   const Model& model = column_model(whole, target);
-  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  FORETUNE_TRY(const FeatureTable* const table, feature_table_of(model));
   const std::vector<RankedCandidate> ranked = selector.rank(problem);
   Prediction out;
   out.problem = problem.text();

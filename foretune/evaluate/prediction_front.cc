@@ -5,7 +5,7 @@
 
 #include "foretune/evaluate/prediction.h"
 #include "foretune/metrics/pareto.h"
-#include "foretune/models/infer/objective_scorer.h"
+#include "foretune/model/objective_scorer.h"
 
 namespace foretune {
 namespace {

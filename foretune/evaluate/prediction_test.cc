@@ -6,12 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "foretune/models/infer/kinds/ensemble/ensemble_body.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
-#include "foretune/models/infer/kinds/network/network_body.h"
-#include "foretune/models/infer/model_samples.h"
-#include "foretune/models/infer/network_samples.h"
+#include "foretune/model/ensemble/ensemble_body.h"
+#include "foretune/model/forest/forest_body.h"
+#include "foretune/model/network/network_body.h"
+#include "foretune/model/network/testing/network_samples.h"
+#include "foretune/model/testing/model_samples.h"
 #include "foretune/problem/conv/conv.h"
+#include "foretune/report/evaluation_report.h"
 
 namespace foretune {
 namespace {

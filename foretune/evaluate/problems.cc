@@ -1,4 +1,4 @@
-// What is said about single problems: predictions, the worst cases, the map.
+// Describes single problems: predictions, the worst cases, the map.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,7 +9,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
-#include "foretune/evaluate/diagnosis.h"
+#include "foretune/evaluate/internal/diagnosis.h"
 #include "foretune/problem/problem_type.h"
 
 namespace foretune::evaluate_internal {
@@ -25,7 +25,7 @@ struct Pairs {
   std::vector<double> times_ns;
 };
 
-// In the order of config ids: that of the ranking would break ties in the model's favour.
+// Orders pairs by config id, since the order of the ranking would break ties in the model's favour.
 Pairs pairs_of(const MeasuredTimes& times, const RankedProblem& ranked) {
   Pairs out;
   std::vector<std::size_t> order(ranked.scores.size());
@@ -50,9 +50,9 @@ class PointSample {
   explicit PointSample(std::uint64_t seed) : rng_(Rng(seed).split(kPointsStream)) {}
   void add(const PredictionPoint& point) {
     ++seen_;
-    if (points_.size() < kMostPoints) {
+    if (points_.size() < kMaxPoints) {
       points_.push_back(point);
-    } else if (const std::uint64_t place = rng_.below(seen_); place < kMostPoints) {
+    } else if (const std::uint64_t place = rng_.below(seen_); place < kMaxPoints) {
       points_[place] = point;
     }
   }
@@ -100,7 +100,7 @@ WorstCase worst_case(const BaselineInput& input, const RankedProblem& ranked) {
   return out;
 }
 
-// The two fields of the map: those that the type names, or else those with the most values.
+// Returns the two fields of the map: those that the type names, or else those with the most values.
 std::pair<std::size_t, std::size_t> map_fields(const BaselineInput& input) {
   const ProblemType type = input.dataset.header().problem_type;
   const ProblemTypeInfo* info = find_problem_type(type);
@@ -108,7 +108,7 @@ std::pair<std::size_t, std::size_t> map_fields(const BaselineInput& input) {
     return {info->map_fields[0], info->map_fields[1]};
   }
   const ProblemSchema* schema = find_problem_schema(type);
-  std::vector<std::pair<std::size_t, std::size_t>> fields;  // minus the count of values, field
+  std::vector<std::pair<std::size_t, std::size_t>> fields;  // (minus the count of values, field)
   for (std::size_t field = 0; schema != nullptr && field < schema->fields.size(); ++field) {
     std::set<std::int64_t> values;
     for (const std::uint32_t id : input.evaluated) {

@@ -13,17 +13,17 @@
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/model_scorer.h"
-#include "foretune/models/infer/objective_scorer.h"
-#include "foretune/models/infer/scorer.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/model/objective_scorer.h"
+#include "foretune/model/scorer.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
 namespace {
 
-// Up to so many configs outside the model's pool are scored with every problem; above, each problem
-// gets a pool of its own, for in a vast space hardly any config is measured twice.
-constexpr std::size_t kMostShared = 20000;
+// Up to this many configs outside the model's pool are scored with every problem. With more, each
+// problem gets its own pool, since hardly any config of a vast space is measured twice.
+constexpr std::size_t kMaxShared = 20000;
 
 class WorkingPool {
  public:
@@ -41,7 +41,7 @@ class WorkingPool {
     return out;
   }
 
-  // By the judge's objective, unless it is null.
+  // Scores by the judge's objective, unless it is null.
   Result<std::span<const double>> score(const Problem& problem, const Judge* judge) {
     std::shared_ptr<const PreparedPool> pool = pool_;
     if (judge != nullptr) {
@@ -77,10 +77,10 @@ Status check_fits(const Model& model, const Dataset& dataset) {
   return {};
 }
 
-// What the selector would do with the same model, over measured configs only.
+// Ranks as the selector would with the same model, over measured configs only.
 class ModelRanking {
  public:
-  // `judge`, unless null, says by which objective the data set is seen.
+  // `judge`, unless null, has the objective of the data set's view.
   ModelRanking(const Model& model, const Dataset& dataset, const DatasetJudge* judge)
       : model_(model),
         dataset_(dataset),
@@ -141,7 +141,8 @@ class ModelRanking {
   // The pool comes first, so that equal scores are ordered as the selector orders them.
   Status number_configs() {
     if (is_sequence()) {
-      // Nobody lists what could be picked, so any measured config may be: each problem has its own.
+      // Sequences have no list of candidates, so any measured config may be picked. Each problem
+      // has its own.
       position_of_config_.assign(dataset_.configs().size(), kNotShared);
       return {};
     }
@@ -154,7 +155,7 @@ class ModelRanking {
       in_pool_.insert(config);
       shared_.push_back(&config);
     }
-    const bool share_all = dataset_.configs().size() <= kMostShared;
+    const bool share_all = dataset_.configs().size() <= kMaxShared;
     position_of_config_.assign(dataset_.configs().size(), kNotShared);
     for (std::uint32_t i = 0; i < dataset_.configs().size(); ++i) {
       const Config& config = dataset_.configs()[i];
@@ -189,13 +190,13 @@ class ModelRanking {
       scored = rank_pool(id, shared_scores, out);
     }
     if (scored.empty() && space_ && !out.pick_unmeasured && !model_.pool.empty()) {
-      return out;  // nothing in the pool is legal: the selector would have no pick either
+      return out;  // nothing in the pool is legal, so the selector would not pick either
     }
     FORETUNE_TRY_STATUS(add_others(id, shared_scores, scored));
     std::sort(scored.begin(), scored.end());
     for (const Scored& entry : scored) {
       out.configs.push_back(entry.config);
-      // A config that is predicted to miss a bound has a place, no value.
+      // A config that is predicted to violate a bound has a rank but no value.
       out.scores.push_back(keeps_bounds(entry.score) ? entry.score
                                                      : std::numeric_limits<double>::infinity());
     }
@@ -206,7 +207,7 @@ class ModelRanking {
     return judge_ == nullptr ? nullptr : judge_->of(problem);
   }
 
-  // Whether the selector has a candidate in canonical form: then it looks at no other.
+  // True when the selector has a candidate in canonical form; then it considers no other forms.
   [[nodiscard]] bool has_canonical(const Problem& problem) const {
     return space_ && std::any_of(model_.pool.begin(), model_.pool.end(), [&](const Config& config) {
              return space_->is_legal(config.words.view(), problem.fields(), hardware_) &&
@@ -214,8 +215,8 @@ class ModelRanking {
            });
   }
 
-  // The measured configs that the selector may pick. Without one in canonical form, those in the
-  // pool that mean the same on this problem are represented by the best.
+  // Ranks the measured configs that the selector may pick. Without one in canonical form, the best
+  // represents all in the pool that are equivalent on this problem.
   std::vector<Scored> rank_pool(std::uint32_t id, std::span<const double> scores,
                                 RankedProblem& out) const {
     const Problem& problem = dataset_.problems()[id];
@@ -255,8 +256,8 @@ class ModelRanking {
     return scored;
   }
 
-  // Behind the pool: measured configs that are not in it. They cannot be picked, but say how well
-  // the model orders.
+  // Appends the measured configs outside the pool. They cannot be picked, but show how well the
+  // model ranks.
   Status add_others(std::uint32_t id, std::span<const double> shared_scores,
                     std::vector<Scored>& scored) const {
     const bool has_pool = !model_.pool.empty() && !is_sequence();
@@ -312,12 +313,12 @@ class ModelRanking {
 }  // namespace
 
 bool knows_device(const Model& model, const Fingerprint& measured_on) {
-  // On the machine it was trained on, what was measured of the machine then describes it.
+  // On the machine of the training data, the model's own measured numbers describe it.
   if (measured_on.device.empty() || measured_on.digest() == model.fingerprint.digest()) {
     return true;
   }
-  // A model that was trained elsewhere learned what its makers took for the device.
-  const auto table = find_feature_table(model.feature_table);
+  // A foreign model learned the numbers that its makers assumed for the device.
+  const auto table = feature_table_of(model);
   return table && !foreign_order(**table).empty() && measured_on.isa == model.fingerprint.isa;
 }
 
@@ -342,7 +343,7 @@ std::vector<RankedProblem> rank_with_scores(const Dataset& dataset,
     std::unordered_set<std::uint32_t> seen;
     for (const RowIndex index : by_problem[problem]) {
       const std::uint32_t config = dataset.rows()[index].config;
-      // Rows of the same config in another context say nothing new: the first score counts.
+      // Rows of the same config in another context add nothing: the first score counts.
       if (!std::isnan(scores[index]) && seen.insert(config).second) {
         scored.emplace_back(scores[index], config);
       }

@@ -7,10 +7,10 @@
 
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/measured_times.h"
-#include "foretune/evaluate/test_samples.h"
+#include "foretune/evaluate/testing/evaluation_samples.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/forest_samples.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/model/forest/forest_body.h"
+#include "foretune/model/forest/testing/forest_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 

@@ -11,7 +11,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/split.h"
-#include "foretune/evaluate/diagnosis.h"
+#include "foretune/evaluate/internal/diagnosis.h"
 #include "foretune/problem/problem_type.h"
 
 namespace foretune::evaluate_internal {
@@ -119,13 +119,13 @@ class Slices {
  private:
   void add_within(const ConfigSchema& schema, std::size_t parameter,
                   std::span<const RankedProblem* const> ranked) {
-    struct Pick {
+    struct BestOfValue {
       std::optional<double> efficiency;  // of the best-ranked
       double best = 0;                   // efficiency of the fastest
     };
     std::map<std::int32_t, std::vector<double>> by_value;
     for (const RankedProblem* entry : ranked) {
-      std::map<std::int32_t, Pick> picks;
+      std::map<std::int32_t, BestOfValue> picks;
       for (const std::uint32_t config : entry->configs) {
         const Config& words = input_.dataset.configs()[config];
         const MeasuredCandidate* candidate = input_.times.find(entry->problem, config);
@@ -133,7 +133,7 @@ class Slices {
           continue;
         }
         const double efficiency = input_.times.compare(entry->problem, *candidate).efficiency;
-        Pick& pick = picks[words.words[parameter]];
+        BestOfValue& pick = picks[words.words[parameter]];
         pick.efficiency = pick.efficiency.value_or(efficiency);
         pick.best = std::max(pick.best, candidate->state == MeasuredState::kOk ? efficiency : 0.0);
       }

@@ -8,7 +8,8 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/evaluate.h"
-#include "foretune/evaluate/test_samples.h"
+#include "foretune/evaluate/testing/evaluation_samples.h"
+#include "foretune/report/evaluation_report.h"
 
 namespace foretune {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "foretune/base/statistics.h"
-#include "foretune/evaluate/baselines.h"
+#include "foretune/evaluate/internal/baselines.h"
 
 namespace foretune::evaluate_internal {
 namespace {
@@ -13,26 +13,26 @@ namespace {
 constexpr double kOtherLabel = 4;  // octaves
 constexpr auto kNoColumn = static_cast<std::size_t>(-1);
 
-// Efficiencies of one config over the problems where it has a row.
+// Sums of one config over the problems where it has a row.
 struct ConfigRecord {
   std::size_t measured = 0;
   std::size_t seen = 0;  // measured or refused
   double sum = 0;
 };
 
-// With thousands of problems some, evenly spread, say the same.
+// Returns evenly spaced problems where there are thousands, since these give the same result.
 std::vector<std::uint32_t> thinned(const std::vector<std::uint32_t>& problems) {
-  if (problems.size() <= kMostProblems) {
+  if (problems.size() <= kMaxProblems) {
     return problems;
   }
   std::vector<std::uint32_t> out;
-  for (std::size_t i = 0; i < kMostProblems; ++i) {
-    out.push_back(problems[i * problems.size() / kMostProblems]);
+  for (std::size_t i = 0; i < kMaxProblems; ++i) {
+    out.push_back(problems[i * problems.size() / kMaxProblems]);
   }
   return out;
 }
 
-// What the measured pairs say about the others.
+// Estimates the unmeasured pairs from the measured ones.
 class Records {
  public:
   Records(const Dataset& training, const MeasuredTimes& times,
@@ -63,16 +63,17 @@ class Records {
     usual_coverage_ = quantile(coverages, 0.9);
   }
 
-  // Where a legal config was not measured.
+  // Returns the efficiency of a legal config where it was not measured.
   [[nodiscard]] double estimate(std::uint32_t config) const {
     const ConfigRecord& record = records_[config];
     return (record.sum + kShrinkage * overall_) /
            (static_cast<double>(record.measured) + kShrinkage);
   }
 
-  // Of a config where it was not measured: one that is there less often than most is missing for a
-  // reason. If all legal pairs were measured with the usual coverage u, a config with coverage c is
-  // legal with c / u, and legal but missing with c (1 - u) / u out of the 1 - c.
+  // Returns the probability that a config is legal where it was not measured. A config with fewer
+  // rows than most is missing for a reason. If all legal pairs were measured with the usual
+  // coverage u, a config with coverage c is legal with probability c / u, and legal but missing
+  // with c (1 - u) / u out of the 1 - c.
   [[nodiscard]] double chance_of_legal(std::uint32_t config) const {
     const double coverage = static_cast<double>(records_[config].seen) / problems_;
     return coverage >= usual_coverage_
@@ -80,7 +81,7 @@ class Records {
                : coverage * (1 - usual_coverage_) / (usual_coverage_ * (1 - coverage));
   }
 
-  // Config ids that were measured, by estimate, best first.
+  // Returns measured config ids by estimate, best first.
   [[nodiscard]] std::vector<std::uint32_t> by_estimate() const {
     std::vector<std::uint32_t> order;
     for (std::uint32_t c = 0; c < records_.size(); ++c) {
@@ -158,7 +159,7 @@ TrainedBaselines::Estimates TrainedBaselines::estimate(const std::vector<std::ui
   }
   std::vector<std::size_t> column_of(training_.configs().size(), kNoColumn);
   for (const std::uint32_t config : records.by_estimate()) {
-    if (out.columns.size() < kMostConfigs || is_winner[config]) {
+    if (out.columns.size() < kMaxConfigs || is_winner[config]) {
       column_of[config] = out.columns.size();
       out.columns.push_back(config);
     } else {
@@ -192,7 +193,7 @@ double TrainedBaselines::efficiency_by_space(const CompiledSpace& space, std::ui
   if (!space.is_legal(words.words.view(), value.fields(), hardware)) {
     return 0;
   }
-  // Another config that means the same may have been measured in its place.
+  // An equivalent config may have been measured in its place.
   const auto same = ids_.find(space.canonical(words, value, hardware));
   const MeasuredCandidate* candidate =
       same == ids_.end() ? nullptr : times_.find(problem, same->second);
@@ -262,7 +263,8 @@ double log_distance(const Problem& a, const Problem& b) {
       const auto size = [i](const Problem& problem) {
         return static_cast<double>(std::max<std::int64_t>(problem.field(i), 0));
       };
-      // Sizes that may be 0 (a padding) have no logarithm; elsewhere the half hardly matters.
+      // A size of 0 (a padding) has no logarithm, hence the half. It hardly matters for other
+      // sizes.
       step = std::log2((size(a) + 0.5) / (size(b) + 0.5));
     }
     sum += step * step;

@@ -6,40 +6,38 @@
 #include <utility>
 
 #include "foretune/base/text.h"
-#include "foretune/documents/json.h"
-#include "foretune/evaluate/report.h"
+#include "foretune/formats/json.h"
 
 namespace foretune {
 namespace {
 
-using ParsedJson = documents::Json;
-using evaluate_internal::loss_text;
+using ParsedJson = formats::Json;
 
-constexpr std::int32_t kMostEpochs = 1'000'000'000;
+constexpr std::int32_t kMaxEpochs = 1'000'000'000;
 
 // The part of the card that is about networks: an ensemble's has two.
 const ParsedJson* networks_part(const ParsedJson& card) {
-  const ParsedJson* part = documents::member(card, "networks");
+  const ParsedJson* part = formats::member(card, "networks");
   return part != nullptr && part->is_object() ? part : &card;
 }
 
 const ParsedJson* curves_part(const ParsedJson& part) {
-  const ParsedJson* training = documents::member(part, "training");
-  const ParsedJson* curves = training == nullptr ? nullptr : documents::member(*training, "curves");
+  const ParsedJson* training = formats::member(part, "training");
+  const ParsedJson* curves = training == nullptr ? nullptr : formats::member(*training, "curves");
   return curves != nullptr && curves->is_array() ? curves : nullptr;
 }
 
 // 1 and more, or nothing.
 std::optional<std::uint32_t> count_at(const ParsedJson& object, const char* key) {
-  const std::optional<std::int64_t> value = documents::integer_at(object, key);
-  return value && *value >= 1 && *value <= kMostEpochs
+  const std::optional<std::int64_t> value = formats::integer_at(object, key);
+  return value && *value >= 1 && *value <= kMaxEpochs
              ? std::optional(static_cast<std::uint32_t>(*value))
              : std::nullopt;
 }
 
 // One number for every epoch, or nothing.
 std::optional<std::vector<double>> column_at(const ParsedJson& curve, const char* key) {
-  const ParsedJson* const column = documents::member(curve, key);
+  const ParsedJson* const column = formats::member(curve, key);
   if (column == nullptr || !column->is_array()) {
     return std::nullopt;
   }
@@ -54,14 +52,14 @@ std::optional<std::vector<double>> column_at(const ParsedJson& curve, const char
 }
 
 // Beyond it a plot of the losses would compute with infinities.
-constexpr double kMostLoss = 1e100;
+constexpr double kMaxLoss = 1e100;
 
 // Epochs ascend, none is after the last, and losses are numbers.
 bool is_sound(const TrainingCurve& curve) {
   std::uint32_t last = 0;
   for (const TrainingCurve::Point& point : curve.points) {
-    if (point.epoch <= last || !(std::fabs(point.train_loss) <= kMostLoss) ||
-        std::fabs(point.stop_loss) > kMostLoss) {
+    if (point.epoch <= last || !(std::fabs(point.train_loss) <= kMaxLoss) ||
+        std::fabs(point.stop_loss) > kMaxLoss) {
       return false;
     }
     last = point.epoch;
@@ -76,7 +74,7 @@ std::optional<std::vector<TrainingCurve::Point>> points_of(const ParsedJson& jso
     return std::nullopt;
   }
   // Without stopping problems there is no such column.
-  const auto stop_loss = documents::member(json, "stop_loss") != nullptr
+  const auto stop_loss = formats::member(json, "stop_loss") != nullptr
                              ? column_at(json, "stop_loss")
                              : std::vector(epoch->size(), std::nan(""));
   if (!stop_loss || train_loss->size() != epoch->size() || stop_loss->size() != epoch->size()) {
@@ -85,7 +83,7 @@ std::optional<std::vector<TrainingCurve::Point>> points_of(const ParsedJson& jso
   std::vector<TrainingCurve::Point> out;
   for (std::size_t i = 0; i < epoch->size(); ++i) {
     const double number = (*epoch)[i];
-    if (!(number >= 1 && number <= kMostEpochs)) {
+    if (!(number >= 1 && number <= kMaxEpochs)) {
       return std::nullopt;
     }
     out.push_back({static_cast<std::uint32_t>(number), (*train_loss)[i], (*stop_loss)[i]});
@@ -119,14 +117,14 @@ std::optional<TrainingCurve> curve_of(const ParsedJson& json) {
 
 TrainingCurves training_curves(std::string_view card_json) {
   TrainingCurves out;
-  const Result<ParsedJson> card = documents::parse_json(card_json);
+  const Result<ParsedJson> card = formats::parse_json(card_json);
   const ParsedJson* const part = card ? networks_part(*card) : nullptr;
   const ParsedJson* const curves = part == nullptr ? nullptr : curves_part(*part);
   if (curves == nullptr) {
     return out;
   }
-  if (const ParsedJson* options = documents::member(*part, "options")) {
-    out.loss = documents::text_at(*options, "loss").value_or("");
+  if (const ParsedJson* options = formats::member(*part, "options")) {
+    out.loss = formats::text_at(*options, "loss").value_or("");
   }
   const bool are_several = std::any_of(curves->begin(), curves->end(), [](const ParsedJson& curve) {
     return count_at(curve, "network").value_or(1) > 1;
@@ -158,15 +156,6 @@ std::string card_without_curves(const std::string& card_json) {
     }
   }
   return card.dump(2, ' ', false, Ordered::error_handler_t::replace);
-}
-
-std::string training_text(const TrainingCurve& curve) {
-  std::string out = concat(curve.epochs, curve.epochs == 1 ? " epoch" : " epochs", ", best ",
-                           curve.best.epoch, ": training loss ", loss_text(curve.best.train_loss));
-  if (!std::isnan(curve.best.stop_loss)) {
-    out += concat(", stopping loss ", loss_text(curve.best.stop_loss));
-  }
-  return out;
 }
 
 }  // namespace foretune

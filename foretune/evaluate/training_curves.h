@@ -40,10 +40,4 @@ TrainingCurves training_curves(std::string_view card_json);
 // For reading; as it is where it has none.
 std::string card_without_curves(const std::string& card_json);
 
-// "57 epochs, best 47: training loss 0.0123, stopping loss 0.0145"
-std::string training_text(const TrainingCurve& curve);
-
-// A file of its own; empty without curves.
-std::string loss_svg(const TrainingCurves& trained);
-
 }  // namespace foretune

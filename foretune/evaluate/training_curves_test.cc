@@ -10,8 +10,9 @@
 #include <string_view>
 
 #include "foretune/base/text.h"
-#include "foretune/evaluate/report_plots.h"
-#include "foretune/evaluate/test_samples.h"
+#include "foretune/evaluate/testing/evaluation_samples.h"
+#include "foretune/report/evaluation_report.h"
+#include "foretune/report/internal/plots.h"
 
 namespace foretune {
 namespace {
@@ -182,7 +183,7 @@ TEST(LossPlot, OfOneEpochOrEqualLossesHasAPlaceForThem) {
 
 TEST(LossPlot, IsNothingWithoutCurves) {
   EXPECT_EQ(loss_svg({}), "");
-  EXPECT_EQ(evaluate_internal::loss_plot({}), "");
+  EXPECT_EQ(report_internal::loss_plot({}), "");
 }
 
 }  // namespace

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/export_cpp/runtime_text.h"
+#include "foretune/export_cpp/internal/runtime_text.h"
 #include "foretune/space/parametric_space.h"
 #include "foretune/version.h"
 
 namespace foretune {
 namespace {
 
-// What C++17 keeps for itself.
+// The reserved words of C++17.
 constexpr std::string_view kKeywords =
     " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
     "char32_t class compl const const_cast constexpr continue decltype default delete do "
@@ -39,7 +39,7 @@ bool is_identifier(std::string_view name) {
   });
 }
 
-// What is text in the model must not end a comment's line.
+// Keeps text of the model on one line, so that it cannot end a comment.
 std::string one_line(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -52,7 +52,7 @@ class HeaderWriter {
  public:
   HeaderWriter(const Model& model, const CppExportOptions& options, const CompiledSpace& space)
       : model_(model),
-        fast_(*model.fast),
+        fast_(*model.distilled),
         options_(options),
         space_(space),
         problem_(*find_problem_schema(model.problem_type)) {
@@ -130,7 +130,7 @@ class HeaderWriter {
     }
     out_ += concat(
         "};\n\nstruct Pick {\n  int index = -1;  // into kConfigs; -1 when none of them is legal\n",
-        "  // Whether the problem lies within the sizes and labels of training and in a region "
+        "  // True when the problem lies within the sizes and labels of training and in a region "
         "where\n  // the pick loses at most ",
         fixed(100 * options_.max_regret, 1), " % in 95 of 100 cases.\n  bool trusted = false;\n",
         "  double bound = 0;  // that region's 95th percentile of the loss, ln time\n};\n\n");
@@ -169,7 +169,7 @@ class HeaderWriter {
     out_ += concat(line, "}};\n");
   }
 
-  // Only the rules that depend on the problem: all configs here obey the others.
+  // Writes only the rules that depend on the problem: all configs here obey the others.
   Status rules() {
     std::string body;
     for (const Constraint& constraint : space_.definition().constraints) {
@@ -188,13 +188,13 @@ class HeaderWriter {
         "\nnamespace detail {\n\nconstexpr bool is_legal(const Config& c, const Problem& p) {\n",
         "  static_cast<void>(c);\n  static_cast<void>(p);\n", body,
         "  return true;\n}\n\n}  // namespace detail\n\n",
-        "// Whether the config may run on the problem.\n",
+        "// Returns true when the config may run on the problem.\n",
         "constexpr bool is_legal(std::size_t index, const Problem& problem) {\n",
         "  return detail::is_legal(kConfigs[index], problem);\n}\n\n");
     return {};
   }
 
-  [[nodiscard]] std::string value_of(const FastFeature& feature) const {
+  [[nodiscard]] std::string value_of(const DistilledFeature& feature) const {
     const auto field = [&](std::uint8_t index) {
       return concat("p.", problem_.fields[index].name);
     };
@@ -204,15 +204,15 @@ class HeaderWriter {
                     field(feature.repeat), "))");
     };
     switch (feature.kind) {
-      case FastFeatureKind::kLog2:
+      case DistilledFeatureKind::kLog2:
         return concat("log2(size(", field(feature.field), "))");
-      case FastFeatureKind::kUse:
+      case DistilledFeatureKind::kUse:
         return concat("use(size(", field(feature.field), "), ", feature.block, ")");
-      case FastFeatureKind::kLabel:
+      case DistilledFeatureKind::kLabel:
         return concat("(", field(feature.field), " == ", feature.block, " ? 4096 : 0)");
-      case FastFeatureKind::kWaveUse:
+      case DistilledFeatureKind::kWaveUse:
         return concat("use(", tiles(), ", ", feature.places, ")");
-      case FastFeatureKind::kWaves:
+      case DistilledFeatureKind::kWaves:
         return concat("log2(blocks(", tiles(), ", ", feature.places, "))");
     }
     return "0";
@@ -221,7 +221,7 @@ class HeaderWriter {
   void inputs() {
     out_ += concat("namespace detail {\n\nconstexpr std::array<std::int16_t, ",
                    fast_.features.size(), "> inputs(const Problem& p) {\n  return {{\n");
-    for (const FastFeature& feature : fast_.features) {
+    for (const DistilledFeature& feature : fast_.features) {
       out_ += concat("      input(", value_of(feature), ", ", feature.mean, ", ", feature.scale,
                      "),\n");
     }
@@ -231,7 +231,7 @@ class HeaderWriter {
   void network() {
     std::string body = "  const auto values0 = x;\n";
     for (std::size_t l = 0; l < fast_.layers.size(); ++l) {
-      const FastLayer& layer = fast_.layers[l];
+      const DistilledLayer& layer = fast_.layers[l];
       const bool is_last = l + 1 == fast_.layers.size();
       std::vector<std::int16_t> weights;
       std::vector<std::int32_t> bias;
@@ -256,8 +256,8 @@ class HeaderWriter {
   }
 
   void region(std::size_t at, const std::string& indent) {
-    const FastRegion& here = fast_.regions[at];
-    if (here.feature == FastRegion::kLeaf) {
+    const DistilledRegion& here = fast_.regions[at];
+    if (here.feature == DistilledRegion::kLeaf) {
       std::string number = concat(static_cast<double>(here.bound));
       number += number.find_first_of(".e") == std::string::npos ? ".0" : "";
       out_ += concat(indent, "return ", number, ";\n");
@@ -276,27 +276,27 @@ class HeaderWriter {
     out_ += "}\n\n";
   }
 
-  // The box of sizes and the labels of training: coarser than the library's hull, but without
-  // logarithms.
+  // Writes a check against the range of sizes and the labels of the training problems: coarser than
+  // the library's applicability domain, but without logarithms.
   void trust() {
     std::string body;
-    if (model_.hull) {
-      const TrainingHull& hull = *model_.hull;
-      for (const TrainingHull::Label& label : hull.labels) {
+    if (model_.domain) {
+      const ApplicabilityDomain& domain = *model_.domain;
+      for (const ApplicabilityDomain::Label& label : domain.labels) {
         const auto name = problem_.fields[label.field].name;
         body += concat("  if (p.", name, " < 0 || p.", name, " > 63 || ((UINT64_C(", label.seen,
                        ") >> p.", name, ") & 1) == 0) {\n    return false;\n  }\n");
       }
-      for (std::size_t i = 0; i < hull.sizes.size(); ++i) {
-        const auto name = problem_.fields[hull.sizes[i].field].name;
+      for (std::size_t i = 0; i < domain.sizes.size(); ++i) {
+        const auto name = problem_.fields[domain.sizes[i].field].name;
         float low = std::numeric_limits<float>::infinity();
         float high = -low;
-        for (std::size_t at = i; at < hull.points.size(); at += hull.sizes.size()) {
-          low = std::min(low, hull.points[at]);
-          high = std::max(high, hull.points[at]);
+        for (std::size_t at = i; at < domain.points.size(); at += domain.sizes.size()) {
+          low = std::min(low, domain.points[at]);
+          high = std::max(high, domain.points[at]);
         }
         const auto size_at = [&](float point) {
-          return std::llround(std::exp2(static_cast<double>(point / hull.sizes[i].per_log2)));
+          return std::llround(std::exp2(static_cast<double>(point / domain.sizes[i].per_log2)));
         };
         body += concat("  if (p.", name, " < ", size_at(low), " || p.", name, " > ", size_at(high),
                        ") {\n    return false;\n  }\n");
@@ -305,7 +305,7 @@ class HeaderWriter {
       body = "  return false;  // the model does not say where it was trained\n";
     }
     out_ += concat("constexpr bool is_inside_training(const Problem& p) {\n",
-                   "  static_cast<void>(p);\n", body, model_.hull ? "  return true;\n" : "",
+                   "  static_cast<void>(p);\n", body, model_.domain ? "  return true;\n" : "",
                    "}\n\n}  // namespace detail\n\n");
   }
 
@@ -323,7 +323,7 @@ class HeaderWriter {
   }
 
   const Model& model_;
-  const FastModel& fast_;
+  const DistilledModel& fast_;
   const CppExportOptions& options_;
   const CompiledSpace& space_;
   const ProblemSchema& problem_;
@@ -335,7 +335,7 @@ class HeaderWriter {
 
 Result<std::string> cpp_header(const Model& model, const CppExportOptions& options) {
   FORETUNE_TRY_STATUS(check_model(model));
-  if (!model.fast) {
+  if (!model.distilled) {
     return fail(ErrorCode::kNotFound, "the model has no fast mode to export: train with --fast");
   }
   if (!is_identifier(options.name_space) ||

@@ -11,22 +11,23 @@
 #include <string_view>
 
 #include "foretune/base/result.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/model/model_file.h"
 #include "foretune/space/config.h"
 
 namespace foretune {
 
 struct CppExportOptions {
   std::string name_space = "foretune_model";
-  double max_regret = 0.1;  // over which a pick does not count as trusted (ln time)
+  double max_regret = 0.1;  // above this loss (ln time) a pick does not count as trusted
 };
 
 // Errors: kInvalidArgument for a namespace or names of the model that C++ cannot have, kNotFound
 // for a model without a fast one, and those of check_model().
 Result<std::string> cpp_header(const Model& model, const CppExportOptions& options);
 
-// An expression of a space as C++: parameters are members of `c`, fields of `p`, facts of the
-// hardware numbers. Every value is a std::int64_t. Errors: those of Expression::parse().
+// Returns an expression of a space as C++: parameters are members of `c`, fields are members of
+// `p`, hardware facts are numbers. Every value is a std::int64_t. Errors: those of
+// Expression::parse().
 Result<std::string> cpp_expression(std::string_view text, const ConfigSchema& config,
                                    const ProblemSchema& problem, const Hardware& hardware);
 

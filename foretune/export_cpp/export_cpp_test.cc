@@ -1,4 +1,5 @@
-// Exports models, compiles the headers with the compiler of this build, and asks both.
+// Exports models, compiles the headers with the compiler of this build, and compares their picks
+// with the models'.
 #include "foretune/export_cpp/export_cpp.h"
 
 #include <gtest/gtest.h>
@@ -9,18 +10,19 @@
 #include <limits>
 #include <sstream>
 
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
-#include "foretune/models/infer/fast_samples.h"
+#include "foretune/model/distilled/testing/distilled_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
 namespace {
 
-// What the header has to answer: the legal config of the portfolio with the best score.
+// Returns the answer that the header has to give: the legal config of the portfolio with the best
+// score.
 int expected_pick(const Model& model, const CompiledSpace& space, const Problem& problem) {
-  const FastModel& fast = *model.fast;
+  const DistilledModel& fast = *model.distilled;
   std::vector<std::int16_t> inputs(fast.features.size());
   std::vector<std::int32_t> scores(fast.portfolio.size());
   fast.inputs(problem.fields(), inputs);
@@ -47,7 +49,7 @@ class ExportCppTest : public testing::Test {
   void write(std::string_view name, std::string_view text) {
     std::ofstream(folder_.path() / name) << text;
   }
-  // Compiles as a strict user would and runs; what it prints.
+  // Compiles the program as a strict user would, runs it, and returns its output.
   std::string build_and_run(const std::string& compiler, const std::string& source) {
     write("program.cc", source);
     const std::string folder = folder_.path().string();
@@ -71,7 +73,7 @@ class ExportCppTest : public testing::Test {
 };
 
 TEST_F(ExportCppTest, TheHeaderPicksWhatTheFastModelPicks) {
-  Model model = sample_model_with_fast({}, rng_);
+  Model model = sample_model_with_distilled({}, rng_);
   const auto header = cpp_header(model, {.name_space = "picks"});
   ASSERT_TRUE(header.has_value()) << header.error().message;
   write("picks.h", *header);
@@ -80,7 +82,7 @@ TEST_F(ExportCppTest, TheHeaderPicksWhatTheFastModelPicks) {
   std::vector<int> expected;
   std::vector<bool> near;
   for (int i = 0; i < 4000; ++i) {
-    // Every other one is far outside of training; some fit no config at all.
+    // Every other problem is far outside of the training problems; some have no legal config.
     Problem problem = sample_gemm(rng_);
     if (i % 2 == 1) {
       problem = GemmProblem::create({.m = rng_.between(1, i % 4 == 1 ? 3 : 2147483647),
@@ -95,9 +97,9 @@ TEST_F(ExportCppTest, TheHeaderPicksWhatTheFastModelPicks) {
     }
     rows += concat("    {", fields, "},\n");
     expected.push_back(expected_pick(model, **space, problem));
-    std::vector<std::int16_t> inputs(model.fast->features.size());
-    model.fast->inputs(problem.fields(), inputs);
-    near.push_back(model.fast->bound(inputs) <= 0.1F);
+    std::vector<std::int16_t> inputs(model.distilled->features.size());
+    model.distilled->inputs(problem.fields(), inputs);
+    near.push_back(model.distilled->bound(inputs) <= 0.1F);
   }
   const std::string source = concat(
       "#include \"picks.h\"\n#include <cstdio>\n",
@@ -127,7 +129,7 @@ TEST_F(ExportCppTest, TheHeaderPicksWhatTheFastModelPicks) {
   }
 }
 
-// The arithmetic of random expressions, with the extremes that saturate.
+// Compares the arithmetic of random expressions, including the extremes that saturate.
 TEST_F(ExportCppTest, ExpressionsHaveTheSameValueInCpp) {
   ConfigSchema config;
   config.name = "three";
@@ -148,7 +150,7 @@ TEST_F(ExportCppTest, ExpressionsHaveTheSameValueInCpp) {
                                        "x - -y",
                                        "m >= 2 && n < 3 || k > 4"};
   const Hardware hardware = h200_fingerprint().hardware;
-  const auto model = sample_model_with_fast({}, rng_);
+  const auto model = sample_model_with_distilled({}, rng_);
   const auto header = cpp_header(model, {.name_space = "runtime"});
   ASSERT_TRUE(header.has_value());
   write("runtime.h", *header);
@@ -186,7 +188,7 @@ TEST_F(ExportCppTest, ExpressionsHaveTheSameValueInCpp) {
 }
 
 TEST_F(ExportCppTest, SaysWhyItCannot) {
-  Model model = sample_model_with_fast({}, rng_);
+  Model model = sample_model_with_distilled({}, rng_);
   for (const char* name : {"1x", "", "a b", "while", "xor_eq", "alignas"}) {
     const auto refused = cpp_header(model, {.name_space = name});
     ASSERT_FALSE(refused) << name;
@@ -194,7 +196,7 @@ TEST_F(ExportCppTest, SaysWhyItCannot) {
   }
   EXPECT_TRUE(cpp_header(model, {.name_space = "while_"}));
   EXPECT_FALSE(cpp_header(model, {.max_regret = -1}).has_value());
-  model.fast.reset();
+  model.distilled.reset();
   EXPECT_NE(cpp_header(model, {}).error().message.find("--fast"), std::string::npos);
 }
 

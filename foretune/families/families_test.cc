@@ -14,13 +14,14 @@
 #include <unordered_set>
 #include <vector>
 
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/load_recorded.h"
 #include "foretune/families/recorded/triton_space.h"
 #include "foretune/measure/measure.h"
 #include "foretune/search/strategy.h"
 #include "foretune/space/parametric_space.h"
+#include "foretune/space/schemas/triton.h"
 
 namespace foretune {
 namespace {

@@ -10,6 +10,7 @@
 #include "foretune/families/recorded/triton_space.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/schemas/triton.h"
 
 namespace foretune {
 namespace {

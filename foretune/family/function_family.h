@@ -1,5 +1,5 @@
-// A family whose kernels are functions of this program: nothing is prepared and nothing is on a
-// device, so that a space, data and a function remain of it.
+// Defines a family whose kernels are functions of this program. Nothing is prepared and nothing is
+// on a device, so a space, data and a function suffice.
 //
 //   plugin.register_family(function_family(
 //       {.name = "stencil2d",
@@ -10,8 +10,8 @@
 //        .make_data = [](const Problem& problem, std::uint64_t seed) { ... },
 //        .bind = [](const Config& config, ProblemData& data) -> std::function<void()> { ... }}));
 //
-// Kernels use one thread. Errors: of make_data(); defaults that are no config are left out.
-// Thread safety: the functions may be called from several threads, as a Family's. Cost: a run is
+// Kernels use one thread. Errors: those of make_data(). Defaults that are not configs are left out.
+// Thread safety: the functions may be called from several threads, like a Family's. Cost: a run is
 // one call of a std::function.
 #pragma once
 
@@ -29,14 +29,14 @@ namespace foretune {
 struct FunctionFamily {
   std::string name;
   std::string description;                          // one sentence
-  std::shared_ptr<const CompiledSpace> space = {};  // says type and schema, too
+  std::shared_ptr<const CompiledSpace> space = {};  // determines type and schema, too
   std::string feature_table = {};
-  // Configs, by their values in the order of the parameters, best first: the first that is legal
-  // for a problem is what runs untuned.
+  // Default configs as values in the order of the parameters, best first. The first one that is
+  // legal for a problem is what runs untuned.
   std::vector<std::vector<std::int32_t>> defaults = {};
   std::function<Result<std::unique_ptr<ProblemData>>(const Problem& problem, std::uint64_t seed)>
       make_data = {};
-  // Returns the function that the clock sees. The data is of make_data() and outlives the function.
+  // Returns the function to time. The data comes from make_data() and outlives the function.
   std::function<std::function<void()>(const Config& config, ProblemData& data)> bind = {};
 };
 
@@ -115,7 +115,7 @@ class Functions final : public Family {
 
 }  // namespace function_family_internal
 
-// The row of the family, for register_family(). Without options of its own.
+// Returns the row of the family, for register_family(). The family has no options of its own.
 inline FamilyEntry function_family(FunctionFamily parts) {
   std::string name = parts.name;
   std::string description = parts.description;

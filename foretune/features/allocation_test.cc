@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "foretune/base/allocation_count.h"
+#include "foretune/base/testing/allocation_count.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/space/ck_kernels.h"
+#include "foretune/features/testing/foreign_row.h"
+#include "foretune/interop/ck/ck_kernels.h"
 
 namespace foretune {
 namespace {

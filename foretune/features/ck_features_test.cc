@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "foretune/features/feature_table.h"
+#include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/problem/problem.h"
-#include "foretune/space/ck_kernels.h"
 
 namespace foretune {
 namespace {

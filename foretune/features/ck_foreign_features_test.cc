@@ -1,5 +1,5 @@
 // The features of Composable Kernel's models, row by row in the order of those models. The expected
-// values are worked out apart from the code.
+// values were computed independently of the code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "foretune/features/feature_table.h"
+#include "foretune/features/testing/foreign_row.h"
+#include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/problem/gemm/gemm.h"
-#include "foretune/space/ck_kernels.h"
 
 namespace foretune {
 namespace {
@@ -45,7 +46,7 @@ void expect_row(std::string_view table_name, const Problem& problem, std::string
   }
 }
 
-// By column name.
+// Returns the values by column name.
 std::map<std::string, double> named_row(std::string_view table_name, const Problem& problem,
                                         std::string_view device_name, const Config& config) {
   const FeatureTable& table = table_of(table_name);
@@ -70,7 +71,7 @@ struct GemmCase {
 
 const std::vector<GemmCase>& gemm_cases() {
   static const std::vector<GemmCase> cases{
-      // A last row in a tile of its own; compv4 is held against 32 KiB.
+      // The last row has a tile of its own; compv4 is compared to 32 KiB.
       {"gemm op=mm m=129 n=1536 k=7168 dtype=f8e4m3 layout=rcr",
        "gemm_universal_fp8_rcr_compv4_cshuffle_intrawave_False_False_False_False_128x64x128_1x4x1_"
        "16x16x128",
@@ -348,7 +349,7 @@ TEST(GroupedConvCkForeign, RowsAreThoseOfTheModels) {
               4096,
               262144,
               8});
-  // Depthwise, of few images; every tile is larger than the problem but for the rows.
+  // A depthwise convolution of few images. Every tile is larger than the problem except in rows.
   expect_row("grouped-conv-ck-83",
              parsed("conv op=backward_data n=3 c=24 k=24 g=24 hi=7 wi=5 y=1 x=5 pad_w=2 "
                     "dtype=f32"),
@@ -439,7 +440,7 @@ TEST(GroupedConvCkForeign, RowsAreThoseOfTheModels) {
               1});
 }
 
-// What the engine does not see: it is kept out of its rows.
+// The rows exclude everything that the engine does not see.
 TEST(GroupedConvCkForeign, DilationDepthAndTheOperationAreNotSeen) {
   const FeatureTable& table = table_of("grouped-conv-ck-83");
   const Config config = conv_kernel("grouped_conv_forward_bf16_2d_16x64x32_compv3");
@@ -508,7 +509,7 @@ TEST(CkTables, FlagTheirCodes) {
             (std::set<std::string>{"operation", "layout", "pipeline", "wave_mode"}));
 }
 
-// A schema whose labels stand in another order has other codes.
+// A schema with another order of labels has other codes.
 TEST(CkTables, RefuseOtherLabels) {
   ConfigSchema schema = ck_gemm_schema();
   std::swap(schema.parameters[9].labels[0], schema.parameters[9].labels[1]);

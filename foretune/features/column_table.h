@@ -1,5 +1,5 @@
-// What our feature tables share: a list of columns, and one GEMM seen with its hardware. Internal
-// to the module. Thread safety: constant.
+// The code shared by our feature tables: lists of columns, and one GEMM with its hardware as
+// numbers. Internal to the module. Thread safety: constant.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,7 +18,28 @@
 
 namespace foretune::features_internal {
 
-// Sizes as doubles: every formula here is a ratio or a logarithm, and doubles are exact for them.
+constexpr FeatureInfo of_problem(std::string_view name, std::string_view description) {
+  return {name, FeatureKind::kProblem, description};
+}
+constexpr FeatureInfo of_config(std::string_view name, std::string_view description) {
+  return {name, FeatureKind::kConfig, description};
+}
+constexpr FeatureInfo of_both(std::string_view name, std::string_view description) {
+  return {name, FeatureKind::kInteraction, description};
+}
+constexpr FeatureInfo as_categorical(FeatureInfo info) {
+  info.is_categorical = true;
+  return info;
+}
+
+// Returns the value of a parameter, given by its enumeration.
+template <class Parameter>
+double at(std::span<const std::int32_t> words, Parameter parameter) {
+  return words[static_cast<std::size_t>(parameter)];
+}
+
+// A GEMM and its device as doubles: every formula here is a ratio or a logarithm, and doubles hold
+// the sizes exactly.
 struct GemmView {
   double m = 1;
   double n = 1;
@@ -29,14 +51,14 @@ struct GemmView {
   bool a_by_columns = false;
   bool b_by_columns = false;
   bool on_matrix_units = false;  // a GPU's matrix units multiply its type
-  // Of the device.
+  // The device.
   double cores = 1;
   double vector_bytes = 0;
   double l1_bytes = 0;
   double l2_bytes = 0;
   double peak_flops_per_ns = 0;  // one core, or the whole GPU's matrix units
   double bytes_per_ns = 0;       // memory
-  // Of a GPU's multiprocessor; 0 where unknown.
+  // A GPU's multiprocessor; 0 where unknown.
   double shared_bytes = 0;  // with the L1 cache, which is the same memory
   double threads_per_core = 0;
   double register_file_bytes = 0;
@@ -46,7 +68,8 @@ struct GemmView {
   [[nodiscard]] double bytes() const { return (m * k + k * n + m * n) * batch * bytes_per_element; }
 };
 
-// std::floor and std::ceil from 0 to 2^62: without SSE 4.1 those are calls.
+// std::floor and std::ceil for numbers from 0 to 2^62, without the function calls that builds
+// without SSE 4.1 make.
 inline double floor_of(double value) {
   return static_cast<double>(static_cast<std::int64_t>(value));
 }
@@ -54,25 +77,26 @@ inline double ceil_of(double value) {
   const double below = floor_of(value);
   return below + (value > below ? 1 : 0);
 }
-// ceil(a / b) of whole numbers held in doubles.
+// Returns ceil(a / b) for integers held in doubles.
 inline double ceil_div(double a, double b) { return ceil_of(a / b); }
-// The share of whole blocks of `block` that `size` fills.
+// Returns the share of the whole blocks of `block` that `size` fills.
 inline double edge_use(double size, double block) { return size / (ceil_div(size, block) * block); }
 
-// The columns every GEMM table begins with, and their values.
+// The columns that every GEMM table begins with, and their values.
 std::span<const FeatureInfo> gemm_problem_columns();
 void gemm_problem_row(const GemmView& view, std::span<double> out);
-// How the operands are stored, for tables of GPU kernels: these follow those columns.
+// Columns about the storage of the operands, for tables of GPU kernels; they follow those above.
 std::span<const FeatureInfo> gemm_storage_columns();
 void gemm_storage_row(const GemmView& view, std::span<double> out);
-// B's values where B is a file (gemm_weights.h), NaN where it is any, and whether B is constant,
-// for tables of kernels whose time may depend on it. Added later, these stand last.
+// Columns about B's values where B is a file (gemm_weights.h), NaN where B is arbitrary, and
+// whether B is constant, for tables of kernels whose time may depend on it. They were added later,
+// so they are last.
 std::span<const FeatureInfo> gemm_weights_columns();
 void gemm_weights_row(const Problem& problem, std::span<double> out);
 
-// One output place per interaction column of candidate i. A logarithm costs as much as ten other
-// columns, and candidates next to each other often have the same argument: each column of
-// logarithms keeps its last one.
+// Writes the interaction columns of a candidate. A logarithm costs as much as ten other columns,
+// and neighbouring candidates often have the same argument, so each column of logarithms caches its
+// last one.
 class ColumnWriter {
  public:
   ColumnWriter(std::span<double> out, std::size_t stride) : out_(out), stride_(stride) {}
@@ -84,7 +108,8 @@ class ColumnWriter {
     out_[next_] = value;
     next_ += stride_;
   }
-  // The next column of `count` candidates from the one started with: one value for all, or places.
+  // Write the next column for `count` candidates from the started one: fill() the same value for
+  // all; take() returns the places.
   void fill(std::size_t count, double value) {
     const auto places = take(count);
     std::fill(places.begin(), places.end(), value);
@@ -96,7 +121,7 @@ class ColumnWriter {
     return places;
   }
   void put_log2(double value) {
-    Logarithm& last = last_[logarithm_++ % kMostLogarithms];
+    Logarithm& last = last_[logarithm_++ % kMaxLogarithms];
     if (value != last.of) {
       last = {value, std::log2(value)};
     }
@@ -108,13 +133,13 @@ class ColumnWriter {
     double of = 1;
     double value = 0;
   };
-  static constexpr std::size_t kMostLogarithms = 16;
+  static constexpr std::size_t kMaxLogarithms = 16;
 
   std::span<double> out_;
   std::size_t stride_;
   std::size_t next_ = 0;
   std::size_t logarithm_ = 0;
-  std::array<Logarithm, kMostLogarithms> last_{};
+  std::array<Logarithm, kMaxLogarithms> last_{};
 };
 
 // Calls body(config) for each config, with the writer at its place.
@@ -126,22 +151,19 @@ void for_each_config(ConfigWords configs, ColumnWriter& writer, const Body& body
   }
 }
 
-// Whether the schema is parametric and has exactly these parameters in this order.
-bool has_parameters(const ConfigSchema& schema, std::span<const std::string_view> names);
+// Returns true when the schema is parametric and its parameters have the names of the expected
+// ones, in this order. Labels may differ.
+bool has_parameters(const ConfigSchema& schema, const ConfigSchema& expected);
 
-// A Triton tile with the flags that torch-diode's documents have, its schema diode-triton.
-inline constexpr std::array<std::string_view, 10> kTritonFlagParameters{
-    "block_m",   "block_n", "block_k",    "group_m",        "num_stages",
-    "num_warps", "even_k",  "allow_tf32", "use_fast_accum", "acc_type"};
+// Concatenates lists of columns.
+std::vector<FeatureInfo> joined(std::initializer_list<std::span<const FeatureInfo>> parts);
 
-// Lists of columns one after another.
-std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts);
-
-// What a table says of a problem: the columns of all GEMM tables, or those of storage or of
-// weights, too.
+// The problem columns of a table: those of all GEMM tables alone, or with those about storage or
+// weights.
 enum class GemmProblemColumns : std::uint8_t { kCommon, kWithStorage, kWithWeights };
 
-// A table of one kind of GEMM config: columns of the problem, then its own.
+// A table of one kind of GEMM config: columns of the problem, then its own. It keeps the schema by
+// reference.
 class GemmTable : public FeatureTable {
  public:
   std::string_view name() const final { return name_; }
@@ -154,18 +176,18 @@ class GemmTable : public FeatureTable {
                            std::span<double> out, std::size_t stride) const final;
 
  protected:
-  GemmTable(std::string_view name, std::span<const std::string_view> parameters,
+  GemmTable(std::string_view name, const ConfigSchema& schema,
             std::span<const FeatureInfo> config_columns,
             std::span<const FeatureInfo> interaction_columns,
             GemmProblemColumns problem_columns = GemmProblemColumns::kCommon);
 
  private:
-  // The interaction columns of all candidates, each in order.
+  // Writes the interaction columns of all candidates, each in order.
   virtual void candidates(const GemmView& view, ConfigWords configs,
                           ColumnWriter& writer) const = 0;
 
   std::string_view name_;
-  std::span<const std::string_view> parameters_;
+  const ConfigSchema& schema_;
   GemmProblemColumns problem_columns_;
   std::vector<FeatureInfo> columns_;
 };

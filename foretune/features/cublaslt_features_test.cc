@@ -1,4 +1,4 @@
-// The table of cuBLASLt's configs: values by hand, and what its numbers stand for.
+// The table of cuBLASLt's configs: values computed by hand, and the meaning of its numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 // Tables do not look at a config's schema.
 constexpr std::uint64_t kSchema = 1;
 
-// What an explicit config chooses; the rest is the same for all here.
+// The choices of an explicit config. All others are the same in these tests.
 struct Explicit {
   std::int32_t tile = 0;
   std::int32_t cluster = 0;
@@ -90,7 +90,7 @@ TEST(GemmCublaslt, ValuesByHand) {
   EXPECT_DOUBLE_EQ(row["cluster_tile_n"], 128);
   EXPECT_DOUBLE_EQ(row["stage_depth"], 64);
   EXPECT_DOUBLE_EQ(row["stage_count"], 0);
-  // The library's 256 rows are columns of ours: 1 x 4 tiles, 1 x 2 clusters, twice for the parts.
+  // The library's 256 rows are our columns: 1 x 4 tiles, 1 x 2 clusters, twice for the parts.
   EXPECT_DOUBLE_EQ(row["use_m"], 100.0 / 128);
   EXPECT_DOUBLE_EQ(row["use_n"], 1000.0 / 1024);
   EXPECT_DOUBLE_EQ(row["use_tile"], 100.0 / 128 * 1000 / 1024);
@@ -137,7 +137,7 @@ TEST(GemmCublaslt, ValuesByHand) {
   EXPECT_DOUBLE_EQ(row["b_by_columns"], 1);
   EXPECT_DOUBLE_EQ(row["on_matrix_units"], 0);
   EXPECT_DOUBLE_EQ(row["alignment_a"], 5);   // 96 bytes
-  EXPECT_DOUBLE_EQ(row["alignment_b"], 14);  // 131,072 bytes: no more is told apart
+  EXPECT_DOUBLE_EQ(row["alignment_b"], 14);  // 131,072 bytes: larger alignments count the same
   EXPECT_DOUBLE_EQ(row["alignment_c"], 14);
 
   // A third tile along n leaves half of the second cluster empty.
@@ -210,7 +210,7 @@ TEST(GemmCublaslt, CornerCases) {
   EXPECT_DOUBLE_EQ(row["log2_traffic"], std::log2((1024 * 1 + 1 * 8) / 1025.0));
   row = row_of({.m = 1 << 20}, plain);
   EXPECT_DOUBLE_EQ(row["m_over_tile"], 64);
-  // More parts than the depth has elements: each still is a unit.
+  // With more parts than the depth has elements, each is still a unit.
   row = row_of({.m = 10, .n = 10}, config_of({.tile = kTile256x128, .split_k = 4}));
   EXPECT_DOUBLE_EQ(row["log2_units"], 2);
   EXPECT_DOUBLE_EQ(row["log2_split_depth"], 0);
@@ -223,7 +223,7 @@ TEST(GemmCublaslt, CornerCases) {
   EXPECT_DOUBLE_EQ(row["waves"], 4);
   EXPECT_DOUBLE_EQ(row["wave_use"], 512.0 / (4 * 132));
   EXPECT_DOUBLE_EQ(row["log2_traffic"], 0);
-  // A cluster larger than the device, which is a pool's business to refuse.
+  // A cluster larger than the device. Refusing it is up to the pool.
   row = row_of({.m = 1000, .n = 1000, .k = 64},
                config_of({.tile = kTile256x128, .cluster = kCluster4x4}), two_cores());
   EXPECT_DOUBLE_EQ(row["cluster_waves"], 2);

@@ -8,25 +8,15 @@
 #include <vector>
 
 #include "foretune/features/feature_table.h"
+#include "foretune/features/testing/foreign_row.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/schemas/triton.h"
 
 namespace foretune {
 namespace {
 
 using testing::DoubleEq;
 using testing::Pointwise;
-
-ConfigSchema triton_schema(bool with_template) {
-  ConfigSchema schema;
-  schema.name = "triton";
-  if (with_template) {
-    schema.parameters.push_back({.name = "template", .labels = {}});
-  }
-  for (const char* name : {"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}) {
-    schema.parameters.push_back({.name = name, .labels = {}});
-  }
-  return schema;
-}
 
 Problem product(DataType dtype) {
   return GemmProblem::create({.m = 2000, .n = 500, .k = 4000, .dtype = dtype}).value().to_problem();
@@ -146,14 +136,10 @@ TEST(DiodeFeatures, FlagsAreSeenWhereTheConfigHasThem) {
 
 // Models of ours that name no table keep theirs.
 TEST(DiodeFeatures, DescribeAllSchemasAndAreNobodysDefault) {
-  ConfigSchema with_flags = triton_schema(false);
-  for (const char* name : {"even_k", "allow_tf32", "use_fast_accum", "acc_type"}) {
-    with_flags.parameters.push_back({.name = name, .labels = {}});
-  }
   const std::vector<std::pair<const char*, ConfigSchema>> defaults{
-      {"gemm-triton", triton_schema(false)},
-      {"gemm-triton-templates", triton_schema(true)},
-      {"gemm-triton-flags", with_flags}};
+      {"gemm-triton", triton_gemm_schema()},
+      {"gemm-triton-templates", triton_matmul_schema()},
+      {"gemm-triton-flags", diode_triton_schema()}};
   for (const auto& [ours, schema] : defaults) {
     std::vector<std::string> known;
     for (const FeatureTable* table : feature_tables()) {

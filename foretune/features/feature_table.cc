@@ -29,6 +29,9 @@ std::size_t feature_count(const FeatureTable& table, FeatureKind kind) {
 
 std::uint64_t feature_table_id(const FeatureTable& table) {
   std::uint64_t hash = hash64(table.name());
+  if (!table.definition().empty()) {
+    hash = hash64(table.definition(), hash);
+  }
   for (const FeatureInfo& column : table.columns()) {
     if (column.since > 1) {
       continue;
@@ -80,19 +83,6 @@ Result<std::vector<std::uint16_t>> find_columns(const FeatureTable& table,
                 join(unknown, ", "));
   }
   return out;
-}
-
-void foreign_row(const FeatureTable& table, const Problem& problem, const Hardware& hardware,
-                 const Config& config, std::span<double> out) {
-  constexpr std::size_t kMaxColumns = 256;
-  const std::span<const FeatureInfo> columns = table.columns();
-  FORETUNE_CHECK(columns.size() <= kMaxColumns && out.size() == columns.size());
-  std::array<double, kMaxColumns> row{};
-  feature_row(table, problem, hardware, config, std::span(row).first(columns.size()));
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    FORETUNE_CHECK(columns[i].foreign_position >= 0);
-    out[static_cast<std::size_t>(columns[i].foreign_position)] = row[i];
-  }
 }
 
 namespace {
@@ -162,7 +152,7 @@ GemmView GemmView::of(const Problem& problem, const Hardware& hardware) {
       static_cast<GemmLayout>(problem.field(static_cast<std::size_t>(GemmField::kLayout)));
   view.a_by_columns = foretune::a_by_columns(layout);
   view.b_by_columns = foretune::b_by_columns(layout);
-  // Unknown values become harmless ones: a ratio to 1 instead of a division by zero.
+  // Replaces unknown values by harmless ones: a ratio to 1 instead of a division by zero.
   const auto known = [&](HardwareValue value, double fallback) {
     const double number = hardware.get(value);
     return number > 0 ? number : fallback;
@@ -182,24 +172,22 @@ GemmView GemmView::of(const Problem& problem, const Hardware& hardware) {
 
 std::span<const FeatureInfo> gemm_problem_columns() {
   static constexpr std::array kColumns{
-      FeatureInfo{"log2_m", FeatureKind::kProblem, "log2 of the rows of C"},
-      FeatureInfo{"log2_n", FeatureKind::kProblem, "log2 of the columns of C"},
-      FeatureInfo{"log2_k", FeatureKind::kProblem, "log2 of the depth"},
-      FeatureInfo{"log2_batch", FeatureKind::kProblem, "log2 of the number of products"},
-      FeatureInfo{"is_addmm", FeatureKind::kProblem, "1 when a bias is added"},
-      FeatureInfo{"is_bmm", FeatureKind::kProblem, "1 for batched products"},
-      FeatureInfo{"element_bytes", FeatureKind::kProblem, "bytes of an element"},
-      FeatureInfo{"log2_flops", FeatureKind::kProblem, "log2 of 2 m n k batch"},
-      FeatureInfo{"log2_intensity", FeatureKind::kProblem, "log2 of flops per byte of A, B and C"},
-      FeatureInfo{"log2_m_over_n", FeatureKind::kProblem, "log2 of m / n"},
-      FeatureInfo{"log2_k_over_mn", FeatureKind::kProblem, "log2 of k / sqrt(m n)"},
-      FeatureInfo{"log2_b_over_l2", FeatureKind::kProblem,
-                  "log2 of the bytes of B over the L2 cache"},
-      FeatureInfo{"log2_bytes_over_l2", FeatureKind::kProblem,
-                  "log2 of the bytes of A, B and C over the L2 cache"},
-      FeatureInfo{"log2_roofline_ns", FeatureKind::kProblem,
-                  "log2 of the roofline time in ns (Williams, Waterman and Patterson 2009)"},
-      FeatureInfo{"cores", FeatureKind::kProblem, "cores or multiprocessors of the device"},
+      of_problem("log2_m", "log2 of the rows of C"),
+      of_problem("log2_n", "log2 of the columns of C"),
+      of_problem("log2_k", "log2 of the depth"),
+      of_problem("log2_batch", "log2 of the number of products"),
+      of_problem("is_addmm", "1 when a bias is added"),
+      of_problem("is_bmm", "1 for batched products"),
+      of_problem("element_bytes", "bytes of an element"),
+      of_problem("log2_flops", "log2 of 2 m n k batch"),
+      of_problem("log2_intensity", "log2 of flops per byte of A, B and C"),
+      of_problem("log2_m_over_n", "log2 of m / n"),
+      of_problem("log2_k_over_mn", "log2 of k / sqrt(m n)"),
+      of_problem("log2_b_over_l2", "log2 of the bytes of B over the L2 cache"),
+      of_problem("log2_bytes_over_l2", "log2 of the bytes of A, B and C over the L2 cache"),
+      of_problem("log2_roofline_ns",
+                 "log2 of the roofline time in ns (Williams, Waterman and Patterson 2009)"),
+      of_problem("cores", "cores or multiprocessors of the device"),
   };
   return kColumns;
 }
@@ -229,25 +217,25 @@ void gemm_problem_row(const GemmView& view, std::span<double> out) {
 
 std::span<const FeatureInfo> gemm_storage_columns() {
   static constexpr std::array kColumns{
-      FeatureInfo{"a_by_columns", FeatureKind::kProblem, "1 when A is stored by columns"},
-      FeatureInfo{"b_by_columns", FeatureKind::kProblem, "1 when B is stored by columns"},
-      FeatureInfo{"on_matrix_units", FeatureKind::kProblem, "1 unless the type is f32"},
-      FeatureInfo{"alignment_a", FeatureKind::kProblem,
-                  "log2 of the largest power of 2, at most 2^14, that divides the bytes from one "
-                  "row of A (column, where stored by columns) to the next"},
-      FeatureInfo{"alignment_b", FeatureKind::kProblem, "the same of B"},
-      FeatureInfo{"alignment_c", FeatureKind::kProblem, "the same of C"},
+      of_problem("a_by_columns", "1 when A is stored by columns"),
+      of_problem("b_by_columns", "1 when B is stored by columns"),
+      of_problem("on_matrix_units", "1 unless the type is f32"),
+      of_problem("alignment_a",
+                 "log2 of the largest power of 2, at most 2^14, that divides the bytes from one "
+                 "row of A (column, where stored by columns) to the next"),
+      of_problem("alignment_b", "the same of B"),
+      of_problem("alignment_c", "the same of C"),
   };
   return kColumns;
 }
 
-// Of rows and columns, as a power of 2.
-constexpr int kMostAlignment = 14;
+// The largest alignment of rows and columns, as a power of 2.
+constexpr int kMaxAlignment = 14;
 
 void gemm_storage_row(const GemmView& view, std::span<double> out) {
   const auto alignment = [&view](double elements) {
     const auto bytes = static_cast<std::uint64_t>(elements * view.bytes_per_element);
-    return static_cast<double>(std::min(std::countr_zero(bytes), kMostAlignment));
+    return static_cast<double>(std::min(std::countr_zero(bytes), kMaxAlignment));
   };
   out[0] = view.a_by_columns ? 1 : 0;
   out[1] = view.b_by_columns ? 1 : 0;
@@ -293,15 +281,15 @@ void gemm_weights_row(const Problem& problem, std::span<double> out) {
       static_cast<double>(problem.field(static_cast<std::size_t>(GemmField::kWeights)));
 }
 
-bool has_parameters(const ConfigSchema& schema, std::span<const std::string_view> names) {
+bool has_parameters(const ConfigSchema& schema, const ConfigSchema& expected) {
   return schema.kind == SchemaKind::kParametric &&
-         std::equal(names.begin(), names.end(), schema.parameters.begin(), schema.parameters.end(),
-                    [](std::string_view name, const Parameter& parameter) {
-                      return parameter.name == name;
+         std::equal(schema.parameters.begin(), schema.parameters.end(), expected.parameters.begin(),
+                    expected.parameters.end(), [](const Parameter& one, const Parameter& other) {
+                      return one.name == other.name;
                     });
 }
 
-std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> parts) {
+std::vector<FeatureInfo> joined(std::initializer_list<std::span<const FeatureInfo>> parts) {
   std::vector<FeatureInfo> out;
   for (const std::span<const FeatureInfo> part : parts) {
     out.insert(out.end(), part.begin(), part.end());
@@ -311,7 +299,7 @@ std::vector<FeatureInfo> joined(std::span<const std::span<const FeatureInfo>> pa
 
 namespace {
 
-// Those beyond the columns of all GEMM tables.
+// Returns the columns beyond those of all GEMM tables.
 std::span<const FeatureInfo> further_columns(GemmProblemColumns columns) {
   switch (columns) {
     case GemmProblemColumns::kWithStorage:
@@ -326,27 +314,26 @@ std::span<const FeatureInfo> further_columns(GemmProblemColumns columns) {
 
 }  // namespace
 
-GemmTable::GemmTable(std::string_view name, std::span<const std::string_view> parameters,
+GemmTable::GemmTable(std::string_view name, const ConfigSchema& schema,
                      std::span<const FeatureInfo> config_columns,
                      std::span<const FeatureInfo> interaction_columns,
                      GemmProblemColumns problem_columns)
     : name_(name),
-      parameters_(parameters),
+      schema_(schema),
       problem_columns_(problem_columns),
-      columns_(joined(std::array<std::span<const FeatureInfo>, 4>{
-          gemm_problem_columns(), further_columns(problem_columns), config_columns,
-          interaction_columns})) {}
+      columns_(joined({gemm_problem_columns(), further_columns(problem_columns), config_columns,
+                       interaction_columns})) {}
 
 Support GemmTable::supports(ProblemType type, const ConfigSchema& schema) const {
   if (type != kGemmProblem) {
     return Support::no(name_, " describes gemm problems only");
   }
-  if (has_parameters(schema, parameters_)) {
+  if (has_parameters(schema, schema_)) {
     return Support::yes();
   }
   std::string expected;
-  for (const std::string_view name : parameters_) {
-    expected += concat(expected.empty() ? "" : " ", name);
+  for (const Parameter& parameter : schema_.parameters) {
+    expected += concat(expected.empty() ? "" : " ", parameter.name);
   }
   return Support::no(name_, " describes configs of the parameters ", expected, ", not those of ",
                      schema.name);

@@ -11,24 +11,18 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/payload_store.h"
-#include "foretune/space/ck_kernels.h"
+#include "foretune/space/schemas/cpu_gemm.h"
+#include "foretune/space/schemas/cublaslt.h"
+#include "foretune/space/schemas/triton.h"
 
 namespace foretune {
 namespace {
-
-ConfigSchema schema_of(const std::vector<std::string>& names) {
-  ConfigSchema schema;
-  schema.name = "test";
-  for (const std::string& name : names) {
-    schema.parameters.push_back({.name = name, .labels = {}});
-  }
-  return schema;
-}
 
 struct Sampled {
   std::string table;
@@ -67,8 +61,7 @@ std::vector<Sampled> sampled_ck_tables() {
 std::vector<Sampled> sampled_tables() {
   std::vector<Sampled> out{
       {"gemm-cpu",
-       schema_of({"isa", "kernel", "mr", "nr", "pack_a", "pack_b", "mc", "nc", "kc", "order",
-                  "unroll", "prefetch", "threads", "split"}),
+       cpu_gemm_schema(),
        {{2},
         {0, 1},
         {1, 4, 14},
@@ -84,15 +77,13 @@ std::vector<Sampled> sampled_tables() {
         {1, 2, 4},
         {0, 1, 2, 3, 4}}},
       {"gemm-triton",
-       schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
+       triton_gemm_schema(),
        {{16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}},
       {"gemm-triton-templates",
-       schema_of(
-           {"template", "block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
+       triton_matmul_schema(),
        {{0, 1, 2}, {16, 64, 256}, {16, 128, 256}, {32, 128}, {8}, {2, 5}, {2, 4, 8}}},
       {"gemm-triton-flags",
-       schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps", "even_k",
-                  "allow_tf32", "use_fast_accum", "acc_type"}),
+       diode_triton_schema(),
        {{0, 16, 256},
         {0, 128, 256},
         {0, 32, 128},
@@ -104,16 +95,14 @@ std::vector<Sampled> sampled_tables() {
         {0, 1},
         {0, 1, 2, 3}}},
       {"gemm-diode",
-       schema_of({"block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
+       triton_gemm_schema(),
        {{0, 16, 256}, {0, 128, 256}, {0, 32, 128}, {0, 8}, {0, 2, 5}, {0, 4, 8}}},
       {"gemm-diode-v1",
-       schema_of(
-           {"template", "block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"}),
+       triton_matmul_schema(),
        {{0, 1, 2}, {0, 16, 256}, {0, 128, 256}, {0, 32, 128}, {0, 8}, {0, 2, 5}, {0, 4, 8}}},
       // With numbers that the library does not have, and ranks beside explicit algorithms.
       {"gemm-cublaslt",
-       schema_of({"heuristic", "algorithm", "tile", "stages", "split_k", "reduction", "swizzle",
-                  "custom", "cluster", "inner"}),
+       cublaslt_schema(),
        {{0, 0, 0, 0, 1, 8},
         {0, 21, 66},
         {0, 1, 18, 20, 24, 513, 634, 635, -1},

@@ -12,7 +12,7 @@ namespace foretune {
 namespace {
 
 // A model has no more interaction columns than this many: the first sizes with every parameter.
-constexpr std::size_t kMostRatios = 96;
+constexpr std::size_t kMaxRatios = 96;
 
 // Takes numbers that are 0 or negative, too.
 double log2_of(std::int64_t value) {
@@ -36,7 +36,7 @@ class PlainTable final : public FeatureTable {
     }
     for (const DrawnSize& size : type.drawn_sizes) {
       for (std::size_t p = 0; p < schema_.parameters.size(); ++p) {
-        if (schema_.parameters[p].labels.empty() && ratios_.size() < kMostRatios) {
+        if (schema_.parameters[p].labels.empty() && ratios_.size() < kMaxRatios) {
           ratios_.emplace_back(size.field, p);
           add(concat("log2_", type.schema.fields[size.field].name, "_over_",
                      schema_.parameters[p].name),

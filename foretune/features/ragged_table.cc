@@ -87,8 +87,4 @@ void RaggedTable::interaction_columns(const Problem& problem, const Hardware& ha
   }
 }
 
-const RaggedTable* as_ragged(const FeatureTable& table) {
-  return dynamic_cast<const RaggedTable*>(&table);
-}
-
 }  // namespace foretune

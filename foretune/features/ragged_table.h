@@ -3,8 +3,7 @@
 // elements pooled: the mean over all and over each quarter of the sequence, the least, the most,
 // the first and the last.
 //
-//   const RaggedTable* const ragged = as_ragged(table);       // nullptr for other tables
-//   ragged->token_rows(problem, hardware, words, rows);       // [elements][token columns]
+//   table.token_rows(problem, hardware, words, rows);         // [elements][token columns]
 //
 // Thread safety and cost: as FeatureTable.
 #pragma once
@@ -47,8 +46,5 @@ class RaggedTable : public FeatureTable {
   std::deque<std::string> texts_;  // that columns_ refer to
   std::vector<FeatureInfo> columns_;
 };
-
-// nullptr for a table whose configs have no elements.
-const RaggedTable* as_ragged(const FeatureTable& table);
 
 }  // namespace foretune

@@ -18,14 +18,14 @@ enum class CpuIsa : std::uint8_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };
 std::string_view to_string(CpuIsa isa);
 std::optional<CpuIsa> parse_cpu_isa(std::string_view text);
 
-// The best instruction set that this CPU and operating system can run.
+// Returns the best instruction set that this CPU and operating system can run.
 CpuIsa best_cpu_isa();
 
 struct CpuFacts {
   std::string model;
-  std::vector<std::string> features;  // of those that matter here, in a fixed order
+  std::vector<std::string> features;  // the relevant ones, in a fixed order
   CpuIsa isa = CpuIsa::kGeneric;
-  int cores = 1;  // that this process may use (affinity, not the machine's total)
+  int cores = 1;  // usable by this process (affinity, not the machine's total)
   std::int64_t l1d_bytes = 0;
   std::int64_t l2_bytes = 0;
   std::int64_t l3_bytes = 0;
@@ -39,30 +39,30 @@ struct CpuPeaks {
   double bandwidth_all_gbs = 0;  // all cores
   double clock_mhz = 0;          // from a chain of dependent additions
 };
-// The highest of several interleaved probes, each with as many independent sums as the registers
-// hold (24 with AVX-512, else 12). Memory is read in a buffer four times the L3 cache, at most
-// 256 MiB: where a virtual machine reports a larger L3 than that, some of the reads may hit it.
-// Takes about `seconds`, and at least one round of all probes.
+// Returns the highest results of several interleaved probes, each with as many independent sums as
+// the registers hold (24 with AVX-512, else 12). Memory is read in a buffer four times the L3
+// cache, at most 256 MiB: where a virtual machine reports a larger L3 than that, some of the reads
+// may hit it. Takes about `seconds`, and at least one round of all probes.
 CpuPeaks measure_cpu_peaks(double seconds = 0.5);
 
-// Facts and peaks together, as stored in data sets.
+// Returns facts and peaks together, as data sets store them.
 Fingerprint cpu_fingerprint(const CpuFacts& facts, const CpuPeaks& peaks);
 
 struct CpuLoad {
   double load_average = 0;   // of the last minute, this process included; 0 when not known
-  double frequency_mhz = 0;  // now: what the system reports, else by a probe of 50 us
+  double frequency_mhz = 0;  // now: as the system reports it, else by a probe of 50 us
   // Cores that other processes kept busy, or the hypervisor gave to other machines, since the last
   // reading of the meter; negative when the system does not say.
   double other_cores = -1;
-  double withheld_cores = -1;  // of them, what the hypervisor gave to other machines
-  // Enough to disturb times: a quarter of a core, or on large machines one core in twenty.
+  double withheld_cores = -1;  // the part of them that the hypervisor gave to other machines
+  // True above a quarter of a core, or on large machines one core in twenty: this disturbs times.
   static bool disturbs(double busy, double cores) { return busy > std::max(0.25, 0.05 * cores); }
   [[nodiscard]] bool is_disturbed(double cores) const { return disturbs(other_cores, cores); }
   [[nodiscard]] bool is_withheld(double cores) const { return disturbs(withheld_cores, cores); }
 };
 
-// Watches what runs beside this process. Resolution: 10 ms of processor time, so readings should be
-// tenths of a second apart. Thread safety: none.
+// Measures the processor time that other processes and other machines take. Resolution: 10 ms of
+// processor time, so readings should be tenths of a second apart. Thread safety: none.
 class CpuLoadMeter {
  public:
   CpuLoadMeter();
@@ -71,7 +71,7 @@ class CpuLoadMeter {
  private:
   struct Times {
     double wall_s = 0;
-    double busy_s = -1;  // of all cores, with what was withheld; negative: unknown
+    double busy_s = -1;  // of all cores, withheld time included; negative: unknown
     double withheld_s = 0;
     double own_s = 0;
   };
@@ -79,12 +79,12 @@ class CpuLoadMeter {
   Times last_;
 };
 
-// Multiply-adds of whole vectors in registers, on the core this runs on, over at least `seconds`:
-// of the best instruction set, or of one that this CPU can run.
+// Return the GFLOP/s of multiply-adds of whole vectors in registers, on the core this runs on, over
+// at least `seconds`: with the best instruction set, or with a given one that this CPU can run.
 double measure_fma_gflops(double seconds);
 double measure_fma_gflops(double seconds, CpuIsa isa);
 
-// The clock of the core this runs on, from a chain of dependent additions of about 50 us.
+// Returns the clock of the core this runs on, from a chain of dependent additions of about 50 us.
 double measure_clock_mhz();
 
 }  // namespace foretune

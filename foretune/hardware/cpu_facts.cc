@@ -1,4 +1,4 @@
-// Facts from CPUID and the system's files.
+// Reads facts from CPUID and the system's files.
 #include <sched.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -43,8 +43,8 @@ CpuId cpuid(unsigned leaf, unsigned subleaf = 0) {
   return out;
 }
 
-// Which register states the operating system saves (XCR0): without it, a feature bit is a promise
-// that the CPU alone cannot keep.
+// Returns the register states that the operating system saves (XCR0). A feature whose registers it
+// does not save cannot be used, although the CPU reports the feature.
 std::uint64_t saved_states() {
   if (((cpuid(1).ecx >> 27U) & 1U) == 0) {
     return 0;
@@ -131,7 +131,7 @@ std::string read_model() {
   return ::uname(&names) == 0 ? concat(names.machine, " processor") : std::string("processor");
 }
 
-// "32K", "2048K", "480M".
+// Parses "32K", "2048K", "480M".
 std::int64_t parse_cache_size(std::string_view text) {
   if (text.empty()) {
     return 0;
@@ -142,7 +142,7 @@ std::int64_t parse_cache_size(std::string_view text) {
   return parse_int(digits).value_or(0) * factor;
 }
 
-// The first core that this process may use: cores need not be alike.
+// Returns the first core that this process may use: cores need not be alike.
 int first_usable_core() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -227,7 +227,8 @@ std::optional<CpuIsa> parse_cpu_isa(std::string_view text) {
 CpuIsa best_cpu_isa() {
   static const CpuIsa isa = [] {
     const std::vector<std::string> features = read_features();
-    // All that the compiler may use in files for these sets (foretune_isa_source).
+    // These are all features that the compiler may use in files for these sets
+    // (foretune_isa_source).
     if (!has(features, {"avx2", "fma", "bmi1", "bmi2"})) {
       return CpuIsa::kGeneric;
     }
@@ -314,7 +315,7 @@ CpuLoad CpuLoadMeter::read() {
   last_ = times;
   const std::string averages = first_line("/proc/loadavg");
   load.load_average = parse_double(split(averages, ' ').front()).value_or(0);
-  // Virtual machines report a nominal frequency elsewhere, so only this source is believed.
+  // Virtual machines report a nominal frequency elsewhere, so only this source is used.
   const std::string khz = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
   const std::optional<double> reported = parse_double(khz);
   load.frequency_mhz = reported ? *reported / 1e3 : measure_clock_mhz();

@@ -1,4 +1,4 @@
-// Measured peaks: the highest of several interleaved probes, because other work on the machine only
+// Measures peaks: the highest of several interleaved probes, because other work on the machine only
 // ever makes a probe slower.
 #include <algorithm>
 #include <chrono>
@@ -20,8 +20,9 @@ double now_s() {
 // Keeps a value alive without storing it.
 void keep(double value) { __asm__ volatile("" : : "m"(value)); }
 
-// A chain of dependent additions: one per cycle on every core of the last decades. The addend is in
-// a register, because recent cores fold additions of small constants into the next instruction.
+// Times a chain of dependent additions, of which every core of the last decades does one per cycle.
+// The addend is in a register, because recent cores fold additions of small constants into the next
+// instruction.
 double clock_mhz_once(std::uint64_t steps) {
   std::uint64_t value = 1;
   std::uint64_t addend = 3;
@@ -58,8 +59,8 @@ double read_all_gbs_once(const std::vector<float>& buffer, std::size_t threads) 
   return static_cast<double>(share * threads * sizeof(float)) / (now_s() - start_s) * 1e-9;
 }
 
-// Beyond the caches where that is possible; a virtual machine may report the whole host's L3, of
-// which one guest never gets that much, so the buffer ends at 256 MiB.
+// Returns a size beyond the caches where possible. A virtual machine may report the whole host's
+// L3, but one guest never gets that much, so the buffer ends at 256 MiB.
 std::size_t probe_floats(const CpuFacts& facts) {
   const std::int64_t wanted = std::max<std::int64_t>(4 * facts.l3_bytes, std::int64_t{64} << 20);
   return static_cast<std::size_t>(std::min<std::int64_t>(wanted, std::int64_t{256} << 20)) /
@@ -82,7 +83,7 @@ hardware_internal::FmaProbe hardware_internal::fma_probe_of(CpuIsa isa) {
 
 double measure_clock_mhz() {
   double highest = 0;
-  // An interrupt makes one of them slow, never fast.
+  // An interrupt makes a measurement slow, never fast.
   for (int i = 0; i < 3; ++i) {
     highest = std::max(highest, clock_mhz_once(60000));
   }
@@ -113,7 +114,7 @@ CpuPeaks measure_cpu_peaks(double seconds) {
   CpuPeaks peaks;
   const double end_s = now_s() + seconds;
   do {
-    // Short enough that some run without being interrupted.
+    // Each is short enough that some run without being interrupted.
     for (int repeat = 0; repeat < 8; ++repeat) {
       peaks.clock_mhz = std::max(peaks.clock_mhz, clock_mhz_once(2000000));
       peaks.fma_gflops = std::max(peaks.fma_gflops, measure_fma_gflops(kProbeSeconds));

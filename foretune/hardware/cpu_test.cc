@@ -22,7 +22,7 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The kernel's own view, which leaves out what it does not save for us.
+// Returns the kernel's own list, without features whose registers it does not save for us.
 std::set<std::string> kernel_flags() {
   const Result<std::string> text = read_text_file("/proc/cpuinfo");
   std::set<std::string> flags;
@@ -179,7 +179,7 @@ TEST(CpuLoadMeter, TellsOthersFromThisProcess) {
   ASSERT_GT(child, 0);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   const CpuLoad beside = meter.read();
-  // The child had a core, or what was left of it; own work is never counted as that of others.
+  // The child had a core, or the free part of one; own work never counts as that of others.
   EXPECT_GT(beside.other_cores, 0.2);
   EXPECT_TRUE((CpuLoad{.other_cores = 0.3}).is_disturbed(2));
   EXPECT_FALSE((CpuLoad{.other_cores = 0.2}).is_disturbed(2));

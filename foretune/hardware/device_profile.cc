@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "foretune/base/check.h"
-#include "foretune/base/file.h"
 #include "foretune/base/text.h"
 
 namespace foretune {
@@ -84,15 +83,6 @@ std::vector<std::string> device_names() {
     out.insert(out.end(), profile.names.begin(), profile.names.end());
   }
   return out;
-}
-
-Result<DeviceProfile> load_device_profile(const std::filesystem::path& path) {
-  FORETUNE_TRY(const std::string text, read_text_file(path));
-  Result<DeviceProfile> profile = DeviceProfile::parse(text);
-  if (!profile) {
-    return fail_because(profile.error(), path.string());
-  }
-  return profile;
 }
 
 Result<Fingerprint> known_device(std::string_view name) {

@@ -1,4 +1,5 @@
-// What a device can do according to its documents, as a text file: for devices that are not here.
+// Reads the facts of a device, taken from its documents, from a text file: for devices that are not
+// present.
 //
 //   # The accelerator that the times of this folder come from.
 //   device: Some Accelerator 3000
@@ -9,13 +10,11 @@
 //   shared_bytes_per_block=65536   # 64 KiB
 //
 // Lines are "key: value" or "value=number" (names as in HardwareValue); # begins a remark. The
-// profiles of foretune/hardware/profiles are part of the library; a user's own file is read with
-// load_device_profile(). A profile whose name begins with "ck-" holds the numbers that Composable
-// Kernel's heuristics were trained with, right or wrong, for models that come from there.
-// Thread safety: free functions; profiles are plain values.
+// profiles of foretune/hardware/profiles are part of the library. A profile whose name begins with
+// "ck-" holds the numbers that Composable Kernel's heuristics were trained with, right or wrong,
+// for models that come from there. Thread safety: free functions; profiles are plain values.
 #pragma once
 
-#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,21 +28,19 @@ namespace foretune {
 
 struct DeviceProfile {
   Fingerprint fingerprint;
-  std::vector<std::string> names;  // in lower case; what known_device() finds it by
+  std::vector<std::string> names;  // in lower case; known_device() looks them up
   std::string source;              // where the numbers come from
 
-  // Errors: kInvalidArgument with the line that makes no sense. Every line must be known: a
-  // mistyped name would otherwise be a fact that is silently missing.
+  // Errors: kInvalidArgument with the line that makes no sense. Every key must be known: a fact
+  // under a mistyped name would otherwise be missing silently.
   static Result<DeviceProfile> parse(std::string_view text);
 };
 
 // The files of foretune/hardware/profiles.
 std::span<const EmbeddedText> device_profile_texts();
-// The same, parsed. Made at the first call.
+// Returns those files parsed; they are parsed at the first call.
 const std::vector<DeviceProfile>& device_profiles();
-// All names of all of them, for known_device().
+// Returns all names of all built-in profiles, for known_device().
 std::vector<std::string> device_names();
-
-Result<DeviceProfile> load_device_profile(const std::filesystem::path& path);
 
 }  // namespace foretune

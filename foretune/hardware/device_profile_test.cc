@@ -6,9 +6,6 @@
 #include <set>
 #include <string>
 
-#include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
-
 namespace foretune {
 namespace {
 
@@ -34,7 +31,7 @@ TEST(DeviceProfiles, EveryFileParsesAndIsFoundByEachOfItsNames) {
     }
     EXPECT_EQ(known_device(parsed->fingerprint.device).value(), parsed->fingerprint);
     EXPECT_FALSE(parsed->fingerprint.isa.empty());
-    // What every table of features for GPUs asks for.
+    // Every table of features for GPUs needs these values.
     for (const HardwareValue value :
          {HardwareValue::kCores, HardwareValue::kWarpSize, HardwareValue::kSharedBytesPerBlock,
           HardwareValue::kThreadsPerCore, HardwareValue::kL2Bytes, HardwareValue::kClockMhz}) {
@@ -59,7 +56,7 @@ TEST(DeviceProfiles, HoldThePublishedFacts) {
   EXPECT_EQ(fact("nvidia h200", HardwareValue::kCores), 132);
 }
 
-// The numbers that models from there were trained with, wrong ones included.
+// These are the numbers that Composable Kernel's models were trained with, wrong ones included.
 TEST(DeviceProfiles, OfComposableKernelKeepItsNumbers) {
   EXPECT_EQ(fact("ck-gfx950", HardwareValue::kCores), 256);
   EXPECT_EQ(fact("ck-gfx950", HardwareValue::kSharedBytesPerBlock), 65536);
@@ -78,14 +75,10 @@ TEST(DeviceProfiles, UnknownDevicesAreToldWhichAreKnown) {
   EXPECT_THAT(unknown.error().message, HasSubstr("gfx942, mi300x"));
 }
 
-TEST(DeviceProfile, IsReadFromAFile) {
-  const testing_support::TemporaryFolder folder;
-  const auto path = folder / "device.txt";
-  ASSERT_TRUE(write_text_file_atomically(path,
-                                         "# Mine\n\n device: Box 1  # of two\nnames: BOX1 b\n"
-                                         "isa: i\nsource: a page\nsource: and a guess\n"
-                                         "cores = 7\nl2_bytes=1e6\n"));
-  const auto profile = load_device_profile(path);
+TEST(DeviceProfile, IsReadFromItsText) {
+  const auto profile = DeviceProfile::parse(
+      "# Mine\n\n device: Box 1  # of two\nnames: BOX1 b\nisa: i\nsource: a page\n"
+      "source: and a guess\ncores = 7\nl2_bytes=1e6\n");
   ASSERT_TRUE(profile) << profile.error().message;
   EXPECT_EQ(profile->fingerprint.device, "Box 1");
   EXPECT_EQ(profile->fingerprint.isa, "i");
@@ -108,8 +101,6 @@ TEST(DeviceProfile, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(message("maker: me"), HasSubstr("'maker' is no key"));
   EXPECT_FALSE(DeviceProfile::parse("source: s\ncores=4"));
   EXPECT_FALSE(DeviceProfile::parse("device: d\ncores=4"));
-  const testing_support::TemporaryFolder folder;
-  EXPECT_EQ(load_device_profile(folder / "none.txt").error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

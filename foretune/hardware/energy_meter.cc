@@ -28,7 +28,8 @@ struct ZoneNumber {
   auto operator<=>(const ZoneNumber&) const = default;
 };
 
-// "intel-rapl:0" or "intel-rapl:0:1"; nothing for the control type itself and for other drivers.
+// Parses "intel-rapl:0" or "intel-rapl:0:1"; returns nothing for the control type itself and for
+// other drivers.
 std::optional<ZoneNumber> parse_zone(std::string_view name) {
   const std::vector<std::string_view> parts = split(name, ':');
   if (parts[0] != kControlType || parts.size() < 2 || parts.size() > 3) {
@@ -60,8 +61,8 @@ tl::unexpected<Error> unreadable(const std::filesystem::path& path) {
   }
 }
 
-// One line without its end. Opened anew each time: a zone that went away and came back has the same
-// path and another file.
+// Reads one line without its end. Opens the file each time: a zone that went away and came back has
+// the same path and another file.
 Result<std::string> read_line(const std::filesystem::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));  // NOLINT(*-vararg)
   if (!file.ok()) {
@@ -143,7 +144,7 @@ Result<double> EnergyMeter::read_j() {
     if (now_uj >= counter.last_uj) {
       total_uj_ += now_uj - counter.last_uj;
     } else if (counter.last_uj <= counter.range_uj) {
-      // One step too little, which is less than the counter resolves.
+      // This is one step too little, which is less than the counter resolves.
       total_uj_ += counter.range_uj - counter.last_uj + now_uj;
     } else {
       return fail(ErrorCode::kCorrupt, counter.file.string(), " went back from ", counter.last_uj,

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 
 namespace foretune {
 namespace {
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr std::uint64_t kRangeUj = 262'143'328'850;  // of many Intel processors
 
-// A folder as /sys/class/powercap: all zones side by side, whatever they belong to.
+// Makes a folder like /sys/class/powercap: all zones side by side, whatever they belong to.
 class EnergyMeterTest : public testing::Test {
  protected:
   [[nodiscard]] std::filesystem::path zone(const std::string& name) const { return folder / name; }

@@ -1,6 +1,6 @@
-// What a device can do, as named numbers: read from the system, or measured. Features and
-// legality rules use these values, so they travel in data sets and model files, and the same code
-// describes a CPU, a GPU and a device that is not here.
+// The facts of a device as named numbers, read from the system or measured. Features and legality
+// rules use these values, so data sets and model files store them. The same code describes a CPU, a
+// GPU and a device that is not present.
 //
 //   Hardware hardware;
 //   hardware.set(HardwareValue::kCores, 8);
@@ -20,7 +20,7 @@
 
 namespace foretune {
 
-// Stored by name in files; the order may change.
+// Files store these by name; the order may change.
 enum class HardwareValue : std::uint8_t {
   kCores,            // CPU cores, or streaming multiprocessors
   kVectorBytes,      // widest vector registers used: 64, 32 or 16; 0 on a GPU
@@ -38,7 +38,7 @@ enum class HardwareValue : std::uint8_t {
   kWarpSize,
   kTensorPeakGflops,     // GPU: dense bf16 matrix units, in GFLOP/s
   kSharedBytesPerBlock,  // GPU: largest opt-in shared memory of a block
-  kVectorCacheBytes,     // GPU: cache per multiprocessor beside the shared memory, not of it
+  kVectorCacheBytes,     // GPU: cache per multiprocessor, separate from its shared memory
   kSimdsPerCore,         // GPU: vector units of a multiprocessor
   kShaderEngines,        // GPU: groups of multiprocessors that share a front end
   kDies,                 // GPU: compute dies, each with an L2 cache of its own
@@ -47,7 +47,8 @@ enum class HardwareValue : std::uint8_t {
 
 inline constexpr std::size_t kHardwareValueCount = static_cast<std::size_t>(HardwareValue::kCount);
 
-// "cores", "vector_bytes", "l1_bytes", ... : as in expressions (hw.l1_bytes), files and JSON.
+// Returns "cores", "vector_bytes", "l1_bytes", ...: the names in expressions (hw.l1_bytes), files
+// and JSON.
 std::string_view to_string(HardwareValue value);
 std::optional<HardwareValue> parse_hardware_value(std::string_view name);
 
@@ -60,7 +61,7 @@ class Hardware {
   void set(HardwareValue value, double number) {
     values_[static_cast<std::size_t>(value)] = number;
   }
-  // "cores=2 vector_bytes=64 ..."; unknown values are left out. parse() accepts and ignores names
+  // Returns "cores=2 vector_bytes=64 ..." without unknown values. parse() accepts and ignores names
   // of later versions.
   [[nodiscard]] std::string text() const;
   static Result<Hardware> parse(std::string_view text);
@@ -70,8 +71,8 @@ class Hardware {
   std::array<double, kHardwareValueCount> values_{};
 };
 
-// Which machine a time was measured on. The digest covers what is stable (model, instruction sets,
-// caches, cores), never what was measured or what changes from boot to boot.
+// The machine on which a time was measured. The digest covers stable facts (model, instruction
+// sets, caches, cores), never measured ones or those that change from boot to boot.
 struct Fingerprint {
   std::string device;  // "Intel(R) Xeon(R) Processor", "NVIDIA H200"
   std::string isa;     // "avx512f avx512vnni avx2 fma ..." in a fixed order; "sm_90" on a GPU
@@ -85,10 +86,10 @@ struct Fingerprint {
   bool operator==(const Fingerprint&) const = default;
 };
 
-// A device whose facts are built in (device_profile.h), by one of its names in any case: "h200",
-// "NVIDIA H200", "gfx950". Errors: kNotFound with the names there are.
+// Returns a device whose facts are built in (device_profile.h), by one of its names in any case:
+// "h200", "NVIDIA H200", "gfx950". Errors: kNotFound with the names that exist.
 Result<Fingerprint> known_device(std::string_view name);
-// An NVIDIA H200: known_device("h200").
+// Returns known_device("h200"), an NVIDIA H200.
 Fingerprint h200_fingerprint();
 
 }  // namespace foretune

@@ -1,4 +1,4 @@
-#include "foretune/hardware/peak_probe_inl.h"
+#include "foretune/hardware/internal/peak_probe_inl.h"
 
 #if !defined(__x86_64__)
 #include "foretune/base/check.h"

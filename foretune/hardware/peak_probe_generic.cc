@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "foretune/hardware/peak_probe_inl.h"
+#include "foretune/hardware/internal/peak_probe_inl.h"
 
 namespace foretune::hardware_internal {
 
@@ -9,7 +9,7 @@ double fma_probe_generic(std::size_t rounds) {
 }
 
 double read_probe(const float* data, std::size_t count) {
-  // Eight chains of 16-byte sums: enough loads in flight to keep the memory busy.
+  // Eight chains of 16-byte sums keep enough loads in flight to saturate the memory.
   constexpr std::size_t kChains = 8;
   using V = Vector<kGenericLanes>::Type;
   V sums[kChains] = {};  // NOLINT(modernize-avoid-c-arrays): register variables

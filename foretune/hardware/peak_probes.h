@@ -8,17 +8,17 @@
 
 namespace foretune::hardware_internal {
 
-// `rounds` rounds of independent multiply-adds on whole vectors. Returns a value that depends on
-// all of them, so that nothing can be left out. Flops: rounds * accumulators * 2 * lanes.
+// Runs `rounds` rounds of independent multiply-adds on whole vectors. Returns a value that depends
+// on all of them, so that the compiler can remove none. Flops: rounds * accumulators * 2 * lanes.
 double fma_probe_generic(std::size_t rounds);
 double fma_probe_avx2(std::size_t rounds);
 double fma_probe_avx512(std::size_t rounds);
 inline constexpr int kGenericLanes = 4;
 inline constexpr int kAvx2Lanes = 8;
 inline constexpr int kAvx512Lanes = 16;
-// Two units with a latency of 4 or 5 cycles need 10 sums in flight. More than fit into the
-// registers beside the two constants would measure the stores of the spills; of 16 registers, 12
-// leave room.
+// Two units with a latency of 4 or 5 cycles need 10 sums in flight. With more sums than fit into
+// the registers beside the two constants, the probe would measure the stores of the spills; in 16
+// registers, 12 sums leave room.
 inline constexpr int kGenericAccumulators = 12;
 inline constexpr int kAvx2Accumulators = 12;
 inline constexpr int kAvx512Accumulators = 24;

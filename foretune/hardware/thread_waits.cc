@@ -24,7 +24,8 @@ std::uint64_t count_links() {
   return stat(kThreads, &folder) == 0 ? folder.st_nlink : 0;
 }
 
-// "time on a core, time waiting for one, time slices", in ns; nothing of a thread that has ended.
+// Parses "time on a core, time waiting for one, time slices", in ns; returns nothing for a thread
+// that has ended.
 std::optional<std::int64_t> waited_ns(const Descriptor& file) {
   std::array<char, 96> text{};
   const ssize_t length = pread(file.get(), text.data(), text.size(), 0);

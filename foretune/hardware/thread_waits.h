@@ -1,12 +1,12 @@
-// How long threads of this process were ready to run and had no core, by what Linux counts for each
-// of them: a time during which that was more than a trifle is one of the neighbours, not of a
-// kernel. Sleeping is not waiting.
+// Measures how long threads of this process were ready to run and had no core, as Linux counts it
+// for each of them. A time during which they waited for more than a trifle is that of the
+// neighbours, not of a kernel. Sleeping is not waiting.
 //
 //   ThreadWaits waits;
 //   run();
 //   if (waits.read().longest_ns > 0.05 * elapsed_ns) { ... }
 //
-// Time that a hypervisor withheld is not in it: CpuLoadMeter knows that.
+// Time that a hypervisor withheld is not included: CpuLoadMeter reports that.
 // Thread safety: none. Cost: a read takes some microseconds, one or two for each thread.
 #pragma once
 
@@ -25,9 +25,10 @@ struct Waits {
 class ThreadWaits {
  public:
   ThreadWaits();
-  // False where the system does not count.
+  // Returns false where the system does not count waits.
   [[nodiscard]] bool known() const { return !threads_.empty(); }
-  // Since the last read, or since this object was made; also of threads that began meanwhile.
+  // Returns the waits since the last read, or since this object was made; also those of threads
+  // that began meanwhile.
   Waits read();
 
  private:
@@ -37,8 +38,8 @@ class ThreadWaits {
   };
   void look_for_threads();
 
-  std::map<int, Thread> threads_;  // by their number
-  std::uint64_t links_ = 0;        // of the folder of threads: changes with their number
+  std::map<int, Thread> threads_;  // by thread number
+  std::uint64_t links_ = 0;        // of the folder of threads: changes with the number of threads
 };
 
 }  // namespace foretune

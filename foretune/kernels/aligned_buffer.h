@@ -15,7 +15,7 @@ namespace foretune {
 class AlignedBuffer {
  public:
   static constexpr std::size_t kAlignment = 64;
-  // Far beyond any machine that runs this; allocators may abort on sizes that make no sense.
+  // Far beyond the memory of any machine that runs this; allocators may abort on absurd sizes.
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 40U;
 
   AlignedBuffer() = default;

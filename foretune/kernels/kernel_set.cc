@@ -21,20 +21,20 @@ const KernelSet* built_kernel_set(CpuIsa isa, KernelMath math) {
   return nullptr;
 }
 
-// Instructions that not every CPU with AVX-512 has.
+// Checks for instructions that not every CPU with AVX-512 has.
 bool cpu_multiplies(KernelMath math) {
   const auto has = [](std::string_view name) {
     const std::vector<std::string> features = read_cpu_facts().features;
     return std::find(features.begin(), features.end(), name) != features.end();
   };
-  // Asked once: the answer reads files.
+  // Computed once, because it reads files.
   static const bool kHasBf16 = has("avx512_bf16");
   static const bool kHasVnni = has("avx512_vnni");
   return math == KernelMath::kBf16Pairs ? kHasBf16 : math != KernelMath::kI8Quads || kHasVnni;
 }
 
 bool cpu_runs(CpuIsa isa) {
-  // Asked once: the answer takes system calls on some machines.
+  // Computed once, because it takes system calls on some machines.
   static const CpuIsa kBest = best_cpu_isa();
   return static_cast<int>(isa) <= static_cast<int>(kBest);
 }

@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-#include "foretune/kernels/micro_kernel_inl.h"
+#include "foretune/kernels/internal/micro_kernel_inl.h"
 
 namespace foretune {
 namespace {
@@ -37,7 +37,7 @@ struct Avx2 {
   FORETUNE_KERNEL_INLINE static Vector broadcast(const float* from) {
     return _mm256_broadcast_ss(from);
   }
-  // A NaN is the second operand, which the instruction returns.
+  // The value is the second operand, which the instruction returns for a NaN.
   FORETUNE_KERNEL_INLINE static Vector at_least(Vector floor, Vector value) {
     return _mm256_max_ps(floor, value);
   }
@@ -46,12 +46,12 @@ struct Avx2 {
   FORETUNE_KERNEL_INLINE static Vector fma(Vector a, Vector b, Vector c) {
     return _mm256_fmadd_ps(a, b, c);
   }
-  // The form of the instruction that keeps the sum where it is. GCC 12 left to itself also takes
-  // those that overwrite a factor, and a loop of several steps then spills sums to the stack.
+  // Uses the form of the instruction that overwrites the sum. GCC 12, left to itself, also uses the
+  // forms that overwrite a factor, and a loop of several steps then spills sums to the stack.
   FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
     asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   }
-  // to[i] becomes the sum of the lanes of the i-th vector.
+  // Sets to[i] to the sum of the lanes of the i-th vector.
   FORETUNE_KERNEL_INLINE static void sum_four(Vector a, Vector b, Vector c, Vector d, float* to) {
     const Vector all = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
     _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));

@@ -2,7 +2,7 @@
 
 #if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
 
-#include "foretune/kernels/avx512_inl.h"
+#include "foretune/kernels/internal/avx512_inl.h"
 
 namespace foretune {
 namespace {

@@ -1,7 +1,7 @@
-// Kernels without any instruction set of their own: vectors of four floats in the compiler's
+// Defines kernels that need no special instruction set: vectors of four floats in the compiler's
 // portable vector type, which SSE2 and NEON have as registers.
+#include "foretune/kernels/internal/micro_kernel_inl.h"
 #include "foretune/kernels/kernels_isa.h"
-#include "foretune/kernels/micro_kernel_inl.h"
 
 namespace foretune {
 namespace {

@@ -1,6 +1,6 @@
-// Defined by each instruction set's file: its kernel set, or nullptr where the file was compiled
-// for another architecture. kernel_set() asks if this CPU can run it.
-// Thread safety: free functions on constant tables.
+// Declares the functions that each instruction set's file defines: they return its kernel set, or
+// nullptr where the file was compiled for another architecture. kernel_set() checks that this CPU
+// can run it. Thread safety: free functions on constant tables.
 #pragma once
 
 #include "foretune/kernels/micro_kernel.h"
@@ -8,13 +8,13 @@
 
 namespace foretune {
 
-// nullptr also for words that the instruction set cannot multiply at once.
+// Return nullptr also for words that the instruction set cannot multiply at once.
 const KernelSet* generic_kernel_set(KernelMath math);
 const KernelSet* avx2_kernel_set(KernelMath math);
 const KernelSet* avx512_kernel_set(KernelMath math);
-const KernelSet* avx512_word_kernel_set(KernelMath math);  // those that are not for f32
+const KernelSet* avx512_word_kernel_set(KernelMath math);  // for words other than f32
 
-// The portable ones where the file was compiled for another architecture.
+// Return the portable functions where the file was compiled for another architecture.
 TransposePanel avx2_transpose_panel();
 TransposePanel avx512_transpose_panel();
 

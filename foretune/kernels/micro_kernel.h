@@ -27,14 +27,14 @@
 
 namespace foretune {
 
-// What the words of A and B hold and how two are multiplied. Other kernels than those for f32 take
-// packed panels only; theirs are 32-bit words, passed as floats whose bits nothing looks at, and k
-// and the strides count words.
+// The contents of the words of A and B, and how two words are multiplied. Kernels for types other
+// than f32 take packed panels only, made of 32-bit words. The words are passed as floats whose bits
+// nothing interprets as such, and k and the strides count words.
 enum class KernelMath : std::uint8_t {
   kF32 = 0,
   kBf16Pairs = 1,  // a0 * b0 + a1 * b1 in f32, C in f32 (AVX512_BF16)
-  // Unsigned bytes of A times signed ones of B, four at a time, C in i32 (AVX512_VNNI). The row of
-  // B before the first is what the sums start with.
+  // Unsigned bytes of A times signed ones of B, four at a time, C in i32 (AVX512_VNNI). The sums
+  // start with the row before the first row of B.
   kI8Quads = 2,
   kI16Pairs = 3,  // two products of 16-bit integers, C in i32
 };
@@ -56,11 +56,11 @@ struct MicroKernelCall {
   float alpha = 1;
   float beta = 0;
   float floor = -std::numeric_limits<float>::infinity();
-  // Only kernels that prefetch: how many rows of B ahead.
+  // Only for kernels that prefetch: how many rows of B ahead.
   std::ptrdiff_t rows_ahead = 0;
-  // Only dot kernels: whether rows of A are fetched into the cache ahead of their use.
+  // Only for dot kernels: fetches rows of A into the cache ahead of their use.
   bool prefetch_a = false;
-  // Whether the rows of C are fetched into the cache while the products are summed.
+  // Fetches the rows of C into the cache while the products are summed.
   bool prefetch_c = false;
   // Columns of the last vector that exist, 1 to lanes; only kernels with a tail look at it.
   int last_columns = 0;
@@ -84,7 +84,7 @@ struct MicroKernelShape {
   KernelLoop loop = KernelLoop::kPlain;
 };
 
-// What an instruction set allows, known without its kernels being there.
+// The limits of an instruction set; known even where its kernels are not built.
 struct KernelLimits {
   int lanes = 4;
   int registers = 16;
@@ -101,14 +101,15 @@ constexpr KernelLimits kernel_limits(CpuIsa isa) {
   return {.lanes = 4, .registers = 16};
 }
 
-// Dot kernels: blocks of rows x columns for A stored by rows and B by columns, both unpacked. Their
-// vectors lie along k, so a block is summed up across its lanes at the end: for few rows, where
-// packing B would cost more than the product.
+// Dot kernels compute blocks of rows x columns for A stored by rows and B by columns, both
+// unpacked. Their vectors lie along k, so the lanes of a block are summed at the end. They are for
+// few rows, where packing B would cost more than the product.
 inline constexpr int kMaxDotRows = 6;
 inline constexpr int kMaxDotColumns = 8;
 
-// The most rows of a dot kernel of so many columns: its sums, its columns of B and one vector of A
-// are held in registers. One row needs none for B, whose vectors are used once.
+// Returns the largest number of rows of a dot kernel with `columns` columns: registers hold its
+// sums, its columns of B and one vector of A. A single row needs no register for B, whose vectors
+// are used once.
 constexpr int max_dot_rows(CpuIsa isa, int columns) {
   const int rows = (kernel_limits(isa).registers - columns - 1) / columns;
   return rows < 1 ? 1 : rows < kMaxDotRows ? rows : kMaxDotRows;
@@ -117,8 +118,9 @@ constexpr int max_dot_rows(CpuIsa isa, int columns) {
 inline constexpr int kMaxKernelRows = 16;
 inline constexpr int kMaxKernelVectors = 8;
 
-// The most rows of a block of so many vectors. A register holds each sum; beside them there must be
-// room for the row of B or the column of A, whichever is shorter, and one element of the other.
+// Returns the largest number of rows of a block with `vectors` vectors. Each sum takes a register;
+// beside them there must be room for the row of B or the column of A, whichever is shorter, and one
+// element of the other.
 // More than 16 rows bring nothing: 8 sums already keep two multiply-add units with a latency of 4
 // cycles busy.
 constexpr int max_kernel_rows(CpuIsa isa, int vectors) {
@@ -135,7 +137,7 @@ constexpr int max_kernel_rows(CpuIsa isa, int vectors) {
   return rows;
 }
 
-// All micro-kernels of one instruction set and kind of words.
+// All micro-kernels for one instruction set and one KernelMath.
 struct KernelSet {
   CpuIsa isa = CpuIsa::kGeneric;
   KernelMath math = KernelMath::kF32;
@@ -147,7 +149,7 @@ struct KernelSet {
   // [columns - 1][rows - 1]
   MicroKernel dot_table[kMaxDotColumns][kMaxDotRows] = {};  // NOLINT(*-avoid-c-arrays)
 
-  // nullptr when there is no such block.
+  // Returns nullptr when there is no such block.
   [[nodiscard]] MicroKernel find_dot(int rows, int columns) const {
     if (rows < 1 || rows > kMaxDotRows || columns < 1 || columns > kMaxDotColumns) {
       return nullptr;
@@ -164,10 +166,10 @@ struct KernelSet {
   }
 };
 
-// The kernels for `isa`, or nullptr when this build has none or this CPU cannot run them. Of other
-// words than f32 there are only plain ones, of A by columns.
+// Returns the kernels for `isa`, or nullptr when this build has none or this CPU cannot run them.
+// For words other than f32 there are only plain kernels, with A by columns.
 const KernelSet* kernel_set(CpuIsa isa, KernelMath math = KernelMath::kF32);
-// The same question with the reason for a refusal.
+// Says why kernel_set() returns nullptr for `isa`, or yes.
 Support kernel_set_support(CpuIsa isa);
 
 }  // namespace foretune

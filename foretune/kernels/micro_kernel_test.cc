@@ -11,7 +11,7 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/kernels/guarded_buffer_for_test.h"
+#include "foretune/kernels/testing/guarded_buffer.h"
 
 namespace foretune {
 namespace {
@@ -47,7 +47,7 @@ std::size_t span_of(std::ptrdiff_t rows, std::ptrdiff_t stride, std::ptrdiff_t c
   return rows == 0 ? 0 : static_cast<std::size_t>((rows - 1) * stride + columns);
 }
 
-// What a matrix holds between its rows must neither be used nor changed.
+// Fills a matrix, and the gaps between its rows with a value that must neither be used nor changed.
 void fill_matrix(std::span<float> values, std::ptrdiff_t stride, std::ptrdiff_t columns, float gap,
                  Rng& rng) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -112,7 +112,7 @@ void check_kernel(const KernelSet& set, const MicroKernelShape& shape, const Cas
     }
   }
   if (c.beta == 0) {
-    // Must be overwritten without being read.
+    // The kernel must overwrite these values without reading them.
     for (std::ptrdiff_t i = 0; i < c.rows; ++i) {
       std::fill_n(out.data() + i * c_stride, c.columns, kNan);
     }
@@ -153,7 +153,7 @@ void check_kernel(const KernelSet& set, const MicroKernelShape& shape, const Cas
 
 class MicroKernelTest : public testing::TestWithParam<CpuIsa> {};
 
-// Every kernel, every tail, both orders of A, several depths, strides and scalars.
+// Tests every kernel, every tail, both orders of A, and several depths, strides and scalars.
 TEST_P(MicroKernelTest, AgreesWithTheDefinitionBetweenGuardPages) {
   const KernelSet* set = kernel_set(GetParam());
   if (set == nullptr) {

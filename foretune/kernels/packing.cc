@@ -18,8 +18,8 @@ Four load_four(const float* from) {
 
 void store_four(float* to, Four value) { std::memcpy(to, &value, sizeof value); }
 
-// Four rows by four columns, transposed in registers: element by element, packing would cost a
-// cycle an element, which a 14-row kernel needs n > 500 to hide.
+// Transposes four rows by four columns in registers. Element by element, packing would cost a cycle
+// an element, which a 14-row kernel hides only for n > 500.
 void transpose_four(const float* from, std::ptrdiff_t from_stride, float* to,
                     std::ptrdiff_t to_stride) {
   const Four row0 = load_four(from);
@@ -36,8 +36,8 @@ void transpose_four(const float* from, std::ptrdiff_t from_stride, float* to,
   store_four(to + 3 * to_stride, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
 }
 
-// A panel whose elements lie along the source's rows: row i of the source becomes column i of the
-// panel. What the panel has beyond `count` is zero.
+// Makes a panel from the rows of the source: row i of the source becomes column i of the panel.
+// Columns from `count` on are zero.
 void transpose_panel(const float* from, std::ptrdiff_t from_stride, std::ptrdiff_t count,
                      std::ptrdiff_t k, std::ptrdiff_t width, float* packed) {
   const std::ptrdiff_t whole_count = count / 4 * 4;
@@ -67,7 +67,7 @@ void transpose_panel(const float* from, std::ptrdiff_t from_stride, std::ptrdiff
   }
 }
 
-// With the width known, the compiler makes a row's copy a few vector moves instead of a call.
+// With a width known at compile time, copying a row is a few vector moves instead of a call.
 template <std::size_t kWidth>
 void copy_panel(const float* from, std::ptrdiff_t from_stride, std::ptrdiff_t k, float* packed) {
   for (std::ptrdiff_t p = 0; p < k; ++p) {
@@ -77,7 +77,8 @@ void copy_panel(const float* from, std::ptrdiff_t from_stride, std::ptrdiff_t k,
   }
 }
 
-// A panel whose rows lie in the source as they are, `count` elements of them; zeros behind.
+// Copies a panel whose rows are contiguous in the source, `count` elements each, and fills the rest
+// of each row with zeros.
 void copy_panel(const float* from, std::ptrdiff_t from_stride, std::ptrdiff_t count,
                 std::ptrdiff_t k, std::ptrdiff_t width, float* packed) {
   if (count == width) {
@@ -109,8 +110,8 @@ void copy_panel(const float* from, std::ptrdiff_t from_stride, std::ptrdiff_t co
   }
 }
 
-// How a word is made of the elements that follow each other along the depth. Positions are below
-// kElements. NOLINTBEGIN(clang-analyzer-core.BitwiseShift)
+// Each format makes a word from elements that follow each other along the depth. Positions are
+// below kElements. NOLINTBEGIN(clang-analyzer-core.BitwiseShift)
 struct Bf16ToF32 {
   using Element = std::uint16_t;
   static constexpr std::ptrdiff_t kElements = 1;
@@ -148,7 +149,7 @@ struct I8ToBiasedQuads : I8ToQuads {
 
 // NOLINTEND(clang-analyzer-core.BitwiseShift)
 
-// A panel of words: element (i, p) of the source, i below `count` and p below `k`, is at
+// Packs a panel of words: element (i, p) of the source, i below `count` and p below `k`, is at
 // values[i * along + p * deep]. One of the two strides is 1.
 template <class Format>
 void pack_words(const typename Format::Element* values, std::ptrdiff_t along, std::ptrdiff_t deep,
@@ -191,7 +192,8 @@ void pack_words(const PackingSource& source, bool depth_is_contiguous, std::ptrd
   }
 }
 
-// What the kernel starts with: -128 times the sum of each column, because 128 was added to A.
+// Writes the values with which the kernel starts: -128 times the sum of each column, because 128
+// was added to A.
 void write_compensation(const float* panel, std::ptrdiff_t words, std::ptrdiff_t width,
                         float* row) {
   for (std::ptrdiff_t j = 0; j < width; ++j) {
@@ -206,7 +208,7 @@ void write_compensation(const float* panel, std::ptrdiff_t words, std::ptrdiff_t
   }
 }
 
-// `count` lines of the source from `first` on, each `k` elements deep.
+// Packs `count` lines of the source from `first` on, each `k` elements deep.
 void pack_panel(PackedWords words, bool is_a, const PackingSource& source, std::ptrdiff_t first,
                 std::ptrdiff_t count, std::ptrdiff_t k, std::ptrdiff_t width, float* packed,
                 TransposePanel transpose) {

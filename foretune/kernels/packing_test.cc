@@ -7,7 +7,7 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/kernels/aligned_buffer.h"
-#include "foretune/kernels/guarded_buffer_for_test.h"
+#include "foretune/kernels/testing/guarded_buffer.h"
 
 namespace foretune {
 namespace {
@@ -24,7 +24,7 @@ std::size_t size_of(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t 
                                              : (rows - 1) * stride + columns);
 }
 
-// In turn those of all instruction sets that run here.
+// Returns the functions of all instruction sets that run here, in turn.
 TransposePanel some_transpose(int trial) {
   const int best = static_cast<int>(best_cpu_isa());
   return transpose_panel_of(static_cast<CpuIsa>(trial % (best + 1)));

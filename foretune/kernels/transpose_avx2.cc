@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-#include "foretune/kernels/transpose_inl.h"
+#include "foretune/kernels/internal/transpose_inl.h"
 
 namespace foretune {
 namespace {

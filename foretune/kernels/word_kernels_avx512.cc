@@ -1,15 +1,16 @@
-// The kernels for other words than f32: a file of their own, since kernels take long to compile.
+// Defines the kernels for words other than f32, in a separate file because kernels take long to
+// compile.
 #include "foretune/kernels/kernels_isa.h"
 
 #if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
 
-#include "foretune/kernels/avx512_inl.h"
+#include "foretune/kernels/internal/avx512_inl.h"
 
 namespace foretune {
 namespace {
 
-// Two products of bf16 at a time. Written as assembler text, these need no flag that would let the
-// compiler use such instructions elsewhere in this file.
+// Adds two products of bf16 at a time. Written as assembler text, the instructions need no flag
+// that would let the compiler use them elsewhere in this file.
 struct Avx512Bf16 : Avx512 {
   static constexpr KernelMath kMath = KernelMath::kBf16Pairs;
   FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
@@ -23,7 +24,7 @@ struct Avx512Integers : Avx512 {
   }
 };
 
-// Four products of an unsigned and a signed byte.
+// Adds four products of an unsigned and a signed byte.
 struct Avx512Vnni : Avx512Integers {
   static constexpr KernelMath kMath = KernelMath::kI8Quads;
   FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {

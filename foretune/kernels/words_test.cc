@@ -8,9 +8,9 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/kernels/guarded_buffer_for_test.h"
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/kernels/packing.h"
+#include "foretune/kernels/testing/guarded_buffer.h"
 
 namespace foretune {
 namespace {
@@ -47,7 +47,7 @@ class Elements {
   GuardedArray<std::byte> buffer_;
 };
 
-// The word at depth `word` of a line whose elements are `bits(p)`.
+// Returns the word at depth `word` of a line whose elements are `bits(p)`.
 template <class Bits>
 std::uint32_t expected_word(PackedWords words, bool is_a, std::ptrdiff_t word, std::ptrdiff_t k,
                             const Bits& bits) {
@@ -139,7 +139,7 @@ TEST(WordsTest, PanelsHoldEachElementInItsWord) {
   }
 }
 
-// One word of A times one of B, as the kernels define it.
+// Multiplies one word of A by one of B, as the kernels define it.
 double product(KernelMath math, std::uint32_t a, std::uint32_t b) {
   double sum = 0;
   if (math == KernelMath::kI8Quads) {
@@ -161,7 +161,7 @@ double product(KernelMath math, std::uint32_t a, std::uint32_t b) {
   return sum;
 }
 
-// Values whose products and sums are exact in each type.
+// Returns a word whose products and sums are exact in each type.
 std::uint32_t random_word(KernelMath math, Rng& rng) {
   if (math == KernelMath::kI8Quads) {
     return static_cast<std::uint32_t>(rng.next());
@@ -272,7 +272,7 @@ TEST(WordsTest, EveryKernelAgreesWithTheDefinition) {
       }
     }
   }
-  // Pairs of 16-bit integers are there for every instruction set.
+  // Every instruction set has kernels for pairs of 16-bit integers.
   EXPECT_GE(sets, kernel_set(CpuIsa::kAvx2) != nullptr ? 2 : 1);
 }
 

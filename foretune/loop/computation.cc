@@ -121,7 +121,7 @@ Status check_indices(const std::vector<Var>& vars, const Tensor& tensor) {
   return {};
 }
 
-// Of what is read in the padding only the address is made, but that has to fit as well.
+// Checks all addresses. A read in the padding only computes its address, but that must fit as well.
 Status check_reach(const std::vector<Var>& vars, const Tensor& tensor) {
   Range places;
   for (const Dimension& dimension : tensor.dimensions) {
@@ -155,7 +155,8 @@ Status check_tensor(const std::vector<Var>& vars, const Tensor& tensor) {
   return check_reach(vars, tensor);
 }
 
-// What belongs to a place of the output: it depends on no reduction variable and has no padding.
+// Checks that a tensor belongs to places of the output: it depends on no reduction variable and has
+// no padding.
 Status check_at_output(const std::vector<Var>& vars, const Tensor& tensor) {
   for (const Dimension& dimension : tensor.dimensions) {
     for (std::size_t v = 0; v < vars.size(); ++v) {
@@ -173,7 +174,8 @@ Status check_at_output(const std::vector<Var>& vars, const Tensor& tensor) {
   return {};
 }
 
-// Sufficient, not necessary: each variable skips all that the ones with smaller strides reach.
+// Checks that output places differ by a sufficient, not necessary condition: each variable steps
+// over all elements that those with smaller strides reach.
 Status check_places_differ(const std::vector<Var>& vars, const Tensor& output) {
   struct Stride {
     std::int64_t elements = 0;
@@ -278,7 +280,7 @@ struct Axis {
   std::int64_t offset = 0;
 };
 
-// A tensor by rows. A variable that was left out is always 0, and so are its terms.
+// Returns a tensor by rows. An omitted variable is always 0, and so are its terms.
 Tensor dense(const std::vector<Var>& vars, std::string name, const std::vector<Axis>& axes) {
   Tensor tensor{.name = std::move(name), .dimensions = {}};
   tensor.dimensions.resize(axes.size());
@@ -294,7 +296,7 @@ Tensor dense(const std::vector<Var>& vars, std::string name, const std::vector<A
         dimension.coefficients[var] += term.coefficient;
       }
     }
-    // Saturated, so that it stays a number; check() refuses it.
+    // Saturates, so that it stays a valid number; check() refuses it.
     stride = std::min(stride * axes[i].size, kMaxElements + 1);
   }
   return tensor;
@@ -353,7 +355,7 @@ Status check_conv(const ConvSizes& sizes) {
   return {};
 }
 
-// Below 1 where the kernel does not fit.
+// Returns a size, which is below 1 where the kernel does not fit.
 std::int64_t conv_output_size(const ConvSizes& sizes, std::int64_t size, std::int64_t kernel) {
   const std::int64_t free = size + 2 * sizes.pad - sizes.dilation * (kernel - 1) - 1;
   return free < 0 ? 0 : free / sizes.stride + 1;
@@ -429,8 +431,6 @@ float Computation::neutral() const {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   return reduce == Op::kMax ? -kInfinity : reduce == Op::kMin ? kInfinity : 0.0F;
 }
-
-std::size_t Computation::find_var(std::string_view var_name) const { return find(vars, var_name); }
 
 bool inside(const Tensor& tensor, const std::vector<std::int64_t>& point, std::int64_t* place) {
   *place = 0;
@@ -550,7 +550,7 @@ Result<Computation> elementwise(std::int64_t rows, std::int64_t columns, std::ve
       check_sizes({{"the number of rows", rows}, {"the number of columns", columns}}));
   Computation out;
   for (Step& step : steps) {
-    step.constant = step.input == -1 ? step.constant : 0;  // which nothing reads
+    step.constant = step.input == -1 ? step.constant : 0;  // nothing reads it
   }
   const std::optional<NestChain> chain = find_chain(steps);
   out.name = chain ? concat("map r=", rows, " c=", columns,

@@ -1,5 +1,5 @@
-// What a loop nest computes: one value for every point of an output, reduced over further loops,
-// from one or two inputs, and then changed by a chain of steps:
+// The computation of a loop nest: one value for every point of an output, reduced over further
+// loops from one or two inputs, and then changed by a chain of steps:
 //
 //   out[...] = steps(reduce over the reduction variables of combine(input 0[...], input 1[...]))
 //
@@ -9,7 +9,7 @@
 //
 //   Result<Computation> product = matmul({.m = 192, .n = 96, .k = 64, .epilogue = {.relu = true}});
 //
-// A schedule says in which order the points are visited (nest.h); the meaning is fixed here.
+// A schedule gives the order in which the points are visited (nest.h); the result is fixed here.
 // Thread safety: plain values.
 #pragma once
 
@@ -27,10 +27,10 @@ namespace foretune::loop {
 inline constexpr std::size_t kMaxVars = 12;
 inline constexpr std::size_t kMaxInputs = 5;
 inline constexpr std::int64_t kMaxExtent = 1LL << 31;
-// Elements of one tensor: what 32-bit displacements of bytes can address on both sides.
+// Elements of one tensor, limited by what 32-bit displacements of bytes can address on both sides.
 inline constexpr std::int64_t kMaxElements = 1LL << 28;
 
-// How many values of each variable some part of a nest covers.
+// The number of values of each variable that some part of a nest covers.
 using Extents = std::array<std::int64_t, kMaxVars>;
 
 // A loop variable: 0 <= value < extent.
@@ -42,8 +42,8 @@ struct Var {
 };
 
 // One dimension of a tensor: `size` places, `stride` elements apart, addressed by
-// offset + sum of coefficients[v] * variable v. Where an input's index lies outside of [0, size)
-// its value is 0: padding.
+// offset + sum of coefficients[v] * variable v. An input's value is 0 where its index is outside of
+// [0, size): padding.
 struct Dimension {
   std::int64_t size = 1;
   std::int64_t stride = 1;
@@ -57,11 +57,11 @@ struct Tensor {
   std::vector<Dimension> dimensions;
   bool operator==(const Tensor&) const = default;
 
-  // Elements from the first to the last place.
+  // Returns the number of elements from the first to the last place.
   [[nodiscard]] std::int64_t elements() const;
-  // In elements, per step of a variable.
+  // Returns the elements per step of a variable.
   [[nodiscard]] std::int64_t stride_of(std::size_t var) const;
-  // The place of index 0 of all variables; below 0 with padding.
+  // Returns the place of index 0 of all variables; below 0 with padding.
   [[nodiscard]] std::int64_t origin() const;
 };
 
@@ -70,15 +70,15 @@ enum class Op : std::uint8_t {
   kSubtract,
   kMultiply,
   kDivide,
-  kMax,  // as x86's MAXPS: the second operand where one of them is no number
-  kMin,  // likewise
+  kMax,  // as x86's MAXPS: the second operand where either is NaN
+  kMin,  // as x86's MINPS: the second operand where either is NaN
 };
 std::string_view to_string(Op op);
 float apply(Op op, float left, float right);
 double apply(Op op, double left, double right);
 
-// A step of the epilogue: value = op(value, input `input`), or of a constant where there is none.
-// ReLU is a maximum with 0.
+// A step of the epilogue: value = op(value, input `input`), or with `constant` where there is no
+// input. ReLU is a maximum with 0.
 struct Step {
   Op op = Op::kMax;
   int input = -1;
@@ -87,7 +87,7 @@ struct Step {
 };
 
 struct Computation {
-  std::string name;  // as a problem: "mm m=192 n=96 k=64"
+  std::string name;  // the name as a problem: "mm m=192 n=96 k=64"
   std::vector<Var> vars;
   Tensor output;
   std::vector<Tensor> inputs;  // the first one or two are combined, the others belong to steps
@@ -97,30 +97,29 @@ struct Computation {
   std::vector<Step> steps;
   bool operator==(const Computation&) const = default;
 
-  // Every index in its range, every output place written by one point only, and no more of
-  // anything than there may be. What the functions below return has passed it.
+  // Checks that every index is in its range, that only one point writes each output place, and that
+  // all limits hold. The functions below return only computations that pass.
   [[nodiscard]] Status check() const;
   [[nodiscard]] bool has_reduction() const;
-  // Points of the whole nest.
+  // Returns the number of points of the whole nest.
   [[nodiscard]] double points() const;
-  // Floating-point operations: one for every combination, reduction and step.
+  // Returns the number of floating-point operations: one for every combination, reduction and step.
   [[nodiscard]] double flops() const;
-  // The neutral element of `reduce`.
+  // Returns the neutral element of `reduce`.
   [[nodiscard]] float neutral() const;
-  [[nodiscard]] std::size_t find_var(std::string_view var_name) const;  // vars.size(): none
 };
 
-// Element `place` of an input at a point, 0 in the padding.
+// Returns true when a point is inside of the tensor rather than in its padding, and sets `place`.
 bool inside(const Tensor& tensor, const std::vector<std::int64_t>& point, std::int64_t* place);
 
-// What may follow a product or a convolution; `bias` adds a vector along n (output channels).
+// Optional steps after a product or a convolution. `bias` adds a vector along n (output channels).
 struct Epilogue {
   bool bias = false;
   bool relu = false;
 };
 
-// C[b][m][n] = sum over k of A[b][m][k] * B[b][k][n], all by rows unless transposed. Variables m,
-// k, n in this order (LoopTune's start), with b in front where there is a batch.
+// C[b][m][n] = sum over k of A[b][m][k] * B[b][k][n], all by rows unless transposed. Variables are
+// m, k, n in this order (LoopTune's start), with b before them for a batch.
 struct MatmulSizes {
   std::int64_t m = 1;
   std::int64_t n = 1;
@@ -134,7 +133,7 @@ Result<Computation> matmul(const MatmulSizes& sizes);
 
 // out[b][o][y][x] = sum over c, r, s of in[b][g*C + c][y*stride + r*dilation - pad][...] *
 // weight[o][c][r][s], NCHW and OIHW. Groups split both channels; groups == channels is depthwise.
-// Variables b, g, o, c, y, x, r, s, those of extent 1 left out but for one.
+// Variables are b, g, o, c, y, x, r, s without those of extent 1, but at least one.
 struct ConvSizes {
   std::int64_t batch = 1;
   std::int64_t channels = 1;  // of the input, all groups
@@ -152,10 +151,10 @@ struct ConvSizes {
 };
 Result<Computation> conv2d(const ConvSizes& sizes);
 
-// out[r] = reduce over c of in[r][c]; of columns: out[c] = reduce over r.
+// out[r] = reduce over c of in[r][c]; with `of_columns` out[c] = reduce over r.
 Result<Computation> reduction(std::int64_t rows, std::int64_t columns, Op reduce, bool of_columns);
 // out[r][c] = steps(in[r][c]); steps with input 1, 2, ... read further tensors of that shape. Steps
-// that are a chain with a name (chains.h) are called by it.
+// that are a named chain (chains.h) get its name.
 Result<Computation> elementwise(std::int64_t rows, std::int64_t columns, std::vector<Step> steps);
 
 }  // namespace foretune::loop

@@ -13,7 +13,7 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop {
 namespace {
@@ -461,11 +461,6 @@ TEST(Op, TakesTheSecondOperandWhereOneIsNoNumber) {
   EXPECT_TRUE(std::isnan(apply(Op::kMin, 1.0F, kNan)));
   EXPECT_TRUE(std::signbit(apply(Op::kMax, 0.0F, -0.0F)));
   EXPECT_EQ(apply(Op::kDivide, 1.0, 8.0), 0.125);
-}
-
-TEST(Computation, FindsVariablesByName) {
-  EXPECT_EQ(small_product().find_var("n"), 1U);
-  EXPECT_EQ(small_product().find_var("x"), 3U);
 }
 
 TEST(Computation, RefusesBadVariables) {

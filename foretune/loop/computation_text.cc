@@ -17,7 +17,7 @@
 namespace foretune::loop {
 namespace {
 
-// What a word of a kind sets: a size, or a switch.
+// A word of a kind sets a size or a switch.
 struct Word {
   std::string_view name;
   std::int64_t* size = nullptr;
@@ -150,7 +150,7 @@ Result<ComputationSizes> parse_map(std::span<const std::string_view> parts) {
   return sizes;
 }
 
-// The operation of "multiply=in1" or "min=6.5"; nothing for a word of another kind.
+// Returns the operation of "multiply=in1" or "min=6.5"; nothing for another kind of word.
 std::optional<Op> operation_of(std::string_view part) {
   const std::size_t equals = part.find('=');
   for (const Op op : {Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide, Op::kMax, Op::kMin}) {
@@ -179,7 +179,7 @@ Result<Step> parse_step(Op op, std::string_view part) {
   return Step{.op = op, .constant = static_cast<float>(*number)};
 }
 
-// Any steps, in their order.
+// Parses any steps, in their order.
 Result<ComputationSizes> parse_elementwise(std::span<const std::string_view> parts) {
   ElementwiseSizes sizes;
   std::vector<std::string_view> others;

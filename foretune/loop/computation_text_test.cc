@@ -7,7 +7,7 @@
 #include <string>
 
 #include "foretune/base/rng.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop {
 namespace {

@@ -63,7 +63,7 @@ static_assert([] {
 constexpr std::string_view kStopAlias = "terminate";
 
 // Levels are kept in a byte.
-constexpr std::size_t kMostLoops = std::numeric_limits<std::uint8_t>::max();
+constexpr std::size_t kMaxLoops = std::numeric_limits<std::uint8_t>::max();
 
 const Form* find_form(CursorAction action) {
   const auto number = static_cast<std::size_t>(action);
@@ -74,7 +74,7 @@ std::string cursor_name(const Computation& computation, const State& state) {
   return loop_name(computation, state.nest, state.cursor);
 }
 
-// What an action does, before the nest was asked whether it may.
+// The change by an action, before the nest checks its legality.
 struct Change {
   bool edits = false;
   Action action;
@@ -92,7 +92,7 @@ std::optional<std::size_t> enclosing(const Nest& nest, std::size_t level) {
   return std::nullopt;
 }
 
-// None for what the cursor's place alone rules out.
+// Returns the change by an action; nothing where the cursor's position alone rules it out.
 std::optional<Change> change_of(const State& state, const Form& form) {
   const std::size_t cursor = state.cursor;
   const int level = static_cast<int>(cursor);
@@ -110,7 +110,7 @@ std::optional<Change> change_of(const State& state, const Form& form) {
     case Kind::kSplit:
       return edit(Action::split(level, form.factor), cursor);
     case Kind::kMerge:
-      // Where there is none around, the nest says so.
+      // Where no such loop is around, the nest refuses the action.
       return edit(Action::merge(level), enclosing(state.nest, cursor).value_or(cursor));
     case Kind::kMark:
       return edit(
@@ -122,8 +122,8 @@ std::optional<Change> change_of(const State& state, const Form& form) {
   return std::nullopt;
 }
 
-// Rules out without making a sentence of it what the nest is sure to refuse; decides splits and
-// moves of the cursor alone, so that masks seldom have to try.
+// A guess rules out actions that the nest is sure to refuse, without composing a sentence. It
+// decides splits and moves of the cursor alone, so that masks seldom need to try an action.
 enum class Guess : std::uint8_t { kIllegal, kLegal, kUnsure };
 
 Guess legal_or_not(bool is) { return is ? Guess::kLegal : Guess::kIllegal; }
@@ -144,7 +144,7 @@ Guess guess(const Computation& computation, const State& state, const Form& form
     case Kind::kSwapDown:
       return illegal_unless(cursor + 1 < loops.size() && loops[cursor + 1].var != loop.var);
     case Kind::kSplit:
-      return legal_or_not(loops.size() < std::min(limits.max_loops, kMostLoops) &&
+      return legal_or_not(loops.size() < std::min(limits.max_loops, kMaxLoops) &&
                           loop.step * form.factor < state.nest.covers(computation, cursor));
     case Kind::kMerge:
       return illegal_unless(enclosing(state.nest, cursor).has_value());
@@ -164,7 +164,7 @@ std::string action_names() {
   return join(names, " ");
 }
 
-// The cursor's move that is left of a swap between loops over the same variable.
+// Returns the move of the cursor that remains of a swap between loops over the same variable.
 std::optional<CursorAction> move_instead(const State& state, CursorAction action) {
   const auto& loops = state.nest.loops;
   const std::size_t cursor = state.cursor;

@@ -1,16 +1,16 @@
-// Schedules as LoopTune's agents see them (Grubisic et al. 2023): a nest and a cursor at one of its
-// loops, and actions about that loop.
+// Schedules as LoopTune's agents see them (Grubisic et al. 2023): a nest, a cursor at one of its
+// loops, and actions on that loop.
 //
 //   State state = State::start(computation);
 //   FORETUNE_TRY(const auto actions, parse_actions("split_4, down, swap_down"));
 //   FORETUNE_TRY(state, replay(computation, state, actions));
 //   to_text(computation, state)   "split m0 4, swap m1 @ m1"
 //
-// What is legal is told exactly, by a mask as by apply(), and what would change nothing is not:
-// changing places with a loop over the same variable, moving the cursor beyond either end.
+// The mask holds exactly the actions that apply() accepts. An action that would change nothing is
+// not legal: swapping with a loop over the same variable, or moving the cursor beyond either end.
 //
-// Thread safety: plain values and free functions. Cost: some hundred nanoseconds an action or a
-// mask; what is refused costs a sentence.
+// Thread safety: plain values and free functions. Cost: some hundred nanoseconds per action or
+// mask; a refusal also costs its sentence.
 #pragma once
 
 #include <cstddef>
@@ -31,11 +31,11 @@ namespace foretune::loop {
 enum class CursorAction : std::uint8_t {
   kUp = 1,        // the cursor to the loop around
   kDown = 2,      // the cursor to the loop inside
-  kSwapUp = 3,    // changes places with the loop around; the cursor follows
-  kSwapDown = 4,  // changes places with the loop inside; the cursor follows
-  // The loop moves in steps that many times as large, and a new loop inside of it goes through each
-  // of them; the cursor stays with the outer one. Where the factor does not divide the rounds, the
-  // last one is shorter.
+  kSwapUp = 3,    // swaps with the loop around; the cursor follows
+  kSwapDown = 4,  // swaps with the loop inside; the cursor follows
+  // The loop moves in steps larger by the factor, and a new loop inside of it goes through each
+  // step; the cursor stays at the outer loop. The last round is shorter where the factor does not
+  // divide the rounds.
   kSplit2 = 5,
   kSplit4 = 6,
   kSplit8 = 7,
@@ -52,25 +52,25 @@ enum class CursorAction : std::uint8_t {
   kStop = 18,       // ends the episode; changes nothing else, and is always legal
 };
 
-// All of them, by number.
+// Returns all actions, by number.
 std::span<const CursorAction> all_cursor_actions();
 // "up", "swap_down", "split_16"
 std::string_view to_string(CursorAction action);
-// The reverse; "terminate" is LoopTune's word for stop. Errors: kInvalidArgument, naming the word.
+// Parses a name; "terminate" is LoopTune's word for stop. Errors: kInvalidArgument with the word.
 Result<CursorAction> parse_cursor_action(std::string_view word);
-// Names separated by commas, blanks or both; nothing for an empty text.
+// Parses names separated by commas, blanks or both; an empty text has no actions.
 Result<std::vector<CursorAction>> parse_actions(std::string_view text);
 // "split_4,down,swap_up"
 std::string to_text(std::span<const CursorAction> actions);
 
-// The actions that an agent chooses from, in the order in which it numbers them: those of policies'
-// outputs, masks and one-hot encodings.
+// The actions that an agent chooses from, in the order of its numbers: those of policies' outputs,
+// masks and one-hot encodings.
 class ActionSet {
  public:
   // LoopTune's seven and stop: up, down, swap_up, swap_down, split_4, split_8, split_16, stop.
   ActionSet();
   static ActionSet all();
-  // Errors: kInvalidArgument for no action at all, an unknown one, or one that is there twice.
+  // Errors: kInvalidArgument for an empty set, an unknown action, and a repeated one.
   static Result<ActionSet> create(std::span<const CursorAction> actions);
   static Result<ActionSet> parse(std::string_view names);
 
@@ -86,38 +86,38 @@ class ActionSet {
   std::vector<CursorAction> actions_;
 };
 
-// As many loops as LoopTune's agents were shown.
+// The number of loops that LoopTune's agents see.
 inline constexpr Limits kLoopTuneLimits{.max_loops = 10};
 
-// The state after an action, or why it is not legal: kUnsupported, or kInvalidArgument for what is
-// no action and a cursor that is at no loop.
+// Returns the state after an action. Errors: kUnsupported, with the reason, for an illegal action;
+// kInvalidArgument for an unknown action and a cursor that is at no loop.
 Result<State> apply(const Computation& computation, const State& state, CursorAction action,
                     const Limits& limits = kLoopTuneLimits);
-// Whether apply() returns a state.
+// True when apply() returns a state.
 bool is_legal(const Computation& computation, const State& state, CursorAction action,
               const Limits& limits = kLoopTuneLimits);
-// The same of each action of a set.
+// Returns is_legal() of each action of a set.
 std::vector<bool> legal_actions(const Computation& computation, const State& state,
                                 const ActionSet& actions, const Limits& limits = kLoopTuneLimits);
-// All of them, in order. Errors: of the first action that is not legal, naming it; kInvalidArgument
-// where something follows a stop.
+// Applies all actions in order. Errors: that of the first illegal action, with its name;
+// kInvalidArgument where an action follows a stop.
 Result<State> replay(const Computation& computation, State state,
                      std::span<const CursorAction> actions, const Limits& limits = kLoopTuneLimits);
 
 struct PublishedReplay {
   State state;
-  std::vector<CursorAction> actions;  // what was done, all of it legal here
+  std::vector<CursorAction> actions;  // the applied actions, all legal here
 };
-// Replays a list as LoopTune's environment took it: a swap with a loop over the same variable moved
-// the cursor only, and what was not legal did nothing. Its recipes make sense on other shapes by
-// that. Not the same: a split by exactly the number of rounds made a loop of one round there.
+// Replays a list as LoopTune's environment did: a swap with a loop over the same variable only
+// moves the cursor, and an illegal action does nothing. That lets its recipes work on other shapes.
+// One difference remains: there, a split by exactly the number of rounds made a loop of one round.
 PublishedReplay replay_published(const Computation& computation, State state,
                                  std::span<const CursorAction> actions,
                                  const Limits& limits = kLoopTuneLimits);
 
-// The canonical schedule of the nest, and the loop that the cursor is at: "split m0 4 @ m1".
+// Returns the canonical schedule of the nest and the loop at the cursor: "split m0 4 @ m1".
 std::string to_text(const Computation& computation, const State& state);
-// The reverse, of any schedule. Errors: kInvalidArgument and those of parse_schedule().
+// Parses such a text with any schedule. Errors: kInvalidArgument and those of parse_schedule().
 Result<State> parse_state(const Computation& computation, std::string_view text,
                           const Limits& limits = kLoopTuneLimits);
 

@@ -121,7 +121,7 @@ TEST(ScheduleSpace, ExhaustiveWalksFindEveryNestOnce) {
   const Computation product = computation("mm m=16 n=32 k=8");
   const ActionSet actions;
   const auto space = cursor_space(product, unit(), actions);
-  // What four actions reach, by the environment alone.
+  // Finds the states that four actions reach, by the environment alone.
   std::set<std::string> states;
   std::vector<State> open{State::start(product)};
   for (int step = 0; step <= 4; ++step) {
@@ -175,7 +175,7 @@ TEST(ScheduleSpace, RefusesWhatIsNoSchedule) {
   EXPECT_FALSE(with({1, 0, 64}).empty());   // a loop that goes nowhere
   EXPECT_FALSE(with({1, 200, 1}).empty());  // over no variable
   EXPECT_THAT(space->apply(space->start(), 99).error().message, HasSubstr("no action 99"));
-  // Whatever the words: a reason or a schedule.
+  // Any values give a reason or a schedule.
   Rng rng(3);
   for (int i = 0; i < 20000; ++i) {
     Config config = i % 2 == 0 ? start : Config{space->schema().id(), {}};

@@ -1,8 +1,8 @@
-// A nest made ready for machine code: which loop lies across vector lanes, where the register block
-// starts, how each tensor moves with each loop, what is packed where. Chosen here where the
-// schedule leaves it open; refused with a reason where what it asks for is not possible.
+// Prepares a nest for machine code: the loop across vector lanes, the start of the register block,
+// the strides of each tensor along each loop, and the packed copies. It chooses whatever the
+// schedule leaves open, and refuses an impossible schedule with a reason.
 //
-// Thread safety: free functions. Cost: about a microsecond a loop.
+// Thread safety: free functions. Cost: about a microsecond per loop.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace foretune::loop {
 // The output, then the inputs.
 inline constexpr std::size_t kMaxTensors = 1 + kMaxInputs;
 
-// Of one packed copy.
+// The largest size of one packed copy.
 inline constexpr std::int64_t kMaxPackFloats = std::int64_t{16} << 20U;
 
 // f32 vectors of an instruction set.
@@ -35,22 +35,22 @@ struct PackPlan {
   std::size_t level = 0;
   std::int64_t floats = 0;
   std::int64_t offset = 0;            // in the buffer of all packs, in floats
-  std::vector<std::int64_t> strides;  // of the source, per loop, in elements per round
+  std::vector<std::int64_t> strides;  // of the source, by loop, in elements per round
 };
 
 struct Lowered {
   VectorUnit unit;
-  Nest nest;  // with a block, and with further splits where the compiler had to make them
-  // The loop across lanes; none: one lane.
+  Nest nest;  // with a block, and further splits where the compiler needs them
+  // The loop across lanes; there is none with one lane.
   std::size_t vector_level = 0;
   int lanes = 1;
-  // Of each tensor, per loop: elements that one round moves it by.
+  // By tensor and loop: elements that one round moves the tensor by.
   std::vector<std::vector<std::int64_t>> strides;
-  // Of each tensor that is not packed, per variable.
+  // The same numbers by variable, for tensors that are not packed.
   std::vector<std::vector<std::int64_t>> var_strides;
   std::vector<PackPlan> packs;
   std::int64_t pack_floats = 0;
-  // Inputs whose padding has to be written out, with the shape they then have.
+  // Inputs whose padding must be written out, and the tensors with their shapes then.
   std::vector<bool> is_padded;
   std::vector<Tensor> tensors;
   // The outermost reduction loop around the block.
@@ -58,18 +58,19 @@ struct Lowered {
   std::size_t outer_reduction = kNone;
 };
 
-// Registers that operands need beside the sums, and sums in flight that hide the latency of adding:
-// 4 cycles, two each.
+// The registers that operands need besides the sums, and the sums in flight that hide the latency
+// of an addition: 4 cycles with two each.
 inline constexpr std::int64_t kOperandRegisters = 4;
 inline constexpr std::int64_t kChains = 8;
-// Registers per sum of a block of so many: few of them would wait for each other.
+// Returns the registers per sum for a block of `points` sums. Too few sums would wait for each
+// other.
 int copies_of_sums(const VectorUnit& unit, std::int64_t points);
 
-// Extents of a computation's variables.
+// Returns the extents of a computation's variables.
 Extents extents_of(const Computation& computation);
 
-// Errors: kUnsupported with what is not possible: lanes along a loop in whose direction a tensor
-// has gaps, more registers than there are, buffers of more than 64 MiB.
+// Errors: kUnsupported with the obstacle: lanes along a loop in whose direction a tensor has gaps,
+// too many registers, buffers of more than 64 MiB.
 Result<Lowered> lower(const Computation& computation, const Nest& nest, const VectorUnit& unit);
 
 }  // namespace foretune::loop

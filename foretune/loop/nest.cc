@@ -16,7 +16,7 @@ namespace {
 // Beyond, an unrolled loop only fills the instruction cache.
 constexpr std::int64_t kMaxUnrolled = 64;
 // Pack stores levels in a byte.
-constexpr std::size_t kMostLoops = std::numeric_limits<std::uint8_t>::max();
+constexpr std::size_t kMaxLoops = std::numeric_limits<std::uint8_t>::max();
 
 constexpr std::array<std::string_view, 4> kMarkNames = {"", "unroll", "vector", "parallel"};
 
@@ -79,9 +79,9 @@ void relocate(Nest& nest, NewLevel new_level) {
 
 Status check_loops(const Computation& computation, const Nest& nest) {
   const std::vector<Var>& vars = computation.vars;
-  if (nest.loops.size() > kMostLoops) {
+  if (nest.loops.size() > kMaxLoops) {
     return fail(ErrorCode::kUnsupported, "there are ", nest.loops.size(), " loops, more than ",
-                kMostLoops);
+                kMaxLoops);
   }
   std::array<std::int64_t, kMaxVars> covered{};  // by the next loop over it; 0 before the first
   FORETUNE_CHECK(vars.size() <= kMaxVars);
@@ -494,7 +494,7 @@ Result<Nest> apply(const Computation& computation, const Nest& nest, const Actio
   }
   Nest out = nest;
   FORETUNE_TRY_STATUS(change(computation, out, action));
-  if (const std::size_t most = std::min(limits.max_loops, kMostLoops);
+  if (const std::size_t most = std::min(limits.max_loops, kMaxLoops);
       out.loops.size() > std::max(most, nest.loops.size())) {
     return fail(ErrorCode::kUnsupported, "there are ", nest.loops.size(),
                 " loops already, and may be ", most);
@@ -541,7 +541,7 @@ std::string to_text(const Computation& computation, const std::vector<Action>& a
   std::string out;
   Nest nest = Nest::plain(computation);
   for (const Action& action : actions) {
-    Result<Nest> next = apply(computation, nest, action, {.max_loops = kMostLoops});
+    Result<Nest> next = apply(computation, nest, action, {.max_loops = kMaxLoops});
     if (!next) {
       break;
     }

@@ -1,13 +1,13 @@
-// A schedule: the loops in the order they run, and what is done with them. It is built by actions
-// from the plain nest of a computation, each of which is legal or refused with its reason:
+// A schedule: the loops in the order they run, and their treatment. Actions build it from the plain
+// nest of a computation; each is legal or refused with a reason:
 //
 //   Nest nest = Nest::plain(computation);
 //   FORETUNE_TRY(nest, apply(computation, nest, Action::split(2, 16)));
 //   ... "split n0 16, swap m0, vectorize n1"
 //
-// A loop over a variable moves in steps. Of several loops over the same variable each moves within
-// a step of the one around it, and the innermost moves by 1; where a step does not divide what the
-// loop around it covers, the last round is shorter. Nested remainders follow from that.
+// A loop over a variable moves in steps. Each of several loops over the same variable moves within
+// a step of the one around it, and the innermost moves by 1. The last round is shorter where a step
+// does not divide the range that the loop covers. Nested remainders follow from that.
 //
 // Loops are named by variable and position among the variable's loops from the outside: m0, m1.
 // Thread safety: plain values. Cost: an action is a few comparisons and allocates rarely.
@@ -55,26 +55,28 @@ struct Nest {
   SmallVector<Loop, 12> loops;  // outermost first
   SmallVector<Pack, 2> packs;   // by input
   // The register block starts at this loop: it and the loops inside keep their outputs in
-  // registers, with all but the reduction loops unrolled. kNoBlock: the compiler chooses.
+  // registers, and all of them but the reduction loops are unrolled. kNoBlock: the compiler
+  // chooses.
   int block = kNoBlock;
 
-  // One loop per variable, in the computation's order.
+  // Returns the nest with one loop per variable, in the computation's order.
   static Nest plain(const Computation& computation);
   bool operator==(const Nest&) const = default;
   [[nodiscard]] std::uint64_t hash() const;
 
-  // What loop `level` covers: the step of the loop around it over the same variable, or all.
+  // Returns the range that loop `level` covers: the step of the loop around it over the same
+  // variable, or the whole extent.
   [[nodiscard]] std::int64_t covers(const Computation& computation, std::size_t level) const;
-  // Rounds of it, the shorter last one included.
+  // Returns its number of rounds, including a shorter last one.
   [[nodiscard]] std::int64_t rounds(const Computation& computation, std::size_t level) const;
-  // What is left for its last round; 0 when all rounds are whole.
+  // Returns the size of its shorter last round; 0 when all rounds are whole.
   [[nodiscard]] std::int64_t remainder(const Computation& computation, std::size_t level) const;
 };
 
-// A nest with a cursor at one of its loops: what a schedule that is built step by step is about.
+// A nest with a cursor at one of its loops: the state of a schedule that is built step by step.
 struct State {
   Nest nest;
-  std::size_t cursor = 0;  // level of the loop that actions are about
+  std::size_t cursor = 0;  // level of the loop that actions affect
   bool operator==(const State&) const = default;
 
   // The plain nest, with the cursor at the outermost loop.
@@ -87,8 +89,8 @@ struct State {
 // Stored in configs: never renumber.
 enum class ActionKind : std::int32_t {
   kSplit = 1,        // loop, factor: a new loop around it moves in steps `factor` times as large
-  kSwap = 2,         // loop: changes places with the loop inside it
-  kMove = 3,         // loop, level: to that level, the loops between move over
+  kSwap = 2,         // loop: swaps with the loop inside it
+  kMove = 3,         // loop, level: moves to that level; the loops between shift
   kMerge = 4,        // loop: joined with the next loop around it over the same variable
   kUnroll = 5,       // loop
   kVectorize = 6,    // loop
@@ -99,7 +101,7 @@ enum class ActionKind : std::int32_t {
 
 struct Action {
   ActionKind kind = ActionKind::kSplit;
-  std::int32_t loop = 0;      // its level, 0 is the outermost
+  std::int32_t loop = 0;      // its level; 0 is the outermost
   std::int32_t argument = 0;  // factor, level or input; 0 where there is none
   auto operator<=>(const Action&) const = default;
 
@@ -118,28 +120,30 @@ struct Limits {
   std::size_t max_loops = 12;
 };
 
-// The nest after an action, or why it is not legal. Marks go with their loops; a split leaves
-// kVector and kUnroll with the inner loop and kParallel with the outer one, a merge drops the marks
-// of both. Packs and the block stay with the loop that they start at.
+// Returns the nest after an action, or the reason why the action is not legal. Marks move with
+// their loops. A split leaves kVector and kUnroll with the inner loop and kParallel with the outer
+// one; a merge drops the marks of both. Packs and the block stay with the loop that they start at.
 Result<Nest> apply(const Computation& computation, const Nest& nest, const Action& action,
                    const Limits& limits = {});
-// All of them, in order; the error names the action.
+// Applies all actions in order. The error names the action.
 Result<Nest> apply_all(const Computation& computation, const std::vector<Action>& actions,
                        const Limits& limits = {});
-// Whether a nest is one that actions can lead to: every variable has loops whose steps get smaller
-// down to 1, marks and levels are where they may be.
+// Checks that actions can lead to the nest: every variable has loops whose steps decrease down to
+// 1, and marks and levels are allowed where they are.
 Status check(const Computation& computation, const Nest& nest);
 
 // "m0", "k1"
 std::string loop_name(const Computation& computation, const Nest& nest, std::size_t level);
 // One action in the nest that it is applied to: "split m0 16", "pack b k1".
 std::string to_text(const Computation& computation, const Nest& nest, const Action& action);
-// A whole schedule: its actions, joined by ", ". Of illegal actions the text ends before them.
+// Returns a whole schedule: its actions, joined by ", ". The text ends before the first illegal
+// action.
 std::string to_text(const Computation& computation, const std::vector<Action>& actions);
-// The reverse. Errors: kInvalidArgument for what is no action, and why an action is not legal.
+// Parses such a text. Errors: kInvalidArgument for an invalid action, and the reason why an action
+// is not legal.
 Result<std::vector<Action>> parse_schedule(const Computation& computation, std::string_view text,
                                            const Limits& limits = {});
-// The nest as an indented tree, for people:
+// Returns the nest as an indented tree, for people:
 //
 //   for m0 in 192 by 4, parallel
 //    pack b

@@ -13,10 +13,10 @@
 namespace foretune::loop {
 namespace {
 
-constexpr std::size_t kAround = 5;  // loops around the block that are shown
+constexpr std::size_t kAround = 5;  // number of loops around the block in the features
 constexpr std::size_t kInside = 4;
 // The compiler may split what a schedule has.
-constexpr std::size_t kMostShown = 16;
+constexpr std::size_t kMaxShown = 16;
 constexpr std::size_t kColumns = kLoopFeatureColumns;
 
 constexpr std::array<const char*, 11> kSummary = {
@@ -36,9 +36,9 @@ class NestRow {
   void write(std::span<double> row) {
     row_ = row;
     write_summary();
-    std::array<float, kMostShown * kColumns> loops{};
+    std::array<float, kMaxShown * kColumns> loops{};
     write_loops_features(c_, {.nest = p_.nest, .cursor = 0}, loops);
-    const std::size_t count = std::min(p_.nest.loops.size(), kMostShown);
+    const std::size_t count = std::min(p_.nest.loops.size(), kMaxShown);
     for (std::size_t i = 1; i <= kAround; ++i) {
       write_loop(loops, i <= block_ ? block_ - i : count);
     }
@@ -58,7 +58,7 @@ class NestRow {
   [[nodiscard]] bool is_lane_loop(std::size_t level) const {
     return p_.lanes > 1 && level == p_.vector_level;
   }
-  // Of a loop in the block, in registers.
+  // Returns the registers along a loop in the block.
   [[nodiscard]] std::int64_t registers_along(std::size_t level) const {
     return is_lane_loop(level) ? (rounds(level) + p_.lanes - 1) / p_.lanes : rounds(level);
   }
@@ -110,11 +110,11 @@ class NestRow {
     put(log2_count(reduced));
   }
 
-  // A level behind the last one is a row of 0.
+  // Writes the row of a loop. A level beyond the last one has a row of 0.
   void write_loop(std::span<const float> loops, std::size_t level) {
     for (std::size_t column = 0; column < kColumns; ++column) {
       if (loops_feature_names()[column] != "cursor") {
-        put(level < p_.nest.loops.size() && level < kMostShown
+        put(level < p_.nest.loops.size() && level < kMaxShown
                 ? static_cast<double>(loops[level * kColumns + column])
                 : 0);
       }

@@ -12,7 +12,7 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop {
 namespace {

@@ -13,7 +13,7 @@
 #include "foretune/base/text.h"
 #include "foretune/loop/chains.h"
 #include "foretune/loop/computation_text.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 #include "foretune/problem/problem_type.h"
 #include "foretune/problem/sampler.h"
 

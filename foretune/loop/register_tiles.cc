@@ -7,8 +7,8 @@
 namespace foretune::loop {
 namespace {
 
-// Of x86 cores since 2017: multiply-adds and loads of whole vectors a cycle, cycles until a sum can
-// be added to again.
+// For x86 cores since 2017: multiply-adds and loads of whole vectors per cycle, and the cycles
+// until a sum can be added to again.
 constexpr double kPerCycle = 2;
 constexpr double kLatency = 4;
 
@@ -35,8 +35,8 @@ double all_cycles(std::int64_t all_vectors, std::int64_t all_rows, const Registe
   return cycles;
 }
 
-// Where lanes may lie: neighbours in the output, neighbours or the same element in what is
-// combined.
+// True when lanes may lie along a variable: it moves by neighbours in the output, and by neighbours
+// or not at all in the combined inputs.
 bool takes_lanes(const Computation& computation, std::size_t var) {
   if (computation.vars[var].is_reduction || computation.output.stride_of(var) != 1) {
     return false;
@@ -50,7 +50,8 @@ bool takes_lanes(const Computation& computation, std::size_t var) {
   return true;
 }
 
-// The rows of a block reuse what lies across lanes: the input that moves with the lanes stays.
+// Returns the variables for the rows of a block. The rows reuse the vectors of the input that moves
+// with the lanes.
 std::vector<std::size_t> row_vars(const Computation& computation, std::size_t lane_var) {
   std::vector<std::size_t> rows;
   for (std::size_t v = 0; v < computation.vars.size(); ++v) {
@@ -94,7 +95,7 @@ std::vector<RegisterTile> register_tiles(const Computation& computation, const V
       }
     }
   }
-  // Of equals the one that loads least for what it adds.
+  // Among equal tiles the one with the fewest loads per addition comes first.
   const auto loads = [](const RegisterTile& tile) {
     return static_cast<double>(tile.vectors + tile.rows) /
            static_cast<double>(tile.vectors * tile.rows);
@@ -107,7 +108,7 @@ std::vector<RegisterTile> register_tiles(const Computation& computation, const V
 
 namespace {
 
-// Puts the loops of a nest down from the outside.
+// Builds the loops of a nest from the outside.
 class Builder {
  public:
   Builder(const Computation& computation, const VectorUnit& unit, const RegisterTile& tile,
@@ -147,7 +148,7 @@ class Builder {
     }
     nest_.block = static_cast<int>(nest_.loops.size());
     add(tile_.row_var, 1, Mark::kNone);
-    // The one that moves least in memory innermost.
+    // The innermost reduction is the one that moves least in memory.
     std::vector<std::size_t> reductions;
     for (std::size_t v = 0; v < c_.vars.size(); ++v) {
       if (c_.vars[v].is_reduction) {
@@ -166,7 +167,7 @@ class Builder {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  // A loop that would have one round is left out, but for the last of each variable.
+  // Adds a loop. Omits a loop of one round, unless it is the last of its variable.
   void add(std::size_t var, std::int64_t step, Mark mark) {
     if (var >= c_.vars.size() || step == 0 || (step > 1 && step >= covers_[var]) ||
         (step == 1 && covers_[var] == 1 && c_.vars[var].extent > 1)) {
@@ -184,7 +185,7 @@ class Builder {
     return distance;
   }
 
-  // The input that moves with the lanes.
+  // Packs the input that moves with the lanes.
   void pack_lanes() {
     for (int i = 0; blocks_.packs_lanes && i < c_.combined; ++i) {
       if (c_.inputs[static_cast<std::size_t>(i)].stride_of(tile_.lane_var) != 0) {
@@ -204,7 +205,7 @@ class Builder {
   Nest nest_;
 };
 
-// What is worth trying around a block, by how much data there is.
+// Returns the cache blocks worth trying around a block, by the amount of data.
 std::vector<CacheBlocks> cache_blocks(const Computation& computation) {
   std::int64_t elements = 0;
   std::size_t others = 0;
@@ -215,7 +216,7 @@ std::vector<CacheBlocks> cache_blocks(const Computation& computation) {
     others += var.is_reduction || var.extent == 1 ? 0U : 1U;
   }
   std::vector<CacheBlocks> blocks;
-  // Beside the two variables of the block there are others, which could go inside.
+  // Other variables than the two of the block could be inside.
   if (others > 2) {
     blocks.push_back({.packs_lanes = true, .lanes_outermost = true});
     blocks.push_back({.lanes_outermost = true});
@@ -225,7 +226,7 @@ std::vector<CacheBlocks> cache_blocks(const Computation& computation) {
       blocks.push_back({.packs_lanes = packs, .rows_first = rows_first});
     }
   }
-  // Up to what a second-level cache holds comfortably.
+  // A size that a second-level cache holds comfortably.
   constexpr std::int64_t kSmallElements = 96 * 1024;
   if (elements <= kSmallElements || others > 2) {
     return blocks;
@@ -260,7 +261,7 @@ std::vector<Nest> textbook_nests(const Computation& computation, const VectorUni
   const std::vector<RegisterTile> tiles = register_tiles(computation, unit);
   const std::vector<CacheBlocks> blocks = cache_blocks(computation);
   std::vector<Nest> nests;
-  // The best tiles with all blocks before the next tiles.
+  // The best tiles come with all blocks before the next tiles.
   constexpr std::size_t kTilesAtOnce = 8;
   for (std::size_t first = 0; first < tiles.size() && nests.size() < count; first += kTilesAtOnce) {
     for (const CacheBlocks& around : blocks) {

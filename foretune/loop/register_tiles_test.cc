@@ -8,7 +8,7 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/loop/machine/interpreter.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop {
 namespace {

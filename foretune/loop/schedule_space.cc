@@ -12,7 +12,7 @@
 namespace foretune::loop {
 namespace {
 
-// A config's words come in threes: what, and two numbers. Stored in files: never renumber.
+// A config's values come in threes: a kind and two numbers. Stored in files: never renumber.
 constexpr std::size_t kWords = 3;
 enum ScheduleWord : std::int32_t {
   kPlainLoop = 1,  // variable, step; loops from the outside
@@ -29,7 +29,7 @@ std::uint64_t schedule_schema_id() {
   return id;
 }
 
-// Actions of a random schedule, at most.
+// The most actions of a random schedule.
 constexpr std::size_t kSampleActions = 10;
 
 class LoopSpace final : public ScheduleSpace {
@@ -88,7 +88,7 @@ class LoopSpace final : public ScheduleSpace {
  private:
   Result<State> step(const State& state, std::size_t action) const override {
     const auto count = static_cast<std::int32_t>(state.nest.loops.size());
-    // What comes first in a refusal, told without composing the loop's name.
+    // Makes the first check of apply() here, without composing the loop's name.
     if (actions_[action].loop >= count) {
       return fail(ErrorCode::kUnsupported, "there is no loop ", actions_[action].loop);
     }
@@ -148,7 +148,7 @@ Result<State> ScheduleSpace::state(const Config& config) const {
     const bool is_loop = what >= kPlainLoop && what <= kParallelLoop;
     const bool is_in_order =
         is_loop ? last <= kParallelLoop : what > last || (what == kPackWord && last == kPackWord);
-    // One order only, so that a nest is one config.
+    // A fixed order, so that a nest is one config.
     if (!is_in_order || what < kPlainLoop || what > kCursorWord || first < 0 || first > 255 ||
         (is_loop && second < 1)) {
       return refuse();

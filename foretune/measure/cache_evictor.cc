@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 constexpr std::size_t kUnknownCachesBytes = 64 * kMiB;
-constexpr std::size_t kMostBytes = 512 * kMiB;
+constexpr std::size_t kMaxBytes = 512 * kMiB;
 constexpr std::size_t kLineBytes = 64;
 
 }  // namespace
@@ -22,7 +22,7 @@ std::size_t eviction_bytes(const Hardware& hardware) {
   }
   // Replacement is not strictly oldest-first: a quarter more than fits pushes the rest out.
   const double wanted = std::max(1.25 * cache_bytes, static_cast<double>(4 * kMiB));
-  return static_cast<std::size_t>(std::min(wanted, static_cast<double>(kMostBytes)));
+  return static_cast<std::size_t>(std::min(wanted, static_cast<double>(kMaxBytes)));
 }
 
 void CacheEvictor::evict() {

@@ -1,5 +1,5 @@
 // Empties the CPU caches of a problem's data by walking over a buffer larger than they are.
-// Thread safety: one thread. Cost: memory of that size, and as long as memory takes to write it.
+// Thread safety: one thread. Cost: memory of that size, and the time to write it.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace foretune {
 
-// Bytes to walk over so that nothing of before is left in a machine's caches. 64 MiB when the
-// caches are unknown, at most 512 MiB.
+// Returns the bytes to walk over so that no earlier data is left in a machine's caches. 64 MiB when
+// the caches are unknown, at most 512 MiB.
 [[nodiscard]] std::size_t eviction_bytes(const Hardware& hardware);
 
 class CacheEvictor {

@@ -8,8 +8,8 @@
 
 namespace foretune {
 
-// Names the family, its problem type, schema, space, machine and metrics. Role, seed and created_by
-// are left to the caller.
+// Returns a header with the family, its problem type, schema, space, machine and metrics. The
+// caller sets role, seed and created_by.
 DatasetHeader header_of(const FamilyInfo& info);
 
 }  // namespace foretune

@@ -11,12 +11,12 @@
 namespace foretune {
 namespace {
 
-// How often clock and meter may be looked at in a window: its ends are found to half a percent.
+// How often clock and meter may be read in a window: its ends are found to half a percent.
 constexpr double kLooksInAWindow = 200;
 // The runs between two readings last at least this many times as long as a reading does, so that
 // the window does not consist of readings.
 constexpr double kRunningPerReading = 8;
-constexpr double kMostCallsPerLook = 1e9;
+constexpr double kMaxCallsPerLook = 1e9;
 
 class EnergyWindows {
  public:
@@ -31,20 +31,21 @@ class EnergyWindows {
 
   // Reads the meter, then runs until it moves.
   Status begin();
-  // Joules of one run, over a window that begins where the meter has just moved and ends there.
+  // Returns the joules of one run, over a window that begins and ends where the meter has just
+  // moved.
   Result<double> window();
 
  private:
   [[nodiscard]] double calls_per_look() const {
     const double look_ns =
         std::max(protocol_.window_ns / kLooksInAWindow, kRunningPerReading * reading_ns_);
-    return std::clamp(std::floor(look_ns / call_ns_), 1.0, kMostCallsPerLook);
+    return std::clamp(std::floor(look_ns / call_ns_), 1.0, kMaxCallsPerLook);
   }
   [[nodiscard]] double since(std::int64_t begin_ns) const {
     return static_cast<double>(now_ns_() - begin_ns);
   }
   Status run_until_look();
-  // Reads the meter: does it show more than at the last reading?
+  // Reads the meter; returns true when it shows more than at the last reading.
   Result<bool> has_moved();
   [[nodiscard]] tl::unexpected<Error> stands_still() const {
     return fail(ErrorCode::kUnsupported, "the meter of energy did not move within ",
@@ -106,7 +107,7 @@ Result<double> EnergyWindows::window() {
   const double begin_j = last_j_;
   const double begin_calls = calls_;
   const std::int64_t begin_ns = now_ns_();
-  bool was_read = true;  // just before the runs that follow, so that a movement is one of theirs
+  bool was_read = true;  // just before the next runs, so that a movement belongs to them
   while (true) {
     FORETUNE_TRY_STATUS(run_until_look());
     const double elapsed_ns = since(begin_ns);

@@ -12,7 +12,7 @@
 #include <limits>
 #include <string>
 
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/hardware/energy_meter.h"
 
 namespace foretune {
@@ -20,8 +20,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A machine that takes power while its clock moves, and a meter that shows what it had taken at the
-// last update.
+// A machine that consumes power while its clock moves, and a meter that shows the consumption up to
+// its last update.
 class PoweredMachine {
  public:
   double watts = 100;

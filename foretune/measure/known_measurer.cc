@@ -26,7 +26,8 @@ Result<std::shared_ptr<KnownMeasurements>> KnownMeasurements::open(
       new KnownMeasurements(std::move(known), std::move(journal)));
 }
 
-// The last one of several counts: it was measured because the one before it said too little.
+// When several rows answer the same request, the last one counts: it was measured because the one
+// before it said too little.
 void KnownMeasurements::remember(std::size_t row) {
   const Dataset::Row& measured = known_.rows()[row];
   if (!measured.is_evaluation()) {
@@ -78,7 +79,7 @@ Measurement KnownMeasurer::measure(const Request& request) {
     return known_->measurement(*row);
   }
   Measurement measured = inner_->measure(request);
-  // A worker that could not be started says nothing of the config.
+  // A worker that could not be started says nothing about the config.
   if (measured.outcome == Outcome::kCrashed && measured.stage == Stage::kNone) {
     return measured;
   }

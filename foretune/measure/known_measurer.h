@@ -1,12 +1,13 @@
-// Answers from a data set what was measured before, and keeps in it what was not: searches of one
-// problem, one after the other, then share their measurements.
+// Answers requests from a data set when they were measured before, and stores new measurements in
+// it, so that successive searches of one problem share their measurements.
 //
 //   FORETUNE_TRY(const auto known, KnownMeasurements::open("known.ftd", header));
 //   KnownMeasurer measurer(std::move(inner), known);
-//   measurer.measure(request);   // asks the inner measurer the first time only
+//   measurer.measure(request);   // calls the inner measurer the first time only
 //
-// Comparisons and later stages always go through, and are not kept. A config that was stopped early
-// is measured again when what is known does not tell whether it is slower than the best by now.
+// Comparisons and later stages always go to the inner measurer, and are not stored. A config that
+// was stopped early is measured again when its known bound does not decide whether it is slower
+// than the current best.
 // Thread safety: one thread for a file and all its measurers. One process at a time may have the
 // file open. Cost: a known answer takes about a microsecond.
 #pragma once
@@ -33,16 +34,16 @@ class KnownMeasurements {
   static Result<std::shared_ptr<KnownMeasurements>> open(const std::filesystem::path& path,
                                                          const DatasetHeader& header);
 
-  // Returns the row that answers the request in that context; nullptr where nothing is known, or
-  // too little.
+  // Returns the row that answers the request in that context; nullptr when no row does, or when it
+  // does not suffice.
   [[nodiscard]] const Dataset::Row* find(const Request& request, const Context& context) const;
   [[nodiscard]] Measurement measurement(const Dataset::Row& row) const;
   void keep(const Measurement& measured);
   [[nodiscard]] ProblemType problem_type() const { return known_.header().problem_type; }
-  // Rows of measurements, of all contexts.
+  // Returns the number of rows of measurements, of all contexts.
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
-  // Returns what kept a measurement from being stored, if anything did: it is known to this process
-  // all the same.
+  // Returns the error that kept a measurement from being stored, if any. This process knows the
+  // measurement nevertheless.
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:
@@ -76,7 +77,7 @@ class KnownMeasurer final : public Measurer {
   }
   const Context& context() const override { return inner_->context(); }
 
-  // Answers that were known, and measurements that were made and kept.
+  // Count the answers that were known, and the measurements that were made and stored.
   [[nodiscard]] std::uint64_t hits() const { return hits_; }
   [[nodiscard]] std::uint64_t misses() const { return misses_; }
   [[nodiscard]] const Status& status() const { return known_->status(); }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "foretune/base/text.h"
-#include "foretune/measure/test_measurers.h"
+#include "foretune/measure/testing/measurers.h"
 #include "foretune/problem/problem_type.h"
 
 namespace foretune {
@@ -16,7 +16,7 @@ namespace {
 
 using testing_support::HashMeasurer;
 
-// Answers what it is told to, once each.
+// Gives the scripted answers, once each.
 class ScriptedMeasurer final : public Measurer {
  public:
   Measurement measure(const Request& request) override {
@@ -81,7 +81,7 @@ class KnownMeasurerTest : public testing::Test {
   static Config config(std::int32_t word) {
     return {header().config_schema.id(), Config::Words({word})};
   }
-  // `inner` stays the caller's to look at for as long as the result lives.
+  // The caller may inspect `inner` as long as the result lives.
   [[nodiscard]] std::unique_ptr<KnownMeasurer> open(Measurer& inner) const {
     auto known = KnownMeasurements::open(folder_ / "known.ftd", header());
     EXPECT_TRUE(known) << known.error().message;
@@ -109,7 +109,7 @@ TEST_F(KnownMeasurerTest, AsksOnceAndAcrossFiles) {
     EXPECT_EQ(known->hits(), 50U);
     EXPECT_TRUE(known->status()) << known->status().error().message;
   }
-  // Another problem is not known, and another process begins with what this one left.
+  // Another problem is not known, and another process begins with the measurements of this one.
   const auto later = open(inner);
   later->measure({.problem = problem(16), .config = config(3)});
   EXPECT_EQ(inner.calls(), 51U);

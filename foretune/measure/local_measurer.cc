@@ -19,14 +19,15 @@
 namespace foretune {
 namespace {
 
-// Prepared artifacts kept for other problems: enough for every config of a large Triton space.
+// The number of prepared artifacts kept for other problems: enough for every config of a large
+// Triton space.
 constexpr std::size_t kMaxArtifacts = 1024;
-// How often the system is asked for load and clock: asking takes longer than a short kernel.
+// How often load and clock are read from the system: reading them takes longer than a short kernel.
 constexpr std::int64_t kConditionsPeriodNs = 1'000'000'000;
 constexpr double kThrottledShare = 0.9;
-// Runs of a device between two looks at its meter.
+// The time of the runs of a device between two readings of its meter.
 constexpr double kDeviceBatchNs = 2e7;
-// How often a bind that packs is repeated: for so long, within these bounds.
+// How often a bind that packs is repeated: for this long, within these bounds.
 constexpr std::size_t kMinBindings = 3;
 constexpr std::size_t kMaxBindings = 25;
 constexpr double kBindingsNs = 2e6;
@@ -48,7 +49,8 @@ Outcome outcome_of(RunFailure::Kind kind) {
   return Outcome::kCrashed;
 }
 
-// Adds what a family says of a run; the time is ours to say, and a value that is no number none.
+// Adds the metrics that a family reports of a run, except the time, which is measured here, and
+// values or spreads that are not finite.
 void add_values(std::vector<MetricValue> values, Measurement& measurement) {
   for (MetricValue& value : values) {
     if (value.metric != kTimeNs && value.metric != kMedianNs && std::isfinite(value.value) &&
@@ -91,7 +93,7 @@ class LocalMeasurer final : public Measurer {
   const Context& context() const override { return context_; }
 
  private:
-  // Things that the current problem needs, made once.
+  // Holds the things that the current problem needs, made once.
   struct Current {
     Problem problem;
     std::unique_ptr<Space> space;
@@ -104,7 +106,7 @@ class LocalMeasurer final : public Measurer {
     std::shared_ptr<Artifact> artifact;
     std::unique_ptr<Run> run;
   };
-  // One config of a comparison.
+  // Holds one config of a comparison.
   struct Contestant {
     Bound bound;
     std::optional<RunTimer> timer;
@@ -168,7 +170,7 @@ void LocalMeasurer::refuse(Measurement& measurement, Outcome outcome, Stage stag
   measurement.samples_ns.clear();
 }
 
-// Load and clock of the last second, as flags.
+// Returns load and clock of the last second, as flags.
 std::uint8_t LocalMeasurer::conditions() {
   if (family_->info().simulated) {
     return 0;
@@ -184,8 +186,8 @@ std::uint8_t LocalMeasurer::conditions() {
   const CpuLoad load = hooks_.read_load();
   conditions_ = 0;
   const double cores = family_->info().fingerprint.hardware.get(HardwareValue::kCores);
-  // Where every window knows whether its threads had their cores, what others do elsewhere does not
-  // matter. Threads do not notice what a hypervisor takes.
+  // Where every window knows whether its threads had their cores, the work of other processes on
+  // other cores does not matter. Threads do not notice what a hypervisor withholds.
   if (hooks_.read_waits ? load.is_withheld(cores) : load.is_disturbed(cores)) {
     conditions_ |= kFlagLoaded;
   }
@@ -240,7 +242,7 @@ Result<std::shared_ptr<Artifact>> LocalMeasurer::artifact(const Problem& problem
   return artifacts_.emplace(key, std::move(made)).first->second;
 }
 
-// Everything before the first run; no run when the measurement has found its end.
+// Does everything before the first run; returns no run when the measurement is over already.
 LocalMeasurer::Bound LocalMeasurer::make_run(std::size_t index, Measurement& measurement) {
   announce(index, Stage::kPrepare);
   enter(measurement.problem);
@@ -343,7 +345,7 @@ void LocalMeasurer::evaluate_into(const Request& request, Measurement& measureme
   measurement.flags = conditions();
   announce(0, Stage::kEvaluate);
   std::vector<std::string> of_family = request.evaluate;
-  // A replayed run took its energy elsewhere.
+  // The energy of a replayed run was consumed elsewhere.
   if (!family_->info().simulated) {
     std::erase(of_family, kEnergyJ);
   }
@@ -429,7 +431,7 @@ void LocalMeasurer::measure_into(const Request& request, Measurement& measuremen
     refuse(measurement, outcome_of(*timing.refused), Stage::kRun, timing.refused->message);
     return;
   }
-  // A config that a device stopped early is no candidate, and looking at its result would take
+  // A config that a device stopped early is no candidate, and verifying its result would take
   // longer than it ran.
   const bool is_slow_on_device = timing.censored && bound.run->device_clock() != nullptr;
   if (!is_slow_on_device && !verified(0, measurement)) {
@@ -475,7 +477,7 @@ Measurement LocalMeasurer::measure(const Request& request) {
   return measurement;
 }
 
-// One verified, warmed-up run; what fails here does not take part.
+// Makes, warms up and verifies a run; a config that fails here does not take part.
 void LocalMeasurer::enter_contest(std::size_t index, Contestant& contestant,
                                   Measurement& measurement) {
   contestant.bound = make_run(index, measurement);
@@ -516,7 +518,7 @@ void LocalMeasurer::leave_contest(std::size_t index, const Contestant& contestan
     measurement.reason = kRecordedBound;
     measurement.metrics.resize(1);
   }
-  // Asking for metrics may crash as a run may.
+  // Reading metrics may crash like a run.
   announce(index, Stage::kRun);
   add_metrics(contestant.bound, measurement);
 }

@@ -18,7 +18,7 @@
 namespace foretune {
 namespace {
 
-// What the family under test has seen, and what it is to do.
+// Records the calls to the family under test, and controls its behaviour.
 struct Script {
   std::int64_t now_ns = 0;
   std::vector<std::string> calls;
@@ -310,7 +310,7 @@ TEST_F(LocalMeasurerTest, VerifyingCanBeLeftOut) {
 
 TEST_F(LocalMeasurerTest, LoadAndClockAreFlagged) {
   make();
-  // The average counts this process too and says nothing.
+  // The load average includes this process, so it is no evidence.
   load = {.load_average = 5, .frequency_mhz = 2900, .other_cores = 0.1};
   EXPECT_EQ(measure(1).flags, 0);
   load = {.load_average = 0, .frequency_mhz = 2900, .other_cores = 0.4};
@@ -319,7 +319,7 @@ TEST_F(LocalMeasurerTest, LoadAndClockAreFlagged) {
   load = {.load_average = 0, .frequency_mhz = 2000, .other_cores = 0};
   script.now_ns += 2'000'000'000;
   EXPECT_EQ(measure(1).flags, kFlagThrottled);
-  // Asking costs more than a short kernel, so it is done once a second.
+  // Reading the load costs more than a short kernel, so it happens once a second.
   const int before = loads_read;
   for (int i = 0; i < 20; ++i) {
     measure(1);
@@ -327,7 +327,7 @@ TEST_F(LocalMeasurerTest, LoadAndClockAreFlagged) {
   EXPECT_LE(loads_read, before + 1);
 }
 
-// Others may be at work as long as the threads that measure have their cores.
+// Other processes may run as long as the measuring threads have their cores.
 TEST_F(LocalMeasurerTest, WhereWaitsAreKnownOnlyTheyAndTheHypervisorMark) {
   waits_are_known = true;
   make();
@@ -358,7 +358,7 @@ TEST_F(LocalMeasurerTest, ComparesInterleavedAndVerifiesEach) {
   for (const Measurement& measurement : measurements) {
     EXPECT_NE(measurement.flags & kFlagReference, 0);
   }
-  // Each warmed up and verified alone, then window by window: 1 2, 2 1, 1 2, 2 1.
+  // Each run is warmed up and verified alone, then timed window by window: 1 2, 2 1, 1 2, 2 1.
   EXPECT_THAT(script.calls, testing::ElementsAre("poison", "run1", "verify", "poison", "run2",
                                                  "verify", "poison", "run3", "verify", "run1",
                                                  "run2", "run1", "run2", "run1", "run2"));

@@ -1,6 +1,7 @@
-// The timing protocol (docs/measuring.md): warm-up, windows of at least one millisecond, minimum,
-// median and spread kept; a config that is clearly slower than the best of its problem is stopped
-// early and recorded as censored; the output is poisoned before and verified after.
+// Measures configs by the timing protocol (docs/measuring.md): warm-up, then windows of at least a
+// millisecond. Keeps minimum, median and spread (the relative interquartile range) of the windows.
+// A config that is clearly slower than the best of its problem is stopped early and recorded as
+// censored. The output is poisoned before and verified after.
 // Thread safety: one Measurer belongs to one thread. Nothing here prints or exits.
 #pragma once
 
@@ -22,8 +23,8 @@ namespace foretune {
 
 struct Protocol {
   double window_ns = 1e6;  // a window holds as many runs as it takes to reach this
-  // The same where a device's own clock times the runs (DeviceClock): it neither preempts them nor
-  // rests between them.
+  // The length of a window where a device's own clock times the runs (DeviceClock): a device
+  // neither preempts runs nor pauses between them.
   double device_window_ns = 5e4;
   int windows = 5;       // at least this many, unless the config is stopped early
   int max_windows = 15;  // more while the spread is above target_spread
@@ -40,7 +41,8 @@ struct Protocol {
 
   // Shortens windows where the family's runs repeat well (FamilyInfo::search_window_ns).
   void look_briefly(const FamilyInfo& info);
-  // For a search that looks at many configs and times the best again: that, and at most 3 windows.
+  // Returns a protocol for a search that measures many configs and times the best again:
+  // look_briefly(), and at most 3 windows.
   static Protocol brief(const FamilyInfo& info);
 };
 
@@ -49,16 +51,16 @@ struct Request {
   Problem problem;
   Config config;
   double incumbent_ns = -1;
-  // Not empty: nothing is timed, but these metrics of MetricStage::kEvaluation are found out. The
-  // answer has Stage::kEvaluate, whatever comes of it.
+  // When not empty, nothing is timed; instead, these metrics of MetricStage::kEvaluation are
+  // determined. The answer has Stage::kEvaluate, whatever its outcome.
   std::vector<std::string> evaluate = {};
 };
 
-// Where measurements come from: in this process, in a worker, or replayed.
+// The source of measurements: this process, a worker, or a replay.
 class Measurer {
  public:
   virtual ~Measurer() = default;
-  // Always an answer: what went wrong is its outcome.
+  // Always returns a measurement; a failure is its outcome.
   virtual Measurement measure(const Request& request) = 0;
   // Times the configs against each other, interleaved window by window, `rounds` rounds: for
   // comparing a pick with the oracle's winner. One measurement per config, same order.
@@ -71,14 +73,15 @@ class Measurer {
 struct MeasureHooks {
   std::function<std::int64_t()> now_ns;  // monotonic; empty: std::chrono::steady_clock
   std::function<CpuLoad()> read_load;    // empty: a CpuLoadMeter's
-  // Since the last call. Empty: a ThreadWaits', or nothing where the clock is not the system's.
+  // Returns the waits since the last call. Empty: those of a ThreadWaits, or none when the clock is
+  // not the system's.
   std::function<Waits()> read_waits;
-  // Joules that the machine has taken since any moment. Empty: by an EnergyMeter, opened when it is
-  // first needed.
+  // Returns the joules that the machine has consumed since some fixed moment. Empty: those of an
+  // EnergyMeter, opened when it is first needed.
   std::function<Result<double>()> read_energy_j;
-  // Before each stage of the config at position `config` (0 unless comparing).
+  // Called before each stage of the config at position `config` (0 unless comparing).
   std::function<void(std::size_t config, Stage stage)> on_stage;
-  // Inputs of a new problem exist: from here on the time belongs to the config.
+  // Called when the inputs of a new problem exist: from then on the time belongs to the config.
   std::function<void()> on_data_ready;
 };
 
@@ -89,7 +92,7 @@ std::unique_ptr<Measurer> make_local_measurer(std::shared_ptr<const Family> fami
 
 // Measures in a worker process, which is exec'ed (never forked from a process with state) and
 // replaced when it crashes or hangs. `worker_command` is the program and its first arguments, e.g.
-// {"/usr/bin/foretune", "worker"}; what else the worker needs goes through its standard input.
+// {"/usr/bin/foretune", "worker"}; all other data for the worker goes through its standard input.
 // The first worker is started at once, so that a family that cannot be created is an error here.
 // A worker that cannot be replaced later yields kCrashed at Stage::kNone, which no config causes.
 // The worker dies with the thread that made the measurer.
@@ -101,8 +104,8 @@ struct WorkerSetup {
 Result<std::unique_ptr<Measurer>> make_worker_measurer(const WorkerSetup& setup,
                                                        const Protocol& protocol,
                                                        const Context& context);
-// Returns what a family's device says it is, asked by a worker that ends afterwards: what
-// FamilyOptions::fingerprint has to be for a family with FamilyEntry::on_device. Errors: the
+// Returns the fingerprint of a family's device, read by a worker that ends afterwards.
+// FamilyOptions::fingerprint has to be this for a family with FamilyEntry::on_device. Errors: the
 // device's.
 Result<Fingerprint> describe_device(const WorkerSetup& setup);
 
@@ -110,8 +113,9 @@ Result<Fingerprint> describe_device(const WorkerSetup& setup);
 using FamilyFactory = std::function<Result<std::unique_ptr<Family>>(std::string_view name,
                                                                     const FamilyOptions& options)>;
 // The worker's main loop: reads requests from `input`, answers on `output`, until end of file.
-// Returns the process's exit code. When `output` is standard output, whatever else the process
-// prints there goes to standard error instead, so that a chatty library cannot damage the answers.
+// Returns the process's exit code. When `output` is standard output, all other output of the
+// process there goes to standard error instead, so that a library that prints cannot damage the
+// answers.
 int run_worker(int input, int output, const FamilyFactory& factory);
 
 }  // namespace foretune

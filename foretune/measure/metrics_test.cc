@@ -22,7 +22,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Tells the family how to behave, by the config's word, and keeps what it has seen.
+// Controls the family's behaviour by the config's value, and records its calls.
 struct MetricScript {
   std::int64_t now_ns = 0;
   bool packs = false;
@@ -231,7 +231,7 @@ TEST_F(MetricsTest, ComparisonsCarryTheMetricsOfEachConfig) {
     EXPECT_EQ(compared[i].find(kTimeNs)->samples, 3U);
   }
   EXPECT_TRUE(compared[1].metrics.empty());
-  // Asking for them may crash as well, and then it is known of which config.
+  // Reading the metrics may crash as well; the announced stage then names the config.
   EXPECT_EQ(stages.back(), std::pair(std::size_t{2}, Stage::kRun));
   EXPECT_EQ(stages[stages.size() - 2], std::pair(std::size_t{0}, Stage::kRun));
 }
@@ -307,7 +307,7 @@ TEST_F(MetricsTest, EvaluationsThatFailAreOutcomesOfTheirStage) {
   script.evaluate = nullptr;
   EXPECT_EQ(evaluate(1).outcome, Outcome::kUnsupported);
   EXPECT_THAT(evaluate(1).reason, HasSubstr("no stage that finds out psnr_db"));
-  // The next measurement is none the worse.
+  // The failure does not affect the next measurement.
   EXPECT_EQ(measure(1).outcome, Outcome::kOk);
   EXPECT_EQ(measure(1).stage, Stage::kNone);
 }

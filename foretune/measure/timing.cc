@@ -11,13 +11,13 @@ namespace foretune {
 namespace {
 
 constexpr std::int64_t kSlices = 4;
-// A run below the clock's resolution, or a clock that stands still, would otherwise ask for endless
-// windows.
+// Without this, a run below the clock's resolution, or a clock that stands still, would need
+// endless windows.
 constexpr double kShortestRunNs = 0.5;
-// Asking how long threads waited takes some microseconds, too long to ask after each short run of a
-// warm-up; who waits for a core does so for longer than this.
+// Reading how long threads waited takes some microseconds, too long after each short run of a
+// warm-up. A thread that waits for a core does so for longer than this.
 constexpr double kShortestAskedNs = 1e5;
-// A cold window is a single run: one alone could be a preemption.
+// A cold window is a single run, and a single one could be a preemption.
 constexpr std::size_t kColdDecision = 3;
 
 bool decided_by_one_run(const RunTimer& timer, const Protocol& protocol, double threshold_ns) {
@@ -28,10 +28,10 @@ bool decided_by_one_run(const RunTimer& timer, const Protocol& protocol, double 
 
 // The rough time of a device run may be too high by this: the gap between two launches.
 constexpr double kLaunchGapNs = 2e4;
-// The most windows of one submission; more are several.
+// The most windows of one submission; more windows take several.
 constexpr std::int32_t kDeviceBatch = 16;
 // The most runs of a window: a graph of more nodes takes longer to make than it saves.
-constexpr double kMostDeviceRuns = 64;
+constexpr double kMaxDeviceRuns = 64;
 
 std::vector<double> times_of(const std::vector<Window>& windows) {
   std::vector<double> out;
@@ -135,7 +135,7 @@ Status RunTimer::warm_up() {
     fastest_ns_ = least_ns_ = simulated_ns;
     return {};
   }
-  // With cold caches one run loads the code; the data is to be cold anyway.
+  // With cold caches, one run loads the code; the data has to be cold anyway.
   const double wanted_ns = is_cold() ? 0 : protocol_.warmup_ns;
   double total_ns = fastest_ns_;
   while (!has_failed() && (total_ns < wanted_ns || warm_up_runs_ < protocol_.warmup_runs)) {
@@ -154,10 +154,10 @@ void RunTimer::device_windows(std::int32_t count, std::vector<double>& windows_n
   FORETUNE_CHECK(clock_ != nullptr && warm_up_runs_ > 0);
   if (device_runs_ == 0) {
     const double wanted = std::ceil(protocol_.device_window_ns / std::max(fastest_ns_, 1.0));
-    device_runs_ = static_cast<std::int64_t>(std::clamp(wanted, 1.0, kMostDeviceRuns));
+    device_runs_ = static_cast<std::int64_t>(std::clamp(wanted, 1.0, kMaxDeviceRuns));
   }
   const std::size_t before = windows_ns.size();
-  // A kernel that ran once runs again, unless the device is lost, and then there is no going on.
+  // A kernel that ran once runs again, unless the device is lost. The process cannot go on then.
   const Status timed = clock_->time(device_runs_, count, is_cold(), windows_ns);
   if (!timed && !has_failed()) {
     check_failed(__FILE__, __LINE__, timed.error().message.c_str());
@@ -170,7 +170,7 @@ void RunTimer::device_windows(std::int32_t count, std::vector<double>& windows_n
 Window RunTimer::window() {
   FORETUNE_CHECK(warm_up_runs_ > 0);
   Window best = one_window();
-  for (int repeat = 0; repeat < kMostRepeats && best.is_disturbed &&
+  for (int repeat = 0; repeat < kMaxRepeats && best.is_disturbed &&
                        elapsed_ns() < protocol_.max_total_ns && !has_failed();
        ++repeat) {
     const Window again = one_window();
@@ -198,7 +198,7 @@ Window RunTimer::one_window() {
   evict_();
   forget_waits();
   const Slice slice = timed_runs(1);
-  // The warm-up runs were warm in part: they say nothing about cold ones.
+  // The warm-up runs were partly warm: they say nothing about cold runs.
   if (!seen_cold_) {
     fastest_ns_ = least_ns_ = slice.ns;
   }
@@ -241,7 +241,7 @@ CountedWindows counted_windows(const std::vector<Window>& windows) {
 
 namespace {
 
-// All windows at once, and more at once while they scatter.
+// Times all windows at once, and more of them at once while they scatter.
 Timing time_on_device(RunTimer& timer, const Protocol& protocol, double incumbent_ns) {
   Timing timing;
   const double threshold_ns = protocol.censor_factor * incumbent_ns;
@@ -251,7 +251,7 @@ Timing time_on_device(RunTimer& timer, const Protocol& protocol, double incumben
     timing.bound_ns = std::max(threshold_ns, kBoundShare * timer.fastest_ns());
     return timing;
   }
-  // Nothing is gained from windows of one run each beyond the total.
+  // Limits the number of windows: even with one run each, they must fit into max_total_ns.
   const double affordable = protocol.max_total_ns / std::max(timer.fastest_ns(), 1.0);
   auto left = static_cast<std::int32_t>(std::clamp(affordable, 1.0, 1e4));
   do {
@@ -296,7 +296,7 @@ Timing time_run(Run& run, const Protocol& protocol, double incumbent_ns, const N
     return timing;
   }
   if (timer.elapsed_ns() >= protocol.max_total_ns && protocol.cache == CacheState::kWarm) {
-    timing.windows_ns.push_back(timer.fastest_ns());  // the one complete run has to do
+    timing.windows_ns.push_back(timer.fastest_ns());  // the one complete run has to suffice
     timing.is_disturbed = timer.is_warm_up_disturbed();
     return timing;
   }

@@ -1,5 +1,5 @@
-// The clockwork of the timing protocol: warm-up, windows, slices, early stopping. Knows a Run and
-// a clock, nothing of problems, files or processes.
+// The timer of the timing protocol: warm-up, windows, slices, early stopping. It knows a Run and a
+// clock, but no problems, files or processes.
 //
 // A run on a device is timed by the device's clock: one rough run, then all windows as one
 // submission.
@@ -8,9 +8,9 @@
 // the sample; the fastest slice decides about early stopping, because one preemption spoils a
 // window, but hardly all of its slices.
 //
-// A slice during which a thread of this process waited for a core says what the neighbours did. A
-// window in which one waited for more than a twentieth of the time is repeated, up to three times,
-// and early stopping leaves the waiting out.
+// A slice during which a thread of this process waited for a core also measures other processes. A
+// window in which a thread waited for more than a twentieth of the time is repeated, up to three
+// times, and early stopping subtracts the waiting.
 //
 //   RunTimer timer(run, protocol, now_ns, evict);
 //   timer.warm_up();
@@ -31,11 +31,11 @@
 namespace foretune {
 
 using NowNs = std::function<std::int64_t()>;
-// How long threads waited for a core since the last call. Empty: nobody knows.
+// Returns how long threads waited for a core since the last call. Empty: this is not known.
 using ReadWaits = std::function<Waits()>;
 
 // A config whose time is within this factor of the incumbent is measured with more windows while
-// its spread is large; for the others the first windows say enough.
+// its relative interquartile range is large; for the others the first windows are enough.
 inline constexpr double kContenderFactor = 1.1;
 // One run alone decides only when it is this many windows long (several scheduler time slices, so
 // that a preemption cannot explain it) and this far above the threshold.
@@ -44,10 +44,10 @@ inline constexpr double kSingleRunFactor = 4;
 // An early stop stores this share of the fastest observation, at least the threshold.
 inline constexpr double kBoundShare = 0.75;
 inline constexpr double kSingleRunBoundShare = 0.5;
-// A thread that waited for a core for more than this share of a window disturbed it, and so often a
-// disturbed window is repeated.
-inline constexpr double kMostWaiting = 0.05;
-inline constexpr int kMostRepeats = 3;
+// A window is disturbed when a thread waited for a core for more than this share of it. A disturbed
+// window is repeated at most kMaxRepeats times.
+inline constexpr double kMaxWaiting = 0.05;
+inline constexpr int kMaxRepeats = 3;
 
 struct Window {
   double ns = 0;  // per run
@@ -61,37 +61,38 @@ class RunTimer {
   RunTimer(Run& run, const Protocol& protocol, const NowNs& now_ns,
            const std::function<void()>& evict, const ReadWaits& read_waits = no_waits());
 
-  // Runs for protocol.warmup_ns, at least protocol.warmup_runs times and once. Errors: what a
-  // device refuses.
+  // Runs for protocol.warmup_ns, at least protocol.warmup_runs times and once. Errors: the refusal
+  // of a device.
   Status warm_up();
-  // Time per run over one window, repeated while it is disturbed and the protocol's time lasts; of
-  // several disturbed ones the shortest.
+  // Times one window, per run. Repeats it while it is disturbed and the protocol's time lasts; of
+  // several disturbed windows, returns the shortest.
   Window window();
-  // On a device: `count` windows of which the host sees nothing.
+  // Times `count` windows on a device as one submission, which the host does not observe.
   void device_windows(std::int32_t count, std::vector<double>& windows_ns);
 
-  // The fastest slice, or warm-up run, so far.
+  // Returns the time of the fastest slice, or warm-up run, so far.
   [[nodiscard]] double fastest_ns() const { return fastest_ns_; }
-  // The same, each without all that its threads waited: no run can be faster.
+  // Returns the lowest such time without the waits of its threads: no run can be faster.
   [[nodiscard]] double least_ns() const { return least_ns_; }
-  // Says it of the warm-up run that was the fastest.
+  // Returns true when the fastest warm-up run was disturbed.
   [[nodiscard]] bool is_warm_up_disturbed() const { return is_warm_up_disturbed_; }
   [[nodiscard]] std::int64_t warm_up_runs() const { return warm_up_runs_; }
   [[nodiscard]] bool simulated() const { return simulated_; }
   [[nodiscard]] bool on_device() const { return clock_ != nullptr; }
-  // Says that a run failed: what was timed before and after it means nothing.
+  // Returns true when a run failed: the times before and after it mean nothing.
   [[nodiscard]] bool has_failed() const { return run_.failure().has_value(); }
-  // Clock time since warm_up() began, evictions included.
+  // Returns the clock time since warm_up() began, evictions included.
   [[nodiscard]] double elapsed_ns() const;
 
  private:
   struct Slice {
     double ns = 0;
     Waits waits;
-    [[nodiscard]] bool is_disturbed() const { return waits.longest_ns > kMostWaiting * ns; }
+    [[nodiscard]] bool is_disturbed() const { return waits.longest_ns > kMaxWaiting * ns; }
   };
   static const ReadWaits& no_waits();
-  // Waits count since the last slice that was long enough to ask, or since forget_waits().
+  // Waits are counted since the last slice that was long enough to read them, or since
+  // forget_waits().
   Slice timed_runs(std::int64_t count);
   void forget_waits();
   void note(const Slice& slice, std::int64_t runs);
@@ -117,7 +118,7 @@ class RunTimer {
 
 struct Timing {
   std::vector<double> windows_ns;  // per run; one entry per window that counts
-  bool is_disturbed = false;       // all of them were, or all but one
+  bool is_disturbed = false;       // all of them were disturbed, or all but one
   bool censored = false;
   double bound_ns = 0;           // when censored: a lower bound of the time
   double known_spread = 0;       // of a replayed time, whose windows are all equal
@@ -125,19 +126,19 @@ struct Timing {
   bool failed = false;           // Run::failure() says why; nothing else is set then
 };
 
-// The whole protocol for one config. `incumbent_ns` <= 0: no incumbent, never stopped early.
+// Runs the whole protocol for one config. `incumbent_ns` <= 0: no incumbent, never stopped early.
 Timing time_run(Run& run, const Protocol& protocol, double incumbent_ns, const NowNs& now_ns,
                 const std::function<void()>& evict, const ReadWaits& read_waits = {});
 
-// The windows that count: those that were not disturbed, where there are two, or one and no other;
-// else all, and that they are disturbed.
+// The windows that count: the undisturbed ones when there are at least two, or when the only window
+// is undisturbed; otherwise all, marked as disturbed.
 struct CountedWindows {
   std::vector<double> ns;
   bool is_disturbed = false;
 };
 CountedWindows counted_windows(const std::vector<Window>& windows);
 
-// The metrics of a set of windows: minimum, median, spread (at least `known_spread`).
+// Returns the metrics of a set of windows: minimum, median, spread (at least `known_spread`).
 std::vector<MetricValue> timing_metrics(const std::vector<double>& windows_ns,
                                         double known_spread = 0);
 

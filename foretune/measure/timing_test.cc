@@ -39,7 +39,7 @@ class FakeMachine {
   double fraction_ = 0;
 };
 
-// A run whose duration is asked for every time.
+// A run that computes its duration anew every time.
 class FakeRun final : public Run {
  public:
   FakeRun(FakeMachine& machine, std::function<double(int)> duration_ns)
@@ -184,7 +184,7 @@ TEST(Timing, OnePreemptionDoesNotCensorAGoodConfig) {
     FakeRun run(machine, [victim](int i) { return i == victim ? 4'000'000.0 : 10'000.0; });
     EXPECT_FALSE(time_fake(machine, run, protocol, 10'000).censored) << victim;
   }
-  // With one run a window, the warm-up run is the second opinion.
+  // With one run per window, the warm-up run is the second opinion on a slow window.
   for (int victim = 0; victim < 3; ++victim) {
     FakeMachine machine;
     FakeRun run(machine, [victim](int i) { return i == victim ? 6'000'000.0 : 1'500'000.0; });
@@ -241,7 +241,7 @@ TEST(Timing, CensoringIsRightForRandomRuns) {
     FakeRun run(machine, [&](int) { return true_ns * (1 + 0.1 * noise.uniform()); });
     const Timing timing = time_fake(machine, run, Protocol{}, incumbent_ns);
     if (timing.censored) {
-      // At most what the run really takes, at least what was promised.
+      // The bound is at most the time that a run really takes, and at least the promised threshold.
       EXPECT_LE(timing.bound_ns, true_ns * 1.1);
       EXPECT_GE(timing.bound_ns, 2 * incumbent_ns);
       EXPECT_GT(true_ns * 1.1, 2 * incumbent_ns);
@@ -391,13 +391,13 @@ TEST(Timing, RepetitionsEndWithTheTimeOfTheConfig) {
 TEST(Timing, WhatANeighbourTookStopsNothingEarly) {
   FakeMachine machine;
   Neighbour neighbour;
-  // 1 ms of work, for which it takes 3 to 12: never the incumbent's fault.
+  // 1 ms of work takes 3 to 12 ms because of the neighbour: the config must not be stopped for it.
   for (const double taken_ns : {2e6, 5e6, 1.1e7}) {
     FakeRun run(machine, [&](int) { return 1e6 + neighbour.take(taken_ns); });
     const Timing timing = time_beside(neighbour, machine, run, 9e5);
     EXPECT_FALSE(timing.censored) << taken_ns;
   }
-  // Slow all the same: what is stored is below what was worked.
+  // This one is slow in any case: the stored bound is below the time of its own work.
   FakeRun slow(machine, [&](int) { return 4e6 + neighbour.take(4e6); });
   const Timing timing = time_beside(neighbour, machine, slow, 9e5);
   EXPECT_TRUE(timing.censored);
@@ -424,7 +424,7 @@ TEST(CountedWindows, AreTheUndisturbedOnesWhereThereAreTwo) {
   EXPECT_TRUE(counted_windows({{10, true}}).is_disturbed);
 }
 
-// Asking takes longer than a short kernel runs.
+// Reading the waits takes longer than a short kernel runs.
 TEST(Timing, ShortRunsOfTheWarmUpDoNotAsk) {
   FakeMachine machine;
   int asked = 0;
@@ -484,7 +484,7 @@ TEST(Timing, ARunThatFailsEndsTheMeasurementWhereverItIs) {
       Protocol protocol;
       protocol.warmup_runs = 2;
       const Timing timing = time_run(run, protocol, 1, machine.clock(), kNoEviction);
-      // Stopped early at once where the first run is good: the second would not be asked for.
+      // A good first run is stopped early at once: the second run would not happen.
       if (on_device && good > 0) {
         EXPECT_TRUE(timing.censored);
         continue;

@@ -1,4 +1,4 @@
-// What a measuring program and its worker say to each other: frames of a length, a checksum, a kind
+// The protocol between a measuring program and its worker: frames of a length, a checksum, a kind
 // and a payload over a stream.
 //
 //   frame    magic u32 | payload bytes u32 | crc32c of kind and payload u32 | kind u8 | payload
@@ -8,7 +8,7 @@
 //   from the worker    ready | error; then for each request any number of stage and data-ready
 //                      frames and one result, or one description (a fingerprint's text)
 //
-// Both sides are the same build in practice; the version in hello catches those that are not.
+// Both sides are the same build in practice; the version in hello detects when they are not.
 // Thread safety: free functions and plain values.
 #pragma once
 
@@ -49,8 +49,8 @@ struct Frame {
 };
 
 std::vector<std::byte> encode_frame(FrameKind kind, std::span<const std::byte> payload);
-// Takes the first complete frame out of `buffer`; nothing while it is incomplete.
-// Errors: kCorrupt when the bytes are no frame.
+// Takes the first complete frame out of `buffer`; returns nothing while it is incomplete.
+// Errors: kCorrupt when the bytes are not a frame.
 Result<std::optional<Frame>> take_frame(std::vector<std::byte>& buffer);
 
 struct HelloMessage {
@@ -76,20 +76,20 @@ std::vector<std::byte> encode(const Request& request);
 std::vector<std::byte> encode(const CompareMessage& message);
 std::vector<std::byte> encode(const StageMessage& message);
 std::vector<std::byte> encode(const Error& error);
-// A fingerprint's text, of a description.
+// Encodes the text of a fingerprint, for a description.
 std::vector<std::byte> encode_text(std::string_view text);
-// Everything of a measurement but problem, config and context, which the asking side knows.
+// Encodes measurements without problem, config and context, which the requesting side knows.
 std::vector<std::byte> encode_results(std::span<const Measurement> measurements);
 
-// Errors of all: kCorrupt, kMismatch for another version.
+// Errors of all functions below: kCorrupt, kMismatch for another version.
 Result<HelloMessage> decode_hello(std::span<const std::byte> payload);
 Result<Request> decode_request(std::span<const std::byte> payload);
 Result<CompareMessage> decode_compare(std::span<const std::byte> payload);
 Result<std::string> decode_text(std::span<const std::byte> payload);
 Result<StageMessage> decode_stage(std::span<const std::byte> payload);
-// The error that a worker reported, or the one of not being able to read it.
+// Returns the error that a worker reported, or an error that says that it could not be read.
 Error decode_error(std::span<const std::byte> payload);
-// Fills `measurements`, whose number must be the one sent.
+// Fills `measurements`; their number must be that in the payload.
 Status decode_results(std::span<const std::byte> payload, std::span<Measurement> measurements);
 
 }  // namespace foretune

@@ -21,7 +21,7 @@ constexpr int kExitDone = 0;
 constexpr int kExitBadChannel = 3;
 constexpr int kExitOrphaned = 4;
 
-// The blocking side of the channel: the worker has nothing else to do.
+// The worker's side of the channel, which blocks: the worker has nothing else to do.
 class WorkerChannel {
  public:
   WorkerChannel(int input, int output) : input_(input), output_(output) {}
@@ -33,7 +33,7 @@ class WorkerChannel {
   WorkerChannel(const WorkerChannel&) = delete;
   WorkerChannel& operator=(const WorkerChannel&) = delete;
 
-  // Keeps the channel for frames alone: standard output of the process becomes standard error.
+  // Reserves the channel for frames: standard output of the process becomes standard error.
   void take_over_standard_output() {
     if (output_ != STDOUT_FILENO) {
       return;
@@ -59,7 +59,7 @@ class WorkerChannel {
     return true;
   }
 
-  // The next frame; nothing at the end of the channel or when it is damaged (then bad()).
+  // Returns the next frame; nothing at the end of the channel or when it is damaged (then bad()).
   std::optional<Frame> read() {
     std::array<std::byte, 16384> chunk;
     for (;;) {
@@ -90,7 +90,7 @@ class WorkerChannel {
   std::vector<std::byte> buffer_;
 };
 
-// A worker must not outlive the program that measures: its work would disturb the next one's.
+// Makes the worker end with the program that measures: its work would disturb the next program's.
 bool tie_life_to(std::int64_t parent) {
   if (parent <= 0) {
     return true;
@@ -100,7 +100,7 @@ bool tie_life_to(std::int64_t parent) {
   return ::getppid() == static_cast<pid_t>(parent);
 }
 
-// What a worker works with.
+// The family and the state with which a worker measures.
 struct Bench {
   std::shared_ptr<const Family> family;
   std::unique_ptr<Measurer> measurer;

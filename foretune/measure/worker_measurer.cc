@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 // Starting may mean opening a device, reading a data set or importing a Python package.
 constexpr double kStartLimitSeconds = 60;
 constexpr int kStartAttempts = 3;
-// Making inputs and their reference happens once per problem and is no fault of a config.
+// Making inputs and their reference happens once per problem and says nothing about a config.
 constexpr double kDataLimitFactor = 10;
 
 Clock::time_point deadline_in(double seconds) {
@@ -46,8 +46,8 @@ std::string_view stage_text(Stage stage) {
   return "starting";
 }
 
-// The next frame; nothing when the worker ended. Errors: kIo, with the worker killed, when it takes
-// too long, kCorrupt.
+// Returns the next frame; nothing when the worker ended. Errors: kIo, with the worker killed, when
+// it takes too long, kCorrupt.
 Result<std::optional<Frame>> await_frame(ChildProcess& child, std::vector<std::byte>& buffer,
                                          Clock::time_point deadline, const WorkerSetup& setup) {
   for (;;) {
@@ -68,7 +68,7 @@ Result<std::optional<Frame>> await_frame(ChildProcess& child, std::vector<std::b
   }
 }
 
-// A worker that answered its greeting. `buffer` takes what it sends.
+// Returns a worker that answered its greeting. `buffer` receives its further output.
 Result<std::unique_ptr<ChildProcess>> start_worker(const WorkerSetup& setup,
                                                    const Protocol& protocol, const Context& context,
                                                    std::vector<std::byte>& buffer) {
@@ -109,7 +109,7 @@ class WorkerMeasurer final : public Measurer {
   const Context& context() const override { return context_; }
 
  private:
-  // How a request ended when it did not end with a result.
+  // Says how a request ended without a result.
   struct Failure {
     std::size_t config = 0;
     Outcome outcome = Outcome::kCrashed;
@@ -164,7 +164,7 @@ Status WorkerMeasurer::ready() {
   Status started;
   for (int attempt = 0; attempt < kStartAttempts; ++attempt) {
     started = start_once();
-    // Only what the system refused may be different next time.
+    // Only a refusal of the system may be different next time.
     if (started || started.error().code != ErrorCode::kIo) {
       break;
     }
@@ -261,7 +261,7 @@ Measurement WorkerMeasurer::measure(const Request& request) {
       ask(FrameKind::kMeasure, encode(request), std::span(&measurement, 1));
   if (failure) {
     apply(*failure, measurement);
-    // But for want of a worker, which no config causes.
+    // The exception is a missing worker, which no config causes.
     if (!request.evaluate.empty() && failure->stage != Stage::kNone) {
       measurement.stage = Stage::kEvaluate;
     }
@@ -277,7 +277,7 @@ std::vector<Measurement> WorkerMeasurer::compare(const Problem& problem,
     measurements.push_back(blank(problem, configs[i]));
     taking_part.push_back(i);
   }
-  // A config that ends the worker is out; the others start again, interleaved among themselves.
+  // A config that ends the worker drops out; the others start again, interleaved among themselves.
   while (!taking_part.empty()) {
     CompareMessage message{.problem = problem, .configs = {}, .rounds = rounds};
     std::vector<Measurement> answers;
@@ -292,7 +292,7 @@ std::vector<Measurement> WorkerMeasurer::compare(const Problem& problem,
       }
       break;
     }
-    if (failure->stage == Stage::kNone) {  // no worker at all: nobody's fault
+    if (failure->stage == Stage::kNone) {  // no worker at all: no config's fault
       for (const std::size_t i : taking_part) {
         apply(*failure, measurements[i]);
       }

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "foretune/base/child_process.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/families/null/null.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/gemm/gemm.h"

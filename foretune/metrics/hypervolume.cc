@@ -23,7 +23,8 @@ bool is_better_everywhere(Row a, Row b) {
 
 bool holds(Row row, double value) { return std::find(row.begin(), row.end(), value) != row.end(); }
 
-// Keeps `kept` free of rows that others are nowhere worse than. Returns false if `row` is one.
+// Adds the row unless one of `kept` is nowhere worse, and removes the rows that it is nowhere worse
+// than. Returns false when the row was not added.
 bool insert_undominated(std::vector<Row>& kept, Row row, std::size_t dimensions) {
   for (const Row other : kept) {
     if (is_nowhere_worse(other, row, dimensions)) {
@@ -49,9 +50,9 @@ double plane_volume(std::vector<Row> rows, Row reference) {
   return total;
 }
 
-// The rows are nowhere behind the reference and finite; their first `dimensions` coordinates count.
-// Cuts along the last of these, between cuts the volume of the others does not change (Zitzler
-// 2001, While et al. 2006).
+// Returns the volume of rows that are nowhere behind the reference and finite; only their first
+// `dimensions` coordinates count. Cuts along the last of these; between two cuts, the volume of the
+// other coordinates does not change (Zitzler 2001, While et al. 2006).
 double volume(std::vector<Row> rows, std::size_t dimensions, Row reference) {
   if (dimensions == 2) {
     return plane_volume(std::move(rows), reference);
@@ -80,7 +81,8 @@ double volume(std::vector<Row> rows, std::size_t dimensions, Row reference) {
   return total;
 }
 
-// Positions of the points that add to the volume, or would without others.
+// Returns the positions of the points that are better than the reference everywhere: they add to
+// the volume, or would without others.
 std::vector<std::size_t> points_before(const PointSet& points, Row reference) {
   FORETUNE_CHECK(reference.size() == points.dimensions);
   std::vector<std::size_t> out;
@@ -93,13 +95,13 @@ std::vector<std::size_t> points_before(const PointSet& points, Row reference) {
 }
 
 double area(double left, double right, double bottom, double top) {
-  // Between equal infinities lies nothing; their difference would be no number.
+  // There is nothing between equal infinities, but their difference would be a NaN.
   return left == right || bottom == top ? 0 : (right - left) * (top - bottom);
 }
 
-// For points of a plane, all better than the reference; `out` is filled at `places`. A point of the
-// front has for itself the rectangle up to its neighbours, without what points take of it that only
-// this one dominates.
+// Computes the contributions of points in two dimensions, all better than the reference; fills
+// `out` at `places`. A point of the front contributes the rectangle up to its neighbours, less the
+// area of points that only this one dominates.
 void plane_contributions(const PointSet& inside, const std::vector<std::size_t>& places,
                          Row reference, std::vector<double>& out) {
   const std::vector<std::size_t> order = pareto_parts::lexicographic_order(inside);
@@ -135,7 +137,7 @@ void plane_contributions(const PointSet& inside, const std::vector<std::size_t>&
 double pareto_parts::exclusive_volume(const std::vector<Row>& rows, std::size_t i, Row reference) {
   const std::size_t dimensions = reference.size();
   const Row row = rows[i];
-  // The corners of what the others take from the box between the row and the reference.
+  // The corners of the parts that the others cut from the box between the row and the reference.
   std::vector<double> corners;
   corners.reserve(rows.size() * dimensions);
   for (std::size_t j = 0; j < rows.size(); ++j) {
@@ -149,7 +151,7 @@ double pareto_parts::exclusive_volume(const std::vector<Row>& rows, std::size_t 
       corners.push_back(std::max(rows[j][k], row[k]));
     }
   }
-  // Nobody else is that good there.
+  // No other row is that good there.
   if (holds(row, -kInfinity)) {
     return kInfinity;
   }
@@ -159,8 +161,8 @@ double pareto_parts::exclusive_volume(const std::vector<Row>& rows, std::size_t 
     if (limit[k] != kInfinity) {
       continue;
     }
-    // Far out along k only the other coordinates tell who dominates. Where another is nowhere worse
-    // in these, the row has nothing of its own behind it.
+    // Far out along k, only the other coordinates decide who dominates. Where another row is
+    // nowhere worse in these, this row contributes nothing beyond it.
     limit[k] = row[k];
     bool is_bounded = false;
     for (std::size_t j = 0; j < others.size(); ++j) {

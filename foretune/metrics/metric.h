@@ -19,7 +19,7 @@
 
 namespace foretune {
 
-// The two that every timed measurement has.
+// The two metrics that every timed measurement has.
 inline constexpr std::string_view kTimeNs = "time_ns";      // minimum over the windows, per run
 inline constexpr std::string_view kMedianNs = "median_ns";  // their median
 
@@ -34,7 +34,7 @@ std::string_view to_string(Direction direction);
 // When a metric becomes known. Stored in files: never renumber.
 enum class MetricStage : std::uint8_t {
   kRun = 0,         // with the time, by the measurement that takes it
-  kEvaluation = 1,  // in a stage of its own, after timing and verification, when it is asked for
+  kEvaluation = 1,  // in a stage of its own, after timing and verification, on request
 };
 
 struct MetricInfo {
@@ -53,28 +53,28 @@ struct MetricValue {
 
   std::string metric;
   double value = 0;
-  double spread = 0;  // interquartile range of the samples over their median; 0 when unknown
+  double spread = 0;  // relative interquartile range of the samples; 0 when unknown
   std::uint32_t samples = 0;
   bool operator==(const MetricValue&) const = default;
 };
 
-// The value of that name, or nullptr.
+// Returns the value of that name, or nullptr.
 const MetricValue* find_metric(std::span<const MetricValue> values, std::string_view name);
 const MetricInfo* find_metric(std::span<const MetricInfo> infos, std::string_view name);
 
-// The metrics that have a meaning of their own in this project: time_ns, median_ns, pack_ns,
-// energy_j, bytes, qos_tune, qos_test. Families declare others.
+// Returns the metrics with a fixed meaning in this project: time_ns, median_ns, pack_ns, energy_j,
+// bytes, qos_tune, qos_test. Families declare others.
 std::span<const MetricInfo> common_metrics();
 
-// Describes a name that nobody declared: a common metric, or one to minimise without a unit.
+// Describes an undeclared name: a common metric, or one to minimise without a unit.
 MetricInfo metric_info(std::string_view name);
 
 // Errors: kInvalidArgument for a name that is not one, of more than 64 bytes, or a unit of more
 // than 16.
 Status check_metric_info(const MetricInfo& info);
 
-// The text form "psnr_db:maximise:dB", with ":evaluation" behind it for one of a later stage; a
-// common metric is its name alone. Columns of tables are called so.
+// Returns the text form "psnr_db:maximise:dB", followed by ":evaluation" for a metric of the later
+// stage; a common metric is only its name. Columns of tables have these names.
 std::string to_text(const MetricInfo& info);
 // Errors: kInvalidArgument.
 Result<MetricInfo> parse_metric_info(std::string_view text);

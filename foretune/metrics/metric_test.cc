@@ -107,7 +107,7 @@ TEST(MetricInfo, ParsesEveryForm) {
             (MetricInfo{.name = "psnr_db", .unit = "dB", .direction = Direction::kMaximise}));
   EXPECT_EQ(parse_metric_info("top1:maximise").value(),
             (MetricInfo{.name = "top1", .unit = "", .direction = Direction::kMaximise}));
-  // Who says the direction says all: nothing of the common metric is left.
+  // A text with a direction describes the metric completely: nothing of the common metric is left.
   EXPECT_EQ(parse_metric_info("energy_j:minimise:mJ").value(),
             (MetricInfo{.name = "energy_j", .unit = "mJ"}));
   EXPECT_EQ(parse_metric_info("loss:minimise::evaluation").value(),

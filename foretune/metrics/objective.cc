@@ -25,7 +25,7 @@ constexpr double kMissing = std::numeric_limits<double>::infinity();
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
 constexpr std::string_view kOperators = "<>=+-*";
 
-// Neither names nor units: a text would have two meanings.
+// These words are neither names nor units: otherwise a text would have two meanings.
 bool is_reserved(std::string_view word) {
   return word == kBaselineWord || word == kKeepWord || word == kAndWord || word == kSubjectWord;
 }
@@ -65,7 +65,7 @@ class ObjectiveParser {
   }
 
  private:
-  // As far as the next blank: a part of a misspelt word would be hard to find.
+  // Returns the text up to the next blank: part of a misspelt word would be hard to find.
   [[nodiscard]] std::string_view word_at_fault() const {
     const std::string_view from_here(token_.text.data(), token_.text.size() + rest_.size());
     return from_here.substr(0, from_here.find_first_of(kBlanks));
@@ -116,7 +116,7 @@ class ObjectiveParser {
     rest_.remove_prefix(length);
   }
 
-  // No number equals a word or an operator.
+  // A number never equals a word or an operator.
   bool accept(std::string_view text) {
     if (token_.text != text) {
       return false;
@@ -219,7 +219,7 @@ class ObjectiveParser {
       return refuse("a number within the range of doubles");
     }
     read_token();
-    // Not the negative zero, which equals 0 and prints otherwise.
+    // Avoids the negative zero, which equals 0 and prints differently.
     return is_negative ? 0 - number : number;
   }
 
@@ -281,7 +281,7 @@ const UnitScale* find_unit(std::string_view name) {
   return found == kUnitScales.end() ? nullptr : found;
 }
 
-// Nothing where no conversion is known.
+// Returns nothing where no conversion is known.
 std::optional<double> convert(double value, std::string_view from, std::string_view to) {
   if (from.empty() || from == to) {
     return value;
@@ -345,8 +345,8 @@ Result<MetricInfo> find_info(std::string_view name, std::span<const MetricInfo> 
               join(names, ", "));
 }
 
-// How far `value` misses a bound, relative to it. Not 0 for any value beyond, however near: the
-// difference of two doubles is 0 only if they are equal.
+// Returns how far `value` misses a bound, relative to the bound. The result is not 0 for any value
+// beyond the bound, however near: the difference of two doubles is 0 only if they are equal.
 double excess(double value, double limit, bool is_upper) {
   const double over = is_upper ? value - limit : limit - value;
   if (!(over > 0)) {
@@ -419,7 +419,7 @@ Result<Judge> Judge::create(const Objective& objective, std::span<const MetricIn
   }
   for (std::size_t i = 0; i < objective.targets.size(); ++i) {
     const std::string& name = objective.targets[i];
-    // No target twice: else target i were not the metric at position i.
+    // No target may occur twice: otherwise target i would not be the metric at position i.
     if (is_repeated(objective.targets, i)) {
       return fail(ErrorCode::kInvalidArgument, "the objective names the target ", quoted(name, 40),
                   " twice");

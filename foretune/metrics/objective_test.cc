@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "foretune/base/allocation_count.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
+#include "foretune/base/testing/allocation_count.h"
 #include "foretune/base/text.h"
 
 namespace foretune {

@@ -64,8 +64,8 @@ std::vector<double> scaled_values(const PointSet& points) {
 
 namespace {
 
-// The first comparison is for infinite coordinates: their sum with an infinite epsilon may be no
-// number.
+// The first comparison handles infinite coordinates: their sum with an infinite epsilon may be a
+// NaN.
 bool covers(Row chosen, Row point, double epsilon) {
   for (std::size_t k = 0; k < point.size(); ++k) {
     if (!(chosen[k] <= point[k] || chosen[k] <= point[k] + epsilon)) {
@@ -75,9 +75,9 @@ bool covers(Row chosen, Row point, double epsilon) {
   return true;
 }
 
-// In a plane a point of the front covers neighbours only, on both sides, and the farther to the
-// right it lies, the farther it reaches. The smallest cover takes, for the first that is not
-// covered, the last that covers it.
+// Covers a front in two dimensions. A point covers only neighbours, on both sides, and the farther
+// to the right it lies, the farther it reaches. The smallest cover takes, for the first point that
+// is not covered, the last point that covers it.
 std::vector<std::size_t> cover_plane(const PointSet& points, std::vector<std::size_t> front,
                                      double epsilon) {
   std::sort(front.begin(), front.end(),
@@ -97,8 +97,8 @@ std::vector<std::size_t> cover_plane(const PointSet& points, std::vector<std::si
   return chosen;
 }
 
-// Takes the point that covers most of what is not covered yet, until all is (Chvatal 1979). The
-// count of a point only ever falls, so that an old one is an upper bound of the new one.
+// Takes the point that covers the most uncovered points, until all are covered (Chvatal 1979). The
+// count of a point only ever falls, so an old count is an upper bound of the new one.
 std::vector<std::size_t> cover_greedily(const PointSet& points,
                                         const std::vector<std::size_t>& front, double epsilon) {
   struct Candidate {
@@ -145,7 +145,7 @@ std::vector<std::size_t> pareto_front(const PointSet& points) {
     const auto is_as_good = [&](std::size_t other) {
       return is_nowhere_worse(points[other], point, points.dimensions);
     };
-    // In a plane the last of the front has the lowest second coordinate so far.
+    // In two dimensions, the last point of the front has the lowest second coordinate so far.
     const bool is_behind = points.dimensions <= 2
                                ? !front.empty() && is_as_good(front.back())
                                : std::any_of(front.begin(), front.end(), is_as_good);
@@ -171,8 +171,9 @@ std::vector<std::size_t> front_layers(const PointSet& points) {
       out[i] = out[order[n - 1]];
       continue;
     }
-    // Who is dominated by one of a layer is by one of each layer before: that halves the search
-    // (Zhang et al. 2015). In a plane the last of a layer has its lowest second coordinate.
+    // A point that one of a layer dominates is dominated by one of each earlier layer, so a binary
+    // search works (Zhang et al. 2015). In two dimensions, the last point of a layer has its lowest
+    // second coordinate.
     const auto found = std::partition_point(
         layers.begin(), layers.end(), [&](const std::vector<std::size_t>& layer) {
           return points.dimensions <= 2 ? is_as_good(layer.back())

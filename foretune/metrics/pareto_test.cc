@@ -1,4 +1,4 @@
-// Everything is held against brute force on small random sets, with many ties, doubles and
+// Compares everything with brute force on small random sets, with many ties, duplicates and
 // infinities.
 #include "foretune/metrics/pareto.h"
 
@@ -13,6 +13,7 @@
 #include <numeric>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "foretune/base/rng.h"
@@ -28,7 +29,7 @@ using Positions = std::vector<std::size_t>;
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-// Owns what a PointSet borrows.
+// Owns the data that a PointSet borrows.
 struct Points {
   std::vector<double> values;
   std::size_t dimensions = 2;
@@ -55,7 +56,7 @@ std::string text_of(const Points& points) {
   return out;
 }
 
-// Half of the sets lie near a front, for few points of others do.
+// Half of the sets lie near a front, because few points of the other sets do.
 Points random_points(Rng& rng, std::size_t dimensions, std::size_t count, bool with_infinities) {
   Points out{.values = {}, .dimensions = dimensions};
   const std::int64_t largest = rng.below(2) == 0 ? 2 : 9;
@@ -146,7 +147,7 @@ struct BruteVolumes {
   std::vector<double> own;  // of cells that only this point dominates
 };
 
-// Cell by cell of the grid that all coordinates span.
+// Adds up the cells of the grid that all coordinates span.
 BruteVolumes brute_volumes(const Points& points, const std::vector<double>& reference) {
   BruteVolumes out{.total = 0, .own = std::vector<double>(points.size())};
   std::vector<std::vector<double>> lines;
@@ -276,16 +277,22 @@ TEST(HypervolumeContributions, AreTheLossWithoutThePoint) {
   });
 }
 
-// Sums of coordinates scaled to the range of the front.
+// Returns the lowest and the highest value of one coordinate on the front.
+std::pair<double, double> range_of(const Points& points, const Positions& front, std::size_t k) {
+  double low = kInfinite;
+  double high = -kInfinite;
+  for (const std::size_t i : front) {
+    low = std::min(low, points.set()[i][k]);
+    high = std::max(high, points.set()[i][k]);
+  }
+  return {low, high};
+}
+
+// Returns sums of coordinates scaled to the range of the front.
 std::vector<double> scaled_sums(const Points& points, const Positions& front) {
   std::vector<double> out(front.size());
   for (std::size_t k = 0; k < points.dimensions; ++k) {
-    double low = kInfinite;
-    double high = -kInfinite;
-    for (const std::size_t i : front) {
-      low = std::min(low, points.set()[i][k]);
-      high = std::max(high, points.set()[i][k]);
-    }
+    const auto [low, high] = range_of(points, front, k);
     for (std::size_t n = 0; n < front.size() && low < high; ++n) {
       out[n] += (points.set()[front[n]][k] - low) / (high - low);
     }
@@ -415,16 +422,11 @@ TEST(TakeBest, TakesExactlyAsManyAsThereAre) {
   }
 }
 
-// The front's worst, and its range behind.
+// Returns the front's worst, moved back by the front's range.
 std::vector<double> reference_of(const Points& points, const Positions& front) {
   std::vector<double> out;
   for (std::size_t k = 0; k < points.dimensions; ++k) {
-    double low = kInfinite;
-    double high = -kInfinite;
-    for (const std::size_t i : front) {
-      low = std::min(low, points.set()[i][k]);
-      high = std::max(high, points.set()[i][k]);
-    }
+    const auto [low, high] = range_of(points, front, k);
     out.push_back(2 * high - low);
   }
   return out;
@@ -485,7 +487,7 @@ TEST(TakeBest, InMoreDimensionsRemovesTheSmallestContributionEachTime) {
   }
 }
 
-// From the definition; coordinates are finite.
+// Computes the distance from its definition; coordinates are finite.
 double distance_to_front(const Points& points, const Positions& front, std::size_t i) {
   double nearest = kInfinite;
   for (const std::size_t f : front) {
@@ -546,7 +548,7 @@ TEST(TakeBest, KeepsTheEndsOfAStraightFrontAndSpreadsTheRest) {
   EXPECT_THAT(take_best(points.set(), 5), ElementsAre(0, 2, 4, 6, 8));
 }
 
-// The square of the time would be minutes.
+// Quadratic time would be minutes.
 TEST(ParetoSets, HundredThousandPointsOfAPlaneAreQuick) {
   constexpr std::size_t kCount = 100000;
   Rng rng(12);

@@ -14,13 +14,13 @@ using pareto_parts::Row;
 
 namespace {
 
-// Scaled coordinates end at 1: this is one range behind the worst.
+// Scaled coordinates end at 1, so this is one range behind the worst.
 constexpr double kScaledReference = 2;
 
-// The subset of `count` rows with the largest area, of points of a plane that ascend in the first
-// coordinate and descend in the second. Row i behind row l in a subset adds (reference - x_i) *
-// (y_l - y_i); the best l for a longer subset's end never lies before that of a shorter one, which
-// divides the search.
+// Chooses the subset of `count` rows with the largest area, from points in two dimensions that
+// ascend in the first coordinate and descend in the second. Row i behind row l in a subset adds
+// (reference - x_i) * (y_l - y_i). The best l for a later row never lies before that for an earlier
+// row, which divides the search.
 class PlaneSubset {
  public:
   explicit PlaneSubset(const PointSet& rows) : rows_(rows), best_(rows.size()) {
@@ -77,9 +77,9 @@ class PlaneSubset {
   std::vector<std::uint32_t> before_;  // the row before the last
 };
 
-// Removes the row with the smallest volume of its own until `count` are left. That volume only
-// grows when others go, so that an old figure is a lower bound of the new one, and few have to be
-// computed again.
+// Removes the row with the smallest exclusive volume until `count` are left. That volume only grows
+// when other rows go, so an old figure is a lower bound of the new one, and few have to be computed
+// again.
 std::vector<std::size_t> remove_smallest(const PointSet& rows, std::size_t count) {
   struct Candidate {
     double own;
@@ -139,8 +139,8 @@ std::vector<std::size_t> thin_front(const PointSet& points, std::vector<std::siz
   return chosen;
 }
 
-// How much better the nearest point of the front is than each of `behind`, in the coordinate where
-// this is most.
+// Returns, for each point of `behind`, how much better the nearest point of the front is, in the
+// coordinate where the difference is largest.
 std::vector<double> front_distances(const PointSet& points, std::vector<std::size_t> front,
                                     const std::vector<std::size_t>& behind) {
   std::sort(front.begin(), front.end(),
@@ -150,8 +150,8 @@ std::vector<double> front_distances(const PointSet& points, std::vector<std::siz
   const std::vector<Extent> all = pareto_parts::extents(points);
   std::vector<double> half_ranges;
   for (const Extent& extent : pareto_parts::extents(rows)) {
-    // A front of one value says nothing about distances. Where all points have it, what differs is
-    // infinite, by any measure.
+    // A front with a single value says nothing about distances. Where no point has another finite
+    // value, a difference is infinite on any scale.
     const double whole = all[half_ranges.size()].half_range();
     const double own = extent.half_range();
     half_ranges.push_back(own > 0 ? own : whole > 0 ? whole : 1);
@@ -166,8 +166,8 @@ std::vector<double> front_distances(const PointSet& points, std::vector<std::siz
     std::size_t begin = 0;
     std::size_t end = rows.size();
     if (points.dimensions == 2) {
-      // Along the front one lead falls and the other grows: the least of the larger ones lies where
-      // they cross.
+      // Along the front, one lead falls and the other grows: the smallest maximum of the two lies
+      // where they cross.
       const auto places = std::views::iota(begin, end);
       const auto crossing = std::ranges::partition_point(
           places, [&](std::size_t f) { return lead(f, 0) > lead(f, 1); });
@@ -188,7 +188,7 @@ std::vector<double> front_distances(const PointSet& points, std::vector<std::siz
   return out;
 }
 
-// The `count` points of `layer` that are nearest to the front.
+// Returns the `count` points of `layer` that are nearest to the front.
 std::vector<std::size_t> nearest_to_front(const PointSet& points,
                                           const std::vector<std::size_t>& front,
                                           const std::vector<std::size_t>& layer,

@@ -20,11 +20,11 @@ ValueScale linear_scale(const MetricInfo& info, std::span<const double> values) 
   ValueScale out{.kind = ValueScale::Kind::kLinear, .reference = median(values)};
   double step = 0.5 * (quantile(values, kHigh) - quantile(values, kLow));
   if (!(step > 0)) {
-    // Nearly all are the same; the few others say how far values lie apart.
+    // Nearly all values are equal; the few others say how far values lie apart.
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
     step = 0.5 * *high - 0.5 * *low;
   }
-  // Smaller than what a double can tell apart at this size, a step would make z overflow.
+  // A step smaller than a double resolves at this size would make z overflow.
   const double least = std::max(std::fabs(out.reference) * std::numeric_limits<double>::epsilon(),
                                 std::numeric_limits<double>::min());
   step = step > least ? step : 1;

@@ -1,5 +1,5 @@
-// How the values of a metric become what a model learns, z, and how a predicted z becomes a value
-// again. Smaller z is better, whatever the metric's direction:
+// Converts the values of a metric to z, the number that a model learns, and a predicted z back to a
+// value. Smaller z is better, whatever the metric's direction:
 //
 //   logarithm     z = ln v             positive everywhere, to be minimised: differences are ratios
 //   offset        z = ln(v + offset)   the same with zeros (no packing, no workspace)
@@ -27,23 +27,24 @@ struct ValueScale {
   Kind kind = Kind::kLog;
   double offset = 0;     // of kOffsetLog, in the metric's unit: above 0
   double reference = 0;  // of kLinear: the value whose z is 0
-  double step = 1;       // of kLinear: what one z is worth, negative where larger is better
+  double step = 1;       // of kLinear: the value of one z, negative where larger is better
 
-  // The scale that fits these values; those that are not finite are passed over. The offset is a
+  // Returns the scale that fits these values; skips those that are not finite. The offset is a
   // hundredth of the median of the positive values, the reference the median, and the step half of
   // the distance between the tenth and the ninetieth percentile. Errors: kInvalidArgument when no
   // value is finite.
   static Result<ValueScale> fit(const MetricInfo& info, std::span<const double> values);
 
-  // NaN for a NaN, and for what has no logarithm.
+  // Returns a NaN for a NaN, and for a value without a logarithm.
   [[nodiscard]] double to_z(double value) const;
-  // At least 0 where the kind is kOffsetLog.
+  // Returns at least 0 when the kind is kOffsetLog.
   [[nodiscard]] double to_value(double z) const;
-  // The worth of a small error of z in the metric's unit, at this z: the derivative's magnitude.
+  // Returns the size of a small error of z in the metric's unit, at this z: the magnitude of the
+  // derivative.
   [[nodiscard]] double value_per_z(double z) const;
-  // "ln(v + 20)".
+  // Returns "ln(v + 20)".
   [[nodiscard]] std::string text() const;
-  // Errors: kCorrupt for numbers that make no scale.
+  // Errors: kCorrupt for numbers that are not a scale.
   [[nodiscard]] Status validate() const;
   bool operator==(const ValueScale&) const = default;
 };

@@ -42,7 +42,7 @@
 namespace foretune {
 
 struct FamilyEntry;    // foretune/family/family.h
-struct ModelKind;      // foretune/models/infer/model_kind.h
+struct ModelKind;      // foretune/model/model_kind.h
 struct StrategyEntry;  // foretune/search/strategy.h
 
 #define FORETUNE_PLUGIN_TEXT_INNER(token) #token

@@ -11,7 +11,7 @@
 
 #include "foretune/base/fork.h"
 #include "foretune/base/text.h"
-#include "foretune/models/infer/model_kind.h"
+#include "foretune/model/model_kind.h"
 #include "foretune/plugin/trial.h"
 
 namespace foretune {

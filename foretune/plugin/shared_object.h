@@ -3,13 +3,13 @@
 //   FORETUNE_TRY_STATUS(load_plugin_to_select("stencil.so"));   // problem types, feature tables
 //   FORETUNE_TRY_STATUS(load_plugin("stencil.so"));             // all of it: plugin_loader.h
 //
-// A plug-in is tried first in a forked child, which may crash, hang or exit: the program goes on
-// and knows why. A plug-in that was found good is then loaded and never unloaded. A file
-// that was loaded already is not loaded again.
+// A plug-in is first tried in a forked child, which may crash, hang or exit; the program then
+// continues and knows the reason. A plug-in that passes is loaded and never unloaded. A file that
+// was loaded already is not loaded again.
 //
-// Errors: kNotFound for a file that is not there; kCorrupt for one that is no plug-in, and for one
-// that crashes, hangs or exits; kMismatch for one that was built otherwise, or that the tables do
-// not take. Thread safety: any thread, one at a time, the others wait. Cost: a fork, and loading
+// Errors: kNotFound for a file that does not exist; kCorrupt for one that is not a plug-in, and for
+// one that crashes, hangs or exits; kMismatch for one from an incompatible build, or that the
+// tables refuse. Thread safety: any thread; calls wait for each other. Cost: a fork, and loading
 // twice: some milliseconds.
 #pragma once
 
@@ -40,10 +40,11 @@ struct LoadedPlugin {
   std::filesystem::path path;      // absolute
   std::vector<std::string> added;  // "problem type stencil", "family stencil", ...
 };
-// In the order in which they came; what a process has to load that is to know the same.
+// Returns the loaded plug-ins in the order in which they were loaded. Another process has to load
+// the same files to know the same tables.
 std::vector<LoadedPlugin> loaded_plugins();
 // Notes a file that another way of loading has read (PluginReader of plugin_loader.h), so that
-// loaded_plugins() has it. Returns false for one that is there already.
+// loaded_plugins() has it. Returns false for a file that it has already.
 bool note_loaded(LoadedPlugin plugin);
 
 }  // namespace foretune

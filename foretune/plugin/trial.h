@@ -1,12 +1,12 @@
-// Does something first in a forked child, to learn whether it crashes, hangs or exits.
+// Runs a function in a forked child first, to find out whether it crashes, hangs or exits.
 //
 //   FORETUNE_TRY_STATUS(try_in_child(std::chrono::seconds(10), [&] { return open_it(); }));
 //   return open_it();
 //
-// The child has no files but the report, prints nowhere, leaves no core and dies with its parent.
-// Errors: that of `work`; kCorrupt where it does not return, with how it ends: "it crashes
-// (SIGSEGV)"; kIo where there is no child. Thread safety: any thread; `work` runs in a child of a
-// process that may have other threads, of which the child has none. Cost: a fork.
+// The child has no open file but the report, prints nothing, leaves no core file and dies with its
+// parent. Errors: that of `work`; kCorrupt when it does not return, with the way it ended: "it
+// crashes (SIGSEGV)"; kIo when there is no child. Thread safety: any thread; the process may have
+// other threads, but the child in which `work` runs has none of them. Cost: a fork.
 #pragma once
 
 #include <chrono>

@@ -12,10 +12,11 @@ namespace foretune {
 namespace {
 
 constexpr std::string_view kTypePrefix = "nest_";
-// A switch of the text form that is no field: it sets another one.
+// A switch of the text form that is not a field: it sets another field.
 constexpr std::string_view kChannelsLast = "nhwc";
 
-// The computation of a line "NAME COMPUTATION [; SCHEDULE]"; nothing for comments and empty lines.
+// Returns the computation of a line "NAME COMPUTATION [; SCHEDULE]"; nothing for comments and empty
+// lines.
 std::string_view computation_of_line(std::string_view line) {
   line = trim(line);
   if (line.empty() || line.front() == '#') {
@@ -38,7 +39,7 @@ std::string_view first_computation(std::string_view text) {
   return {};
 }
 
-// The first comment behind the line that says what the file is.
+// Returns the first comment after the line that names the format.
 std::string summary_of(std::string_view text) {
   const std::vector<std::string_view> lines = split(text, '\n');
   for (std::size_t i = 1; i < lines.size(); ++i) {
@@ -49,7 +50,7 @@ std::string summary_of(std::string_view text) {
   return {};
 }
 
-// The files are part of the library, and a test holds them against what the loop module reads.
+// The files are part of the library; a test compares them with the loop module's reading of them.
 std::vector<Problem> distinct_problems(std::string_view text) {
   std::vector<Problem> out;
   std::unordered_set<Problem> seen;

@@ -23,28 +23,28 @@ namespace foretune {
 inline constexpr std::int64_t kMaxNestElements = 1LL << 28;
 inline constexpr double kMaxNestPoints = 1e15;
 
-// The files of nest_benchmarks/: loop nests that are searched and learnt from, a line each (the
-// format is that of foretune/loop/gym/benchmarks.h).
+// Returns the files of nest_benchmarks/: loop nests for search and learning, one per line (in the
+// format of foretune/loop/gym/benchmarks.h).
 std::span<const EmbeddedText> nest_benchmark_texts();
 
-// The problem of a line's computation, whose sizes are all written out: "mm m=64 n=80 k=96 relu" is
-// `nest_mm m=64 n=80 k=96 relu=yes`. loop::problem_of() takes all that a computation may be written
-// as. Errors: those of Problem::parse().
+// Returns the problem of a computation whose sizes are all written out: "mm m=64 n=80 k=96 relu" is
+// `nest_mm m=64 n=80 k=96 relu=yes`. loop::problem_of() accepts every form of a computation.
+// Errors: those of Problem::parse().
 Result<Problem> parse_nest_problem(std::string_view computation);
 
-// The files whose computations are of the type, as shape sets under the files' names.
+// Returns the files whose computations have this type, as shape sets under the files' names.
 std::vector<NamedShapeSet> nest_shape_sets(ProblemType type);
 
 namespace problem_internal {
 
-// A size or a step with its help; `groups` are the keys that it is part of.
+// Returns a field for a size or a step, with its help; `groups` are the keys that it is part of.
 ProblemField nest_size(std::string_view name, FieldGroups groups, std::string_view help,
                        std::optional<std::int64_t> default_value = {});
-// A switch: no (default) or yes.
+// Returns a field for a switch: no (default) or yes.
 ProblemField nest_switch(std::string_view name, std::string_view help);
 
-// Refuses a tensor of more than kMaxNestElements elements. `type` and `tensor` are named in the
-// error, kUnsupported.
+// Refuses a tensor of more than kMaxNestElements elements. The error, kUnsupported, names `type`
+// and `tensor`.
 Status check_nest_tensor(std::string_view type, std::string_view tensor,
                          std::initializer_list<std::int64_t> sizes);
 // Halves the largest of some sizes, rounded up. Not all of them are 1.

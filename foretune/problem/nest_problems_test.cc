@@ -36,7 +36,7 @@ std::int64_t value(const Problem& problem, std::string_view field) {
   return problem.field(problem.schema().find(field).value());
 }
 
-// Every label of every field may be drawn.
+// Allows every label of every field to be drawn.
 ProblemSampling all_labels(const ProblemSchema& schema) {
   ProblemSampling sampling;
   for (const ProblemField& field : schema.fields) {
@@ -137,7 +137,7 @@ TEST(NestProblems, WorkIsOneOperationEachAndEveryOperandOnce) {
   EXPECT_EQ(work("nest_conv c=4 h=8 w=8 o=6 r=3 s=3 groups=2").flops, 2.0 * 6 * 6 * 6 * 2 * 9);
   EXPECT_EQ(work("nest_conv c=4 h=8 w=8 o=6 r=3 s=3 groups=2").bytes,
             4.0 * (4 * 64 + 6 * 2 * 9 + 6 * 36));
-  // One product alone is not added to anything.
+  // A single product takes no addition.
   EXPECT_EQ(work("nest_conv c=4 h=8 w=8 o=4 r=1 s=1 groups=4 relu=yes").flops, 2.0 * 4 * 64);
   EXPECT_EQ(work("nest_map r=3 c=5 chain=scale_shift_residual_relu").flops, 4.0 * 15);
   EXPECT_EQ(work("nest_map r=3 c=5 chain=scale_shift_residual_relu").bytes, 4.0 * 15 * 5);
@@ -161,7 +161,7 @@ TEST(NestProblems, GroupsAreTheSizes) {
   EXPECT_NE(group("nest_reduce r=3 c=5"), group("nest_reduce r=3 c=6"));
 }
 
-// Draws reach every value of a field that is completed, and stay legal whatever is asked for.
+// Draws reach every value of a completed field, and stay legal for all arguments.
 TEST(NestProblems, DrawsAreOfEveryKind) {
   const ProblemTypeInfo& type = *find_problem_type("nest_conv");
   Rng rng(5);

@@ -29,7 +29,7 @@ Result<NetworkRole> parse_role(std::string_view line) {
   return fail(ErrorCode::kCorrupt, "line 3 names no role: training, validation or shapes");
 }
 
-// Name, title and role alone, since every list of set names asks for them.
+// Parses only name, title and role, since every list of set names needs them.
 Result<NetworkLayers> parse_header(const EmbeddedText& file) {
   std::array<std::string_view, 3> lines;
   std::string_view rest = file.text;

@@ -1,5 +1,5 @@
-// Layers of real networks, one file each in the folder networks/ of a problem type, as shape sets.
-// A file names its source and its role; a layer is a problem of one image or one token:
+// Reads layers of real networks, one file each in the folder networks/ of a problem type, as shape
+// sets. A file names its source and its role; a layer is a problem of one image or one token:
 //
 //   # foretune networks 1
 //   # ResNet-50: He et al., Deep Residual Learning for Image Recognition, 2016
@@ -37,7 +37,7 @@ struct NetworkLayers {
 // Errors: kCorrupt, with the line.
 Result<NetworkLayers> parse_network_layers(const EmbeddedText& file);
 
-// How the layers of a set become problems.
+// Says how the layers of a set become problems.
 struct NetworkExpansion {
   std::string prefix;       // of the sets' names: "conv-"
   std::string suffix;       // "-backward-data", or nothing
@@ -50,9 +50,9 @@ struct NetworkExpansion {
 void add_network_sets(std::span<const EmbeddedText> files, const NetworkExpansion& expansion,
                       std::vector<NamedShapeSet>& sets);
 
-// Finds a built-in set of any problem type by its name.
+// Returns true for the name of a built-in set of any problem type.
 bool is_named_shape_set(std::string_view name);
-// Errors: kNotFound, with the names there are.
+// Returns the built-in set of that name. Errors: kNotFound, with the existing names.
 Result<std::vector<Problem>> named_shape_set(std::string_view name);
 
 }  // namespace foretune

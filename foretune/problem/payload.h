@@ -1,7 +1,7 @@
-// Payloads as a type of problem has them, and what is known of one payload: a few named numbers
-// that its bytes lead to, computed once and kept beside it (payload_store.h).
+// Describes the payloads of a type of problem, and holds the descriptor of one payload: a few named
+// numbers that are computed once from its bytes and kept beside it (payload_store.h).
 //
-//   const double share = described_value(problem, position);  // NaN where nothing is known
+//   const double share = described_value(problem, position);  // NaN without a descriptor
 //
 // Thread safety: plain data. Cost: reading a number is two loads.
 #pragma once
@@ -19,17 +19,16 @@
 
 namespace foretune {
 
-// The row of a type's payloads (ProblemTypeInfo::payload). Constant, and there until the program
-// ends.
+// The row of a type's payloads (ProblemTypeInfo::payload). Constant; lives until the program ends.
 struct PayloadInfo {
   std::string_view name;      // one word, part of a file's name: "gemm-weights"
-  std::uint32_t version = 1;  // of the numbers: another one when describe() gives others
+  std::uint32_t version = 1;  // of the numbers: another one when describe() computes others
   // Names of the numbers, one word each. All are finite.
   std::span<const std::string_view> values;
-  // Refuses bytes that are no payload that the problem can have, as far as their beginning and
-  // their length say. Errors: one sentence.
+  // Refuses bytes that cannot be a payload of the problem, as far as their beginning and their
+  // length show. Errors: one sentence.
   Status (*check)(const Problem& problem, std::span<const std::byte> bytes) = nullptr;
-  // Fills `out`, a number for each name. Errors: one sentence, for bytes that are no such payload.
+  // Fills `out`, one number per name. Errors: one sentence, for bytes that are not such a payload.
   Status (*describe)(std::span<const std::byte> bytes, std::span<double> out) = nullptr;
 };
 
@@ -39,7 +38,7 @@ struct PayloadDescriptor {
   std::vector<double> values;  // in the order of PayloadInfo::values
 };
 
-// The number at that position of what is known of a problem's payload; NaN where nothing is.
+// Returns the number at that position of the payload's descriptor; NaN for a problem without one.
 inline double described_value(const Problem& problem, std::size_t position) {
   const PayloadDescriptor* const descriptor = problem.descriptor();
   return descriptor == nullptr ? std::numeric_limits<double>::quiet_NaN()

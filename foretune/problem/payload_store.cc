@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/problem/payload_files.h"
+#include "foretune/problem/internal/payload_files.h"
 #include "foretune/problem/problem_type.h"
 
 namespace foretune {
@@ -21,8 +21,8 @@ namespace {
 using problem_internal::FileStamp;
 using problem_internal::IndexedPayload;
 
-// A file may change twice within a tick of the system's clock, and then look the same. One that
-// changed so recently gets its digest anew.
+// A file may change twice within a tick of the system's clock, and then look the same. The digest
+// of a file that changed so recently is therefore computed again.
 constexpr std::int64_t kSettledNs = 2'000'000'000;
 
 constexpr std::string_view kNameWord = "payload=@";
@@ -45,14 +45,14 @@ std::int64_t now_since_epoch_ns() {
       .count();
 }
 
-// Files beside payloads save time only, and folders may be read-only.
+// Files beside payloads only save time, and folders may be read-only.
 void write_if_possible(const std::filesystem::path& path, const std::string& text) {
   std::error_code ignored;
   std::filesystem::create_directory(path.parent_path(), ignored);
   static_cast<void>(write_text_file_atomically(path, text));
 }
 
-// Descriptors of this process: problems point to them, so they stay.
+// Keeps the descriptors of this process for good, because problems point to them.
 class KeptDescriptors {
  public:
   const PayloadDescriptor* find(const PayloadInfo& info, const Digest& payload) {
@@ -78,7 +78,7 @@ KeptDescriptors& kept_descriptors() {
 
 }  // namespace
 
-// Its members want the lock to be held.
+// Callers of the members hold the lock.
 struct PayloadStore::State {
   struct File {
     std::string name;
@@ -89,7 +89,7 @@ struct PayloadStore::State {
   struct Folder {
     std::string path;
     std::vector<File> files;  // by name
-    bool has_news = false;    // that its index does not say
+    bool has_news = false;    // that its index lacks
   };
   struct Loaded {
     std::shared_ptr<const Payload> payload;
@@ -99,7 +99,7 @@ struct PayloadStore::State {
 
   Status list_files(Folder& folder);
   void remember();
-  // The file as it is now, mapped, its digest computed; null where it cannot be read.
+  // Maps the file as it is now and computes its digest; null where it cannot be read.
   MaybePayload read(Folder& folder, File& file);
   MaybePayload search(const Digest& digest);
   [[nodiscard]] MaybePayload find_loaded(const Digest& digest);
@@ -112,7 +112,7 @@ struct PayloadStore::State {
   std::mutex mutex;
   std::vector<Folder> folders;
   std::map<Digest, Loaded> loaded;
-  std::vector<std::string> notes;  // why a payload may be missing; of the current question
+  std::vector<std::string> notes;  // why a payload may be missing; for the current call
 };
 
 Status PayloadStore::State::list_files(Folder& folder) {
@@ -187,7 +187,7 @@ PayloadStore::State::MaybePayload PayloadStore::State::read(Folder& folder, File
   const std::string path = (std::filesystem::path(folder.path) / file.name).string();
   file.former = file.digest ? file.digest : file.former;
   file.digest.reset();
-  // The stamp before the bytes: a change while they are read shows the next time.
+  // The stamp is read before the bytes: a change during the read shows the next time.
   const std::optional<FileStamp> stamp = stamp_of(path);
   if (!stamp) {
     return nullptr;
@@ -240,7 +240,7 @@ Result<PayloadStore::State::MaybePayload> PayloadStore::State::load(const Digest
   notes.clear();
   MaybePayload payload = search(digest);
   if (payload == nullptr) {
-    // A file that came since the folders were listed.
+    // The file may have come since the folders were listed.
     for (Folder& folder : folders) {
       FORETUNE_TRY_STATUS(list_files(folder));
     }

@@ -1,22 +1,22 @@
-// Payloads by their digests, from folders of files:
+// Finds payloads by their digests, in folders of files:
 //
 //   FORETUNE_TRY(const auto store, PayloadStore::open({"weights/"}));
 //   FORETUNE_TRY(const std::string text, store->resolve_names("gemm m=8 ... payload=@up.npy"));
 //   FORETUNE_TRY(Problem problem, Problem::parse(text));      // holds the digest
-//   FORETUNE_TRY(problem, store->resolve(problem));           // and what is known of the payload
+//   FORETUNE_TRY(problem, store->resolve(problem));           // and the payload's descriptor
 //   FORETUNE_TRY(const auto payload, store->load(problem.payload()));
 //   use(payload->bytes());                                    // mapped, read-only
 //
-// The digest is that of a file's whole content, so the file's name and place mean nothing: a
-// payload may be renamed, copied and lie in several folders. Every regular file of a folder is a
-// payload, but for those whose names begin with a dot; folders within are not looked into. Digests
-// are computed when they are first asked for and remembered in the folder with the file's size and
-// times; where that cannot be written, for as long as the store lives. A payload's content is held
-// against its digest when it is loaded.
-// Thread safety: all members may be called from several threads, and wait for each other. Cost:
-// opening lists the folders; a file is read once to learn its digest and once, in each process, to
-// be loaded, at 1.5 GB/s or as fast as the disk. A file must not be made shorter while it is in use
-// (the system ends programs that read what is gone); replacing it is safe.
+// The digest covers a file's whole content, so the file's name and place mean nothing: a payload
+// may be renamed, copied and lie in several folders. Every regular file of a folder is a payload,
+// except those whose names begin with a dot; subfolders are not searched. A digest is computed when
+// it is first needed and stored in the folder with the file's size and times; where the folder
+// cannot be written, the store remembers it as long as it lives. Loading a payload checks its
+// content against its digest. Thread safety: all members may be called from several threads, and
+// wait for each other. Cost: opening lists the folders; a file is read once to compute its digest
+// and once, in each process, to be loaded, at 1.5 GB/s or as fast as the disk. A file must not be
+// made shorter while it is in use (the system ends programs that read missing bytes); replacing it
+// is safe.
 #pragma once
 
 #include <cstddef>
@@ -53,25 +53,27 @@ class PayloadStore {
   ~PayloadStore();
   PayloadStore(const PayloadStore&) = delete;
   PayloadStore& operator=(const PayloadStore&) = delete;
-  // Earlier folders come first where two have a file of the same name. None is a store without
-  // payloads. Errors: kNotFound, kInvalidArgument for what is no folder, kIo.
+  // Opens the folders. Where two folders have a file of the same name, the earlier folder counts.
+  // Without folders, the store has no payloads. Errors: kNotFound, kInvalidArgument for a path that
+  // is not a folder, kIo.
   static Result<std::shared_ptr<PayloadStore>> open(std::span<const std::string> folders);
 
-  // The digest of the file with this name. Errors: kNotFound, with the folders; kIo.
+  // Returns the digest of the file with this name. Errors: kNotFound, with the folders; kIo.
   [[nodiscard]] Result<Digest> find(std::string_view name);
-  // The text of a problem with digests in place of names: `payload=@NAME`. Errors: as find().
+  // Returns the text of a problem with digests in place of names (`payload=@NAME`). Errors: as
+  // find().
   [[nodiscard]] Result<std::string> resolve_names(std::string_view text);
-  // The same payload is mapped once, whoever asks. Errors: kNotFound, with the digest and the
-  // folders, also for a file whose content is another one now; kIo.
+  // Returns the payload, mapped; all callers share one mapping. Errors: kNotFound, with the digest
+  // and the folders, also for a file whose content has changed since; kIo.
   [[nodiscard]] Result<std::shared_ptr<const Payload>> load(const Digest& digest);
 
-  // The problem with what is known of its payload. The numbers are read from a folder, where they
-  // stay beside the payload, or else computed from its bytes: a problem may be described where only
-  // they were kept. A problem without payload stays as it is. Errors: as load(), and what the
-  // type's PayloadInfo::describe() refuses.
+  // Returns the problem with the descriptor of its payload. The numbers are read from a folder,
+  // where they stay beside the payload, or else computed from its bytes: a problem may be described
+  // where only the numbers were kept. A problem without payload stays unchanged. Errors: those of
+  // load() and of the type's PayloadInfo::describe().
   [[nodiscard]] Result<Problem> describe(Problem problem);
-  // The same for a problem that is to be run: the payload has to be there and to fit. Errors:
-  // those, and what PayloadInfo::check() refuses.
+  // Describes a problem that is to be run: the payload has to exist and to fit. Errors: those of
+  // describe() and of PayloadInfo::check().
   [[nodiscard]] Result<Problem> resolve(Problem problem);
 
  private:

@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/problem/gemm/gemm_weights.h"
-#include "foretune/problem/payload_files.h"
+#include "foretune/problem/internal/payload_files.h"
 
 namespace foretune {
 namespace {
@@ -96,13 +96,13 @@ TEST_F(PayloadStoreTest, DigestsAreRememberedUntilTheFileChanges) {
   ASSERT_EQ(remembered.size(), 1U);
   EXPECT_EQ(remembered[0].name, "a");
   EXPECT_EQ(remembered[0].digest, digest_of("first"));
-  // The index is believed: this one lies.
+  // The store trusts the index; this index is wrong.
   std::vector<problem_internal::IndexedPayload> lies = remembered;
   lies[0].digest = {7, 7};
   ASSERT_TRUE(write_text_file_atomically(problem_internal::payload_index_path(folder_.path()),
                                          problem_internal::payload_index_text(lies)));
   EXPECT_EQ(open()->find("a").value(), (Digest{7, 7}));
-  // Until the file is loaded, which sets it right.
+  // Loading the file corrects the index.
   const Error error = open()->load({7, 7}).error();
   EXPECT_THAT(error.message, HasSubstr("had it and has another content now"));
   EXPECT_EQ(problem_internal::parse_payload_index(index()).value(), remembered);
@@ -118,9 +118,9 @@ TEST_F(PayloadStoreTest, AChangedContentIsNoticed) {
   EXPECT_THAT(store->load(digest_of("first")).error().message,
               HasSubstr(concat("a in ", folder_.path().string(), " had it")));
   EXPECT_EQ(store->find("a").value(), digest_of("other"));
-  // Who has it keeps it: the file was replaced, not written over.
+  // A loaded payload stays intact: the file was replaced, not written over.
   EXPECT_EQ(Digest::of(before->bytes()), digest_of("first"));
-  // A store that is opened now says the same, by the index.
+  // A store that is opened now gives the same answer from the index.
   write("a", "third", std::chrono::seconds(20));
   EXPECT_THAT(open()->load(digest_of("other")).error().message, HasSubstr("another content now"));
 }
@@ -136,7 +136,7 @@ TEST_F(PayloadStoreTest, AContentThatLooksTheSameIsNotTaken) {
                        return index();
                      }())
                          .value();
-  // The index of before, with the times of now.
+  // The old index with the current times.
   std::vector<problem_internal::IndexedPayload> same = remembered;
   same[0].stamp = stamp[0].stamp;
   ASSERT_TRUE(write_text_file_atomically(problem_internal::payload_index_path(folder_.path()),
@@ -198,7 +198,7 @@ TEST_F(PayloadStoreTest, ADamagedIndexIsMadeAnew) {
 
 class PayloadDescriptorTest : public PayloadStoreTest {
  protected:
-  // Every test has weights of its own: a process computes what it knows of a payload once.
+  // Every test has its own weights: a process computes the descriptor of a payload once.
   Problem problem_with(const std::vector<float>& weights) {
     const std::string content = bytes_of_floats(weights);
     write("w", content);

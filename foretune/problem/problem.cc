@@ -21,7 +21,7 @@ std::optional<std::int64_t> parse_field(const ProblemField& field, std::string_v
   return std::nullopt;
 }
 
-// Returns true for a value that says no more than a problem did before the field was added.
+// Returns true for a default value of a field that was added later: it adds nothing to the problem.
 bool is_later_default(const ProblemField& field, std::int64_t value) {
   return field.since > 1 && value == field.default_value;
 }
@@ -50,7 +50,7 @@ Status check_payload(const ProblemSchema& schema, std::span<const std::int64_t> 
   return schema.check_with_payload == nullptr ? Status() : schema.check_with_payload(fields);
 }
 
-// The digest that a text gives.
+// Parses the digest in a text.
 Result<Digest> parse_payload(std::string_view schema, std::string_view text) {
   if (const std::optional<Digest> digest = Digest::from_hex(text)) {
     return *digest;
@@ -213,7 +213,7 @@ std::uint64_t Problem::group() const {
       hash = hash_combine(hash, static_cast<std::uint64_t>(fields_[i]));
     }
   }
-  // Zero stands where versions that knew no payloads put that of a payload: groups are in files.
+  // Versions without payloads put a zero here, and groups are stored in files.
   return hash_combine(hash, 0);
 }
 

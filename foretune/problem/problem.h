@@ -39,25 +39,25 @@ struct ProblemField {
   std::string_view name;
   // Labels of an enumerated field, in stored order; empty for an integer.
   std::span<const std::string_view> labels;
-  // How many of them the schema's id covers: a label appended since changes nothing in what was
-  // stored before, so files from then stay readable.
+  // How many of the labels the schema's id covers: a label appended since changes nothing in what
+  // was stored before, so files from then stay readable.
   std::size_t labels_in_id = 0;
   std::int64_t minimum = 0;
   std::int64_t maximum = 0;
   // Taken when the text form or an older file lacks the field; nothing means that it must be given.
   std::optional<std::int64_t> default_value;
   FieldGroups groups;
-  // The version of the type that added the field. Later fields than the first stand behind the
-  // others and have a default: a file without one means the default, and text, group and hash of a
-  // problem with the default are those that it had before.
+  // The version of the type that added the field. A field added after the first version stands
+  // behind the others and has a default: a file without the field means the default, and text,
+  // group and hash of a problem with the default stay as they were before the field existed.
   std::uint32_t since = 1;
   std::string_view help;  // for options: "rows of A and C"
 };
 
-// Problems of a type may come with a file of data that belongs to what is computed.
+// Says whether problems of a type come with a file of data that belongs to the computation.
 enum class PayloadUse : std::uint8_t { kNone, kOptional, kRequired };
 
-// The numbers that are known of a payload (payload.h).
+// The numbers that describe a payload (payload.h).
 struct PayloadDescriptor;
 
 struct ProblemSchema {
@@ -68,13 +68,13 @@ struct ProblemSchema {
   PayloadUse payload = PayloadUse::kNone;
   // The rules of the fields beyond their ranges; nothing when there are none.
   Status (*check)(std::span<const std::int64_t> fields) = nullptr;
-  // Those of the fields of a problem with a payload.
+  // The further rules of a problem with a payload; nothing when there are none.
   Status (*check_with_payload)(std::span<const std::int64_t> fields) = nullptr;
-  // Sets fields that a text leaves out and the others imply (a batch is that of a bmm).
+  // Sets fields that a text leaves out and the others imply (a batch implies a bmm).
   void (*imply)(std::span<std::optional<std::int64_t>> values) = nullptr;
 
   [[nodiscard]] std::optional<std::size_t> find(std::string_view field) const;
-  // Identifies the type in files by its name, version and first fields. A field added since does
+  // Identifies the type in files by its name, version and first fields. A field added later does
   // not change it.
   [[nodiscard]] std::uint64_t id() const;
 };
@@ -98,24 +98,24 @@ class Problem {
   [[nodiscard]] const ProblemSchema& schema() const;
   [[nodiscard]] std::span<const std::int64_t> fields() const { return fields_.view(); }
   [[nodiscard]] std::int64_t field(std::size_t index) const { return fields_[index]; }
-  // Zeros for a problem without one.
+  // Returns zeros for a problem without a payload.
   [[nodiscard]] const Digest& payload() const { return payload_; }
   [[nodiscard]] bool has_payload() const { return !payload_.is_zero(); }
-  // The numbers that are known of the payload: features read them. nullptr for a problem without a
-  // payload, and until PayloadStore::describe() was asked. No part of the value: problems that
-  // differ in nothing else are equal, with the same text, hash and group. Descriptors stay until
-  // the program ends.
+  // Returns the numbers that describe the payload, which features read; nullptr for a problem
+  // without a payload, and before PayloadStore::describe() was called. They are not part of the
+  // value: problems that differ in nothing else are equal, with the same text, hash and group.
+  // Descriptors stay until the program ends.
   [[nodiscard]] const PayloadDescriptor* descriptor() const { return descriptor_.pointer; }
   // `descriptor` is that of this problem's payload, or nullptr.
   void set_descriptor(const PayloadDescriptor* descriptor);
 
-  // The text of one field: its label, or its number.
+  // Returns the text of one field: its label, or its number.
   [[nodiscard]] std::string field_text(std::size_t index) const;
   [[nodiscard]] std::string text() const;
 
-  // Equal for problems that must stay on the same side of a split between training and test: those
-  // with the same fields in the group, whatever their payloads. A type whose payloads have an
-  // origin in common (samples of one matrix) has a field for it.
+  // Returns the same number for problems that must stay on the same side of a split between
+  // training and test: those with equal fields in the group, whatever their payloads. A type whose
+  // payloads have a common origin (samples of one matrix) has a field for it.
   [[nodiscard]] std::uint64_t group() const;
   [[nodiscard]] std::uint64_t hash() const;
 
@@ -126,7 +126,7 @@ class Problem {
   Problem(ProblemType type, Fields fields, Digest payload)
       : type_(type), fields_(std::move(fields)), payload_(payload) {}
 
-  // All are equal, so that comparing problems leaves them out.
+  // Compares equal always, so that comparing problems ignores the descriptor.
   struct Aside {
     const PayloadDescriptor* pointer = nullptr;
     bool operator==(const Aside& /*other*/) const { return true; }

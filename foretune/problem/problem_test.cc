@@ -109,7 +109,7 @@ TEST(Problem, GroupLeavesOutOperationTypeAndLayout) {
   }
 }
 
-// Otherwise products with the weights of one layer would stand on both sides of a split.
+// Otherwise products with the weights of one layer would be on both sides of a split.
 TEST(Problem, PayloadIsPartOfTheValueAndNotOfTheGroup) {
   const Problem plain = parsed("gemm m=8 n=16 k=32");
   const std::string text = concat(plain.text(), " payload=", Digest{1, 2}.hex());
@@ -189,11 +189,7 @@ TEST(GemmLabels, ParseBack) {
   for (const std::string_view label : data_type_labels()) {
     EXPECT_EQ(to_string(parse_data_type(label).value()), label);
   }
-  for (const std::string_view label : gemm_layout_labels()) {
-    EXPECT_EQ(to_string(parse_gemm_layout(label).value()), label);
-  }
   EXPECT_THAT(parse_data_type("f33").error().message, HasSubstr("f32, f16, bf16"));
-  EXPECT_FALSE(parse_gemm_layout(""));
 }
 
 }  // namespace

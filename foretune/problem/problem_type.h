@@ -1,6 +1,6 @@
-// All that is special about one type of problem, as one row of a table. A type is a folder beside
-// this header (gemm/, conv/, nest_mm/): its fields, typed view, work, sampling, slices and shape
-// sets. The rest of the project asks the row and never for a certain type.
+// Describes one type of problem completely, as one row of a table. A type is a folder beside this
+// header (gemm/, conv/, nest_mm/): its fields, typed view, work, sampling, slices and shape sets.
+// The rest of the project reads the row and never names a certain type.
 //
 //   const ProblemTypeInfo* info = find_problem_type("conv");
 //   std::optional<ProblemWork> work = problem_work(problem);
@@ -39,11 +39,11 @@ struct DrawnSize {
   double log_deviation = 0;
   std::int64_t multiple =
       1;  // log-normal draws are rounded to a multiple of this, and at least this
-  // Uniform draws stay within these bounds, where given, instead of those that the caller names.
+  // Uniform draws stay within these bounds, where given, instead of the caller's bounds.
   std::int64_t uniform_low = 0;
   std::int64_t uniform_high = 0;
-  // Uniform draws within these bounds are uniform in the logarithm, and log-normal ones are moved
-  // into them: for sizes of which nobody knows more than where they lie.
+  // Uniform draws within these bounds are uniform in the logarithm, and log-normal draws are moved
+  // into them: for sizes whose bounds alone are known.
   bool is_log_uniform = false;
 };
 
@@ -59,13 +59,13 @@ struct ProblemSlice {
   SliceValue (*value)(const Problem& problem) = nullptr;
 };
 
-// A list of shapes that is built in.
+// A built-in list of shapes.
 struct NamedShapeSet {
   std::string name;
   std::string summary;  // one line
   // Makes distinct problems, always in the same order.
   std::function<std::vector<Problem>()> make;
-  bool in_help = true;  // lists of help leave the others out, an error names them all
+  bool in_help = true;  // help lists only these sets; an error names all
 };
 
 // Fields that say how many tiles cover a result: a matrix of `rows` by `columns`, `repeat` times.
@@ -78,45 +78,46 @@ struct ResultGrid {
 struct ProblemTypeInfo {
   ProblemSchema schema;
   std::string_view summary;  // one line, for help
-  // Nothing for a type whose work its fields do not say.
+  // Returns the work; nothing for a type whose fields do not determine it.
   std::optional<ProblemWork> (*work)(const Problem& problem) = nullptr;
   // The sizes that samplers draw, in the order of the draws; none for a type that cannot be drawn.
   std::span<const DrawnSize> drawn_sizes;
-  // Makes a legal problem of drawn sizes and labels: sets what was not drawn, and rounds what was.
+  // Makes a legal problem of drawn sizes and labels: sets the other fields, and rounds the drawn
+  // ones.
   void (*complete)(std::span<std::int64_t> fields, Rng& rng) = nullptr;
-  // Dimensions of reports; where there are none, every field is one.
+  // Dimensions of reports; without any, every field is one.
   std::span<const ProblemSlice> slices;
   // The axes of a map of problems; where both are 0, the two fields with the most values.
   std::array<std::size_t, 2> map_fields{};
   std::optional<ResultGrid> result_grid;
   std::span<const NamedShapeSet> (*shape_sets)() = nullptr;
-  // Describes the payloads of its problems; nullptr for a type without.
+  // Describes the payloads of the type's problems; nullptr for a type without payloads.
   const PayloadInfo* payload = nullptr;
 };
 
-// All types: those of this build, then those that were added.
+// Returns all types: those of this build, then those that were added.
 std::span<const ProblemTypeInfo* const> problem_types();
-// The number of a type from outside of this build.
+// Returns the number of a type from outside of this build.
 ProblemType added_problem_type(std::string_view name);
-// Adds a type for the rest of the process. Everything that the row points to has to stay for as
-// long. Errors: kInvalidArgument for a name or a number that is taken, a number other than
+// Adds a type for the rest of the process. Everything that the row points to has to live that long.
+// Errors: kInvalidArgument for a name or a number that is taken, a number other than
 // added_problem_type(), and fields that make no sense.
 Status register_problem_type(ProblemTypeInfo info);
 const ProblemTypeInfo* find_problem_type(ProblemType type);
 const ProblemTypeInfo* find_problem_type(std::string_view name);
 
-// Nothing for a type whose work its fields do not say.
+// Returns nothing for a type whose fields do not determine the work.
 std::optional<ProblemWork> problem_work(const Problem& problem);
 
-// Buckets "up to 64", "65 to 512", ..., "above 4096" for limits 64, 512, ..., 4096.
+// Returns a bucket "up to 64", "65 to 512", ..., "above 4096" for limits 64, 512, ..., 4096.
 SliceValue slice_by_size(std::int64_t size, std::span<const std::int64_t> limits);
-// One bucket per label of an enumerated field, or per value of another one.
+// Returns one bucket per label of an enumerated field, or per value of another field.
 SliceValue slice_by_field(const Problem& problem, std::size_t field);
 
-// Fields as the folders of types list them.
+// Return fields as the folders of types list them.
 ProblemField label_field(std::string_view name, std::span<const std::string_view> labels,
                          std::int64_t default_value, std::size_t labels_in_id);
-// A size from 1 that belongs to the group. With a default it may be left out.
+// Returns a size field, from 1, that belongs to the group. With a default it may be left out.
 ProblemField size_field(std::string_view name, std::optional<std::int64_t> default_value = {});
 
 }  // namespace foretune

@@ -13,7 +13,7 @@ namespace foretune {
 namespace {
 
 constexpr std::int64_t kLargestSize = 0x7fffffff;
-// Unusable draws in a row before the limits count as impossible.
+// The number of unusable draws in a row after which the limits count as impossible.
 constexpr std::int64_t kPatience = 20000;
 
 bool within(const Problem& problem, const ProblemLimits& limits) {
@@ -61,8 +61,8 @@ Result<Choice> choice_of(const ProblemSchema& schema, std::string_view name,
   return out;
 }
 
-// In the order of the fields, which is that of the draws; a field that is not named has its
-// default.
+// Returns the choices in the order of the fields, which is that of the draws; a field that is not
+// named has its default.
 Result<std::vector<Choice>> choices_of(const ProblemSchema& schema,
                                        const ProblemSampling& sampling) {
   for (const auto& [name, labels] : sampling.labels) {
@@ -99,12 +99,12 @@ Status check_drawn(const ProblemTypeInfo& type) {
   return {};
 }
 
-// Takes a drawn or listed problem, or counts why not.
+// Accepts a drawn or listed problem, or counts why not.
 class Collector {
  public:
   explicit Collector(const ProblemSampling& sampling) : sampling_(sampling) {}
 
-  // Returns true for a problem that was taken.
+  // Returns true for a problem that was accepted.
   bool offer(const Problem& problem) {
     if (!within(problem, sampling_.limits)) {
       ++out.skipped_by_limit;
@@ -203,7 +203,7 @@ struct SizeRange {
   std::int64_t high = 0;
 };
 
-// Exponents of powers of two; without odd sizes, only those that are multiples of 8.
+// Returns the exponents of powers of two; without odd sizes, only of those that are multiples of 8.
 SizeRange power_range(const UniformSizes& sizes) {
   const auto low = static_cast<std::uint64_t>(std::max<std::int64_t>(sizes.min_size, 1));
   const auto high = static_cast<std::uint64_t>(sizes.max_size);
@@ -228,7 +228,7 @@ std::int64_t draw_uniform_size(const UniformSizes& sizes, Rng& rng) {
   return rng.between(sizes.min_size, sizes.max_size);
 }
 
-// Every whole number has the share of the logarithms between its neighbours.
+// Draws every whole number with the share of the logarithms between its neighbours.
 std::int64_t draw_log_uniform(const DrawnSize& drawn, Rng& rng) {
   const double low = std::log(static_cast<double>(drawn.uniform_low));
   const double high = std::log(static_cast<double>(drawn.uniform_high) + 1);

@@ -28,7 +28,7 @@ struct LogNormalSize {
   double mean = 0;
   double deviation = 0;
 };
-// By the name of the field; the type's own where a drawn size is missing.
+// Keyed by the name of the field; a drawn size that is missing has the type's own distribution.
 using LogNormalSizes = std::map<std::string, LogNormalSize, std::less<>>;
 
 struct UniformSizes {
@@ -44,13 +44,13 @@ struct ProblemLimits {
   std::optional<double> max_bytes;
 };
 
-// Rules that all draws keep.
+// Rules that apply to all draws.
 struct ProblemSampling {
-  // Labels to draw from, each equally often, by the name of the field ("dtype" -> f32, bf16). A
-  // field that is missing has its default.
+  // Labels to draw from, each equally often, keyed by the name of the field ("dtype" -> f32, bf16).
+  // A field that is missing has its default.
   std::map<std::string, std::vector<std::string>, std::less<>> labels;
   ProblemLimits limits;
-  std::unordered_set<std::uint64_t> excluded_groups;  // Problem::group(): those of another data set
+  std::unordered_set<std::uint64_t> excluded_groups;  // Problem::group() of another data set
 };
 
 struct SampledProblems {
@@ -61,22 +61,22 @@ struct SampledProblems {
 };
 
 // Draws until `count` problems lie within the limits. Errors: kUnsupported for a type without drawn
-// sizes; kInvalidArgument for parameters without sense, for an unknown field or label, and when
-// many draws in a row were over the limits or in the list already.
+// sizes; kInvalidArgument for parameters that make no sense, for an unknown field or label, and
+// when many draws in a row were over the limits or in the list already.
 Result<SampledProblems> sample_log_normal(const ProblemTypeInfo& type, std::size_t count,
                                           const LogNormalSizes& sizes,
                                           const ProblemSampling& sampling, Rng& rng);
 Result<SampledProblems> sample_uniform(const ProblemTypeInfo& type, std::size_t count,
                                        const UniformSizes& sizes, const ProblemSampling& sampling,
                                        Rng& rng);
-// Keeps the given problems that have one of the labels of each field that `sampling` names, lie
-// within the limits and are of no excluded group; at most `count` of them, chosen at random but
-// kept in order (0 keeps all). Errors: kInvalidArgument for a field or label that the type of a
-// shape does not have.
+// Keeps the given problems that have one of the labels of each field in `sampling`, lie within the
+// limits and belong to no excluded group; at most `count` of them, chosen at random but kept in
+// order (0 keeps all). Errors: kInvalidArgument for a field or label that the type of a shape does
+// not have.
 Result<SampledProblems> sample_shape_set(const std::vector<Problem>& shapes, std::size_t count,
                                          const ProblemSampling& sampling, Rng& rng);
 
-// The problem with another label in one field. Errors: as Problem::parse.
+// Returns the problem with another label in one field. Errors: as Problem::parse.
 Result<Problem> with_label(const Problem& problem, std::string_view field, std::string_view label);
 
 }  // namespace foretune

@@ -44,7 +44,7 @@ double deviation(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size()));
 }
 
-// By value: a loop over a member of a temporary would outlive it.
+// Returns by value: a loop over a member of a temporary would outlive it.
 std::vector<Problem> uniform(std::size_t count, const UniformSizes& sizes,
                              const ProblemSampling& sampling, Rng& rng) {
   Result<SampledProblems> sampled = sample_uniform(gemm(), count, sizes, sampling, rng);
@@ -182,7 +182,7 @@ TEST(Sampling, ImpossibleLimitsAreAnErrorNotAnEndlessLoop) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(result.error().message, HasSubstr("0 of 5"));
-  // More distinct problems than there are.
+  // There are fewer distinct problems than requested.
   const auto few = sample_uniform(gemm(), 100, {.min_size = 1, .max_size = 4}, {}, rng);
   ASSERT_FALSE(few);
   EXPECT_THAT(few.error().message, HasSubstr("64 of 100"));
@@ -283,7 +283,7 @@ TEST(Uniform, SizesThatOnlyHaveBoundsAreUniformInTheirLogarithm) {
   std::map<std::size_t, int> doublings;
   const auto uniform = sample_uniform(type, 1000, {.min_size = 9, .max_size = 9}, {}, rng);
   ASSERT_TRUE(uniform) << uniform.error().message;
-  // Repeats are left out, so that large sizes, of which there are many, come more often.
+  // Repeats are left out, so the many large sizes come more often.
   for (const Problem& problem : uniform->problems) {
     EXPECT_GE(problem.field(0), 4);
     EXPECT_LE(problem.field(0), 4095);

@@ -6,23 +6,11 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/documents/svg.h"
 #include "foretune/report/contest_report.h"
-#include "foretune/report/plot_parts.h"
+#include "foretune/report/internal/plot_parts.h"
 
-namespace foretune {
+namespace foretune::report_internal {
 namespace {
-
-using documents::Anchor;
-using documents::Axis;
-using documents::Panel;
-using documents::Range;
-using documents::Svg;
-using documents::Tick;
-using plot_internal::duration_text;
-using plot_internal::MethodSummary;
-using plot_internal::short_number;
-using plot_internal::times_text;
 
 constexpr double kLeast = 1000;  // width
 constexpr double kMargin = 22;
@@ -30,10 +18,10 @@ constexpr double kNameSize = 12.5;
 constexpr double kMaxName = 230;
 constexpr double kRow = 27;     // of a method
 constexpr double kCell = 22;    // of a problem
-constexpr double kTitled = 58;  // what a heading takes
+constexpr double kTitled = 58;  // height of a heading
 constexpr double kBelow = 58;   // ticks and names of axes
 
-// Shares of the fastest, and the words of the legend.
+// Shares of the fastest, and the texts of the legend.
 struct Level {
   double least;
   std::string_view style;
@@ -57,12 +45,12 @@ class BarsPlot {
   BarsPlot(const ContestResults& results, std::vector<MethodSummary> methods)
       : results_(results), methods_(std::move(methods)) {
     for (const MethodSummary& method : methods_) {
-      names_ = std::max(names_, documents::text_width(method.name, kNameSize));
-      cell_ = std::max(cell_, documents::text_width(method.name, 12) + 8);
+      names_ = std::max(names_, formats::text_width(method.name, kNameSize));
+      cell_ = std::max(cell_, formats::text_width(method.name, 12) + 8);
     }
     if (has_table()) {
       for (const ContestResult& problem : results_.problems) {
-        names_ = std::max(names_, documents::text_width(problem.name, kNameSize));
+        names_ = std::max(names_, formats::text_width(problem.name, kNameSize));
       }
     }
     names_ = std::min(names_, kMaxName);
@@ -70,7 +58,7 @@ class BarsPlot {
     width_ = kLeast;
     if (has_table()) {
       width_ = std::max(width_, left_ + cell_ * static_cast<double>(methods_.size()) + kMargin);
-      // The table is as wide as what is above it.
+      // The table is as wide as the panels above it.
       cell_ = (width_ - kMargin - left_) / static_cast<double>(methods_.size());
       cell_ = std::min(cell_, 110.0);
     }
@@ -84,9 +72,9 @@ class BarsPlot {
         has_table() ? table_top_ + kTitled + 18 + kCell * static_cast<double>(count()) + 48
                     : rows_bottom_ + kBelow + 34;
     Svg svg = Svg::standalone(width_, height, "Speed of the configs found, and seconds of search",
-                              plot_internal::plot_style());
+                              contest_style());
     svg.rect(0, 0, width_, height, "page", {});
-    plot_internal::draw_heading(svg, kMargin, 34, heading(), explanation());
+    draw_heading(svg, kMargin, 34, heading(), explanation());
     draw_names(svg);
     // Name, bars, two columns of numbers, seconds, their column.
     const double free = width_ - kMargin - left_ - 62 - 66 - 70 - 18;
@@ -133,7 +121,7 @@ class BarsPlot {
   void draw_names(Svg& svg) const {
     for (std::size_t rank = 0; rank < methods_.size(); ++rank) {
       svg.text(left_ - 12, row(rank) + 4, Anchor::kEnd, rank == 0 ? "label strong" : "label",
-               plot_internal::shortened(methods_[rank].name, kNameSize, names_));
+               shortened(methods_[rank].name, kNameSize, names_));
     }
   }
 
@@ -170,7 +158,7 @@ class BarsPlot {
     }
     const Range range{0, most * 1.02};
     const Axis x = panel.horizontal(range, false);
-    draw_columns(svg, panel, x, documents::linear_ticks(range, 7), results_.unit);
+    draw_columns(svg, panel, x, formats::linear_ticks(range, 7), results_.unit);
     svg.text(panel.right + 62, rows_top_ - 10, Anchor::kEnd, "tick", results_.unit);
     svg.text(panel.right + 62 + 56, rows_top_ - 10, Anchor::kEnd, "tick", "\u00d7 start");
     for (std::size_t rank = 0; rank < methods_.size(); ++rank) {
@@ -215,16 +203,16 @@ class BarsPlot {
     for (const ContestResult& problem : results_.problems) {
       for (const ContestEntry& method : problem.entries) {
         see(method.trace.elapsed_s);
-        see(plot_internal::seconds_to_best(method.trace));
+        see(seconds_to_best(method.trace));
       }
     }
     if (!(seen.high > 0)) {
       return;
     }
-    const Range range = documents::log_range(seen.low, seen.high);
+    const Range range = formats::log_range(seen.low, seen.high);
     const Axis x = panel.horizontal(range, true);
-    std::vector<Tick> ticks = documents::log_ticks(range, duration_text);
-    // Names of ticks are wide; what does not fit beside each other is every other one.
+    std::vector<Tick> ticks = formats::log_ticks(range, duration_text);
+    // Names of ticks are wide. Where they do not fit, every other one is dropped.
     const double most = (panel.right - panel.left) / 46;
     while (static_cast<double>(ticks.size()) > most && ticks.size() > 2) {
       for (std::size_t i = 1; i < ticks.size(); ++i) {
@@ -270,12 +258,12 @@ class BarsPlot {
              duration_text(method.mean_search_s));
   }
 
-  // What marks mean.
+  // Draws the meaning of the marks.
   void draw_key(Svg& svg, double y) const {
     double x = left_;
     const auto word = [&](std::string_view text) {
       svg.text(x + 20, y + 4, Anchor::kStart, "note", text);
-      x += 20 + documents::text_width(text, 12) + 14;
+      x += 20 + formats::text_width(text, 12) + 14;
     };
     svg.rect(x, y - 6, 14, 12, "bar", {});
     word(count() > 1 ? "geometric mean" : "what was found, and the time it took");
@@ -290,15 +278,14 @@ class BarsPlot {
   }
 
   void draw_table(Svg& svg) const {
-    plot_internal::draw_heading(
+    draw_heading(
         svg, kMargin, table_top_ + 12, concat("Speed on every problem, ", results_.unit),
         "Colour: share of the fastest of the problem. All were timed again in turns, after all "
         "searches.");
     const double top = table_top_ + kTitled + 14;
     for (std::size_t rank = 0; rank < methods_.size(); ++rank) {
       svg.text(left_ + cell_ * (static_cast<double>(rank) + 0.5), top - 8, Anchor::kMiddle,
-               rank == 0 ? "strong" : "value",
-               plot_internal::shortened(methods_[rank].name, 12, cell_));
+               rank == 0 ? "strong" : "value", shortened(methods_[rank].name, 12, cell_));
     }
     for (std::size_t i = 0; i < count(); ++i) {
       draw_cells(svg, i, top + kCell * static_cast<double>(i));
@@ -308,13 +295,13 @@ class BarsPlot {
     for (const Level& level : kLevels) {
       svg.rect(x, y - 7, 14, 14, concat("cell ", level.style), {});
       svg.text(x + 20, y + 4, Anchor::kStart, "note", level.text);
-      x += 20 + documents::text_width(level.text, 12) + 14;
+      x += 20 + formats::text_width(level.text, 12) + 14;
     }
   }
 
   void draw_cells(Svg& svg, std::size_t problem, double top) const {
     svg.text(left_ - 12, top + kCell / 2 + 4, Anchor::kEnd, "label",
-             plot_internal::shortened(results_.problems[problem].name, kNameSize, names_));
+             shortened(results_.problems[problem].name, kNameSize, names_));
     double fastest = 0;
     for (const MethodSummary& method : methods_) {
       fastest = std::max(fastest, method.speeds[problem]);
@@ -343,10 +330,14 @@ class BarsPlot {
 };
 
 }  // namespace
+}  // namespace foretune::report_internal
+
+namespace foretune {
 
 std::string bars_svg(const ContestResults& results) {
-  std::vector<MethodSummary> methods = plot_internal::by_speed(results);
-  return methods.empty() ? std::string() : BarsPlot(results, std::move(methods)).draw();
+  std::vector<report_internal::MethodSummary> methods = report_internal::by_speed(results);
+  return methods.empty() ? std::string()
+                         : report_internal::BarsPlot(results, std::move(methods)).draw();
 }
 
 }  // namespace foretune

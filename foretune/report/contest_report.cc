@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "foretune/base/text.h"
-#include "foretune/documents/csv.h"
+#include "foretune/formats/csv.h"
 
 namespace foretune {
 namespace {
 
-using documents::csv_quoted;
+using formats::csv_quoted;
 
 // A cell without a number where there is none to tell.
 std::string number_or_empty(double value, bool is_known) {

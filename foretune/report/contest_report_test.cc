@@ -12,8 +12,8 @@
 #include "foretune/families/loop_nest/loop_nest.h"
 #include "foretune/loop/computation_text.h"
 #include "foretune/loop/schedule_space.h"
-#include "foretune/measure/test_measurers.h"
-#include "foretune/report/contest_samples.h"
+#include "foretune/measure/testing/measurers.h"
+#include "foretune/report/testing/contest_samples.h"
 
 namespace foretune {
 namespace {

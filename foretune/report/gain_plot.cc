@@ -5,25 +5,15 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/documents/svg.h"
 #include "foretune/report/contest_report.h"
-#include "foretune/report/plot_parts.h"
+#include "foretune/report/internal/plot_parts.h"
 
-namespace foretune {
+namespace foretune::report_internal {
 namespace {
-
-using documents::Anchor;
-using documents::Axis;
-using documents::Panel;
-using documents::Range;
-using documents::Svg;
-using documents::Tick;
-using plot_internal::MethodSummary;
-using plot_internal::short_number;
 
 constexpr double kTop = 92;
 constexpr double kBottom = 432;
-constexpr double kLeastHeight = 490;
+constexpr double kMinHeight = 490;
 constexpr double kPanelWidth = 400;
 constexpr double kLeft = 76;
 constexpr double kBetween = 76;
@@ -100,7 +90,7 @@ Line mean_line(const std::vector<Line>& lines) {
       }
     }
     if (place >= begin) {
-      out.changes.push_back({place, plot_internal::mean_of_known(speeds)});
+      out.changes.push_back({place, mean_of_known(speeds)});
     }
   }
   return out;
@@ -135,7 +125,7 @@ class GainPlot {
         by_actions_(methods_of(results, summaries, line_of_actions)),
         by_measurements_(methods_of(results, summaries, line_of_measurements)) {
     for (const MethodSummary& summary : summaries) {
-      names_ = std::max(names_, documents::text_width(summary.name, 12.5));
+      names_ = std::max(names_, formats::text_width(summary.name, 12.5));
     }
     names_ = std::min(names_, 220.0);
     for (const std::vector<Method>* methods : {&by_actions_, &by_measurements_}) {
@@ -153,18 +143,17 @@ class GainPlot {
     const Panel left{kLeft, kTop, kLeft + kPanelWidth, kBottom};
     const Panel right{left.right + kBetween, kTop, left.right + kBetween + kPanelWidth, kBottom};
     const double width = right.right + 24 + 34 + names_ + 64 + 16;
-    const double height = std::max(
-        kLeastHeight, kTop + kLegendRow * (static_cast<double>(summaries_.size()) + 1) + 20);
-    Svg svg = Svg::standalone(width, height, "Gain by actions and by measurements",
-                              plot_internal::plot_style());
+    const double height =
+        std::max(kMinHeight, kTop + kLegendRow * (static_cast<double>(summaries_.size()) + 1) + 20);
+    Svg svg =
+        Svg::standalone(width, height, "Gain by actions and by measurements", contest_style());
     svg.rect(0, 0, width, height, "page", {});
     const std::string behind = results_.problems.size() > 1
                                    ? concat("; geometric mean of ", results_.problems.size(),
                                             " problems, each of them behind it")
                                    : concat("; ", results_.problems[0].name);
-    plot_internal::draw_heading(
-        svg, 22, 34, "Gain of every action and every measurement",
-        concat("Left: on the way to what was found. Right: best so far", behind));
+    draw_heading(svg, 22, 34, "Gain of every action and every measurement",
+                 concat("Left: on the way to what was found. Right: best so far", behind));
     const Range speed{0, most_ * 1.03};
     draw_actions(svg, left, speed);
     draw_measurements(svg, right, speed);
@@ -194,9 +183,9 @@ class GainPlot {
     }
     const Axis x = panel.horizontal({0, most}, false);
     const Axis y = panel.vertical(speed, false);
-    const std::vector<Tick> ticks = documents::whole_ticks({0, most}, 10);
-    documents::draw_frame(svg, panel, x, y, ticks, speed_ticks(speed),
-                          "actions that build the config", speed_name());
+    const std::vector<Tick> ticks = formats::whole_ticks({0, most}, 10);
+    formats::draw_frame(svg, panel, x, y, ticks, speed_ticks(speed),
+                        "actions that build the config", speed_name());
     draw_methods(svg, by_actions_, x, y, false);
   }
 
@@ -208,14 +197,13 @@ class GainPlot {
     const Range range{1, most};
     const Axis x = panel.horizontal(range, true);
     const Axis y = panel.vertical(speed, false);
-    const auto ticks = documents::log_ticks(range, [](double value) { return fixed(value, 0); });
-    documents::draw_frame(svg, panel, x, y, ticks, speed_ticks(speed), "measurements",
-                          "best so far");
+    const auto ticks = formats::log_ticks(range, [](double value) { return fixed(value, 0); });
+    formats::draw_frame(svg, panel, x, y, ticks, speed_ticks(speed), "measurements", "best so far");
     draw_methods(svg, by_measurements_, x, y, true);
   }
 
   [[nodiscard]] std::vector<Tick> speed_ticks(const Range& speed) const {
-    return documents::linear_ticks(speed, 6, has_peak() ? " %" : "");
+    return formats::linear_ticks(speed, 6, has_peak() ? " %" : "");
   }
 
   // Speeds that hold until the next are steps, actions lead from one to the next.
@@ -243,7 +231,7 @@ class GainPlot {
     svg.open_group(is_many ? "methods many" : "methods");
     for (std::size_t left = methods.size(); left > 0; --left) {
       const Method& method = methods[left - 1];
-      const std::string style = plot_internal::series_class(left - 1);
+      const std::string style = series_class(left - 1);
       svg.open_group("method");
       for (std::size_t i = 0; methods[0].lines.size() > 1 && i < method.lines.size(); ++i) {
         const Line& line = method.lines[i];
@@ -271,9 +259,9 @@ class GainPlot {
     svg.text(values, kTop - 6, Anchor::kEnd, "tick", has_peak() ? "of the peak" : results_.unit);
     for (std::size_t rank = 0; rank < summaries_.size(); ++rank) {
       const double y = kTop + kLegendRow * (static_cast<double>(rank) + 0.5) + 4;
-      svg.polyline({{x, y}, {x + 26, y}}, concat("mean ", plot_internal::series_class(rank)), {});
+      svg.polyline({{x, y}, {x + 26, y}}, concat("mean ", series_class(rank)), {});
       svg.text(x + 34, y + 4, Anchor::kStart, rank == 0 ? "label strong" : "label",
-               plot_internal::shortened(summaries_[rank].name, 12.5, names_));
+               shortened(summaries_[rank].name, 12.5, names_));
       const double speed = summaries_[rank].mean_speed;
       svg.text(values, y + 4, Anchor::kEnd, rank == 0 ? "strong" : "value",
                !(speed > 0) ? std::string("-")
@@ -291,10 +279,13 @@ class GainPlot {
 };
 
 }  // namespace
+}  // namespace foretune::report_internal
+
+namespace foretune {
 
 std::string gain_svg(const ContestResults& results) {
-  const std::vector<MethodSummary> summaries = plot_internal::by_speed(results);
-  return summaries.empty() ? std::string() : GainPlot(results, summaries).draw();
+  const std::vector<report_internal::MethodSummary> summaries = report_internal::by_speed(results);
+  return summaries.empty() ? std::string() : report_internal::GainPlot(results, summaries).draw();
 }
 
 }  // namespace foretune

@@ -13,13 +13,10 @@
 
 #include "foretune/base/figures.h"
 #include "foretune/base/text.h"
-#include "foretune/report/plot_parts.h"
+#include "foretune/report/internal/plot_parts.h"
 
-namespace foretune {
+namespace foretune::report_internal {
 namespace {
-
-using plot_internal::duration_text;
-using plot_internal::short_number;
 
 struct Colour {
   int red;
@@ -293,10 +290,13 @@ class SearchGraph {
 };
 
 }  // namespace
+}  // namespace foretune::report_internal
+
+namespace foretune {
 
 std::string search_graph_dot(const Space& space, const ContestTrace& trace,
                              const GraphOptions& options) {
-  return SearchGraph(space, trace, options).text();
+  return report_internal::SearchGraph(space, trace, options).text();
 }
 
 }  // namespace foretune

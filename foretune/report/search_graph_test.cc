@@ -16,7 +16,7 @@
 #include "foretune/loop/computation_text.h"
 #include "foretune/loop/cursor_actions.h"
 #include "foretune/loop/schedule_space.h"
-#include "foretune/measure/test_measurers.h"
+#include "foretune/measure/testing/measurers.h"
 #include "foretune/search/walk.h"
 
 namespace foretune {
@@ -28,7 +28,7 @@ using testing_support::HashMeasurer;
 
 constexpr std::size_t kMaxSteps = 10;
 
-// LoopTune's actions on a product, or those that name their loop.
+// Returns LoopTune's actions on a product, or the actions that name their loop.
 NestBench small_product(bool names_loops = false) {
   LoopNestOptions options{.has_textbook_defaults = false};
   if (!names_loops) {
@@ -80,7 +80,7 @@ struct Edge {
   bool is_dashed = false;
   bool is_red = false;
 };
-// What was drawn, by the names of nodes; edges by where they end.
+// The drawn graph: nodes by name, edges by the node where they end.
 struct Drawn {
   std::map<std::string, Node> nodes;
   std::map<std::string, Edge> edges;
@@ -109,7 +109,7 @@ Drawn read(const std::string& dot) {
   return out;
 }
 
-// By the definition, with another module's idea of what one change is.
+// Finds parents by the definition, with another module's notion of one change.
 std::map<std::size_t, std::size_t> parents_by_definition(const loop::ScheduleSpace& space,
                                                          const ContestTrace& trace) {
   const WalkContext context(space, space, kMaxSteps);
@@ -226,7 +226,7 @@ TEST_F(SearchGraphTest, OfTooManyTheFirstAndTheWayToTheFastestStay) {
   }
   EXPECT_EQ(bounded.nodes.count("111"), 1U);
   EXPECT_EQ(bounded.nodes.count("10"), 1U);
-  // The way is whole even where it is too long.
+  // The path is complete even where it is too long.
   EXPECT_EQ(read(search_graph_dot(*space_, trace, {.max_nodes = 1})).nodes.size(), red);
 }
 

@@ -7,33 +7,24 @@
 
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
-#include "foretune/documents/svg.h"
 #include "foretune/report/contest_report.h"
-#include "foretune/report/plot_parts.h"
+#include "foretune/report/internal/plot_parts.h"
 
-namespace foretune {
+namespace foretune::report_internal {
 namespace {
-
-using documents::Anchor;
-using documents::Axis;
-using documents::Panel;
-using documents::Range;
-using documents::Svg;
-using plot_internal::MethodSummary;
-using plot_internal::times_text;
 
 constexpr double kViolinLeft = 64;
 constexpr double kRight = 22;
 constexpr double kViolinTop = 78;
 constexpr double kHeight = 470;
 constexpr double kViolinBottom = 392;
-constexpr double kLeastWidth = 560;
-constexpr std::size_t kLeastValues = 4;  // fewer are no distribution
+constexpr double kMinWidth = 560;
+constexpr std::size_t kMinValues = 4;  // fewer do not make a distribution
 constexpr int kSlices = 60;
-// Of logarithms: what a stopwatch cannot tell apart.
-constexpr double kLeastBandwidth = 0.01;
+// In logarithms: a difference below the noise of timing.
+constexpr double kMinBandwidth = 0.01;
 
-// Ascending, of those that are known.
+// Returns the known speedups in ascending order.
 std::vector<double> sorted_speedups(const MethodSummary& method) {
   std::vector<double> out;
   for (const double speedup : method.speedups) {
@@ -45,7 +36,7 @@ std::vector<double> sorted_speedups(const MethodSummary& method) {
   return out;
 }
 
-// Silverman's rule of thumb (1986), with the quartiles against tails.
+// Returns the bandwidth by Silverman's rule of thumb (1986), with the quartiles against tails.
 double bandwidth(const std::vector<double>& logs) {
   const double centre = mean(logs);
   double squares = 0;
@@ -55,10 +46,10 @@ double bandwidth(const std::vector<double>& logs) {
   const double deviation = std::sqrt(squares / static_cast<double>(logs.size() - 1));
   const double quartiles = (quantile(logs, 0.75) - quantile(logs, 0.25)) / 1.34;
   const double spread = quartiles > 0 ? std::min(deviation, quartiles) : deviation;
-  return std::max(kLeastBandwidth, 0.9 * spread * std::pow(static_cast<double>(logs.size()), -0.2));
+  return std::max(kMinBandwidth, 0.9 * spread * std::pow(static_cast<double>(logs.size()), -0.2));
 }
 
-// Of a kernel estimate with a Gaussian; its scale does not matter.
+// Returns the density of a kernel estimate with a Gaussian. Its scale does not matter.
 double density(const std::vector<double>& logs, double width, double at) {
   double out = 0;
   for (const double value : logs) {
@@ -68,13 +59,14 @@ double density(const std::vector<double>& logs, double width, double at) {
   return out;
 }
 
-// Finer than for other values where all are within a power of ten: a few times are the usual gain.
-std::vector<documents::Tick> ratio_ticks(const Range& range) {
+// Returns ticks that are finer than for other values where all are within a power of ten, since
+// gains are usually small factors.
+std::vector<formats::Tick> ratio_ticks(const Range& range) {
   const auto text = [](double value) { return concat(value, "\u00d7"); };
   if (range.high / range.low > 10) {
-    return documents::log_ticks(range, text);
+    return formats::log_ticks(range, text);
   }
-  std::vector<documents::Tick> out;
+  std::vector<formats::Tick> out;
   for (const double decade : {0.01, 0.1, 1.0, 10.0, 100.0, 1000.0}) {
     for (const int tenths : {10, 15, 20, 30, 40, 50, 70}) {
       const double value = tenths * decade / 10;
@@ -94,7 +86,7 @@ class ViolinPlot {
       std::vector<double> speedups = sorted_speedups(method);
       if (!speedups.empty()) {
         seen_ = {std::min(seen_.low, speedups.front()), std::max(seen_.high, speedups.back())};
-        column_ = std::max(column_, documents::text_width(method.name, 12.5) + 8);
+        column_ = std::max(column_, formats::text_width(method.name, 12.5) + 8);
         columns_.push_back({&method, std::move(speedups)});
       }
     }
@@ -106,17 +98,15 @@ class ViolinPlot {
     }
     const auto count = static_cast<double>(columns_.size());
     column_ = std::clamp(column_, 62.0, 150.0);
-    const double width = std::max(kLeastWidth, kViolinLeft + kRight + count * column_);
+    const double width = std::max(kMinWidth, kViolinLeft + kRight + count * column_);
     column_ = (width - kViolinLeft - kRight) / count;
-    Svg svg = Svg::standalone(width, kHeight, "Speed over the start by method",
-                              plot_internal::plot_style());
+    Svg svg = Svg::standalone(width, kHeight, "Speed over the start by method", contest_style());
     svg.rect(0, 0, width, kHeight, "page", {});
-    plot_internal::draw_heading(svg, 22, 34, "Speed over the schedule that a search starts from",
-                                explanation());
+    draw_heading(svg, 22, 34, "Speed over the schedule that a search starts from", explanation());
     const Panel panel{kViolinLeft, kViolinTop, kViolinLeft + count * column_, kViolinBottom};
-    const Range range = documents::log_range(std::min(seen_.low, 1.0), std::max(seen_.high, 1.0));
+    const Range range = formats::log_range(std::min(seen_.low, 1.0), std::max(seen_.high, 1.0));
     const Axis y = panel.vertical(range, true);
-    for (const documents::Tick& tick : ratio_ticks(range)) {
+    for (const formats::Tick& tick : ratio_ticks(range)) {
       const double place = y.at(tick.value);
       svg.line(panel.left, place, panel.right, place, tick.value == 1 ? "even" : "grid");
       svg.text(panel.left - 8, place + 4, Anchor::kEnd, "tick", tick.text);
@@ -139,7 +129,7 @@ class ViolinPlot {
   [[nodiscard]] std::string explanation() const {
     const std::size_t count = results_.problems.size();
     return count == 1 ? concat(results_.problems[0].name, ", fastest strategy first")
-           : count < kLeastValues
+           : count < kMinValues
                ? concat("Of ", count, " problems, every dot is one; fastest strategy first")
                : concat("Distribution over ", count,
                         " problems; bar: quartiles, ring: median, dots: problems");
@@ -149,7 +139,7 @@ class ViolinPlot {
     const Column& column = columns_[rank];
     const double x = kViolinLeft + column_ * (static_cast<double>(rank) + 0.5);
     const double middle = median(column.speedups);
-    const bool is_distribution = column.speedups.size() >= kLeastValues;
+    const bool is_distribution = column.speedups.size() >= kMinValues;
     if (is_distribution) {
       draw_violin(svg, y, x, rank);
     }
@@ -163,7 +153,7 @@ class ViolinPlot {
     }
     const std::string_view style = rank == 0 ? "label strong" : "label";
     svg.text(x, kViolinBottom + 24, Anchor::kMiddle, style,
-             plot_internal::shortened(column.method->name, 12.5, column_));
+             shortened(column.method->name, 12.5, column_));
     svg.text(x, kViolinBottom + 46, Anchor::kMiddle, rank == 0 ? "strong" : "value",
              times_text(middle));
   }
@@ -172,7 +162,7 @@ class ViolinPlot {
     const Column& column = columns_[rank];
     const std::vector<double> logs = logarithms(column);
     const double width = bandwidth(logs);
-    // A little beyond the ends, so that they close.
+    // Extends a little beyond the ends, so that the shape closes.
     const double low = logs.front() - width;
     const double high = logs.back() + width;
     std::array<double, kSlices + 1> densities{};
@@ -199,10 +189,10 @@ class ViolinPlot {
                times_text(column.speedups.front()), " to ", times_text(column.speedups.back())));
   }
 
-  // Beside each other where they are dense, by the golden ratio: spread evenly however many.
+  // Draws dense points beside each other by the golden ratio, which spaces any number evenly.
   void draw_points(Svg& svg, const Axis& y, double x, std::size_t rank) const {
     const Column& column = columns_[rank];
-    const bool is_distribution = column.speedups.size() >= kLeastValues;
+    const bool is_distribution = column.speedups.size() >= kMinValues;
     const std::vector<double> logs = logarithms(column);
     const double width = is_distribution ? bandwidth(logs) : 1;
     double most = 0;
@@ -240,10 +230,13 @@ class ViolinPlot {
 };
 
 }  // namespace
+}  // namespace foretune::report_internal
+
+namespace foretune {
 
 std::string violin_svg(const ContestResults& results) {
-  const std::vector<MethodSummary> methods = plot_internal::by_speed(results);
-  return ViolinPlot(results, methods).draw();
+  const std::vector<report_internal::MethodSummary> methods = report_internal::by_speed(results);
+  return report_internal::ViolinPlot(results, methods).draw();
 }
 
 }  // namespace foretune

@@ -2,7 +2,8 @@
 // appears about equally often among the picked: greedy maximisation of a coverage function with
 // diminishing returns. The function is submodular, so the lazy evaluation of Minoux (1978) yields
 // exactly what evaluating all candidates before every pick would.
-// Thread safety: one thread. Cost: about candidates * parameters^2 to begin, then little a pick.
+// Thread safety: one thread. Cost: about candidates * parameters^2 at the start, then little per
+// pick.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +16,18 @@
 
 namespace foretune {
 
-// Parameters beyond these count by single values only.
+// Only single values of parameters beyond these count.
 inline constexpr std::size_t kPairedPositions = 12;
 
 class CoveragePicker {
  public:
-  // Among equally good candidates the one that stands first is picked: shuffle for variety.
+  // Picks the first of equally good candidates: shuffle them for variety.
   explicit CoveragePicker(std::vector<Config> candidates);
 
   [[nodiscard]] bool empty() const { return heap_.empty(); }
-  // The next config. There must be one.
+  // Returns the next config. There must be one.
   Config pick();
-  // What picking `config` would add to the coverage now.
+  // Returns the coverage that picking `config` would add now.
   [[nodiscard]] double gain(const Config& config) const;
   // Counts a config that was picked elsewhere.
   void count(const Config& config);

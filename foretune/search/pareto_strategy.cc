@@ -16,7 +16,7 @@ constexpr double kAugmentation = 0.05;
 // Strategies compare logarithms of values: the whole range of a target becomes a factor of e^3.
 constexpr double kRangeOfLog = 3;
 // A copy may propose what others had measured so often before its turn passes on.
-constexpr std::size_t kMostKnownProposals = 64;
+constexpr std::size_t kMaxKnownProposals = 64;
 
 void extend_weights(std::vector<double>& weights, std::size_t targets, std::size_t left,
                     std::size_t steps, std::vector<std::vector<double>>& out) {
@@ -73,7 +73,7 @@ Result<std::unique_ptr<Strategy>> ParetoStrategy::create(std::string_view name,
 
 // Something new from this copy.
 std::optional<Config> ParetoStrategy::ask_copy(Copy& copy, Rng& rng) {
-  for (std::size_t i = 0; i < kMostKnownProposals; ++i) {
+  for (std::size_t i = 0; i < kMaxKnownProposals; ++i) {
     const std::vector<Config> proposed = copy.strategy->ask(1, rng);
     if (proposed.empty()) {
       copy.is_exhausted = true;

@@ -17,9 +17,12 @@
 #include "foretune/metrics/pareto.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/search/strategy.h"
+#include "foretune/search/testing/strategies.h"
 
 namespace foretune {
 namespace {
+
+using testing_support::strategies_of_spaces;
 
 class ParetoStrategyTest : public testing::Test {
  protected:
@@ -93,11 +96,7 @@ TEST_F(ParetoStrategyTest, EveryStrategyAsksForNothingTwiceAndEndsOnSmallSpaces)
   const Problem small = shape(1, 1, 16);
   const std::uint64_t count = (*family->space(small))->enumerable()->count();
   ASSERT_LT(count, 40U);
-  for (const StrategyEntry* const row : strategies()) {
-    if (row->steps_only) {
-      continue;
-    }
-    const StrategyEntry& entry = *row;
+  for (const StrategyEntry& entry : strategies_of_spaces()) {
     if (entry.name == "model") {
       continue;  // wants a model
     }

@@ -9,7 +9,7 @@ namespace {
 
 // A sampled space is taken as used up after this many draws in a row that brought nothing new; with
 // n configs seen, one unseen among them would be missed with a chance of about exp(-kDrawsPerSeen).
-constexpr std::size_t kLeastDraws = 1000;
+constexpr std::size_t kMinDraws = 1000;
 constexpr std::size_t kDrawsPerSeen = 10;
 
 }  // namespace
@@ -41,7 +41,7 @@ std::optional<Config> RandomOrder::next_rank(const EnumerableSpace& ranked, Rng&
 }
 
 std::optional<Config> RandomOrder::next_sample(Rng& rng) {
-  const std::size_t draws = std::max(kLeastDraws, kDrawsPerSeen * seen_.size());
+  const std::size_t draws = std::max(kMinDraws, kDrawsPerSeen * seen_.size());
   for (std::size_t i = 0; i < draws; ++i) {
     const Result<Config> sampled = space_.sample(rng);
     if (!sampled) {

@@ -1,5 +1,5 @@
-// What the strategies share: configs in random order without repetition, from any space, and the
-// bookkeeping that nothing is asked twice.
+// The code that strategies share: configs of any space in random order without repetition, and the
+// bookkeeping that prevents proposing a config twice.
 // Thread safety: one thread.
 #pragma once
 
@@ -25,8 +25,8 @@
 
 namespace foretune {
 
-// All configs of a space in random order, each once. A space that cannot be enumerated is sampled
-// until hardly anything new turns up.
+// Returns all configs of a space in random order, each once. Samples a space that cannot be
+// enumerated until hardly any new config appears.
 class RandomOrder {
  public:
   explicit RandomOrder(const Space& space) : space_(space) {}
@@ -44,10 +44,10 @@ class RandomOrder {
   std::unordered_set<Config> seen_;
 };
 
-// The value that a strategy compares by; infinite for a trial without one of its own.
+// Returns the value by which a strategy compares trials; infinite for a trial without a value.
 double value_of(const Trial& trial);
 
-// A strategy that proposes one config at a time. Repeats and illegal proposals are dropped here.
+// A strategy that proposes one config at a time. This class drops repeats and illegal proposals.
 class PickingStrategy : public Strategy {
  public:
   PickingStrategy(const Space& space, std::size_t limit) : space_(space), limit_(limit) {}
@@ -55,7 +55,7 @@ class PickingStrategy : public Strategy {
   void tell(std::span<const Trial> /*finished*/) override {}
 
  protected:
-  // The next proposal; nothing when there is none left. May repeat itself, but not for ever.
+  // Returns the next proposal; nothing when none is left. It may repeat configs, but not for ever.
   virtual std::optional<Config> propose(Rng& rng) = 0;
   [[nodiscard]] bool asked(const Config& config) const { return asked_.contains(config); }
   [[nodiscard]] std::size_t asked_count() const { return asked_.size(); }
@@ -67,10 +67,10 @@ class PickingStrategy : public Strategy {
   std::unordered_set<Config> asked_;
 };
 
-// What evolution and annealing share, whatever they walk on.
+// Evolution and annealing on any kind of space share the rest.
 //
 // Real et al. 2019, "Regularized evolution for image classifier architecture search": the best of a
-// few drawn members is mutated, the child joins, the oldest leaves, however good.
+// few drawn members is mutated, the child joins, and the oldest leaves, however good it is.
 template <class Member>
 class AgingPopulation {
  public:
@@ -84,7 +84,7 @@ class AgingPopulation {
     }
   }
   [[nodiscard]] bool empty() const { return members_.empty(); }
-  // The best of a few; there is at least one.
+  // Returns the best of a few drawn members. There must be at least one member.
   const Member& draw(Rng& rng) const {
     const std::pair<double, Member>* best = nullptr;
     for (std::size_t i = 0; i < kTournament; ++i) {
@@ -101,9 +101,9 @@ class AgingPopulation {
 // Kirkpatrick et al. 1983, "Optimization by simulated annealing", on ln(value).
 class Cooling {
  public:
-  // `steps` of 0: as many as usual.
+  // With 0 `steps` it takes the usual number.
   explicit Cooling(std::size_t steps) : steps_(steps > 0 ? static_cast<double>(steps) : 500) {}
-  // Whether to go from one value to another after so many steps; `dice` is from [0, 1).
+  // Returns true when to move from one value to another after `done` steps; `dice` is from [0, 1).
   [[nodiscard]] bool accepts(double from, double to, std::size_t done, double dice) const {
     // Temperatures in units of ln(value): at the beginning a loss of a third is often accepted.
     constexpr double kHot = 0.3;
@@ -119,14 +119,14 @@ class Cooling {
   double steps_;
 };
 
-// Whether the strategies that all spaces have go action by action.
+// True when the strategies for all spaces walk this one action by action.
 inline bool is_walked(const Space& space) {
   return space.sequential() != nullptr && space.sequential()->prefers_walks();
 }
 
 using StrategyResult = Result<std::unique_ptr<Strategy>>;
 
-// For a name that none of these is.
+// Returns the error for a name that is not among these.
 tl::unexpected<Error> no_strategy(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace foretune

@@ -7,7 +7,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/hardware/hardware.h"
-#include "foretune/models/infer/scorer.h"
+#include "foretune/model/scorer.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
 

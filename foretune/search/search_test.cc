@@ -19,10 +19,13 @@
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/search/coverage.h"
 #include "foretune/search/strategy.h"
+#include "foretune/search/testing/strategies.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
 namespace {
+
+using testing_support::strategies_of_spaces;
 
 Problem some_problem() { return GemmProblem::create({.m = 300, .n = 700, .k = 500})->to_problem(); }
 
@@ -59,7 +62,6 @@ class FormulaPool final : public PreparedPool {
 
 class FormulaScorer final : public Scorer {
  public:
-  std::string_view kind() const override { return "formula"; }
   Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
                                                 const Hardware&) const override {
     if (refuses) {
@@ -238,11 +240,7 @@ bool can_walk(std::string_view strategy, const Space& space) {
 
 TEST(Strategies, NeverRepeatNeverIllegalAndReachEverything) {
   for (const NamedSpace& named : spaces()) {
-    for (const StrategyEntry* const row : strategies()) {
-      if (row->steps_only) {
-        continue;
-      }
-      const StrategyEntry& entry = *row;
+    for (const StrategyEntry& entry : strategies_of_spaces()) {
       SCOPED_TRACE(concat(entry.name, " on ", named.name));
       auto strategy = make(entry.name, *named.space);
       ASSERT_EQ(static_cast<bool>(strategy), can_walk(entry.name, *named.space));
@@ -267,11 +265,7 @@ TEST(Strategies, NeverRepeatNeverIllegalAndReachEverything) {
 TEST(Strategies, SameSeedSameConfigsOtherSeedOthers) {
   const std::unique_ptr<Family> family = *make_null({});
   const std::unique_ptr<Space> space = *family->space(some_problem());
-  for (const StrategyEntry* const row : strategies()) {
-    if (row->steps_only) {
-      continue;
-    }
-    const StrategyEntry& entry = *row;
+  for (const StrategyEntry& entry : strategies_of_spaces()) {
     const auto first = [&](std::uint64_t seed) {
       auto strategy = *make(entry.name, *space);
       Rng rng(seed);
@@ -287,11 +281,7 @@ TEST(Strategies, SameSeedSameConfigsOtherSeedOthers) {
 TEST(Strategies, SampleSizeLimitsAllButExhaustive) {
   const std::unique_ptr<Family> family = *make_null({});
   const std::unique_ptr<Space> space = *family->space(some_problem());
-  for (const StrategyEntry* const row : strategies()) {
-    if (row->steps_only) {
-      continue;
-    }
-    const StrategyEntry& entry = *row;
+  for (const StrategyEntry& entry : strategies_of_spaces()) {
     auto strategy = *make(entry.name, *space, 50);
     Rng rng(1);
     const std::size_t asked = walk(*strategy, rng, 7).size();

@@ -11,10 +11,13 @@
 #include "foretune/base/text.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/search/strategy.h"
+#include "foretune/search/testing/strategies.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
 namespace {
+
+using testing_support::strategies_of_spaces;
 
 // ln(time) is a bowl around 9 in every parameter.
 class BowlPool final : public PreparedPool {
@@ -38,7 +41,6 @@ class BowlPool final : public PreparedPool {
 
 class BowlScorer final : public Scorer {
  public:
-  std::string_view kind() const override { return "bowl"; }
   Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
                                                 const Hardware&) const override {
     if (refuses) {
@@ -73,11 +75,7 @@ SurrogateResult found(const Space& space, const SurrogateOptions& options) {
 
 TEST(Surrogate, EveryStrategyKeepsToTheBudgetAndYieldsDistinctLegalConfigs) {
   const auto space = bowl_space();
-  for (const StrategyEntry* const row : strategies()) {
-    if (row->steps_only) {
-      continue;
-    }
-    const StrategyEntry& entry = *row;
+  for (const StrategyEntry& entry : strategies_of_spaces()) {
     const SurrogateResult result =
         found(*space, {.strategy = std::string(entry.name), .budget = 100, .top = 20, .batch = 7});
     EXPECT_EQ(result.scored, 100U) << entry.name;
@@ -115,11 +113,7 @@ TEST(Surrogate, SearchesSpacesThatCannotBeListed) {
   const auto space = large_space();
   ASSERT_EQ(space->enumerable(), nullptr);
   std::map<std::string, double> first;
-  for (const StrategyEntry* const row : strategies()) {
-    if (row->steps_only) {
-      continue;
-    }
-    const StrategyEntry& entry = *row;
+  for (const StrategyEntry& entry : strategies_of_spaces()) {
     SCOPED_TRACE(entry.name);
     const SurrogateOptions options{
         .strategy = std::string(entry.name), .budget = 400, .top = 400, .batch = 7};
@@ -154,11 +148,7 @@ TEST(Surrogate, SearchesSpacesThatCannotBeListed) {
 
 TEST(Surrogate, SameSeedSameResultOtherSeedAnother) {
   const auto space = bowl_space();
-  for (const StrategyEntry* const row : strategies()) {
-    if (row->steps_only) {
-      continue;
-    }
-    const StrategyEntry& entry = *row;
+  for (const StrategyEntry& entry : strategies_of_spaces()) {
     const auto configs = [&](std::uint64_t seed) {
       std::vector<Config> out;
       for (const ScoredConfig& scored :
@@ -223,11 +213,7 @@ TEST(Surrogate, LearningStrategiesComeNearerThanRandom) {
 
 TEST(Surrogate, SmallSpacesAreSearchedWhole) {
   const auto single = bowl_space("p0 + p1 + p2 + p3 <= 4");
-  for (const StrategyEntry* const row : strategies()) {
-    if (row->steps_only) {
-      continue;
-    }
-    const StrategyEntry& entry = *row;
+  for (const StrategyEntry& entry : strategies_of_spaces()) {
     const SurrogateResult result = found(*single, {.strategy = std::string(entry.name)});
     EXPECT_EQ(result.scored, 1U) << entry.name;
     EXPECT_EQ(result.efficiency, 1);

@@ -8,7 +8,6 @@
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/foretune.h"
 #include "foretune/select/select.h"
-#include "foretune/space/ck_kernels.h"
 #include "foretune/version.h"
 
 struct foretune_selector {
@@ -58,24 +57,6 @@ void fill(const Selector& selector, const Choice& picked, foretune_choice& choic
   }
   choice.score = picked.score;
   choice.margin = picked.margin;
-}
-
-// Empty when there is no such kernel.
-std::string ck_name(const foretune_gemm& gemm, std::span<const std::int32_t> words) {
-  const ConfigSchema& schema = ck_gemm_schema();
-  const ProblemSchema& problem = *find_problem_schema(kGemmProblem);
-  const auto has_label = [&](GemmField field, std::int32_t label) {
-    const auto& labels = problem.fields[static_cast<std::size_t>(field)].labels;
-    return label >= 0 && static_cast<std::size_t>(label) < labels.size();
-  };
-  if (words.size() != schema.parameters.size() || !has_label(GemmField::kDtype, gemm.dtype) ||
-      !has_label(GemmField::kLayout, gemm.layout)) {
-    return {};
-  }
-  const CkGemmKernel kernel{.dtype = static_cast<DataType>(gemm.dtype),
-                            .layout = static_cast<GemmLayout>(gemm.layout),
-                            .config = {.schema = schema.id(), .words = Config::Words(words)}};
-  return ck_gemm_name(kernel).value_or(std::string());
 }
 
 // The error's code, and its message as far as it fits. Exceptions are errors too.
@@ -147,8 +128,8 @@ int select_fields_fast(const Selector& selector, ProblemType type,
                        std::span<const std::int64_t> fields, double max_regret,
                        foretune_choice& choice, int* exact, double* bound) noexcept {
   choice = {};
-  const FastChoice picked =
-      selector.select_fast(type, fields, max_regret < 0 ? Selector::kMaxFastRegret : max_regret);
+  const FastChoice picked = selector.select_fast(
+      type, fields, max_regret < 0 ? Selector::kMaxDistilledRegret : max_regret);
   fill(selector, picked.choice, choice);
   if (exact != nullptr) {
     *exact = picked.exact ? 1 : 0;
@@ -309,19 +290,6 @@ size_t foretune_config_text(const foretune_selector* selector, uint32_t candidat
   }
   try {
     return foretune::copy_text(selector->selector->config_text(candidate), text, size);
-  } catch (...) {
-    return 0;
-  }
-}
-
-size_t foretune_ck_gemm_name(const foretune_gemm* gemm, const int32_t* words, uint32_t word_count,
-                             char* text, size_t size) {
-  foretune::copy_text("", text, size);
-  if (gemm == nullptr || words == nullptr) {
-    return 0;
-  }
-  try {
-    return foretune::copy_text(foretune::ck_name(*gemm, {words, word_count}), text, size);
   } catch (...) {
     return 0;
   }

@@ -8,13 +8,12 @@
 #include <limits>
 #include <string>
 
-#include "foretune/base/temporary_folder.h"
-#include "foretune/models/infer/model_samples.h"
+#include "foretune/base/testing/temporary_folder.h"
+#include "foretune/model/testing/model_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/foretune.h"
 #include "foretune/select/foretune_conv.h"
 #include "foretune/select/select.h"
-#include "foretune/space/ck_kernels.h"
 #include "foretune/version.h"
 
 namespace foretune {
@@ -257,39 +256,6 @@ TEST_F(CApiTest, HasATextForEveryReasonAndAVersion) {
   EXPECT_STREQ(foretune_reason_text(77), "This reason is unknown.");
   EXPECT_STREQ(foretune_reason_text(-1), "This reason is unknown.");
   EXPECT_EQ(foretune_version(), kVersion);
-}
-
-TEST(CApi, NamesTheKernelOfCkTile) {
-  const std::string name =
-      "gemm_universal_bf16_rrr_mem_cshuffle_interwave_True_True_True_False_128x64x32_2x2x1_"
-      "16x16x32";
-  const Config config = parse_ck_gemm_name(name)->config;
-  foretune_gemm gemm{};
-  gemm.dtype = FORETUNE_BF16;
-  gemm.layout = FORETUNE_RRR;
-  const auto count = static_cast<std::uint32_t>(config.words.size());
-  std::array<char, 256> text{};
-  EXPECT_EQ(foretune_ck_gemm_name(&gemm, config.words.data(), count, text.data(), text.size()),
-            name.size());
-  EXPECT_EQ(std::string(text.data()), name);
-  // As much as fits, and how much is needed.
-  EXPECT_EQ(foretune_ck_gemm_name(&gemm, config.words.data(), count, text.data(), 5), name.size());
-  EXPECT_EQ(std::string(text.data()), "gemm");
-  EXPECT_EQ(foretune_ck_gemm_name(&gemm, config.words.data(), count, nullptr, 0), name.size());
-  const auto is_refused = [&](const foretune_gemm* problem, const std::int32_t* words,
-                              std::uint32_t words_given) {
-    text[0] = 'x';
-    return foretune_ck_gemm_name(problem, words, words_given, text.data(), text.size()) == 0 &&
-           text[0] == '\0';
-  };
-  EXPECT_TRUE(is_refused(nullptr, config.words.data(), count));
-  EXPECT_TRUE(is_refused(&gemm, nullptr, count));
-  EXPECT_TRUE(is_refused(&gemm, config.words.data(), count - 1));
-  gemm.layout = 99;
-  EXPECT_TRUE(is_refused(&gemm, config.words.data(), count));
-  gemm.layout = FORETUNE_RRR;
-  gemm.dtype = -1;
-  EXPECT_TRUE(is_refused(&gemm, config.words.data(), count));
 }
 
 }  // namespace

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <filesystem>
 
-#include "foretune/base/allocation_count.h"
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
-#include "foretune/models/infer/fast_samples.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/base/testing/allocation_count.h"
+#include "foretune/base/testing/temporary_folder.h"
+#include "foretune/model/distilled/testing/distilled_samples.h"
+#include "foretune/model/forest/forest_body.h"
 #include "foretune/select/foretune.h"
 #include "foretune/select/select.h"
 
@@ -50,7 +50,7 @@ class DeferredTest : public testing::Test {
 
   static constexpr std::uint64_t kSeed = 71;
   Rng rng_{kSeed};
-  Model model_ = sample_model_with_fast({.forests = 2}, rng_);
+  Model model_ = sample_model_with_distilled({.forests = 2}, rng_);
   testing_support::TemporaryFolder folder_;
   std::filesystem::path path_ = folder_ / "model.ftm";
 };

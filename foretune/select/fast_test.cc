@@ -3,8 +3,8 @@
 #include <array>
 #include <limits>
 
-#include "foretune/base/allocation_count.h"
-#include "foretune/models/infer/fast_samples.h"
+#include "foretune/base/testing/allocation_count.h"
+#include "foretune/model/distilled/testing/distilled_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/select.h"
 #include "foretune/space/parametric_space.h"
@@ -17,7 +17,7 @@ constexpr double kNoLimit = 1e9;
 class SelectFastTest : public testing::Test {
  protected:
   Rng rng_{41};
-  Model model_ = sample_model_with_fast({}, rng_);
+  Model model_ = sample_model_with_distilled({}, rng_);
 
   static std::unique_ptr<Selector> open(const Model& model) {
     auto selector = Selector::create(model);
@@ -29,7 +29,7 @@ class SelectFastTest : public testing::Test {
 TEST_F(SelectFastTest, PicksTheBestLegalOfThePortfolioInsideItsBound) {
   const auto selector = open(model_);
   const auto space = CompiledSpace::create(*SpaceDefinition::parse(model_.space_text));
-  const FastModel& fast = *model_.fast;
+  const DistilledModel& fast = *model_.distilled;
   std::vector<std::int16_t> inputs(fast.features.size());
   std::vector<std::int32_t> scores(fast.portfolio.size());
   int answered = 0;
@@ -47,8 +47,8 @@ TEST_F(SelectFastTest, PicksTheBestLegalOfThePortfolioInsideItsBound) {
       }
     }
     const FastChoice choice = selector->select_fast(problem);
-    const bool answers = model_.hull->is_inside(problem.fields()) &&
-                         static_cast<double>(fast.bound(inputs)) <= Selector::kMaxFastRegret &&
+    const bool answers = model_.domain->is_inside(problem.fields()) &&
+                         static_cast<double>(fast.bound(inputs)) <= Selector::kMaxDistilledRegret &&
                          best < fast.portfolio.size();
     ASSERT_EQ(choice.exact, !answers) << problem.text();
     if (answers) {
@@ -64,7 +64,7 @@ TEST_F(SelectFastTest, PicksTheBestLegalOfThePortfolioInsideItsBound) {
     }
     over_bound += fast.bound(inputs) > 0.1F ? 1 : 0;
     EXPECT_TRUE(selector->select_fast(problem, -1).exact);
-    EXPECT_FALSE(model_.hull->is_inside(problem.fields()) && best < fast.portfolio.size() &&
+    EXPECT_FALSE(model_.domain->is_inside(problem.fields()) && best < fast.portfolio.size() &&
                  selector->select_fast(problem, kNoLimit).exact);
   }
   EXPECT_GT(answered, 30);
@@ -72,7 +72,7 @@ TEST_F(SelectFastTest, PicksTheBestLegalOfThePortfolioInsideItsBound) {
 }
 
 TEST_F(SelectFastTest, WithoutAFastModelTheExactOneAnswers) {
-  model_.fast.reset();
+  model_.distilled.reset();
   const auto selector = open(model_);
   const Problem problem = sample_gemm(rng_);
   const FastChoice choice = selector->select_fast(problem, kNoLimit);
@@ -101,13 +101,13 @@ TEST_F(SelectFastTest, DoesNotAllocate) {
   EXPECT_EQ(allocation_count(), before);
 }
 
-TEST_F(SelectFastTest, TheHullDecidesInsteadOfTheRanges) {
-  // Ranges that hold nothing, and a hull that holds the problem.
+TEST_F(SelectFastTest, TheDomainDecidesInsteadOfTheRanges) {
+  // Ranges that hold nothing, and a domain that holds the problem.
   for (auto& [low, high] : model_.problem_range) {
     low = high = -1e6;
   }
   const Problem problem = sample_gemm(rng_);
-  model_.hull = TrainingHull::fit(std::vector{problem});
+  model_.domain = ApplicabilityDomain::fit(std::vector{problem});
   const auto selector = open(model_);
   EXPECT_TRUE(selector->select(problem).picked());
   const Problem far = *Problem::parse("gemm m=1 n=1 k=1 dtype=bf16");
@@ -117,9 +117,9 @@ TEST_F(SelectFastTest, TheHullDecidesInsteadOfTheRanges) {
       << selector->explain(far, choice);
 }
 
-TEST_F(SelectFastTest, WithoutAHullTheReasonNamesTheFeature) {
-  model_.hull.reset();
-  model_.fast.reset();
+TEST_F(SelectFastTest, WithoutADomainTheReasonNamesTheFeature) {
+  model_.domain.reset();
+  model_.distilled.reset();
   model_.problem_range[0] = {-2, -1};
   const auto selector = open(model_);
   const Problem problem = sample_gemm(rng_);

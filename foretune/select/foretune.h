@@ -17,14 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "foretune/base/c_api.h"
+
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#if defined(__GNUC__)
-#define FORETUNE_API __attribute__((visibility("default")))
-#else
-#define FORETUNE_API
 #endif
 
 typedef struct foretune_selector foretune_selector;
@@ -151,11 +147,6 @@ FORETUNE_API const char* foretune_reason_text(int reason);
 /* Text form of a candidate ("mr=8 nr=32 ..."); returns the length needed, as snprintf. */
 FORETUNE_API size_t foretune_config_text(const foretune_selector* selector, uint32_t candidate,
                                          char* text, size_t size);
-/* Name of the CK Tile kernel that a config of ck-gemm is for the data type and layout of a problem
- * ("gemm_universal_fp16_rcr_compv3_..."). Returns the length needed, as snprintf; 0 when the words
- * are none of such a config or CK has no name for the type. */
-FORETUNE_API size_t foretune_ck_gemm_name(const foretune_gemm* gemm, const int32_t* words,
-                                          uint32_t word_count, char* text, size_t size);
 FORETUNE_API const char* foretune_version(void);
 
 #ifdef __cplusplus

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/model_kind.h"
-#include "foretune/models/infer/model_scorer.h"
+#include "foretune/model/model_kind.h"
+#include "foretune/model/model_scorer.h"
 #include "foretune/space/config_words.h"
 #include "foretune/space/space.h"
 
@@ -116,7 +116,7 @@ Result<GeneratedConfigs> generate_configs(const Model& model, const Problem& pro
   if (problem.type() != model.problem_type) {
     return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
   }
-  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  FORETUNE_TRY(const FeatureTable* const table, feature_table_of(model));
   const std::unique_ptr<Space> space = table->space(problem, model.fingerprint.hardware);
   if (space == nullptr) {
     return fail(ErrorCode::kUnsupported, "the feature table ", table->name(),

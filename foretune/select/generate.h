@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/model/model_file.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
 

@@ -10,9 +10,9 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/hardware/hardware.h"
 #include "foretune/loop/schedule_space.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
-#include "foretune/models/infer/model_samples.h"
-#include "foretune/models/infer/model_scorer.h"
+#include "foretune/model/forest/forest_body.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/model/testing/model_samples.h"
 #include "foretune/select/select.h"
 
 namespace foretune {

@@ -5,12 +5,12 @@
 #include <array>
 #include <cmath>
 
-#include "foretune/base/allocation_count.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/allocation_count.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
-#include "foretune/models/infer/fast_samples.h"
-#include "foretune/models/infer/metric_model_samples.h"
-#include "foretune/models/infer/objective_scorer.h"
+#include "foretune/model/distilled/testing/distilled_samples.h"
+#include "foretune/model/objective_scorer.h"
+#include "foretune/model/testing/metric_model_samples.h"
 #include "foretune/select/foretune.h"
 #include "foretune/select/select.h"
 

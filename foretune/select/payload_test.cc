@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
-#include "foretune/models/infer/model_samples.h"
+#include "foretune/base/testing/temporary_folder.h"
+#include "foretune/model/forest/forest_body.h"
+#include "foretune/model/testing/model_samples.h"
 #include "foretune/problem/payload_store.h"
 #include "foretune/select/select.h"
 

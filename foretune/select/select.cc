@@ -13,11 +13,11 @@
 
 #include "foretune/base/check.h"
 #include "foretune/base/text.h"
-#include "foretune/models/infer/model_kind.h"
-#include "foretune/models/infer/model_scorer.h"
-#include "foretune/models/infer/objective_scorer.h"
-#include "foretune/models/infer/training_range.h"
-#include "foretune/select/selector_state.h"
+#include "foretune/model/model_kind.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/model/objective_scorer.h"
+#include "foretune/model/training_range.h"
+#include "foretune/select/internal/selector_state.h"
 
 namespace foretune {
 namespace {
@@ -28,7 +28,8 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Empty, which is never cached, for problems of very many fields.
+// Returns the cache key of a problem. It is empty, which is never cached, for problems with very
+// many fields.
 AnswerCache::Key key_of(ProblemType type, std::span<const std::int64_t> fields,
                         const Digest& payload, bool is_described) {
   AnswerCache::Key key;
@@ -47,7 +48,7 @@ AnswerCache::Key key_of(ProblemType type, std::span<const std::int64_t> fields,
   return key;
 }
 
-// Whether Problem::create could accept the fields.
+// True when Problem::create() could accept the fields.
 bool in_range(ProblemType type, std::span<const std::int64_t> fields) {
   const ProblemSchema* schema = find_problem_schema(type);
   if (schema == nullptr || fields.size() != schema->fields.size() ||
@@ -62,7 +63,7 @@ bool in_range(ProblemType type, std::span<const std::int64_t> fields) {
   return true;
 }
 
-// The range is asked first because the refusals of Problem::create allocate.
+// Checks the range first, because the refusals of Problem::create() allocate.
 Result<Problem> problem_of(ProblemType type, std::span<const std::int64_t> fields) {
   if (!in_range(type, fields)) {
     return fail(ErrorCode::kInvalidArgument);
@@ -109,10 +110,10 @@ std::string_view to_string(AbstainReason reason) {
 
 Status Selector::State::prepare_fast(std::shared_ptr<const CompiledSpace> compiled) {
   space = std::move(compiled);
-  FORETUNE_TRY(table, find_feature_table(model.feature_table));
-  for (std::uint32_t i = 0; model.fast && space != nullptr && i < model.fast->portfolio.size();
-       ++i) {
-    if (space->is_legal_config(words_of(model.fast->portfolio[i]), hardware())) {
+  FORETUNE_TRY(table, feature_table_of(model));
+  for (std::uint32_t i = 0;
+       model.distilled && space != nullptr && i < model.distilled->portfolio.size(); ++i) {
+    if (space->is_legal_config(words_of(model.distilled->portfolio[i]), hardware())) {
       fast_places.push_back(i);
     }
   }
@@ -130,9 +131,9 @@ Result<std::unique_ptr<Selector::State::Exact>> Selector::State::make_exact() {
   made->scored.reserve(model.pool.size());
   list.reserve(model.pool.size());
   made->by_words = ConfigIndex(model.pool);
-  // Most of a large pool of sequences are of other problems, and scoring them all takes long.
-  constexpr std::size_t kMostSequences = 1024;
-  const bool is_portfolio_only = space == nullptr && model.pool.size() > kMostSequences;
+  // Most sequences of a large pool are for other problems, and scoring them all takes long.
+  constexpr std::size_t kMaxSequences = 1024;
+  const bool is_portfolio_only = space == nullptr && model.pool.size() > kMaxSequences;
   for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
     const bool is_scored =
         space != nullptr
@@ -158,7 +159,7 @@ Result<std::unique_ptr<Selector::State::Exact>> Selector::State::make_exact() {
   if (judge) {
     FORETUNE_TRY(made->pool, objective_pool(made->columns, columns, *judge));
   }
-  // The problem's features, all scores, then what the pool needs.
+  // The workspace has the problem's features, all scores, then the pool's own workspace.
   made->scores_offset = aligned(feature_count(*table, FeatureKind::kProblem) * sizeof(double));
   made->pool_offset = made->scores_offset + aligned(made->scored.size() * sizeof(double));
   made->workspaces = std::make_unique<WorkspacePool>(
@@ -179,7 +180,7 @@ Selector::State::Exact* Selector::State::prepare_exact() noexcept {
       failure = std::move(made.error());
     }
   } catch (const std::exception&) {
-    // So short that it needs no memory either.
+    // The message is so short that it needs no memory either.
     failure = {.code = ErrorCode::kInternal, .message = "out of memory"};
   }
   if (exact_owner == nullptr) {
@@ -192,8 +193,8 @@ Selector::State::Exact* Selector::State::prepare_exact() noexcept {
 
 bool Selector::State::inside_training(const Problem& problem,
                                       std::span<std::byte> workspace) const noexcept {
-  if (model.hull) {
-    return model.hull->is_inside(problem.fields());
+  if (model.domain) {
+    return model.domain->is_inside(problem.fields());
   }
   const std::span row(reinterpret_cast<double*>(workspace.data()), model.problem_range.size());
   table->problem_row(problem, hardware(), row);
@@ -205,7 +206,7 @@ std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(
   if (space == nullptr) {
     return {Form::kCanonical, candidate};
   }
-  // Spaces of unusually many parameters pay with an allocation here, no others do.
+  // Only spaces with unusually many parameters allocate here.
   CompiledSpace::WordsBuffer buffer(words_of(candidate));
   const std::span<std::int32_t> same = buffer.view();
   if (!space->canonicalise(same, problem.fields(), hardware())) {
@@ -217,13 +218,13 @@ std::pair<Selector::State::Form, std::uint32_t> Selector::State::form_of(
 
 bool Selector::State::is_legal_sequence(std::uint32_t candidate, const Problem& problem) const {
   const std::unique_ptr<Space> sequences = table->space(problem, hardware());
-  // Where nothing says which sequences are legal, none is taken.
+  // Without a space no sequence counts as legal.
   return sequences != nullptr && sequences->why_not(model.pool[candidate]) &&
          table->may_run(problem, hardware(), model.pool[candidate]);
 }
 
-// The best and the second best legal candidate. Legality is asked only of candidates that would
-// be one of them: of a few dozen out of thousands.
+// Finds the best and the second best legal candidate. It checks the legality only of candidates
+// that would be one of them: a few dozen out of thousands.
 void Selector::State::choose(const Exact& exact, const Problem& problem,
                              std::span<const double> scores, Form form, Choice& choice) const {
   const std::span<const std::uint32_t> scored = exact.scored;
@@ -243,7 +244,7 @@ void Selector::State::choose(const Exact& exact, const Problem& problem,
       second = scores[i];
     }
   }
-  // A config that misses a bound is no runner-up of one that keeps all.
+  // A config that violates a bound cannot be the runner-up of one that keeps all bounds.
   if (keeps_bounds(best) && !keeps_bounds(second)) {
     second = std::numeric_limits<double>::infinity();
   }
@@ -303,14 +304,14 @@ Choice Selector::State::decide(const Exact& exact, const Problem& problem,
 
 std::optional<FastChoice> Selector::State::decide_fast(const Problem& problem,
                                                        double max_regret) const noexcept {
-  // A fast model sees fields only, and time.
-  if (!model.fast || judge || !model.hull || problem.type() != model.problem_type ||
-      problem.has_payload() || !model.hull->is_inside(problem.fields())) {
+  // A distilled model sees only fields, and predicts only time.
+  if (!model.distilled || judge || !model.domain || problem.type() != model.problem_type ||
+      problem.has_payload() || !model.domain->is_inside(problem.fields())) {
     return std::nullopt;
   }
-  const FastModel& fast = *model.fast;
-  std::array<std::int16_t, FastModel::kMaxInputs> buffer;  // NOLINT: written before it is read
-  std::array<std::int32_t, FastModel::kMaxPortfolio> scores{};
+  const DistilledModel& fast = *model.distilled;
+  std::array<std::int16_t, DistilledModel::kMaxInputs> buffer;  // NOLINT: written before it is read
+  std::array<std::int32_t, DistilledModel::kMaxPortfolio> scores{};
   const std::span<std::int16_t> inputs(buffer.data(), fast.features.size());
   fast.inputs(problem.fields(), inputs);
   FastChoice out{.bound = static_cast<double>(fast.bound(inputs))};
@@ -318,11 +319,12 @@ std::optional<FastChoice> Selector::State::decide_fast(const Problem& problem,
     return std::nullopt;
   }
   fast.scores(inputs, scores);
-  // Legality is asked in the order of scores, until the best two are known: asking takes longer
-  // than looking for the next one. Of equal scores the first place comes first.
+  // Legality is checked in the order of scores, until the best two are known: a check takes longer
+  // than finding the next candidate. Equal scores are in the order of places.
   constexpr std::int64_t kAsked = std::numeric_limits<std::int64_t>::max();
-  constexpr std::int64_t kPlaces = FastModel::kMaxPortfolio;
-  std::array<std::int64_t, FastModel::kMaxPortfolio> line;  // NOLINT: written before it is read
+  constexpr std::int64_t kPlaces = DistilledModel::kMaxPortfolio;
+  std::array<std::int64_t, DistilledModel::kMaxPortfolio>
+      line;  // NOLINT: written before it is read
   const auto end =
       std::transform(fast_places.begin(), fast_places.end(), line.begin(),
                      [&](std::uint32_t place) { return scores[place] * kPlaces + place; });
@@ -368,6 +370,7 @@ Result<std::unique_ptr<Selector>> Selector::make(ModelParts parts, const Selecto
     FORETUNE_TRY_STATUS(read_body(state.parts));
     FORETUNE_TRY_STATUS(check_body(state.model, true));
   }
+  FORETUNE_TRY_STATUS(check_lasting(state.model));
   state.columns = columns_of(state.model);
   if (options.objective) {
     FORETUNE_TRY_STATUS(state.follow(*options.objective));
@@ -426,7 +429,7 @@ Choice Selector::select(const Problem& problem) const noexcept {
 }
 
 Choice Selector::select(ProblemType type, std::span<const std::int64_t> fields) const noexcept {
-  // Only problems get into the cache, so what is found there is one.
+  // Only valid problems get into the cache, so a hit needs no check.
   const AnswerCache::Key key = key_of(type, fields, {}, false);
   AnswerCache::Answer found;
   if (state_->find(key, found)) {

@@ -8,10 +8,10 @@
 #include "foretune/base/check.h"
 #include "foretune/base/significant.h"
 #include "foretune/base/text.h"
-#include "foretune/models/infer/model_scorer.h"
-#include "foretune/models/infer/objective_scorer.h"
-#include "foretune/models/infer/training_range.h"
-#include "foretune/select/selector_state.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/model/objective_scorer.h"
+#include "foretune/model/training_range.h"
+#include "foretune/select/internal/selector_state.h"
 
 namespace foretune {
 namespace {
@@ -74,8 +74,8 @@ std::string Selector::explain(const Problem& problem, const Choice& choice) cons
   const std::string general(to_string(choice.reason));
   std::string detail;
   if (choice.reason == AbstainReason::kOutsideTraining && problem.type() == model.problem_type) {
-    detail = model.hull ? model.hull->explain(problem.schema(), problem.fields())
-                        : explain_range(model, *state_->table, problem);
+    detail = model.domain ? model.domain->explain(problem.schema(), problem.fields())
+                          : explain_range(model, *state_->table, problem);
   } else if (choice.reason == AbstainReason::kSmallMargin) {
     detail = concat("the runner-up is predicted to be ", fixed(100 * std::expm1(choice.margin), 2),
                     " % slower");

@@ -7,11 +7,12 @@
 #include <cmath>
 #include <filesystem>
 
-#include "foretune/base/allocation_count.h"
-#include "foretune/base/temporary_folder.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
-#include "foretune/models/infer/model_samples.h"
-#include "foretune/models/infer/model_scorer.h"
+#include "foretune/base/testing/allocation_count.h"
+#include "foretune/base/testing/temporary_folder.h"
+#include "foretune/model/forest/forest_body.h"
+#include "foretune/model/function/function_body.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/model/testing/model_samples.h"
 #include "foretune/select/foretune.h"
 
 namespace foretune {
@@ -239,6 +240,24 @@ TEST_F(SelectTest, AnswersWithoutAllocating) {
     }
   }
   EXPECT_EQ(allocation_count(), before) << sum;
+}
+
+TEST_F(SelectTest, AModelThatCallsBackIsRefused) {
+  class Zero final : public RowFunction {
+   public:
+    Status predict(std::span<const float> /*inputs*/,
+                   std::span<double> out) const noexcept override {
+      std::fill(out.begin(), out.end(), 0.0);
+      return {};
+    }
+  };
+  Model model = sample_model({.candidates = 20}, rng_);
+  set_function(model, {"zero", {NetworkInput{.column = 0}}, std::make_shared<const Zero>()});
+  ASSERT_TRUE(check_model(model)) << check_model(model).error().message;
+  const auto selector = Selector::create(model);
+  ASSERT_FALSE(selector);
+  EXPECT_EQ(selector.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(selector.error().message.find("neither stored nor selected with"), std::string::npos);
 }
 
 TEST_F(SelectTest, TheCInterfaceAnswersWithoutAllocating) {

@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "foretune/base/file.h"
-#include "foretune/base/forked_child.h"
-#include "foretune/base/temporary_folder.h"
-#include "foretune/models/infer/fast_samples.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
+#include "foretune/base/testing/forked_child.h"
+#include "foretune/base/testing/temporary_folder.h"
+#include "foretune/model/distilled/testing/distilled_samples.h"
+#include "foretune/model/forest/forest_body.h"
 #include "foretune/select/select.h"
 #include "foretune/select/workspace_pool.h"
 
@@ -70,7 +70,7 @@ TEST(SelectThreads, OnePreparesTheExactModelForAll) {
   constexpr std::uint64_t kSeed = 52;
   constexpr std::size_t kThreads = 8;
   Rng rng(kSeed);
-  const Model model = sample_model_with_fast({.candidates = 150}, rng);
+  const Model model = sample_model_with_distilled({.candidates = 150}, rng);
   const testing_support::TemporaryFolder folder;
   const std::filesystem::path path = folder / "model.ftm";
   ASSERT_TRUE(write_model(model, path));
@@ -114,7 +114,7 @@ TEST(SelectThreads, OnePreparesTheExactModelForAll) {
 TEST(SelectThreads, AllLearnThatTheExactModelIsUnusable) {
   constexpr std::uint64_t kSeed = 53;
   Rng rng(kSeed);
-  Model model = sample_model_with_fast({.candidates = 150}, rng);
+  Model model = sample_model_with_distilled({.candidates = 150}, rng);
   edit_forests(model, [](auto& forests) { forests[0].feature_count += 1; });
   const testing_support::TemporaryFolder folder;
   const std::filesystem::path path = folder / "model.ftm";

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "foretune/base/allocation_count.h"
+#include "foretune/base/testing/allocation_count.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
@@ -43,7 +43,7 @@ TEST(CompiledSpace, LegalityAndCanonicalFormsDoNotAllocate) {
   const std::uint64_t after = allocation_count();
   EXPECT_EQ(after, before);
   EXPECT_GT(legal, 0U);
-  // The counter works.
+  // Checks that the counter works.
   const std::vector<int> values(1000);
   EXPECT_GT(allocation_count(), after);
   EXPECT_EQ(values.size(), 1000U);

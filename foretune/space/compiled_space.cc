@@ -1,4 +1,4 @@
-// From a definition to a compiled space: whatever can be wrong with a definition is refused here.
+// Compiles a definition into a space, and refuses every wrong definition.
 #include <algorithm>
 #include <utility>
 
@@ -66,8 +66,8 @@ Status check_definition(const SpaceDefinition& definition) {
   return {};
 }
 
-// What cannot be written and read back cannot be stored with data and models: names with blanks,
-// reasons of several lines, definitions of absurd size.
+// Refuses definitions that cannot be written and read back, and so cannot be stored with data and
+// models: names with blanks, reasons of several lines, definitions of absurd size.
 Status check_text_form(const SpaceDefinition& definition) {
   const Result<SpaceDefinition> read_back = SpaceDefinition::parse(definition.text());
   if (!read_back) {
@@ -81,7 +81,7 @@ Status check_text_form(const SpaceDefinition& definition) {
   return {};
 }
 
-// Rules without a parameter are checked with the first.
+// Groups rules by their last parameter; rules without a parameter go with the first.
 template <class Rule>
 std::vector<std::vector<std::size_t>> by_last_parameter(const std::vector<Rule>& rules,
                                                         std::size_t parameters) {

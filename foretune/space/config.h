@@ -1,7 +1,7 @@
-// A config is one point of a family's space: a schema id and a few 32-bit words. What the words
-// mean is said by the schema: fixed positions for a parametric family, opcodes and arguments for a
-// schedule, one knob per layer for a network. Plain values: comparable, hashable, with a text form.
-// Thread safety: plain values. Cost: no allocation for up to 12 words.
+// A config is one point of a family's space: a schema id and a few 32-bit values. The schema says
+// what the values mean: fixed positions for a parametric family, opcodes and arguments for a
+// schedule, one knob per layer for a network. Configs are comparable, hashable, and have a text
+// form. Thread safety: plain values. Cost: no allocation for up to 12 values.
 #pragma once
 
 #include <compare>
@@ -21,13 +21,13 @@ namespace foretune {
 
 // Stored in files: never renumber.
 enum class SchemaKind : std::uint8_t {
-  kParametric = 0,  // word i is the value of parameter i
+  kParametric = 0,  // value i is that of parameter i
   kSequence = 1,    // opcode and arguments, of any length
 };
 
 struct Parameter {
   std::string name;
-  // Labels of an enumerated parameter (the word is the index); empty for an integer.
+  // Labels of an enumerated parameter (the value is the index); empty for an integer.
   std::vector<std::string> labels;
   bool operator==(const Parameter&) const = default;
 };
@@ -38,7 +38,7 @@ struct ConfigSchema {
   SchemaKind kind = SchemaKind::kParametric;
   std::vector<Parameter> parameters;  // of a parametric schema
 
-  // Identifies the schema in files and configs: changes when anything above does.
+  // Identifies the schema in files and configs; changes when any member above changes.
   [[nodiscard]] std::uint64_t id() const;
   [[nodiscard]] std::optional<std::size_t> find(std::string_view parameter) const;
   bool operator==(const ConfigSchema&) const = default;
@@ -61,10 +61,10 @@ struct Config {
   auto operator<=>(const Config&) const = default;
 };
 
-// "mr=8 nr=32 order=nkm"; a sequence prints its words as "3,16,1,0".
+// Returns "mr=8 nr=32 order=nkm"; a sequence prints its values as "3,16,1,0".
 std::string to_text(const ConfigSchema& schema, const Config& config);
-// For people: as above, but of a sequence of many words the first and last ones and their number,
-// "3,16,1,0,2,2,7,1,0,0,4,4 ... 1,0,2,2 (221 words)".
+// Returns a text for people: as above, but for a sequence of many words only the first and last
+// ones and their number, "3,16,1,0,2,2,7,1,0,0,4,4 ... 1,0,2,2 (221 words)".
 std::string shown_text(const ConfigSchema& schema, const Config& config);
 // Parses what to_text prints; parameters may come in any order, none may be missing.
 Result<Config> parse_config(const ConfigSchema& schema, std::string_view text);

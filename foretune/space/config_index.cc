@@ -18,8 +18,8 @@ ConfigIndex::ConfigIndex(std::span<const Config> configs)
 }
 
 std::size_t ConfigIndex::place_of(std::span<const std::int32_t> words) const {
-  // One multiplication a word: words differ in few bits, and mix64() brings those down to where the
-  // place is taken from.
+  // Takes one multiplication per value: values differ in few bits, and mix64() moves those down to
+  // where the place is taken from.
   std::uint64_t hash = words.size();
   for (const std::int32_t word : words) {
     hash = (std::rotl(hash, 5) ^ static_cast<std::uint32_t>(word)) * 0x9e3779b97f4a7c15U;

@@ -1,5 +1,5 @@
-// Finds configs of a list by their words: a hash table of positions, open addressing. Building it
-// takes a few nanoseconds a word, a look-up allocates nothing.
+// Finds configs of a list by their values: a hash table of positions, open addressing. Building it
+// takes a few nanoseconds a value, a look-up allocates nothing.
 //
 //   ConfigIndex index(pool);
 //   for (std::uint32_t i = 0; i < pool.size(); ++i) index.insert(i);
@@ -20,15 +20,15 @@ namespace foretune {
 class ConfigIndex {
  public:
   ConfigIndex() = default;
-  // Empty, with room for all of `configs`, which must outlive it and stay as they are.
+  // Makes an empty index with room for all of `configs`, which must outlive it and stay unchanged.
   explicit ConfigIndex(std::span<const Config> configs);
 
-  // False where a config with the same words is in it already.
+  // Returns false when the index has a config with the same values already.
   bool insert(std::uint32_t position);
   [[nodiscard]] std::optional<std::uint32_t> find(std::span<const std::int32_t> words) const;
 
  private:
-  // The place of these words: theirs, or the empty one where they belong.
+  // Returns the place of these values, or the empty place where they belong.
   [[nodiscard]] std::size_t place_of(std::span<const std::int32_t> words) const;
 
   std::span<const Config> configs_;

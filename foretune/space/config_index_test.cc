@@ -12,7 +12,7 @@ namespace {
 TEST(ConfigIndex, FindsWhatWasInsertedAndNothingElse) {
   constexpr std::uint64_t kSeed = 17;
   Rng rng(kSeed);
-  // Few values and lengths, so that words repeat and differ in little.
+  // Uses few values and lengths, so that configs repeat and differ in little.
   std::vector<Config> configs;
   for (int i = 0; i < 3000; ++i) {
     Config config{.words = Config::Words(rng.below(7))};

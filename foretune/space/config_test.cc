@@ -45,7 +45,7 @@ TEST(ConfigSchema, IdChangesWithEverythingItNames) {
   other = schema();
   other.parameters[1].labels.clear();
   ids.insert(other.id());
-  // Labels that become parameters, and the order of parameters.
+  // Labels become parameters, and parameters change their order.
   other = schema();
   other.parameters = {{"a", {}}, {"b", {"no"}}, {"yes", {}}};
   ids.insert(other.id());

@@ -1,5 +1,5 @@
-// The words of several configs, one config after another: of the same length each, as those of a
-// parametric schema, or of any, as schedules.
+// Views the values of several configs, one config after another. All have the same length, like
+// those of a parametric schema, or any length, like schedules.
 //
 //   const ConfigWords tiles(words, 3);           // words.size() / 3 configs
 //   ConfigList list;                             // owns what it lists
@@ -23,14 +23,14 @@ namespace foretune {
 class ConfigWords {
  public:
   ConfigWords() = default;
-  // As many configs as there are whole ones.
+  // Makes as many configs as there are whole ones.
   ConfigWords(std::span<const std::int32_t> words, std::size_t width)
       : words_(words), width_(width), size_(width == 0 ? 0 : words.size() / width) {}
-  // Config i is words [starts[i], starts[i + 1]): one start more than configs.
+  // Config i has the values [starts[i], starts[i + 1]): one start more than configs.
   ConfigWords(std::span<const std::int32_t> words, std::span<const std::uint32_t> starts)
       : words_(words), starts_(starts), size_(starts.empty() ? 0 : starts.size() - 1) {}
 
-  // One config, which may have no words.
+  // Makes a view of one config, which may have no values.
   static ConfigWords of_one(std::span<const std::int32_t> words) {
     ConfigWords out(words, words.size());
     out.size_ = 1;
@@ -48,8 +48,8 @@ class ConfigWords {
                            : ConfigWords(words_, starts_.subspan(first, count + 1));
   }
 
-  // Returns true where the configs have one length for all: then all words lie next to
-  // each other, width() for each.
+  // Returns true when all configs have the same length: then all values lie next to each other,
+  // width() for each.
   [[nodiscard]] bool is_even() const { return starts_.empty(); }
   [[nodiscard]] std::size_t width() const {
     FORETUNE_DCHECK(is_even());
@@ -67,7 +67,7 @@ class ConfigWords {
   std::size_t size_ = 0;
 };
 
-// Configs of one schema, even where the schema has one length for all.
+// Owns configs of one schema; their lengths are even when the schema has one length for all.
 class ConfigList {
  public:
   explicit ConfigList(const ConfigSchema& schema)
@@ -93,7 +93,7 @@ class ConfigList {
   }
 
   void reserve(std::size_t configs) { words_.reserve(configs * width_); }
-  // `words` are as many as all others where lengths are even.
+  // Adds a config. Where lengths are even, `words` must have the length of all others.
   void add(std::span<const std::int32_t> words) {
     FORETUNE_DCHECK(!is_even_ || words.size() == width_);
     words_.insert(words_.end(), words.begin(), words.end());
@@ -105,7 +105,7 @@ class ConfigList {
   [[nodiscard]] ConfigWords view() const {
     return is_even_ ? ConfigWords(words_, width_) : ConfigWords(words_, std::span(starts_));
   }
-  // The name is the conversion's: a list goes wherever its view does.
+  // Converts implicitly, so that a list can be passed wherever a view can.
   operator ConfigWords() const { return view(); }  // NOLINT(google-explicit-constructor)
 
  private:

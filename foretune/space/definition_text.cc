@@ -6,8 +6,8 @@
 //   constraint mr * vectors <= 24 # the register block needs more registers than there are
 //   canonical mc min(mc, round_up(m, mr))
 //
-// Expressions and reasons are kept to the byte, blanks included: one blank after the keyword, one
-// on either side of the first #.
+// Expressions and reasons keep every byte, blanks included: one blank after the keyword, one on
+// either side of the first #.
 #include <algorithm>
 #include <cstddef>
 
@@ -18,11 +18,12 @@ namespace foretune {
 namespace {
 
 constexpr std::size_t kMaxText = std::size_t{1} << 20U;
-// A statement for each parameter, as many constraints and as many rules.
+// One statement for each parameter, as many constraints and as many rules.
 constexpr std::size_t kMaxStatements = 3 * CompiledSpace::kMaxParameters + 1;
 constexpr std::size_t kMaxWord = 200;
 
-// What words of the text may be made of, so that a name never looks like its surroundings.
+// Returns true when the text has only characters that a word may have, so that a name never looks
+// like its surroundings.
 bool is_word(std::string_view text) {
   return !text.empty() && text.size() <= kMaxWord &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -121,7 +122,8 @@ Status parse_statement(std::string_view line, SpaceDefinition& out) {
   return fail(ErrorCode::kCorrupt, quoted(keyword, 40), " is not a statement of a space");
 }
 
-// All parameters have values, or none has: then the space is known by its constraints only.
+// Checks that all parameters have values, or none has: the space is then known only by its
+// constraints.
 Status check_domains(SpaceDefinition& out) {
   const auto empty = std::count_if(out.domains.begin(), out.domains.end(),
                                    [](const auto& domain) { return domain.empty(); });

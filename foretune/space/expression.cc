@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "foretune/base/text.h"
-#include "foretune/space/expression_code.h"
+#include "foretune/space/internal/expression_code.h"
 
 namespace foretune {
 
@@ -14,8 +14,8 @@ using expression_code::fact_number;
 
 namespace {
 
-template <expression_code::Operation kOperation>
-std::int64_t apply(std::int64_t a, std::int64_t b) {
+template <expression_code::Operation kOperation, class Number>
+Number apply(Number a, Number b) {
   return expression_code::apply_binary(kOperation, a, b);
 }
 
@@ -27,27 +27,33 @@ std::int64_t apply(std::int64_t a, std::int64_t b) {
     statement;                                         \
     break;                                             \
   }
-#define FORETUNE_OPERAND_CASES(operation, use)             \
-  FORETUNE_CASE(operation, kConstant, use(at->constant))   \
-  FORETUNE_CASE(operation, kWord, use(words[at->index]))   \
-  FORETUNE_CASE(operation, kField, use(fields[at->index])) \
-  FORETUNE_CASE(operation, kFact, use(fact_number(hardware, at->index)))
+#define FORETUNE_OPERAND_CASES(operation, use)                                  \
+  FORETUNE_CASE(operation, kConstant, use(static_cast<Number>(at->constant)))   \
+  FORETUNE_CASE(operation, kWord, use(static_cast<Number>(words[at->index])))   \
+  FORETUNE_CASE(operation, kField, use(static_cast<Number>(fields[at->index]))) \
+  FORETUNE_CASE(operation, kFact, use(fact_number<Number>(hardware, at->index)))
 #define FORETUNE_LOAD(operand) accumulator = (operand)
 #define FORETUNE_PUSH(operand) *top++ = std::exchange(accumulator, (operand))
-#define FORETUNE_BINARY_CASES(operation)                                                           \
-  FORETUNE_CASE(operation, kStack, accumulator = apply<operation>(*--top, accumulator))            \
-  FORETUNE_CASE(operation, kConstant, accumulator = apply<operation>(accumulator, at->constant))   \
-  FORETUNE_CASE(operation, kWord, accumulator = apply<operation>(accumulator, words[at->index]))   \
-  FORETUNE_CASE(operation, kField, accumulator = apply<operation>(accumulator, fields[at->index])) \
-  FORETUNE_CASE(operation, kFact,                                                                  \
-                accumulator = apply<operation>(accumulator, fact_number(hardware, at->index)))
+#define FORETUNE_BINARY_CASES(operation)                                                        \
+  FORETUNE_CASE(operation, kStack, accumulator = apply<operation>(*--top, accumulator))         \
+  FORETUNE_CASE(operation, kConstant,                                                           \
+                accumulator = apply<operation>(accumulator, static_cast<Number>(at->constant))) \
+  FORETUNE_CASE(                                                                                \
+      operation, kWord,                                                                         \
+      accumulator = apply<operation>(accumulator, static_cast<Number>(words[at->index])))       \
+  FORETUNE_CASE(                                                                                \
+      operation, kField,                                                                        \
+      accumulator = apply<operation>(accumulator, static_cast<Number>(fields[at->index])))      \
+  FORETUNE_CASE(                                                                                \
+      operation, kFact,                                                                         \
+      accumulator = apply<operation>(accumulator, fact_number<Number>(hardware, at->index)))
 
-std::int64_t Expression::evaluate(std::span<const std::int32_t> words,
-                                  std::span<const std::int64_t> fields,
-                                  const Hardware& hardware) const {
-  std::array<std::int64_t, expression_code::kStackSize> stack;  // NOLINT: written before it is read
-  std::int64_t* top = stack.data();
-  std::int64_t accumulator = 0;
+template <class Number>
+Number Expression::run(std::span<const std::int32_t> words, std::span<const std::int64_t> fields,
+                       const Hardware& hardware) const {
+  std::array<Number, expression_code::kStackSize> stack;  // NOLINT: written before it is read
+  Number* top = stack.data();
+  Number accumulator = 0;
   const Instruction* const begin = code_.data();
   const Instruction* const end = begin + code_.size();
   const Instruction* at = begin;
@@ -55,9 +61,13 @@ std::int64_t Expression::evaluate(std::span<const std::int32_t> words,
     switch (at->dispatch) {
       FORETUNE_OPERAND_CASES(kLoad, FORETUNE_LOAD)
       FORETUNE_OPERAND_CASES(kPush, FORETUNE_PUSH)
-      FORETUNE_CASE(kNegate, kStack, accumulator = expression_code::subtract(0, accumulator))
+      FORETUNE_CASE(kNegate, kStack,
+                    accumulator = expression_code::subtract(Number{0}, accumulator))
       FORETUNE_CASE(kNot, kStack, accumulator = accumulator == 0 ? 1 : 0)
       FORETUNE_CASE(kTruth, kStack, accumulator = accumulator != 0 ? 1 : 0)
+      FORETUNE_CASE(kLog2, kStack,
+                    accumulator = static_cast<Number>(
+                        expression_code::log2_of(static_cast<double>(accumulator))))
       case expression_code::dispatch(kJump, kStack):
         at = begin + at->index;
         continue;
@@ -92,6 +102,18 @@ std::int64_t Expression::evaluate(std::span<const std::int32_t> words,
   return accumulator;
 }
 
+std::int64_t Expression::evaluate(std::span<const std::int32_t> words,
+                                  std::span<const std::int64_t> fields,
+                                  const Hardware& hardware) const {
+  return run<std::int64_t>(words, fields, hardware);
+}
+
+double Expression::evaluate_real(std::span<const std::int32_t> words,
+                                 std::span<const std::int64_t> fields,
+                                 const Hardware& hardware) const {
+  return run<double>(words, fields, hardware);
+}
+
 #undef FORETUNE_BINARY_CASES
 #undef FORETUNE_PUSH
 #undef FORETUNE_LOAD
@@ -103,9 +125,10 @@ std::string Expression::explain(std::span<const std::int32_t> words,
                                 const Hardware& hardware) const {
   std::string out;
   for (const Name& name : names_) {
-    const std::int64_t value = name.source == kWord    ? words[name.index]
-                               : name.source == kField ? fields[name.index]
-                                                       : fact_number(hardware, name.index);
+    const std::int64_t value = name.source == kWord ? words[name.index]
+                               : name.source == kField
+                                   ? fields[name.index]
+                                   : fact_number<std::int64_t>(hardware, name.index);
     out += concat(out.empty() ? "" : " ", name.text, "=");
     if (value >= 0 && static_cast<std::uint64_t>(value) < name.labels.size()) {
       out += name.labels[static_cast<std::size_t>(value)];

@@ -13,8 +13,11 @@
 // parameter or field `name`; `hw.x` a fact of the hardware (0 when unknown, rounded down). All
 // values are 64-bit integers and saturate instead of overflowing. A config parameter hides a
 // problem field of the same name; `problem.x` always names the field.
+// Features count in real numbers instead (Arithmetic::kReal): `/` and ceil_div divide doubles, hw.x
+// is not rounded, and log2(a) is known too. Division by zero yields 0, and so does log2 of a number
+// that is not positive.
 // Thread safety: const members may be called from several threads. Cost: evaluation does not
-// allocate; 1 to 2 ns an operation, and what && || and select() leave undecided is not evaluated.
+// allocate; 1 to 2 ns an operation, and && || and select() evaluate only the operands they need.
 #pragma once
 
 #include <cstdint>
@@ -30,24 +33,34 @@
 
 namespace foretune {
 
+enum class Arithmetic : std::uint8_t { kWhole, kReal };
+
 class Expression {
  public:
   // Compiles `text`; names are resolved against the schemas. At most 64 levels of nesting
   // (parentheses, calls and signs) and 4,096 characters. An error says where and what was expected.
   static Result<Expression> parse(std::string_view text, const ConfigSchema& config,
-                                  const ProblemSchema& problem);
+                                  const ProblemSchema& problem,
+                                  Arithmetic arithmetic = Arithmetic::kWhole);
 
+  // Each function evaluates expressions of its own arithmetic only.
   [[nodiscard]] std::int64_t evaluate(std::span<const std::int32_t> words,
                                       std::span<const std::int64_t> fields,
                                       const Hardware& hardware) const;
+  // The value may be infinite or NaN where numbers beyond 10^308 occur on the way.
+  [[nodiscard]] double evaluate_real(std::span<const std::int32_t> words,
+                                     std::span<const std::int64_t> fields,
+                                     const Hardware& hardware) const;
 
-  // Which inputs the value depends on.
+  // True when the value depends on the problem.
   [[nodiscard]] bool uses_problem() const { return uses_problem_; }
-  [[nodiscard]] bool uses_config() const { return uses_config_; }
-  // The highest parameter position used, or -1: an enumeration can check it that early.
+  [[nodiscard]] bool uses_hardware() const { return uses_hardware_; }
+  // Returns the highest parameter position used, or -1: an enumeration can check the expression as
+  // soon as that parameter is set.
   [[nodiscard]] int last_parameter() const { return last_parameter_; }
 
-  // The names in the expression with their values, for the reason of a refusal: "mr=16 pack_b=no".
+  // Returns the names in the expression with their values, for the reason of a refusal: "mr=16
+  // pack_b=no".
   [[nodiscard]] std::string explain(std::span<const std::int32_t> words,
                                     std::span<const std::int64_t> fields,
                                     const Hardware& hardware) const;
@@ -58,7 +71,7 @@ class Expression {
   struct Instruction {
     std::uint8_t operation = 0;
     std::uint8_t source = 0;
-    std::uint16_t dispatch = 0;  // of the two above
+    std::uint16_t dispatch = 0;  // combines the two above
     std::uint32_t index = 0;     // of a word, field or fact, or where to jump
     std::int64_t constant = 0;
   };
@@ -68,10 +81,14 @@ class Expression {
     std::uint8_t source = 0;
     std::uint32_t index = 0;
   };
+  template <class Number>
+  Number run(std::span<const std::int32_t> words, std::span<const std::int64_t> fields,
+             const Hardware& hardware) const;
+
   std::vector<Instruction> code_;
   std::vector<Name> names_;
   bool uses_problem_ = false;
-  bool uses_config_ = false;
+  bool uses_hardware_ = false;
   int last_parameter_ = -1;
 };
 

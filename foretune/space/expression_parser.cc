@@ -1,5 +1,6 @@
-// From text to code in one pass, by precedence climbing. Operands that are a single value end up in
-// the operation that uses them, constants are folded, and && || select() become jumps.
+// Compiles text to code in one pass, by precedence climbing. Operands that are a single value
+// become part of the operation that uses them, constants are folded, and && || select() become
+// jumps.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/space/expression.h"
-#include "foretune/space/expression_code.h"
+#include "foretune/space/internal/expression_code.h"
 
 namespace foretune {
 
@@ -46,11 +47,12 @@ struct Function {
   Operation operation;
   int arguments;
 };
-constexpr std::array<Function, 5> kFunctions{{{"min", kMin, 2},
+constexpr std::array<Function, 6> kFunctions{{{"min", kMin, 2},
                                               {"max", kMax, 2},
                                               {"ceil_div", kCeilDiv, 2},
                                               {"round_up", kRoundUp, 2},
-                                              {"select", kSelect, 3}}};
+                                              {"select", kSelect, 3},
+                                              {"log2", kLog2, 1}}};
 
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -63,8 +65,12 @@ bool is_comparison(Operation operation) {
 
 class ExpressionParser {
  public:
-  ExpressionParser(std::string_view text, const ConfigSchema& config, const ProblemSchema& problem)
-      : text_(text), config_(config), problem_(problem) {}
+  ExpressionParser(std::string_view text, const ConfigSchema& config, const ProblemSchema& problem,
+                   Arithmetic arithmetic)
+      : text_(text),
+        config_(config),
+        problem_(problem),
+        is_real_(arithmetic == Arithmetic::kReal) {}
 
   Result<Expression> parse() {
     if (text_.size() > kMaxLength) {
@@ -86,7 +92,7 @@ class ExpressionParser {
  private:
   using Instruction = Expression::Instruction;
 
-  // The code of a part of the expression, which leaves its value in the accumulator.
+  // The code of a part of the expression; it leaves its value in the accumulator.
   struct Piece {
     std::size_t begin = 0;
     bool is_truth = false;  // the value is 0 or 1
@@ -141,7 +147,7 @@ class ExpressionParser {
     }
   }
 
-  // The left side is decided already when it is 0 (and) or not (or): the right is skipped.
+  // When the left side is 0 (and) or not (or), the result is decided and the right side is skipped.
   Status parse_short_circuit(const BinaryOperator& found, int nesting) {
     const std::size_t jump = emit({.operation = found.operation == kAnd ? kJumpAnd : kJumpOr});
     occupied_ = false;
@@ -214,7 +220,7 @@ class ExpressionParser {
       return parse_member(begin, name, read_word());
     }
     for (const Function& function : kFunctions) {
-      if (function.name == name && accept('(')) {
+      if (function.name == name && (is_real_ || function.operation != kLog2) && accept('(')) {
         return parse_call(function, nesting);
       }
     }
@@ -234,6 +240,10 @@ class ExpressionParser {
       return parse_select(function, nesting);
     }
     FORETUNE_TRY(const Piece left, parse_argument(function, 0, nesting));
+    if (function.arguments == 1) {
+      emit_unary(function.operation, left);
+      return Piece{left.begin, false};
+    }
     FORETUNE_TRY(const Piece right, parse_argument(function, 1, nesting));
     emit_binary(function.operation, left, right);
     return Piece{left.begin, false};
@@ -257,12 +267,12 @@ class ExpressionParser {
     const bool last = number + 1 == function.arguments;
     if (!accept(last ? ')' : ',')) {
       return error(concat(last ? "')'" : "','", " was expected; ", function.name, " takes ",
-                          function.arguments, " arguments"));
+                          function.arguments, last && number == 0 ? " argument" : " arguments"));
     }
     return piece;
   }
 
-  // hw.x, problem.x, or the number of a label.
+  // Parses hw.x, problem.x, or the number of a label.
   Result<Piece> parse_member(std::size_t begin, std::string_view owner, std::string_view member) {
     if (owner == "hw") {
       const auto value = parse_hardware_value(member);
@@ -270,6 +280,7 @@ class ExpressionParser {
         return error_at(begin, concat(quoted(member), " is not a hardware value"));
       }
       const auto index = static_cast<std::uint32_t>(*value);
+      out_.uses_hardware_ = true;
       remember({.text = concat("hw.", member), .labels = {}, .source = kFact, .index = index});
       return load({.source = kFact, .index = index});
     }
@@ -312,7 +323,6 @@ class ExpressionParser {
 
   Result<Piece> load_word(std::string_view name, std::size_t position) {
     const auto index = static_cast<std::uint32_t>(position);
-    out_.uses_config_ = true;
     out_.last_parameter_ = std::max(out_.last_parameter_, static_cast<int>(index));
     remember({.text = std::string(name),
               .labels = config_.parameters[index].labels,
@@ -346,7 +356,7 @@ class ExpressionParser {
     return out_.code_.size() - 1;
   }
 
-  // Where the jump at `jump` goes: what is emitted next. The accumulator holds a value there.
+  // Makes the jump at `jump` go to the next instruction. The accumulator holds a value there.
   void land(std::size_t jump) {
     out_.code_[jump].index = static_cast<std::uint32_t>(out_.code_.size());
     occupied_ = true;
@@ -361,7 +371,7 @@ class ExpressionParser {
     return Piece{emit(operand), false};
   }
 
-  // The constant of a piece that is nothing else.
+  // Returns the constant of a piece that is nothing else.
   std::optional<std::int64_t> constant(std::size_t begin, std::size_t end) const {
     const Instruction& first = out_.code_[begin];
     const bool only = end == begin + 1 && first.source == kConstant &&
@@ -370,7 +380,7 @@ class ExpressionParser {
   }
 
   void emit_unary(Operation operation, const Piece& piece) {
-    if (const auto value = constant(piece.begin, out_.code_.size())) {
+    if (const auto value = constant(piece.begin, out_.code_.size()); value && operation != kLog2) {
       out_.code_[piece.begin].constant =
           operation == kNegate ? expression_code::subtract(0, *value) : (*value == 0 ? 1 : 0);
       return;
@@ -386,7 +396,7 @@ class ExpressionParser {
     }
     const auto left_value = constant(left.begin, right.begin);
     const auto right_value = constant(right.begin, out_.code_.size());
-    if (left_value && right_value) {
+    if (left_value && right_value && !is_real_) {
       out_.code_.pop_back();
       out_.code_[left.begin].constant =
           expression_code::apply_binary(operation, *left_value, *right_value);
@@ -395,7 +405,7 @@ class ExpressionParser {
     out_.code_.back().operation = operation;
   }
 
-  // A jump to a jump whose outcome is known goes where that one goes.
+  // Redirects a jump to a jump whose outcome is known to the target of that jump.
   void shorten_jumps() {
     std::vector<Instruction>& code = out_.code_;
     for (std::size_t i = code.size(); i-- > 0;) {
@@ -421,6 +431,7 @@ class ExpressionParser {
   std::string_view text_;
   const ConfigSchema& config_;
   const ProblemSchema& problem_;
+  bool is_real_;
   Expression out_;
   std::size_t position_ = 0;
   std::size_t depth_ = 0;
@@ -428,8 +439,8 @@ class ExpressionParser {
 };
 
 Result<Expression> Expression::parse(std::string_view text, const ConfigSchema& config,
-                                     const ProblemSchema& problem) {
-  return ExpressionParser(text, config, problem).parse();
+                                     const ProblemSchema& problem, Arithmetic arithmetic) {
+  return ExpressionParser(text, config, problem, arithmetic).parse();
 }
 
 }  // namespace foretune

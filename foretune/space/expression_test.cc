@@ -10,7 +10,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/problem/gemm/gemm.h"
-#include "foretune/space/random_expression.h"
+#include "foretune/space/testing/random_expression.h"
 
 namespace foretune {
 namespace {
@@ -140,15 +140,41 @@ TEST_F(ExpressionTest, DependenciesAreKnown) {
     return Expression::parse(text, schema(), gemm()).value();
   };
   EXPECT_EQ(parse("1 + hw.cores").last_parameter(), -1);
-  EXPECT_FALSE(parse("1 + hw.cores").uses_config());
   EXPECT_FALSE(parse("1 + hw.cores").uses_problem());
   EXPECT_EQ(parse("mr + pack").last_parameter(), 1);
-  EXPECT_TRUE(parse("mr").uses_config());
   EXPECT_FALSE(parse("k").uses_problem());
   EXPECT_TRUE(parse("problem.k").uses_problem());
-  EXPECT_FALSE(parse("problem.k").uses_config());
   EXPECT_FALSE(parse("op.bmm").uses_problem()) << "a label is a constant";
   EXPECT_EQ(parse("1 || dtype").last_parameter(), 4);
+}
+
+TEST_F(ExpressionTest, CountsInRealNumbers) {
+  hardware_.set(HardwareValue::kClockMhz, 2600.5);
+  const auto real = [&](std::string_view text) {
+    const auto expression = Expression::parse(text, schema(), gemm(), Arithmetic::kReal);
+    EXPECT_TRUE(expression) << text << ": " << (expression ? "" : expression.error().message);
+    return expression ? expression->evaluate_real(words_, fields_, hardware_) : -777;
+  };
+  EXPECT_EQ(real("1 / 4"), 0.25);
+  EXPECT_EQ(real("m / mr"), 12.5);
+  EXPECT_EQ(real("m / 0 + 7 % 0"), 0);
+  EXPECT_EQ(real("(1 / 2) % (1 / 3)"), 0.5 - 1.0 / 3);
+  EXPECT_EQ(real("-7 % 4"), 1);
+  EXPECT_EQ(real("ceil_div(m, mr)"), 13);
+  EXPECT_EQ(real("round_up(m, mr)"), 104);
+  EXPECT_EQ(real("log2(mr) + log2(2)"), 4);
+  EXPECT_EQ(real("log2(0) + log2(-4)"), 0);
+  EXPECT_EQ(real("log2(min(m, 64)) * 2"), 12);
+  EXPECT_EQ(real("hw.clock_mhz"), 2600.5);
+  EXPECT_EQ(real("select(m / 3 > 33 && pack == pack.yes, 1 / 8, 2)"), 0.125);
+  EXPECT_EQ(real("!(1 / 2) + (0 || 1 / 2)"), 1);
+  EXPECT_THAT(refusal("log2(m)"), HasSubstr("'log2' is neither a parameter nor a field"));
+  const auto two = Expression::parse("log2(m, n)", schema(), gemm(), Arithmetic::kReal);
+  ASSERT_FALSE(two);
+  EXPECT_THAT(two.error().message, HasSubstr("log2 takes 1 argument"));
+  EXPECT_FALSE(Expression::parse("m / mr", schema(), gemm(), Arithmetic::kReal)->uses_hardware());
+  EXPECT_TRUE(
+      Expression::parse("m / hw.cores", schema(), gemm(), Arithmetic::kReal)->uses_hardware());
 }
 
 TEST_F(ExpressionTest, ExplainsWithTheValuesOfItsNames) {
@@ -207,7 +233,8 @@ TEST_F(ExpressionTest, NestingAndLengthHaveLimits) {
   EXPECT_THAT(refusal(nested(65, "-", "")), HasSubstr("more than 64 levels"));
   EXPECT_EQ(value(nested(64, "min(2,", ")")), 1);
   EXPECT_THAT(refusal(nested(65, "max(2,", ")")), HasSubstr("more than 64 levels"));
-  // As many values put aside as the limits allow: three operators and a call on each level.
+  // This needs as many intermediate values as the limits allow: three operators and a call per
+  // level.
   EXPECT_EQ(value(nested(64, "mr != mr - mr * min(mr, ", ")")), 1);
   EXPECT_EQ(value(nested(64, "mr && 0 || mr == mr + 0 * max(mr, ", ")")), 1);
 
@@ -224,7 +251,7 @@ TEST_F(ExpressionTest, NestingAndLengthHaveLimits) {
   EXPECT_EQ(value(words), 1);
 }
 
-// Values at the edges of what may happen, and a few of everyday size.
+// Draws values at the edges of the range, and a few ordinary ones.
 std::int64_t random_field(Rng& rng) {
   return rng.below(3) == 0 ? static_cast<std::int64_t>(rng.next())
                            : static_cast<std::int64_t>(rng.below(300));

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "foretune/hardware/hardware.h"
-#include "foretune/space/ck_kernels.h"
+#include "foretune/interop/ck/ck_kernels.h"
 
 namespace foretune {
 namespace {
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr std::string_view kKernel =
     "_rcr_compv3_cshuffle_intrawave_False_False_False_False_128x128x64_2x2x1_32x32x16";
 
-// Why the kernel cannot compute the problem on the device; "" when it can.
+// Returns why the kernel cannot compute the problem on the device; "" when it can.
 std::string refusal(const std::string& arch, std::string_view kernel, const std::string& problem,
                     std::string_view hardware = {}) {
   const auto compiled = CompiledSpace::create(known_space("ck-gemm-" + arch).value());
@@ -69,17 +69,18 @@ TEST(CkGemmSpaces, KnowTheMatrixInstructionsOfATypeAndDevice) {
 }
 
 TEST(CkGemmSpaces, HoldTilesAgainstTheLocalMemoryThatThereIs) {
-  // (256 + 256) x 64 x 2 bytes: 64 KiB. Twice that where the pipeline has two buffers.
+  // The tile takes (256 + 256) x 64 x 2 bytes: 64 KiB, and twice that when the pipeline has two
+  // buffers.
   const std::string tile = "_False_False_False_False_256x256x64_2x2x1_32x32x16";
   const std::string problem = "m=256 n=256 k=64 dtype=f16";
   EXPECT_EQ(refusal("gfx942", "fp16_rcr_compv3_default_intrawave" + tile, problem), "");
   EXPECT_THAT(refusal("gfx942", "fp16_rcr_compv4_default_intrawave" + tile, problem),
               HasSubstr("do not fit local memory"));
   EXPECT_EQ(refusal("gfx950", "fp16_rcr_compv4_default_intrawave" + tile, problem), "");
-  // With the numbers that Composable Kernel's engine takes for the device.
+  // Uses the numbers that Composable Kernel's engine has for the device.
   EXPECT_THAT(refusal("gfx950", "fp16_rcr_compv4_default_intrawave" + tile, problem, "ck-gfx950"),
               HasSubstr("do not fit local memory"));
-  // Elements count with their size.
+  // The limit counts bytes, not elements.
   EXPECT_THAT(refusal("gfx942",
                       "fp16_rcr_compv3_default_intrawave_False_False_False_False_"
                       "256x256x128_2x2x1_32x32x16",

@@ -11,7 +11,7 @@ Support ListedSpace::why_not(const Config& config) const {
   if (!unlisted_.empty() && std::binary_search(configs_.begin(), configs_.end(), config)) {
     return Support::yes();
   }
-  // The declared rules say why it was left out, where they know.
+  // The declared rules give the reason why it was left out, if they have one.
   const Support legal = rules_ ? rules_->why_not(config, problem_, hardware_) : Support::yes();
   return legal && !unlisted_.empty() ? Support::no(unlisted_) : legal;
 }

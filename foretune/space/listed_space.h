@@ -1,5 +1,5 @@
-// A space given by a list of its configs: what was recorded, or what is worth trying of a space too
-// large to walk.
+// A space given by a list of its configs: recorded ones, or those worth trying in a space too large
+// to walk.
 // Thread safety: immutable after creation.
 #pragma once
 
@@ -20,9 +20,9 @@ namespace foretune {
 
 class ListedSpace final : public Space, public EnumerableSpace {
  public:
-  // `configs` ascending and distinct. `rules` (may be null) says why a config is not legal, listed
-  // or not; a legal one that is not listed is refused with `unlisted`, or is legal where that is
-  // empty.
+  // `configs` are ascending and distinct. `rules` (may be null) says why a config is not legal,
+  // listed or not. A config that it allows but that is not listed is refused with `unlisted`, or is
+  // legal when `unlisted` is empty.
   ListedSpace(ConfigSchema schema, std::vector<Config> configs,
               std::shared_ptr<const CompiledSpace> rules, Problem problem, const Hardware& hardware,
               std::string unlisted)
@@ -36,7 +36,8 @@ class ListedSpace final : public Space, public EnumerableSpace {
   const ConfigSchema& schema() const override { return schema_; }
   Support why_not(const Config& config) const override;
   Result<Config> sample(Rng& rng) const override;
-  // For every parameter the nearest listed values below and above, all others equal.
+  // Returns for every parameter the listed configs with the nearest values below and above, all
+  // other parameters equal.
   std::vector<Config> neighbours(const Config& config) const override;
   Config canonical(const Config& config) const override { return config; }
   const EnumerableSpace* enumerable() const override { return this; }

@@ -9,21 +9,23 @@
 namespace foretune {
 namespace {
 
-// Legal configs of one problem, and steps of the walk that finds them; a larger space has to be
-// sampled, not listed, and a definition from a file must not keep us busy for ever.
+// The most legal configs of one problem, and the most steps of the walk that finds them. A larger
+// space has to be sampled, not listed, and a definition from a file must not keep us busy for ever.
 constexpr std::size_t kMaxListed = std::size_t{1} << 22U;
 constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 25U;
-// Beyond, a mixed-radix number does not fit into a word.
+// Beyond this number, a mixed-radix number does not fit into a word.
 constexpr double kMaxCombinations = 1e18;
-// Combinations drawn blindly before a walk looks for a legal one, and the steps of that walk: it
-// starts anew with four times as many, because a bad first choice may cost all of them.
+// Combinations drawn blindly before a walk looks for a legal one, and the steps of that walk. It
+// starts again with four times as many, because a bad first choice may use all of them.
 constexpr int kBlindDraws = 200;
-// With so many legal ones among them, the estimated size is not ten times too large by chance.
+// With so many legal ones among the blind draws, the estimated size is not ten times too large by
+// chance.
 constexpr int kSureHits = 16;
 constexpr double kSureMargin = 10;
 constexpr std::uint64_t kFirstWalk = std::uint64_t{1} << 10U;
 constexpr std::uint64_t kLastWalk = std::uint64_t{1} << 22U;
-// Rounds of the canonical rules; each rule that feeds an earlier one may cost one more.
+// The most rounds of the canonical rules; each rule that changes the input of an earlier one may
+// need one more round.
 constexpr int kMaxRounds = 16;
 
 template <class Rules>
@@ -162,7 +164,7 @@ bool CompiledSpace::apply_canonical(std::span<std::int32_t> words,
 bool CompiledSpace::canonicalise(std::span<std::int32_t> words,
                                  std::span<const std::int64_t> fields,
                                  const Hardware& hardware) const {
-  // Nearly every config that is asked about is its own representative.
+  // Nearly every config represents itself.
   if (words.size() != definition_.schema.parameters.size() ||
       std::all_of(canonical_.begin(), canonical_.end(), [&](const Canonical& rule) {
         return canonical_word(rule, words, fields, hardware) == words[rule.parameter];
@@ -197,8 +199,8 @@ ParametricSpace::ParametricSpace(std::shared_ptr<const CompiledSpace> compiled, 
                                  Hardware hardware)
     : compiled_(std::move(compiled)), problem_(std::move(problem)), hardware_(hardware) {}
 
-// Depth first over the parameters; a constraint is checked as soon as its last parameter is set, so
-// that whole subtrees fall away early.
+// Walks depth first over the parameters. It checks a constraint as soon as its last parameter is
+// set, which prunes whole subtrees early.
 class SpaceWalk {
  public:
   SpaceWalk(const CompiledSpace& compiled, const Problem& problem, const Hardware& hardware)
@@ -208,7 +210,8 @@ class SpaceWalk {
         hardware_(hardware),
         config_{compiled.schema_id(), Config::Words(domains_.size())} {}
 
-  // Mixed-radix numbers of the legal canonical configs, ascending; nothing when there are too many.
+  // Returns the mixed-radix numbers of the legal canonical configs, ascending; nothing when there
+  // are too many.
   std::optional<std::vector<std::uint64_t>> list() {
     double combinations = 1;
     for (const std::vector<std::int32_t>& domain : domains_) {
@@ -222,7 +225,7 @@ class SpaceWalk {
                : std::nullopt;
   }
 
-  // A random legal canonical config; nothing when none was found.
+  // Returns a random legal canonical config; nothing when none was found.
   std::optional<Config> draw(Rng& rng) {
     for (int i = 0; i < kBlindDraws; ++i) {
       if (draw_blindly(rng)) {
@@ -235,7 +238,7 @@ class SpaceWalk {
         return compiled_.canonical(config_, problem_, hardware_);
       }
       if (steps_left_ > 0) {
-        break;  // all was seen
+        break;  // the walk has seen all configs
       }
     }
     return std::nullopt;
@@ -250,7 +253,7 @@ class SpaceWalk {
     });
   }
 
-  // Sets a parameter; whether the constraints hold that end with it.
+  // Sets a parameter; returns true when the constraints hold whose last parameter it is.
   bool set(std::size_t depth, std::int32_t value) {
     config_.words[depth] = value;
     const std::span<const std::int32_t> words = config_.words.view();
@@ -263,7 +266,8 @@ class SpaceWalk {
     return compiled_.is_canonical(config_.words.view(), problem_.fields(), hardware_);
   }
 
-  // What a few draws tell spares the walk, which takes most of a second in vain.
+  // Estimates the size of the space from a few draws. This avoids a walk that would take most of a
+  // second and then give up.
   bool is_surely_too_large(double combinations) {
     Rng rng(0);
     int hits = 0;
@@ -274,7 +278,7 @@ class SpaceWalk {
            combinations * hits / kBlindDraws > kSureMargin * static_cast<double>(kMaxListed);
   }
 
-  // False when it is given up.
+  // Returns false when the walk gives up.
   bool list_from(std::size_t depth, std::uint64_t rank, std::vector<std::uint64_t>& found) {
     const std::vector<std::int32_t>& domain = domains_[depth];
     for (std::size_t i = 0; i < domain.size(); ++i) {
@@ -296,7 +300,7 @@ class SpaceWalk {
     return true;
   }
 
-  // Every value independent of the others: all combinations are equally likely.
+  // Draws every value independently of the others: all combinations are equally likely.
   bool draw_blindly(Rng& rng) {
     for (std::size_t depth = 0; depth < domains_.size(); ++depth) {
       if (!set(depth, domains_[depth][rng.below(domains_[depth].size())])) {
@@ -306,7 +310,7 @@ class SpaceWalk {
     return is_canonical();
   }
 
-  // The first legal config on the way through values in random order.
+  // Finds the first legal config on a walk through values in random order.
   bool walk_at_random(std::size_t depth, Rng& rng) {
     if (depth == domains_.size()) {
       return true;
@@ -393,7 +397,8 @@ std::vector<Config> ParametricSpace::neighbours(const Config& config) const {
     return out;
   }
   const Config here = canonical(config);
-  // Whether the move leads somewhere.
+  // Returns true when the change gives a legal config that means something else, and adds it to
+  // `out` unless it is there.
   const auto reaches = [&](std::size_t parameter, std::int32_t word) {
     Config moved = here;
     moved.words[parameter] = word;

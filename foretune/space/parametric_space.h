@@ -1,7 +1,7 @@
 // Spaces given by a table: parameters, the values each may take, and constraints as expressions.
-// The definition is data; it is stored in model files, so the selector knows what is legal for a
-// problem without the family. Binding it to a problem gives a Space, and unless it is too large to
-// be listed an enumerable one.
+// The definition is data; model files store it, so the selector knows which configs are legal for a
+// problem without the family. Binding it to a problem gives a Space, which is enumerable unless it
+// is too large to be listed.
 //
 //   SpaceDefinition definition{.schema = schema, .problem_type = kGemmProblem,
 //                              .domains = {{4, 8}, {1, 2}}, .constraints = {{"mr <= m", "..."}}};
@@ -37,17 +37,17 @@ struct Constraint {
 struct SpaceDefinition {
   ConfigSchema schema;
   ProblemType problem_type{};
-  // Values of each parameter, ascending. Empty domains (all parameters) mean that the space is
+  // Values of each parameter, ascending. When the domains of all parameters are empty, the space is
   // known only by its constraints, as for imported measurements.
   std::vector<std::vector<std::int32_t>> domains;
   std::vector<Constraint> constraints;
-  // Parameter name, expression: the value that says the same, applied in order. A value between
-  // those of the domain becomes the next higher one, so that {"mc", "min(mc, round_up(m, mr))"}
-  // makes one of all blocks that cover the matrix.
+  // Parameter name, and an expression for the value that means the same; applied in order. A result
+  // between two values of the domain becomes the higher one, so that {"mc", "min(mc, round_up(m,
+  // mr))"} merges all blocks that cover the matrix into one.
   std::vector<std::pair<std::string, std::string>> canonical;
 
-  // A text form, one line per statement, that parse() reads back; stored in model files. Exact for
-  // every definition that CompiledSpace::create() accepts.
+  // Returns a text form, one line per statement, that parse() reads back; model files store it. The
+  // round trip is exact for every definition that CompiledSpace::create() accepts.
   [[nodiscard]] std::string text() const;
   // Checks the form only; create() checks the meaning.
   static Result<SpaceDefinition> parse(std::string_view text);
@@ -55,13 +55,13 @@ struct SpaceDefinition {
 };
 
 // A definition with its expressions compiled. The checks that take spans do not allocate for
-// configs of up to kUsualParameters words.
+// configs of up to kUsualParameters values.
 class CompiledSpace {
  public:
-  // As many as a data set can hold: so that a definition from a file keeps within bounds.
+  // As many as a data set can hold; bounds the definitions that files can give.
   static constexpr std::size_t kMaxParameters = 4096;
   static constexpr std::size_t kUsualParameters = 64;
-  // Words of a config on the stack; more are on the heap.
+  // Holds the values of a config on the stack, or on the heap when there are more.
   using WordsBuffer = SmallVector<std::int32_t, kUsualParameters>;
 
   // Errors: kInvalidArgument with the parameter, rule or name that makes no sense.
@@ -69,31 +69,35 @@ class CompiledSpace {
 
   [[nodiscard]] const SpaceDefinition& definition() const { return definition_; }
   [[nodiscard]] std::uint64_t schema_id() const { return schema_id_; }
-  // Whether all constraints hold: the test of the selector's hot path. Says no to another number of
-  // words than there are parameters. `fields` are those of a problem of the space's type.
+  // Returns true when all constraints hold: the test of the selector's hot path. Returns false when
+  // the number of values is not the number of parameters. `fields` are those of a problem of the
+  // space's type.
   [[nodiscard]] bool is_legal(std::span<const std::int32_t> words,
                               std::span<const std::int64_t> fields, const Hardware& hardware) const;
-  // The constraints that depend on config and hardware only: checked once per pool of candidates.
+  // Checks the constraints that depend on config and hardware only: once per pool of candidates.
   [[nodiscard]] bool is_legal_config(std::span<const std::int32_t> words,
                                      const Hardware& hardware) const;
-  // The rest, which depends on the problem.
+  // Checks the other constraints, which depend on the problem.
   [[nodiscard]] bool is_legal_for_problem(std::span<const std::int32_t> words,
                                           std::span<const std::int64_t> fields,
                                           const Hardware& hardware) const;
-  // The same with the reason, schema and domains checked too.
+  // Checks all constraints, the schema and the domains, and gives the reason for a refusal.
   [[nodiscard]] Support why_not(const Config& config, const Problem& problem,
                                 const Hardware& hardware) const;
-  // The first constraint that does not hold, as a position in definition().constraints; nothing for
-  // a legal config. The order is that of why_not(). `words` as in is_legal(), one per parameter.
+  // Returns the first constraint that does not hold, as a position in definition().constraints;
+  // nothing for a legal config. The order is that of why_not(). `words` has one entry per
+  // parameter.
   [[nodiscard]] std::optional<std::size_t> broken_constraint(std::span<const std::int32_t> words,
                                                              std::span<const std::int64_t> fields,
                                                              const Hardware& hardware) const;
-  // The representative of all configs that mean the same: the canonical rules applied until nothing
-  // changes. A legal config whose representative were illegal is its own, and so is every config
-  // for which the rules contradict each other. canonical(canonical(c)) == canonical(c).
+  // Returns the representative of all configs that mean the same: applies the canonical rules until
+  // nothing changes. A legal config whose representative would be illegal represents itself, and so
+  // does every config for which the rules contradict each other.
+  // canonical(canonical(c)) == canonical(c).
   [[nodiscard]] Config canonical(Config config, const Problem& problem,
                                  const Hardware& hardware) const;
-  // The same in place; whether the words changed. Whether they would.
+  // Does the same in place and returns true when the values changed. is_canonical() returns true
+  // when they would not change.
   bool canonicalise(std::span<std::int32_t> words, std::span<const std::int64_t> fields,
                     const Hardware& hardware) const;
   [[nodiscard]] bool is_canonical(std::span<const std::int32_t> words,
@@ -118,7 +122,7 @@ class CompiledSpace {
                                             std::span<const std::int32_t> words,
                                             std::span<const std::int64_t> fields,
                                             const Hardware& hardware) const;
-  // Until nothing changes; false when the rules go round in circles.
+  // Applies the rules until nothing changes; returns false when they go round in circles.
   [[nodiscard]] bool apply_canonical(std::span<std::int32_t> words,
                                      std::span<const std::int64_t> fields,
                                      const Hardware& hardware) const;
@@ -127,7 +131,8 @@ class CompiledSpace {
   std::uint64_t schema_id_ = 0;
   std::vector<Rule> config_rules_;   // depend on config and hardware only
   std::vector<Rule> problem_rules_;  // depend on the problem too
-  // Positions in the two lists, by the last parameter of the rule: what can be checked that early.
+  // Positions in the two lists, by the last parameter of the rule: a walk can check the rule as
+  // soon as that parameter is set.
   std::vector<std::vector<std::size_t>> config_rules_at_;
   std::vector<std::vector<std::size_t>> problem_rules_at_;
   std::vector<Canonical> canonical_;
@@ -137,22 +142,23 @@ class ParametricSpace final : public Space, public EnumerableSpace {
  public:
   // Lists all legal canonical configs once (a depth-first walk that checks each constraint as
   // soon as its parameters are set). A space where this would take too long (more than four million
-  // configs, or a second or so) is not listed: enumerable() is then nullptr, and configs can only
-  // be drawn, walked to and asked about. Errors: kInvalidArgument for a problem of another type or
-  // empty domains.
+  // configs, or about a second) is not listed: enumerable() then returns nullptr, and only
+  // sample(), neighbours(), canonical() and why_not() are left. Errors: kInvalidArgument for a
+  // problem of another type or empty domains.
   static Result<std::unique_ptr<ParametricSpace>> bind(
       std::shared_ptr<const CompiledSpace> compiled, const Problem& problem,
       const Hardware& hardware);
 
   const ConfigSchema& schema() const override;
   Support why_not(const Config& config) const override;
-  // Every listed config is equally likely. Where there is no list, so is every legal canonical one
-  // as long as about one combination of values in a hundred is such a config; where fewer are,
-  // those that few others resemble come more often, and kNotFound says only that a long search was
-  // vain.
+  // Every listed config is equally likely. Without a list, every legal canonical config is equally
+  // likely as long as about one combination of values in a hundred is such a config. Where fewer
+  // are, configs with few similar ones come more often, and kNotFound says only that a long search
+  // found nothing.
   Result<Config> sample(Rng& rng) const override;
-  // One parameter of the canonical config changed: a number to the next value on either side that
-  // is legal and means something else, a label to every such other label. Canonical and distinct.
+  // Returns canonical, distinct configs that differ from the canonical config in one parameter: a
+  // number changes to the next value on either side that is legal and means something else, a label
+  // to every other label that is.
   std::vector<Config> neighbours(const Config& config) const override;
   Config canonical(const Config& config) const override;
   const EnumerableSpace* enumerable() const override { return legal_ ? this : nullptr; }

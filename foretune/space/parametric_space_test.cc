@@ -14,7 +14,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/problem/gemm/gemm.h"
-#include "foretune/space/random_expression.h"
+#include "foretune/space/testing/random_expression.h"
 
 namespace foretune {
 namespace {
@@ -145,7 +145,7 @@ TEST(ParametricSpace, RulesThatContradictEachOtherChangeNothing) {
   definition.canonical = {{"pack", "!pack"}};
   const auto space = bound_to(compile(definition), gemm(1000, 1000, 8));
   EXPECT_EQ(space->count(), 18U);
-  // A chain that settles after several rounds.
+  // These rules settle after several rounds.
   definition.canonical = {{"mr", "mc / 8"}, {"mc", "select(pack, 64, mc)"}};
   const auto chain = bound_to(compile(definition), gemm(1000, 1000, 8));
   const Config config = parse_config(chain->schema(), "mr=4 mc=128 pack=yes").value();
@@ -202,7 +202,7 @@ TEST(ParametricSpace, SpacesKnownByConstraintsOnlyCheckButDoNotList) {
 
 // ---- spaces too large to be listed --------------------------------------------------------------
 
-// `parameters` numbers of `values` values each: 0, 1, 2, ...
+// Returns a space of `parameters` numbers with `values` values each: 0, 1, 2, ...
 SpaceDefinition grid(std::size_t parameters, std::int32_t values) {
   SpaceDefinition definition;
   definition.problem_type = kGemmProblem;
@@ -225,13 +225,13 @@ TEST(UnlistedSpace, IsWhatWouldTakeTooLongToList) {
   EXPECT_FALSE(has_list(grid(64, 64)));
   EXPECT_FALSE(has_list(grid(10, 8)));
   EXPECT_FALSE(has_list(grid(8, 8)));
-  // Far too many combinations, of which few enough are legal.
+  // This space has far too many combinations, but few enough are legal.
   SpaceDefinition few = grid(14, 8);
   for (int i = 5; i < 14; ++i) {
     few.constraints.push_back({concat("p", i, " == p", i - 5), "not the same"});
   }
   EXPECT_TRUE(has_list(few));
-  // Nothing is legal, which only shows at the last of very many steps.
+  // No config is legal, but only the last of very many steps shows it.
   SpaceDefinition nothing = grid(12, 8);
   nothing.constraints = {{"p11 < 0", "never"}};
   const auto late = bound_to(compile(nothing), gemm(8, 8, 8));
@@ -241,7 +241,7 @@ TEST(UnlistedSpace, IsWhatWouldTakeTooLongToList) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(none.error().message, HasSubstr("no config of grid, a space too large to be listed"));
-  // The same is cheap where the rule can be checked at once.
+  // A rule that can be checked at once makes the same result cheap.
   nothing.constraints = {{"p0 < 0", "never"}};
   EXPECT_EQ(bound_to(compile(nothing), gemm(8, 8, 8))->count(), 0U);
 }
@@ -253,7 +253,7 @@ TEST(UnlistedSpaceDeathTest, HasNoRanks) {
 }
 
 TEST(UnlistedSpace, DrawsLegalCanonicalConfigsAllEquallyLikely) {
-  // p9 counts only up to p8, so half of its values mean the same as another one.
+  // p9 counts only up to p8, so half of its values mean the same as another value.
   SpaceDefinition definition = grid(10, 8);
   definition.constraints = {{"p0 + p1 <= 7", "too much"}};
   definition.canonical = {{"p9", "min(p9, p8)"}};
@@ -277,7 +277,7 @@ TEST(UnlistedSpace, DrawsLegalCanonicalConfigsAllEquallyLikely) {
   }
   EXPECT_GT(distinct.size(), kDraws - 10);
   for (std::size_t value = 0; value < 8; ++value) {
-    // Of 36 pairs 8 - p0 have this p0; of 36 pairs p8 + 1 have this p8.
+    // 8 - p0 of 36 pairs have this p0; p8 + 1 of 36 pairs have this p8.
     const double with_p0 = kDraws / 36.0 * static_cast<double>(8 - value);
     const double with_p8 = kDraws / 36.0 * static_cast<double>(value + 1);
     EXPECT_NEAR(p0[value], with_p0, 6 * std::sqrt(with_p0)) << value;
@@ -286,7 +286,7 @@ TEST(UnlistedSpace, DrawsLegalCanonicalConfigsAllEquallyLikely) {
 }
 
 TEST(UnlistedSpace, FindsTheFewLegalConfigsAmongMany) {
-  // One combination in 2^40 is legal, and there are 2^35 such.
+  // One combination in 2^40 is legal; 2^35 combinations are.
   SpaceDefinition definition = grid(15, 32);
   for (int i = 6; i < 14; ++i) {
     definition.constraints.push_back({concat("p", i, " == p", i - 6), "not a pair"});
@@ -321,7 +321,7 @@ TEST(UnlistedSpace, NeighboursAreThoseOfAListedOne) {
 
 // ---- against brute force ----------------------------------------------------------------------
 
-// A random definition and, beside each expression, the tree it came from.
+// A random definition with the tree from which each of its expressions came.
 struct RandomSpace {
   SpaceDefinition definition{.problem_type = kGemmProblem};
   std::vector<RandomExpression> constraints;
@@ -372,7 +372,7 @@ RandomSpace draw_space(Rng& rng) {
   return out;
 }
 
-// Everything again, as slowly and plainly as possible.
+// Implements the space again, as plainly and slowly as possible.
 class BruteForce {
  public:
   using Words = std::vector<std::int32_t>;
@@ -426,7 +426,7 @@ class BruteForce {
     const Words here = canonical(words);
     for (std::size_t i = 0; i < here.size(); ++i) {
       const bool labelled = !space_.definition.schema.parameters[i].labels.empty();
-      // Legal moves of this parameter, by value.
+      // The legal moves of this parameter, by value.
       std::map<std::int32_t, Words> moves;
       for (const std::int32_t value : space_.definition.domains[i]) {
         Words moved = here;
@@ -499,7 +499,8 @@ TEST(ParametricSpaceDifferential, EqualsBruteForceOnRandomDefinitions) {
       ASSERT_EQ(words_of(canonical), expected.canonical(words));
       ASSERT_EQ(space->canonical(canonical), canonical);
       if (legal) {
-        // The promise of the interface: legal stays legal, and every representative is listed.
+        // The interface promises that legal configs stay legal and that every representative is
+        // listed.
         ASSERT_EQ(members.count(words_of(canonical)), 1U);
         shortened += canonical != config ? 1 : 0;
       }

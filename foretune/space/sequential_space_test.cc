@@ -1,6 +1,6 @@
-// A tiny space of schedules: proves that the interface is enough for spaces that are built step by
-// step and never listed. A config is a list of tile sizes of a loop; each has to divide what is
-// left.
+// A tiny space of schedules proves that the interface suffices for spaces that are built step by
+// step and never listed. A config is a list of tile sizes of a loop; each has to divide the
+// remaining size.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -104,7 +104,7 @@ class TilingSpace final : public Space, public SequentialSpace {
       .name = "tiling", .version = 1, .kind = SchemaKind::kSequence, .parameters = {}};
 };
 
-// What a search does that knows nothing about the space but its interface.
+// Collects all states, like a search that knows only the interface of the space.
 std::set<Config> reachable(const Space& space) {
   const SequentialSpace& steps = *space.sequential();
   std::set<Config> seen{steps.start()};
@@ -129,7 +129,7 @@ TEST(SequentialSpace, IsWalkedByActionsAlone) {
   EXPECT_EQ(space->enumerable(), nullptr);
   ASSERT_NE(space->sequential(), nullptr);
   const std::set<Config> states = reachable(*space);
-  // (), 2, 3, 22, 23, 32, and the three orders of 2 2 3.
+  // The states are (), 2, 3, 22, 23, 32, and the three orders of 2 2 3.
   EXPECT_EQ(states.size(), 9U);
   for (const Config& state : states) {
     EXPECT_TRUE(space->why_not(state));

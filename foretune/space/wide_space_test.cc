@@ -31,8 +31,8 @@ SpaceDefinition knobs(std::size_t count) {
   return definition;
 }
 
-// Neighbours differ by at most 2, the last knob is at least 1 and of large problems 2; what the
-// first knob is decides the second.
+// Neighbouring knobs differ by at most 2. The last knob is at least 1, and at least 2 for large
+// problems. A 0 of the knob before it means 1.
 SpaceDefinition constrained(std::size_t count) {
   SpaceDefinition definition = knobs(count);
   for (std::size_t i = 0; i + 1 < count; ++i) {
@@ -110,7 +110,7 @@ TEST(WideSpace, ANeighbourChangesOneKnob) {
   const auto space = bound(constrained(kKnobs), 50);
   const Config here{.schema = space->schema().id(), .words = Config::Words(kKnobs, 1)};
   const std::vector<Config> around = space->neighbours(here);
-  // Every knob goes up, and all down but the last two.
+  // Every knob can go up, and all but the last two can go down.
   EXPECT_EQ(around.size(), 2 * kKnobs - 2);
   for (const Config& config : around) {
     std::size_t changed = 0;
@@ -122,7 +122,7 @@ TEST(WideSpace, ANeighbourChangesOneKnob) {
   }
 }
 
-// One of few configs is listed, whatever its length.
+// A space of few configs is listed, however long they are.
 TEST(WideSpace, FewCombinationsAreListed) {
   SpaceDefinition definition = knobs(kKnobs);
   for (std::size_t i = 0; i < kKnobs; ++i) {

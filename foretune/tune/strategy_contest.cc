@@ -15,7 +15,7 @@ namespace {
 
 // The textbook's list is longer than anyone measures.
 constexpr std::size_t kTextbookProposals = 512;
-constexpr std::int64_t kMostNumber = 100000;
+constexpr std::int64_t kMaxNumber = 100000;
 
 // "beam4bfs": the number between two words.
 std::optional<std::size_t> number_between(std::string_view text, std::string_view before,
@@ -26,7 +26,7 @@ std::optional<std::size_t> number_between(std::string_view text, std::string_vie
   }
   const auto number =
       parse_int(text.substr(before.size(), text.size() - before.size() - after.size()));
-  return number && *number >= 1 && *number <= kMostNumber
+  return number && *number >= 1 && *number <= kMaxNumber
              ? std::optional(static_cast<std::size_t>(*number))
              : std::nullopt;
 }
@@ -258,15 +258,6 @@ Result<std::vector<Contestant>> Contestant::parse_list(std::string_view names) {
     out.push_back(std::move(next));
   }
   return out;
-}
-
-std::size_t ContestTrace::measurements_to(double speed) const {
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].speed >= speed) {
-      return i + 1;
-    }
-  }
-  return 0;
 }
 
 std::string_view speed_unit(const Problem& problem) {

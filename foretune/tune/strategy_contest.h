@@ -60,9 +60,6 @@ struct ContestTrace {
   std::size_t best = 0;            // the fastest of them, as far as is known
   double elapsed_s = 0;
   bool is_finished = false;  // the strategy had nothing more to try
-
-  // How many measurements it took to reach a speed; 0 when it never did.
-  [[nodiscard]] std::size_t measurements_to(double speed) const;
 };
 
 // The search of one contestant and its find.

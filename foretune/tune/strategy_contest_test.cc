@@ -15,7 +15,7 @@
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/computation_text.h"
 #include "foretune/loop/schedule_space.h"
-#include "foretune/measure/test_measurers.h"
+#include "foretune/measure/testing/measurers.h"
 
 namespace foretune {
 namespace {
@@ -159,16 +159,6 @@ TEST(RunContest, SpacesThatAreNotBuiltStepByStepHaveNoWay) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_GT(result->entries[1].speed, 0);
   EXPECT_TRUE(result->entries[1].speeds_on_way.empty());
-}
-
-TEST(ContestTrace, TellsWhenASpeedWasReached) {
-  ContestTrace trace;
-  for (const double speed : {3.0, 0.0, 2.0, 5.0}) {
-    trace.steps.push_back({.config = {}, .speed = speed});
-  }
-  EXPECT_EQ(trace.measurements_to(3), 1U);
-  EXPECT_EQ(trace.measurements_to(5), 4U);
-  EXPECT_EQ(trace.measurements_to(100), 0U);
 }
 
 TEST(RunContest, FindsAndTimesRealSchedules) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "foretune/base/rng.h"
-#include "foretune/models/infer/model_scorer.h"
+#include "foretune/model/model_scorer.h"
 
 namespace foretune {
 
@@ -27,7 +27,7 @@ GuideRows table_rows(const FeatureTable& table, const Problem& problem, const Ha
 }
 
 Result<GuidePrior> model_prior(const Model& model, const Problem& problem) {
-  FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+  FORETUNE_TRY(const FeatureTable* const table, feature_table_of(model));
   if (!table->supports(problem.type(), model.config_schema)) {
     return fail(ErrorCode::kMismatch, "the model is not for problems like '", problem.text(), "'");
   }

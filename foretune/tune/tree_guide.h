@@ -1,14 +1,14 @@
-// Boosted trees that learn from the measurements of a search, and where a model of other problems
-// is given begin with what it says: the model that the strategy `guided` walks along. What is
-// learnt is the speed as a part of the fastest known, so that fast configs are told apart rather
+// Boosted trees that learn from the measurements of a search, and start from the predictions of a
+// model of other problems where one is given. The strategy `guided` follows their scores. They
+// learn the speed as a fraction of the fastest known, so that they distinguish fast configs rather
 // than slow ones; the score is its negative.
 //
 //   FORETUNE_TRY(GuideRows rows, table_rows(*table, problem, hardware));
 //   TreeGuide guide(std::move(rows));
 //   create_strategy("guided", problem, *space, {.learner = &guide});
 //
-// What is known to fail scores as infinite, and is not measured.
-// Thread safety: one thread. Cost: a lesson takes some milliseconds for hundred measurements, a
+// A config that is known to fail has an infinite score, and is not measured.
+// Thread safety: one thread. Cost: learning takes some milliseconds for a hundred measurements, a
 // score a few microseconds the first time.
 #pragma once
 
@@ -21,34 +21,37 @@
 #include "foretune/base/result.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/hardware/hardware.h"
-#include "foretune/models/infer/model_file.h"
-#include "foretune/models/train/regression.h"
+#include "foretune/model/model_file.h"
+#include "foretune/model/train/regression.h"
 #include "foretune/problem/problem.h"
 #include "foretune/search/strategy.h"
 
 namespace foretune {
 
-// How configs of one problem become rows of numbers.
+// Turns configs of one problem into rows of numbers.
 struct GuideRows {
   std::size_t columns = 0;
-  // Writes `columns` values; false where the config is known to fail, and then they mean nothing.
+  // Writes `columns` values. Returns false where the config is known to fail; then the values mean
+  // nothing.
   std::function<bool(const Config& config, std::span<double> row)> write;
 };
-// The columns of both and of configs. The table has to outlive the rows.
+// Returns rows of the config and interaction columns. The table must outlive the rows.
 GuideRows table_rows(const FeatureTable& table, const Problem& problem, const Hardware& hardware);
 
-// The natural logarithm of a config's time over the best, as others taught it; empty: nobody did.
+// Predicts the natural logarithm of a config's time over the best, learned from other problems;
+// empty: no such prediction.
 using GuidePrior = std::function<double(const Config& config, std::span<const double> row)>;
-// Asks a model, which has to outlive the prior. It may be of another type of problems, where its
-// feature table describes both. Errors: kMismatch for a model whose features do not describe the
-// problem, kUnsupported for one whose target is not relative-log.
+// Returns the predictions of a model, which must outlive the prior. It may be for another problem
+// type, if its feature table describes both. Errors: kMismatch for a model whose features do not
+// describe the problem, kUnsupported for one whose target is not relative-log.
 Result<GuidePrior> model_prior(const Model& model, const Problem& problem);
 
 struct GuideOptions {
   RegressionOptions regression{.trees = 30, .leaves = 15, .learning_rate = 0.3};
-  std::size_t least_trials = 12;  // fewer teach nothing that a prior does not know better
-  // So many models, each of other draws of the trials; a config counts as so many of their standard
-  // deviations faster than they say in the mean: what is not known well is worth a look.
+  std::size_t least_trials = 12;  // with fewer the prior alone predicts better
+  // Number of models, each trained on another sample of the trials. A config's score is their mean
+  // prediction, made faster by `optimism` of their standard deviations, so that uncertain configs
+  // get explored.
   std::size_t models = 8;
   double optimism = 1.5;
 };
@@ -65,7 +68,7 @@ class TreeGuide final : public ConfigLearner {
     bool may_run = false;
     std::vector<double> row;
     double prior = 0;
-    std::size_t lesson = 0;  // that `score` is of
+    std::size_t lesson = 0;  // after which `score` was computed
     double score = 0;
   };
   // References stay valid.
@@ -80,7 +83,7 @@ class TreeGuide final : public ConfigLearner {
   std::unordered_map<Config, Known> known_;
 };
 
-// The least of what the trials have; infinite where none has a value.
+// Returns the least value of the trials; infinite where none has a value.
 double best_value(std::span<const Trial> trials);
 
 }  // namespace foretune

@@ -12,10 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/families/null/null.h"
+#include "foretune/family/testing/forwarding_family.h"
 #include "foretune/measure/dataset_header.h"
+#include "foretune/measure/testing/measurers.h"
 #include "foretune/metrics/pareto.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/tune/tune_problem.h"
@@ -26,48 +28,21 @@ namespace {
 using testing::HasSubstr;
 
 // The null family with one config that one would take without tuning.
-class NullWithDefault final : public Family {
+class NullWithDefault final : public testing_support::ForwardingFamily {
  public:
-  explicit NullWithDefault(std::unique_ptr<Family> family) : family_(std::move(family)) {}
-  const FamilyInfo& info() const override { return family_->info(); }
-  Support supports(const Problem& problem) const override { return family_->supports(problem); }
-  Result<std::unique_ptr<Space>> space(const Problem& problem) const override {
-    return family_->space(problem);
-  }
+  using ForwardingFamily::ForwardingFamily;
   std::vector<Config> default_configs(const Problem&) const override { return defaults; }
-  std::string artifact_key(const Problem& problem, const Config& config) const override {
-    return family_->artifact_key(problem, config);
-  }
-  Result<std::unique_ptr<Artifact>> prepare(const Problem& problem,
-                                            const Config& config) const override {
-    return family_->prepare(problem, config);
-  }
-  Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
-                                                 std::uint64_t seed) const override {
-    return family_->make_data(problem, seed);
-  }
   std::vector<Config> defaults;
-
- private:
-  std::unique_ptr<Family> family_;
 };
 
-class RequestsMeasurer final : public Measurer {
+class RequestsMeasurer final : public testing_support::ForwardingMeasurer {
  public:
-  explicit RequestsMeasurer(std::unique_ptr<Measurer> measurer) : measurer_(std::move(measurer)) {}
+  using ForwardingMeasurer::ForwardingMeasurer;
   Measurement measure(const Request& request) override {
     requests.push_back(request);
-    return measurer_->measure(request);
+    return ForwardingMeasurer::measure(request);
   }
-  std::vector<Measurement> compare(const Problem& problem, std::span<const Config> configs,
-                                   int rounds) override {
-    return measurer_->compare(problem, configs, rounds);
-  }
-  const Context& context() const override { return measurer_->context(); }
   std::vector<Request> requests;
-
- private:
-  std::unique_ptr<Measurer> measurer_;
 };
 
 // All that the formulas say of a config.

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/families/null/null.h"
 #include "foretune/families/null/null_layers.h"

@@ -1,5 +1,5 @@
-// NumPy arrays that own what the library computed.
-// Thread safety: with the interpreter's lock.
+// Makes NumPy arrays that own the library's results.
+// Thread safety: the caller holds the interpreter lock.
 #pragma once
 
 #include <nanobind/ndarray.h>

@@ -1,6 +1,6 @@
-// Collecting: the options of the command line as keywords, the library's collection, and the worker
-// process that the measurements run in.
-#include "foretune/tune/collect.h"
+// Bindings for collecting: the options of the command line as keywords, the library's collection,
+// and the worker process that runs the measurements.
+#include "foretune/collect/collect.h"
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
@@ -10,53 +10,35 @@
 
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
-#include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/dataset/journal.h"
 #include "foretune/families/families.h"
 #include "foretune/measure/measure.h"
 #include "foretune/plugin/loader/plugin_loader.h"
 #include "foretune/search/strategy.h"
+#include "foretune/workflow/collection.h"
 #include "python/bindings/bindings.h"
-#include "tools/foretune/collection.h"
-#include "tools/foretune/terminal.h"
+#include "python/bindings/options.h"
 
 namespace foretune::python {
 namespace {
 
-using Values = std::map<std::string, std::vector<std::string>>;  // by the option's name
-
 struct Job {
-  cli::GlobalOptions global;
-  cli::Invocation invocation;
-  cli::CollectArguments arguments;
+  workflow::CollectArguments arguments;
+  workflow::Invocation invocation;
 };
 
-// The invocation refers to the job, which therefore stays where it is.
-std::unique_ptr<Job> make_job(const Values& values, const std::string& role, std::int64_t seed,
-                              std::vector<std::string> worker_command) {
-  const bool validation = role == "validation";
-  auto job =
-      std::make_unique<Job>(Job{{},
-                                {},
-                                validation ? cli::CollectArguments(cli::ValidationArguments())
-                                           : cli::CollectArguments(cli::TrainingArguments())});
-  job->global.seed = seed;
-  job->invocation = {.global = &job->global,
-                     .worker_command = std::move(worker_command),
-                     .command_line = "foretune.MatmulDatasetCollector"};
-  cli::OptionList list;
-  job->arguments.visit(list);
-  for (const auto& [name, texts] : values) {
-    checked(cli::set_option(list, name, texts));
-  }
-  checked(cli::check_effects(list));
+Job make_job(const OptionTexts& texts, const std::string& role, std::int64_t seed,
+             std::vector<std::string> worker_command) {
+  Job job{role == "validation" ? workflow::CollectArguments(workflow::ValidationArguments())
+                               : workflow::CollectArguments(workflow::TrainingArguments()),
+          {.seed = static_cast<std::uint64_t>(seed),
+           .worker_command = std::move(worker_command),
+           .command_line = "foretune.MatmulDatasetCollector"}};
+  set_options([&](workflow::OptionList& list) { job.arguments.visit(list); }, texts);
   return job;
 }
 
@@ -83,10 +65,10 @@ nb::dict describe(const CollectProgress& progress) {
   return out;
 }
 
-// Whoever says on what hardware the data is measured must be right.
-Result<cli::PreparedCollection> prepare(const Job& job, const std::string& hardware_name) {
-  FORETUNE_TRY(cli::PreparedCollection prepared,
-               cli::prepare_collection(job.arguments, job.invocation));
+// Prepares the collection. Fails unless `hardware_name` is a part of the device's name.
+Result<workflow::PreparedCollection> prepare(const Job& job, const std::string& hardware_name) {
+  FORETUNE_TRY(workflow::PreparedCollection prepared,
+               workflow::prepare_collection(job.arguments, job.invocation));
   const FamilyInfo& info = prepared.live.family->info();
   if (to_lower(info.fingerprint.device).find(to_lower(hardware_name)) == std::string::npos) {
     return fail(ErrorCode::kMismatch, "the family ", info.name, " runs on '",
@@ -95,46 +77,31 @@ Result<cli::PreparedCollection> prepare(const Job& job, const std::string& hardw
   return prepared;
 }
 
-// Errors: those of preparing, measuring and the file. The file stays when the collection stops.
+// Runs the collection. Returns the errors of preparing, measuring and the file; the file stays when
+// the collection stops early.
 Result<CollectResult> run(const Job& job, const std::string& hardware_name,
                           const nb::object& callback, Interruptions& interruptions) {
-  FORETUNE_TRY(const cli::PreparedCollection prepared, prepare(job, hardware_name));
-  const std::filesystem::path& path = prepared.paths.journal;
-  if (path.has_parent_path()) {
-    std::error_code ignored;
-    std::filesystem::create_directories(path.parent_path(), ignored);
-  }
-  FORETUNE_TRY(auto journal,
-               JournalWriter::open(path, cli::dataset_header(prepared.live.family->info(),
-                                                             job.arguments.role, job.invocation)));
-  FORETUNE_TRY(auto measurer, cli::open_measurer(prepared.live, prepared.protocol, prepared.context,
-                                                 job.invocation));
+  FORETUNE_TRY(const workflow::PreparedCollection prepared, prepare(job, hardware_name));
   std::atomic<bool> stop = false;
   CollectHooks hooks;
-  hooks.now_s = &cli::monotonic_s;
   hooks.stop = &stop;
   hooks.on_progress = [&](const CollectProgress& progress) {
     if (!interruptions.poll(callback, [&] { return describe(progress); })) {
       stop = true;
     }
   };
-  FORETUNE_TRY(CollectResult result, cli::collect_prepared(prepared, *measurer, *journal, hooks));
-  FORETUNE_TRY_STATUS(journal->sync());
-  journal.reset();
-  if (!result.stopped_by_request) {
-    FORETUNE_TRY_STATUS(seal(path));
-  }
-  FORETUNE_TRY_STATUS(cli::check_measured(result));
+  FORETUNE_TRY(CollectResult result, workflow::run_collection(prepared, job.invocation, hooks));
+  FORETUNE_TRY_STATUS(workflow::check_measured(result));
   return result;
 }
 
-nb::dict collect_now(const Values& values, const std::string& role, std::int64_t seed,
+nb::dict collect_now(const OptionTexts& texts, const std::string& role, std::int64_t seed,
                      std::vector<std::string> worker_command, const std::string& hardware_name,
                      const nb::object& callback) {
-  const std::unique_ptr<Job> job = make_job(values, role, seed, std::move(worker_command));
+  const Job job = make_job(texts, role, seed, std::move(worker_command));
   Interruptions interruptions;
   Result<CollectResult> result =
-      without_lock([&] { return run(*job, hardware_name, callback, interruptions); });
+      without_lock([&] { return run(job, hardware_name, callback, interruptions); });
   interruptions.raise_pending();
   const CollectResult done = checked(std::move(result));
   nb::dict out = describe(done.progress);
@@ -147,28 +114,28 @@ nb::dict collect_now(const Values& values, const std::string& role, std::int64_t
   return out;
 }
 
-nb::tuple problems_of(const Values& values, const std::string& role, std::int64_t seed,
-                      const std::string& hardware_name) {
-  const std::unique_ptr<Job> job = make_job(values, role, seed, {});
-  const cli::PreparedCollection prepared =
-      checked(without_lock([&] { return prepare(*job, hardware_name); }));
+std::vector<std::string> problems_of(const OptionTexts& texts, const std::string& role,
+                                     std::int64_t seed, const std::string& hardware_name) {
+  const Job job = make_job(texts, role, seed, {});
+  const workflow::PreparedCollection prepared =
+      checked(without_lock([&] { return prepare(job, hardware_name); }));
   std::vector<std::string> problems;
   for (const Problem& problem : prepared.problems) {
     problems.push_back(problem.text());
   }
-  return nb::make_tuple(problems, prepared.remarks);
+  return problems;
 }
 
-// The same where the device is not: what a family on a device would be asked to measure.
-std::vector<std::string> detached_problems_of(const Values& values, const std::string& role,
+// Returns the problems that a family would measure on a device, without needing the device.
+std::vector<std::string> detached_problems_of(const OptionTexts& texts, const std::string& role,
                                               std::int64_t seed) {
-  const std::unique_ptr<Job> job = make_job(values, role, seed, {});
+  const Job job = make_job(texts, role, seed, {});
   const auto drawn = [&]() -> Result<SampledProblems> {
-    FORETUNE_TRY(const cli::LiveFamily live,
-                 cli::open_family_of(job->arguments.family, Fingerprint()));
-    FORETUNE_TRY(const auto payloads, job->arguments.family.payloads.open());
-    return cli::make_problems(job->arguments.problems, *live.family,
-                              static_cast<std::uint64_t>(seed), *payloads);
+    FORETUNE_TRY(const workflow::LiveFamily live,
+                 workflow::open_family_of(job.arguments.family, Fingerprint()));
+    FORETUNE_TRY(const auto payloads, job.arguments.family.payloads.open());
+    return workflow::make_problems(job.arguments.problems, *live.family,
+                                   static_cast<std::uint64_t>(seed), *payloads);
   };
   std::vector<std::string> problems;
   for (const Problem& problem : checked(without_lock(drawn)).problems) {
@@ -177,8 +144,8 @@ std::vector<std::string> detached_problems_of(const Values& values, const std::s
   return problems;
 }
 
-// Names and values alone: whether they contradict each other is found out where they are used.
-void check(const Values& values, const std::string& role) { make_job(values, role, 0, {}); }
+// Checks names and values of options; contradictions between them are found where they are used.
+void check(const OptionTexts& texts, const std::string& role) { make_job(texts, role, 0, {}); }
 
 std::vector<std::pair<std::string, std::string>> family_list() {
   std::vector<std::pair<std::string, std::string>> out;
@@ -188,7 +155,7 @@ std::vector<std::pair<std::string, std::string>> family_list() {
   return out;
 }
 
-// The path of each and what it has added.
+// Returns the path of each loaded plug-in and its additions.
 std::vector<std::pair<std::string, std::vector<std::string>>> plugin_list() {
   std::vector<std::pair<std::string, std::vector<std::string>>> out;
   for (const LoadedPlugin& plugin : loaded_plugins()) {

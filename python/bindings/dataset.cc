@@ -1,5 +1,5 @@
-// Data sets: files in and out, and their rows as NumPy arrays. A Dataset never changes after it was
-// made, so arrays may point into it.
+// Bindings for data sets: reading and writing files, rows as NumPy arrays. A Dataset never changes
+// after it was made, so arrays may point into it.
 #include "foretune/dataset/dataset.h"
 
 #include <nanobind/ndarray.h>
@@ -21,11 +21,11 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/dataset/split.h"
 #include "foretune/families/load_recorded.h"
-#include "foretune/hardware/rocminfo.h"
+#include "foretune/interop/ck/rocminfo.h"
+#include "foretune/interop/tables/exchange.h"
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 
@@ -34,8 +34,8 @@ namespace {
 
 using Row = Dataset::Row;
 
-// One column of the rows without a copy: the array's elements lie sizeof(Row) apart and keep the
-// data set alive.
+// Returns one column of the rows without a copy: the elements lie sizeof(Row) apart, and the array
+// keeps the data set alive.
 template <class Stored, class Value>
 nb::ndarray<nb::numpy, const Value, nb::ndim<1>> column_of(const nb::handle& self,
                                                            Stored Row::* field) {
@@ -99,7 +99,7 @@ std::vector<Column> config_columns(const Dataset& dataset) {
   return columns;
 }
 
-// The name that a metric's column has in a table.
+// Maps each metric's name to the name of its column in a table.
 nb::dict metric_columns(const Dataset& dataset) {
   nb::dict out;
   for (const MetricInfo& info : dataset.metrics()) {
@@ -156,7 +156,7 @@ nb::list baselines_of(const Dataset& dataset) {
   return out;
 }
 
-// Metrics beyond time: (row, name, value, spread, samples).
+// Returns the metrics beyond time as (row, name, value, spread, samples).
 nb::list extras_of(const Dataset& dataset) {
   nb::list out;
   for (const Dataset::ExtraMetric& extra : dataset.extras()) {
@@ -166,7 +166,7 @@ nb::list extras_of(const Dataset& dataset) {
   return out;
 }
 
-// Metrics that rows may have: (name, unit, direction, stage).
+// Returns the metrics that rows may have as (name, unit, direction, stage).
 nb::list metrics_of(const Dataset& dataset) {
   nb::list out;
   for (const MetricInfo& info : dataset.metrics()) {
@@ -176,7 +176,7 @@ nb::list metrics_of(const Dataset& dataset) {
   return out;
 }
 
-// Metrics of baselines beside their times: (problem, baseline, metric, value).
+// Returns the metrics of baselines other than time as (problem, baseline, metric, value).
 nb::list baseline_metrics_of(const Dataset& dataset) {
   nb::list out;
   for (const Dataset::Baseline& baseline : dataset.baselines()) {
@@ -212,7 +212,7 @@ std::optional<ExchangeFormat> format_of(const std::string& name) {
   return checked(parse_exchange_format(name));
 }
 
-// What a reader made of a file, and what it could not use.
+// Returns the data set of a reader and its report on kept and dropped rows.
 nb::tuple with_report(Result<Dataset> dataset, const ImportReport& report) {
   return nb::make_tuple(checked(std::move(dataset)), report_of(report));
 }
@@ -245,12 +245,12 @@ nb::tuple read(const std::string& path, const std::string& format_name, const st
   return with_report(std::move(dataset), report);
 }
 
-// CSV text with the header of `like`: how frames and tables come back.
+// Reads CSV text with the header and the baselines of `like`; restores frames and tables.
 nb::tuple from_csv_text(const std::string& text, const Dataset& like) {
   ImportReport report;
   Result<Dataset> dataset = without_lock([&]() -> Result<Dataset> {
     FORETUNE_TRY(Dataset read, import_csv_text(text, like.header(), &report));
-    // The header of `like` gives both the same numbers of metrics.
+    // Copying is valid: both data sets have the header of `like`, so metrics have the same numbers.
     for (Dataset::Baseline baseline : like.baselines()) {
       baseline.problem = read.intern_problem(like.problems()[baseline.problem]);
       read.add_baseline(std::move(baseline));
@@ -301,7 +301,7 @@ Dataset from_bytes(const nb::bytes& bytes) {
       read_dataset_bytes(std::span(static_cast<const std::byte*>(bytes.data()), bytes.size())));
 }
 
-// The header, the interned values and the baselines: what a table of rows does not say.
+// Returns the parts that a table of rows lacks: header, interned values and baselines.
 Dataset without_rows(const Dataset& dataset) {
   Dataset out = dataset;
   out.drop_rows();

@@ -1,4 +1,4 @@
-// How good the picks of a model are, as evaluate reports it.
+// Bindings for foretune.evaluate: the quality of a model's picks.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,8 +12,9 @@
 
 #include "foretune/dataset/dataset.h"
 #include "foretune/evaluate/evaluate.h"
+#include "foretune/report/evaluation_report.h"
+#include "foretune/workflow/judge.h"
 #include "python/bindings/bindings.h"
-#include "tools/foretune/reporting.h"
 
 namespace foretune::python {
 namespace {
@@ -25,13 +26,13 @@ struct Report {
 
 Report evaluate_now(const Model& model, const Dataset& dataset, const Dataset* training,
                     std::size_t top_n_worst, std::uint64_t seed) {
-  return checked(without_lock([&]() -> Result<Report> {
+  return checked(with_callbacks([&]() -> Result<Report> {
     EvaluateOptions options;
     options.top_n_worst = top_n_worst;
     options.seed = seed;
     options.training = training;
     FORETUNE_TRY(Evaluation evaluation,
-                 cli::evaluate_model(model, dataset, "the data set", {}, options));
+                 workflow::evaluate_model(model, dataset, "the data set", {}, options));
     return Report{std::move(evaluation), dataset.header().fingerprint};
   }));
 }

@@ -1,5 +1,5 @@
-// LoopTune's environment for Python: one or several computations, an episode in one of them at a
-// time. A step, its mask and its observations are one call that writes into NumPy's memory.
+// Bindings for LoopTune's environment: it has one or several computations, each episode uses one of
+// them. One call takes a step and writes the mask and the observations into NumPy's memory.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -40,8 +40,8 @@ using loop::gym::ObservationKind;
 using loop::gym::StepResult;
 using loop::gym::Taken;
 
-// Gives the interpreter's lock away where something is compiled and timed, and only there: a step
-// whose speed is known takes less time than giving the lock away and getting it back.
+// Releases the interpreter lock only while a nest is compiled and timed: a step whose speed is
+// known takes less time than releasing and reacquiring the lock.
 class UnlockedEvaluator final : public loop::gym::Evaluator {
  public:
   explicit UnlockedEvaluator(loop::gym::Evaluator& evaluator) : evaluator_(&evaluator) {}
@@ -53,7 +53,7 @@ class UnlockedEvaluator final : public loop::gym::Evaluator {
   loop::gym::Evaluator* evaluator_;
 };
 
-// What belongs to one computation. It stays where it is, because its parts refer to each other.
+// The state of one computation. Must not move, because its parts refer to each other.
 struct Place {
   explicit Place(std::unique_ptr<MeasuredEvaluator> made)
       : measured(std::move(made)), unlocked(*measured), cached(unlocked) {}
@@ -77,8 +77,8 @@ class LoopEnvironment {
     double peak_gflops = 0;
     EnvironmentOptions options;
     bool ignores_illegal = false;
-    std::vector<std::size_t> observations;     // of what a step writes
-    std::shared_ptr<KnownMeasurements> known;  // none: in memory only
+    std::vector<std::size_t> observations;     // indices of those that a step writes
+    std::shared_ptr<KnownMeasurements> known;  // null: in memory only
   };
 
   LoopEnvironment(std::vector<Computation> computations, Settings settings)
@@ -89,8 +89,8 @@ class LoopEnvironment {
   LoopEnvironment(const LoopEnvironment&) = delete;
   LoopEnvironment& operator=(const LoopEnvironment&) = delete;
 
-  // Marks the environment as in use: while something is measured other Python threads run, and may
-  // not come in.
+  // Marks the environment as in use. Other Python threads run during a measurement, and must not
+  // enter; a second use raises.
   class Use {
    public:
     explicit Use(bool& flag) : flag_(&flag) {
@@ -109,7 +109,8 @@ class LoopEnvironment {
   };
   [[nodiscard]] Use use() { return Use(in_use_); }
 
-  // At the plain nest, for an empty text; else at a schedule, or a state with its cursor.
+  // Starts an episode: at the plain nest when `start` is empty, else at a schedule, or at a state
+  // with its cursor.
   Status reset(std::size_t index, const std::string& start) {
     const Computation& computation = computations_.at(index);
     std::optional<State> state;
@@ -132,7 +133,7 @@ class LoopEnvironment {
     return {};
   }
 
-  // Errors: those of Environment::step(); then nothing changes.
+  // Takes an action. Returns the errors of Environment::step(); then nothing changes.
   Result<LoopStep> step(std::size_t action_index) {
     FORETUNE_TRY(Environment* const environment, current());
     if (action_index >= settings_.actions.size()) {
@@ -156,7 +157,7 @@ class LoopEnvironment {
     } else {
       return fail(ErrorCode::kInvalidArgument, to_string(action), ": ", result.error().message);
     }
-    // The environment does not count what was ignored.
+    // Recomputed here, because the environment does not count ignored steps.
     out.result.truncated = !out.result.done && steps() >= settings_.options.max_steps;
     is_cut_short_ = out.result.truncated;
     return out;
@@ -209,7 +210,7 @@ class LoopEnvironment {
     return state;
   }
 
-  // With the start of an episode at the plain nest.
+  // Makes the state of a computation, with an episode started at the plain nest.
   Result<std::unique_ptr<Place>> open(const Computation& computation) const {
     FORETUNE_TRY(
         std::unique_ptr<MeasuredEvaluator> measured,
@@ -248,7 +249,7 @@ nb::object as_object(Observation observation) {
   return nb::cast(std::get<std::string>(observation));
 }
 
-// Into each array of `out` the observation at its place; numbers and texts take the place of None.
+// Writes each observation into the array at its place in `out`; numbers and texts replace a None.
 void write_observations(LoopEnvironment& self, const Environment& environment, nb::list& out) {
   const std::vector<std::size_t>& wanted = self.settings().observations;
   if (out.size() != wanted.size()) {
@@ -282,7 +283,7 @@ void write(LoopEnvironment& self, nb::handle mask, nb::list out) {
   write_observations(self, *checked(self.current()), out);
 }
 
-// (reward, done, truncated, was ignored, GFLOPS, reason, schedule)
+// Returns (reward, done, truncated, was ignored, GFLOPS, reason, schedule).
 nb::tuple step(LoopEnvironment& self, std::size_t action, nb::handle mask, nb::list out) {
   const auto alone = self.use();
   const LoopStep taken = checked(self.step(action));
@@ -293,7 +294,7 @@ nb::tuple step(LoopEnvironment& self, std::size_t action, nb::handle mask, nb::l
                         environment.gflops(), result.reason, schedule_text(environment));
 }
 
-// (GFLOPS, reason, schedule)
+// Returns (GFLOPS, reason, schedule).
 nb::tuple reset(LoopEnvironment& self, std::size_t index, const std::string& start, nb::handle mask,
                 nb::list out) {
   const auto alone = self.use();
@@ -336,7 +337,7 @@ nb::tuple best(LoopEnvironment& self) {
       best.gflops, best.seconds, best.steps);
 }
 
-// Hits, misses and schedules that are known, of all computations.
+// Returns hits, misses and the number of cached schedules, summed over all computations.
 nb::tuple cache_info(LoopEnvironment& self) {
   const auto alone = self.use();
   std::uint64_t hits = 0;
@@ -369,7 +370,7 @@ std::vector<std::string> names_of(const std::string& text) {
   return out;
 }
 
-// (name, kind, shape, unit, what)
+// Returns (name, kind, shape, unit, what) of every observation.
 nb::list observations(const std::string& actions, std::size_t max_loops) {
   const ActionSet set = actions_of(actions);
   nb::list out;

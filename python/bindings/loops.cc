@@ -1,4 +1,4 @@
-// Loop nests: computations, schedules as text, and kernels that run on NumPy's memory.
+// Bindings for loop nests: computations, schedules as text, and kernels that run on NumPy's memory.
 #include "python/bindings/loops.h"
 
 #include <nanobind/nanobind.h>
@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/clock.h"
 #include "foretune/base/fork.h"
 #include "foretune/base/text.h"
 #include "foretune/base/thread_pool.h"
@@ -37,7 +38,6 @@
 #include "foretune/measure/measure.h"
 #include "foretune/tune/strategy_contest.h"
 #include "python/bindings/bindings.h"
-#include "tools/foretune/terminal.h"
 
 namespace foretune::python {
 
@@ -82,7 +82,7 @@ std::string schedule_text(const Computation& computation, const Nest& nest) {
   return loop::to_text(computation, loop::schedule_of(computation, nest));
 }
 
-// A compiled schedule with what it takes to call it: any number of threads may at once.
+// A compiled schedule with its workspaces and threads. Thread safety: any number of threads.
 class LoopKernel {
  public:
   static Result<std::unique_ptr<LoopKernel>> create(const Computation& computation,
@@ -98,7 +98,7 @@ class LoopKernel {
   Status run(const std::vector<std::span<const float>>& inputs, std::span<float> output) {
     FORETUNE_TRY(loop::Kernel::Workspace workspace, take_workspace());
     {
-      // A pool runs one loop at a time.
+      // Calls take turns, because a pool runs one loop at a time.
       std::unique_lock alone(pool_turn_, std::defer_lock);
       if (pool_) {
         alone.lock();
@@ -110,7 +110,8 @@ class LoopKernel {
     return {};
   }
 
-  // Seconds of one run, of the fastest of several windows, on operands of its own. Verifies.
+  // Returns the seconds of one run in the fastest of several windows, on operands of its own; also
+  // verifies the result.
   Result<double> time(int windows, double window_seconds) {
     if (windows < 1 || !std::isfinite(window_seconds) || window_seconds <= 0) {
       return fail(ErrorCode::kInvalidArgument,
@@ -153,7 +154,7 @@ class LoopKernel {
   // Times the kernel on operands, which the first call makes and verifies.
   struct Bench {
     std::optional<Problem> problem;
-    std::unique_ptr<Measurer> measurer;  // none where nothing was timed yet
+    std::unique_ptr<Measurer> measurer;  // null before the first timing
     int windows = 0;
     double window_seconds = 0;
   };
@@ -197,8 +198,9 @@ class LoopKernel {
   Nest nest_;
   VectorUnit unit_;
   loop::Kernel kernel_;
-  std::unique_ptr<ThreadPool> pool_;  // none for one thread
-  // What is in use is not below, so that a forked child finds only what is whole.
+  std::unique_ptr<ThreadPool> pool_;  // null for one thread
+  // Calls take a workspace or the bench out of the members below while they use it, so that a
+  // forked child finds only complete objects there.
   ForkSafeTurn pool_turn_;
   ForkSafeTurn bench_turn_;
   ForkSafeMutex free_mutex_;
@@ -206,7 +208,7 @@ class LoopKernel {
   Bench bench_;
 };
 
-// Memory that holds as many floats as the tensor has places.
+// Returns the floats of an array; raises unless there are as many as the tensor has elements.
 std::span<float> floats_of(const ArrayMemory& memory, const loop::Tensor& tensor) {
   if (memory.bytes() != static_cast<std::size_t>(tensor.elements()) * sizeof(float)) {
     raise({ErrorCode::kInvalidArgument, concat(tensor.name, " has ", memory.bytes(),
@@ -259,8 +261,8 @@ std::vector<std::string> textbook_schedules(const Computation& computation, cons
   return out;
 }
 
-// By one of env-search's methods: the schedule found, its GFLOPS, of every measurement the GFLOPS
-// and the seconds since the search began, and whether nothing was left to try.
+// Searches by one of env-search's methods. Returns the schedule found, its GFLOPS, the GFLOPS of
+// every measurement with the seconds since the search began, and true when nothing was left to try.
 using Timed = std::pair<double, double>;
 std::tuple<std::string, double, std::vector<Timed>, bool> search(
     const Computation& computation, const std::string& method, std::size_t measurements,
@@ -289,7 +291,7 @@ std::tuple<std::string, double, std::vector<Timed>, bool> search(
     options.tune.budget.seconds = seconds;
   }
   CollectHooks hooks;
-  hooks.now_s = &cli::monotonic_s;
+  hooks.now_s = &monotonic_s;
   ContestResult result;
   checked(without_lock([&]() -> Status {
     const auto measurer =
@@ -311,7 +313,7 @@ std::tuple<std::string, double, std::vector<Timed>, bool> search(
           entry.trace.is_finished};
 }
 
-// The highest of several short probes: what else runs makes one slower, never faster.
+// Returns the highest of several short probes: other programs make a probe slower, never faster.
 double measure_peak(const std::string& isa, double seconds) {
   if (!std::isfinite(seconds) || seconds <= 0) {
     raise({ErrorCode::kInvalidArgument, "a peak is measured over more than 0 seconds"});
@@ -319,11 +321,11 @@ double measure_peak(const std::string& isa, double seconds) {
   const VectorUnit unit = checked(unit_of_this_cpu(isa));
   return without_lock([&] {
     constexpr double kProbeSeconds = 1e-3;
-    const double end_s = cli::monotonic_s() + seconds;
+    const double end_s = monotonic_s() + seconds;
     double best = 0;
     do {
       best = std::max(best, measure_fma_gflops(kProbeSeconds, unit.isa));
-    } while (cli::monotonic_s() < end_s);
+    } while (monotonic_s() < end_s);
     return best;
   });
 }

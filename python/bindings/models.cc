@@ -1,4 +1,4 @@
-// Models: training, files, ranking and selecting; models that others trained.
+// Bindings for models: files, ranking, selection; models that other programs trained.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -18,19 +18,16 @@
 
 #include "foretune/dataset/dataset.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/hardware/cpu.h"
-#include "foretune/models/exchange/foreign_models.h"
-#include "foretune/models/infer/model_file.h"
-#include "foretune/models/infer/model_kind.h"
-#include "foretune/models/infer/model_scorer.h"
-#include "foretune/models/infer/objective_scorer.h"
-#include "foretune/models/train/train_metrics.h"
-#include "foretune/models/train/trainer.h"
+#include "foretune/interop/ck/ck_kernels.h"
+#include "foretune/interop/ck/foreign_models.h"
+#include "foretune/model/model_file.h"
+#include "foretune/model/model_kind.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/model/objective_scorer.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/problem_type.h"
 #include "foretune/select/generate.h"
 #include "foretune/select/select.h"
-#include "foretune/space/ck_kernels.h"
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 
@@ -39,7 +36,7 @@ namespace {
 
 Problem problem_from(const std::string& text) { return checked(Problem::parse(text)); }
 
-// The name of each type of problem with those of its fields.
+// Returns the name of each problem type and the names of its fields.
 std::vector<std::pair<std::string, std::vector<std::string>>> names_of_problem_types() {
   std::vector<std::pair<std::string, std::vector<std::string>>> out;
   for (const ProblemTypeInfo* type : problem_types()) {
@@ -61,80 +58,8 @@ double flops_of(const std::string& text) {
   return work->flops;
 }
 
-struct TrainKeywords {
-  std::string model_type, features, target, objective;
-  std::vector<std::string> metrics;
-  std::uint32_t folds = 0, forests = 0, threads = 0, trees = 0, leaves = 0, min_rows_per_leaf = 0,
-                portfolio_size = 0;
-  double learning_rate = 0, bagging_fraction = 0, feature_fraction = 0, lambda_l2 = 0,
-         weight_decay = 0, regret_decay = 0;
-  std::uint64_t seed = 0;
-};
-
-TrainOptions options_of(const TrainKeywords& keywords) {
-  TrainOptions options;
-  options.feature_table = keywords.features;
-  options.target = keywords.target == "log" ? Target::kLog : Target::kRelativeLog;
-  options.choose_target = keywords.target == "auto";
-  options.objective = parse_objective(keywords.objective).value_or(options.objective);
-  options.folds = keywords.folds;
-  options.forests = keywords.forests;
-  options.portfolio_size = keywords.portfolio_size;
-  options.seed = keywords.seed;
-  options.gbdt.trees = keywords.trees;
-  options.gbdt.leaves = keywords.leaves;
-  options.gbdt.learning_rate = keywords.learning_rate;
-  options.gbdt.bagging_fraction = keywords.bagging_fraction;
-  options.gbdt.feature_fraction = keywords.feature_fraction;
-  options.gbdt.min_rows_per_leaf = keywords.min_rows_per_leaf;
-  options.gbdt.lambda_l2 = keywords.lambda_l2;
-  options.weight_decay = keywords.weight_decay;
-  options.regret_decay = keywords.regret_decay;
-  options.gbdt.threads = keywords.threads > 0
-                             ? keywords.threads
-                             : static_cast<std::uint32_t>(std::max(1, read_cpu_facts().cores));
-  return options;
-}
-
-nb::tuple train(const Dataset& dataset, const TrainKeywords& keywords, const nb::object& callback) {
-  const ModelTypeEntry* type = nullptr;
-  std::vector<std::string> names;
-  for (const ModelTypeEntry* const entry : model_types()) {
-    type = entry->name == keywords.model_type ? entry : type;
-    names.push_back(entry->name);
-  }
-  if (type == nullptr) {
-    raise({ErrorCode::kInvalidArgument, concat("there is no model type '", keywords.model_type,
-                                               "'; there are ", join(names, ", "))});
-  }
-  const TrainOptions options = options_of(keywords);
-  Interruptions interruptions;
-  const auto on_progress = [&](const TrainProgress& progress) {
-    return interruptions.poll(callback, [&] {
-      nb::dict out;
-      out["stage"] = progress.stage;
-      out["tree"] = progress.tree;
-      out["trees"] = progress.trees;
-      out["loss"] = progress.loss;
-      return out;
-    });
-  };
-  Result<TrainResult> trained = without_lock([&] {
-    return keywords.metrics.empty()
-               ? type->train(dataset, options, on_progress)
-               : train_metrics(dataset, *type, options, keywords.metrics, on_progress);
-  });
-  interruptions.raise_pending();
-  TrainResult result = checked(std::move(trained));
-  nb::dict metrics;
-  for (const auto& [name, value] : result.metrics) {
-    metrics[nb::cast(name)] = value;
-  }
-  return nb::make_tuple(std::move(result.model), metrics, array(std::move(result.held_out_scores)));
-}
-
-// Scores of any configs of the model's schema, in the order given: natural logarithms of time, up
-// to a constant of the problem unless the model's target is "log".
+// Scores any configs of the model's schema, in the order given. Scores are natural logarithms of
+// time, up to a constant of the problem unless the model's target is "log".
 nb::ndarray<nb::numpy, double, nb::ndim<1>> score(const Model& model, const std::string& problem,
                                                   const std::vector<std::string>& configs) {
   const Problem parsed = problem_from(problem);
@@ -142,7 +67,8 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> score(const Model& model, const std:
   for (const std::string& text : configs) {
     parsed_configs.push_back(checked(parse_config(model.config_schema, text)));
   }
-  return array(checked(without_lock([&] { return score_configs(model, parsed, parsed_configs); })));
+  return array(
+      checked(with_callbacks([&] { return score_configs(model, parsed, parsed_configs); })));
 }
 
 nb::dict describe(const Model& model) {
@@ -186,7 +112,10 @@ SelectorOptions selector_options(const std::string& objective) {
 }
 
 nb::dict choice_of(const Selector& selector, const std::string& text) {
-  const Choice choice = selector.select(problem_from(text));
+  const Problem problem = problem_from(text);
+  const Choice choice = may_call_python(selector.model())
+                            ? with_callbacks([&] { return selector.select(problem); })
+                            : selector.select(problem);
   nb::dict out;
   out["config"] = choice.has_candidate ? nb::cast(selector.config_text(choice.candidate))
                                        : nb::object(nb::none());
@@ -197,12 +126,12 @@ nb::dict choice_of(const Selector& selector, const std::string& text) {
   return out;
 }
 
-// The best `top` configs with what is predicted of each metric.
+// Returns the best `top` configs with the predicted value and interval of each metric.
 nb::list predictions_of(const Selector& selector, const std::string& text, std::size_t top) {
   const Problem problem = problem_from(text);
   std::vector<RankedCandidate> ranked;
   std::vector<std::vector<PredictedMetric>> predicted;
-  without_lock([&] {
+  with_callbacks([&] {
     ranked = selector.rank(problem);
     ranked.resize(std::min(ranked.size(), top));
     std::vector<std::uint32_t> candidates;
@@ -240,7 +169,8 @@ auto scores_of(const std::vector<RankedCandidate>& ranked) {
 
 nb::tuple ranking_of(const Selector& selector, const std::string& text) {
   const Problem problem = problem_from(text);
-  const std::vector<RankedCandidate> ranked = without_lock([&] { return selector.rank(problem); });
+  const std::vector<RankedCandidate> ranked =
+      with_callbacks([&] { return selector.rank(problem); });
   std::vector<std::string> configs;
   for (const RankedCandidate& candidate : ranked) {
     configs.push_back(selector.config_text(candidate.candidate));
@@ -248,10 +178,11 @@ nb::tuple ranking_of(const Selector& selector, const std::string& text) {
   return nb::make_tuple(configs, scores_of(ranked));
 }
 
-// For who asks often: configs as rows of words, not as text.
+// Returns the ranking with configs as rows of values, which is faster than as text.
 nb::tuple word_ranking_of(const Selector& selector, const std::string& text) {
   const Problem problem = problem_from(text);
-  const std::vector<RankedCandidate> ranked = without_lock([&] { return selector.rank(problem); });
+  const std::vector<RankedCandidate> ranked =
+      with_callbacks([&] { return selector.rank(problem); });
   std::vector<std::int32_t> words;
   for (const RankedCandidate& candidate : ranked) {
     const std::span row = selector.words(candidate.candidate);
@@ -263,12 +194,13 @@ nb::tuple word_ranking_of(const Selector& selector, const std::string& text) {
 }
 
 std::optional<std::string> abstention_of(const Selector& selector, const std::string& text) {
-  const AbstainReason reason = selector.coverage(problem_from(text));
+  const Problem problem = problem_from(text);
+  const AbstainReason reason = with_callbacks([&] { return selector.coverage(problem); });
   return reason == AbstainReason::kNone ? std::nullopt
                                         : std::optional(std::string(to_string(reason)));
 }
 
-// Of one target, for kernels by their names; `split_k` for each of a GEMM.
+// Predicts one target for kernels given by name. `split_k` has one entry per kernel of a GEMM.
 Result<std::vector<double>> predict_foreign(const ForeignModels& models,
                                             const std::string& target_name,
                                             const std::string& problem_text,
@@ -315,27 +247,6 @@ void bind_foreign(nb::module_& module) {
 }  // namespace
 
 void bind_models(nb::module_& module) {
-  nb::class_<TrainKeywords>(module, "TrainKeywords")
-      .def(nb::init<>())
-      .def_rw("model_type", &TrainKeywords::model_type)
-      .def_rw("features", &TrainKeywords::features)
-      .def_rw("target", &TrainKeywords::target)
-      .def_rw("objective", &TrainKeywords::objective)
-      .def_rw("metrics", &TrainKeywords::metrics)
-      .def_rw("folds", &TrainKeywords::folds)
-      .def_rw("forests", &TrainKeywords::forests)
-      .def_rw("threads", &TrainKeywords::threads)
-      .def_rw("trees", &TrainKeywords::trees)
-      .def_rw("leaves", &TrainKeywords::leaves)
-      .def_rw("min_rows_per_leaf", &TrainKeywords::min_rows_per_leaf)
-      .def_rw("portfolio_size", &TrainKeywords::portfolio_size)
-      .def_rw("learning_rate", &TrainKeywords::learning_rate)
-      .def_rw("bagging_fraction", &TrainKeywords::bagging_fraction)
-      .def_rw("feature_fraction", &TrainKeywords::feature_fraction)
-      .def_rw("lambda_l2", &TrainKeywords::lambda_l2)
-      .def_rw("weight_decay", &TrainKeywords::weight_decay)
-      .def_rw("regret_decay", &TrainKeywords::regret_decay)
-      .def_rw("seed", &TrainKeywords::seed);
   nb::class_<Model>(module, "Model")
       .def("describe", &describe)
       .def("score", &score, nb::arg("problem"), nb::arg("configs"))
@@ -353,7 +264,10 @@ void bind_models(nb::module_& module) {
             checked(without_lock([&] { return write_model(model, path); }));
           },
           nb::arg("path"))
+      .def_prop_ro("is_lasting",
+                   [](const Model& model) { return check_lasting(model).has_value(); })
       .def("to_bytes", [](const Model& model) {
+        checked(check_lasting(model));
         const std::vector<std::byte> bytes = model_bytes(model);
         return nb::bytes(bytes.data(), bytes.size());
       });
@@ -367,7 +281,11 @@ void bind_models(nb::module_& module) {
   module.def(
       "read_model",
       [](const std::string& path) {
-        return checked(without_lock([&] { return read_model(path); }));
+        return checked(without_lock([&]() -> Result<Model> {
+          FORETUNE_TRY(Model model, read_model(path));
+          FORETUNE_TRY_STATUS(feature_table_of(model).map([](const auto&) {}));
+          return model;
+        }));
       },
       nb::arg("path"));
   module.def(
@@ -389,7 +307,6 @@ void bind_models(nb::module_& module) {
         }));
       },
       nb::arg("model"), nb::arg("problem"), nb::arg("objective") = "");
-  module.def("train", &train, nb::arg("dataset"), nb::arg("keywords"), nb::arg("progress").none());
   module.def("problem_types", &names_of_problem_types);
   module.def("canonical_problem",
              [](const std::string& text) { return problem_from(text).text(); });

@@ -1,5 +1,5 @@
-// The extension module foretune._foretune: what the Python files of the package are made of. Not an
-// interface of its own; those files check, name and document what is called here.
+// The extension module foretune._foretune, internal to the package: its Python files check the
+// arguments and document the interface.
 #include <nanobind/stl/string.h>
 
 #include <string>
@@ -20,13 +20,17 @@ void raise(const Error& error) {
 
 NB_MODULE(_foretune, module) {
   module.doc() = "The compiled part of foretune.";
-  // What a program keeps until its end is nothing that its user could do anything about.
+  // Objects that live until the program ends are no leaks that a user could fix.
   nanobind::set_leak_warnings(false);
   module.attr("version") = std::string(foretune::kVersion);
   foretune::python::bind_dataset(module);
   foretune::python::bind_collect(module);
   foretune::python::bind_models(module);
+  foretune::python::bind_training(module);
+  foretune::python::bind_tuning(module);
+  foretune::python::bind_registered_models(module);
   foretune::python::bind_evaluation(module);
+  foretune::python::bind_features(module);
   foretune::python::bind_triton(module);
   foretune::python::bind_loops(module);
 }

@@ -9,8 +9,8 @@ The pipeline, step by step::
     model.save("gemm.ftm")
     choice = foretune.Selector(model).select("gemm m=96 n=768 k=512")
 
-Everything is computed by the C++ library; its errors are exceptions with its sentence, all derived
-from ``foretune.Error``. What may be called from several threads at once is said with every class.
+The C++ library computes everything. Its errors become exceptions that carry its message; all derive
+from ``foretune.Error``. Every class documents its thread safety.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,14 @@ from ._collector import CollectionMode, CollectionSummary, MatmulDatasetCollecto
 from ._dataset import OUTCOMES, STAGES, Dataset, ImportReport
 from ._errors import (CancelledError, CorruptDataError, Error, InputOutputError, InternalError,
                       InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError)
+from ._exported_layers import exported_layers
+from ._features import Feature, FeatureTable, feature_table, feature_tables, register_features
 from ._model import (Choice, Evaluation, Model, Predictor, RankedKernel, Selector, evaluate, select,
                      train)
 from ._plugins import load_plugin, loaded_plugins
 from ._problem import problem_text
+from ._registered_model import TrainingRows, register_model
+from ._tuning import MeasuredConfig, TunedConfig, TuneResult, measure, tune
 
 if TYPE_CHECKING:
     from ._autotune import autotune
@@ -32,15 +36,18 @@ __version__: str = _foretune.version
 
 __all__ = [
     "OUTCOMES", "STAGES", "CancelledError", "Choice", "CollectionMode", "CollectionSummary",
-    "CorruptDataError", "Dataset", "Error", "Evaluation", "ImportReport", "InputOutputError",
-    "InternalError", "InvalidArgumentError", "MatmulDatasetCollector", "MismatchError", "Model",
-    "NotFoundError", "Predictor", "RankedKernel", "Selector", "UnsupportedError", "autotune",
-    "evaluate", "families", "load_plugin", "loaded_plugins", "problem_text", "select", "train",
+    "CorruptDataError", "Dataset", "Error", "Evaluation", "Feature", "FeatureTable", "ImportReport",
+    "InputOutputError", "InternalError", "InvalidArgumentError", "MatmulDatasetCollector",
+    "MeasuredConfig", "MismatchError", "Model", "NotFoundError", "Predictor", "RankedKernel",
+    "Selector", "TrainingRows", "TuneResult", "TunedConfig", "UnsupportedError", "autotune",
+    "evaluate", "exported_layers", "families", "feature_table", "feature_tables", "load_plugin",
+    "loaded_plugins", "measure", "problem_text", "register_features", "register_model", "select",
+    "train", "tune",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # Tuning Triton kernels is two thirds of what importing all would take.
+    # Importing the autotuner eagerly would triple the package's import time.
     if name == "autotune":
         from ._autotune import autotune
 

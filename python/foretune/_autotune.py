@@ -1,4 +1,4 @@
-"""``foretune.autotune``: in the place of ``triton.autotune``, with a memory and a model.
+"""``foretune.autotune``: replaces ``triton.autotune``, and adds a store and a model.
 
     @foretune.autotune(configs=[triton.Config({"BLOCK_M": 128, ...}, num_warps=4), ...],
                        key=["M", "N", "K"])
@@ -8,9 +8,9 @@
     kernel[grid](...)
     print(kernel.report())
 
-What was measured is kept on disk, config by config, so that nothing is measured twice, by whichever
-process; and once enough keys are known, a model says which few configs of a new key are worth
-measuring. Triton is imported when a kernel is tuned, not before.
+Every measured config is kept on disk, so that no process measures it again. Once enough keys are
+known, a model selects the few configs of a new key that are worth measuring. Triton is imported
+when a kernel is tuned, not before.
 """
 
 from __future__ import annotations
@@ -73,33 +73,34 @@ def autotune(
     The parameters before ``store`` are those of ``triton.autotune`` of Triton 3.6 and mean the
     same. When one of the arguments in ``key`` or the data type of a tensor is new, configs are
     measured; meanwhile the kernel runs many times. Without a model every config is measured; with
-    one, the ``top_k`` that it ranks first, and the fastest measured one is taken.
+    a model, only the ``top_k`` that it ranks first. The fastest measured config is taken.
 
     Args:
         configs: the configs, ``triton.Config`` objects.
-        key: names of the arguments that decide; integers among them are sizes, which models
-            interpolate between.
+        key: names of the arguments that decide the config; integers among them are sizes, between
+            which models interpolate.
         prune_configs_by: ``early_config_prune(configs, named_args, **kwargs)``, and ``perf_model``
-            with its ``top_k``; what is left is what there is to choose from.
+            with its ``top_k``; only the configs that they keep are candidates.
         reset_to_zero: tensors to zero before every measured run.
         restore_value: tensors to restore after every measured run.
-        pre_hook: ``pre_hook(arguments, reset_only=False)`` before every measured run, in place of
-            what the two above do.
-        post_hook: ``post_hook(arguments, exception)`` after every measured run.
+        pre_hook: ``pre_hook(arguments, reset_only=False)``, called before every measured run;
+            replaces the two options above.
+        post_hook: ``post_hook(arguments, exception)``, called after every measured run.
         warmup: milliseconds before each measurement; 25 by default.
         rep: milliseconds of each measurement; 100 by default.
         use_cuda_graph: measure in CUDA graphs, without launch overhead and with warm caches.
-        do_bench: ``do_bench(call, quantiles)``, returns milliseconds; passed over, as by Triton,
-            with one of the three above.
-        cache_results: taken and passed over: results are always kept.
+        do_bench: ``do_bench(call, quantiles)``, returns milliseconds; ignored, as by Triton, when
+            one of the three options above is given.
+        cache_results: accepted and ignored: results are always kept.
         store: folder of the store; ``foretune`` in ``$XDG_CACHE_HOME`` or ``~/.cache`` by default.
         learn: False measures every config of every key.
-        top_k: configs to measure of a new key that a model knows. 1 measures nothing and takes the
-            model's first.
-        min_keys: keys to measure in full before a model is asked.
-        measure: ``measure(launch, limit_ns)`` in place of Triton's clock, without a GPU: returns
-            nanoseconds, or nanoseconds, spread and whether they are only a lower bound.
-        device: name of the device, in place of the driver's; times are only valid for one device.
+        top_k: how many configs to measure for a new key that a model covers. 1 measures nothing
+            and takes the config that the model ranks first.
+        min_keys: how many keys to measure in full before a model ranks configs.
+        measure: ``measure(launch, limit_ns)``, replaces Triton's clock and needs no GPU. It returns
+            nanoseconds, or a tuple of nanoseconds, spread (20th to 80th percentile over the median)
+            and a bool that is true when the time is only a lower bound.
+        device: name of the device, replaces the driver's; times are only valid for one device.
 
     Returns:
         The decorator. Its result is launched as ``kernel[grid](...)``; see ``Autotuner``.
@@ -133,9 +134,9 @@ def autotune(
 class Autotuner:
     """A kernel that knows its fastest config for every key; made by ``foretune.autotune``.
 
-    ``kernel[grid](...)``, ``kernel.run(...)`` and ``kernel.warmup(...)`` are Triton's. ``configs``,
-    ``fn``, ``base_fn``, ``arg_names``, ``keys`` and ``cache`` (key to config, of this process) are
-    what they are there.
+    ``kernel[grid](...)``, ``kernel.run(...)`` and ``kernel.warmup(...)`` work as in Triton.
+    ``configs``, ``fn``, ``base_fn``, ``arg_names``, ``keys`` and ``cache`` (key to config, in this
+    process) mean the same as in Triton.
 
     Thread safety: any number of threads may launch; those with new keys wait for one another.
     """
@@ -188,7 +189,7 @@ class Autotuner:
         """Launches with the fastest config; measures first when the key is new.
 
         Raises:
-            UnsupportedError: no config works for this key; the sentence has the reasons.
+            UnsupportedError: no config works for this key; the message has the reasons.
             Whatever the kernel's own ``run`` and the hooks raise.
         """
         if len(self.configs) == 1:
@@ -202,12 +203,12 @@ class Autotuner:
         except Exception as error:
             if not self._replace(key, error):
                 raise
-        # A prediction that did not compile, so nothing has been run.
+        # A second launch is safe: the prediction did not compile, so nothing has run.
         return self.run(*args, **kwargs)
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """Compiles every config for arguments like these, without running any: what ``warmup`` of
-        the kernel returns, for each."""
+        """Compiles every config for arguments like these, without running any; returns the result
+        of the kernel's own ``warmup`` for each config."""
         return [self.fn.warmup(*args, **kwargs, **config.all_kwargs())
                 for config in self._pruned(args, kwargs)]
 
@@ -221,7 +222,7 @@ class Autotuner:
 
     @property
     def store(self) -> Store:
-        """What was measured on the current device: ``path``, ``keys``, ``measurements(key)``,
+        """The measurements on the current device: ``path``, ``keys``, ``measurements(key)``,
         ``forget_failures()``."""
         with self._lock:
             search = self._search()
@@ -229,8 +230,8 @@ class Autotuner:
             return search.store
 
     def report(self) -> AutotuneReport:
-        """What the store holds for the current device: of every key the best config, its time, how
-        many configs were measured, how it was decided, and the seconds that took."""
+        """Returns what the store holds for the current device: for every key the best config, its
+        time, how many configs were measured, how the key was decided, and the seconds it took."""
         with self._lock:
             search = self._search()
             search.store.refresh()
@@ -250,14 +251,14 @@ class Autotuner:
         return {name: value for name, value in everything.items() if name in self._names}
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """What decides within a process: Triton's key."""
+        """Returns Triton's key, which identifies a decision within a process."""
         arguments = self._arguments(args, kwargs)
         values = [arguments[name] for name in self.keys if name in arguments]
         values += [str(value.dtype) for value in arguments.values() if hasattr(value, "dtype")]
         return tuple(values)
 
     def _pruned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Config]:
-        """The configs that the user's own functions leave over."""
+        """Returns the configs that the user's pruning functions keep."""
         configs, named = self.configs, self._named(args)
         prune = self._pruners.get("early_config_prune")
         if prune:
@@ -278,7 +279,7 @@ class Autotuner:
     # -- tuning -----------------------------------------------------------------------------------
 
     def _search(self, in_memory: bool = False) -> Search:
-        """Store and model for the current device."""
+        """Returns the search (store and model) for the current device."""
         device = self._device if isinstance(self._device, Device) else self._found_device()
         if in_memory:
             return Search(Store(None, {}), None, self._top_k, self.__name__)
@@ -300,7 +301,7 @@ class Autotuner:
         return replace(found, name=self._device) if isinstance(self._device, str) else found
 
     def _tune(self, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Config:
-        """Decides a key that is new to this process."""
+        """Chooses the config of a key that is new to this process."""
         with self._lock:
             if key in self.cache:
                 return self.cache[key]
@@ -310,7 +311,7 @@ class Autotuner:
                 text = key_text(self.keys, arguments, self._constants)
                 search = self._search()
             except NoTextError as error:
-                # Nothing that could be found again.
+                # Another process could not recognise this key, so it is not stored.
                 _LOG.info("%s: a key is kept in memory only: %s", self.__name__, error)
                 text = key_text([], {}, [])
                 search = self._search(in_memory=True)
@@ -328,7 +329,7 @@ class Autotuner:
 
     def _measurer(self, key: str, configs: Mapping[str, Config], args: tuple[Any, ...],
                   kwargs: dict[str, Any]) -> Any:
-        """What measures one of ``configs`` on these arguments."""
+        """Returns a function that measures one of ``configs`` on these arguments."""
 
         def measure(text: str, incumbent_ns: float | None) -> Any:
             launch = self._measured_launch(configs[text], args, kwargs)
@@ -341,7 +342,7 @@ class Autotuner:
 
     def _measured_launch(self, config: Config, args: tuple[Any, ...],
                          kwargs: dict[str, Any]) -> Callable[[], None]:
-        """A launch with all that surrounds it while it is measured."""
+        """Returns a function that launches ``config`` with the hooks of a measured run."""
         if twice := sorted(kwargs.keys() & config.kwargs.keys()):
             raise InvalidArgumentError(f"{', '.join(twice)} given by the caller and by a config; "
                                        "leave out what is tuned")
@@ -362,7 +363,8 @@ class Autotuner:
         return launch
 
     def _replace(self, key: tuple[Any, ...], error: Exception) -> bool:
-        """Whether the failure of a launch was that of a prediction, and there is another one."""
+        """Replaces a predicted config that failed to launch; false when ``error`` is not that of an
+        unproven prediction, or no other config is left."""
         failure = failure_of(error)
         with self._lock:
             if failure is None or key not in self._unproven:
@@ -382,7 +384,7 @@ class Autotuner:
         _LOG.info("%s", sentence)
         knobs = getattr(sys.modules.get("triton"), "knobs", None)
         if getattr(getattr(knobs, "autotuning", None), "print", False):
-            print(f"foretune.autotune: {sentence}")  # TRITON_PRINT_AUTOTUNING asks for it
+            print(f"foretune.autotune: {sentence}")  # TRITON_PRINT_AUTOTUNING is set
 
 
 def _default_config() -> Any:
@@ -392,7 +394,7 @@ def _default_config() -> Any:
 
 
 def _store_path(folder: Folder | None, identity: Mapping[str, str]) -> str:
-    """A file per identity: another source, device or version of Triton is another file."""
+    """Returns the file of an identity: each source, device and version of Triton has its own."""
     if folder is None:
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         folder = os.path.join(cache, "foretune")

@@ -1,4 +1,4 @@
-"""The device that an autotuned kernel runs on: its name, and what models need to know of it.
+"""The device that an autotuned kernel runs on: its name, and the hardware facts for models.
 
 Thread safety: free functions; devices are plain values.
 """
@@ -9,28 +9,29 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-# Dense bf16 operations of the matrix units, per multiprocessor and clock, by compute capability:
-# NVIDIA's white papers on the architectures Ampere, Ada, Hopper and Blackwell. Drivers do not tell.
+# Dense bf16 operations of the matrix units, per multiprocessor and clock, by compute capability.
+# Source: NVIDIA's white papers on the architectures Ampere, Ada, Hopper and Blackwell, because
+# drivers do not report them.
 _TENSOR_FLOPS_PER_CLOCK = {80: 2048, 86: 1024, 87: 2048, 89: 1024, 90: 4096, 100: 8192, 103: 8192,
                            120: 1024}
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device: times are only valid for one of the same name, architecture and Triton version."""
+    """A device. Times are only valid for the same name, architecture and Triton version."""
 
     name: str
     arch: str = ""
-    """``cuda:90``, ``hip:gfx942``."""
+    """Backend and architecture: ``cuda:90``, ``hip:gfx942``."""
     triton: str = ""
-    """Version of Triton; empty when the kernel is not Triton's."""
+    """Version of Triton; empty when the kernel is not a Triton kernel."""
     hardware: dict[str, float] = field(default_factory=dict, compare=False)
-    """Facts by the names of ``foretune``'s hardware values: ``cores``, ``shared_bytes_per_block``,
-    ``clock_mhz``, ..."""
+    """Facts under the names of ``foretune``'s hardware values: ``cores``,
+    ``shared_bytes_per_block``, ``clock_mhz``, ..."""
 
 
 def triton_version(kernel: Any) -> str:
-    """Of the Triton that a kernel was made by; empty when it was made by something else."""
+    """Returns the version of the Triton that made a kernel; empty when something else made it."""
     for parent in type(kernel).__mro__:
         if parent.__module__.split(".")[0] == "triton":
             return str(getattr(sys.modules.get("triton"), "__version__", ""))
@@ -38,11 +39,11 @@ def triton_version(kernel: Any) -> str:
 
 
 def current_device(kernel: Any) -> Device:
-    """The device that Triton would launch on now.
+    """Returns the device that Triton would launch on now.
 
     Raises:
         ImportError: Triton is not installed.
-        RuntimeError: Triton finds no device, or several kinds of them.
+        RuntimeError: Triton finds no device, or several kinds of devices.
     """
     from triton.runtime.driver import driver  # type: ignore[import-not-found]
 
@@ -59,8 +60,8 @@ def current_device(kernel: Any) -> Device:
 
 def hardware_of(backend: str, arch: str, properties: dict[str, Any],
                 extra: Any) -> dict[str, float]:
-    """Hardware facts from what Triton's driver says (clocks in kHz, bus width in bits) and from
-    torch's properties of the device; what neither says is left out."""
+    """Returns hardware facts from the properties of Triton's driver (clocks in kHz, bus width in
+    bits) and from torch's properties of the device; facts that both lack are left out."""
 
     def number(name: str) -> float:
         value = properties.get(name)
@@ -87,7 +88,8 @@ def hardware_of(backend: str, arch: str, properties: dict[str, Any],
 
 
 def _or(ask: Any, otherwise: Any) -> Any:
-    """What a driver says; drivers of other vendors and versions lack some of it."""
+    """Returns what ``ask`` returns, or ``otherwise`` when it raises: some vendors' drivers and some
+    versions lack a query."""
     try:
         return ask()
     except Exception:  # noqa: BLE001

@@ -1,8 +1,8 @@
-"""What is the same: kernels by their source, keys and configs by their values.
+"""Identities: kernels by their source, keys and configs by their values.
 
-Triton's own hash of a kernel contains the line at which the kernel stands, so that a remark further
-up would start a new store; the one here covers what the compiler sees: the source of the kernel and
-of all functions that it calls, global values that it reads, and what its decorators were told.
+Triton's own hash of a kernel contains the line number of the kernel, so that a comment further up
+would start a new store. The hash here covers what the compiler sees: the source of the kernel and
+of all functions that it calls, global values that it reads, and the options of its decorators.
 
 Thread safety: free functions without state.
 """
@@ -25,12 +25,12 @@ import numpy as np
 from ._autotune_store import canonical
 from ._errors import InvalidArgumentError
 
-# What a decorator of a kernel may be told that changes the code.
+# Options of a kernel's decorators that change the generated code.
 _OPTIONS = ("version", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "noinline")
 
 
 class Config(Protocol):
-    """What is needed of a ``triton.Config``."""
+    """The part of ``triton.Config`` that the autotuner uses."""
 
     kwargs: dict[str, Any]
     pre_hook: Any
@@ -39,14 +39,14 @@ class Config(Protocol):
 
 
 class NoTextError(ValueError):
-    """A value that cannot be told from others by a text."""
+    """A value has no text that distinguishes it from others."""
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it, equal for what a kernel cannot tell apart.
+    """Converts a value to JSON types; values that a kernel cannot tell apart become equal.
 
     Raises:
-        NoTextError: nothing but its address tells it from others.
+        NoTextError: only its address distinguishes the value from others.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a data type belongs to the key and a value does not."""
+    """True when the value has a data type, which belongs to the key in place of the value."""
     return hasattr(value, "dtype") and not isinstance(value, np.generic)
 
 
@@ -82,7 +82,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def config_text(config: Config) -> str:
-    """The canonical text of a config: its keywords, and its hook by the hook's source.
+    """Returns the canonical text of a config: its keywords, and the source of its hook.
 
     Raises:
         InvalidArgumentError: a keyword has a value that has no text.
@@ -97,7 +97,7 @@ def config_text(config: Config) -> str:
 
 
 def config_label(values: Mapping[str, Any]) -> str:
-    """A config for people: ``BLOCK_M=128 num_warps=4``."""
+    """Returns a config as text for people: ``BLOCK_M=128 num_warps=4``."""
     words = sorted(values, key=lambda name: (name.startswith("num_"), name))
     return " ".join(f"{name}={values[name]}" for name in words if values[name] is not None
                     and (name, values[name]) != ("num_ctas", 1))
@@ -107,13 +107,14 @@ def config_label(values: Mapping[str, Any]) -> str:
 
 
 def key_text(names: Sequence[str], arguments: Mapping[str, Any], constants: Sequence[str]) -> str:
-    """The canonical text of a key: sizes and other values of the arguments ``names``, data types of
-    all tensors, and the constants that the caller passes: another constant makes another kernel.
+    """Returns the canonical text of a key: sizes and other values of the arguments ``names``, data
+    types of all tensors, and the constants that the caller passes, since each constant value is
+    compiled into a kernel of its own.
 
     Args:
-        names: arguments that decide, as the user lists them.
-        arguments: of this call, without those that configs set.
-        constants: arguments that are compiled in.
+        names: arguments that decide the config, in the user's order.
+        arguments: arguments of this call, without those that configs set.
+        constants: names of the arguments that are compiled in.
 
     Raises:
         NoTextError: an argument has no text.
@@ -135,13 +136,13 @@ def key_text(names: Sequence[str], arguments: Mapping[str, Any], constants: Sequ
 
 
 def is_function(value: Any) -> bool:
-    """Whether it is a Python function, or something made from one by a decorator."""
+    """True for a Python function, and for what a decorator made from one."""
     return python_function(value) is not None
 
 
 def python_function(value: Any) -> types.FunctionType | None:
-    """The function below decorators that keep what they decorate as ``fn``; None for anything
-    else."""
+    """Returns the function below all decorators that keep the decorated object as ``fn``; None when
+    there is none."""
     for _ in range(32):
         if inspect.isfunction(value):
             return value
@@ -154,7 +155,7 @@ def python_function(value: Any) -> types.FunctionType | None:
 
 
 def layers(kernel: Any) -> list[Any]:
-    """A kernel and what its decorators decorate, outermost first, without the Python function."""
+    """Returns the decorated objects of a kernel, outermost first, without the Python function."""
     out: list[Any] = []
     while kernel is not None and not inspect.isfunction(kernel) and len(out) < 32:
         out.append(kernel)
@@ -163,7 +164,7 @@ def layers(kernel: Any) -> list[Any]:
 
 
 def constant_names(kernel: Any) -> list[str]:
-    """Names of the arguments that are compiled in (``tl.constexpr``)."""
+    """Returns the names of the arguments that are compiled in (``tl.constexpr``)."""
     for layer in reversed(layers(kernel)):
         positions = getattr(layer, "constexprs", None)
         names = getattr(layer, "arg_names", None)
@@ -173,7 +174,7 @@ def constant_names(kernel: Any) -> list[str]:
 
 
 def source_digest(kernel: Any) -> str:
-    """SHA-256 of a kernel's source, of all it depends on, and of its decorators' options."""
+    """Returns the SHA-256 of a kernel's source, its dependencies and its decorators' options."""
     hasher = hashlib.sha256()
     pending, seen = [kernel], set()
     while pending:
@@ -215,11 +216,11 @@ def _source_of(current: Any, function: types.FunctionType) -> str:
         source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
         source = ""
-    # Decorators say which configs there are, and that is not the kernel's business.
+    # The digest leaves out decorators: they list configs, which are not part of the kernel.
     start = re.search(r"^def\s", source, re.MULTILINE)
     if start:
         return source[start.start():]
-    code = function.__code__  # of a lambda, there may be two on a line
+    code = function.__code__  # for a lambda: a line may hold two, so its source is ambiguous
     return f"{code.co_code.hex()} {code.co_names} {_constants_of(code)}"
 
 
@@ -229,7 +230,8 @@ def _constants_of(code: types.CodeType) -> str:
 
 
 def _references(source: str, function: types.FunctionType) -> list[tuple[str, Any]]:
-    """Global and enclosing values that the source names, as ``a`` or ``a.b``, in order."""
+    """Returns the global and enclosing values that the source names, as ``a`` or ``a.b``, in
+    order."""
     scope: dict[str, Any] = dict(function.__globals__)
     try:
         scope.update(inspect.getclosurevars(function).nonlocals)
@@ -237,7 +239,7 @@ def _references(source: str, function: types.FunctionType) -> list[tuple[str, An
         pass  # a cell that is still empty
     try:
         tree = ast.parse(source)
-    except SyntaxError:  # no source, but code
+    except SyntaxError:  # the text is that of code objects, not source
         names = (*function.__code__.co_names, *function.__code__.co_freevars)
         return [(name, scope[name]) for name in names
                 if name in scope and not _is_library(scope[name])]
@@ -266,7 +268,7 @@ def _path_of(node: ast.AST) -> list[str]:
 
 
 def _is_library(value: Any) -> bool:
-    """Whether the version of Triton, or of Python, says all about it."""
+    """True when the version of Triton, or of Python, identifies the value completely."""
     if value is None or isinstance(value, (types.ModuleType, types.BuiltinFunctionType, type)):
         return True
     function = python_function(value)

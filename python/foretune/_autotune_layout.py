@@ -1,12 +1,12 @@
-"""How the keys and configs of any tiled kernel are told to a model of matrix products.
+"""Maps the keys and configs of any tiled kernel to those of a matrix product, for its model.
 
-The library's trees know features of a tiled GPU kernel: how many tiles there are, how they fill the
-device in waves, how much of them is useful, what a block needs. A kernel with up to four sizes and
-blocks of them is described by the same features when its sizes take the places of m, n, k and the
-batch, and its blocks those of the tile. Names decide what belongs together (``BLOCK_M`` to ``M``,
-``XBLOCK`` to ``xnumel``), then the order; parameters that find no place of their own are numbered
-together in one. What is no size (other values, constants, data types) separates scopes, and every
-scope has a model of its own.
+The library's trees use features of a tiled GPU kernel: how many tiles there are, how they fill the
+device in waves, how much of them is useful, what a block needs. The same features describe a kernel
+with up to four sizes and blocks of them when its sizes take the places of m, n, k and the batch,
+and its blocks take those of the tile. Names decide which block belongs to which size (``BLOCK_M``
+to ``M``, ``XBLOCK`` to ``xnumel``), then the order does; the parameters without a place share one,
+in which their combinations are numbered. Everything but the sizes (other values, constants, data
+types) separates scopes, and every scope has a model of its own.
 
 Thread safety: plain values.
 """
@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._autotune_store import canonical
+from ._tile import PARAMETERS as PARAMETERS
 
 SIZES = ("m", "n", "k", "batch")
-PARAMETERS = ("block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps")
-_BLOCKS = ("block_m", "block_n", "block_k")
+_BLOCKS = PARAMETERS[:3]
 _LARGEST = 2**31 - 1
 _BATCH_NAMES = ("b", "z", "batch", "batchsize", "nbatch", "nbatches")
-# By the end of a data type's name, longest names first.
+# Parts of data types' names, longest first, and the library's names.
 _DTYPES = (("float8_e4m3", "f8e4m3"), ("float8e4", "f8e4m3"), ("float8_e5m2", "f8e5m2"),
            ("float8e5", "f8e5m2"), ("bfloat16", "bf16"), ("bf16", "bf16"), ("float16", "f16"),
            ("fp16", "f16"), ("float64", "f64"), ("fp64", "f64"), ("int8", "i8"))
@@ -34,19 +34,19 @@ _DTYPES = (("float8_e4m3", "f8e4m3"), ("float8e4", "f8e4m3"), ("float8_e5m2", "f
 
 @dataclass(frozen=True)
 class Layout:
-    """Which size and which parameter takes which place."""
+    """Maps sizes and parameters to their places in a matrix product."""
 
     sizes: tuple[tuple[str, str], ...]
-    """Name of an argument, and of the problem's field."""
+    """Names of an argument and of the problem's field."""
     parameters: tuple[tuple[str, str], ...]
-    """Name of a config's parameter, and of the place in ``PARAMETERS``."""
+    """Names of a config's parameter and of its place in ``PARAMETERS``."""
     numbered: tuple[str, ...] = ()
     """Parameters without a place; their combinations are numbered in ``group_m``."""
     variants: tuple[str, ...] = ()
     """Canonical texts of those combinations, in the order of their numbers."""
 
     def problem(self, key: Mapping[str, Any]) -> str:
-        """A key as a matrix product."""
+        """Returns a key as the text of a matrix product."""
         fields = {"m": 1, "n": 1, "k": 1}
         for name, field in self.sizes:
             fields[field] = min(max(int(key["sizes"].get(name, 1)), 1), _LARGEST)
@@ -55,8 +55,8 @@ class Layout:
         return " ".join(["gemm", f"op={operation}", *words, f"dtype={_dtype_of(key['dtypes'])}"])
 
     def words(self, config: Mapping[str, Any]) -> list[int] | None:
-        """A config as parameters of a tile, in the order of ``PARAMETERS``; None for one with a
-        combination of values that has no number."""
+        """Returns a config as parameters of a tile, in the order of ``PARAMETERS``; None when a
+        value is not a count, or the combination of its numbered values has no number."""
         out = dict.fromkeys(PARAMETERS, 1)
         for name, place in self.parameters:
             value = config.get(name, 0)
@@ -73,8 +73,8 @@ class Layout:
 
 def size_places(names: Sequence[str],
                 keys: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """Places for the sizes of a kernel's keys; when there are over four, for those that take the
-    most different values.
+    """Assigns places to the sizes of a kernel's keys; when there are over four, only to those with
+    the most different values.
 
     Args:
         names: arguments in the order of the user's list.
@@ -102,8 +102,9 @@ def size_places(names: Sequence[str],
 
 
 def scope_of(key: Mapping[str, Any], sizes: Sequence[tuple[str, str]]) -> str:
-    """What a key shares with those that its model may learn from: everything but the sizes that
-    have a place. The two 16-bit data types are one, since they behave alike."""
+    """Returns the part of a key that it shares with the keys that its model learns from: everything
+    but the sizes that have a place. The two 16-bit data types count as one, since they behave
+    alike."""
     placed = {name for name, _ in sizes}
     rest = {name: value for name, value in key["sizes"].items() if name not in placed}
     dtypes = {name: dtype.replace("bfloat16", "float16") for name, dtype in key["dtypes"].items()}
@@ -112,11 +113,11 @@ def scope_of(key: Mapping[str, Any], sizes: Sequence[tuple[str, str]]) -> str:
 
 def make_layout(sizes: tuple[tuple[str, str], ...],
                 configs: Sequence[Mapping[str, Any]]) -> Layout:
-    """Places for the parameters of all ``configs``.
+    """Assigns places to the parameters of all ``configs``.
 
     Args:
-        sizes: of ``size_places``.
-        configs: keywords of every config that there is.
+        sizes: result of ``size_places``.
+        configs: keywords of every config.
     """
     names = list(dict.fromkeys(name for config in configs for name in config))
     varying = [name for name in names if len({canonical(c.get(name)) for c in configs}) > 1]
@@ -138,7 +139,8 @@ def make_layout(sizes: tuple[tuple[str, str], ...],
 
 def _place_blocks(names: Sequence[str], sizes: Sequence[tuple[str, str]],
                   places: dict[str, str]) -> None:
-    """Blocks to the sizes that they divide, then to those that are left; groups to theirs."""
+    """Places each block at the size that its name matches, the others at free places, and a group
+    at ``group_m``."""
     blocks = [name for name in names if _is_block(name)]
     for name in names:
         if "group" in name.lower() and "group_m" not in places.values():
@@ -162,7 +164,7 @@ def _is_block(name: str) -> bool:
 
 
 def _size_of_block(name: str, sizes: Sequence[tuple[str, str]]) -> str | None:
-    """The field of the size that a block's name speaks of."""
+    """Returns the field of the size that a block's name refers to; None when none matches."""
     stem = re.sub(r"block|tile|blk|size|_", "", name.lower())
     stem = stem[1:] if re.fullmatch(r"b[a-z]", stem) else stem
     if not stem:
@@ -183,7 +185,7 @@ def _combination(config: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _order(combination: str) -> list[tuple[bool, float, str]]:
-    """Numbers by size, then everything else by its text."""
+    """Returns a sort key: numbers by value first, then everything else by its text."""
     return [(not isinstance(value, (int, float)),
              float(value) if isinstance(value, (int, float)) else 0.0, str(value))
             for value in json.loads(combination)]

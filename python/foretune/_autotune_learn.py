@@ -1,8 +1,8 @@
-"""What an autotuner learns from the keys it has measured: a model that ranks configs of a new key.
+"""Learns from the keys that an autotuner has measured: a model ranks the configs of a new key.
 
-Models are trained by ``foretune.train`` on a data set of the store's measurements, when they are
-asked for and when the number of keys has grown by a quarter since. Training is bounded: few trees,
-and a sample of the rows where there are very many.
+``foretune.train`` trains models on a data set of the store's measurements, at the first ranking and
+again when the number of keys has grown by a quarter. Training time is bounded: few trees, and a
+sample of the rows where there are very many.
 
 Thread safety: one thread at a time per object.
 """
@@ -24,18 +24,18 @@ from ._dataset import Dataset
 from ._errors import Error
 from ._model import Predictor, train
 
-# Below that many configs there is nothing to be saved.
+# With fewer configs a model cannot save anything.
 FEWEST_CONFIGS = 4
 _GROWTH = 1.25
-# What keeps a training below a second on one core. Small trees and an average of forests pick
-# better than large ones from the few keys that there are.
+# These keep a training below a second on one core. With few keys, an average of forests of small
+# trees picks better than large trees.
 _FORESTS = 3
 _TREES = 200
 _LEAVES = 8
 _MOST_ROWS = 6_000
 _FEWEST_ROWS_PER_LEAF = 3
-# Of configs with the same tile, as long as there are others: they are fast or slow together, and
-# what is measured of other tiles is what the next model learns from.
+# Limits how many configs of one tile come before those of other tiles: configs of one tile are fast
+# or slow together, and the next model learns from measurements of other tiles.
 _MOST_OF_A_TILE = 2
 
 
@@ -48,12 +48,12 @@ class _Trained:
 
 
 class Learner:
-    """Ranks configs by models of what a store holds.
+    """Ranks configs by models that learn from a store.
 
     Args:
-        names: arguments that decide, in the order of the user's list.
-        min_keys: keys of a scope that have to be measured before a model is asked.
-        device: whose facts the features speak of.
+        names: arguments that decide the config, in the order of the user's list.
+        min_keys: how many keys of a scope must be measured before a model ranks configs.
+        device: the device whose hardware facts the features use.
     """
 
     def __init__(self, names: Sequence[str], min_keys: int, device: Device) -> None:
@@ -65,20 +65,21 @@ class Learner:
 
     @property
     def status(self) -> list[str]:
-        """What there is to say of the models, a sentence each."""
+        """The state of the models, one sentence per model."""
         return list(dict.fromkeys(self._status.values()))
 
     def rank(self, store: Store, key: str, configs: Sequence[str]) -> list[str] | None:
-        """Configs of a key in the order in which they are worth measuring: the best first, not too
-        many of the same tile among the next; those that failed on every key so far come last.
+        """Returns the configs of a key in the order in which they are worth measuring: the best
+        first, not too many of the same tile among the next; configs that failed on every key so far
+        come last.
 
         Args:
-            store: what to learn from.
+            store: the measurements to learn from.
             key: canonical text.
             configs: canonical texts of the legal configs.
 
         Returns:
-            None while there are too few keys, or no model can be made of them.
+            None while there are too few keys, or when they cannot train a model.
         """
         facts = {text: json.loads(text) for text in dict.fromkeys([*store.keys, key])}
         sizes = size_places(self._names, facts.values())
@@ -130,10 +131,11 @@ class Learner:
 
 def dataset_of(store: Store, keys: Sequence[str], facts: Mapping[str, Mapping[str, Any]],
                layout: Layout, device: Device) -> Dataset:
-    """The measurements of ``keys`` as a data set: sizes as a matrix product, configs as tiles.
+    """Returns the measurements of ``keys`` as a data set: sizes become a matrix product, configs
+    become tiles.
 
     Raises:
-        foretune.Error: when none can be used.
+        foretune.Error: no measurement can be used.
     """
     problems: list[str] = []
     configs: dict[tuple[int, ...], int] = {}
@@ -143,7 +145,7 @@ def dataset_of(store: Store, keys: Sequence[str], facts: Mapping[str, Mapping[st
         for text, entry in store.measurements(key).items():
             words = layout.words(json.loads(text))
             if words is None or not entry.is_timed:
-                continue  # failures say nothing about times
+                continue  # failures carry no times
             config = configs.setdefault(tuple(words), len(configs))
             rows.append([len(problems) - 1, config, 0, entry.outcome, "none", 0, "",
                          entry.time_ns, entry.time_ns if entry.is_ok else 0.0, entry.spread, 1])
@@ -172,7 +174,7 @@ def dataset_of(store: Store, keys: Sequence[str], facts: Mapping[str, Mapping[st
 
 
 def _sample(store: Store, keys: Sequence[str]) -> list[str]:
-    """All keys, or as many as have about ``_MOST_ROWS`` rows."""
+    """Returns all keys, or a random sample of them with about ``_MOST_ROWS`` rows."""
     rows = sum(len(store.measurements(key)) for key in keys)
     if rows <= _MOST_ROWS:
         return list(keys)
@@ -181,7 +183,7 @@ def _sample(store: Store, keys: Sequence[str]) -> list[str]:
 
 
 def _is_telling(store: Store, key: str) -> bool:
-    """Whether a key says which of two configs is faster."""
+    """True when the measurements of a key tell which of two configs is faster."""
     entries = store.measurements(key).values()
     return any(entry.is_ok for entry in entries) and sum(entry.is_timed for entry in entries) > 1
 
@@ -196,7 +198,8 @@ def _always_failed(store: Store, keys: Sequence[str]) -> set[str]:
 
 
 def _spread(configs: Sequence[str], words: Mapping[str, list[int] | None]) -> list[str]:
-    """In this order, but for configs whose tile has had its turn: they come at the end."""
+    """Returns the configs in the same order, except that those beyond ``_MOST_OF_A_TILE`` of one
+    tile come at the end."""
     first: list[str] = []
     later: list[str] = []
     seen: dict[tuple[int, ...], int] = {}

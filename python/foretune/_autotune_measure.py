@@ -1,4 +1,4 @@
-"""Measuring one config of a kernel: what surrounds a launch, the clock, and what went wrong.
+"""Measures one config of a kernel: the hooks around a launch, the clock, and failures.
 
 Thread safety: one measurement at a time per object; several on one device disturb each other.
 """
@@ -15,16 +15,17 @@ from typing import Any, NamedTuple, Union
 from ._autotune_store import Measurement
 from ._errors import InvalidArgumentError
 
-# A config that is slower than the fastest so far by more than this is not worth its time.
+# A config that is slower than the fastest so far by more than this factor is not measured in full.
 STOP_FACTOR = 2.0
-# Of a full measurement's time; the minimum of a rough one is within a few per cent of a full one's.
+# Share of a full measurement's time; the minimum of a rough measurement is within a few per cent of
+# that of a full one.
 _ROUGH_SHARE = 1 / 20
-# What Triton's benchmark functions take when nobody says otherwise, in milliseconds.
+# Defaults of Triton's benchmark functions, in milliseconds.
 _WARMUP_MS = 25
 _REPETITION_MS = 100
 
-# Outcome and stage by the name of an exception's class or of one of its parents. By name, because
-# Triton has moved these classes between modules, and need not be installed.
+# Outcome and stage by the name of an exception's class or of one of its parents. Names are used
+# because Triton has moved these classes between modules, and need not be installed.
 _FAILURES = {
     "OutOfResources": ("unsupported", "prepare"),
     "CompilationError": ("prepare failed", "prepare"),
@@ -34,10 +35,10 @@ _LONGEST_REASON = 300
 
 
 class Timing(NamedTuple):
-    """What a ``measure`` function may return, also as a plain tuple, in place of nanoseconds."""
+    """A result that a ``measure`` function may return in place of nanoseconds, also as a tuple."""
 
     time_ns: float
-    """Median of a launch; with ``censored`` a lower bound of it."""
+    """Median time of a launch; with ``censored`` a lower bound of it."""
     spread: float = 0.0
     """20th to 80th percentile over the median; 0 when unknown."""
     censored: bool = False
@@ -45,13 +46,14 @@ class Timing(NamedTuple):
 
 Measure = Callable[[Callable[[], None], Union[float, None]], Union[Timing, float]]
 """``measure(launch, limit_ns)``: times ``launch()``, which launches the kernel once, hooks
-included. One that is sure to take longer than ``limit_ns`` (None: no limit) need not be timed well.
+included. It may be imprecise about a launch that surely takes longer than ``limit_ns`` (None: no
+limit).
 """
 
 
 def failure_of(error: BaseException) -> tuple[str, str] | None:
-    """Outcome and stage of an exception that says that a config does not work here; None for all
-    others, which are the caller's."""
+    """Returns outcome and stage of an exception that means that a config does not work here; None
+    for all others, which are the caller's to handle."""
     for parent in type(error).__mro__:
         if parent.__name__ in _FAILURES:
             return _FAILURES[parent.__name__]
@@ -59,14 +61,15 @@ def failure_of(error: BaseException) -> tuple[str, str] | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """What an exception says, on one line. Of a compiler's message the last lines matter."""
+    """Returns the message of an exception on one line; keeps the end of a long one, because the
+    last lines of a compiler's message matter."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= _LONGEST_REASON else "... " + text[-_LONGEST_REASON:]
 
 
 class Hooks:
-    """What runs before and after a launch that is measured: the user's hooks, or the ones that
-    ``reset_to_zero`` and ``restore_value`` ask for."""
+    """Runs before and after a measured launch: the user's hooks, or else the resets of
+    ``reset_to_zero`` and ``restore_value``."""
 
     def __init__(self, reset_to_zero: Sequence[str] | None, restore_value: Sequence[str] | None,
                  pre_hook: Callable[..., object] | None,
@@ -88,13 +91,13 @@ class Hooks:
         if self._post_hook is not None:
             self._post_hook(arguments, exception=error)
             return
-        # With a hook of the user before, there may be nothing to restore.
+        # Empty when the user's own hook ran before.
         for name, copy in self._copies.items():
             arguments[name].copy_(copy)
         self._copies = {}
 
     def reset(self, arguments: Mapping[str, Any]) -> None:
-        """Once after all measurements, before the launch that counts."""
+        """Resets tensors once after all measurements, before the launch whose result counts."""
         if self._pre_hook is not None:
             self._pre_hook(arguments, reset_only=True)
         else:
@@ -109,8 +112,8 @@ class Hooks:
 class TritonClock:
     """Measures as ``triton.testing`` does: with events and a cold L2 cache, or with CUDA graphs.
 
-    A rough measurement of a twentieth of the time comes first when there is a limit; a kernel whose
-    best launch is beyond it is not measured any further.
+    When there is a limit, a rough measurement of a twentieth of the time comes first. A kernel
+    whose best launch there exceeds the limit is not measured any further.
     """
 
     warmup_ms: float | None = None
@@ -143,7 +146,7 @@ class TritonClock:
         return bench(launch, warmup=warmup, rep=repetition, quantiles=quantiles)
 
     def _benchmark(self) -> tuple[Callable[..., Any], bool]:
-        """The benchmark function, and whether it takes warm-up and repetition times."""
+        """Returns the benchmark function, and true when it takes warm-up and repetition times."""
         if self.use_cuda_graph:
             from triton.testing import do_bench_cudagraph  # type: ignore[import-not-found]
 
@@ -156,7 +159,7 @@ class TritonClock:
             return self.do_bench, False
         from triton.runtime.driver import driver  # type: ignore[import-not-found]
 
-        bench = driver.active.get_benchmarker()  # what Triton takes for this device
+        bench = driver.active.get_benchmarker()  # Triton's choice for this device
         try:
             taken = inspect.signature(bench).parameters
         except (TypeError, ValueError):
@@ -166,20 +169,21 @@ class TritonClock:
 
 def measured(measure: Measure, launch: Callable[[], None], key: str, config: str,
              incumbent_ns: float | None) -> tuple[Measurement, BaseException | None]:
-    """Measures a config, and makes an outcome of what says that it does not work here.
+    """Measures a config; an exception that means that the config does not work here becomes an
+    outcome.
 
     Args:
         measure: the clock.
         launch: launches the kernel once.
         key, config: canonical texts.
-        incumbent_ns: the fastest so far; None when there is none.
+        incumbent_ns: the fastest time so far; None when there is none.
 
     Returns:
         The measurement, and the exception behind a failure.
 
     Raises:
-        Whatever a launch raises for reasons that are not the config's.
-        InvalidArgumentError: ``measure`` returned what is no time.
+        Whatever a launch raises for reasons other than the config.
+        InvalidArgumentError: ``measure`` returned a value that is not a time.
     """
     begin = time.perf_counter()
     try:
@@ -195,7 +199,7 @@ def measured(measure: Measure, launch: Callable[[], None], key: str, config: str
     seconds = time.perf_counter() - begin
     timing = Timing(*result) if isinstance(result, tuple) else Timing(float(result))
     if timing.time_ns == math.inf:
-        # What benchmark functions return that keep exceptions to themselves.
+        # Some benchmark functions swallow exceptions and return infinity.
         return Measurement(key, config, "unsupported", stage="run", seconds=seconds,
                            reason="the benchmark function returned infinity"), None
     if not 0 < timing.time_ns < 1e30:
@@ -206,7 +210,7 @@ def measured(measure: Measure, launch: Callable[[], None], key: str, config: str
 
 
 def _milliseconds(times: Any) -> list[float]:
-    """A benchmark function's answer: one number, or one for each quantile."""
+    """Returns a benchmark function's result as a list; it is one number, or one per quantile."""
     try:
         return [float(entry) for entry in times]
     except TypeError:

@@ -1,4 +1,4 @@
-"""What an autotuned kernel has decided, for people.
+"""Reports the decisions of an autotuned kernel, for people.
 
 Thread safety: plain values.
 """
@@ -23,27 +23,27 @@ class KeyReport:
     time_ns: float | None
     """Its median time; None for a prediction that was never measured."""
     measured: int
-    """Configs with a time."""
+    """Number of configs with a full time."""
     censored: int
-    """Configs that were stopped early."""
+    """Number of configs that were stopped early."""
     failed: int
-    """Configs that do not work."""
+    """Number of configs that do not work."""
     method: str
     """``exhaustive``, ``model``, ``prediction``; empty while nothing is decided."""
     seconds: float
-    """That all measurements took, compilation and other processes included."""
+    """Seconds that all measurements took, including compilation and those of other processes."""
 
 
 @dataclass(frozen=True)
 class AutotuneReport:
-    """What a kernel's store holds. ``str(report)`` is a table."""
+    """The content of a kernel's store. ``str(report)`` is a table."""
 
     kernel: str
     device: str
     keys: tuple[KeyReport, ...]
     """In the order in which they were first measured."""
     models: tuple[str, ...]
-    """What there is to say of the models, a sentence each."""
+    """The state of the models, one sentence per model."""
 
     def __str__(self) -> str:
         total = sum(entry.seconds for entry in self.keys)
@@ -65,7 +65,7 @@ class AutotuneReport:
 
 
 def report_of(store: Store, kernel: str, models: list[str]) -> AutotuneReport:
-    """A report on everything that a store holds."""
+    """Returns a report on everything that a store holds."""
     keys = tuple(_key_report(store, key) for key in store.keys)
     return AutotuneReport(kernel, store.identity.get("device", ""), keys, tuple(models))
 

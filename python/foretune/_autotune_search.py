@@ -1,4 +1,4 @@
-"""Deciding a key: what is known, what is worth measuring, and which config it is then.
+"""Decides the config of a key: reads what is known, measures what is worth it, and chooses.
 
 Thread safety: one thread at a time.
 """
@@ -13,30 +13,32 @@ from ._autotune_store import Choice, Measurement, Store, config_id
 from ._errors import UnsupportedError
 
 MeasureConfig = Callable[[str, "float | None"], tuple[Measurement, "BaseException | None"]]
-"""Config's text and the fastest time so far in ns to what became of it."""
+"""Takes a config's text and the fastest time so far (ns); returns the measurement, and the
+exception behind a failure."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Which config a key gets."""
+    """The config of a key."""
 
     config: str
     """Canonical text."""
     measured: int
-    """Measurements that were made for it now."""
+    """How many measurements this decision made."""
     is_proven: bool
-    """Whether it ran before; a prediction may still fail to compile."""
+    """True when the config ran before; a prediction may still fail to compile."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What all keys of a kernel have in common.
+    """Decides the keys of one kernel.
 
     Args:
-        store: what was measured, by whomever.
+        store: the measurements of this and other processes.
         learner: None measures every config of every key.
-        top_k: configs to measure of a key that a model knows; 1 takes its first unmeasured.
-        kernel: for sentences.
+        top_k: how many configs to measure for a key that a model covers; 1 takes the first without
+            measuring it.
+        kernel: the kernel's name, for messages.
     """
 
     store: Store
@@ -45,16 +47,16 @@ class Search:
     kernel: str
 
     def decide(self, key: str, configs: Sequence[str], measure: MeasureConfig) -> Decision:
-        """The config of a key; measures what is missing and keeps it in the store.
+        """Returns the config of a key; measures what is missing and keeps it in the store.
 
         Args:
             key: canonical text.
             configs: canonical texts of the legal configs, in the user's order.
-            measure: measures one.
+            measure: measures one config.
 
         Raises:
             UnsupportedError: no config works.
-            Whatever ``measure`` raises; what was measured until then is kept.
+            Whatever ``measure`` raises; the measurements until then are kept.
         """
         known = self.store.measurements(key)
         choice = self.store.choice(key)
@@ -62,8 +64,8 @@ class Search:
         if not fresh:
             if (config := self._settled(choice, known, configs)) is not None:
                 return Decision(config, 0, config in known)
-            # Those that were fast are no longer among the configs; what was slow beside them may
-            # be the best that is left.
+            # The fast configs are no longer legal; one that was stopped early against them may be
+            # the best that is left.
             fresh = [config for config in configs
                      if config not in known or known[config].outcome == "censored"]
         is_predicted = self.top_k == 1 and not _any_ok(configs, known)
@@ -79,7 +81,7 @@ class Search:
         return self._measured(key, configs, ranking, self.top_k, measure)
 
     def replace(self, key: str, configs: Sequence[str], failed: Measurement) -> str | None:
-        """Another prediction for a key whose predicted config turned out not to work; None when
+        """Returns another prediction for a key whose predicted config does not work; None when
         there is no other."""
         self.store.add_measurement(failed)
         known = self.store.measurements(key)
@@ -93,7 +95,8 @@ class Search:
 
     def _settled(self, choice: Choice | None, known: Mapping[str, Measurement],
                  configs: Sequence[str]) -> str | None:
-        """The config of a key with nothing left to measure; None when no measured one works."""
+        """Returns the config of a key with nothing left to measure: the fastest measured one, or a
+        prediction; None when neither works."""
         timed = [config for config in configs if config in known and known[config].is_ok]
         if timed:
             return min(timed, key=lambda config: known[config].time_ns)
@@ -104,17 +107,17 @@ class Search:
 
     def _fresh(self, configs: Sequence[str], known: Mapping[str, Measurement],
                choice: Choice | None) -> list[str]:
-        """Configs that nothing has been decided about."""
+        """Returns the unmeasured configs that no decision has considered."""
         unknown = [config for config in configs if config not in known]
         if choice is None or self.learner is None:
             return unknown
         fresh = [config for config in unknown if config_id(config) not in choice.considered]
-        # Beside a prediction that was never measured, a new config proves nothing by itself.
+        # The prediction was never measured, so a time of a new config alone could not be compared.
         return unknown if fresh and not _any_ok(configs, known) else fresh
 
     def _measured(self, key: str, configs: Sequence[str], order: Sequence[str], most: int | None,
                   measure: MeasureConfig) -> Decision:
-        """Measures in that order: ``most`` of them, and on until one works."""
+        """Measures configs in ``order``: ``most`` of them, then further ones until one works."""
         cause: BaseException | None = None
         count = 0
         for config in order:
@@ -130,7 +133,7 @@ class Search:
         settled = self._settled(None, known, configs)
         if settled is None:
             raise self._nothing_works(known, configs) from cause
-        # A key that a model knew may have got the rest later, and the other way round.
+        # Earlier calls may have measured the other configs, so ``most`` does not tell the method.
         method = "exhaustive" if all(entry in known for entry in configs) else "model"
         self._choose(key, configs, settled, method)
         return Decision(settled, count, True)
@@ -143,7 +146,7 @@ class Search:
         self.store.add_choice(Choice(key, config, method, considered))
 
     def _by_wins(self, configs: Sequence[str]) -> list[str]:
-        """Configs that were fastest for most other keys first: then the others stop early."""
+        """Sorts the configs that won most other keys first, so that the others stop early."""
         wins: dict[str, int] = {}
         for key in self.store.keys:
             choice = self.store.choice(key)

@@ -4,10 +4,10 @@ One file per kernel source, device and Triton version. A record is one line::
 
     8 hexadecimal digits of CRC-32, a blank, bytes of the rest, a blank, one JSON object, a newline
 
-Lines that begin with ``#`` are remarks; the first one says what the file is. Records depend on
-nothing but themselves, so a damaged line loses that line alone: it is reported once, made a remark,
-and what it held is measured again when it is needed. Writers hold an exclusive ``flock`` while they
-append, readers a shared one, so a last line without its newline was left by a process that died.
+Lines that begin with ``#`` are comments; the first one identifies the format. Records do not depend
+on each other, so a damaged line loses only itself: it is reported once and made a comment, and its
+measurement is repeated when it is needed. Writers hold an exclusive ``flock`` while they append,
+readers a shared one, so a last line without its newline was left by a process that died.
 
 Thread safety: one thread at a time per object; any number of objects and processes per file.
 """
@@ -35,18 +35,18 @@ METHODS = ("exhaustive", "model", "prediction")
 
 
 def canonical(value: Any) -> str:
-    """JSON that is the same for equal values: names sorted, no blanks, one line."""
+    """Returns JSON that is the same for equal values: names sorted, no blanks, one line."""
     return _ENCODER.encode(value)
 
 
 def config_id(config: str) -> str:
-    """A short name of a config's canonical text, for lists of configs."""
+    """Returns a short hash of a config's canonical text, for lists of configs."""
     return hashlib.sha256(config.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What became of one config on one key."""
+    """The outcome of one config on one key."""
 
     key: str
     """Canonical text."""
@@ -55,13 +55,13 @@ class Measurement:
     outcome: str
     """One of ``foretune.OUTCOMES``."""
     time_ns: float = 0.0
-    """Median; of a censored measurement a lower bound; 0 where there is none."""
+    """Median; for a censored measurement a lower bound; 0 where there is no time."""
     spread: float = 0.0
     """20th to 80th percentile over the median; 0 when unknown."""
     stage: str = "none"
     reason: str = ""
     seconds: float = 0.0
-    """That measuring took, compilation included."""
+    """Seconds that the measurement took, compilation included."""
 
     @property
     def is_ok(self) -> bool:
@@ -74,26 +74,26 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Choice:
-    """That a key was decided: from which configs, how, and for which."""
+    """A decision for a key: the chosen config, how it was chosen, and from which configs."""
 
     key: str
     config: str
     """Canonical text of the chosen config."""
     method: str
-    """``exhaustive``: all were measured; ``model``: those that a model ranked first were;
-    ``prediction``: a model's first was taken unmeasured."""
+    """``exhaustive``: all configs were measured; ``model``: only those that a model ranked first;
+    ``prediction``: the first of a model's ranking was taken unmeasured."""
     considered: frozenset[str] = frozenset()
-    """``config_id`` of every config that was decided about."""
+    """``config_id`` of every config that the decision considered."""
 
 
 def encode(record: Mapping[str, Any]) -> bytes:
-    """One line of the file."""
+    """Returns a record as one line of the file."""
     body = canonical(record).encode("ascii")
     return b"%08x %d %s\n" % (zlib.crc32(body), len(body), body)
 
 
 def decode(line: bytes) -> dict[str, Any] | None:
-    """What a line (without its newline) holds; None when it is damaged."""
+    """Returns the record of a line (without its newline); None when it is damaged."""
     parts = line.split(b" ", 2)
     if len(parts) != 3:
         return None
@@ -113,12 +113,12 @@ def decode(line: bytes) -> dict[str, Any] | None:
 class Store:
     """Measurements and choices of one kernel on one device.
 
-    Trouble with the file is a warning, never an exception: what cannot be read is measured again,
-    what cannot be written is kept in memory.
+    A file error is a warning, never an exception: a measurement that cannot be read is made again,
+    one that cannot be written is kept in memory.
 
     Args:
-        path: the file; made, with its folder, by the first record. None keeps all in memory.
-        identity: kernel, source, device and so on; a file that says something else is left alone.
+        path: the file; the first record creates it and its folder. None keeps all in memory.
+        identity: kernel, source, device and so on; a file with another identity is left alone.
     """
 
     def __init__(self, path: str | None, identity: Mapping[str, str]) -> None:
@@ -139,12 +139,13 @@ class Store:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What the file is for: kernel, source, device, architecture, Triton version."""
+        """The identity of the file: kernel, source, device, architecture, Triton version."""
         return dict(self._identity)
 
     @property
     def keys(self) -> list[str]:
-        """Keys with a measurement or a choice, in the order in which they came."""
+        """Keys with a measurement or a choice, those with measurements first, each in the order of
+        their records."""
         return list(dict.fromkeys([*self._measurements, *self._choices]))
 
     def __len__(self) -> int:
@@ -156,19 +157,19 @@ class Store:
                 f"keys, {self._path or 'in memory'}>")
 
     def measurements(self, key: str) -> dict[str, Measurement]:
-        """Of one key, by the config's text."""
+        """Returns the measurements of one key, by the config's text."""
         return dict(self._measurements.get(key, {}))
 
     def choice(self, key: str) -> Choice | None:
-        """What was decided for a key, and whether it was."""
+        """Returns the decision for a key; None when there is none."""
         return self._choices.get(key)
 
     def seconds(self, key: str) -> float:
-        """That all measurements of a key took, those of other processes included."""
+        """Returns the seconds that all measurements of a key took, including other processes."""
         return self._seconds.get(key, 0.0)
 
     def refresh(self) -> None:
-        """Reads what other processes have appended since."""
+        """Reads the records that other processes have appended since the last call."""
         if not self._usable:
             return
         try:
@@ -188,7 +189,7 @@ class Store:
     # -- writing ----------------------------------------------------------------------------------
 
     def add_measurement(self, measurement: Measurement) -> None:
-        """Keeps a measurement, at once and for good."""
+        """Adds a measurement and appends it to the file at once."""
         self._take_measurement(measurement)
         self._append({
             "record": "measurement", "key": json.loads(measurement.key),
@@ -198,15 +199,15 @@ class Store:
             "seconds": round(measurement.seconds, 6)})
 
     def add_choice(self, choice: Choice) -> None:
-        """Keeps what was decided for a key."""
+        """Adds the decision for a key and appends it to the file at once."""
         self._choices[choice.key] = choice
         self._append({"record": "choice", "key": json.loads(choice.key),
                       "config": json.loads(choice.config), "method": choice.method,
                       "considered": sorted(choice.considered)})
 
     def forget_failures(self) -> None:
-        """Lets configs that failed be tried again: for failures that lay in the environment, such
-        as a full disk while compiling."""
+        """Lets failed configs be tried again; for failures that the environment caused, such as a
+        full disk while compiling."""
         self.refresh()
         self._drop_failures()
         self._append({"record": "forget failures"})
@@ -225,13 +226,13 @@ class Store:
         elif kind == "choice":
             if (choice := _choice_of(record)) is not None:
                 self._choices[choice.key] = choice
-        # Anything else is of a later version, which reads what this one writes.
+        # Later versions may add kinds of records; they read what this version writes.
 
     def _take_measurement(self, new: Measurement) -> None:
         known = self._measurements.setdefault(new.key, {})
         self._seconds[new.key] = self._seconds.get(new.key, 0.0) + new.seconds
         old = known.get(new.config)
-        # Of two processes that measured the same, a time beats a bound, and a bound a failure.
+        # Two processes may have measured the same: a time beats a bound, and a bound a failure.
         if old is None or _worth(new) >= _worth(old):
             known[new.config] = new
 
@@ -257,7 +258,7 @@ class Store:
         self._file: tuple[int, int] | None = None
         self._has_header = False
         self._reported: set[int] = set()
-        self._own: set[int] = set()  # where records begin that are known because they are ours
+        self._own: set[int] = set()  # offsets of the records that this object wrote
 
     @contextlib.contextmanager
     def _opened(self, flags: int, lock: int) -> Iterator[int]:
@@ -267,8 +268,7 @@ class Store:
             try:
                 fcntl.flock(file, lock)
             except OSError as error:
-                # Some network file systems have no locks; appending one write at a time is then
-                # all there is.
+                # Some network file systems have no locks; single appending writes must then do.
                 if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
                     raise
             yield file
@@ -276,7 +276,7 @@ class Store:
             os.close(file)
 
     def _unread(self, file: int) -> tuple[int, bytes]:
-        """Where the unread part begins, and that part."""
+        """Returns the offset of the unread part, and that part."""
         self._recognise(file)
         start = self._offset
         pieces = []
@@ -290,7 +290,7 @@ class Store:
         status = os.fstat(file)
         is_same = self._file in (None, (status.st_dev, status.st_ino))
         if not is_same or status.st_size < self._offset:
-            # Removed and made anew by somebody: what is known stays known.
+            # Somebody removed and recreated the file; the measurements in memory stay valid.
             self._forget_file()
         self._file = (status.st_dev, status.st_ino)
 
@@ -302,7 +302,7 @@ class Store:
         return False
 
     def _read_lines(self, start: int, text: bytes) -> list[int]:
-        """Takes the records of ``text``; returns where damaged lines begin."""
+        """Takes the records of ``text``; returns the offsets of damaged lines."""
         damaged = []
         position = 0
         while position < len(text) and self._usable:
@@ -330,7 +330,7 @@ class Store:
             status = os.fstat(file)
             if self._file == (status.st_dev, status.st_ino):
                 for offset in damaged:
-                    # A remark from now on, so that it is reported once.
+                    # Makes the line a comment, so that it is reported only once.
                     os.pwrite(file, b"#", offset)
 
     def _append(self, record: Mapping[str, Any]) -> None:
@@ -351,11 +351,11 @@ class Store:
             self._give_up(f"cannot be written: {error.strerror}")
 
     def _beginning(self, file: int) -> bytes:
-        """What has to stand before the next record."""
+        """Returns the bytes that must precede the next record."""
         size = os.fstat(file).st_size
         header = encode({"record": "header", "identity": self._identity})
         if size <= len(MAGIC) and MAGIC.startswith(os.pread(file, len(MAGIC), 0)):
-            os.ftruncate(file, 0)  # whoever made the file died while doing so
+            os.ftruncate(file, 0)  # the process that created the file died while doing so
             self._has_header = True
             return MAGIC + header
         ended = os.pread(file, 1, size - 1) == b"\n"
@@ -377,7 +377,7 @@ def _worth(measurement: Measurement) -> int:
 
 
 def _measurement_of(record: Mapping[str, Any]) -> Measurement | None:
-    """None when an entry is not what this version writes."""
+    """Returns the measurement; None when a field is not what this version writes."""
     outcome, stage, reason = (record.get(name) for name in ("outcome", "stage", "reason"))
     key, config = record.get("key"), record.get("config")
     numbers = [record.get(name) for name in ("time_ns", "spread", "seconds")]

@@ -1,39 +1,32 @@
-"""Collecting data sets: which problems, which configs, how to measure."""
+"""Collects data sets: chooses problems and configs, and measures them."""
 
 from __future__ import annotations
 
 import enum
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _foretune
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError
-from ._plugins import load_installed_plugins, loaded_plugins
+from ._keywords import option_texts
+from ._plugins import load_installed_plugins
+from ._worker import worker_command
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import CollectOptions
 
 Progress = Callable[[dict[str, Any]], object]
-
-# The process that measures: the compiled part alone, wherever it was imported from, so that it
-# starts fast. Whoever started it decides when it ends, so Ctrl-C is none of its business.
-_WORKER = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-sys.path.insert(0, sys.argv[1])
-import _foretune
-for plugin in sys.argv[2:]:
-    _foretune.load_plugin(plugin)
-sys.exit(_foretune.run_worker())
-"""
-
 
 class CollectionMode(enum.Enum):
     """Where problems come from."""
 
     LOG_NORMAL = "log-normal"
-    """Sizes drawn log-normally, as workloads have them."""
+    """Sizes drawn log-normally, like those of real workloads."""
     RANDOM = "random"
     """Sizes drawn uniformly between ``min_size`` and ``max_size``."""
     OPERATION_SHAPE_SET = "shapeset"
@@ -42,64 +35,66 @@ class CollectionMode(enum.Enum):
 
 @dataclass(frozen=True)
 class CollectionSummary:
-    """What a collection did. Counts are of measurements unless said otherwise."""
+    """The counts of a collection. They count measurements unless said otherwise."""
 
     dataset_path: str
     measured: int
     resumed: int
-    """There already, from an earlier run into the same file."""
+    """Measurements that an earlier run had written to the same file."""
     problems: int
-    """Problems done."""
+    """Number of finished problems."""
     outcomes: dict[str, int]
     """Measurements of this run by outcome: ``ok``, ``censored``, ``crashed``, ..."""
     skipped: dict[str, int]
-    """Problems left out, by reason."""
+    """Number of problems that were left out, by reason."""
     seconds: float
     stopped_by_budget: bool
 
     def dataset(self) -> Dataset:
-        """The data set, read from its file."""
+        """Reads the data set from its file."""
         return Dataset.open(self.dataset_path)
 
 
 class MatmulDatasetCollector:
     """Measures configs of many matrix products into a data set file.
 
-    The keywords are the options of ``foretune collect`` (``foretune collect --help``); any of them
-    that has no parameter of its own here is taken from ``options``, with underscores for dashes.
+    The keywords are the options of ``foretune collect`` (``foretune collect --help``), with
+    underscores for dashes. ``options`` takes those without a parameter of their own here
+    (``CollectOptions``, ``docs/python-options.md``).
 
     Args:
         mode: where the sizes come from.
         operations: ``mm``, ``addmm``, ``bmm``, ``addmm_relu``, ``addmm_gelu``; one is drawn per
-            problem. None: ``mm``, of products; a shape set is taken as it is.
+            problem. None takes ``mm`` for drawn products, and a shape set as it is.
         num_shapes: problems to draw; 0 takes all of a shape set or of a recorded family.
-        seed: of every random choice; the same seed draws the same problems and configs.
-        hardware_name: the device that the data is for, or a part of its name. The device is found
-            out; another one than this is an error.
+        seed: seeds every random choice; the same seed draws the same problems and configs.
+        hardware_name: the expected device, or a part of its name. When the detected device is
+            another one, that is an error.
         log_normal_m_mean, log_normal_m_std, ...: mean and standard deviation of ln m, ln n, ln k.
             None takes the defaults, fitted on shapes of real workloads.
         min_size, max_size, power_of_two: bounds of ``RANDOM``.
         shapeset: file or built-in set of ``OPERATION_SHAPE_SET``.
-        dtypes, layouts: to draw from. None: ``f32`` and ``rrr``.
-        max_flops, max_bytes: problems above are left out; operations, and bytes touched.
+        dtypes, layouts: data types and layouts to draw from. None: ``f32`` and ``rrr``.
+        max_flops, max_bytes: limits of a problem's floating-point operations and of the bytes that
+            it touches; problems above are left out.
         family: kernel family (``foretune.families()``). ``cpu-gemm`` measures this CPU, in a worker
             process of its own; ``null`` computes times by formula; ``recorded`` replays
             ``family_data``.
         family_options: parameters of the family.
-        threads: that a kernel may use, at most the cores there are; 0 takes all.
-        search_space: ``DEFAULT`` (64 configs a problem, 256 of a validation set), ``EXHAUSTIVE``,
+        threads: number of threads of a kernel, at most the number of cores; 0 takes all cores.
+        search_space: ``DEFAULT`` (64 configs a problem, 256 in a validation set), ``EXHAUSTIVE``,
             or ``SAMPLE:n``.
         search_mode: ``max-autotune`` (the full timing protocol), or ``fast`` with fewer windows.
         role: ``training``, or ``validation``: a set that training refuses to learn from.
-        training_data: with ``validation``: problems of these data sets do not appear.
-        options: further options, checked as all others: ``active=True`` lets a model choose the
-            configs, in ``rounds``, ``configs_per_problem`` as a mean.
+        training_data: for ``validation`` only: leaves out the problems of these data sets.
+        options: further options, checked like all others. ``active=True`` lets a model choose the
+            configs in ``rounds``; ``configs_per_problem`` is then a mean.
 
     Raises:
-        InvalidArgumentError: for an unknown option or a value that makes no sense.
+        InvalidArgumentError: an option is unknown, or a value makes no sense.
 
-    Thread safety: a collector may be used by one thread at a time; several collectors may collect
-    at once, into different files, but then disturb each other's measurements.
+    Thread safety: one thread at a time may use a collector. Several collectors may collect at once
+    into different files, but they disturb each other's measurements.
     """
 
     def __init__(
@@ -132,7 +127,7 @@ class MatmulDatasetCollector:
         search_mode: str = "max-autotune",
         role: str = "training",
         training_data: str | os.PathLike[str] | None = None,
-        **options: object,
+        **options: Unpack[CollectOptions],
     ) -> None:
         load_installed_plugins()
         if role not in ("training", "validation"):
@@ -160,23 +155,20 @@ class MatmulDatasetCollector:
             max_flops=max_flops, max_bytes=max_bytes, family=family, family_data=family_data,
             family_option=[f"{key}={value}" for key, value in (family_options or {}).items()],
             threads=threads, search_space=search_space, search_mode=search_mode, training_data=training_data)
-        self._options = {
-            name.replace("_", "-"): texts
-            for name, value in given.items() if (texts := _texts(value)) is not None
-        }
+        self._options = option_texts(
+            "collect" if role == "training" else "create-validation", given)
         _foretune.check_collection(self._options, role)
 
     def problems(self) -> list[str]:
-        """The problems that would be measured, as text. Measures nothing but, for ``cpu-gemm``, the
-        machine's peaks.
+        """Returns the problems that ``collect`` would measure, as text. It measures nothing except,
+        for ``cpu-gemm``, the machine's peaks.
 
         Raises:
-            foretune.Error: when the options contradict each other, or a file cannot be read.
+            foretune.Error: the options contradict each other, or a file cannot be read.
             MismatchError: the family runs on another device than ``hardware_name``.
         """
-        problems, _ = _foretune.collection_problems(self._options, self._role, self._seed,
-                                                    self._hardware_name)
-        return list(problems)
+        return _foretune.collection_problems(self._options, self._role, self._seed,
+                                             self._hardware_name)
 
     def collect(
         self,
@@ -186,10 +178,10 @@ class MatmulDatasetCollector:
     ) -> CollectionSummary:
         """Measures into the data set file ``output`` (``.ftd``), or continues it.
 
-        Every measurement is appended at once, so that nothing is lost when the run ends early, and
-        the same call continues where it stopped. Other Python threads run meanwhile. Ctrl-C (in the
-        main thread) and exceptions of ``progress`` take effect between two measurements; both leave
-        the file complete.
+        Appends every measurement at once, so that nothing is lost when the run ends early; the same
+        call continues where it stopped. Other Python threads run meanwhile. Ctrl-C (in the main
+        thread) and exceptions of ``progress`` take effect between two measurements; both leave the
+        file complete.
 
         Args:
             output: file to write.
@@ -201,16 +193,14 @@ class MatmulDatasetCollector:
 
         Raises:
             KeyboardInterrupt: on Ctrl-C.
-            foretune.Error: when the file belongs to another family, machine or role, or cannot be
-                written; when the family does not run here.
+            foretune.Error: the file belongs to another family, machine or role, or cannot be
+                written; or the family does not run here.
         """
         options = dict(self._options, output=[os.fspath(output)])
         if budget is not None:
             options["budget"] = [str(budget)]
-        worker = [sys.executable, "-I", "-c", _WORKER, os.path.dirname(_foretune.__file__),
-                  *loaded_plugins()]
-        done = _foretune.collect(options, self._role, self._seed, worker, self._hardware_name,
-                                 progress)
+        done = _foretune.collect(options, self._role, self._seed, worker_command(),
+                                 self._hardware_name, progress)
         return CollectionSummary(
             dataset_path=os.fspath(output), measured=done["measured"], resumed=done["resumed"],
             problems=done["problems_done"], outcomes=done["outcomes"], skipped=done["skipped"],
@@ -218,19 +208,6 @@ class MatmulDatasetCollector:
 
 
 def families() -> dict[str, str]:
-    """The kernel families of this build and of plug-ins, and what each is."""
+    """Returns the kernel families of this build and of plug-ins: name and description."""
     load_installed_plugins()
     return dict(_foretune.families())
-
-
-def _texts(value: object) -> list[str] | None:
-    """An option's values as the command line would have them; None leaves it out."""
-    if value is None or value is False:
-        return None
-    if value is True:
-        return ["true"]
-    if isinstance(value, (str, os.PathLike)):
-        return [os.fspath(value)]
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [str(entry) for entry in value] or None
-    return [str(value)]

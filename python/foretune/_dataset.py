@@ -20,9 +20,9 @@ from ._plugins import load_installed_plugins
 if TYPE_CHECKING:
     import pandas as pd
 
-# Where a Parquet file of ours keeps what its rows do not say: a data set without rows.
+# Metadata key of a Parquet file that to_parquet wrote; it holds the data set without its rows.
 PARQUET_KEY = b"foretune.dataset"
-# In the attributes of a frame: what its column of sequences is called in a CSV.
+# Attribute of a frame that holds the CSV name of its column of sequences.
 _CONFIG_COLUMN = "foretune_config"
 _PARQUET_MAGIC = b"PAR1"
 _EXTENSIONS = {".ftd": "foretune", ".csv": "csv", ".json": "json", ".msgpack": "msgpack",
@@ -31,14 +31,14 @@ _EXTENSIONS = {".ftd": "foretune", ".csv": "csv", ".json": "json", ".msgpack": "
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What reading or writing did with every row: nothing is dropped silently."""
+    """Counts the rows that were read, kept and dropped: nothing is dropped silently."""
 
     rows_read: int
     rows_kept: int
     dropped: dict[str, int] = field(default_factory=dict)
-    """Reason, with the first place where it applied: number of rows."""
+    """Number of dropped rows by reason; a reason's text names the first place where it applied."""
     notes: dict[str, int] = field(default_factory=dict)
-    """What was kept, but is not quite what the file says: number of rows."""
+    """Number of rows that were kept but changed, by the change."""
 
     @classmethod
     def _of(cls, report: Mapping[str, Any]) -> ImportReport:
@@ -47,16 +47,16 @@ class ImportReport:
 
 
 class Dataset:
-    """Measurements of one family on one kind of problem. Never changes once it is there.
+    """Measurements of one family on one problem type. A data set never changes after its creation.
 
-    Rows are measurements: a problem, a config, a context (machine, threads, cache), an outcome and
-    a time. Columns that are arrays of length ``len(dataset)``:
+    A row is one measurement: a problem, a config, a context (machine, threads, cache), an outcome
+    and a time. These columns are arrays of length ``len(dataset)``:
 
     ========================  =======  ============================================================
     ``time_ns``               float32  minimum over the windows, per run, in nanoseconds; a lower
-                                       bound where the outcome is ``censored``; 0 where there is none
+                                       bound when the outcome is ``censored``; 0 without a time
     ``median_ns``             float32  median over the windows; 0 when unknown
-    ``spread``                float32  interquartile range over median; 0 when unknown
+    ``spread``                float32  interquartile range over median (relative); 0 if unknown
     ``samples``               uint16   windows behind the time
     ``problem_ids``           uint32   index into ``problems`` and rows of ``problem_fields``
     ``config_ids``            uint32   index into ``configs`` and rows of ``config_words``
@@ -67,7 +67,7 @@ class Dataset:
     ========================  =======  ============================================================
 
     These are views into the data set's own memory, read-only and strided (32 bytes from row to
-    row), and keep it alive; ``np.ascontiguousarray`` copies one.
+    row). A view keeps the data set alive; ``np.ascontiguousarray`` copies a view.
 
     Thread safety: any number of threads may read a data set at once.
     """
@@ -75,7 +75,7 @@ class Dataset:
     __slots__ = ("_native", "report")
 
     report: ImportReport
-    """What reading made of the rows."""
+    """The counts of the rows that reading kept and dropped."""
 
     def __init__(self, native: _foretune.Dataset, report: ImportReport | None = None) -> None:
         """For the package itself; data sets come from ``open``, ``from_pandas`` and collectors."""
@@ -98,15 +98,16 @@ class Dataset:
         files, and Parquet files that ``to_parquet`` wrote.
 
         Args:
-            path: the file. Its format is found by its content.
+            path: the file.
             format: ``foretune``, ``csv``, ``json``, ``msgpack``, ``diode-json``, ``diode-msgpack``,
-                ``ck-json``, ``ck-log``, ``ck-csv``, ``parquet``, to say it nevertheless.
-            family, role, device: for formats that do not say them; ``device`` is a name as
-                ``foretune convert --device`` or ``--arch`` takes it.
+                ``ck-json``, ``ck-log``, ``ck-csv`` or ``parquet``. None recognises the format by
+                the file's content.
+            family, role, device: used for formats that do not hold them; ``device`` is a name that
+                ``foretune convert --device`` or ``--arch`` takes.
 
         Raises:
             NotFoundError: there is no such file.
-            CorruptDataError: it is damaged; the sentence says where.
+            CorruptDataError: the file is damaged; the message says where.
         """
         path = os.fspath(path)
         if format == "parquet" or (format is None and _is_parquet(path)):
@@ -116,18 +117,19 @@ class Dataset:
         return cls(native, ImportReport._of(report))
 
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> ImportReport:
-        """Writes a file, through a temporary one and a rename.
+        """Writes a file: first a temporary file, then a rename.
 
         Args:
             path: the file.
-            format: as in ``open``; by default what the extension says (``.ftd``, ``.csv``,
+            format: as in ``open``; None takes the format of the extension (``.ftd``, ``.csv``,
                 ``.json``, ``.msgpack``, ``.parquet``).
 
         Returns:
-            Which rows the format cannot hold. ``.ftd``, JSON and MessagePack hold everything.
+            The counts of the rows that the format cannot hold. ``.ftd``, JSON and MessagePack hold
+            everything.
 
         Raises:
-            InvalidArgumentError: for an extension that says no format.
+            InvalidArgumentError: the extension belongs to no format.
             NotFoundError: there is no such folder.
             InputOutputError: the operating system refused.
         """
@@ -146,14 +148,16 @@ class Dataset:
     # -- pandas -----------------------------------------------------------------------------------
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per measurement, with the columns of ``foretune convert --to csv``: the problem's
-        fields, the config's parameters (``config.k`` where a field is called so, too), ``time_ns``,
-        ``median_ns``, ``spread``, ``samples``, ``outcome``, ``stage``, ``reason``, ``flags``, the
-        context, and further metrics where there are any: a common one by its name, one that the
-        data set declares with direction and unit behind it (``psnr_db:maximise:dB``). Labels are
-        categories. A time, median, spread or metric that is not known is NaN. Per-window samples and
-        baselines are left out. Configs that are sequences are one column of texts, ``config``
-        (``3,16,1,0``), and ``frame.attrs`` says their schema.
+        """Returns a frame with one row per measurement.
+
+        Its columns are those of ``foretune convert --to csv``: the problem's fields, the config's
+        parameters (``config.k`` when a field is called ``k``, too), ``time_ns``, ``median_ns``,
+        ``spread``, ``samples``, ``outcome``, ``stage``, ``reason``, ``flags``, the context, and the
+        further metrics of the data set. The column of a built-in metric has the metric's name; that
+        of a metric which the data set declares appends direction and unit
+        (``psnr_db:maximise:dB``). Labels are categories. A time, median, spread or metric that is
+        not known is NaN. Per-window samples and baselines are left out. Configs that are sequences
+        are one column of texts, ``config`` (``3,16,1,0``), and ``frame.attrs`` holds their schema.
 
         Raises:
             ImportError: pandas is not installed.
@@ -185,23 +189,23 @@ class Dataset:
     @classmethod
     def from_pandas(cls, frame: pd.DataFrame, like: Dataset | None = None, *,
                     family: str = "recorded", role: str = "training", device: str = "") -> Dataset:
-        """A data set from a table with the columns of ``to_pandas``.
+        """Returns a data set made from a table with the columns of ``to_pandas``.
 
-        Only the problem's fields without a default, the config's parameters and a time (``time_ns``,
-        ``time_us`` or ``time_ms``) or another metric are needed. Rows that cannot be used are dropped and counted in
-        ``report``.
+        It needs only the problem's fields without a default, the config's parameters and a time
+        (``time_ns``, ``time_us`` or ``time_ms``) or another metric. Unusable rows are dropped and
+        counted in ``report``.
 
         Args:
-            frame: the table; passed on as CSV text, about two seconds per 100,000 rows.
-            like: a data set with the family, machine, role and config schema to use, whose
-                baselines are taken over as well. None: columns that are no field, metric or context
-                become parameters, as when a CSV file is read; sequences are in a column
-                ``config:NAME:VERSION``, or in ``config`` of a frame that ``to_pandas`` made.
-            family, role, device: without ``like``, as in ``open``.
+            frame: the table; it is converted to CSV text, about two seconds per 100,000 rows.
+            like: a data set whose family, machine, role, config schema and baselines the result
+                takes over. None: columns that are no field, metric or context become parameters, as
+                in a CSV file; sequences are in a column ``config:NAME:VERSION``, or in ``config``
+                of a frame that ``to_pandas`` made.
+            family, role, device: as in ``open``; used without ``like``.
 
         Raises:
             InvalidArgumentError: a column is missing.
-            CorruptDataError: no row can be used.
+            CorruptDataError: no row is usable.
         """
         if like is None and _CONFIG_COLUMN in frame.attrs:
             frame = frame.rename(columns={"config": frame.attrs[_CONFIG_COLUMN]})
@@ -219,9 +223,11 @@ class Dataset:
     # -- Parquet ----------------------------------------------------------------------------------
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Writes the columns of ``to_pandas`` as Parquet, for other tools; what is common to all
-        rows, and the baselines, in the file's metadata, so that ``from_parquet`` reads the same data
-        set back. Per-window samples are left out. CK Tile's Parquet is ``foretune-parquet export``.
+        """Writes the columns of ``to_pandas`` as Parquet, for other tools.
+
+        The file's metadata hold the header and the baselines, so that ``from_parquet`` reads the
+        same data set back. Per-window samples are left out. ``foretune-parquet export`` writes CK
+        Tile's Parquet.
 
         Raises:
             ImportError: pyarrow or pandas is not installed (``pip install foretune[parquet]``).
@@ -239,12 +245,12 @@ class Dataset:
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Dataset:
-        """Reads what ``to_parquet`` wrote.
+        """Reads a file that ``to_parquet`` wrote.
 
         Raises:
             ImportError: pyarrow is not installed (``pip install foretune[parquet]``).
             NotFoundError: there is no such file.
-            CorruptDataError: it is no Parquet file of ours.
+            CorruptDataError: ``to_parquet`` did not write the file.
         """
         import pyarrow as pa
         import pyarrow.csv
@@ -276,12 +282,13 @@ class Dataset:
 
     @property
     def header(self) -> dict[str, Any]:
-        """Family, role, problem type, config schema, device, seed and who made it."""
+        """Family, role, problem type, config schema, device, seed and creator."""
         return self._native.header()
 
     @property
     def fingerprint(self) -> str:
-        """Names the measurements, whatever their order: what a model says it was trained on."""
+        """Identifies the measurements, whatever their order. A model stores the fingerprint of its
+        training data."""
         return self._native.fingerprint()
 
     @property
@@ -306,28 +313,28 @@ class Dataset:
 
     @property
     def baselines(self) -> list[tuple[str, str, float]]:
-        """Problem, name, nanoseconds of somebody else's choice (a vendor's library)."""
+        """Problem, name and nanoseconds of each choice of others, such as a vendor's library."""
         return self._native.baselines()
 
     @property
     def metrics(self) -> list[tuple[str, str, str, str]]:
-        """Name, unit, direction and stage of the metrics that rows may have."""
+        """Name, unit, direction and stage of each metric that rows may have."""
         return self._native.metrics()
 
     @property
     def baseline_metrics(self) -> list[tuple[str, str, str, float]]:
-        """Problem, name, metric and value of what baselines have beside their times."""
+        """Problem, name, metric and value of each baseline's metrics other than its time."""
         return self._native.baseline_metrics()
 
     @property
     def problem_fields(self) -> npt.NDArray[np.int64]:
-        """Shape (problems, fields): sizes, and positions of labels. A copy."""
+        """A copy of shape (problems, fields): sizes, and the positions of labels."""
         return self._native.problem_fields()
 
     @property
     def config_words(self) -> npt.NDArray[np.int32]:
-        """Shape (configs, parameters): values, and positions of labels. A copy. Sequences have no
-        parameters: their words are in ``configs``."""
+        """A copy of shape (configs, parameters): values, and the positions of labels. Sequences
+        have no parameters; ``configs`` holds their values."""
         return self._native.config_words()
 
     @property
@@ -377,20 +384,20 @@ class Dataset:
     # -- parts and sums ---------------------------------------------------------------------------
 
     def merge(self, *others: Dataset) -> Dataset:
-        """A new data set with the rows of all; repeats of a problem, config and context become one
-        row by their median.
+        """Returns a new data set with the rows of this one and ``others``. Repeats of a problem,
+        config and context become one row with their median.
 
         Raises:
-            MismatchError: another family or config schema.
+            MismatchError: the families or config schemas differ.
         """
         native, _ = self._native.merged([other._native for other in others])
         return Dataset(native)
 
     def filter_problems(self, keep: Sequence[bool] | npt.NDArray[np.bool_]) -> Dataset:
-        """A new data set with the problems for which ``keep`` is true, by problem id.
+        """Returns a new data set with the problems whose entry of ``keep`` is true.
 
         Raises:
-            InvalidArgumentError: ``keep`` has another length than ``problems``.
+            InvalidArgumentError: ``keep`` does not have one entry per problem id.
         """
         flags = [bool(entry) for entry in keep]
         if len(flags) != len(self.problems):
@@ -399,11 +406,11 @@ class Dataset:
         return Dataset(self._native.filter_problems(flags))
 
     def folds(self, folds: int = 5, seed: int = 42) -> npt.NDArray[np.uint32]:
-        """The fold of every problem, by problem id, 0 to ``folds`` - 1. Problems of the same sizes
-        (whatever their layout and data type) are in the same fold.
+        """Returns the fold of every problem, 0 to ``folds`` - 1, by problem id. Problems of the
+        same sizes (whatever their layout and data type) are in the same fold.
 
         Raises:
-            InvalidArgumentError: fewer than 2 folds.
+            InvalidArgumentError: ``folds`` is below 2.
         """
         return np.asarray(self._native.folds(folds, seed), dtype=np.uint32)
 
@@ -415,7 +422,8 @@ class Dataset:
         return cls(native, ImportReport._of(report))
 
     def _columns(self) -> dict[str, tuple[Any, npt.NDArray[np.uint32]]]:
-        """Fields and parameters: the values of the distinct ones, and which a row has."""
+        """Returns, for every field and parameter, its values by problem or config id with their
+        labels, and the id of each row."""
         out: dict[str, tuple[Any, npt.NDArray[np.uint32]]] = {}
         fields = self.problem_fields
         for position, (name, labels) in enumerate(self._native.problem_columns()):
@@ -451,18 +459,18 @@ class Dataset:
 
 
 OUTCOMES: tuple[str, ...] = tuple(_foretune.outcomes)
-"""What may become of a measurement, by code."""
+"""Outcomes of a measurement, by code."""
 STAGES: tuple[str, ...] = tuple(_foretune.stages)
-"""Where one that is not ok stopped, by code."""
+"""Stages at which a measurement that is not ok stopped, by code."""
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of what another library says."""
+    """Returns the first line of the message of another library's error."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def csv_text(table: Any) -> str:
-    """An Arrow table as CSV text that is read back as the same numbers."""
+    """Returns an Arrow table as CSV text from which the same numbers are read back."""
     import pyarrow as pa
     import pyarrow.csv
 
@@ -479,7 +487,7 @@ def csv_text(table: Any) -> str:
 
 
 def write_parquet(table: Any, path: str) -> None:
-    """Writes an Arrow table through a temporary file and a rename."""
+    """Writes an Arrow table: first a temporary file, then a rename."""
     import pyarrow.parquet as pq
 
     temporary = f"{path}.{os.getpid()}.tmp"
@@ -498,7 +506,7 @@ def _is_parquet(path: str) -> bool:
         with open(path, "rb") as file:
             return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
     except OSError:
-        return False  # the library's sentence says what is wrong
+        return False  # opening it as a data set then raises the library's error
 
 
 def _expanded(values: Any, codes: npt.NDArray[np.uint32], pd: Any) -> Any:

@@ -1,30 +1,30 @@
-"""Exceptions: one class per error code of the library. The text is the library's one sentence."""
+"""Exceptions: one class per error code of the library, with the library's message as text."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """Base of everything that foretune raises itself."""
+    """Base of all exceptions that foretune itself raises."""
 
 
 class InvalidArgumentError(Error, ValueError):
-    """The caller asked for something that makes no sense."""
+    """The caller passed an argument that makes no sense."""
 
 
 class NotFoundError(Error, LookupError):
-    """A file, name or device that is not there."""
+    """A file, name or device does not exist."""
 
 
 class CorruptDataError(Error, ValueError):
-    """Data that was damaged, truncated, or never was in this format."""
+    """Data is damaged, truncated, or was never in this format."""
 
 
 class MismatchError(Error, ValueError):
-    """Fits in itself, but not with the rest: other schema, family or machine."""
+    """Data is valid by itself, but does not fit the rest: other schema, family or machine."""
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Understood, and not possible here."""
+    """The request is valid, but not possible here."""
 
 
 class InputOutputError(Error, OSError):
@@ -32,11 +32,11 @@ class InputOutputError(Error, OSError):
 
 
 class CancelledError(Error):
-    """Stopped on request."""
+    """The operation was stopped on request."""
 
 
 class InternalError(Error, RuntimeError):
-    """A defect of foretune that could be contained."""
+    """A defect in foretune that could be contained."""
 
 
 _CLASSES: dict[str, type[Error]] = {
@@ -52,5 +52,5 @@ _CLASSES: dict[str, type[Error]] = {
 
 
 def error_class(code: str) -> type[Error]:
-    """The class for the text of an error code; called by the extension module."""
+    """Returns the class for the text of an error code; called by the extension module."""
     return _CLASSES.get(code, InternalError)

@@ -1,4 +1,4 @@
-"""LoopTune's environment by Gymnasium's interface; see ``foretune.loops``."""
+"""LoopTune's environment with Gymnasium's interface; see ``foretune.loops``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ except ImportError:
     from . import _spaces  # type: ignore[no-redef]
 
     class _Base:  # type: ignore[no-redef]
-        """What ``gymnasium.Env`` does about random numbers, from the same seeds the same ones."""
+        """Draws random numbers like ``gymnasium.Env``: the same seeds give the same numbers."""
 
         _np_random: np.random.Generator | None = None
 
@@ -44,33 +44,33 @@ except ImportError:
                 self._np_random = np.random.default_rng(seed)
 
 
-# Far above what any observation has.
+# Far above the length of any observation.
 _LONGEST_TEXT = 1 << 16
 _OPTIONS = ("computation", "schedule", "state")
 
 
 class Taken(NamedTuple):
-    """An action of the episode, and what came of it."""
+    """An action of the episode and its effect."""
 
     action: str
     gflops: float
-    """After it."""
+    """GFLOPS of the state after it."""
     reward: float
 
 
 class Best(NamedTuple):
-    """The fastest state of an episode, its start included; the first of several."""
+    """The fastest state of an episode, its start included; the earliest of equals."""
 
     schedule: str
     gflops: float
     seconds: float
-    """Of one run."""
+    """Time of one run."""
     steps: int
-    """How many actions of ``history`` lead to it."""
+    """Number of actions of ``history`` that lead to it."""
 
 
 class CacheInfo(NamedTuple):
-    """What the cache of measured schedules did, for all computations together."""
+    """Counts of the cache of measured schedules, over all computations."""
 
     hits: int
     """Schedules whose times were known, in memory or in the file."""
@@ -81,54 +81,56 @@ class CacheInfo(NamedTuple):
 
 
 class LoopNestEnv(_Base):
-    """A loop nest tuned step by step: a cursor over the loops, actions about the loop it is at.
+    """Tunes a loop nest step by step: a cursor moves over the loops, and actions transform the loop
+    at the cursor.
 
     Args:
-        computations: a computation or its text, or several, of which each ``reset`` draws one.
-        actions: names of those to choose from, in the order of their numbers. None takes LoopTune's
-            seven and ``stop``; ``"all"`` all of them.
-        observation: a name of ``foretune.loops.observations()``, or several: then observations are
-            dictionaries.
-        max_steps: of an episode; it is truncated after them.
-        max_loops: how many there may be, up to 255; also rows of ``loops_tensor``.
-        peak_gflops: what rewards are parts of. None measures it, in 50 ms; give a number where
-            rewards have to agree between runs or machines.
+        computations: one or several computations or texts; each ``reset`` draws one of them.
+        actions: names of the actions, in the order of their numbers. None takes LoopTune's seven
+            and ``stop``; ``"all"`` takes all actions.
+        observation: a name of ``foretune.loops.observations()``, or several names, which make
+            observations dictionaries.
+        max_steps: number of steps after which an episode is truncated.
+        max_loops: maximum number of loops, up to 255; also the rows of ``loops_tensor``.
+        peak_gflops: divisor of rewards. None measures it, in 50 ms; pass a number when rewards must
+            agree between runs or machines.
         isa: ``avx2`` or ``avx512``; None takes the best of this CPU.
-        seed: of the computations that are drawn, as in ``reset``.
-        illegal: what an action that is not legal does: ``"raise"`` an error and change nothing, or
-            ``"ignore"``: change nothing, for no reward, and count as a step. The latter is for
-            agents that know no masks.
-        render_mode: None or ``"ansi"``; ``render()`` is a text either way.
-        cache: a file of known schedules, created when it is not there; ``foretune tune --cache``
-            has the same. It holds computations of one kind, and one environment or program at a
-            time has it open. None keeps what is known in memory only.
+        seed: seeds the draws of computations, as in ``reset``.
+        illegal: effect of an action that is not legal. ``"raise"`` raises an error and changes
+            nothing. ``"ignore"`` changes nothing, gives no reward and counts as a step; it is for
+            agents without masks.
+        render_mode: None or ``"ansi"``; ``render()`` returns a text either way.
+        cache: file of measured schedules, created when it does not exist, in the format of
+            ``foretune tune --cache``. It holds computations of one kind, and one environment or
+            program at a time may have it open. None keeps measurements in memory only.
 
-    With Gymnasium installed this is a ``gymnasium.Env`` with its spaces; without, there are small
-    equivalents. ``action_masks()`` is what sb3-contrib's MaskablePPO looks for.
+    When Gymnasium is installed, this is a ``gymnasium.Env`` with Gymnasium's spaces; otherwise
+    small equivalents replace them. sb3-contrib's MaskablePPO calls ``action_masks()``.
 
-    The reward of a step is the change of GFLOPS over the peak, so that the rewards of an episode
-    add up to what its last state has over its start. Every schedule is compiled, verified and
-    timed; one that cannot be compiled, or is wrong, counts 0 GFLOPS, with a reason. Times are
-    remembered for as long as the environment lives, or for ever in ``cache``: the same schedule has
-    the same reward every time. Each computation keeps its operands in memory once it was drawn.
+    The reward of a step is the change of GFLOPS divided by the peak, so the rewards of an episode
+    add up to the gain of its last state over its start. Every schedule is compiled, verified and
+    timed. A schedule that cannot be compiled, or is wrong, counts 0 GFLOPS, with a reason. The
+    environment remembers times as long as it lives, and ``cache`` keeps them for ever: the same
+    schedule has the same reward every time. Each computation keeps its operands in memory once it
+    was drawn.
 
     ``info`` of every reset and step has
 
-    - ``gflops``: after it;
+    - ``gflops``: GFLOPS of the new state;
     - ``reason``: why the schedule counts 0, or why the action was ignored; else empty;
-    - ``action_mask``: bool [actions], those that are legal and change something;
+    - ``action_mask``: bool [actions], true for actions that are legal and change something;
     - ``schedule``, ``computation``: as texts;
-    - ``ignored``: whether the action was not legal, and did nothing.
+    - ``ignored``: true when the action was not legal and did nothing.
 
     Raises:
-        InvalidArgumentError: an unknown name, a number out of its bounds.
-        UnsupportedError: nothing can be compiled here; a ``cache`` for a computation that no
-            problem type describes.
-        MismatchError: a ``cache`` of another machine, or of other problems.
+        InvalidArgumentError: a name is unknown, or a number is out of bounds.
+        UnsupportedError: nothing can be compiled here, or there is a ``cache`` for a computation
+            that no problem type describes.
+        MismatchError: the ``cache`` belongs to another machine or to other problems.
 
-    Thread safety: one thread at a time; another one gets an error. Other Python threads run while
-    something is measured, and environments share nothing, but disturb each other's times. Arrays
-    are new in every call.
+    Thread safety: one thread at a time; a second one gets an error. Other Python threads run during
+    measurements. Environments share nothing, but disturb each other's times. Every call returns new
+    arrays.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"]}
@@ -167,7 +169,7 @@ class LoopNestEnv(_Base):
         self._current = self.computations[0]
         self._gflops = 0.0
         self.peak_gflops = _peak(peak_gflops, isa)
-        """What rewards are parts of."""
+        """Divisor of rewards."""
         self._native = _foretune.make_loop_environment(
             [each._native for each in self.computations], text, isa_text(isa), self.peak_gflops,
             max_loops, self.max_steps, illegal == "ignore", [each.name for each in self._observed],
@@ -185,16 +187,17 @@ class LoopNestEnv(_Base):
 
         Args:
             seed: the same seed draws the same computations from here on.
-            options: ``computation`` (its number in ``computations``, or one of them) instead of
-                drawing; ``schedule`` (text) to start at instead of the nest as it is, with the
-                cursor at the outermost loop; ``state`` (text, as the property) with another cursor.
+            options: ``computation`` (one of ``computations``, or its number) replaces the draw.
+                ``schedule`` (text) starts at this schedule instead of the unscheduled nest, with
+                the cursor at the outermost loop. ``state`` (text, as the property) also sets the
+                cursor.
 
         Returns:
             The observation, and ``info``.
 
         Raises:
-            InvalidArgumentError: an unknown option, a computation that is not among them.
-            UnsupportedError: a start that is not legal, with its reason. Then nothing changes.
+            InvalidArgumentError: an option is unknown, or ``computations`` lacks the computation.
+            UnsupportedError: the start is not legal; the message has the reason. Nothing changes.
         """
         native = self._opened()
         if options is not None and not isinstance(options, Mapping):
@@ -226,8 +229,8 @@ class LoopNestEnv(_Base):
             is left), whether it was truncated after ``max_steps``, and ``info``.
 
         Raises:
-            InvalidArgumentError: no action; one that is not legal, with its reason; one after the
-                end of the episode. Then nothing changes.
+            InvalidArgumentError: ``action`` is no action, is not legal (the message has the
+                reason), or comes after the end of the episode. Nothing changes.
         """
         native = self._opened()
         mask, out = self._memory()
@@ -237,16 +240,17 @@ class LoopNestEnv(_Base):
                 self._info(gflops, reason, mask, schedule, ignored))
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """bool [actions]: those that are legal and change something; none after the end."""
+        """Returns bool [actions], true for actions that are legal and change something. After the
+        end of an episode all are false."""
         mask = np.empty(len(self.actions), np.bool_)
         self._opened().write_mask(mask)
         return mask
 
     def observe(self, name: str) -> Any:
-        """Any observation of the present state, by its name: an array, or a text.
+        """Returns any observation of the present state by its name: an array or a text.
 
         Raises:
-            InvalidArgumentError: there is no such observation, or no ``reset`` yet.
+            InvalidArgumentError: there is no such observation, or ``reset`` was not called yet.
         """
         entry = _known(name, self._known)
         native = self._opened()
@@ -257,10 +261,11 @@ class LoopNestEnv(_Base):
         return _value(entry, native.observe(name, None))
 
     def observe_networkx(self, name: str = "ir_graph") -> Any:
-        """``ir_graph`` (loops, tensors and the operation) or ``ir_tree`` (the loops) for networkx.
+        """Returns ``ir_graph`` (loops, tensors and the operation) or ``ir_tree`` (the loops) as a
+        graph of networkx.
 
         Raises:
-            InvalidArgumentError: another name.
+            InvalidArgumentError: ``name`` is another one.
             UnsupportedError: networkx 3.4 or later is not installed.
         """
         kind = name.removesuffix("_networkx") if isinstance(name, str) else name
@@ -277,28 +282,29 @@ class LoopNestEnv(_Base):
         return networkx.node_link_graph(data, edges="edges")
 
     def observations(self) -> list[Observation]:
-        """All that ``observe`` knows, in the shapes of this environment."""
+        """Returns all observations of ``observe``, with the shapes of this environment."""
         return list(self._known.values())
 
     def render(self) -> str:
-        """The loops as an indented tree, with the cursor."""
+        """Returns the loops as an indented tree, with the cursor."""
         return str(self.observe("loop_tree"))
 
     def close(self) -> None:
-        """Gives operands, code and times back; the environment cannot be used any more."""
+        """Frees operands, code and times. The environment cannot be used afterwards."""
         self._native = None
 
     def cache_clear(self) -> None:
-        """Forgets the times in memory, so that schedules are measured again; a file keeps its own."""
+        """Forgets the times in memory, so that schedules are measured again; a file keeps its
+        times."""
         self._opened().clear_cache()
 
     def cache_info(self) -> CacheInfo:
-        """How often a schedule had been measured before."""
+        """Returns how often a schedule's time was known or had to be measured."""
         return CacheInfo(*self._opened().cache_info())
 
     @property
     def computation(self) -> Computation:
-        """Of this episode."""
+        """The computation of this episode."""
         return self._current
 
     @property
@@ -318,17 +324,17 @@ class LoopNestEnv(_Base):
 
     @property
     def gflops(self) -> float:
-        """Of the present state; 0 where its schedule was refused."""
+        """GFLOPS of the present state; 0 when its schedule was refused."""
         return self._gflops
 
     @property
     def runtime_seconds(self) -> float:
-        """Of one run; infinite where the schedule was refused."""
+        """Seconds of one run; infinite when the schedule was refused."""
         return float(self.observe("runtime")[0])
 
     @property
     def runtime_ns(self) -> float:
-        """The same in nanoseconds."""
+        """Nanoseconds of one run; infinite when the schedule was refused."""
         return float(self.observe("runtime_ns")[0])
 
     def _opened(self) -> _foretune.LoopEnvironment:
@@ -355,7 +361,7 @@ class LoopNestEnv(_Base):
     def _choice(self, wanted: Any) -> int:
         count = len(self.computations)
         if wanted is None:
-            # One to choose from needs no random number.
+            # A single computation needs no random number.
             return int(self.np_random.integers(count)) if count > 1 else 0
         if isinstance(wanted, (str, Computation)):
             made = as_computation(wanted)
@@ -382,7 +388,7 @@ class LoopNestEnv(_Base):
 
 
 def _several(value: Any, one: Any, what: str) -> list[Any]:
-    """A list of what may also be given as a single one."""
+    """Returns the values as a list; a single one becomes a list of one."""
     if isinstance(value, one):
         return [value]
     if not isinstance(value, Iterable):

@@ -1,12 +1,16 @@
-"""Models: training, judging, ranking, selecting."""
+"""Models: training, evaluation, ranking, selection."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +18,21 @@ import numpy.typing as npt
 from . import _foretune
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError, MismatchError
+from ._keywords import option_texts
 from ._plugins import load_installed_plugins
 from ._problem import Problem, problem_text
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import TrainOptions
 
 Config = Union[str, Mapping[str, Any]]
 TrainProgress = Callable[[dict[str, Any]], object]
 
 
 class Model:
-    """A trained model: what a ``.ftm`` file holds.
+    """A trained model, the content of a ``.ftm`` file.
 
     Thread safety: any number of threads may use a model at once.
     """
@@ -30,10 +40,10 @@ class Model:
     __slots__ = ("_native", "metrics", "held_out_scores")
 
     metrics: dict[str, float]
-    """Held-out figures of the training (``mean_efficiency``, ``p10_efficiency``, ...), as shares."""
+    """Held-out figures of the training (``mean_efficiency``, ``p10_efficiency``, ...) in [0, 1]."""
     held_out_scores: npt.NDArray[np.float64] | None
-    """Of ``train``: the score of every row of the data set by a forest that did not see its problem
-    (natural logarithm of time, up to a constant per problem); NaN for rows that were not used."""
+    """Set by ``train`` only: for every row of the data set, the score (natural logarithm of time,
+    up to a constant per problem) by a forest that did not see its problem; NaN for unused rows."""
 
     def __init__(self, native: _foretune.Model, metrics: dict[str, float] | None = None,
                  held_out_scores: npt.NDArray[np.float64] | None = None) -> None:
@@ -50,7 +60,7 @@ class Model:
 
         Raises:
             NotFoundError: there is no such file.
-            CorruptDataError: it is damaged, or no model file.
+            CorruptDataError: the file is damaged, or is not a model file.
         """
         load_installed_plugins()
         return cls(_foretune.read_model(os.fspath(path)))
@@ -60,17 +70,18 @@ class Model:
 
         Raises:
             InputOutputError: the operating system refused.
+            UnsupportedError: the model predicts with a function given to ``register_model``.
         """
         self._native.write(os.fspath(path))
 
     def to_bytes(self) -> bytes:
-        """What ``save`` writes."""
+        """Returns the bytes that ``save`` writes."""
         return self._native.to_bytes()
 
     @property
     def info(self) -> dict[str, Any]:
-        """Kind, family, config schema, feature table, target, device, seed, pool size and the figures
-        of its kind."""
+        """Kind, family, config schema, feature table, target, device, seed, pool size and the
+        figures specific to this kind of model."""
         return {key: value for key, value in self._native.describe().items() if key != "card_json"}
 
     @property
@@ -85,109 +96,78 @@ class Model:
                 f"{info['pool_size']:,} configs>")
 
     def predict(self, problem: Problem, objective: str = "", top: int = 5) -> list[dict[str, Any]]:
-        """What ``Selector(self, objective).predict(problem, top)`` says. To ask more often, keep
-        the selector."""
+        """Returns ``Selector(self, objective).predict(problem, top)``. For repeated calls, keep a
+        ``Selector``."""
         return Selector(self, objective).predict(problem, top)
 
 
 def train(
     dataset: Dataset,
     *,
-    model_type: str = "gbdt",
-    features: str = "",
-    target: str = "relative-log",
-    objective: str = "auto",
-    metrics: Sequence[str] = (),
-    folds: int = 5,
     seed: int = 42,
-    threads: int = 0,
-    trees: int = 1000,
-    leaves: int = 63,
-    learning_rate: float = 0.05,
-    bagging_fraction: float = 0.8,
-    feature_fraction: float = 0.8,
-    min_rows_per_leaf: int = 10,
-    lambda_l2: float = 1.0,
-    weight_decay: float = 0.5,
-    regret_decay: float = 4.0,
-    forests: int = 1,
-    portfolio_size: int = 16,
     progress: TrainProgress | None = None,
+    warm_start: Model | str | os.PathLike[str] | None = None,
+    **options: Unpack[TrainOptions],
 ) -> Model:
     """Learns which config is fastest.
 
+    The keywords are the options of ``foretune train``, with underscores for dashes. ``TrainOptions``
+    and ``docs/python-options.md`` list them with their defaults. These are the most useful::
+
+        model_type    gbdt (boosted trees), standard, deep, two-tower (neural networks), ensemble,
+                      or a name given to register_model
+        target        relative-log (ln of time over the problem's best), log (ln of nanoseconds,
+                      needed for times and TFLOPS), or auto, which cross-validates both
+        targets       tflops, latency or bandwidth instead of time
+        metrics       metrics of the data set that one model predicts together; scores are those of
+                      the first, and selectors of such a model take objectives
+        features      feature table; the family's where it is not given
+        folds         number of group folds for the held-out figures; 0 computes none
+        fast          True also distils a small model that answers in a microsecond
+        objective, trees, leaves, learning_rate, forests, ...     of boosted trees
+        loss, num_epochs, hidden_dims, networks, trainer, ...     of neural networks
+
+    A keyword that would have no effect is an error. Networks are trained by the program
+    ``foretune-train-network``, which must be on the PATH, beside Python, or named by ``trainer``.
+
     Args:
         dataset: measurements to learn from; repeats are reduced to their median first.
-        model_type: ``gbdt``, boosted trees.
-        features: feature table; "" takes the family's.
-        target: ``relative-log`` (ln of time over the problem's best), ``log`` (ln of nanoseconds,
-            needed for times and TFLOPS), or ``auto``, which cross-validates both.
-        objective: ``regret`` (what costs a good pick counts most; for ``relative-log`` alone),
-            ``regression``, ``lambdarank`` (likewise for ``relative-log`` alone), or ``auto``:
-            ``regret`` where it can be.
-        metrics: of the data set, that one model is to predict all of; scores are of the first.
-            Selectors of such a model follow objectives. None: time alone.
-        folds: group folds of the held-out figures; 0 for none.
-        seed: of every random choice; the same data and options give the same model.
-        threads: of the trainer; 0 takes all cores.
-        trees: at most; early stopping decides, but without folds all of them are grown.
-        leaves, learning_rate, bagging_fraction, feature_fraction, min_rows_per_leaf, lambda_l2: of
-            the trees; the fractions and the rate are above 0 and at most 1, ``lambda_l2`` is the
-            penalty of large leaf values.
-        weight_decay: how fast the weight of a row falls with its distance from the problem's best,
-            ``exp(-weight_decay * ln(time / best))``, at least 0.05.
-        regret_decay: the same of the objective ``regret``. Less than 4 where picks are also made
-            among configs that are all far from the best.
-        forests: forests whose scores are averaged.
-        portfolio_size: configs of the fallback portfolio.
-        progress: called after every tree with ``stage``, ``tree``, ``trees``, ``loss``.
+        seed: seeds every random choice; the same data and options give the same model.
+        progress: called after every tree or epoch with ``stage``, ``tree``, ``trees``, ``loss``.
+        warm_start: continues this model, or that of this file, by adding trees.
+        options: options of ``foretune train``.
 
     Returns:
-        The model, with its held-out figures in ``metrics``.
+        The model, with its held-out figures in ``metrics``. With ``out_dir`` it is also written
+        there, with its figures.
 
     Raises:
         MismatchError: ``dataset`` is a validation set.
-        InvalidArgumentError: an option makes no sense, or there is nothing to learn from.
-        KeyboardInterrupt: on Ctrl-C, after the tree that is being made.
+        InvalidArgumentError: an option is unknown, makes no sense, or has no effect; or there is
+            nothing to learn from.
+        NotFoundError: the program that trains networks is missing.
+        KeyboardInterrupt: on Ctrl-C, after the tree that is being grown.
+        Exception: whatever the function given to ``register_model`` raises.
 
-    Thread safety: any number at once; other Python threads run meanwhile.
+    Thread safety: any number of threads may train at once; other Python threads run meanwhile.
     """
-    if dataset.header["role"] == "validation":
-        raise MismatchError(
-            "this is a validation set; training on it would make every figure worthless")
-    if target not in ("relative-log", "log", "auto"):
-        raise InvalidArgumentError(f"a target is relative-log, log or auto, not '{target}'")
-    if objective not in ("auto", "regression", "lambdarank", "regret"):
-        raise InvalidArgumentError("an objective is auto, regression, lambdarank or regret, not "
-                                   f"'{objective}'")
-    for name, value in (("learning_rate", learning_rate), ("bagging_fraction", bagging_fraction),
-                        ("feature_fraction", feature_fraction)):
-        if not 0 < value <= 1:
-            raise InvalidArgumentError(f"{name} must be above 0 and at most 1, not {value}")
-    for name, value in (("lambda_l2", lambda_l2), ("weight_decay", weight_decay),
-                        ("regret_decay", regret_decay)):
-        if not 0 <= value <= 1e6:
-            raise InvalidArgumentError(f"{name} must be from 0 to a million, not {value}")
-    counts = {"folds": (folds, 0), "threads": (threads, 0), "trees": (trees, 1),
-              "leaves": (leaves, 2), "min_rows_per_leaf": (min_rows_per_leaf, 1),
-              "forests": (forests, 1), "portfolio_size": (portfolio_size, 1), "seed": (seed, 0)}
-    keywords = _foretune.TrainKeywords()
-    for name, (count, least) in counts.items():
-        if not least <= count < 2**31:
-            raise InvalidArgumentError(f"{name} must be at least {least}, not {count}")
-        setattr(keywords, name, int(count))
-    keywords.model_type = model_type
-    keywords.features = features
-    keywords.target = target
-    keywords.objective = objective
-    keywords.metrics = [str(metric) for metric in metrics]
-    keywords.learning_rate = float(learning_rate)
-    keywords.bagging_fraction = float(bagging_fraction)
-    keywords.feature_fraction = float(feature_fraction)
-    keywords.lambda_l2 = float(lambda_l2)
-    keywords.weight_decay = float(weight_decay)
-    keywords.regret_decay = float(regret_decay)
-    native, metrics, scores = _foretune.train(dataset.merge()._native, keywords, progress)
+    if not 0 <= seed < 2**31:
+        raise InvalidArgumentError(f"seed must be from 0 to {2**31 - 1}, not {seed}")
+    texts = option_texts("train", dict(options))
+    if "," in "".join(texts.get("targets", [])):
+        raise InvalidArgumentError("train() returns one model: call it once for every target")
+    with contextlib.ExitStack() as cleanup:
+        if isinstance(warm_start, Model):
+            folder = cleanup.enter_context(tempfile.TemporaryDirectory())
+            path = os.path.join(folder, "warm_start.ftm")
+            warm_start.save(path)
+            texts["warm-start"] = [path]
+        elif warm_start is not None:
+            texts["warm-start"] = [os.fspath(warm_start)]
+        # The trainer of networks is looked for beside this program.
+        beside = shutil.which("foretune-train-network") or sys.executable
+        native, metrics, scores = _foretune.train(dataset._native, texts, int(seed), [beside],
+                                                  progress)
     return Model(native, metrics, scores)
 
 
@@ -197,9 +177,9 @@ class Evaluation:
     __slots__ = ("_native", "summary", "picks")
 
     summary: dict[str, Any]
-    """What ``foretune validate-model --json`` writes: every figure with its interval."""
+    """The JSON of ``foretune validate-model --json``: every figure with its interval."""
     picks: list[dict[str, Any]]
-    """Of every problem: ``problem``, ``pick``, ``best_ns`` (nanoseconds), ``efficiency``."""
+    """One entry per problem: ``problem``, ``pick``, ``best_ns`` (nanoseconds), ``efficiency``."""
 
     def __init__(self, native: _foretune.Report) -> None:
         """For the package itself; evaluations come from ``evaluate``."""
@@ -209,7 +189,7 @@ class Evaluation:
 
     @property
     def efficiencies(self) -> npt.NDArray[np.float64]:
-        """Best time over time of the pick, per evaluated problem, in [0, 1]."""
+        """The best time divided by the time of the pick, per evaluated problem, in [0, 1]."""
         return np.array([pick["efficiency"] for pick in self.picks], dtype=np.float64)
 
     @property
@@ -217,30 +197,31 @@ class Evaluation:
         return float(self.efficiencies.mean())
 
     def report(self, color: bool = False) -> str:
-        """The text of ``foretune validate-model``."""
+        """Returns the text of ``foretune validate-model``."""
         return self._native.text(color)
 
     def html(self, title: str = "foretune") -> str:
-        """The report as one self-contained page."""
+        """Returns the report as one self-contained page."""
         return self._native.html(title)
 
 
 def evaluate(model: Model, dataset: Dataset, training: Dataset | None = None, *,
              top_n_worst: int = 10, seed: int = 42) -> Evaluation:
-    """How good the model's picks are on measured problems that it never saw.
+    """Computes how good the model's picks are on measured problems that it never saw.
 
-    Nothing is measured: picks that the data set lacks are counted, and the best-ranked measured
-    config stands in. ``foretune validate-model`` measures them.
+    Nothing is measured. Picks that the data set lacks are counted, and the best-ranked measured
+    config stands in for each; ``foretune validate-model`` measures them instead.
 
     Args:
         model: the model.
         dataset: measurements, usually of role ``validation``.
-        training: what the model was trained on: for the baselines, and to say what leaked.
-        top_n_worst: worst problems to list.
-        seed: of the bootstrap intervals.
+        training: the data set that the model was trained on; used for the baselines and to report
+            leaked problems.
+        top_n_worst: how many of the worst problems to list.
+        seed: seeds the bootstrap intervals.
 
     Raises:
-        MismatchError: family, config schema or features are not the model's.
+        MismatchError: the family, config schema or features differ from the model's.
         InvalidArgumentError: no problem has a time.
     """
     return Evaluation(_foretune.evaluate(model._native, dataset._native,
@@ -250,47 +231,47 @@ def evaluate(model: Model, dataset: Dataset, training: Dataset | None = None, *,
 
 @dataclass(frozen=True)
 class Choice:
-    """What a selector says to a problem."""
+    """The answer of a selector to one problem."""
 
     config: str | None
-    """The config as text; on an abstention the fallback, or None when nothing is legal."""
+    """The config as text; the fallback when the selector abstains; None when nothing is legal."""
     reason: str | None
     """Why the selector abstains; None when it picked."""
     score: float
     """Natural logarithm of the predicted time, up to a constant of the problem."""
     margin: float
-    """Score of the runner-up minus this one's; infinite when nothing else is legal."""
+    """The score of the runner-up minus this score; infinite when nothing else is legal."""
 
     @property
     def picked(self) -> bool:
-        """Whether this is a pick, not a fallback."""
+        """True when this is a pick, not a fallback."""
         return self.reason is None
 
 
 class Selector:
-    """Problem in, config out: the run-time part.
+    """Selects configs for problems at run time.
 
     Args:
         model: a model, or the path of a ``.ftm`` file.
-        objective: what picks and rankings follow, of the metrics that the model predicts:
-            ``minimise time_ns subject to pack_ns <= 2 ms``. "" is the model's own order.
+        objective: orders picks and rankings by metrics that the model predicts, such as
+            ``minimise time_ns subject to pack_ns <= 2 ms``. "" keeps the model's own order.
 
     Raises:
         NotFoundError: the objective names a metric that the model does not predict.
         UnsupportedError: the objective has several targets.
 
     Thread safety: any number of threads may use a selector at once. ``select`` keeps the
-    interpreter lock, because a repeated problem takes less time than giving it away (a new one: up
-    to a few milliseconds for thousands of candidates); ``rank`` releases it.
+    interpreter lock, because a repeated problem takes less time than releasing it (a new problem
+    takes up to a few milliseconds for thousands of candidates); ``rank`` releases it.
 
     Configs that are sequences, such as schedules of loop nests, are generated for each problem and
-    ranked (``generates``), which takes some 0.1 s the first time; the last 16 problems are kept.
+    ranked (``generates``). That takes about 0.1 s the first time; the last 16 problems are cached.
     """
 
     __slots__ = ("_generated", "_native", "_objective", "generates", "model")
 
     generates: bool
-    """Whether configs are generated for each problem instead of taken from the model's pool."""
+    """True when configs are generated for each problem, not taken from the model's pool."""
 
     def __init__(self, model: Model | str | os.PathLike[str], objective: str = "") -> None:
         self.model = model if isinstance(model, Model) else Model.open(model)
@@ -300,38 +281,40 @@ class Selector:
         self.generates = _foretune.needs_generating(self.model._native)
 
     def _native_for(self, problem: str) -> _foretune.Selector:
-        """The selector of the model's pool, or of what is generated for the problem."""
+        """Returns the selector of the model's pool, or that of the problem's generated configs."""
         if not self.generates:
             return self._native
         known = self._generated.get(problem)
         if known is None:
             known = _foretune.make_generated_selector(self.model._native, problem, self._objective)
-            # Each holds a copy of the model.
+            # Bounds the memory: each selector holds a copy of the model.
             for old in list(self._generated)[:-15]:
                 self._generated.pop(old, None)
             self._generated[problem] = known
         return known
 
     def select(self, problem: Problem) -> Choice:
-        """The best legal config, or an abstention with its reason.
+        """Returns the best legal config, or an abstention with its reason.
 
         Raises:
-            InvalidArgumentError: the problem is none.
-            UnsupportedError: configs have to be generated, and no feature table says how.
+            InvalidArgumentError: ``problem`` does not describe a problem.
+            UnsupportedError: configs must be generated, but no feature table defines how.
         """
         text = problem_text(problem)
         return Choice(**self._native_for(text).select(text))
 
     def rank(self, problem: Problem) -> list[tuple[str, float]]:
-        """All legal configs of the model's pool with their scores (as in ``Choice``), best first."""
+        """Returns the legal configs of the pool with scores (as in ``Choice``), best first."""
         text = problem_text(problem)
         configs, scores = self._native_for(text).rank(text)
         return list(zip(configs, scores.tolist()))
 
     def predict(self, problem: Problem, top: int = 5) -> list[dict[str, Any]]:
-        """The best ``top`` legal configs, best first: ``config``, ``score``, ``keeps_bounds`` (of
-        the objective, as predicted) and ``metrics``, of each the predicted value with the ends of
-        its 95 % interval. All three are NaN where the model knows ratios alone."""
+        """Returns the best ``top`` legal configs, best first.
+
+        Each entry has ``config``, ``score``, ``keeps_bounds`` (true when the predicted metrics
+        satisfy the objective's bounds) and ``metrics``: for each metric the predicted value and the
+        ends of its 95 % interval. All three are NaN where the model predicts ratios only."""
         if top < 1:
             raise InvalidArgumentError(f"top must be at least 1, not {top}")
         text = problem_text(problem)
@@ -346,19 +329,20 @@ class RankedKernel(NamedTuple):
 
 
 class Predictor:
-    """Ranks kernels of a problem by what a model predicts of them.
+    """Ranks the kernels of a problem by a model's predictions.
 
     Args:
-        model: a model of ours (``Model``, or the path of a ``.ftm`` file), or the path of a
+        model: a Foretune model (``Model``, or the path of a ``.ftm`` file), or the path of a
             directory of LightGBM models that composable_kernel's heuristics trained
             (``model_tflops.lgbm[.gz]`` beside ``feature_spec.json``).
 
-    ``unit`` says what predictions are; larger is always better:
+    ``unit`` names the unit of predictions; larger is always better:
 
-    - ``tflops``: 10^12 floating-point operations per second; models of times (target ``log``), and
-      directories;
-    - ``relative speed``: best time of the problem over the config's time, 1 for the best
-      (target ``relative-log``); of models of other targets in units of their own for each problem.
+    - ``tflops``: 10^12 floating-point operations per second; for models of times (target ``log``)
+      and for directories;
+    - ``relative speed``: the best time of the problem divided by the config's time, 1 for the best
+      (target ``relative-log``); models with other targets have a scale of their own for each
+      problem.
 
     Thread safety: any number of threads may use a predictor at once; other threads run meanwhile.
     """
@@ -376,29 +360,31 @@ class Predictor:
             self.unit = "tflops"
             return
         self._model = model if isinstance(model, Model) else Model.open(model)
-        self._selector = Selector(self._model)
+        # A model that a selector cannot use can still rank configs that the caller names.
+        if self._model._native.is_lasting:
+            self._selector = Selector(self._model)
         self.unit = "tflops" if self._model.info["target"] == "log" else "relative speed"
 
     @property
     def targets(self) -> list[str]:
-        """What a directory has models for; of a model of ours, its unit alone."""
+        """The targets that a directory has models for; for a Foretune model, only its unit."""
         return [self.unit] if self._foreign is None else self._foreign.targets
 
     def predict(self, problem: Problem, configs: Sequence[Config],
                 target: str | None = None) -> npt.NDArray[np.float64]:
-        """The predictions for ``configs``, in their order, in ``unit``.
+        """Returns the predictions for ``configs``, in their order, in ``unit``.
 
         Args:
             problem: text or mapping (``foretune.problem_text``).
-            configs: texts, or mappings. For a model of ours the parameters of its config schema by
-                name, further keys are passed over. For a directory, kernel names, or mappings with
-                ``kernel_name`` (and ``split_k``, for a GEMM).
-            target: of a directory, ``tflops`` unless said otherwise: ``latency`` and ``bandwidth``
+            configs: texts, or mappings. For a Foretune model, a mapping holds the parameters of its
+                config schema by name; further keys are ignored. For a directory, kernel names, or
+                mappings with ``kernel_name`` (and ``split_k``, for a GEMM).
+            target: a target of the directory, ``tflops`` by default; ``latency`` and ``bandwidth``
                 are in the unit that the model learnt.
 
         Raises:
             InvalidArgumentError: a config lacks a parameter, or its name makes no sense.
-            MismatchError: a problem of another type.
+            MismatchError: the problem has another type than the model.
         """
         if self._foreign is not None:
             return self._predict_foreign(self._foreign, problem, configs, target or "tflops")
@@ -413,18 +399,20 @@ class Predictor:
 
     def rank_kernels(self, problem: Problem,
                      configs: Sequence[Config] | None = None) -> list[RankedKernel]:
-        """The kernels, best first, as ``(name, prediction)``. Whether a kernel of ``configs`` can
-        run the problem at all is the caller's to know.
+        """Returns the kernels, best first, as ``(name, prediction)``. It does not check that the
+        kernels of ``configs`` can run the problem.
 
         Args:
             problem: as in ``predict``.
-            configs: as in ``predict``. None takes the model's own pool, as far as it is legal for
-                the problem; a directory has none.
+            configs: as in ``predict``. None takes the configs of the model's pool that are legal
+                for the problem; a directory has no pool.
 
         Raises:
             As ``predict``.
         """
         if configs is None:
+            if self._model is not None and self._selector is None:
+                self._selector = Selector(self._model)
             if self._selector is None:
                 raise InvalidArgumentError("a directory of models has no kernels of its own to rank")
             text = problem_text(problem)
@@ -440,7 +428,7 @@ class Predictor:
 
     def select_best(self, problem: Problem,
                     configs: Sequence[Config] | None = None) -> RankedKernel | None:
-        """The first of ``rank_kernels``; None when there is nothing to rank."""
+        """Returns the first of ``rank_kernels``; None when there is nothing to rank."""
         ranked = self.rank_kernels(problem, configs)
         return ranked[0] if ranked else None
 
@@ -457,7 +445,8 @@ class Predictor:
 
     def _predict_foreign(self, models: _foretune.ForeignModels, problem: Problem,
                          configs: Sequence[Config], target: str) -> npt.NDArray[np.float64]:
-        # Directories of our own say the direction; theirs may, in the name of the operation.
+        # Directories that Foretune wrote hold the direction; in those of composable_kernel the name
+        # of the operation may imply it.
         operation = models.direction if models.direction not in ("", "mixed") else None
         if models.op_type.startswith("grouped_conv_"):
             operation = models.op_type.removeprefix("grouped_conv_")
@@ -491,6 +480,6 @@ def _config_text(config: Config, names: Sequence[str]) -> str:
 
 
 def select(model: Model | Selector | str | os.PathLike[str], problem: Problem) -> Choice:
-    """One answer of a selector. To ask more often, keep a ``Selector``: opening a model takes longer
-    than asking it."""
+    """Selects a config for one problem. For repeated calls keep a ``Selector``: opening a model
+    takes longer than a selection."""
     return (model if isinstance(model, Selector) else Selector(model)).select(problem)

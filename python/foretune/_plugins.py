@@ -1,4 +1,4 @@
-"""Plug-ins: families, problem types, feature tables and strategies of others."""
+"""Plug-ins: third-party families, problem types, feature tables and strategies."""
 
 from __future__ import annotations
 
@@ -21,39 +21,40 @@ def load_plugin(path: str | os.PathLike[str]) -> None:
     """Loads a plug-in: a shared object built with ``foretune_plugin()`` of the CMake package.
 
     Its families, problem types, feature tables and strategies are then known everywhere in this
-    process and in the workers that it starts. It is never unloaded; a second time is harmless. It
-    is tried in a child process first, so that one that crashes or hangs is an exception here.
+    process and in the workers that it starts. A plug-in is never unloaded; loading it twice is
+    harmless. A child process loads it first, so that a crash or a hang becomes an exception here.
 
     Raises:
         NotFoundError: there is no such file.
-        CorruptDataError: the file is no plug-in, or it crashes, hangs or ends its process.
-        MismatchError: it was built for another version or compiler, or a name of it is taken.
+        CorruptDataError: the file is not a plug-in, or it crashes, hangs or ends its process.
+        MismatchError: the plug-in was built for another version or compiler, or one of its names is
+            taken.
 
-    Thread safety: any thread; the interpreter lock is released meanwhile.
+    Thread safety: any number of threads; the interpreter lock is released meanwhile.
     """
     _foretune.load_plugin(os.fspath(path))
 
 
 def loaded_plugins() -> dict[str, list[str]]:
-    """The absolute paths of the plug-ins of this process, and what each has added:
+    """Returns the absolute paths of the loaded plug-ins, and the additions of each:
     ``{"/opt/stencil2d.so": ["problem type stencil2d", "family stencil2d"]}``."""
     load_installed_plugins()
     return dict(_foretune.loaded_plugins())
 
 
 def load_installed_plugins() -> None:
-    """Loads what installed packages offer as entry points of the group ``foretune.plugins``, once.
+    """Loads the entry points of the group ``foretune.plugins`` of all installed packages, once.
 
-    Not when the package is imported, because asking for entry points reads the list of every
-    installed package, but when something is first called that plug-ins may extend. An entry point
-    is the path of a shared object or a function that returns it. One that cannot be loaded is a
-    warning, so that a package that nobody uses just now stops nothing.
+    This happens at the first call of anything that plug-ins may extend, not at import, because it
+    reads the metadata of every installed package. An entry point is the path of a shared object or
+    a function that returns it. An entry point that cannot be loaded causes a warning only, so that
+    an unused broken package does no harm.
     """
     global _is_done, _is_busy
     if _is_done:
         return
     with _lock:
-        # An entry point may call what comes here again.
+        # The lock is re-entrant: an entry point may call this function again.
         if _is_done or _is_busy:
             return
         _is_busy = True

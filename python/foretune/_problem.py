@@ -1,4 +1,4 @@
-"""Problems as text, and as dictionaries that come from tables."""
+"""Problems as text and as mappings, such as rows of tables."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ._plugins import load_installed_plugins
 
 Problem = Union[str, Mapping[str, Any]]
 
-# What composable_kernel calls a data type, where our word is another.
+# composable_kernel's names of data types that Foretune names differently.
 _DTYPES = {"fp32": "f32", "fp16": "f16", "fp64": "f64", "fp8": "f8e4m3", "bf8": "f8e5m2",
            "int8": "i8"}
 _OPERATIONS = {"bwd_data": "backward_data", "bwd_weight": "backward_weight"}
 
 
 def problem_text(problem: Problem, operation: str | None = None) -> str:
-    """The canonical text of a problem.
+    """Returns the canonical text of a problem.
 
     Args:
         problem: text (``"gemm m=128 n=1536 k=7168"``), or a mapping of its fields. A mapping
-            without ``type`` is a problem of the first type that has all of its fields; names are
-            taken in either case, and ``fp16`` and the like are understood. Fields that are left out
-            take their defaults.
-        operation: for mappings without ``op``.
+            without ``type`` is a problem of the first type that has all of its fields. The case of
+            names does not matter, and composable_kernel's data types (``fp16``) are understood.
+            Fields that are left out take their defaults.
+        operation: the ``op`` of a mapping that has none.
 
     Raises:
-        InvalidArgumentError: for an unknown field or a size that makes no sense.
+        InvalidArgumentError: a field is unknown, or a size makes no sense.
     """
     load_installed_plugins()
     if isinstance(problem, str):

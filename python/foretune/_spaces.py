@@ -1,7 +1,8 @@
-"""What an environment says of its actions and observations where Gymnasium is not installed.
+"""Spaces of actions and observations that stand in for Gymnasium's when it is not installed.
 
-As much of ``gymnasium.spaces`` as ``foretune.loops`` needs, by the same names: agents that look at
-``n``, ``shape``, ``dtype``, ``spaces``, ``sample()`` and ``contains()`` see no difference.
+Implements the part of ``gymnasium.spaces`` that ``foretune.loops`` needs, with the same names.
+Agents that use ``n``, ``shape``, ``dtype``, ``spaces``, ``sample()`` and ``contains()`` see no
+difference.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 
 class Space:
-    """What the others share: a source of random members.
+    """Base class of the spaces; owns the random number generator of their samples.
 
     Thread safety: one thread at a time.
     """
@@ -25,15 +26,15 @@ class Space:
         self._random = np.random.default_rng()
 
     def seed(self, seed: int | None = None) -> None:
-        """From here on the same samples for the same seed."""
+        """Restarts the samples: the same seed gives the same ones."""
         self._random = np.random.default_rng(seed)
 
     def contains(self, value: Any) -> bool:
-        """Whether ``value`` is a member."""
+        """Returns true when ``value`` is a member."""
         raise NotImplementedError
 
     def sample(self) -> Any:
-        """A random member."""
+        """Returns a random member."""
         raise NotImplementedError
 
     def __contains__(self, value: Any) -> bool:
@@ -53,7 +54,7 @@ class Discrete(Space):
         return 0 <= int(value) < self.n
 
     def sample(self, mask: npt.NDArray[Any] | None = None) -> np.int64:
-        """A random number, of those that ``mask`` has set; 0 where it has none."""
+        """Returns a random number whose entry of ``mask`` is set; 0 when no entry is."""
         choices = np.arange(self.n) if mask is None else np.flatnonzero(mask)
         return np.int64(self._random.choice(choices) if len(choices) else 0)
 
@@ -76,7 +77,8 @@ class Box(Space):
                 and bool(np.all(value >= self.low) and np.all(value <= self.high)))
 
     def sample(self) -> npt.NDArray[Any]:
-        """Exponentially distributed above ``low``, as Gymnasium has it of values without an end."""
+        """Draws values exponentially distributed above ``low``, as Gymnasium does for values
+        without an upper bound."""
         values = self.low + self._random.exponential(size=self.shape)
         clipped: npt.NDArray[Any] = np.minimum(values, self.high).astype(self.dtype)
         return clipped
@@ -86,7 +88,7 @@ class Box(Space):
 
 
 class Text(Space):
-    """Texts up to a length, of some characters."""
+    """Texts of at most ``max_length`` characters, all from ``charset``."""
 
     def __init__(self, max_length: int, *, min_length: int = 0, charset: str) -> None:
         super().__init__(None, None)
@@ -99,7 +101,7 @@ class Text(Space):
                 and set(value) <= set(self.characters))
 
     def sample(self) -> str:
-        """A short one."""
+        """Returns a random text of at most 16 characters."""
         length = int(self._random.integers(self.min_length, min(self.max_length, 16) + 1))
         return "".join(self._random.choice(list(self.characters), length))
 
@@ -108,7 +110,7 @@ class Text(Space):
 
 
 class Dict(Space):
-    """A member of a space for each of several names."""
+    """Dictionaries with a member of one space for each name."""
 
     def __init__(self, spaces: Mapping[str, Space]) -> None:
         super().__init__(None, None)

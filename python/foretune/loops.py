@@ -1,7 +1,7 @@
-"""Loop nests: what is computed, schedules as text, machine code for NumPy's arrays, an environment.
+"""Loop nests: computations, schedules as text, machine code for NumPy arrays, an environment.
 
-A schedule says in which order the loops of a computation run and what is done with them
-(docs/loop-nests.md has the actions); the empty text is the nest as it is::
+A schedule defines the order of a computation's loops and how each is transformed
+(docs/loop-nests.md lists the actions); the empty text is the unscheduled nest::
 
     from foretune import loops
 
@@ -16,7 +16,7 @@ A schedule says in which order the loops of a computation run and what is done w
     observation, info = env.reset(seed=1)
     observation, reward, terminated, truncated, info = env.step("split_16")
 
-Wherever a computation is wanted, its text will do. Compiling needs an x86-64 CPU with AVX2 or
+Functions that take a computation also take its text. Compiling needs an x86-64 CPU with AVX2 or
 AVX-512 (``instruction_sets()``); texts, trees and C do not.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Variable(NamedTuple):
-    """A loop variable: it goes from 0 to ``extent`` - 1."""
+    """A loop variable that runs from 0 to ``extent`` - 1."""
 
     name: str
     extent: int
@@ -51,14 +51,14 @@ class Variable(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """An input or the output, as an array: float32, by rows, without gaps."""
+    """An input or the output: a float32 array in row-major order without gaps."""
 
     name: str
     shape: tuple[int, ...]
 
 
 class Computation:
-    """What is computed, by its text.
+    """A computation, defined by its text.
 
     Args:
         text: ``"mm m=192 n=96 k=64 [batch=2] [ta] [tb] [bias] [relu]"``, ``"conv b=1 c=64 h=56 w=56
@@ -68,10 +68,10 @@ class Computation:
             Sizes that are left out are 1.
 
     Raises:
-        InvalidArgumentError: an unknown kind or word, a size that is none.
-        UnsupportedError: larger than what can be addressed (2^28 elements a tensor).
+        InvalidArgumentError: a kind or word is unknown, or a size is invalid.
+        UnsupportedError: a tensor has more than the addressable 2^28 elements.
 
-    Computations of the same name are equal. Thread safety: any number of threads.
+    Computations with the same name are equal. Thread safety: any number of threads may use one.
     """
 
     __slots__ = ("_native",)
@@ -82,7 +82,7 @@ class Computation:
 
     @property
     def name(self) -> str:
-        """Its text, in one form."""
+        """The canonical text."""
         return self._native.name
 
     @property
@@ -92,27 +92,27 @@ class Computation:
 
     @property
     def points(self) -> float:
-        """Rounds of the innermost loop of the nest as it is, all together."""
+        """Total number of iterations of the unscheduled nest's innermost loop."""
         return self._native.points
 
     @property
     def operation(self) -> str:
-        """What happens at a point: ``"c = reduce add(multiply(a, b))"``."""
+        """The operation at one point: ``"c = reduce add(multiply(a, b))"``."""
         return self._native.operation
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The loops of the nest as it is, outermost first."""
+        """The loops of the unscheduled nest, outermost first."""
         return tuple(Variable(*entry) for entry in self._native.variables)
 
     @property
     def inputs(self) -> tuple[Operand, ...]:
-        """In the order in which a kernel takes them."""
+        """The inputs, in the order in which a kernel takes them."""
         return tuple(Operand(*entry) for entry in self._native.inputs)
 
     @property
     def output(self) -> Operand:
-        """What a kernel writes."""
+        """The array that a kernel writes."""
         return Operand(*self._native.output)
 
     def __repr__(self) -> str:
@@ -132,12 +132,12 @@ ComputationLike = Union[Computation, str]
 
 
 def as_computation(computation: ComputationLike) -> Computation:
-    """The computation, or that of a text."""
+    """Returns the computation, made from its text when a text is given."""
     return computation if isinstance(computation, Computation) else Computation(computation)
 
 
 def plain_text(value: Any, wanted: str) -> str:
-    """``value``, which is a text that the extension module can take."""
+    """Returns ``value`` when it is a text that has UTF-8; raises InvalidArgumentError otherwise."""
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{wanted}, not {type(value).__name__}")
     try:
@@ -148,7 +148,7 @@ def plain_text(value: Any, wanted: str) -> str:
 
 
 def isa_text(isa: str | None) -> str:
-    """As the extension module takes it: empty for the best of this CPU."""
+    """Returns the text that the extension module takes: empty for the best of this CPU."""
     if isa is None:
         return ""
     if not isa:
@@ -157,7 +157,7 @@ def isa_text(isa: str | None) -> str:
 
 
 def whole_number(value: Any, name: str, lowest: int, highest: int) -> int:
-    """``value`` within its bounds."""
+    """Returns ``value`` as an int; raises InvalidArgumentError when it is none or out of bounds."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -168,7 +168,8 @@ def whole_number(value: Any, name: str, lowest: int, highest: int) -> int:
 
 
 def positive(value: Any, name: str, highest: float) -> float:
-    """``value`` as a number above 0, up to ``highest``."""
+    """Returns ``value`` as a number above 0 and at most ``highest``, or raises
+    InvalidArgumentError."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -179,22 +180,22 @@ def positive(value: Any, name: str, highest: float) -> float:
 
 
 def schedule_text(schedule: Any) -> str:
-    """``schedule``, which is a text."""
+    """Returns ``schedule`` when it is a text; raises InvalidArgumentError otherwise."""
     return plain_text(schedule, 'a schedule is a text, "split n0 16, swap m0"')
 
 
 def tree(computation: ComputationLike, schedule: str = "") -> str:
-    """The scheduled loops as an indented tree, for people.
+    """Returns the scheduled loops as an indented tree, for people.
 
     Raises:
-        InvalidArgumentError: no schedule of this computation.
-        UnsupportedError: an action that is not legal, with its reason.
+        InvalidArgumentError: ``schedule`` is no schedule of this computation.
+        UnsupportedError: an action is not legal; the message has the reason.
     """
     return _foretune.loop_tree(as_computation(computation)._native, schedule_text(schedule))
 
 
 def canonical(computation: ComputationLike, schedule: str = "") -> str:
-    """The one text that stands for all schedules that lead to the same nest.
+    """Returns the canonical text, which all schedules that lead to the same nest share.
 
     Raises:
         As ``tree``.
@@ -203,10 +204,11 @@ def canonical(computation: ComputationLike, schedule: str = "") -> str:
 
 
 def to_c(computation: ComputationLike, schedule: str = "", name: str = "kernel") -> str:
-    """The schedule as a C11 function ``void name(const float *const *inputs, float *output)``.
+    """Returns the schedule as a C11 function ``void name(const float *const *inputs, float
+    *output)``.
 
     Raises:
-        InvalidArgumentError: a name that is none in C.
+        InvalidArgumentError: ``name`` is no identifier of C.
         As ``tree``.
     """
     return _foretune.loop_to_c(as_computation(computation)._native, schedule_text(schedule),
@@ -214,61 +216,62 @@ def to_c(computation: ComputationLike, schedule: str = "", name: str = "kernel")
 
 
 def why_not(computation: ComputationLike, schedule: str, isa: str | None = None) -> str | None:
-    """Why a schedule is none of this computation; None where it is one.
+    """Returns why a schedule is not valid for this computation; None when it is.
 
     Args:
-        isa: ``avx2`` or ``avx512``: also whether it can be compiled for these instructions, on
-            whatever CPU. None asks for the actions alone.
+        isa: ``avx2`` or ``avx512`` also checks that the schedule compiles for these instructions,
+            on whatever CPU. None checks the actions alone.
 
     Raises:
-        InvalidArgumentError: no computation.
+        InvalidArgumentError: ``computation`` is no computation.
     """
     native = as_computation(computation)._native
     return _foretune.loop_refusal(native, schedule_text(schedule), isa_text(isa)) or None
 
 
 def legal(computation: ComputationLike, schedule: str, isa: str | None = None) -> bool:
-    """Whether ``why_not`` has nothing against it."""
+    """Returns true when ``why_not`` returns None."""
     return why_not(computation, schedule, isa) is None
 
 
 def instruction_sets() -> tuple[str, ...]:
-    """What can be compiled for and run here, the best last; empty where nothing can."""
+    """Returns the instruction sets that kernels can be compiled for and run with here, the best
+    last; empty when there is none."""
     return tuple(_foretune.loop_instruction_sets())
 
 
 def measure_peak(isa: str | None = None, seconds: float = 0.05) -> float:
-    """GFLOPS of multiply-adds in registers, on one core: what no kernel can exceed.
+    """Measures the GFLOPS of multiply-adds in registers on one core, which no kernel can exceed.
 
     Args:
         isa: ``avx2`` or ``avx512``; None takes the best of this CPU.
-        seconds: how long to measure; the highest of probes of 1 ms counts.
+        seconds: how long to measure; the fastest of probes of 1 ms counts.
 
     Other Python threads run meanwhile.
 
     Raises:
-        UnsupportedError: instructions that this CPU has not.
+        UnsupportedError: this CPU lacks the instructions.
     """
     return _foretune.measure_loop_peak(isa_text(isa), positive(seconds, "seconds", 60))
 
 
 def textbook_schedules(computation: ComputationLike, isa: str | None = None,
                        count: int = 16) -> list[str]:
-    """What a textbook would try: blocks of outputs in registers, cache blocks around them.
+    """Returns schedules of textbooks: blocks of outputs in registers, cache blocks around them.
 
     Args:
         isa: instructions to choose the blocks for; None takes the best of this CPU.
-        count: how many at most. The first is what one would take without measuring.
+        count: maximum number of schedules. The first one is the best guess without measuring.
 
     Raises:
-        UnsupportedError: None for ``isa`` on a CPU that nothing can be compiled for.
+        UnsupportedError: ``isa`` is None and nothing can be compiled for this CPU.
     """
     return _foretune.loop_textbook_schedules(as_computation(computation)._native, isa_text(isa),
                                              whole_number(count, "count", 0, 100_000))
 
 
 class Found(NamedTuple):
-    """What a search found."""
+    """The result of a search."""
 
     schedule: str
     gflops: float  #: timed again, in turns with the next ones; 0 where nothing could be compiled
@@ -279,24 +282,25 @@ class Found(NamedTuple):
 def search(computation: ComputationLike, method: str = "guided", *, measurements: int = 0,
            seconds: float = 0, seed: int = 1, max_steps: int = 10, actions: str = "cursor",
            isa: str | None = None) -> Found:
-    """The fastest schedule that a search finds; each is compiled, verified and timed.
+    """Searches for the fastest schedule; compiles, verifies and times each that it tries.
 
     Args:
         method: "guided" (boosted trees that learn from the measurements), "beam4dfs", "beam2bfs",
             "greedy2" (any numbers), "mcts", "evolution", "annealing", "random", "bruteforce",
             "textbook" (register tiles by rule), "recipe" (LoopTune's), "base".
-        measurements: at most so many; 0 is no limit.
-        seconds: at most so many; 0 is no limit. With neither, 2.
-        max_steps: actions of a schedule.
+        measurements: maximum number of measurements; 0 sets no limit.
+        seconds: time limit; 0 sets none. When neither limit is set, it is 2.
+        max_steps: maximum number of actions in a schedule.
         actions: "cursor" for LoopTune's seven, "loops" for actions that name their loop.
 
     Raises:
-        NotFoundError: no such method.
-        InvalidArgumentError: limits that are none.
-        UnsupportedError: this CPU cannot run what would be compiled.
+        NotFoundError: there is no such method.
+        InvalidArgumentError: a limit is invalid.
+        UnsupportedError: this CPU cannot run compiled schedules.
 
-    The same seed and number of measurements try the same schedules only as far as their times agree.
-    Thread safety: any number of threads; what others run at the same time blurs the times.
+    Searches with the same seed and number of measurements try the same schedules only as long as
+    the measured times agree. Thread safety: any number of threads may search at once, but work that
+    runs at the same time disturbs the times.
     """
     if actions not in ("cursor", "loops"):
         raise InvalidArgumentError(f"there are no actions {actions!r}; there are cursor and loops")
@@ -312,16 +316,16 @@ def search(computation: ComputationLike, method: str = "guided", *, measurements
 
 
 class Kernel:
-    """A schedule as machine code; made by ``compile``.
+    """A schedule as machine code; ``compile`` makes it.
 
-    Calling it takes the inputs in their order and returns the output::
+    A call takes the inputs in their order and returns the output::
 
         c = kernel(a, b)
         kernel(a, b, out=c)
 
-    Arrays are float32, by rows (C-contiguous), of exactly the shapes of ``computation.inputs`` and
-    ``computation.output``: nothing is converted or copied. Sums are in float32, in the order of the
-    schedule.
+    Arrays are float32, row-major (C-contiguous), and have exactly the shapes of
+    ``computation.inputs`` and ``computation.output``: nothing is converted or copied. Sums are
+    accumulated in float32, in the order of the schedule.
 
     Thread safety: any number of threads may call a kernel at once, and other Python threads run
     meanwhile. A kernel with ``threads`` above 1 runs one call at a time.
@@ -337,12 +341,12 @@ class Kernel:
 
     @property
     def schedule(self) -> str:
-        """In canonical form."""
+        """The schedule in canonical form."""
         return self._native.schedule
 
     @property
     def isa(self) -> str:
-        """The instructions that it is compiled for."""
+        """The instruction set that it is compiled for."""
         return self._native.isa
 
     @property
@@ -356,10 +360,11 @@ class Kernel:
 
         Args:
             inputs: one array per input of the computation.
-            out: where the result goes; None makes an array. It may not overlap an input.
+            out: array for the result; None makes one. It must not overlap an input.
 
         Raises:
-            InvalidArgumentError: another number of arrays, another type, shape or layout.
+            InvalidArgumentError: the number of arrays, or the type, shape or layout of one is
+                wrong.
         """
         wanted = self.computation.inputs
         if len(inputs) != len(wanted):
@@ -382,17 +387,17 @@ class Kernel:
         return out
 
     def time(self, windows: int = 5, window_seconds: float = 200e-6) -> float:
-        """Seconds of one run, on operands of its own.
+        """Returns the seconds of one run, on operands that the kernel allocates.
 
         Args:
-            windows: repeated runs are timed so often; the fastest window counts.
-            window_seconds: how long each lasts, one run at least.
+            windows: number of timed windows of repeated runs; the fastest window counts.
+            window_seconds: length of a window, which has at least one run.
 
-        The first call checks the results, and takes some 10 ns a point for that (at most 0.3 s).
+        The first call verifies the results, which takes about 10 ns per point (at most 0.3 s).
         Other Python threads run meanwhile, and may disturb the time.
 
         Raises:
-            InternalError: wrong results.
+            InternalError: the results are wrong.
         """
         return self._native.time(whole_number(windows, "windows", 1, 1_000_000),
                                  positive(window_seconds, "window_seconds", 60))
@@ -418,20 +423,22 @@ def _check(array: Any, operand: Operand) -> None:
 
 def compile(computation: ComputationLike, schedule: str = "",  # noqa: A001
             isa: str | None = None, threads: int = 1) -> Kernel:
-    """A schedule as machine code, in some ten microseconds.
+    """Compiles a schedule to machine code, in some ten microseconds.
 
     Args:
-        computation: what is computed.
-        schedule: how; empty for the nest as it is.
+        computation: the computation or its text.
+        schedule: its schedule; the empty text is the unscheduled nest.
         isa: ``avx2`` or ``avx512``; None takes the best of this CPU.
-        threads: those that share the rounds of a parallel loop, the calling one included.
+        threads: number of threads that share the iterations of a parallel loop, the calling one
+            included.
 
     Raises:
-        InvalidArgumentError: no schedule of this computation, no instruction set.
-        UnsupportedError: an action that is not legal, a schedule that cannot be compiled, each with
-            its reason; instructions that this CPU has not.
+        InvalidArgumentError: ``schedule`` is no schedule of this computation, or ``isa`` is no
+            instruction set.
+        UnsupportedError: an action is not legal or the schedule cannot be compiled (the message has
+            the reason), or this CPU lacks the instructions.
 
-    Thread safety: any number of threads.
+    Thread safety: any number of threads may compile at once.
     """
     made = as_computation(computation)
     return Kernel(made, _foretune.compile_loops(made._native, schedule_text(schedule),
@@ -440,24 +447,24 @@ def compile(computation: ComputationLike, schedule: str = "",  # noqa: A001
 
 
 class Observation(NamedTuple):
-    """What an environment can show of its state."""
+    """An observation that an environment offers of its state."""
 
     name: str
     kind: str
     """``tensor`` (float32), ``number`` (an array of one float64) or ``text``."""
     shape: tuple[int, ...]
-    """Of tensors and numbers; empty for texts."""
+    """Shape of the array of a tensor or number; empty for texts."""
     unit: str
-    """Empty where there is none."""
+    """Unit; empty when there is none."""
     what: str
 
 
 def observations(max_loops: int = 10, actions: str = "") -> list[Observation]:
-    """All that ``LoopNestEnv`` can show.
+    """Returns all observations of ``LoopNestEnv``.
 
     Args:
-        max_loops: as the environment's; shapes follow from it.
-        actions: the environment's, as one text; empty for LoopTune's.
+        max_loops: ``max_loops`` of the environment; shapes follow from it.
+        actions: the environment's actions as one text; empty for LoopTune's.
     """
     entries = _foretune.loop_observations(actions, whole_number(max_loops, "max_loops", 1, 255))
     return [Observation(name, kind, (1,) if kind == "number" else shape, unit, what)
@@ -465,7 +472,7 @@ def observations(max_loops: int = 10, actions: str = "") -> list[Observation]:
 
 
 def __getattr__(name: str) -> Any:
-    # Gymnasium, where it is installed, takes a third of a second to import.
+    # Importing Gymnasium, when it is installed, takes a third of a second.
     if name in ("Best", "CacheInfo", "LoopNestEnv", "Taken"):
         from . import _loop_environment
 

@@ -1,8 +1,9 @@
-"""The command ``foretune-parquet``: data sets to and from the Parquet files of CK Tile's heuristics.
+"""The command ``foretune-parquet``: converts data sets to and from the Parquet files of CK Tile's
+heuristics.
 
-``import`` reads such a file into a data set (``.ftd``, or what else ``Dataset.save`` writes),
-``export`` writes one. The columns are those of CK Tile's own data sets; GEMMs and grouped
-convolutions are told apart by them. Every row that is left out is counted, with the reason.
+``import`` reads such a file into a data set (``.ftd``, or another format of ``Dataset.save``);
+``export`` writes one. The columns are those of CK Tile's own data sets, and they tell GEMMs from
+grouped convolutions. Rows that are left out are counted by reason.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from ._dataset import Dataset, ImportReport, csv_text, one_line, write_parquet
 from ._errors import (CorruptDataError, Error, InputOutputError, InvalidArgumentError,
                       NotFoundError, UnsupportedError)
 
-# Whole numbers that tables with gaps hold as floats.
+# Columns of integers, which tables with gaps hold as floats.
 _WHOLE = {"m", "n", "k", "M", "N", "K", "split_k", "C", "G", "Di", "Hi", "Wi", "Z", "Y", "X",
           "stride_d", "stride_h", "stride_w", "pad_d", "pad_h", "pad_w", "dilation_d",
           "dilation_h", "dilation_w", "non_zero"}
-# What is read. The rest follows from the kernel's name (tiles, pipeline), or is of no use.
+# Columns that are read. The others follow from the kernel's name (tiles, pipeline) or are unused.
 _READ = _WHOLE | {"kernel_name", "kernel", "latency_ms", "measured_tflops", "tflops", "dtype",
                   "layout", "arch", "is_valid", "error"}
-# Of GEMMs, pad_m and the like are flags of the kernel, not sizes.
+# Boolean columns. A GEMM's pad_m, pad_n and pad_k are flags of the kernel, not sizes.
 _FLAGS = {"is_valid", "pad_m", "pad_n", "pad_k", "persistent"}
 _TEXTS = {"op_type", "dtype", "layout", "arch", "kernel_name", "kernel", "pipeline", "scheduler",
           "epilogue", "run_id"}
@@ -42,21 +43,21 @@ def import_parquet(
 ) -> Dataset:
     """Reads a Parquet file of CK Tile's heuristics.
 
-    Times are restored from the rates where they were rounded to 10 us, failed runs are kept as
-    outcomes, repeats of a problem and kernel become their median; ``Dataset.report`` counts what was
-    dropped or repaired.
+    Restores times that were rounded to 10 us from the rates, keeps failed runs as outcomes, and
+    replaces repeats of a problem and kernel by their median. ``Dataset.report`` counts dropped and
+    repaired rows.
 
     Args:
         path: the file.
-        arch: where the benchmarks ran (``gfx950``); "" takes the file's own column.
-        hardware: file with what rocminfo printed there; "" for none.
+        arch: architecture that the benchmarks ran on (``gfx950``); "" takes the file's own column.
+        hardware: file with the output of rocminfo on that machine; "" for none.
         role: ``training`` or ``validation``.
         family: family name of the data set.
 
     Raises:
         ImportError: pyarrow is not installed (``pip install foretune[parquet]``).
         NotFoundError: there is no such file.
-        CorruptDataError: it is no Parquet file, or no row can be used.
+        CorruptDataError: the file is no Parquet file, or no row is usable.
         InvalidArgumentError: a column is missing.
     """
     table = _read_table(os.fspath(path))
@@ -67,10 +68,10 @@ def import_parquet(
 
 
 def export_parquet(dataset: Dataset, path: str | os.PathLike[str]) -> ImportReport:
-    """Writes a data set of CK Tile's kernels as its heuristics read it.
+    """Writes a data set of CK Tile's kernels in the form that CK Tile's heuristics read.
 
     Returns:
-        Rows that the columns cannot hold (bounds, GEMMs with a bias), counted by reason.
+        The numbers of rows that the columns cannot hold (bounds, GEMMs with a bias), by reason.
 
     Raises:
         ImportError: pyarrow is not installed (``pip install foretune[parquet]``).
@@ -115,7 +116,8 @@ def _read_table(path: str) -> Any:
 
 
 def _readable(table: Any, path: str) -> Any:
-    """The table with whole numbers as such; a fraction stays one, for the reader to refuse."""
+    """Returns the table with integer columns as integers. A column with fractions stays as it is,
+    so that the reader refuses it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -191,7 +193,7 @@ def _exit_code(error: Error) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code."""
+    """Runs the command line and returns the exit code."""
     arguments = _parser().parse_args(argv)
     try:
         if os.path.exists(arguments.output) and not arguments.overwrite:

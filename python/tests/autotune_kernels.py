@@ -14,15 +14,15 @@ DEVICE = Device("Simulated 132", "none:1", hardware={
 
 
 class OutOfResources(Exception):
-    """Called like Triton's, which need not be installed."""
+    """Has the name of Triton's exception; Triton need not be installed."""
 
 
 class CompilationError(Exception):
-    """Called like Triton's, which need not be installed."""
+    """Has the name of Triton's exception; Triton need not be installed."""
 
 
 class Config:
-    """What is used of a triton.Config."""
+    """Stands in for triton.Config, with the parts that the autotuner uses."""
 
     def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1, pre_hook=None):
         self.kwargs = kwargs
@@ -35,7 +35,7 @@ class Config:
 
 
 class Tensor:
-    """An array that remembers what was done to it."""
+    """Stands in for a tensor; one value shows which operations were applied."""
 
     def __init__(self, dtype="torch.float16", value=0):
         self.dtype = dtype
@@ -52,7 +52,7 @@ class Tensor:
 
 
 class Kernel:
-    """What is used of a JITFunction. ``cost(**arguments)`` gives nanoseconds, or raises."""
+    """Stands in for a JITFunction. ``cost(**arguments)`` returns nanoseconds, or raises."""
 
     def __init__(self, fn, cost, constants=()):
         self.fn = fn
@@ -77,7 +77,7 @@ class Kernel:
 
 
 class Clock:
-    """A measure function: the simulated time of one launch. Stops early as a real one would."""
+    """A measure function: returns the simulated time of one launch; stops early at the limit."""
 
     def __init__(self, kernel):
         self.kernel = kernel
@@ -92,7 +92,7 @@ class Clock:
 
 
 def tune(kernel, configs, key, store, **options):
-    """The decorated kernel and its clock."""
+    """Returns the decorated kernel and its clock."""
     clock = options.pop("measure", None) or Clock(kernel)
     options.setdefault("device", DEVICE)
     return foretune.autotune(configs, key, store=store, measure=clock, **options)(kernel), clock
@@ -103,7 +103,8 @@ def rows(x_ptr, y_ptr, n, BLOCK):
 
 
 def rows_cost(n, BLOCK, num_warps=4, num_stages=3, **_):
-    """Blocks in waves of 132, each with a fixed cost: small blocks for small n, large for large."""
+    """Returns the time of blocks in waves of 132, each with a fixed cost, so that small blocks are
+    best for small n and large blocks for large n."""
     return math.ceil(math.ceil(n / BLOCK) / 132) * (400 + BLOCK) * (1 + 0.05 * abs(num_warps - 4))
 
 
@@ -126,8 +127,8 @@ def gemm(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_SIZE_M, BLOCK_SIZE_N, BLOCK_SIZE_K,
 
 def gemm_cost(M, N, K, BLOCK_SIZE_M, BLOCK_SIZE_N, BLOCK_SIZE_K, GROUP_SIZE_M=8, num_warps=4,
               num_stages=3, **_):
-    """Tiles in waves of 132 multiprocessors, bound by matrix units, memory and pipeline; 1 % of
-    noise that repeats."""
+    """Returns the time of tiles in waves of 132 multiprocessors, bound by matrix units, memory and
+    pipeline, with 1 % of reproducible noise."""
     elements = BLOCK_SIZE_M * BLOCK_SIZE_N
     shared = 2 * num_stages * BLOCK_SIZE_K * (BLOCK_SIZE_M + BLOCK_SIZE_N) + 1024
     if shared > 232448:
@@ -137,7 +138,7 @@ def gemm_cost(M, N, K, BLOCK_SIZE_M, BLOCK_SIZE_N, BLOCK_SIZE_K, GROUP_SIZE_M=8,
                           2048 // (32 * num_warps)))
     tiles = math.ceil(M / BLOCK_SIZE_M) * math.ceil(N / BLOCK_SIZE_N)
     trips = math.ceil(K / BLOCK_SIZE_K)
-    # How well one tile keeps the units busy, and how much of a multiprocessor's rate it gets.
+    # `busy` is the utilisation of the matrix units by one tile.
     reuse = elements / (BLOCK_SIZE_M + BLOCK_SIZE_N)
     busy = min(1.0, 0.25 + reuse / 80) * min(1.0, 0.6 + 0.1 * num_stages)
     busy *= 1.0 if elements / (32 * num_warps) <= 128 else 0.4
@@ -163,7 +164,7 @@ GEMM_CONFIGS = [
 
 
 def gemm_shapes(count, seed):
-    """Sizes as workloads have them: log-uniform, multiples of 16."""
+    """Returns random sizes like those of workloads: log-uniform, multiples of 16."""
     import random
 
     rng = random.Random(seed)
@@ -175,7 +176,7 @@ def gemm_shapes(count, seed):
 
 
 def best_of(configs, cost, **sizes):
-    """The oracle: the smallest time of any config that runs."""
+    """Returns the smallest time of any config that runs (the oracle)."""
     times = []
     for config in configs:
         try:

@@ -1,8 +1,9 @@
-"""What the tests share: small data sets of the family without hardware, and a model of one."""
+"""Shared fixtures: small data sets of the family ``null``, which needs no hardware, and a model."""
 
 import pathlib
 
 import foretune
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -36,3 +37,22 @@ def model(training):
 @pytest.fixture(scope="session")
 def ck_folder():
     return ROOT / "foretune" / "dataset" / "testdata" / "ck"
+
+
+def forward(layers, x):
+    """Evaluates the layers of a registered network by their definition, slowly."""
+    x = x.astype(np.float64)
+    entered = None
+    for kind, *values in layers:
+        if kind == "linear":
+            x = x @ np.asarray(values[0]).T + values[1]
+        elif kind == "relu":
+            x = np.maximum(x, 0)
+        elif kind == "batch_norm":
+            gamma, beta, mean, variance, epsilon = values
+            x = (x - mean) / np.sqrt(variance + epsilon) * gamma + beta
+        elif kind == "begin_block":
+            entered = x
+        else:
+            x = x + entered
+    return x[:, 0]

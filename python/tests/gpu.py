@@ -1,4 +1,4 @@
-"""For the tests that need a GPU of NVIDIA's: torch, or a reason to skip the file."""
+"""Imports torch for tests that need an NVIDIA GPU, or skips the file with a reason."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the tests of loop nests share: computations, and what NumPy makes of them."""
+"""Shared by the tests of loop nests: computations, and their results by NumPy."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ needs_vectors = pytest.mark.skipif(not loops.instruction_sets(),
 
 
 def operands(computation, seed=0):
-    """Small whole numbers: their sums are exact in float32, in any order."""
+    """Returns small whole numbers, whose sums are exact in float32 in any order."""
     rng = np.random.default_rng(seed)
     return [rng.integers(-4, 5, operand.shape).astype(np.float32) for operand in computation.inputs]
 
@@ -20,7 +20,7 @@ def words_of(computation):
 
 
 def expected(computation, inputs):
-    """By NumPy, in float32: exact for ``operands``."""
+    """Returns the result by NumPy in float32; exact for ``operands``."""
     kind, words = words_of(computation)
     if kind == "reduce":
         reduce = {"add": np.sum, "max": np.max, "min": np.min}[words.get("op", "add")]

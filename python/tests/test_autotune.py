@@ -114,7 +114,7 @@ def test_warming_up_compiles_every_config_and_runs_none(tmp_path):
 
 
 def adding(x_ptr, y_ptr, n, BLOCK):
-    """A kernel that changes what it is given."""
+    """A kernel that changes its arguments."""
     x_ptr.value += 1
     y_ptr.value += 1
 
@@ -169,17 +169,21 @@ def test_hooks_of_configs_run_before_every_launch(tmp_path):
 # -- keeping --------------------------------------------------------------------------------------
 
 
+def in_another_process(script, folder, before=""):
+    """Runs a script that sees the names of this file and has the folder in sys.argv[2]."""
+    script = (f"import sys\n{before}sys.path.insert(0, sys.argv[1])\n"
+              f"from test_autotune import *\n{script}")
+    return subprocess.run([sys.executable, "-c", script, os.path.dirname(__file__), str(folder)],
+                          text=True, capture_output=True, check=False)
+
+
 def test_another_process_measures_nothing_again(tmp_path):
     tuned, _ = tune(rows_kernel(), ROWS_CONFIGS, ["n"], tmp_path)
     launch(tuned, 1000)
-    script = ("import sys\n"
-              "sys.path.insert(0, sys.argv[1])\n"
-              "from test_autotune import *\n"
-              "tuned, clock = tune(rows_kernel(), ROWS_CONFIGS, ['n'], sys.argv[2])\n"
-              "config = launch(tuned, 1000)\n"
-              "print(len(clock.measured), config.kwargs['BLOCK'], config.num_warps)\n")
-    done = subprocess.run([sys.executable, "-c", script, os.path.dirname(__file__), str(tmp_path)],
-                          text=True, capture_output=True, check=False)
+    done = in_another_process(
+        "tuned, clock = tune(rows_kernel(), ROWS_CONFIGS, ['n'], sys.argv[2])\n"
+        "config = launch(tuned, 1000)\n"
+        "print(len(clock.measured), config.kwargs['BLOCK'], config.num_warps)\n", tmp_path)
     config = fastest(1000)
     assert done.stdout == f"0 {config.kwargs['BLOCK']} {config.num_warps}\n", done.stderr
 
@@ -417,15 +421,11 @@ def test_what_is_no_kernel_is_refused_and_a_key_without_an_argument_is_told():
 
 
 def test_neither_importing_nor_tuning_needs_triton(tmp_path):
-    script = ("import sys\n"
-              "sys.modules['triton'] = sys.modules['torch'] = None\n"
-              "sys.path.insert(0, sys.argv[1])\n"
-              "from test_autotune import *\n"
-              "tuned, _ = tune(rows_kernel(), ROWS_CONFIGS, ['n'], sys.argv[2], device=None)\n"
-              "launch(tuned, 1000)\n"
-              "print(tuned.report().device)\n")
-    done = subprocess.run([sys.executable, "-c", script, os.path.dirname(__file__), str(tmp_path)],
-                          text=True, capture_output=True, check=False)
+    done = in_another_process(
+        "tuned, _ = tune(rows_kernel(), ROWS_CONFIGS, ['n'], sys.argv[2], device=None)\n"
+        "launch(tuned, 1000)\n"
+        "print(tuned.report().device)\n", tmp_path,
+        before="sys.modules['triton'] = sys.modules['torch'] = None\n")
     assert done.stdout == "unknown\n", done.stderr
 
 

@@ -1,4 +1,5 @@
-"""What foretune.autotune learns: which few configs of a new shape are worth measuring."""
+"""foretune.autotune's models: they select the few configs of a new shape that are worth measuring.
+"""
 
 import statistics
 
@@ -32,7 +33,7 @@ def test_a_model_finds_near_optimal_configs_of_new_shapes_from_few_measurements(
     report = tuned.report()
     assert [entry.method for entry in report.keys] == ["exhaustive"] * 16 + ["model"] * 40
     assert "float16" in report.models[0] and "a model of" in report.models[0]
-    # Another process neither measures nor trains for any of them.
+    # Another process neither measures nor trains for any of these shapes.
     tuned, clock = tune(Kernel(gemm, gemm_cost), GEMM_CONFIGS, ["M", "N", "K"], tmp_path,
                         min_keys=16)
     again = [efficiency(tuned, *shape) for shape in shapes[16:]]
@@ -137,7 +138,7 @@ def test_other_constants_and_data_types_have_models_of_their_own(tmp_path):
     for i in range(5):
         launch(tuned, 1000 * 7**i)
     assert len(clock.measured) == 4 * 8 + 2
-    launch(tuned, 1000, dtype="torch.bfloat16")  # as wide as what is known
+    launch(tuned, 1000, dtype="torch.bfloat16")  # as wide as the known type
     assert len(clock.measured) == 4 * 8 + 2 + 2
     launch(tuned, 1000, dtype="torch.float32")
     assert len(clock.measured) == 4 * 8 + 2 + 2 + 8
@@ -154,7 +155,7 @@ def test_the_simulated_matrix_product_is_worth_learning():
         except OutOfResources:
             continue
         single.append(statistics.mean(b / t for b, t in zip(best, times)))
-    assert max(single) < 0.8  # no single config does it
+    assert max(single) < 0.8  # no single config is good for all shapes
 
 
 # -- places ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The file that foretune.autotune keeps: damage, sudden death, several writers."""
+"""The store of foretune.autotune: damaged files, killed processes, several writers."""
 
 import os
 import signal

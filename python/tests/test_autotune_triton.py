@@ -1,4 +1,4 @@
-"""foretune.autotune on real Triton kernels, as far as that goes without a GPU."""
+"""foretune.autotune on real Triton kernels, as far as possible without a GPU."""
 
 import importlib.util
 import sys
@@ -37,7 +37,7 @@ def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 @pytest.fixture
 def load(tmp_path):
-    """Makes modules of sources: Triton reads the files of its kernels."""
+    """Makes modules from sources, because Triton reads the files of its kernels."""
     count = iter(range(100))
 
     def load(source):
@@ -52,7 +52,7 @@ def load(tmp_path):
 
 
 def simulated(kernel):
-    """Lets a kernel be launched without a device."""
+    """Makes a kernel launchable without a device."""
     launches = []
 
     def run(*args, grid, warmup, **kwargs):
@@ -147,7 +147,7 @@ def test_errors_of_triton_are_outcomes():
 
 @pytest.fixture
 def driver():
-    """A driver of a device that is not there."""
+    """Simulates the driver of a device."""
     from triton.backends.compiler import GPUTarget
     from triton.runtime.driver import driver
 
@@ -262,7 +262,7 @@ def test_it_does_what_triton_does_in_the_same_order(load, tmp_path, driver, opti
     theirs = events_of(triton.autotune)
 
     def by_launch(events):
-        """Events between launches; of a second key we begin with the winner of the first."""
+        """Groups events by launch; foretune starts a second key with the winner of the first."""
         groups, group = [], []
         for event in events:
             group.append(event)

@@ -1,4 +1,4 @@
-"""Tables that the programs in bench/ make of measurements: what docs/benchmarks.md repeats."""
+"""Tables that the programs in bench/ make from measurements, as in docs/benchmarks.md."""
 
 import importlib.util
 
@@ -29,7 +29,8 @@ def test_every_process_counts_and_every_run_is_shown():
              line("default", 0, 1.0), line("foretune-1", 0, 1.0),
              line("default", 1, 1.0), line("foretune-1", 1, 1.1)]
     found = row(torch_program().table(lines), "mlp", "foretune-1")
-    # Processes; median of all; over the default's: of all, of the first run, of the second.
+    # Columns: processes, median of all, and the ratio to the default: of all runs, of the first
+    # run, of the second.
     assert found[2:8] == ["3", "1.10", "s", "1.10", "(2.00,", "1.05)"]
 
 

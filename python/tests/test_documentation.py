@@ -1,4 +1,4 @@
-"""What the documentation shows works as shown."""
+"""Runs the examples of the documentation."""
 
 import re
 import subprocess
@@ -20,6 +20,18 @@ def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
     assert names["choice"].config
 
 
+def test_the_pages_of_features_run(tmp_path, monkeypatch, training):
+    monkeypatch.chdir(tmp_path)
+    training.save("train.ftd")
+    for name in ("features", "extending/feature"):
+        page = (ROOT / "docs" / f"{name}.md").read_text()
+        blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+        names = {}
+        for block in blocks:
+            exec(compile(block, name, "exec"), names)  # noqa: S102
+        assert names["values" if name == "features" else "model"] is not None
+
+
 @needs_vectors
 def test_the_page_of_loop_nests_runs():
     page = (ROOT / "docs" / "loop-nests.md").read_text()
@@ -32,12 +44,12 @@ def test_the_page_of_loop_nests_runs():
 
 
 def test_the_readme_runs(tmp_path, monkeypatch):
-    section = (ROOT / "README.md").read_text().split("## Python\n", 1)[1].split("\n## ", 1)[0]
+    section = (ROOT / "README.md").read_text().split("## Three ways in\n", 1)[1].split("\n## ", 1)[0]
     (block,) = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
     quick = block
     for shown, small in (('num_shapes=200', 'num_shapes=10, family="null"'),
-                         ('train(dataset)', 'train(dataset, trees=20, folds=2, threads=1)')):
+                         ('.dataset())', '.dataset(), trees=20, folds=2, threads=1)')):
         assert shown in quick
         quick = quick.replace(shown, small)
     exec(compile(quick, "README.md", "exec"), {})  # noqa: S102
@@ -52,3 +64,10 @@ def test_the_quickstart_runs(tmp_path):
     evaluation = foretune.evaluate(foretune.Model.open(tmp_path / "out" / "gemm.ftm"),
                                    foretune.Dataset.open(tmp_path / "out" / "validation.ftd"))
     assert "the family's default config" in evaluation.report()
+
+
+def test_the_keywords_are_the_options():
+    script = ROOT / "scripts" / "python_options.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], text=True, capture_output=True,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

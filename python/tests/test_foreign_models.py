@@ -1,4 +1,4 @@
-"""Models that composable_kernel's heuristics trained, ranked as there."""
+"""Models that composable_kernel's heuristics trained; rankings must match theirs."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""foretune.autotune on a GPU: a matrix product of one's own, beside triton.autotune."""
+"""foretune.autotune on a GPU: a custom matrix product, compared with triton.autotune."""
 
 import pytest
 from gpu import operand, torch  # before Triton: skips the file where there is no GPU
@@ -14,7 +14,7 @@ GOOD = [triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8}, 
             (64, 32, 64, 4, 4), (64, 64, 64, 4, 3), (64, 64, 128, 4, 3), (64, 128, 64, 4, 3),
             (64, 128, 64, 8, 4), (128, 64, 64, 4, 3), (128, 128, 32, 4, 4), (128, 128, 64, 4, 3),
             (128, 128, 64, 8, 3), (128, 256, 64, 8, 3), (256, 128, 64, 8, 3), (64, 256, 64, 8, 4))]
-# More shared memory than there is, and a depth that is too short for the compiler.
+# One config needs more shared memory than there is, one has a depth too short for the compiler.
 BAD = [triton.Config({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 128, "GROUP_M": 8}, num_warps=8,
                      num_stages=5),
        triton.Config({"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 8, "GROUP_M": 8}, num_warps=4,
@@ -67,7 +67,7 @@ def tuned(folder, **options):
 
 
 def multiply(kernel, shape):
-    """Launches it on random operands and checks the result."""
+    """Launches the kernel on random operands and checks the result."""
     rows, columns, depth = shape
     a, b = operand(rows, depth), operand(depth, columns)
     c = torch.full((rows, columns), float("nan"), device="cuda", dtype=torch.bfloat16)
@@ -85,14 +85,14 @@ def test_learns_across_shapes_and_measures_nothing_twice(tmp_path):
         multiply(kernel, shape)
     keys = kernel.report().keys
     assert [key.method for key in keys] == ["exhaustive"] * len(FIRST) + ["model"] * len(NEW)
-    # What cannot run is an outcome, and is not tried again on new keys.
+    # Configs that cannot run become outcomes, and are not tried again on new keys.
     assert all(key.failed >= 1 for key in keys[:len(FIRST)])
     assert all(key.failed == 0 for key in keys[len(FIRST):])
     outcomes = {entry.outcome: entry.reason
                 for entry in kernel.store.measurements(kernel.store.keys[0]).values()}
     assert "shared memory" in outcomes["unsupported"]
     measured = len(kernel.store)
-    # Another process would begin like this.
+    # A new autotuner starts as another process would: it measures nothing again.
     again = tuned(tmp_path)
     for shape in FIRST + NEW:
         multiply(again, shape)

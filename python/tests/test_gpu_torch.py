@@ -1,17 +1,11 @@
-"""foretune.torch on a GPU: Inductor compiles what models of a formula pick, and it is right."""
-
-import math
+"""foretune.torch on a GPU: Inductor compiles the picks of models of a formula; results are correct.
+"""
 
 import foretune
 import foretune.torch
 import pytest
-from foretune.torch import _rows
-from foretune.torch._ranking import LIBRARY
 from gpu import operand, torch
-
-TILES = [(m, n, k, s, w) for m in (16, 32, 64, 128, 256) for n in (16, 32, 64, 128, 256)
-         for k in (32, 64, 128) for s in (2, 3, 4) for w in (4, 8)
-         if 128 * w <= m * n <= 32768 and 2 * s * k * (m + n) <= 200_000]
+from torch_formula import model_of
 
 
 def linear(x, w):
@@ -35,24 +29,8 @@ CASES = {
 
 
 def formula(library_share, tma_factor):
-    """A model of times by a formula: which kind of kernel wins is its caller's choice."""
-    data = _rows.new_dataset(
-        _rows.Machine(torch.cuda.get_device_name(), "sm_90", {"cores": 132.0}), "training")
-    for op, layout in (("mm", "rcr"), ("addmm", "rcr"), ("bmm", "rrr"), ("mm", "rrr")):
-        for size in (256, 512, 1024, 2048, 4096):
-            batch = 4 if op == "bmm" else 1
-            ms = 2 * size**3 * batch / 600e9
-            rows = [_rows.Row(LIBRARY, ms / library_share + 0.004)]
-            for m, n, k, s, w in TILES:
-                waves = math.ceil(size / m) * math.ceil(size / n) * batch / 132
-                used = 0.9 * min(1, m * n / 128**2) ** 0.3 * waves / math.ceil(waves)
-                time_ms = ms / used + 0.004 + 0.0001 * (s + w)
-                rows.append(_rows.Row((1, m, n, k, 8, s, w), time_ms))
-                if op != "bmm" and min(m, n, k) >= 64:
-                    rows.append(_rows.Row((2, m, n, k, 8, s, w), tma_factor * time_ms))
-            data = _rows.with_rows(data, f"gemm op={op} m={size} n={size} k={size} batch={batch} "
-                                   f"dtype=bf16 layout={layout}", rows)
-    return foretune.train(data, trees=40, folds=0)
+    """Trains a model on times by a formula; the arguments decide which kind of kernel wins."""
+    return model_of(torch.cuda.get_device_name(), library_share, tma_factor)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +49,7 @@ def library_wins():
 
 
 def decide(model, k, name, mode="default"):
-    """Compiles the case, checks its result in f32, and gives what was decided."""
+    """Compiles the case, checks its result in f32, and returns the decision."""
     function, shapes, _ = CASES[name]
     arguments = [operand(*shape) for shape in shapes]
     torch._dynamo.reset()

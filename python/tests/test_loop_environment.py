@@ -1,4 +1,4 @@
-"""LoopTune's environment by Gymnasium's interface."""
+"""LoopTune's environment with Gymnasium's interface."""
 
 import concurrent.futures
 import json
@@ -25,7 +25,8 @@ def make(computations=PRODUCT, **options):
 
 
 def walk(env, rng, **options):
-    """An episode of random legal actions: observations, rewards, infos, whether truncated."""
+    """Runs an episode of random legal actions; returns observations, rewards, infos, and true when
+    it was truncated."""
     observation, info = env.reset(**options)
     observations, rewards, infos = [observation], [], [info]
     terminated = truncated = False
@@ -289,7 +290,7 @@ def test_a_file_remembers_for_the_next_environment(tmp_path):
     env = make(cache=path)
     env.reset()
     env.step("split_4")
-    # One that was stopped early may be measured again.
+    # A schedule that was stopped early may be measured again.
     info = env.cache_info()
     assert info.hits >= 1 and info.hits + info.misses == 2
     if info.hits == 2:
@@ -313,7 +314,7 @@ def test_steps_that_were_measured_before_are_fast():
                 env.step(action)
         return 200 * len(actions) / (time.perf_counter() - begin)
 
-    # Some 400,000 where nothing else runs.
+    # About 400,000 on an idle machine.
     assert max(steps_per_second() for _ in range(5)) > 20_000
     assert env.cache_info().size < 5
 
@@ -359,7 +360,7 @@ def test_it_is_an_environment_of_gymnasium():
         env = make(observation=observation, illegal="ignore", render_mode="ansi")
         assert isinstance(env, gymnasium.Env)
         with warnings.catch_warnings():
-            # What it cannot check without a registered environment, and that bounds are infinite.
+            # The checker warns that the environment is not registered, and about infinite bounds.
             warnings.simplefilter("ignore")
             check_env(env)
     wrapped = gymnasium.wrappers.TimeLimit(make(max_steps=50), 2)
@@ -397,7 +398,7 @@ print(*names, sep="\\n")
 """
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-    # The same seeds draw the same computations with Gymnasium.
+    # With Gymnasium, the same seeds draw the same computations.
     env = make(["mm m=8 n=16 k=8", PRODUCT])
     names = [env.reset(seed=seed)[1]["computation"] for seed in (3, None, None, None)]
     assert done.stdout.splitlines() == names

@@ -1,8 +1,9 @@
-"""Training, judging, ranking, selecting."""
+"""Models: training, evaluation, ranking, selection."""
 
 import concurrent.futures
 import json
 import math
+import os
 
 import foretune
 import numpy as np
@@ -25,10 +26,11 @@ def test_training_repeats_to_the_byte_and_files_hold_the_model(tmp_path, trainin
 
 @pytest.mark.parametrize("options, sentence", [
     ({"learning_rate": 0}, "above 0"), ({"bagging_fraction": 1.5}, "at most 1"),
-    ({"trees": 0}, "at least 1"), ({"leaves": 1}, "at least 2"), ({"forests": -1}, "at least 1"),
-    ({"target": "tflops"}, "relative-log"), ({"model_type": "svm"}, "there are gbdt"),
-    ({"features": "gemm-cpuu"}, "gemm-cpu"), ({"feature_fraction": math.nan}, "above 0"),
-    ({"regret_decay": -1}, "from 0 to"), ({"lambda_l2": math.inf}, "from 0 to"),
+    ({"trees": 0}, "at least 1"), ({"trees": 2**32 + 1}, "at most"),
+    ({"seed": -1}, "from 0"), ({"leaves": 1}, "at least 2"), ({"forests": -1}, "at least 1"),
+    ({"target": "tflops"}, "relative-log"), ({"model_type": "svm"}, "not one of gbdt"),
+    ({"features": "gemm-cpuu"}, "gemm-cpu"), ({"feature_fraction": math.nan}, "not a number"),
+    ({"regret_decay": -1}, "from 0 to"), ({"lambda_l2": math.inf}, "not a number"),
 ])
 def test_senseless_training_options_are_refused(training, options, sentence):
     with pytest.raises(foretune.Error, match=sentence) as caught:
@@ -43,6 +45,57 @@ def test_every_option_of_the_trees_reaches_the_trainer(training, options):
     model = foretune.train(training, **usual)
     assert foretune.train(training, **usual).to_bytes() == model.to_bytes()
     assert foretune.train(training, **{**usual, **options}).to_bytes() != model.to_bytes()
+
+
+def test_a_target_beside_time_is_learned_one_at_a_time(tmp_path, training):
+    model = foretune.train(training, targets="tflops", trees=10, folds=0, threads=1,
+                           out_dir=tmp_path / "models", write_lightgbm=True)
+    assert model.info["target"] == "tflops"
+    assert (tmp_path / "models" / "model_tflops.ftm").read_bytes() == model.to_bytes()
+    assert (tmp_path / "models" / "model_tflops.lgbm").exists()
+    with pytest.raises(foretune.InvalidArgumentError, match="once for every target"):
+        foretune.train(training, targets=["time", "tflops"])
+
+
+def test_a_model_is_continued(tmp_path, training):
+    usual = {"folds": 0, "threads": 1, "objective": "regression"}
+    first = foretune.train(training, trees=10, **usual)
+    first.save(tmp_path / "first.ftm")
+    more = foretune.train(training, warm_start=first, warm_start_n_estimators=7, **usual)
+    assert more.info["figures"]["trees"] == first.info["figures"]["trees"] + 7
+    same = foretune.train(training, warm_start=tmp_path / "first.ftm", warm_start_n_estimators=7,
+                          **usual)
+    assert same.to_bytes() == more.to_bytes()
+
+
+def test_a_distilled_model_comes_with_its_loss(training):
+    model = foretune.train(training, fast=True, trees=20, folds=2, threads=1)
+    assert 0 <= model.metrics["fast_mean_regret"] <= model.metrics["fast_p90_regret"] + 1
+    assert model.to_bytes() != foretune.train(training, trees=20, folds=2, threads=1).to_bytes()
+
+
+@pytest.mark.skipif("FORETUNE_TRAINER" not in os.environ, reason="the trainer of networks is not built")
+def test_networks_are_trained_with_any_loss(training):
+    model = foretune.train(training, model_type="standard", loss="mse:1,lambdarank:0.5",
+                           hidden_dims=(16, 8), num_epochs=3, folds=0, threads=1,
+                           trainer=os.environ["FORETUNE_TRAINER"])
+    assert model.info["kind"] == "network"
+    assert foretune.Selector(model).select("gemm m=64 n=64 k=64").config
+
+
+def test_networks_need_their_trainer(training):
+    with pytest.raises(foretune.NotFoundError, match="nowhere"):
+        foretune.train(training, model_type="deep", trainer="nowhere")
+
+
+@pytest.mark.parametrize("options, sentence", [
+    ({"tree": 5}, "did you mean 'trees'"), ({"num_epochs": 3}, "only with --model-type standard"),
+    ({"model_type": "deep", "leaves": 7}, "only with --model-type gbdt"),
+    ({"dataset_path": "x"}, "no option"), ({"warm_start_n_estimators": 3}, "only with --warm-start"),
+])
+def test_keywords_without_an_effect_are_refused(training, options, sentence):
+    with pytest.raises(foretune.InvalidArgumentError, match=sentence):
+        foretune.train(training, **options)
 
 
 def test_validation_sets_are_not_trained_on(validation):

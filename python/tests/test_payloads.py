@@ -1,4 +1,4 @@
-"""Files of weights as NumPy writes them: B of the products that are measured."""
+"""Payloads: files of weights that NumPy writes are the matrix B of the measured products."""
 
 import foretune
 import numpy as np
@@ -27,7 +27,7 @@ def collect(tmp_path, weights, lines):
 def test_numpys_files_are_weights(tmp_path, weights, order):
     values = np.random.default_rng(3).normal(size=(40, 24)).astype(np.float32)
     np.save(weights / "b.npy", np.asarray(values, order=order))
-    # By columns, as frameworks keep the weights of a linear layer.
+    # Column-major, as frameworks keep the weights of a linear layer.
     np.save(weights / "linear.npy", np.asarray(values.T, order=order))
     data = collect(tmp_path, weights, [f"gemm m=3 {SIZES} layout=rrr payload=@b.npy",
                                        f"gemm m=3 {SIZES} layout=rcr payload=@linear.npy"])

@@ -62,7 +62,8 @@ def tiles(choices):
      "gemm op=mm m=4 n=4 k=4 batch=1 dtype=tf32 layout=rrr"),
     ("mm", Node((4, 4), dtype="torch.float32"), Node((4, 4), dtype="torch.float32"), False,
      "gemm op=mm m=4 n=4 k=4 batch=1 dtype=f32 layout=rrr"),
-    # Rows with gaps; a single row and a single column are both, and what a Linear makes of them.
+    # Rows with gaps; a single row and a single column, which are both row-major and column-major;
+    # those with the strides of a Linear's operands.
     ("mm", Node((512, 64), (4096, 1)), Node((64, 9), (1, 100)), False,
      "gemm op=mm m=512 n=9 k=64 batch=1 dtype=bf16 layout=rcr"),
     ("mm", Node((1, 64)), by_columns(64, 1), False,
@@ -148,7 +149,7 @@ def test_more_than_one_keeps_the_library_and_its_place():
 
 
 def test_templates_without_a_chance_are_not_kept():
-    """The scores of the templates are 0, 0.2, 0.3 and 2."""
+    """Checks picks with template scores 0, 0.2, 0.3 and 2."""
     library = ("aten::bias_addmm", "aten::addmm")
     for library_score, tolerance, kept in [(0.1, 0.2, 2), (0.1, 0.1, 1), (-0.02, 0.05, 1),
                                            (-0.1, 0.05, 0), (-0.1, math.inf, 4)]:
@@ -156,7 +157,7 @@ def test_templates_without_a_chance_are_not_kept():
                                   knows_library=True, tolerance=tolerance)
         assert uids(found.choices).count("triton::mm") == kept, (library_score, tolerance)
         assert found.library_alone == (kept == 0)
-        # With nothing to compare ATen with, one of its variants is enough.
+        # Without templates to compare, one of ATen's variants is enough.
         assert [uid for uid in uids(found.choices) if uid.startswith("aten")] == list(
             library[:1] if kept == 0 else library)
 
@@ -182,7 +183,7 @@ def test_choices_are_inductors_own_and_unchanged():
     found = _selection.select({"triton::mm": iter(made)}, SCORES, 9, knows_library=True)
     assert all(any(choice is mine for mine in made) for choice in found.choices)
     assert [choice.keywords for choice in made] == before
-    # Without ATen among the offers all k are templates.
+    # When ATen is not offered, all k picks are templates.
     assert len(found.choices) == 4 and found.speedup is None
 
 
@@ -222,7 +223,7 @@ def test_a_session_picks_and_restores(inductor):
     with foretune.torch.autotune(SCORES, k=3, tolerance=0.5) as session:
         assert inductor.config.cache_key_tag == "+foretune2:" + MODEL_IDENTITY + ":k3:t0.5"
         kept = inductor.lower("mm", A, B)
-        # Outside of an operation nothing is changed.
+        # Outside an operation the session changes nothing.
         assert not inductor.config.max_autotune_gemm
         assert type(inductor.virtualized.choices) is Choices
     assert uids(kept) == ["triton::mm", "aten::mm", "triton::mm"]
@@ -370,7 +371,7 @@ def test_sessions_nest_and_end_in_any_order(inductor):
             assert inductor.config.cache_key_tag.count("+foretune") == 2
             assert uids(inductor.lower("mm", A, B)) == ["triton::mm", "aten::mm"]
         assert tiles(inductor.lower("mm", A, B)) == [128]
-        # Where the inner one abstains, the outer one is what holds outside.
+        # Where the inner session abstains, the outer one serves.
         with foretune.torch.autotune({}, k=2):
             assert tiles(inductor.lower("mm", A, B)) == [128]
     assert len(outer.decisions) == 2 and len(inner.decisions) == 1
@@ -398,7 +399,7 @@ def test_the_tag_tells_sessions_apart_and_is_added_to_the_users(inductor):
 
 @pytest.mark.parametrize(("settings", "reason"), [
     ({"triton.native_matmul": True}, "native_matmul"),
-    # A nested graph of Inductor's own, which is not to be tuned.
+    # Inductor's setting for a nested graph that must not be tuned.
     ({"max_autotune_gemm_backends": "ATEN"}, "not among the GEMM backends"),
 ])
 def test_settings_that_rule_templates_out(monkeypatch, settings, reason):
@@ -490,7 +491,7 @@ def test_equal_operations_share_a_line(inductor):
 
 @pytest.fixture(scope="module")
 def old_model(tmp_path_factory):
-    """Of the parameters before there were templates, on a formula's times."""
+    """Trains a model on a formula's times, with a config schema that lacks ``template``."""
     lines = ["m,n,k,dtype,layout,block_m,block_n,block_k,group_m,num_stages,num_warps,time_us"]
     for size in (256, 512, 1024, 2048, 4096, 8192):
         for block, warps in ((32, 4), (64, 4), (128, 8)):
@@ -517,7 +518,7 @@ def test_a_real_model_ranks_its_pool(old_model):
     assert ranked[ordered[1][0]] == min(ranked.values())
     with pytest.raises(Abstention, match="outside of what the model was trained on"):
         ranker.rank("gemm op=mm m=1000 n=1024 k=1024 dtype=f16 layout=rcr")
-    # A bias changes nothing that matters; another operation would.
+    # A bias hardly changes the time, so addmm is covered; another operation is not.
     assert ranker.rank(problem.replace("op=mm", "op=addmm")) == ranked
     with pytest.raises(Abstention):
         ranker.rank("gemm op=bmm m=1000 n=1024 k=1024 batch=4 dtype=bf16 layout=rcr")

@@ -62,7 +62,7 @@ def test_times_become_rows(inductor, tmp_path):
     assert header["device"] == "NVIDIA H200" and header["isa"].startswith("sm_90 ")
     frame = {config: time for config, time in zip(
         [dataset.configs[i] for i in dataset.config_ids[7:14]], dataset.time_ns[7:14])}
-    # The faster of ATen's two; milliseconds are nanoseconds here.
+    # The faster of ATen's two choices stands for both; the data set has nanoseconds.
     assert frame["template=0 block_m=0 block_n=0 block_k=0 group_m=0 num_stages=0 num_warps=0"] \
         == pytest.approx(0.5e6)
     assert frame["template=1 block_m=128 block_n=256 block_k=64 group_m=8 num_stages=3 "
@@ -103,7 +103,7 @@ def test_a_file_is_continued(inductor, tmp_path):
     with foretune.torch.collect(path):
         tune(inductor)
     with foretune.torch.collect(path) as collection:
-        # ATen alone is left of what the file has: nothing to measure.
+        # The file has the problem, so only ATen is kept and nothing is measured.
         assert tune(inductor) is None
         tune(inductor, nodes=(A, by_columns(4096, 99)))
     assert collection.known == 1 and collection.problems == 1

@@ -1,6 +1,6 @@
-"""foretune.torch without PyTorch, where Inductor does what it did not in 2.11: it asks for an
-operation's choices in several questions, lowers an operation by way of another, or has a handler
-that is made of several."""
+"""foretune.torch without PyTorch, for behaviour that Inductor did not have in 2.11: it offers an
+operation's choices in several calls, lowers an operation through another, or has a choices handler
+that is composed of several."""
 
 import foretune
 import foretune.torch
@@ -15,7 +15,7 @@ BIAS = Node((1024,))
 # ln time: the third tile is the best, then ATen.
 SCORES = {LIBRARY: 0.1, words(1, TILES[2]): 0.0, words(1, TILES[3]): 0.2}
 FASTER_LIBRARY = {**SCORES, LIBRARY: -1.0}
-# As 2.15 asks for addmm, where one question held all before.
+# The calls of PyTorch 2.15 for addmm, where one call offered all choices before.
 GENERAL_FIRST = ["aten::addmm", "aten::bias_addmm"]
 TEMPLATES = ["triton::mm", "triton::mm_persistent_tma"]
 QUESTIONS = [GENERAL_FIRST, ["decompose_k"], TEMPLATES]
@@ -39,7 +39,7 @@ def make(monkeypatch):
 
 
 def picked(inductor, scores, k, **keywords):
-    """The choices that ``addmm`` is left with, and the decision."""
+    """Returns the uids of the choices that are kept for ``addmm``, and the decision."""
     with foretune.torch.autotune(scores, k=k, **keywords) as session:
         kept = inductor.lower("addmm", BIAS, A, B)
     (decision,) = session.decisions
@@ -101,7 +101,7 @@ def test_an_operation_by_way_of_another_is_the_other_ones(make, sessions):
     for session in opened:
         session.__exit__(None, None, None)
     assert [choice.uid for choice in kept] == ["triton::mm"]
-    # Lowered by the second attempt alone, and picked by the session that is asked first.
+    # Only the second attempt lowers the operation, and the session opened last picks for it.
     assert len(inductor.seen) == 1
     reasons = [[(decision.operation, decision.reason) for decision in session.decisions]
                for session in opened]

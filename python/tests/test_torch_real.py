@@ -1,5 +1,5 @@
-"""foretune.torch with PyTorch itself, any version that is served, as far as it goes without a GPU:
-the hooks are Inductor's, the device is pretended, no kernel runs."""
+"""foretune.torch with any supported version of PyTorch, without a GPU: the hooks are Inductor's,
+the device is simulated, no kernel runs."""
 
 import math
 import re
@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 if "triton" not in dict(foretune.families()):
     pytest.skip("this build has no family triton", allow_module_level=True)
 
-from foretune.torch import _hooks, _rows  # noqa: E402
+from foretune.torch import _hooks  # noqa: E402
 
 try:
     _hooks.open_inductor()
@@ -26,45 +26,26 @@ import torch._inductor.config as config  # noqa: E402
 import torch._inductor.ir as ir  # noqa: E402
 import torch._inductor.lowering  # noqa: E402
 import torch._inductor.select_algorithm as algorithms  # noqa: E402
-from foretune.torch._ranking import LIBRARY  # noqa: E402
 from torch._inductor.utils import fresh_cache  # noqa: E402
 from torch._inductor.virtualized import V  # noqa: E402
+from torch_formula import model_of  # noqa: E402
 from torch_pretend import pretended_gpu  # noqa: E402
 
 aten = torch.ops.aten
-TILES = [(m, n, k, stages, warps) for m in (16, 32, 64, 128, 256) for n in (16, 32, 64, 128, 256)
-         for k in (32, 64, 128) for stages in (2, 3, 4) for warps in (4, 8)
-         if 128 * warps <= m * n <= 32768 and 2 * stages * k * (m + n) <= 200_000]
 
 
-def model_of(library_share):
-    """Of a formula in which ATen reaches a share of 600 TFLOP/s and tiles fill waves of 132."""
-    dataset = _rows.new_dataset(_rows.Machine("NVIDIA H200", "sm_90", {"cores": 132.0}), "training")
-    for operation, layout in (("mm", "rcr"), ("addmm", "rcr"), ("bmm", "rrr"), ("mm", "rrr")):
-        for size in (256, 512, 1024, 2048, 4096):
-            batch = 4 if operation == "bmm" else 1
-            milliseconds = 2 * size**3 * batch / 600e9
-            rows = [_rows.Row(LIBRARY, milliseconds / library_share + 0.004)]
-            for m, n, k, stages, warps in TILES:
-                waves = math.ceil(size / m) * math.ceil(size / n) * batch / 132
-                used = 0.9 * min(1, m * n / 128**2) ** 0.3 * waves / math.ceil(waves)
-                time = milliseconds / used + 0.004 + 0.0001 * (stages + warps)
-                rows.append(_rows.Row((1, m, n, k, 8, stages, warps), time))
-                if operation != "bmm" and min(m, n, k) >= 64:
-                    rows.append(_rows.Row((2, m, n, k, 8, stages, warps), 0.98 * time))
-            dataset = _rows.with_rows(dataset, f"gemm op={operation} m={size} n={size} k={size} "
-                                      f"batch={batch} dtype=bf16 layout={layout}", rows)
-    return foretune.train(dataset, trees=40, folds=0, threads=1)
+def trained(library_share):
+    return model_of("NVIDIA H200", library_share, 0.98, threads=1)
 
 
 @pytest.fixture(scope="module")
 def slow_library():
-    return model_of(0.4)
+    return trained(0.4)
 
 
 @pytest.fixture(scope="module")
 def fast_library():
-    return model_of(1.0)
+    return trained(1.0)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +55,7 @@ def gpu():
 
 
 def graphs_of(gpu, k=1024):
-    """One graph of each operation that models know."""
+    """Returns one graph per operation that models support."""
     a, weight = gpu.matrix(1311, k), gpu.matrix(2048, k)
     return {"mm": gpu.graph(aten.mm.default, a, weight.t()),
             "addmm": gpu.graph(aten.addmm.default, gpu.matrix(2048), a, weight.t()),
@@ -83,7 +64,7 @@ def graphs_of(gpu, k=1024):
 
 
 def state():
-    """What a session must leave as it was."""
+    """Returns the state of PyTorch that a session must restore."""
     return (config.get_config_copy(), torch.compiler.config.cache_key_tag,
             torch.compiler.config.force_disable_caches, dict(torch._inductor.lowering.lowerings),
             V.choices, list(algorithms.get_algorithm_selector_cache().feedback_saver_fns),
@@ -91,7 +72,7 @@ def state():
 
 
 def library_of(buffer):
-    """ATen's variants among what may be chosen from, by name."""
+    """Returns the names of ATen's variants among a buffer's choices."""
     return sorted(choice.name.rstrip("0123456789") for choice in buffer.choices
                   if isinstance(choice, algorithms.ExternKernelCaller))
 
@@ -155,14 +136,14 @@ def test_several_picks_are_measured_with_the_library(gpu, slow_library):
         for operation, graph in graphs_of(gpu, k=1000).items():
             (buffer,) = gpu.lower(graph).operations
             assert type(buffer) is ir.MultiTemplateBuffer
-            # All that Inductor offers without us: which of a bias differs between versions.
+            # ATen's choices are those without the session; for a bias they depend on the version.
             assert library_of(buffer) == variants[operation]
             templates = [choice for choice in buffer.choices
                          if isinstance(choice, algorithms.TritonTemplateCaller)]
             assert len(templates) == 3 == len(buffer.choices) - len(variants[operation])
             for choice in templates:
                 k = 1024 if operation == "bmm" else 1000
-                # Inductor's own keywords, whatever was picked.
+                # Inductor sets these keywords itself, whatever the pick.
                 assert keywords(choice)["EVEN_K"] == (k % keywords(choice)["BLOCK_K"] == 0)
                 assert keywords(choice)["ACC_TYPE"] == "tl.float32"
     assert [len(decision.picks) for decision in session.decisions] == [
@@ -178,7 +159,7 @@ def test_the_variants_for_a_bias_count_as_one(gpu, slow_library, fast_library):
     assert library_of(buffer) == ["addmm", "bias_addmm"] and len(buffer.choices) == 4
     assert [pick.split("::")[0] for pick in session.decisions[0].picks] == [
         "triton", "triton", "aten", "aten"]
-    # Alone it is the one that is usually faster, in whatever order Inductor offers them.
+    # When only ATen is kept, it is the usually faster variant, in whatever order they are offered.
     with config.patch(max_autotune=True), foretune.torch.autotune(fast_library, k=1) as session:
         (buffer,) = gpu.lower(graph).operations
     assert type(buffer) is ir.ExternKernelOut and "bias_addmm" in buffer.python_kernel_name
@@ -186,7 +167,7 @@ def test_the_variants_for_a_bias_count_as_one(gpu, slow_library, fast_library):
 
 
 def test_an_operation_that_becomes_another_is_lowered_once(gpu, slow_library):
-    """Some versions make an ``mm`` of an ``addmm`` without its bias."""
+    """Some versions turn an ``addmm`` without its bias into an ``mm``."""
     graph = gpu.graph(aten.addmm.default, gpu.matrix(2048), gpu.matrix(1311, 1024),
                       gpu.matrix(2048, 1024).t(), beta=0)
     with foretune.torch.autotune(slow_library, k=1) as session:
@@ -314,7 +295,7 @@ def test_cached_graphs_are_those_of_the_same_model_and_k(fast_library):
             with foretune.torch.autotune(fast_library, k=k) as session:
                 compiled_product()
             counts.append((session.cached_graphs, len(session.decisions)))
-        # Neither graphs without us nor those of another k.
+        # The cache reuses neither graphs compiled without the session nor those of another k.
         assert counts == [(0, 1), (0, 1), (1, 0)]
         with foretune.torch.autotune(fast_library, k=9) as session:
             compiled_product()
@@ -343,7 +324,7 @@ def test_an_exception_inside_restores(fast_library):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """Instead of compiling and running: times by the tile, the first template fails."""
+    """Replaces compiling and running: each further template is faster, the first one fails."""
     def benchmark(self, choices, *arguments, **keywords):
         templates = [choice for choice in choices
                      if isinstance(choice, algorithms.TritonTemplateCaller)]
@@ -358,7 +339,7 @@ def measured(monkeypatch):
 
 
 def test_the_measured_winner_is_written_out(gpu, slow_library, measured):
-    """Measuring happens when the graph is scheduled: after the operation's settings are gone."""
+    """Inductor measures when it schedules the graph, after the session's settings have ended."""
     with foretune.torch.autotune(slow_library, k=4) as session:
         code = gpu.lower(graphs_of(gpu)["mm"], codegen=True).code
     # The last template is the fastest here, the first fails.

@@ -1,4 +1,4 @@
-"""Compiling Triton's kernels: which, in which processes, into which file."""
+"""Compiling Triton's kernels: their keys, the pool of processes, the file."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ PROBLEM = "gemm op=mm m=512 n=1024 k=768 dtype=bf16 layout=rcr"
 
 
 def fake_compile(key, target):
-    """What stands for the compiler: runs in the processes of the pool."""
+    """Stands in for the compiler; runs in the processes of the pool."""
     words = parse_key(key)
     if words.get("do") == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -44,11 +44,11 @@ def test_keys_of_a_problem():
         assert words["layout"] == "rcr"
         assert words["aligned"] == "1"
         assert words["even_k"] == "1"
-    # A size that a block does not divide, and one that no row can be aligned to.
+    # One size that a block does not divide, and one with which no row can be aligned.
     assert any("even_k=0" in key for key in kernel_keys([PROBLEM.replace("768", "776")]))
     odd = kernel_keys([PROBLEM.replace("768", "777")])
     assert all("aligned=0" in key and "template=1" in key for key in odd)
-    # Sizes are no part of a key, so another problem of the kind needs nothing new.
+    # A key does not contain sizes, so another problem of the same kind needs no new kernels.
     assert kernel_keys([PROBLEM, PROBLEM.replace("512", "640")]) == keys
     with pytest.raises(foretune.InvalidArgumentError):
         kernel_keys(["gemm m=0"])
@@ -95,7 +95,7 @@ def test_a_crash_and_a_hang_cost_one_kernel_each(tmp_path):
 
 
 def test_works_from_a_program_without_a_file(tmp_path):
-    """As typed into an interpreter: the processes of the pool cannot import it."""
+    """The program is as if typed into an interpreter: the pool's processes cannot import it."""
     path = os.fspath(tmp_path / "kernels.ftk")
     program = f"""
 import sys
@@ -166,7 +166,7 @@ def test_problems_need_no_device(tmp_path):
 
 
 def fake_gpu_compile(key, target):
-    """Kernels that the library that plays a GPU knows how to play."""
+    """Returns a kernel that the simulated GPU can run."""
     words = parse_key(key)
     return CompiledKernel(key, function="matmul", threads=32 * int(words["num_warps"]),
                           shared_bytes=1 << 16, scratch_bytes=384 * (words["template"] == "2"),
@@ -185,7 +185,7 @@ def test_collects_trains_and_picks(tmp_path):
     kernels = tmp_path / "kernels.ftk"
     compile_kernels(kernel_keys(collector.problems()), kernels, compile_one=fake_gpu_compile,
                     compiler="triton-3.6.0")
-    # Stopped and continued: nothing is measured twice.
+    # A stopped collection continues and measures nothing twice.
     first = collector.collect(tmp_path / "data.ftd", kernels, budget="100")
     assert first.stopped_by_budget and first.measured == 100
     summary = collector.collect(tmp_path / "data.ftd", kernels)
@@ -195,7 +195,7 @@ def test_collects_trains_and_picks(tmp_path):
     assert set(frame.outcome) <= {"ok", "censored"}
     assert not frame.duplicated(["m", "n", "k", "template", "block_m", "block_n", "block_k",
                                  "num_stages", "num_warps"]).any()
-    # The library's choice is measured first of every problem.
+    # Each problem measures the library's choice first.
     assert (frame.groupby(["m", "n"], sort=False).template.first() == 0).all()
     assert "triton-3.6.0" in dataset.header["isa"]
     model = foretune.train(dataset, trees=30, folds=2, threads=1)
@@ -219,7 +219,7 @@ def test_without_triton_compiling_says_so(tmp_path):
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 def test_real_kernels_compile_without_a_gpu(tmp_path):
-    """One of each template, layout, epilogue and promise; a compiler is all it takes."""
+    """Compiles every combination of template, layout, epilogue and alignment; needs no GPU."""
     path = tmp_path / "kernels.ftk"
     tile = "block_m=64 block_n=64 block_k=64 group_m=8 num_stages=3 num_warps=4"
     keys = [f"template={template} dtype={dtype} layout={layout} epilogue={epilogue} "

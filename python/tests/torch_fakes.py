@@ -1,4 +1,4 @@
-"""As much of PyTorch as foretune.torch uses, without PyTorch: enough to lower matrix products."""
+"""Fakes of the parts of PyTorch that foretune.torch uses, enough to lower matrix products."""
 
 import contextlib
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ def by_columns(rows, columns, **keywords):
 
 @dataclass(eq=False)
 class TemplateChoice:
-    """A KernelTemplateChoice."""
+    """Stands in for KernelTemplateChoice."""
 
     uid: str
     keywords: dict = field(default_factory=dict)
@@ -76,7 +76,7 @@ TILES = [(16, 16, 32, 2, 2), (64, 64, 32, 3, 4), (128, 128, 64, 3, 8), (128, 256
 
 
 class Heuristic:
-    """Makes the candidates of a template out of a list of configs."""
+    """Makes the candidates of a template from a list of configs."""
 
     def __init__(self, tiles):
         self.exhaustive_configs = [
@@ -90,7 +90,7 @@ class Heuristic:
 
 
 def templates(uid, tiles=TILES):
-    """A generator, as Inductor offers templates."""
+    """Returns a generator, like the one by which Inductor offers templates."""
     for m, n, k, stages, warps in tiles:
         yield TemplateChoice(uid, {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8,
                                    "num_stages": stages, "num_warps": warps, "EVEN_K": True,
@@ -152,7 +152,8 @@ class Config:
 
 
 class Choices:
-    """An InductorChoices: offers templates, builds what ``_finalize_template_configs`` keeps."""
+    """Stands in for InductorChoices: offers templates, and builds the choices that
+    ``_finalize_template_configs`` keeps."""
 
     def __init__(self, inductor):
         self.inductor = inductor
@@ -186,12 +187,12 @@ class Virtualized:
 
 
 class Inductor:
-    """Lowers ``mm`` and the like to the choices that are built. ``hooks`` is what foretune gets."""
+    """Lowers ``mm`` and the like to the built choices. foretune uses its ``hooks``."""
 
     def __init__(self, **settings):
         self.config = Config(**settings)
         self.seen = []  # settings at the time of every lowering
-        self.questions = [None]  # the uids that a lowering asks for, one after the other; or all
+        self.questions = [None]  # uids that each call of a lowering offers; None offers all
         self.library = {"mm": ["aten::mm"], "bmm": ["aten::bmm"],
                         "addmm": ["aten::bias_addmm", "aten::addmm"], "baddbmm": ["aten::baddbmm"]}
         self.heuristics = {uid: Heuristic(TILES) for uid in
@@ -247,12 +248,12 @@ class Inductor:
         return lowering
 
     def lower(self, name, *arguments, **keywords):
-        """What a graph does with one operation: the built choices by uid and tile."""
+        """Lowers one operation as a graph does; returns the built choices."""
         return self.lowerings[name](*arguments, **keywords)
 
 
 class Algorithms:
-    """``select_algorithm``: the lists that are called before and after measuring."""
+    """Stands in for ``select_algorithm``: the lists of functions called around measuring."""
 
     def __init__(self):
         self.preprocessing_fns = []
@@ -268,7 +269,7 @@ class Algorithms:
         self.feedback_saver_fns.append(function)
 
     def tune(self, name, choices, milliseconds, uncompiled=(), arguments=6):
-        """What the selector does with the choices of one operation."""
+        """Measures the choices of one operation as the selector does; returns their times."""
         for function in self.preprocessing_fns:
             choices = function(choices)
         if len(choices) == 1:

@@ -1,4 +1,4 @@
-"""PyTorch as if there were an H200: Inductor lowers graphs of fake tensors, nothing runs.
+"""Simulates an H200 for PyTorch: Inductor lowers graphs of fake tensors, nothing runs.
 
     with pretended_gpu() as gpu:
         graph = gpu.graph(torch.ops.aten.mm.default, gpu.matrix(512, 64), gpu.matrix(64, 128))
@@ -35,7 +35,7 @@ HEURISTICS = sys.modules[torch._inductor.choices.BaseConfigHeuristic.__module__]
 
 
 class Driver:
-    """Triton's, as far as code generation asks it."""
+    """Stands in for Triton's driver, as far as code generation calls it."""
 
     def get_current_target(self):
         from triton.backends.compiler import GPUTarget
@@ -56,7 +56,7 @@ class Gpu:
             return torch.empty(sizes, device="cuda", dtype=dtype)
 
     def graph(self, operation, *tensors, **keywords):
-        """A module of one operation, and its inputs."""
+        """Returns a module of one operation, and its inputs."""
         graph = torch.fx.Graph()
         with self.fake:
             result = operation(*tensors, **keywords)
@@ -70,7 +70,7 @@ class Gpu:
         return torch.fx.GraphModule(torch.nn.Module(), graph), list(tensors)
 
     def lower(self, graph, codegen=False):
-        """The lowering with its ``operations``; with ``codegen`` also ``code``, the wrapper's."""
+        """Returns the lowering with its ``operations``; ``codegen`` adds the wrapper's ``code``."""
         module, inputs = graph
         lowering = GraphLowering(module, example_inputs=inputs, shape_env=None, is_inference=True)
         with (V.set_graph_handler(lowering), V.set_fake_mode(self.fake),

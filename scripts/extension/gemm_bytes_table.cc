@@ -1,15 +1,13 @@
 // A feature table for scripts/extension_cost.py: sizes, blocks, and the bytes that a block reads.
-#include <array>
 #include <cmath>
 #include <vector>
 
 #include "foretune/features/column_table.h"
 #include "foretune/features/tables/table_rows.h"
+#include "foretune/space/schemas/simulated.h"
 
 namespace foretune::features_internal {
 namespace {
-
-constexpr std::array<std::string_view, 4> kParameters{"block_m", "block_n", "block_k", "unroll"};
 
 class GemmBytesTable final : public FeatureTable {
  public:
@@ -26,7 +24,7 @@ class GemmBytesTable final : public FeatureTable {
     return list;
   }
   Support supports(ProblemType type, const ConfigSchema& schema) const override {
-    return type == kGemmProblem && has_parameters(schema, kParameters)
+    return type == kGemmProblem && has_parameters(schema, null_schema())
                ? Support::yes()
                : Support::no("gemm-bytes describes the simulated family's products");
   }

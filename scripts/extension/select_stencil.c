@@ -10,10 +10,11 @@ int main(int argc, char** argv) {
   foretune_choice by_text;
   foretune_choice by_fields;
   const int64_t fields[3] = {4096, 2, 1};
-  if (argc != 2 || foretune_selector_open(argv[1], &selector, message, sizeof message) != FORETUNE_OK ||
+  if (argc != 2 ||
+      foretune_selector_open(argv[1], &selector, message, sizeof message) != FORETUNE_OK ||
       strcmp(foretune_problem_type(selector), "stencil") != 0 ||
-      foretune_select_problem(selector, "stencil cells=4096 radius=2 border=wrap", &by_text, message,
-                              sizeof message) != FORETUNE_OK ||
+      foretune_select_problem(selector, "stencil cells=4096 radius=2 border=wrap", &by_text,
+                              message, sizeof message) != FORETUNE_OK ||
       foretune_select_fields(selector, fields, 3, &by_fields) != FORETUNE_OK) {
     fprintf(stderr, "%s\n", message);
     return 1;

@@ -73,7 +73,8 @@ bool is_16_bit(CudaType type) { return type == CudaType::kF16 || type == CudaTyp
 std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 std::int64_t round_up(std::int64_t value, std::int64_t to) { return divide_up(value, to) * to; }
 
-// One multiplication and addition on one multiprocessor, at about an H200's peak.
+// Returns the time of one multiplication and addition on one multiprocessor, at about an H200's
+// peak.
 double step_ns(const Types& types) {
   switch (types.compute) {
     case ComputeType::kF64:
@@ -131,7 +132,7 @@ bool config_is_known(const AlgorithmFacts& facts, const Config& config, std::int
          (config.reduction & facts.reduction_mask) != 0 && k / config.split_k >= 16;
 }
 
-// Tiles of all batches and parts of k, without regard to clusters.
+// Counts the tiles of all batches and parts of k, without regard to clusters.
 double tiles_of(const Config& config, const Product& product) {
   const Tile tile = tile_of(config.tile);
   return static_cast<double>(divide_up(product.d.rows, tile.rows) *
@@ -189,7 +190,7 @@ std::optional<Config> unpack(const cublaslt::Algorithm* algorithm) {
     return std::nullopt;
   }
   Config config;
-  // Trivially copyable; its defaults alone are what the compiler would warn of.
+  // Config is trivially copyable; the compiler would warn only because of its default values.
   std::memcpy(static_cast<void*>(&config), algorithm->data.data(), sizeof(config));
   if (config.mark != Config::kMark) {
     return std::nullopt;
@@ -258,7 +259,7 @@ double simulated_ns(const Config& config, const Product& product) {
   std::int64_t tile_rows = divide_up(product.d.rows, tile.rows);
   std::int64_t tile_columns = divide_up(product.d.columns, tile.columns);
   double factor = slowness_of(config);
-  // "Automatic" is a pair along the rows where there are enough tiles.
+  // "Automatic" means a pair along the rows where there are enough tiles.
   const bool automatic = config.cluster_shape == 0 && config.algorithm == 66;
   if (config.cluster_shape == 3 || (automatic && tile_rows > 1)) {
     tile_rows = round_up(tile_rows, 2);
@@ -274,7 +275,7 @@ double simulated_ns(const Config& config, const Product& product) {
     factor *= waves > 1 ? 0.98 : 1.005;
   }
   if (config.custom != 0) {
-    // Up to 2 % to either side, by the shape.
+    // The factor depends on the shape, up to 2 % in either direction.
     const std::uint64_t hash = mix(static_cast<std::uint64_t>(product.d.rows) << 40 ^
                                    static_cast<std::uint64_t>(product.d.columns) << 20 ^
                                    static_cast<std::uint64_t>(product.k) ^

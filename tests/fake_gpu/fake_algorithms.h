@@ -1,4 +1,4 @@
-// The algorithms of the fake cuBLASLt: what can be configured, what is accepted, how long it takes.
+// The algorithms of the fake cuBLASLt: their options, the configs that it accepts, and their times.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "foretune/cublaslt/cublaslt_api.h"
+#include "foretune/cuda/cublaslt_api.h"
 #include "tests/fake_gpu/fake_product.h"
 
 namespace foretune::fake_gpu {
@@ -24,10 +24,10 @@ struct Types {
   bool operator==(const Types&) const = default;
 };
 
-// What a cublaslt::Algorithm holds.
+// The contents of a cublaslt::Algorithm.
 struct Config {
   static constexpr std::uint32_t kMark = 0x666b6c74;
-  std::uint32_t mark = 0;  // kMark, or it never saw cublasLtMatmulAlgoInit
+  std::uint32_t mark = 0;  // kMark, once cublasLtMatmulAlgoInit has set it
   std::int32_t algorithm = 0;
   std::uint32_t tile = 0;
   std::int32_t split_k = 1;
@@ -40,7 +40,7 @@ struct Config {
   Types types;
 };
 cublaslt::Algorithm pack(const Config& config);
-// Nothing when it never saw cublasLtMatmulAlgoInit.
+// Returns nothing for an algorithm that cublasLtMatmulAlgoInit never set.
 std::optional<Config> unpack(const cublaslt::Algorithm* algorithm);
 
 struct AlgorithmFacts {
@@ -54,9 +54,9 @@ struct AlgorithmFacts {
   std::int32_t custom_max = 0;
   double slowness = 1;
 };
-// None for types that are not supported.
+// Returns an empty list for types that are not supported.
 std::span<const AlgorithmFacts> algorithms_for(const Types& types);
-// Null when the algorithm is none of the types'.
+// Returns null when the types have no such algorithm.
 const AlgorithmFacts* find_algorithm(const Types& types, std::int32_t id);
 
 struct Verdict {
@@ -64,11 +64,12 @@ struct Verdict {
   std::size_t workspace_bytes = 0;
   float waves = 0;
 };
-// Whether the config can compute the product, whose pointers, alpha and beta may be missing.
+// Decides whether the config can compute the product, whose pointers, alpha and beta may be
+// missing.
 Verdict judge(const Config& config, const Product& product, const Types& types);
-// Without jitter and cold cache.
+// Returns the simulated time without jitter and without the cost of a cold cache.
 double simulated_ns(const Config& config, const Product& product);
-// The configs that cublasLtMatmulAlgoGetHeuristic would offer, best first.
+// Returns the configs that cublasLtMatmulAlgoGetHeuristic would offer, best first.
 std::vector<Config> heuristic(const Product& product, const Types& types,
                               std::uint64_t max_workspace_bytes, std::size_t requested);
 

@@ -1,4 +1,4 @@
-// cuBLASLt of the fake device; see fake_gpu.h.
+// The cuBLASLt of the fake device; see fake_gpu.h.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "foretune/cublaslt/cublaslt_api.h"
+#include "foretune/cuda/cublaslt_api.h"
 #include "tests/fake_gpu/fake_algorithms.h"
 #include "tests/fake_gpu/fake_objects.h"
 #include "tests/fake_gpu/fake_product.h"
@@ -38,7 +38,7 @@ constexpr int kExecutionFailed = 13;  // CUBLAS_STATUS_EXECUTION_FAILED
 
 int give_ids(std::span<const std::uint32_t> ids, void* to, std::size_t bytes,
              std::size_t* written) {
-  // A list of one may be asked for with any room as well.
+  // A caller may also query a list of one id with a larger buffer.
   const std::size_t fitting =
       ids.size() == 1 && bytes >= ids.size_bytes() ? ids.size_bytes() : bytes;
   return give_bytes(ids.data(), ids.size_bytes(), sizeof(std::uint32_t), to, fitting, written);
@@ -53,7 +53,7 @@ Types types_of(ComputeType compute, CudaType scale, CudaType a, CudaType b, Cuda
 struct Request {
   Product product;
   Types types;
-  bool is_known = false;  // what the fake can compute
+  bool is_known = false;  // true when the fake can compute it
 };
 
 Activation activation_of(Epilogue epilogue) {
@@ -101,7 +101,7 @@ Verdict judge(const Config& config, const Request& request) {
   return request.is_known ? judge(config, request.product, request.types) : Verdict{};
 }
 
-// What the library runs when it is given no algorithm.
+// Returns the config that the library runs when the call has no algorithm.
 std::optional<Config> own_choice(const Request& request, std::size_t workspace_bytes) {
   if (!request.is_known) {
     return std::nullopt;
@@ -125,9 +125,9 @@ double number(const void* value, CudaType type) {
 
 bool aligned(const Matrix& matrix) { return matrix.pointer % type_bytes(matrix.type) == 0; }
 
-// Computes and lets the time pass.
+// Computes the product and advances the clock.
 int execute_product(State& device, const Config& config, const Product& product,
-                    gpu::DevicePointer workspace, std::size_t workspace_bytes) {
+                    cuda::DevicePointer workspace, std::size_t workspace_bytes) {
   if (workspace_bytes > 0 && device.memory.writable(workspace, workspace_bytes) == nullptr) {
     return kIllegalAddress;
   }
@@ -147,7 +147,7 @@ int execute_product(State& device, const Config& config, const Product& product,
     device.cached.insert(product.c.pointer);
   }
   device.hung = device.hung || faults().hang.contains(config.tile);
-  return gpu::kDriverSuccess;
+  return cuda::kDriverSuccess;
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ extern "C" {
 
 using namespace foretune::fake_gpu;  // NOLINT(google-build-using-namespace)
 namespace cublaslt = foretune::cublaslt;
-namespace gpu = foretune::gpu;
+namespace cuda = foretune::cuda;
 
 EntryOf<decltype(Api::get_version)> cublasLtGetVersion;
 EntryOf<decltype(Api::get_status_string)> cublasLtGetStatusString;
@@ -385,7 +385,7 @@ int cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, ConfigAttri
 int cublasLtMatmul(Handle handle, Descriptor descriptor, const void* alpha, const void* a,
                    Layout a_layout, const void* b, Layout b_layout, const void* beta, const void* c,
                    Layout c_layout, void* d, Layout d_layout, const Algorithm* algorithm,
-                   void* workspace, std::size_t workspace_bytes, gpu::Stream stream) {
+                   void* workspace, std::size_t workspace_bytes, cuda::Stream stream) {
   count_call("cublasLtMatmul");
   if (!is_live(handle)) {
     return kHandleMissing;
@@ -433,7 +433,7 @@ int cublasLtMatmul(Handle handle, Descriptor descriptor, const void* alpha, cons
                              bytes = verdict.workspace_bytes](State& on) {
         return execute_product(on, config, product, workspace, bytes);
       });
-  return code == gpu::kDriverSuccess ? kSuccess : kExecutionFailed;
+  return code == cuda::kDriverSuccess ? kSuccess : kExecutionFailed;
 }
 
 }  // extern "C"

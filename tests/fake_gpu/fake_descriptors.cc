@@ -1,7 +1,7 @@
 // Descriptors, layouts and preferences of the fake cuBLASLt; see fake_gpu.h.
 #include <cstdint>
 
-#include "foretune/cublaslt/cublaslt_api.h"
+#include "foretune/cuda/cublaslt_api.h"
 #include "tests/fake_gpu/fake_objects.h"
 
 namespace foretune::fake_gpu {

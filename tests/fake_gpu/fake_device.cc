@@ -4,19 +4,19 @@
 #include <mutex>
 #include <string_view>
 
-#include "foretune/gpu/driver_api.h"
+#include "foretune/cuda/driver_api.h"
 #include "tests/fake_gpu/fake_state.h"
 
 namespace foretune::fake_gpu {
 namespace {
 
-using gpu::DeviceAttribute;
-using gpu::DriverApi;
-using gpu::kDriverSuccess;
+using cuda::DeviceAttribute;
+using cuda::DriverApi;
+using cuda::kDriverSuccess;
 
 constexpr int kDriverVersion = 13000;
 
-gpu::ContextObject primary_context;
+cuda::ContextObject primary_context;
 
 int attribute_of(DeviceAttribute attribute) {
   switch (attribute) {
@@ -54,7 +54,7 @@ const char* words_of(int code) {
       return "no error";
     case kInvalidArgument:
       return "invalid argument";
-    case gpu::kDriverOutOfMemory:
+    case cuda::kDriverOutOfMemory:
       return "out of memory";
     case kNotInitialized:
       return "initialization error";
@@ -87,7 +87,7 @@ const char* words_of(int code) {
   }
 }
 
-// Of calls that need no context.
+// Returns the code of a call about a device that needs no context.
 int about_device(int device, const void* to) {
   State& shared = state();
   const std::lock_guard lock(shared.mutex);
@@ -103,7 +103,7 @@ int about_device(int device, const void* to) {
   return to == nullptr ? kInvalidArgument : kDriverSuccess;
 }
 
-// At most `length` characters with the final 0.
+// Writes at most `length` characters including the final 0.
 int give_text(std::string_view text, char* to, int length) {
   if (length <= 0) {
     return kInvalidArgument;
@@ -123,7 +123,7 @@ int give_text(std::string_view text, char* to, int length) {
 extern "C" {
 
 using namespace foretune::fake_gpu;  // NOLINT(google-build-using-namespace)
-namespace gpu = foretune::gpu;
+namespace cuda = foretune::cuda;
 
 EntryOf<decltype(DriverApi::init)> cuInit;
 EntryOf<decltype(DriverApi::driver_version)> cuDriverGetVersion;
@@ -214,7 +214,7 @@ int cuDeviceGetPCIBusId(char* id, int length, int device) {
   return code == kDriverSuccess ? give_text(kBusId, id, length) : code;
 }
 
-int cuDevicePrimaryCtxRetain(gpu::DriverContext* context, int device) {
+int cuDevicePrimaryCtxRetain(cuda::DriverContext* context, int device) {
   const int code = about_device(device, context);
   if (code == kDriverSuccess) {
     State& shared = state();
@@ -241,7 +241,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
   return kDriverSuccess;
 }
 
-int cuCtxSetCurrent(gpu::DriverContext context) {
+int cuCtxSetCurrent(cuda::DriverContext context) {
   int here = 0;
   if (const int code = about_device(0, &here); code != kDriverSuccess) {
     return code;

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "foretune/gpu/driver_api.h"
+#include "foretune/cuda/driver_api.h"
 #include "tests/fake_gpu/fake_kernels.h"
 #include "tests/fake_gpu/fake_state.h"
 #include "tests/fake_gpu/fake_triton.h"
@@ -16,9 +16,9 @@
 namespace foretune::fake_gpu {
 namespace {
 
-using gpu::DevicePointer;
-using gpu::DriverApi;
-using gpu::kDriverSuccess;
+using cuda::DevicePointer;
+using cuda::DriverApi;
+using cuda::kDriverSuccess;
 
 // Runs `body` with the state unless the context cannot be used.
 template <class Body>
@@ -43,7 +43,7 @@ template <class Body>
 int outside_capture(Body body) {
   return with_context([&](State& device) {
     bool capturing = false;
-    for (gpu::StreamObject* const stream : device.streams) {
+    for (cuda::StreamObject* const stream : device.streams) {
       if (stream->capture && stream->capture->thread == std::this_thread::get_id()) {
         stream->capture->lost = true;
         capturing = true;
@@ -71,7 +71,7 @@ int destroy(State& device, Object* object) {
 
 // Copies do not enter captures.
 template <class Body>
-int copy(gpu::Stream stream, std::size_t bytes, Body body) {
+int copy(cuda::Stream stream, std::size_t bytes, Body body) {
   return outside_capture([&](State& device) {
     return device.submit(stream, [&](State& on) {
       on.clock_ns += 3000 + static_cast<double>(bytes) / 50;
@@ -80,14 +80,14 @@ int copy(gpu::Stream stream, std::size_t bytes, Body body) {
   });
 }
 
-int record(gpu::Event event, gpu::Stream stream, unsigned flags) {
+int record(cuda::Event event, cuda::Stream stream, unsigned flags) {
   return with_context([&](State& device) {
-    const gpu::StreamObject* const target = device.find_stream(stream);
+    const cuda::StreamObject* const target = device.find_stream(stream);
     if (target == nullptr || !device.live.contains(event)) {
       return kInvalidHandle;
     }
-    const bool external = flags == gpu::kEventRecordExternal;
-    if (flags > gpu::kEventRecordExternal || (external && !target->capture)) {
+    const bool external = flags == cuda::kEventRecordExternal;
+    if (flags > cuda::kEventRecordExternal || (external && !target->capture)) {
       return kInvalidArgument;
     }
     if (!external && target->capture) {
@@ -113,7 +113,7 @@ int record(gpu::Event event, gpu::Stream stream, unsigned flags) {
 extern "C" {
 
 using namespace foretune::fake_gpu;  // NOLINT(google-build-using-namespace)
-namespace gpu = foretune::gpu;
+namespace cuda = foretune::cuda;
 
 EntryOf<decltype(DriverApi::memory_info)> cuMemGetInfo_v2;
 EntryOf<decltype(DriverApi::memory_allocate)> cuMemAlloc_v2;
@@ -162,7 +162,7 @@ int cuMemFree_v2(DevicePointer pointer) {
 }
 
 int cuMemsetD8Async(DevicePointer pointer, unsigned char value, std::size_t bytes,
-                    gpu::Stream stream) {
+                    cuda::Stream stream) {
   return with_context([&](State& device) {
     return device.submit(stream, [=](State& on) {
       if (!on.memory.set(pointer, value, bytes)) {
@@ -177,7 +177,7 @@ int cuMemsetD8Async(DevicePointer pointer, unsigned char value, std::size_t byte
   });
 }
 
-int cuMemcpyDtoHAsync_v2(void* host, DevicePointer device, std::size_t bytes, gpu::Stream stream) {
+int cuMemcpyDtoHAsync_v2(void* host, DevicePointer device, std::size_t bytes, cuda::Stream stream) {
   return copy(stream, bytes, [=](Memory& memory) {
     const std::byte* const from = memory.readable(device, bytes);
     if (from != nullptr && bytes > 0) {
@@ -188,7 +188,7 @@ int cuMemcpyDtoHAsync_v2(void* host, DevicePointer device, std::size_t bytes, gp
 }
 
 int cuMemcpyHtoDAsync_v2(DevicePointer device, const void* host, std::size_t bytes,
-                         gpu::Stream stream) {
+                         cuda::Stream stream) {
   return copy(stream, bytes, [=](Memory& memory) {
     std::byte* const to = memory.writable(device, bytes);
     if (to != nullptr && bytes > 0) {
@@ -198,28 +198,28 @@ int cuMemcpyHtoDAsync_v2(DevicePointer device, const void* host, std::size_t byt
   });
 }
 
-int cuStreamCreate(gpu::Stream* stream, unsigned flags) {
+int cuStreamCreate(cuda::Stream* stream, unsigned flags) {
   return with_context([&](State& device) {
-    if (stream == nullptr || flags > gpu::kStreamNonBlocking) {
+    if (stream == nullptr || flags > cuda::kStreamNonBlocking) {
       return kInvalidArgument;
     }
-    *stream = make(device, gpu::StreamObject{});
+    *stream = make(device, cuda::StreamObject{});
     device.streams.insert(*stream);
     return kDriverSuccess;
   });
 }
 
-int cuStreamDestroy_v2(gpu::Stream stream) {
+int cuStreamDestroy_v2(cuda::Stream stream) {
   return with_context([&](State& device) {
     device.streams.erase(stream);
     return destroy(device, stream);
   });
 }
 
-int cuStreamSynchronize(gpu::Stream stream) {
+int cuStreamSynchronize(cuda::Stream stream) {
   bool hangs = false;
   const int code = with_context([&](State& device) {
-    gpu::StreamObject* const target = device.find_stream(stream);
+    cuda::StreamObject* const target = device.find_stream(stream);
     if (target == nullptr) {
       return kInvalidHandle;
     }
@@ -237,9 +237,9 @@ int cuStreamSynchronize(gpu::Stream stream) {
   return code;
 }
 
-int cuStreamBeginCapture_v2(gpu::Stream stream, int mode) {
+int cuStreamBeginCapture_v2(cuda::Stream stream, int mode) {
   return with_context([&](State& device) {
-    gpu::StreamObject* const target = device.find_stream(stream);
+    cuda::StreamObject* const target = device.find_stream(stream);
     if (target == nullptr) {
       return kInvalidHandle;
     }
@@ -255,9 +255,9 @@ int cuStreamBeginCapture_v2(gpu::Stream stream, int mode) {
   });
 }
 
-int cuStreamEndCapture(gpu::Stream stream, gpu::Graph* graph) {
+int cuStreamEndCapture(cuda::Stream stream, cuda::Graph* graph) {
   return with_context([&](State& device) {
-    gpu::StreamObject* const target = device.find_stream(stream);
+    cuda::StreamObject* const target = device.find_stream(stream);
     if (target == nullptr || graph == nullptr) {
       return target == nullptr ? kInvalidHandle : kInvalidArgument;
     }
@@ -265,36 +265,36 @@ int cuStreamEndCapture(gpu::Stream stream, gpu::Graph* graph) {
     if (!target->capture) {
       return kCaptureUnmatched;
     }
-    const gpu::StreamCapture capture = *std::exchange(target->capture, std::nullopt);
+    const cuda::StreamCapture capture = *std::exchange(target->capture, std::nullopt);
     if (capture.lost) {
       return kCaptureInvalidated;
     }
-    *graph = make(device, gpu::GraphObject{capture.operations});
+    *graph = make(device, cuda::GraphObject{capture.operations});
     return kDriverSuccess;
   });
 }
 
-int cuEventCreate(gpu::Event* event, unsigned /*flags*/) {
+int cuEventCreate(cuda::Event* event, unsigned /*flags*/) {
   return with_context([&](State& device) {
     if (event == nullptr) {
       return kInvalidArgument;
     }
-    *event = make(device, gpu::EventObject{});
+    *event = make(device, cuda::EventObject{});
     return kDriverSuccess;
   });
 }
 
-int cuEventDestroy_v2(gpu::Event event) {
+int cuEventDestroy_v2(cuda::Event event) {
   return with_context([&](State& device) { return destroy(device, event); });
 }
 
-int cuEventRecord(gpu::Event event, gpu::Stream stream) { return record(event, stream, 0); }
+int cuEventRecord(cuda::Event event, cuda::Stream stream) { return record(event, stream, 0); }
 
-int cuEventRecordWithFlags(gpu::Event event, gpu::Stream stream, unsigned flags) {
+int cuEventRecordWithFlags(cuda::Event event, cuda::Stream stream, unsigned flags) {
   return record(event, stream, flags);
 }
 
-int cuEventElapsedTime(float* milliseconds, gpu::Event begin, gpu::Event end) {
+int cuEventElapsedTime(float* milliseconds, cuda::Event begin, cuda::Event end) {
   return with_context([&](State& device) {
     if (milliseconds == nullptr) {
       return kInvalidArgument;
@@ -308,18 +308,18 @@ int cuEventElapsedTime(float* milliseconds, gpu::Event begin, gpu::Event end) {
   });
 }
 
-int cuGraphInstantiateWithFlags(gpu::GraphExec* exec, gpu::Graph graph,
+int cuGraphInstantiateWithFlags(cuda::GraphExec* exec, cuda::Graph graph,
                                 unsigned long long /*flags*/) {
   return with_context([&](State& device) {
     if (exec == nullptr || !device.live.contains(graph)) {
       return exec == nullptr ? kInvalidArgument : kInvalidHandle;
     }
-    *exec = make(device, gpu::GraphExecObject{graph->operations});
+    *exec = make(device, cuda::GraphExecObject{graph->operations});
     return kDriverSuccess;
   });
 }
 
-int cuGraphLaunch(gpu::GraphExec exec, gpu::Stream stream) {
+int cuGraphLaunch(cuda::GraphExec exec, cuda::Stream stream) {
   return outside_capture([&](State& device) {
     if (!device.live.contains(exec) || device.find_stream(stream) == nullptr) {
       return kInvalidHandle;
@@ -334,39 +334,39 @@ int cuGraphLaunch(gpu::GraphExec exec, gpu::Stream stream) {
   });
 }
 
-int cuGraphDestroy(gpu::Graph graph) {
+int cuGraphDestroy(cuda::Graph graph) {
   return with_context([&](State& device) { return destroy(device, graph); });
 }
 
-int cuGraphExecDestroy(gpu::GraphExec exec) {
+int cuGraphExecDestroy(cuda::GraphExec exec) {
   return with_context([&](State& device) { return destroy(device, exec); });
 }
 
-int cuModuleLoadData(gpu::Module* module, const void* image) {
+int cuModuleLoadData(cuda::Module* module, const void* image) {
   return with_context([&](State& device) {
     if (module == nullptr || image == nullptr) {
       return kInvalidArgument;
     }
     const std::string_view text = static_cast<const char*>(image);
     if (text.starts_with(kTritonImage)) {
-      const gpu::Function function = triton_function(text);
+      const cuda::Function function = triton_function(text);
       if (function == nullptr) {
         return kInvalidPtx;
       }
-      *module = make(device, gpu::ModuleObject{function});
+      *module = make(device, cuda::ModuleObject{function});
       return kDriverSuccess;
     }
-    for (const gpu::FunctionObject& kernel : kernels()) {
+    for (const cuda::FunctionObject& kernel : kernels()) {
       if (text.find(kernel.name) == std::string_view::npos) {
         return kInvalidPtx;
       }
     }
-    *module = make(device, gpu::ModuleObject{});
+    *module = make(device, cuda::ModuleObject{});
     return kDriverSuccess;
   });
 }
 
-int cuModuleGetFunction(gpu::Function* function, gpu::Module module, const char* name) {
+int cuModuleGetFunction(cuda::Function* function, cuda::Module module, const char* name) {
   return with_context([&](State& device) {
     if (function == nullptr || name == nullptr) {
       return kInvalidArgument;
@@ -378,7 +378,7 @@ int cuModuleGetFunction(gpu::Function* function, gpu::Module module, const char*
       *function = module->function;
       return std::string_view(name) == module->function->name ? kDriverSuccess : kNotFound;
     }
-    for (gpu::FunctionObject& kernel : kernels()) {
+    for (cuda::FunctionObject& kernel : kernels()) {
       if (std::string_view(name) == kernel.name) {
         *function = &kernel;
         return kDriverSuccess;
@@ -388,19 +388,19 @@ int cuModuleGetFunction(gpu::Function* function, gpu::Module module, const char*
   });
 }
 
-int cuFuncSetAttribute(gpu::Function function, int attribute, int value) {
+int cuFuncSetAttribute(cuda::Function function, int attribute, int value) {
   return with_context([&](State& /*device*/) {
     if (!is_triton_function(function)) {
       return kInvalidHandle;
     }
-    const bool is_possible = attribute == gpu::kMostDynamicSharedBytes && value <= (227 << 10);
+    const bool is_possible = attribute == cuda::kMaxDynamicSharedBytes && value <= (227 << 10);
     return is_possible ? kDriverSuccess : kInvalidArgument;
   });
 }
 
-int cuLaunchKernel(gpu::Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+int cuLaunchKernel(cuda::Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                   gpu::Stream stream, void** parameters, void** extra) {
+                   cuda::Stream stream, void** parameters, void** extra) {
   return with_context([&](State& device) {
     const bool known =
         is_triton_function(function) ||

@@ -1,6 +1,6 @@
 // libforetune_fake_gpu.so plays NVIDIA's driver, NVML and cuBLASLt on the CPU, so that everything
-// that measures on a GPU can be tested without one. It exports the symbols that gpu::DriverApi,
-// gpu::NvmlApi and cublaslt::Api look up: give its path as all three libraries. This file is its
+// that measures on a GPU can be tested without one. It exports the symbols that cuda::DriverApi,
+// cuda::NvmlApi and cublaslt::Api look up: give its path as all three libraries. This file is its
 // manual; it declares nothing.
 //
 // The device
@@ -31,7 +31,7 @@
 //
 // Kernels
 //   cuModuleLoadData takes any text that names foretune_fill, foretune_widen, foretune_gelu and
-//   foretune_compare (else 218); the three run on the host as foretune/gpu/kernels/check.cu says.
+//   foretune_compare (else 218); the three run on the host as foretune/cuda/kernels/check.cu says.
 //   Another name gives 500 from cuModuleGetFunction. An image that begins with "foretune fake
 //   triton kernel\n" followed by the key of a kernel of the family triton
 //   (foretune/families/triton/triton_config.h) and a zero is such a kernel, by the name of

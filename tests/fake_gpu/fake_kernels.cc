@@ -11,8 +11,8 @@
 namespace foretune::fake_gpu {
 namespace {
 
-using gpu::DevicePointer;
-using gpu::kDriverSuccess;
+using cuda::DevicePointer;
+using cuda::kDriverSuccess;
 
 template <class T>
 T parameter(void** parameters, std::size_t position) {
@@ -187,12 +187,12 @@ Operation bind_compare(const Launch& launch) {
 
 }  // namespace
 
-std::span<gpu::FunctionObject> kernels() {
+std::span<cuda::FunctionObject> kernels() {
   static std::array result{
-      gpu::FunctionObject{"foretune_fill", bind_fill},
-      gpu::FunctionObject{"foretune_widen", bind_widen},
-      gpu::FunctionObject{"foretune_gelu", bind_gelu},
-      gpu::FunctionObject{"foretune_compare", bind_compare},
+      cuda::FunctionObject{"foretune_fill", bind_fill},
+      cuda::FunctionObject{"foretune_widen", bind_widen},
+      cuda::FunctionObject{"foretune_gelu", bind_gelu},
+      cuda::FunctionObject{"foretune_compare", bind_compare},
   };
   return result;
 }

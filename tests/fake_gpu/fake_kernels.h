@@ -1,10 +1,10 @@
-// The kernels of gpu::Device on the host, as foretune/gpu/kernels/check.cu has them.
+// The kernels of cuda::Device on the host, as foretune/cuda/kernels/check.cu has them.
 #pragma once
 
 #include <functional>
 #include <span>
 
-#include "foretune/gpu/driver_api.h"
+#include "foretune/cuda/driver_api.h"
 #include "tests/fake_gpu/fake_state.h"
 
 namespace foretune::fake_gpu {
@@ -18,7 +18,7 @@ struct Launch {
 
 }  // namespace foretune::fake_gpu
 
-struct foretune::gpu::FunctionObject {
+struct foretune::cuda::FunctionObject {
   const char* name;
   // Copies the arguments of a launch.
   std::function<foretune::fake_gpu::Operation(const foretune::fake_gpu::Launch& launch)> bind;
@@ -26,6 +26,6 @@ struct foretune::gpu::FunctionObject {
 
 namespace foretune::fake_gpu {
 
-std::span<gpu::FunctionObject> kernels();
+std::span<cuda::FunctionObject> kernels();
 
 }  // namespace foretune::fake_gpu

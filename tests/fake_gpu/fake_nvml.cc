@@ -1,15 +1,15 @@
-// NVML of the fake device; see fake_gpu.h.
+// The NVML of the fake device; see fake_gpu.h.
 #include <string_view>
 
-#include "foretune/gpu/driver_api.h"
+#include "foretune/cuda/driver_api.h"
 #include "tests/fake_gpu/fake_state.h"
 
 namespace {
 
+using foretune::cuda::NvmlApi;
+using foretune::cuda::NvmlDevice;
 using foretune::fake_gpu::EntryOf;
 using foretune::fake_gpu::faults;
-using foretune::gpu::NvmlApi;
-using foretune::gpu::NvmlDevice;
 
 // nvmlReturn_t.
 constexpr int kSuccess = 0;
@@ -25,9 +25,9 @@ constexpr unsigned long long kThermalSlowdown = 0x20;
 constexpr unsigned kMilliwatt = 350'000;
 constexpr unsigned long long kMillijouleBefore = 1'000'000;  // taken before the process began
 
-foretune::gpu::NvmlDeviceObject only_device;
+foretune::cuda::NvmlDeviceObject only_device;
 
-// Whether a call about the device may go on.
+// Returns kSuccess when a call about the device may go on, otherwise the code of the error.
 int ready(NvmlDevice device, const void* to) {
   foretune::fake_gpu::State& state = foretune::fake_gpu::state();
   const std::lock_guard lock(state.mutex);
@@ -41,10 +41,10 @@ int clock_of(NvmlDevice device, int kind, unsigned sm_mhz, unsigned* mhz) {
   if (const int code = ready(device, mhz); code != kSuccess) {
     return code;
   }
-  if (kind != foretune::gpu::kNvmlClockSm && kind != foretune::gpu::kNvmlClockMemory) {
+  if (kind != foretune::cuda::kNvmlClockSm && kind != foretune::cuda::kNvmlClockMemory) {
     return kInvalid;
   }
-  *mhz = kind == foretune::gpu::kNvmlClockSm ? sm_mhz : kMemoryMhz;
+  *mhz = kind == foretune::cuda::kNvmlClockSm ? sm_mhz : kMemoryMhz;
   return kSuccess;
 }
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "foretune/cublaslt/cublaslt_api.h"
+#include "foretune/cuda/cublaslt_api.h"
 #include "tests/fake_gpu/fake_product.h"
 #include "tests/fake_gpu/fake_state.h"
 
@@ -26,7 +26,7 @@ struct DescriptorObject {
   std::int32_t transpose_a = 0;
   std::int32_t transpose_b = 0;
   Epilogue epilogue = Epilogue::kDefault;
-  gpu::DevicePointer bias = 0;
+  cuda::DevicePointer bias = 0;
   std::optional<CudaType> bias_type;
   std::int32_t multiprocessors = 0;
   std::int8_t fast_accumulation = 0;

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "foretune/cublaslt/cublaslt_api.h"
-#include "foretune/gpu/driver_api.h"
+#include "foretune/cuda/cublaslt_api.h"
+#include "foretune/cuda/driver_api.h"
 #include "tests/fake_gpu/fake_state.h"
 
 namespace foretune::fake_gpu {
@@ -18,7 +18,7 @@ struct Matrix {
   std::int64_t leading = 0;
   std::int64_t batches = 1;
   std::int64_t stride = 0;  // elements from one batch to the next
-  gpu::DevicePointer pointer = 0;
+  cuda::DevicePointer pointer = 0;
 
   // From the first to the last element.
   [[nodiscard]] std::size_t bytes() const;
@@ -41,7 +41,7 @@ struct Product {
   Activation activation = Activation::kNone;
   bool has_bias = false;
   cublaslt::CudaType bias_type = cublaslt::CudaType::kF32;
-  gpu::DevicePointer bias = 0;
+  cuda::DevicePointer bias = 0;
   // Faults of the tile that computes it.
   bool wrong = false;
   bool last_not_written = false;

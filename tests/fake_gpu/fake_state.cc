@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kAlignment = 256;
 
 std::string environment(const char* name, const char* otherwise) {
-  // Nothing here changes the environment.
+  // No code here changes the environment.
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
   return value == nullptr ? otherwise : value;
 }
@@ -86,35 +86,35 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-gpu::DevicePointer to_device(const void* pointer) {
-  return std::bit_cast<gpu::DevicePointer>(pointer);
+cuda::DevicePointer to_device(const void* pointer) {
+  return std::bit_cast<cuda::DevicePointer>(pointer);
 }
 
 void Memory::Release::operator()(std::byte* block) const { std::free(block); }
 
-int Memory::allocate(std::size_t bytes, gpu::DevicePointer& pointer) {
+int Memory::allocate(std::size_t bytes, cuda::DevicePointer& pointer) {
   if (bytes == 0) {
     return kInvalidArgument;
   }
   if (bytes > kTotal - used_) {
-    return gpu::kDriverOutOfMemory;
+    return cuda::kDriverOutOfMemory;
   }
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   Allocation allocation{std::unique_ptr<std::byte, Release>(
                             static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded))),
                         bytes, std::nullopt};
   if (allocation.block == nullptr) {
-    return gpu::kDriverOutOfMemory;
+    return cuda::kDriverOutOfMemory;
   }
   pointer = to_device(allocation.block.get());
   used_ += bytes;
   allocations_.emplace(pointer, std::move(allocation));
-  return gpu::kDriverSuccess;
+  return cuda::kDriverSuccess;
 }
 
-int Memory::free(gpu::DevicePointer pointer) {
+int Memory::free(cuda::DevicePointer pointer) {
   if (pointer == 0) {
-    return gpu::kDriverSuccess;
+    return cuda::kDriverSuccess;
   }
   const auto found = allocations_.find(pointer);
   if (found == allocations_.end()) {
@@ -122,7 +122,7 @@ int Memory::free(gpu::DevicePointer pointer) {
   }
   used_ -= found->second.bytes;
   allocations_.erase(found);
-  return gpu::kDriverSuccess;
+  return cuda::kDriverSuccess;
 }
 
 void Memory::free_all() {
@@ -130,7 +130,7 @@ void Memory::free_all() {
   used_ = 0;
 }
 
-Memory::Allocation* Memory::containing(gpu::DevicePointer pointer, std::size_t bytes) {
+Memory::Allocation* Memory::containing(cuda::DevicePointer pointer, std::size_t bytes) {
   auto after = allocations_.upper_bound(pointer);
   if (after == allocations_.begin()) {
     return nullptr;
@@ -141,13 +141,13 @@ Memory::Allocation* Memory::containing(gpu::DevicePointer pointer, std::size_t b
   return inside ? &allocation : nullptr;
 }
 
-const std::byte* Memory::readable(gpu::DevicePointer pointer, std::size_t bytes) const {
+const std::byte* Memory::readable(cuda::DevicePointer pointer, std::size_t bytes) const {
   Allocation* const found = const_cast<Memory*>(this)->containing(pointer, bytes);
   return found == nullptr ? nullptr
                           : found->block.get() + (pointer - to_device(found->block.get()));
 }
 
-std::byte* Memory::writable(gpu::DevicePointer pointer, std::size_t bytes) {
+std::byte* Memory::writable(cuda::DevicePointer pointer, std::size_t bytes) {
   Allocation* const found = containing(pointer, bytes);
   if (found == nullptr) {
     return nullptr;
@@ -156,7 +156,7 @@ std::byte* Memory::writable(gpu::DevicePointer pointer, std::size_t bytes) {
   return found->block.get() + (pointer - to_device(found->block.get()));
 }
 
-bool Memory::set(gpu::DevicePointer pointer, unsigned char value, std::size_t bytes) {
+bool Memory::set(cuda::DevicePointer pointer, unsigned char value, std::size_t bytes) {
   Allocation* const found = containing(pointer, bytes);
   if (found == nullptr) {
     return false;
@@ -172,7 +172,7 @@ bool Memory::set(gpu::DevicePointer pointer, unsigned char value, std::size_t by
   return true;
 }
 
-gpu::StreamObject* State::find_stream(gpu::Stream stream) {
+cuda::StreamObject* State::find_stream(cuda::Stream stream) {
   if (stream == nullptr) {
     return &default_stream;
   }
@@ -181,14 +181,14 @@ gpu::StreamObject* State::find_stream(gpu::Stream stream) {
 
 int State::execute(const Operation& operation) {
   const int code = operation(*this);
-  if (code != gpu::kDriverSuccess) {
+  if (code != cuda::kDriverSuccess) {
     broken = code;
   }
   return code;
 }
 
-int State::submit(gpu::Stream stream, Operation operation) {
-  gpu::StreamObject* const target = find_stream(stream);
+int State::submit(cuda::Stream stream, Operation operation) {
+  cuda::StreamObject* const target = find_stream(stream);
   if (target == nullptr) {
     return kInvalidHandle;
   }
@@ -199,7 +199,7 @@ int State::submit(gpu::Stream stream, Operation operation) {
     return kCaptureInvalidated;
   }
   target->capture->operations.push_back(std::move(operation));
-  return gpu::kDriverSuccess;
+  return cuda::kDriverSuccess;
 }
 
 State& state() {
@@ -214,7 +214,7 @@ bool& context_is_current() {
 
 }  // namespace foretune::fake_gpu
 
-// What tests ask the fake; see fake_gpu.h.
+// The functions by which tests query and control the fake; see fake_gpu.h.
 #pragma GCC visibility push(default)
 extern "C" {
 

@@ -1,4 +1,5 @@
-// What the fake driver, NVML and cuBLASLt share: one device with its memory, clock and faults.
+// The state that the fake driver, NVML and cuBLASLt share: one device with its memory, clock and
+// faults.
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "foretune/gpu/driver_api.h"
+#include "foretune/cuda/driver_api.h"
 
 namespace foretune::fake_gpu {
 
@@ -37,10 +38,10 @@ inline constexpr int kCaptureInvalidated = 901;
 inline constexpr int kCaptureUnmatched = 903;
 inline constexpr int kCaptureImplicit = 906;
 
-// Executes something on the device and returns the driver's code.
+// Executes an operation on the device and returns the driver's code.
 using Operation = std::function<int(State&)>;
 
-// The type of the function behind an entry of a table of functions, to declare it with.
+// The type of the function behind an entry of a table of functions, used to declare that function.
 template <class Pointer>
 using EntryOf = std::remove_pointer_t<Pointer>;
 
@@ -48,8 +49,8 @@ inline constexpr const char* kBusId = "0000:01:00.0";
 
 }  // namespace foretune::fake_gpu
 
-// The objects that driver_api.h leaves to the driver.
-namespace foretune::gpu {
+// The objects that driver_api.h leaves opaque.
+namespace foretune::cuda {
 
 struct ContextObject {};
 struct StreamCapture {
@@ -75,7 +76,7 @@ struct ModuleObject {
 };
 struct NvmlDeviceObject {};
 
-}  // namespace foretune::gpu
+}  // namespace foretune::cuda
 
 namespace foretune::fake_gpu {
 
@@ -90,7 +91,7 @@ struct Faults {
   bool no_nvml = false;
   bool no_device = false;
 };
-// Read at the first call.
+// Reads the environment at the first call.
 const Faults& faults();
 const std::string& device_name();
 
@@ -105,22 +106,22 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory() = default;
 
-  // Codes of the driver.
-  int allocate(std::size_t bytes, gpu::DevicePointer& pointer);
-  int free(gpu::DevicePointer pointer);
+  // Return codes of the driver.
+  int allocate(std::size_t bytes, cuda::DevicePointer& pointer);
+  int free(cuda::DevicePointer pointer);
   void free_all();
   [[nodiscard]] std::size_t used() const { return used_; }
-  // Where the range lies for the host; null when it is not inside one live allocation.
-  [[nodiscard]] const std::byte* readable(gpu::DevicePointer pointer, std::size_t bytes) const;
-  std::byte* writable(gpu::DevicePointer pointer, std::size_t bytes);
-  bool set(gpu::DevicePointer pointer, unsigned char value, std::size_t bytes);
+  // Returns the range's host address; null when it is not inside one live allocation.
+  [[nodiscard]] const std::byte* readable(cuda::DevicePointer pointer, std::size_t bytes) const;
+  std::byte* writable(cuda::DevicePointer pointer, std::size_t bytes);
+  bool set(cuda::DevicePointer pointer, unsigned char value, std::size_t bytes);
 
  private:
   struct Release {
     void operator()(std::byte* block) const;
   };
   struct Fill {
-    gpu::DevicePointer begin = 0;
+    cuda::DevicePointer begin = 0;
     std::size_t bytes = 0;
     unsigned char value = 0;
     bool operator==(const Fill&) const = default;
@@ -128,12 +129,12 @@ class Memory {
   struct Allocation {
     std::unique_ptr<std::byte, Release> block;
     std::size_t bytes = 0;
-    // The last write, if it was a large memset: what flushes caches between measurements would
-    // otherwise be most of what a test does.
+    // The last write, if it was a large memset. Such memsets flush caches between measurements;
+    // repeating them would take most of a test's time.
     std::optional<Fill> filled;
   };
-  Allocation* containing(gpu::DevicePointer pointer, std::size_t bytes);
-  std::map<gpu::DevicePointer, Allocation> allocations_;
+  Allocation* containing(cuda::DevicePointer pointer, std::size_t bytes);
+  std::map<cuda::DevicePointer, Allocation> allocations_;
   std::size_t used_ = 0;
 };
 
@@ -144,7 +145,7 @@ struct State {
   std::mutex mutex;
   bool initialized = false;
   int retained = 0;
-  // What every call returns after an error that spoils the context; 0 if there was none.
+  // The code that every call returns after an error that breaks the context; 0 without one.
   int broken = 0;
   bool hung = false;
   int nvml_users = 0;  // calls of nvmlInit_v2 without their nvmlShutdown
@@ -154,26 +155,26 @@ struct State {
   std::map<std::string, std::uint64_t, std::less<>> calls;  // of some functions, by symbol
   Memory memory;
   // Operands of products since the last flush.
-  std::set<gpu::DevicePointer> cached;
-  // Everything that was created and not destroyed.
+  std::set<cuda::DevicePointer> cached;
+  // Every object that was created and not destroyed.
   std::set<const void*> live;
-  std::set<gpu::Stream> streams;
-  // For the stream that is null.
-  gpu::StreamObject default_stream;
+  std::set<cuda::Stream> streams;
+  // Stands for the null stream.
+  cuda::StreamObject default_stream;
 
-  // Executes now, or at the launch of the graph when the stream captures.
-  int submit(gpu::Stream stream, Operation operation);
+  // Executes the operation now, or at the launch of the graph when the stream captures.
+  int submit(cuda::Stream stream, Operation operation);
   int execute(const Operation& operation);
-  // Null when there is no such stream.
-  gpu::StreamObject* find_stream(gpu::Stream stream);
+  // Returns null when there is no such stream.
+  cuda::StreamObject* find_stream(cuda::Stream stream);
 };
 
-// Never destroyed: threads may outlive the statics of the process.
+// Returns the state, which is never destroyed: threads may outlive the statics of the process.
 State& state();
 
-// Of the calling thread.
+// Returns the flag of the calling thread.
 bool& context_is_current();
 
-gpu::DevicePointer to_device(const void* pointer);
+cuda::DevicePointer to_device(const void* pointer);
 
 }  // namespace foretune::fake_gpu

@@ -15,10 +15,10 @@ namespace {
 
 using cublaslt::ComputeType;
 using cublaslt::CudaType;
-using gpu::DevicePointer;
-using gpu::kDriverSuccess;
+using cuda::DevicePointer;
+using cuda::kDriverSuccess;
 
-// What a kernel was compiled for: the words of its key.
+// The properties for which a kernel was compiled: the words of its key.
 struct Kernel {
   int template_number = 0;
   std::string dtype;
@@ -112,7 +112,8 @@ CudaType type_of(const Kernel& kernel) {
                                  : CudaType::kF32;
 }
 
-// Column-major, so of the transposed product: its first operand is B.
+// Returns the transposed product, because the fake's products are column-major: its first operand
+// is B.
 Product product_of(const Kernel& kernel, const Arguments& of, std::int64_t batches) {
   const CudaType type = type_of(kernel);
   const auto matrix = [&](std::int64_t rows, std::int64_t columns, std::int64_t leading,
@@ -142,7 +143,8 @@ Product product_of(const Kernel& kernel, const Arguments& of, std::int64_t batch
   return product;
 }
 
-// Tiles in waves of 132, larger ones more efficient, deeper pipelines better for long k.
+// Returns the time of tiles in waves of 132, where larger tiles are more efficient and deeper
+// pipelines better for long k.
 double simulated_ns(const Kernel& kernel, const Arguments& of, std::int64_t batches) {
   const auto blocks = [](std::int64_t size, std::int64_t block) {
     const std::int64_t whole = (size + block - 1) / block;
@@ -162,7 +164,8 @@ Operation bind_triton(const Kernel& kernel, const Launch& launch) {
   const Arguments of(launch.parameters);
   const auto batches = static_cast<std::int64_t>(launch.grid_z);
   const auto tile = static_cast<unsigned>(1000 * kernel.block_m + kernel.block_n);
-  // What was promised when it was compiled has to be true, or the real kernel reads elsewhere.
+  // The promises under which the kernel was compiled have to hold; otherwise the real kernel would
+  // read out of bounds.
   const bool is_promised =
       (kernel.template_number == 2 || !kernel.even_k || of.k % kernel.block_k == 0) &&
       (!kernel.aligned || (of.lda % 8 == 0 && of.ldb % 8 == 0 && of.ldd % 8 == 0));
@@ -190,7 +193,7 @@ Operation bind_triton(const Kernel& kernel, const Launch& launch) {
   };
 }
 
-using Functions = std::map<std::string, std::unique_ptr<gpu::FunctionObject>, std::less<>>;
+using Functions = std::map<std::string, std::unique_ptr<cuda::FunctionObject>, std::less<>>;
 // Guarded by the state's mutex, which every call of the driver holds.
 Functions& functions() {
   static Functions result;
@@ -199,21 +202,21 @@ Functions& functions() {
 
 }  // namespace
 
-gpu::FunctionObject* triton_function(std::string_view image) {
+cuda::FunctionObject* triton_function(std::string_view image) {
   const std::string key(image.substr(kTritonImage.size()));
-  std::unique_ptr<gpu::FunctionObject>& function = functions()[key];
+  std::unique_ptr<cuda::FunctionObject>& function = functions()[key];
   if (function == nullptr) {
     const Kernel kernel = parse(key);
     if (!is_sane(kernel)) {
       return nullptr;
     }
-    function = std::make_unique<gpu::FunctionObject>(gpu::FunctionObject{
+    function = std::make_unique<cuda::FunctionObject>(cuda::FunctionObject{
         "matmul", [kernel](const Launch& launch) { return bind_triton(kernel, launch); }});
   }
   return function.get();
 }
 
-bool is_triton_function(const gpu::FunctionObject* function) {
+bool is_triton_function(const cuda::FunctionObject* function) {
   return std::ranges::any_of(functions(),
                              [&](const auto& entry) { return entry.second.get() == function; });
 }

@@ -1,4 +1,4 @@
-// Kernels that Triton would have compiled, on the host.
+// Plays kernels that Triton would have compiled, on the host.
 #pragma once
 
 #include <string_view>
@@ -7,12 +7,12 @@
 
 namespace foretune::fake_gpu {
 
-// What the image of such a kernel begins with; the kernel's key and a zero follow.
+// The beginning of the image of such a kernel; the kernel's key and a zero follow.
 inline constexpr std::string_view kTritonImage = "foretune fake triton kernel\n";
 
-// The function of such an image, made once and kept; nullptr when its key makes no sense.
-gpu::FunctionObject* triton_function(std::string_view image);
-// Whether triton_function() has made it.
-bool is_triton_function(const gpu::FunctionObject* function);
+// Returns the function of such an image, made once and kept; nullptr when its key makes no sense.
+cuda::FunctionObject* triton_function(std::string_view image);
+// Returns true when triton_function() made the function.
+bool is_triton_function(const cuda::FunctionObject* function);
 
 }  // namespace foretune::fake_gpu

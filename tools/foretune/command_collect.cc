@@ -1,16 +1,14 @@
 // foretune collect and foretune create-validation: measure problems into a data set.
 #include <algorithm>
-#include <filesystem>
-#include <memory>
-#include <utility>
+#include <string>
 
 #include "foretune/base/text.h"
-#include "foretune/dataset/exchange.h"
-#include "foretune/dataset/journal.h"
-#include "foretune/tune/collect.h"
-#include "tools/foretune/collection.h"
+#include "foretune/collect/collect.h"
+#include "foretune/workflow/collection.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -61,28 +59,8 @@ void report_counts(const CollectResult& result, const OutputPaths& paths) {
                "\n"));
 }
 
-Status export_now(const OutputPaths& paths) {
-  if (!paths.exported) {
-    return {};
-  }
-  FORETUNE_TRY(const Dataset dataset, read_dataset(paths.journal));
-  return export_dataset(dataset, *paths.exported, paths.format);
-}
-
-Result<int> dry_run(const PreparedCollection& prepared, const DatasetHeader& header) {
-  std::unique_ptr<JournalWriter> journal;
-  CollectOptions options = prepared.options;
-  if (prepared.active) {
-    // Which configs is not known before, but how many.
-    options.search_space.sample_size =
-        prepared.active->measurements / std::max<std::size_t>(1, prepared.problems.size());
-  }
-  if (std::filesystem::exists(prepared.paths.journal)) {
-    FORETUNE_TRY(journal, JournalWriter::open(prepared.paths.journal, header));
-  }
-  FORETUNE_TRY(const CollectPlan plan,
-               plan_collection(*prepared.live.family, prepared.problems, options, prepared.protocol,
-                               journal.get(), prepared.context));
+Result<int> dry_run(const PreparedCollection& prepared, const Invocation& invocation) {
+  FORETUNE_TRY(const CollectPlan plan, plan_of(prepared, invocation));
   if (prepared.active) {
     print(concat(count_text(plan.problems), " problems, ",
                  count_text(prepared.active->measurements), " measurements in ",
@@ -100,47 +78,20 @@ Result<int> dry_run(const PreparedCollection& prepared, const DatasetHeader& hea
 }
 
 Result<int> collect_into(const CollectArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(PreparedCollection prepared, prepare_collection(arguments, invocation));
-  for (const std::string& text : prepared.remarks) {
-    remark(text);
-  }
-  const DatasetHeader header =
-      dataset_header(prepared.live.family->info(), arguments.role, invocation);
+  FORETUNE_TRY(const PreparedCollection prepared, prepare_collection(arguments, invocation));
   if (arguments.dry_run) {
-    return dry_run(prepared, header);
+    return dry_run(prepared, invocation);
   }
-  if (!prepared.live.family->info().simulated) {
-    for (const std::string& warning : load_warnings()) {
-      warn(warning);
-    }
-  }
-  FORETUNE_TRY(auto journal, open_journal(prepared.paths.journal, header));
-  FORETUNE_TRY(auto measurer,
-               open_measurer(prepared.live, prepared.protocol, prepared.context, invocation));
   ProgressLine line;
   CollectHooks hooks;
-  Status export_status;
-  hooks.now_s = &monotonic_s;
   hooks.stop = &stop_flag();
   hooks.on_progress = [&](const CollectProgress& progress) {
     if (line.due()) {
       line.show(progress_text(progress));
     }
   };
-  hooks.on_problem_done = [&](std::uint64_t done) {
-    if (done % prepared.chunk_size == 0 && export_status) {
-      export_status = export_now(prepared.paths);
-    }
-  };
-  FORETUNE_TRY(const CollectResult result, collect_prepared(prepared, *measurer, *journal, hooks));
+  FORETUNE_TRY(const CollectResult result, run_collection(prepared, invocation, hooks));
   line.clear();
-  FORETUNE_TRY_STATUS(export_status);
-  FORETUNE_TRY_STATUS(journal->sync());
-  journal.reset();
-  if (!result.stopped_by_request) {
-    FORETUNE_TRY_STATUS(seal(prepared.paths.journal));
-  }
-  FORETUNE_TRY_STATUS(export_now(prepared.paths));
   report_counts(result, prepared.paths);
   if (result.stopped_by_request) {
     remark("interrupted; everything measured is kept, the same command continues");

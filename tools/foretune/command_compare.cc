@@ -1,5 +1,5 @@
-// foretune compare: an old model against a new one, and whether the new one may replace it; with
-// --retrain old data against new data, by models of both.
+// foretune compare: compares an old model with a new one, and decides if the new one may replace
+// it. With --retrain it compares old data with new data, by models of both.
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -11,16 +11,19 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/split.h"
-#include "foretune/documents/stored_zip.h"
 #include "foretune/evaluate/compare.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/objective_evaluation.h"
+#include "foretune/formats/stored_zip.h"
 #include "foretune/hardware/cpu.h"
-#include "foretune/models/infer/model_file.h"
-#include "foretune/models/train/trainer.h"
+#include "foretune/model/model_file.h"
+#include "foretune/model/train/trainer.h"
+#include "foretune/report/evaluation_report.h"
+#include "foretune/workflow/datasets.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
-#include "tools/foretune/datasets.h"
 #include "tools/foretune/reporting.h"
 #include "tools/foretune/terminal.h"
 
@@ -45,27 +48,30 @@ struct CompareArguments {
   void visit(OptionList& list_of) {
     list_of.add_positional("old", before, "model, report of validate-model --json, or data set")
         .require();
-    list_of.add_positional("new", after, "the same, of what is to replace it").require();
+    list_of.add_positional("new", after, "candidate to replace it, of the same kind").require();
     const Condition is_retrained{"with --retrain", [this] { return retrain; }};
-    list_of.add("dataset", dataset, "FILE", "validation data set; needed for models")
+    list_of.add("dataset", dataset, "FILE", "validation data set; required to compare models")
         .only({"with --retrain or a model",
                [this] { return retrain || is_model_file(before) || is_model_file(after); }});
     list_of.add_switch("retrain", retrain,
-                       "old and new are data sets: train on each, group fold by group fold, and "
-                       "compare the picks for the problems that both models did not see");
-    list_of.add("folds", folds, "N", "of the problems").at_least(2).only(is_retrained);
-    list_of.add("trees", trees, "N", "of a model, at most").at_least(1).only(is_retrained);
+                       "old and new are data sets: train on each, by group folds, and compare the "
+                       "picks on problems that neither model saw");
+    list_of.add("folds", folds, "N", "number of folds").at_least(2).only(is_retrained);
+    list_of.add("trees", trees, "N", "maximum number of trees per model")
+        .at_least(1)
+        .only(is_retrained);
     list_of.add("objective", objective, "TEXT", std::string(kObjectiveHelp))
         .only({"with a model",
                [this] { return !retrain && (is_model_file(before) || is_model_file(after)); }});
     payloads.visit(list_of);
     list_of.add("json", json, "FILE", "write everything as JSON, every problem included");
-    list_of.add("list", list, "N", "problems to list that lost or won most").at_least(0);
-    list_of.section("What the new one may lose, in percent of the old");
-    list_of.add("mean", mean, "X", "of the mean efficiency");
-    list_of.add("median", median, "X", "of the median");
-    list_of.add("p10", p10, "X", "of the tenth percentile");
-    list_of.add("problem", problem, "X", "of any single problem's efficiency");
+    list_of.add("list", list, "N", "number of problems to list that lost most, and that won most")
+        .at_least(0);
+    list_of.section("Largest losses that the new one may have, in percent of the old");
+    list_of.add("mean", mean, "X", "in the mean efficiency");
+    list_of.add("median", median, "X", "in the median efficiency");
+    list_of.add("p10", p10, "X", "in the tenth percentile");
+    list_of.add("problem", problem, "X", "in the efficiency of any one problem");
   }
 };
 
@@ -105,7 +111,7 @@ Result<std::vector<PickedProblem>> picks_of(const std::string& path, const Datas
                                             const std::optional<Objective>& objective) {
   if (!is_model_file(path)) {
     FORETUNE_TRY(const std::string text, read_text_file(path));
-    if (documents::is_zip(bytes_of(text))) {
+    if (formats::is_zip(bytes_of(text))) {
       return fail(ErrorCode::kUnsupported, path,
                   " is a checkpoint; foretune import-model makes a model of it");
     }
@@ -128,7 +134,7 @@ Result<std::vector<PickedProblem>> picks_of(const std::string& path, const Datas
   return std::move(evaluation.picks);
 }
 
-// The problems of `dataset` whose group is in the fold (or not in it).
+// Returns the problems of `dataset` whose group is in the fold (or not in it).
 Dataset part_of(const Dataset& dataset,
                 const std::unordered_map<std::uint64_t, std::uint32_t>& fold_of_group,
                 std::uint32_t fold, bool inside) {
@@ -140,24 +146,24 @@ Dataset part_of(const Dataset& dataset,
   return dataset.filter_problems(keep);
 }
 
-// Old data against new data: how well models of each pick for problems that neither has seen, all
-// judged by the same measurements.
+// Compares old data with new data: models of each pick for problems that neither has seen, and the
+// same measurements judge all picks.
 class Retraining {
  public:
   Retraining(const CompareArguments& arguments, const Invocation& invocation)
-      : arguments_(arguments), seed_(static_cast<std::uint64_t>(invocation.global->seed)) {}
+      : arguments_(arguments), invocation_(invocation) {}
 
   Status run() {
     FORETUNE_TRY(const Dataset before, read(arguments_.before));
     FORETUNE_TRY(const Dataset after, read(arguments_.after));
     std::optional<Dataset> other;
     if (!arguments_.dataset.empty()) {
-      FORETUNE_TRY(other, read_measurements(arguments_.dataset));
-      FORETUNE_TRY_STATUS(describe_payloads(*other, arguments_.payloads));
+      FORETUNE_TRY(other, read_measurements(arguments_.dataset, invocation_));
+      FORETUNE_TRY_STATUS(describe_payloads(*other, arguments_.payloads, invocation_));
     }
     const Dataset& judge = other ? *other : after;
     const auto folds = static_cast<std::uint32_t>(arguments_.folds);
-    Rng rng = Rng(seed_).split(hash64("retraining"));
+    Rng rng = Rng(invocation_.seed).split(hash64("retraining"));
     const std::vector<std::uint32_t> dealt = group_folds(judge.problems(), folds, rng);
     std::unordered_map<std::uint64_t, std::uint32_t> fold_of_group;
     for (std::size_t i = 0; i < dealt.size(); ++i) {
@@ -187,11 +193,11 @@ class Retraining {
 
  private:
   [[nodiscard]] Result<Dataset> read(const std::string& path) const {
-    FORETUNE_TRY(Dataset dataset, read_measurements(path));
+    FORETUNE_TRY(Dataset dataset, read_measurements(path, invocation_));
     if (dataset.header().role == DatasetRole::kValidation) {
       return fail(ErrorCode::kMismatch, path, " is a validation set; models are not trained on it");
     }
-    FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments_.payloads));
+    FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments_.payloads, invocation_));
     dataset.deduplicate();
     return dataset;
   }
@@ -200,7 +206,7 @@ class Retraining {
              std::vector<PickedProblem>& picks) {
     TrainOptions options;
     options.held_out = false;
-    options.seed = seed_;
+    options.seed = invocation_.seed;
     options.gbdt.trees = static_cast<std::uint32_t>(arguments_.trees);
     options.gbdt.threads = static_cast<std::uint32_t>(read_cpu_facts().cores);
     auto result = train_gbdt(training, options, [&](const TrainProgress& progress) {
@@ -219,7 +225,7 @@ class Retraining {
   }
 
   const CompareArguments& arguments_;
-  std::uint64_t seed_;
+  const Invocation& invocation_;
   std::size_t unmeasured_ = 0;
   ProgressLine line_;
 };
@@ -235,8 +241,8 @@ Result<int> compare(const CompareArguments& arguments, const Invocation& invocat
   } else {
     std::optional<Dataset> dataset;
     if (!arguments.dataset.empty()) {
-      FORETUNE_TRY(dataset, read_measurements(arguments.dataset));
-      FORETUNE_TRY_STATUS(describe_payloads(*dataset, arguments.payloads));
+      FORETUNE_TRY(dataset, read_measurements(arguments.dataset, invocation));
+      FORETUNE_TRY_STATUS(describe_payloads(*dataset, arguments.payloads, invocation));
     }
     const Dataset* const measured = dataset ? &*dataset : nullptr;
     FORETUNE_TRY(const std::optional<Objective> objective,
@@ -248,9 +254,8 @@ Result<int> compare(const CompareArguments& arguments, const Invocation& invocat
                               .median = arguments.median / 100,
                               .p10 = arguments.p10 / 100,
                               .problem = arguments.problem / 100};
-  FORETUNE_TRY(
-      const ModelComparison comparison,
-      compare_models(before, after, rules, static_cast<std::uint64_t>(invocation.global->seed)));
+  FORETUNE_TRY(const ModelComparison comparison,
+               compare_models(before, after, rules, invocation.seed));
   print(comparison_text(comparison, static_cast<std::size_t>(arguments.list), output_has_color()));
   if (!arguments.json.empty()) {
     FORETUNE_TRY_STATUS(write_text_file_atomically(

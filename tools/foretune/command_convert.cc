@@ -1,4 +1,4 @@
-// foretune convert and foretune merge: data sets from one format or several files into one.
+// foretune convert and foretune merge: convert a data set to another format, or several into one.
 #include <optional>
 #include <span>
 #include <string>
@@ -6,14 +6,16 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/load_recorded.h"
 #include "foretune/hardware/device_profile.h"
-#include "foretune/hardware/rocminfo.h"
+#include "foretune/interop/ck/rocminfo.h"
+#include "foretune/interop/tables/exchange.h"
+#include "foretune/workflow/datasets.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
-#include "tools/foretune/datasets.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -34,19 +36,20 @@ struct ConvertArguments {
   void visit(OptionList& list) {
     list.add_positional("input", input, "file to read").require();
     list.add("output", output, "FILE", "file to write").require();
-    list.add("from", from, "FORMAT", "format of the input (default: found out)");
+    list.add("from", from, "FORMAT", "format of the input (default: detected from its content)");
     list.add("to", to, "FORMAT", "format of the output (default: by its extension)");
     list.add("family", family, "NAME",
              "family name for formats that have none (default: recorded)");
     list.add("role", role, "ROLE", "role for formats that have none (default: training)")
         .choose({"training", "validation"});
-    list.add(
-        "device", device, "NAME",
-        concat("where a CSV file without a device was measured: ", join(device_names(), ", ")));
-    list.add("arch", arch, "NAME", "where CK Tile's benchmarks ran: gfx950, gfx942, gfx90a");
-    list.add("hardware", hardware, "FILE", "what rocminfo printed there");
+    list.add("device", device, "NAME",
+             concat("device on which a CSV file was measured that names none: ",
+                    join(device_names(), ", ")));
+    list.add("arch", arch, "NAME",
+             "device on which CK Tile's benchmarks ran: gfx950, gfx942, gfx90a");
+    list.add("hardware", hardware, "FILE", "output of rocminfo on that device");
     list.add("merge-with", merge_with, "FILE",
-             "further files of this kind or data sets of ours; repeats become their median");
+             "more files of this kind, or .ftd files; repeats become their median");
     list.add_switch("overwrite", overwrite, "replace an existing output");
   }
   [[nodiscard]] std::string family_name() const { return family.empty() ? "recorded" : family; }
@@ -57,7 +60,7 @@ struct Input {
   ExchangeFormat format = ExchangeFormat::kForetune;
 };
 
-// The formats of further files are found out, whatever --from says of the first.
+// --from is the format of the first file; those of further files are detected.
 Result<std::vector<Input>> inputs_of(const ConvertArguments& arguments) {
   std::vector<Input> inputs{{.path = arguments.input}};
   for (const std::string& other : arguments.merge_with) {
@@ -71,13 +74,13 @@ Result<std::vector<Input>> inputs_of(const ConvertArguments& arguments) {
   return inputs;
 }
 
-// torch-diode's documents, or documents of ours: which of the two shows when they are read.
+// Returns true for torch-diode's documents and ours; reading them tells which of the two they are.
 bool is_document(ExchangeFormat format) {
   return format == ExchangeFormat::kDiodeJson || format == ExchangeFormat::kDiodeMsgpack ||
          format == ExchangeFormat::kJson || format == ExchangeFormat::kMsgpack;
 }
 
-// What files say of themselves cannot be said for them.
+// Refuses options that state facts which the files themselves hold.
 Status check_facts(const ConvertArguments& arguments, const std::vector<Input>& inputs) {
   bool is_csv = false;
   bool is_ck = false;
@@ -143,7 +146,7 @@ DatasetRole role_of(const ConvertArguments& arguments) {
   return arguments.role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining;
 }
 
-// With where CK Tile's benchmarks ran, as far as the command line says.
+// Returns the facts of the command line, with the device of CK Tile's benchmarks if it names one.
 Result<ImportFacts> facts_of(const ConvertArguments& arguments) {
   ImportFacts facts{
       .family = arguments.family_name(), .role = role_of(arguments), .fingerprint = {}};
@@ -242,11 +245,11 @@ struct MergeArguments {
   }
 };
 
-Result<int> merge(const MergeArguments& arguments, const Invocation& /*invocation*/) {
+Result<int> merge(const MergeArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
   std::optional<Dataset> all;
   for (const std::string& input : arguments.inputs) {
-    FORETUNE_TRY(Dataset dataset, read_measurements(input));
+    FORETUNE_TRY(Dataset dataset, read_measurements(input, invocation));
     if (!all) {
       all.emplace(std::move(dataset));
       continue;

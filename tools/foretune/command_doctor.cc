@@ -1,5 +1,5 @@
-// foretune doctor: what this machine can do. And the small subcommands: completion, reference,
-// worker.
+// foretune doctor reports the capabilities of this machine. Also the small subcommands: completion,
+// reference, worker.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "foretune/base/figures.h"
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/families/families.h"
@@ -15,8 +16,10 @@
 #include "foretune/measure/measure.h"
 #include "foretune/plugin/shared_object.h"
 #include "foretune/version.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -50,7 +53,7 @@ std::string first_line(const std::filesystem::path& path) {
   return text ? std::string(trim(split(*text, '\n').front())) : std::string();
 }
 
-// Whether a shared library can be loaded; it is unloaded again at once.
+// Returns true when a shared library can be loaded; unloads it again at once.
 bool has_library(const char* name) {
   void* handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) {

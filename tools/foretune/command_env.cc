@@ -1,5 +1,4 @@
-// foretune env: one loop nest under the hands of a user: schedules as text, as a tree, as C, and
-// how fast they are.
+// foretune env: shows and times schedules of one loop nest, as text, as a tree and as C.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -18,8 +17,10 @@
 #include "foretune/loop/gym/measured_evaluator.h"
 #include "foretune/loop/machine/c_emitter.h"
 #include "foretune/loop/register_tiles.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -44,14 +45,15 @@ struct EnvArguments {
   std::int64_t search = 0;
   void visit(OptionList& list) {
     list.add_positional("computation", computation,
-                        "what to compute: \"mm m=192 n=96 k=64\", \"conv c=64 h=56 ...\"");
-    list.add("bench", bench, "NAME",
-             "a benchmark instead: of a data set (mm64_256_16_test/mm64_80_96), or a file of one");
-    list.add("schedule", schedule, "TEXT", "\"split n0 16, swap m0, vectorize n1\"");
-    list.add("actions", actions, "LIST",
-             "LoopTune's actions, one after the other: split_4,down,swap_up");
-    list.add("search", search, "N", "time the best N schedules of the textbook").at_least(0);
-    list.add("isa", isa, "NAME", "instructions to compile for").choose({"avx2", "avx512"});
+                        "loop nest: \"mm m=192 n=96 k=64\", \"conv c=64 h=56 ...\"");
+    list.add(
+        "bench", bench, "NAME",
+        "benchmark instead: one of a data set (mm64_256_16_test/mm64_80_96), or a file with one");
+    list.add("schedule", schedule, "TEXT",
+             "schedule as text: \"split n0 16, swap m0, vectorize n1\"");
+    list.add("actions", actions, "LIST", "schedule as LoopTune's actions: split_4,down,swap_up");
+    list.add("search", search, "N", "try the textbook's schedules and time the best N").at_least(0);
+    list.add("isa", isa, "NAME", "instruction set to compile for").choose({"avx2", "avx512"});
     list.add("c", c_file, "FILE", "write the schedule as a C function");
   }
 };
@@ -142,7 +144,7 @@ Result<int> show(const EnvArguments& arguments, const Invocation& /*invocation*/
   if (!arguments.actions.empty()) {
     FORETUNE_TRY(nest, take_actions(computation, nest, arguments.actions, evaluator, peak_gflops));
   } else if (!arguments.schedule.empty()) {
-    // It goes on from where the benchmark starts: its loops are those of that nest.
+    // Continues from the benchmark's start, so its loops are those of that nest.
     std::string text = loop::to_text(computation, benchmark.schedule);
     text += concat(text.empty() ? "" : ", ", arguments.schedule);
     FORETUNE_TRY(const std::vector<loop::Action> actions, loop::parse_schedule(computation, text));

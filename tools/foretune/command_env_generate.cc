@@ -1,5 +1,5 @@
-// foretune env-generate: lists of loop-nest benchmarks by ranges of sizes, and what data sets there
-// are.
+// foretune env-generate: writes lists of loop-nest benchmarks from ranges of sizes, and lists the
+// built-in data sets.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -8,8 +8,10 @@
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/loop/gym/benchmarks.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -26,20 +28,21 @@ struct EnvGenerateArguments {
   bool list = false;
 
   void visit(OptionList& options) {
-    options.add_switch("list", list, "show the data sets that there are");
+    options.add_switch("list", list, "show the built-in data sets");
     options.section("Computations and files", {"without --list", [this] { return !list; }});
-    options.add("kind", generator.kind, "NAME", "of computations").choose({"mm", "conv"});
+    options.add("kind", generator.kind, "NAME", "kind of loop nest").choose({"mm", "conv"});
     options.add("dimA", generator.dim_a, "LISTS",
                 "sizes of the first operand: 64:128:16,64:128:16 (m, k), or batch, channels, "
                 "height, width");
     options.add("dimB", generator.dim_b, "LISTS",
-                "of the second: k, n, or output channels, channels, height, width");
-    options.add("words", generator.words, "WORDS", "for every computation: \"pad=1 nhwc relu\"");
+                "sizes of the second operand: k, n, or output channels, channels, height, width");
+    options.add("words", generator.words, "WORDS",
+                "append these words to every loop nest: \"pad=1 nhwc relu\"");
     options.add_switch("permute", generator.permute, "start from every order of the loops");
     options.add("out", out, "FILE", "write the list");
-    options.add("train", train, "FILE", "write what is not for tests");
-    options.add("test", test, "FILE", "write a part that is drawn by --seed");
-    options.add("test-share", test_share, "PART", "of the computations")
+    options.add("train", train, "FILE", "write the loop nests that are not for tests");
+    options.add("test", test, "FILE", "write the part for tests, which --seed draws");
+    options.add("test-share", test_share, "PART", "share of the loop nests that --test gets")
         .at_least(0)
         .at_most(1)
         .only({"with --test", [this] { return !test.empty(); }});
@@ -79,9 +82,9 @@ Result<int> generate(const EnvGenerateArguments& arguments, const Invocation& in
     FORETUNE_TRY_STATUS(write(arguments.out, all));
   }
   if (!arguments.test.empty()) {
-    const std::vector<Benchmark> test = loop::gym::take_test_part(
-        all, arguments.test_share, static_cast<std::uint64_t>(invocation.global->seed));
-    // A list without any could not be read.
+    const std::vector<Benchmark> test =
+        loop::gym::take_test_part(all, arguments.test_share, invocation.seed);
+    // A list without benchmarks could not be read back.
     if (test.empty() || all.empty()) {
       return fail(ErrorCode::kInvalidArgument, "--test-share ", arguments.test_share, " leaves ",
                   test.empty() ? "--test" : "--train", " nothing of these benchmarks");

@@ -1,5 +1,5 @@
-// foretune env-search: LoopTune's searches, by its words. `tune --strategies` does the same for
-// every family; what is LoopTune's own is here: data sets whose benchmarks may start from a
+// foretune env-search: LoopTune's searches, with LoopTune's option names. `tune --strategies` does
+// the same for every family. Only here are LoopTune's data sets, whose benchmarks may start from a
 // schedule, and its recipe.
 #include <algorithm>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/clock.h"
 #include "foretune/base/figures.h"
 #include "foretune/base/text.h"
 #include "foretune/hardware/cpu.h"
@@ -20,8 +21,10 @@
 #include "foretune/loop/problem_computation.h"
 #include "foretune/loop/schedule_space.h"
 #include "foretune/tune/strategy_contest.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
 #include "tools/foretune/contest_log.h"
 #include "tools/foretune/terminal.h"
 
@@ -30,7 +33,7 @@ namespace {
 
 using loop::gym::Benchmark;
 
-// When no methods are named.
+// The default methods.
 constexpr const char* kUsual =
     "base,recipe,random,greedy1,greedy2,beam2dfs,beam4dfs,beam2bfs,beam4bfs,annealing,evolution,"
     "mcts,guided";
@@ -52,24 +55,27 @@ struct EnvSearchArguments {
     list.add("dataset", dataset, "NAME",
              "benchmarks: a data set's name (env-generate --list), a file, a folder, or \"mm m=192 "
              "n=96 k=64\"");
-    list.add("eval-size", eval_size, "N", "search the first N benchmarks only; 0 is all")
+    list.add("eval-size", eval_size, "N", "search the first N benchmarks only; 0 takes all")
         .also("size")
         .at_least(0);
     list.add("methods", methods, "LIST",
-             "base, recipe, textbook, random, greedy1, greedy2, beam4bfs, beam4dfs (any numbers), "
-             "bruteforce, annealing, evolution, mcts, guided; joined by commas")
+             "methods, joined by commas: base, recipe, textbook, random, greedy1, greedy2, "
+             "beam4bfs, beam4dfs (any numbers), bruteforce, annealing, evolution, mcts, guided")
         .also("strategies");
-    list.add("measurements", measurements, "N", "measurements of each search; 0 is no limit")
+    list.add("measurements", measurements, "N", "limit of measurements per search; 0 is no limit")
         .at_least(0);
-    list.add("eval-time", eval_time, "SECONDS", "of each search; 2 when nothing is limited");
-    list.add("steps", steps, "N", "actions of a schedule, at most").at_least(1).at_most(100);
+    list.add("eval-time", eval_time, "SECONDS",
+             "limit of time per search; 2 where no limit is given");
+    list.add("steps", steps, "N", "maximum number of actions of a schedule")
+        .at_least(1)
+        .at_most(100);
     list.add("actions", actions, "LIST",
-             "build schedules from these: LoopTune's names joined by commas, 'all' of them, or "
-             "'loops' for actions that name their loop; its seven when left out");
-    list.add("isa", isa, "NAME", "instructions to compile for").choose({"avx2", "avx512"});
-    list.add("peak", peak_gflops, "GFLOPS", "what is 100 %; measured when left out");
+             "actions that build schedules: LoopTune's names joined by commas, 'all' of them, or "
+             "'loops' for actions that name their loop (default: LoopTune's seven)");
+    list.add("isa", isa, "NAME", "instruction set to compile for").choose({"avx2", "avx512"});
+    list.add("peak", peak_gflops, "GFLOPS", "peak that counts as 100 %; 0 measures it");
     list.add("output", output, "FOLDER", "new folder for tables, plots and logs");
-    list.add_switch("debug", debug, "write every search as a graph, too")
+    list.add_switch("debug", debug, "also write every search as a graph")
         .only({"with --output", [this] { return !output.empty(); }});
   }
 };
@@ -146,7 +152,7 @@ std::vector<std::pair<std::string, std::string>> manifest_of(const EnvSearchArgu
           {"seconds", concat(arguments.eval_time)},
           {"steps", concat(arguments.steps)},
           {"actions", json_quoted(arguments.actions)},
-          {"seed", concat(invocation.global->seed)},
+          {"seed", concat(invocation.seed)},
           {"peak_is_measured", arguments.peak_gflops > 0 ? "false" : "true"},
           {"isa", json_quoted(to_string(isa))}};
 }
@@ -188,8 +194,7 @@ Result<int> search_environment(const EnvSearchArguments& given, const Invocation
                                    .max_steps = static_cast<std::size_t>(arguments.steps),
                                    .manifest = manifest_of(arguments, invocation, isa)},
                                   contestants));
-  const ContestOptions options =
-      contest_options(arguments, static_cast<std::uint64_t>(invocation.global->seed));
+  const ContestOptions options = contest_options(arguments, invocation.seed);
   CollectHooks hooks;
   hooks.now_s = &monotonic_s;
   hooks.stop = &stop_flag();
@@ -199,7 +204,7 @@ Result<int> search_environment(const EnvSearchArguments& given, const Invocation
     if (Status status = bench.open(benchmark, problem); !status) {
       return fail_because(status.error(), benchmark.name);
     }
-    // The highest of all probes: clocks rise and fall.
+    // The highest of all probes, because clocks rise and fall.
     if (arguments.peak_gflops == 0) {
       results.peak = std::max(results.peak, measure_fma_gflops(0.05, isa));
     }

@@ -1,4 +1,4 @@
-// foretune evaluate: how good a way of training is, from one data set.
+// foretune evaluate: judges a way of training from one data set.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -7,14 +7,15 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/evaluate/cross_evaluate.h"
 #include "foretune/evaluate/objective_evaluation.h"
-#include "foretune/models/train/train_metrics.h"
-#include "foretune/models/train/trainer.h"
+#include "foretune/interop/tables/exchange.h"
+#include "foretune/model/train/train_metrics.h"
+#include "foretune/model/train/trainer.h"
+#include "foretune/report/evaluation_report.h"
+#include "foretune/workflow/datasets.h"
+#include "foretune/workflow/recipe.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/datasets.h"
-#include "tools/foretune/recipe.h"
 #include "tools/foretune/reporting.h"
 #include "tools/foretune/terminal.h"
 
@@ -31,20 +32,20 @@ struct EvaluateArguments {
   RecipeArguments recipe;
 
   void visit(OptionList& list) {
-    list.add("dataset", dataset, "FILE", "measurements to learn from and to judge by").require();
+    list.add("dataset", dataset, "FILE", "data set to learn from and to judge by").require();
     list.add("nested-folds", nested_folds, "N",
-             "leave out each of N parts of the problems in turn (default: 5)")
+             "split the problems into N parts and leave out each in turn (default: 5)")
         .at_least(2);
     list.add("leave-out", leave_out, "DIMENSION",
-             "leave out what is unlike the rest instead: the problems with the largest third of a "
-             "size (k, k:smallest, k:middle) or each value of a label (layout, layout:rcr)");
+             "leave out problems that are unlike the rest instead: the largest third by a size (k, "
+             "k:smallest, k:middle), or each value of a label (layout, layout:rcr)");
     list.add("pick-objective", pick_objective, "TEXT",
-             concat("train models of the metrics that this names, and ", kObjectiveHelp));
+             concat("train models of the metrics that this objective names, and ", kObjectiveHelp));
     payloads.visit(list);
     report.visit(list);
     list.section("Training");
-    recipe.visit(list, "what is learned; auto tries both on inner folds",
-                 "inner folds, by which the recipe makes its choices; 0 for none");
+    recipe.visit(list, "how time is learned; auto tries both on inner folds",
+                 "inner folds, by which training makes its own choices; 0 for none");
     recipe.visit_trees(list);
   }
 };
@@ -61,7 +62,7 @@ Result<std::vector<OuterSplit>> splits_of(const EvaluateArguments& arguments,
   return leave_out(dataset, arguments.leave_out);
 }
 
-// Fronts that models of the training sides predict for the problems of the other side.
+// Returns the fronts that models of the training sides predict for the problems of the other side.
 Result<int> report_fronts(const EvaluateArguments& arguments, const Invocation& invocation,
                           const Dataset& dataset, const std::vector<OuterSplit>& splits,
                           const TrainRecipe& train, const Objective& objective,
@@ -93,11 +94,11 @@ Result<int> report_fronts(const EvaluateArguments& arguments, const Invocation& 
 }
 
 Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(const TrainOptions recipe, arguments.recipe.options(*invocation.global));
-  FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset));
-  FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads));
+  FORETUNE_TRY(const TrainOptions recipe, arguments.recipe.options(invocation));
+  FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset, invocation));
+  FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads, invocation));
   dataset.deduplicate();
-  const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
+  const auto seed = invocation.seed;
   FORETUNE_TRY(const std::vector<OuterSplit> splits, splits_of(arguments, dataset, seed));
   EvaluateOptions options;
   options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);

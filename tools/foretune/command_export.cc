@@ -1,12 +1,14 @@
-// foretune export: a model's fast mode for those who link nothing of ours.
+// foretune export: writes a model's fast mode as source that links nothing of ours.
 #include <string>
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/export_cpp/export_cpp.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/model/model_file.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -19,9 +21,9 @@ struct ExportArguments {
   void visit(OptionList& list) {
     list.add_positional("model", model, "model file, trained with --fast").require();
     list.add("cpp", cpp, "FILE", "C++17 header to write").require();
-    list.add("namespace", options.name_space, "NAME", "of all it declares");
+    list.add("namespace", options.name_space, "NAME", "namespace of all that the header declares");
     list.add("max-regret", options.max_regret, "X",
-             "loss (ln time) above which the header does not call a pick trusted");
+             "predicted loss (ln time) above which the header does not call a pick trusted");
   }
 };
 
@@ -29,7 +31,7 @@ Result<int> export_model(const ExportArguments& arguments, const Invocation& /*i
   FORETUNE_TRY(const Model model, read_model(arguments.model));
   FORETUNE_TRY(const std::string header, cpp_header(model, arguments.options));
   FORETUNE_TRY_STATUS(write_file_atomically(arguments.cpp, bytes_of(header)));
-  print(concat("wrote ", arguments.cpp, ": ", model.fast->portfolio.size(), " configs, ",
+  print(concat("wrote ", arguments.cpp, ": ", model.distilled->portfolio.size(), " configs, ",
                header.size(), " bytes\n"));
   return kExitOk;
 }

@@ -1,5 +1,5 @@
-// foretune import-model: a model directory of CK Tile's heuristics, or a checkpoint of torch-diode,
-// as a model file.
+// foretune import-model: makes a model file from a model directory of CK Tile's heuristics, or from
+// a checkpoint of torch-diode.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -7,17 +7,19 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/documents/stored_zip.h"
-#include "foretune/models/exchange/diode_checkpoint.h"
-#include "foretune/models/exchange/foreign_models.h"
-#include "foretune/models/infer/kinds/forest/forest_body.h"
-#include "foretune/models/infer/kinds/network/network_body.h"
-#include "foretune/models/infer/model_file.h"
-#include "foretune/models/train/import_diode.h"
-#include "foretune/models/train/import_model.h"
+#include "foretune/formats/stored_zip.h"
+#include "foretune/interop/ck/foreign_models.h"
+#include "foretune/interop/ck/import_model.h"
+#include "foretune/interop/diode/diode_checkpoint.h"
+#include "foretune/interop/diode/import_diode.h"
+#include "foretune/model/forest/forest_body.h"
+#include "foretune/model/model_file.h"
+#include "foretune/model/network/network_body.h"
+#include "foretune/workflow/datasets.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
-#include "tools/foretune/datasets.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -40,28 +42,29 @@ struct ImportModelArguments {
         .require();
     list.add("output", output, "FILE", "model file to write (.ftm)").require();
     list.add("pool", pool, "FILE",
-             "data set whose configs are the candidates; says the range of problems, too");
-    list.add("kernels", kernels, "FILE", "names of the candidates instead, one a line");
-    list.add("target", target, "NAME", "which of the models orders the candidates")
+             "data set whose configs are the candidates; it also sets the range of problems");
+    list.add("kernels", kernels, "FILE",
+             "file with the names of the candidates instead, one per line");
+    list.add("target", target, "NAME", "model that orders the candidates")
         .choose({"tflops", "latency", "bandwidth"});
     list.add("family", family, "NAME", "family of the candidates").only({"with --kernels", [this] {
                                                                            return !kernels.empty();
                                                                          }});
     list.add("portfolio-size", portfolio_size, "N",
-             "configs of the fallback for problems out of range")
+             "configs in the fallback for problems out of range")
         .at_least(0)
         .only({"with --pool", [this] { return !pool.empty(); }});
     list.add("diode-kind", diode_kind, "KIND",
-             "architecture of a checkpoint; auto tells it by its tensors")
+             "architecture of the checkpoint; auto detects it from its tensors")
         .choose({"auto", "v1", "base", "deep"});
     list.add_switch("raw", raw,
-                    "checkpoint v1: its inputs as torch-diode's integration makes them, which are "
-                    "not those that it learned");
+                    "for a v1 checkpoint: take inputs as torch-diode's integration computes them, "
+                    "which differ from those it learned");
     list.add_switch("overwrite", overwrite, "replace an existing output");
   }
 };
 
-// Blank lines and those that begin with # are passed over.
+// Skips blank lines and lines that begin with #.
 Result<std::vector<std::string>> read_names(const std::string& path) {
   FORETUNE_TRY(const std::string text, read_text_file(path));
   std::vector<std::string> names;
@@ -74,7 +77,8 @@ Result<std::vector<std::string>> read_names(const std::string& path) {
   return names;
 }
 
-Result<Model> import(const ImportModelArguments& arguments, const ForeignModels& models) {
+Result<Model> import(const ImportModelArguments& arguments, const ForeignModels& models,
+                     const Invocation& invocation) {
   const ImportOptions options{
       .target = arguments.target,
       .portfolio_size = static_cast<std::uint32_t>(arguments.portfolio_size)};
@@ -88,7 +92,7 @@ Result<Model> import(const ImportModelArguments& arguments, const ForeignModels&
       FORETUNE_TRY(const std::vector<std::string> names, read_names(arguments.kernels));
       return import_model(models, names, arguments.family, options);
     }
-    FORETUNE_TRY(const Dataset dataset, read_measurements(arguments.pool));
+    FORETUNE_TRY(const Dataset dataset, read_measurements(arguments.pool, invocation));
     return import_model(models, dataset, options);
   };
   Result<Model> model = made();
@@ -102,7 +106,7 @@ bool is_checkpoint(const std::filesystem::path& path) {
     return false;
   }
   const auto file = MappedFile::open(path);
-  return path.extension() == ".pt" || (file && documents::is_zip(file->bytes()));
+  return path.extension() == ".pt" || (file && formats::is_zip(file->bytes()));
 }
 
 Status check_checkpoint_options(const ImportModelArguments& arguments) {
@@ -127,7 +131,8 @@ void print_checkpoint(const DiodeCheckpoint& checkpoint, const Model& model) {
                model.feature_table, "\n"));
 }
 
-Result<Model> import_checkpoint(const ImportModelArguments& arguments) {
+Result<Model> import_checkpoint(const ImportModelArguments& arguments,
+                                const Invocation& invocation) {
   FORETUNE_TRY_STATUS(check_checkpoint_options(arguments));
   std::optional<DiodeKind> kind;
   if (arguments.diode_kind != "auto") {
@@ -138,7 +143,7 @@ Result<Model> import_checkpoint(const ImportModelArguments& arguments) {
     return fail(ErrorCode::kInvalidArgument, "--raw is for v1; a ", to_string(checkpoint.kind),
                 " model learned its inputs as they are");
   }
-  FORETUNE_TRY(const Dataset dataset, read_measurements(arguments.pool));
+  FORETUNE_TRY(const Dataset dataset, read_measurements(arguments.pool, invocation));
   auto model =
       import_diode(checkpoint, dataset,
                    {.raw = arguments.raw,
@@ -150,13 +155,14 @@ Result<Model> import_checkpoint(const ImportModelArguments& arguments) {
   return model;
 }
 
-Result<Model> import_directory(const ImportModelArguments& arguments) {
+Result<Model> import_directory(const ImportModelArguments& arguments,
+                               const Invocation& invocation) {
   if (arguments.raw || arguments.diode_kind != "auto") {
     return fail(ErrorCode::kInvalidArgument, "--raw and --diode-kind are for checkpoints of ",
                 "torch-diode (.pt)");
   }
   FORETUNE_TRY(const ForeignModels models, ForeignModels::open(arguments.input));
-  FORETUNE_TRY(Model model, import(arguments, models));
+  FORETUNE_TRY(Model model, import(arguments, models, invocation));
   const ModelDirectory& directory = models.directory();
   print(concat(directory.op_type, " ", directory.dtype, " ", directory.arch, ": ",
                count_text(forests_of(model).front().trees.size()), " trees on ",
@@ -165,12 +171,13 @@ Result<Model> import_directory(const ImportModelArguments& arguments) {
   return model;
 }
 
-Result<int> run_import(const ImportModelArguments& arguments, const Invocation& /*invocation*/) {
+Result<int> run_import(const ImportModelArguments& arguments, const Invocation& invocation) {
   if (!arguments.overwrite && std::filesystem::exists(arguments.output)) {
     return fail(ErrorCode::kInvalidArgument, arguments.output, " exists; --overwrite replaces it");
   }
-  FORETUNE_TRY(const Model model, is_checkpoint(arguments.input) ? import_checkpoint(arguments)
-                                                                 : import_directory(arguments));
+  FORETUNE_TRY(const Model model, is_checkpoint(arguments.input)
+                                      ? import_checkpoint(arguments, invocation)
+                                      : import_directory(arguments, invocation));
   FORETUNE_TRY_STATUS(write_model(model, arguments.output));
   print(concat(count_text(model.pool.size()), " candidates, ", model.portfolio.size(),
                " of them as fallback\nwrote ", arguments.output, "\n"));

@@ -1,22 +1,26 @@
-// foretune inspect: what is in a data set or a model file.
+// foretune inspect: prints the content of a data set or a model file.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
 #include <tuple>
 
+#include "foretune/base/figures.h"
 #include "foretune/base/significant.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/dataset/metric_view.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/training_curves.h"
-#include "foretune/models/infer/model_file.h"
-#include "foretune/models/infer/model_kind.h"
-#include "foretune/models/infer/model_scorer.h"
+#include "foretune/interop/tables/exchange.h"
+#include "foretune/model/model_file.h"
+#include "foretune/model/model_kind.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/report/evaluation_report.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -30,9 +34,9 @@ struct InspectArguments {
   void visit(OptionList& list) {
     list.add_positional("file", file, "data set or model").require();
     list.add("problem", problem, "TEXT", "list the measurements of one problem, fastest first");
-    list.add("top", top, "N", "how many of them").at_least(1).only({"with --problem", [this] {
-                                                                      return !problem.empty();
-                                                                    }});
+    list.add("top", top, "N", "number of measurements to list")
+        .at_least(1)
+        .only({"with --problem", [this] { return !problem.empty(); }});
     list.add("json", json, "FILE", "write the counts as JSON");
   }
 };
@@ -54,7 +58,7 @@ std::string schema_text(const ConfigSchema& schema) {
   return concat(schema.name, " v", schema.version, " (", names, ")");
 }
 
-// "time_ns, psnr_db:maximise:dB".
+// Returns "time_ns, psnr_db:maximise:dB".
 std::string metrics_text(const Dataset& dataset) {
   std::vector<std::string> texts;
   for (const MetricInfo& metric : dataset.present_metrics()) {
@@ -180,10 +184,10 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
   }
   print(row("target", model.target));
   print(row("candidates", count_text(model.pool.size())));
-  if (model.fast) {
-    print(row("fast mode", concat(model.fast->portfolio.size(), " configs; loses ",
-                                  fixed(model.fast->mean_regret, 4), " in the mean, P90 ",
-                                  fixed(model.fast->p90_regret, 4),
+  if (model.distilled) {
+    print(row("fast mode", concat(model.distilled->portfolio.size(), " configs; loses ",
+                                  fixed(model.distilled->mean_regret, 4), " in the mean, P90 ",
+                                  fixed(model.distilled->p90_regret, 4),
                                   " (ln time, as the exact model predicts it)")));
   }
   print(row("residual", concat(fixed(model.residual_std, 4), " (standard deviation of ln time)")));
@@ -211,8 +215,8 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
 }
 
 Result<int> inspect(const InspectArguments& arguments, const Invocation& invocation) {
-  // A model file says so in its first bytes; one that lost them is told by its name, and anything
-  // else is read as a data set, whose reader explains what is wrong.
+  // The first bytes identify a model file; one that lost them is recognised by its name, and
+  // anything else is read as a data set, whose reader explains what is wrong.
   const bool is_model =
       is_model_file(arguments.file) || std::filesystem::path(arguments.file).extension() == ".ftm";
   if (is_model && !arguments.problem.empty()) {

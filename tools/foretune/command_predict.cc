@@ -1,4 +1,4 @@
-// foretune predict: the best configs for one problem.
+// foretune predict: ranks the best configs for one problem.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -7,11 +7,14 @@
 
 #include "foretune/base/file.h"
 #include "foretune/evaluate/prediction.h"
+#include "foretune/report/evaluation_report.h"
 #include "foretune/select/generate.h"
 #include "foretune/select/select.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
+#include "foretune/workflow/problem_arguments.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
-#include "tools/foretune/problem_arguments.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -30,12 +33,12 @@ struct PredictArguments {
     list.add("model", model, "FILE", "model file").require();
     problem.visit(list);
     payloads.visit(list);
-    list.add("top-k", top, "N", "configs to list").at_least(1);
+    list.add("top-k", top, "N", "number of configs to list").at_least(1);
     list.add("objective", objective, "TEXT",
-             "pick by this, of the metrics that the model predicts: \"minimise time_ns subject "
-             "to pack_ns <= 2 ms\", or \"pareto time_ns pack_ns\" for the predicted front");
+             "objective to pick by, over the metrics that the model predicts: \"minimise time_ns "
+             "subject to pack_ns <= 2 ms\", or \"pareto time_ns pack_ns\" for the predicted front");
     list.add_switch("explain", explain,
-                    "why the first is preferred to the second, and what ruled out the others");
+                    "say why the first config beats the second, and which rules exclude others");
     list.add("json", json, "FILE", "write everything as JSON");
   }
 };

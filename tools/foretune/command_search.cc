@@ -1,4 +1,4 @@
-// foretune search: a strategy walks the space of a problem, a model scores what it proposes.
+// foretune search: a strategy walks the space of a problem, and a model scores its proposals.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -9,15 +9,17 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/evaluate/search_report.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/models/infer/model_scorer.h"
+#include "foretune/model/model_scorer.h"
+#include "foretune/report/search_report.h"
 #include "foretune/search/strategy.h"
 #include "foretune/search/surrogate.h"
 #include "foretune/space/parametric_space.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
+#include "foretune/workflow/problem_arguments.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
-#include "tools/foretune/problem_arguments.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -37,17 +39,17 @@ struct SearchArguments {
 
   void visit(OptionList& list) {
     std::vector<std::string> names = strategy_names();
-    // It learns from measurements, and here there are none.
+    // This strategy learns from measurements, and here there are none.
     std::erase(names, "guided");
     list.add("model", model, "FILE", "model file").require();
     problem.visit(list);
     family.payloads.visit(list);
-    list.add("strategy", strategy, "NAME", "how to walk the space").choose(std::move(names));
-    list.add("budget", budget, "N", "configs to score").at_least(1);
-    list.add("top-k", top, "N", "configs to list").at_least(1);
+    list.add("strategy", strategy, "NAME", "search strategy").choose(std::move(names));
+    list.add("budget", budget, "N", "number of configs to score").at_least(1);
+    list.add("top-k", top, "N", "number of configs to list").at_least(1);
     list.add_switch("measure", measure, "time the listed configs against each other");
     const Condition is_measured{"with --measure", [this] { return measure; }};
-    list.add("rounds", rounds, "N", "of timing them").at_least(1).only(is_measured);
+    list.add("rounds", rounds, "N", "rounds of timing").at_least(1).only(is_measured);
     list.add("json", json, "FILE", "write everything as JSON");
     measuring.visit(list, is_measured);
     family.visit_known(list, "the model", is_measured);
@@ -59,7 +61,7 @@ Result<std::unique_ptr<Space>> space_of(const Model& model, const Problem& probl
     return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
   }
   if (model.config_schema.kind == SchemaKind::kSequence) {
-    FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
+    FORETUNE_TRY(const FeatureTable* const table, feature_table_of(model));
     std::unique_ptr<Space> space = table->space(problem, model.fingerprint.hardware);
     if (space == nullptr) {
       return fail(ErrorCode::kUnsupported, "the feature table ", table->name(),
@@ -80,7 +82,7 @@ Result<std::unique_ptr<Space>> space_of(const Model& model, const Problem& probl
   return std::unique_ptr<Space>(std::move(bound));
 }
 
-// The listed configs and the family's default, interleaved.
+// Times the listed configs and the family's default, interleaved.
 Status measure(const SearchArguments& arguments, const Invocation& invocation, const Model& model,
                SearchReport& report) {
   FORETUNE_TRY(const LiveFamily live,
@@ -91,7 +93,7 @@ Status measure(const SearchArguments& arguments, const Invocation& invocation, c
   if (info.fingerprint.digest() != model.fingerprint.digest()) {
     warn("the model was trained on another machine");
   }
-  const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
+  const auto seed = invocation.seed;
   FORETUNE_TRY(const Context context, arguments.measuring.context(info));
   FORETUNE_TRY(const auto measurer,
                open_measurer(live, arguments.measuring.protocol(seed), context, invocation));
@@ -132,7 +134,7 @@ Result<int> search(const SearchArguments& arguments, const Invocation& invocatio
                                  .budget = static_cast<std::size_t>(arguments.budget),
                                  .top = static_cast<std::size_t>(arguments.top),
                                  .hardware = model.fingerprint.hardware,
-                                 .seed = static_cast<std::uint64_t>(invocation.global->seed)}));
+                                 .seed = invocation.seed}));
   SearchReport report{.problem = problem,
                       .schema = model.config_schema,
                       .strategy = arguments.strategy,

@@ -1,4 +1,4 @@
-// foretune validate-model: how close a model's picks come to the best.
+// foretune validate-model: measures how close a model's picks come to the best.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -6,19 +6,23 @@
 #include <string>
 #include <vector>
 
+#include "foretune/base/clock.h"
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/exchange.h"
+#include "foretune/collect/collect.h"
+#include "foretune/collect/compare_picks.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/objective_evaluation.h"
-#include "foretune/models/infer/model_file.h"
+#include "foretune/interop/tables/exchange.h"
+#include "foretune/model/model_file.h"
+#include "foretune/report/evaluation_report.h"
 #include "foretune/select/select.h"
-#include "foretune/tune/collect.h"
-#include "foretune/tune/compare_picks.h"
+#include "foretune/workflow/datasets.h"
+#include "foretune/workflow/family_arguments.h"
+#include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
-#include "tools/foretune/common.h"
-#include "tools/foretune/datasets.h"
 #include "tools/foretune/reporting.h"
 #include "tools/foretune/terminal.h"
 
@@ -41,17 +45,18 @@ struct ValidateArguments {
     list.add("model", model, "FILE", "model file").require();
     list.add("dataset", dataset, "FILE", "validation data set").require();
     list.add("training-data", training_data, "PATH",
-             "data set or folder that the model was trained on: for the baselines, and to prove "
-             "that nothing leaked");
+             "data set or folder that the model was trained on: for the baselines, and to check "
+             "that no problem leaked");
     list.add("objective", objective, "TEXT", std::string(kObjectiveHelp));
     family.payloads.visit(list);
     report.visit(list);
     const Condition may_measure{"without --no-measure", [this] { return !no_measure; }};
     list.add_switch("no-measure", no_measure, "do not measure picks that the data set lacks");
-    list.add("measure-top", measure_top, "N", "best-ranked configs that have to be measured")
+    list.add("measure-top", measure_top, "N", "number of best-ranked configs that must be measured")
         .at_least(1)
         .only(may_measure);
-    list.add("batch-size", batch_size, "N", "understood as torch-diode has it, but without effect")
+    list.add("batch-size", batch_size, "N",
+             "accepted for torch-diode's command lines; has no effect")
         .at_least(1)
         .unused("a model scores all configs of a problem at once, in portions of its own");
     measuring.visit(list, may_measure);
@@ -59,7 +64,7 @@ struct ValidateArguments {
   }
 };
 
-// A data set that was exported keeps its journal beside the export; that one can be added to.
+// An exported data set has its journal beside the export; rows can be added to the journal.
 std::filesystem::path journal_of(const std::string& dataset) {
   std::filesystem::path journal(dataset);
   journal.replace_extension(".ftd");
@@ -67,7 +72,7 @@ std::filesystem::path journal_of(const std::string& dataset) {
   return std::filesystem::exists(journal, error) ? journal : std::filesystem::path(dataset);
 }
 
-// The circumstances of most ordinary measurements: what is added must be like them.
+// Returns the context of most ordinary measurements; added rows must have the same.
 Context usual_context(const Dataset& dataset, const Context& otherwise) {
   std::vector<std::size_t> counts(dataset.contexts().size(), 0);
   for (const Dataset::Row& row : dataset.rows()) {
@@ -79,7 +84,8 @@ Context usual_context(const Dataset& dataset, const Context& otherwise) {
              : dataset.contexts()[static_cast<std::size_t>(most - counts.begin())];
 }
 
-// Measures what the evaluation needs and the data set lacks. Returns whether rows were added.
+// Measures the rows that the evaluation needs and the data set lacks. Returns true when it added
+// rows.
 Result<bool> complete(const ValidateArguments& arguments, const Invocation& invocation,
                       const Model& model, const std::optional<Objective>& objective,
                       const Dataset& dataset, const std::filesystem::path& journal_path) {
@@ -101,7 +107,7 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
   const RankedConfigs ranked = [&](const Problem& problem) {
     return best_ranked(*selector, problem, static_cast<std::size_t>(arguments.measure_top));
   };
-  const auto seed = static_cast<std::uint64_t>(invocation.global->seed);
+  const auto seed = invocation.seed;
   const Protocol protocol = arguments.measuring.protocol(seed);
   FORETUNE_TRY(const Context asked, arguments.measuring.context(info));
   const Context context = usual_context(dataset, asked);
@@ -151,7 +157,8 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
   return collected.progress.measured > 0 || compared > 0;
 }
 
-// Picks whose bounds depend on the problem's baseline, or fronts, are judged by what is there.
+// Judges fronts, and picks whose bounds depend on the problem's baseline, by the measurements at
+// hand.
 bool can_measure_for(const std::optional<Objective>& objective) {
   return !objective || (!objective->is_pareto() &&
                         std::none_of(objective->bounds.begin(), objective->bounds.end(),
@@ -184,8 +191,8 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
                parse_objective_option(arguments.objective));
   FORETUNE_TRY(const Model model, read_model(arguments.model));
   const std::filesystem::path path = journal_of(arguments.dataset);
-  FORETUNE_TRY(Dataset dataset, read_measurements(path.string()));
-  FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.family.payloads));
+  FORETUNE_TRY(Dataset dataset, read_measurements(path.string(), invocation));
+  FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.family.payloads, invocation));
   if (dataset.header().config_schema != model.config_schema) {
     return fail(ErrorCode::kMismatch, arguments.dataset, " holds configs of ",
                 dataset.header().config_schema.name, " v", dataset.header().config_schema.version,
@@ -205,11 +212,11 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
   }
   std::optional<Dataset> training;
   if (!arguments.training_data.empty()) {
-    FORETUNE_TRY(training, read_training_sets(arguments.training_data));
+    FORETUNE_TRY(training, read_training_sets(arguments.training_data, invocation));
   }
   EvaluateOptions options;
   options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);
-  options.seed = static_cast<std::uint64_t>(invocation.global->seed);
+  options.seed = invocation.seed;
   options.training = training ? &*training : nullptr;
   FORETUNE_TRY(
       const Evaluation evaluation,

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "tools/foretune/options.h"
+#include "tools/foretune/command_line.h"
 
 namespace foretune::cli {
 

@@ -68,9 +68,9 @@ Result<ContestLog> ContestLog::create(Settings settings, std::span<const Contest
   }
   FORETUNE_TRY_STATUS(make_folder(folder / "problems"));
   for (const Contestant& contestant : contestants) {
-    FORETUNE_TRY(documents::TensorboardWriter writer,
-                 documents::TensorboardWriter::create(folder / "tensorboard" / contestant.name,
-                                                      log.begin_s_, "foretune"));
+    FORETUNE_TRY(formats::TensorboardWriter writer,
+                 formats::TensorboardWriter::create(folder / "tensorboard" / contestant.name,
+                                                    log.begin_s_, "foretune"));
     log.writers_.push_back(std::move(writer));
   }
   return log;
@@ -113,12 +113,12 @@ Status ContestLog::write_graphs(const ContestResults& results, const Space& spac
   return {};
 }
 
-// The best so far by measurements, and what was found by problems.
+// Logs the best so far by number of measurements, and the results by problem.
 Status ContestLog::write_events(const ContestResults& results) {
   const ContestResult& last = results.problems.back();
   const auto number = static_cast<std::int64_t>(results.problems.size());
   for (std::size_t index = 0; index < writers_.size(); ++index) {
-    documents::TensorboardWriter& writer = writers_[index];
+    formats::TensorboardWriter& writer = writers_[index];
     const ContestEntry& entry = last.entries[index];
     const std::vector<ContestStep>& steps = entry.trace.steps;
     double best = 0;
@@ -194,7 +194,7 @@ Status ContestLog::finish(const ContestResults& results) {
                  padded(fixed(quantile(measured, 0.5), 0), 11),
                  padded(fixed(quantile(seconds, 0.5), 2), 9), "\n"));
   }
-  for (documents::TensorboardWriter& writer : writers_) {
+  for (formats::TensorboardWriter& writer : writers_) {
     FORETUNE_TRY_STATUS(writer.close());
   }
   if (!settings_.folder.empty()) {

@@ -1,4 +1,4 @@
-// Prints and writes what strategies find that are compared: a line per problem, a summary, and a
+// Prints and writes the results of a comparison of strategies: a line per problem, a summary, and a
 // folder of tables, plots and logs.
 //
 //   FORETUNE_TRY(ContestLog log, ContestLog::create({.folder = "results"}, contestants));
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/documents/tensorboard_events.h"
+#include "foretune/formats/tensorboard_events.h"
 #include "foretune/space/space.h"
 #include "foretune/tune/strategy_contest.h"
 
@@ -25,7 +25,7 @@ namespace foretune::cli {
 class ContestLog {
  public:
   struct Settings {
-    std::string folder;  // new or empty; nothing is written when left out
+    std::string folder;  // new or empty folder; without one nothing is written
     bool has_graphs = false;
     std::size_t max_steps = 10;  // actions of one change in a graph
     // Facts about the run for the manifest, in order; values are JSON.
@@ -35,7 +35,7 @@ class ContestLog {
   // Errors: kInvalidArgument for a folder that is not empty; kIo.
   static Result<ContestLog> create(Settings settings, std::span<const Contestant> contestants);
 
-  // Prints the last problem of `results`, and writes the folder anew, so that it is whole whenever
+  // Prints the last problem of `results`, and rewrites the folder, so that it is complete whenever
   // a run ends. Errors: kIo.
   Status add(const ContestResults& results, const Space& space);
   // Prints the summary over all problems. Errors: kIo.
@@ -52,7 +52,7 @@ class ContestLog {
 
   Settings settings_;
   double begin_s_ = 0;
-  std::vector<documents::TensorboardWriter> writers_;  // per contestant
+  std::vector<formats::TensorboardWriter> writers_;  // per contestant
 };
 
 }  // namespace foretune::cli

@@ -5,7 +5,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/version.h"
-#include "tools/foretune/options.h"
+#include "tools/foretune/command_line.h"
 
 namespace foretune::cli {
 namespace {
@@ -39,7 +39,7 @@ std::string invocation_of(const Option& option) {
   return concat("--", option.name, other, option.value_name.empty() ? "" : " ", option.value_name);
 }
 
-// With when the option has an effect, unless `heading` says it.
+// Returns the help with the condition of the option's effect, unless `heading` states it.
 std::string details_of(const Option& option, std::string_view heading) {
   std::string out = option.help;
   if (!option.choices.empty()) {

@@ -1,4 +1,5 @@
-// The command line: parses, dispatches, turns what went wrong into one sentence and an exit code.
+// The command line: parses, dispatches, and turns an error into one sentence and an exit code.
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <string>
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "tools/foretune/options.h"
+#include "tools/foretune/command_line.h"
 #include "tools/foretune/terminal.h"
 
 namespace {
@@ -49,10 +50,13 @@ int run(const std::vector<std::string>& arguments, const char* argv0) {
     foretune::cli::warn(warning);
   }
   foretune::cli::install_signal_handlers();
-  foretune::cli::Invocation invocation;
-  invocation.global = &global;
-  invocation.worker_command = foretune::cli::worker_command(own_path(argv0));
-  invocation.command_line = quoted_command(arguments);
+  const foretune::workflow::Invocation invocation{
+      .seed = static_cast<std::uint64_t>(global.seed),
+      .format = global.format,
+      .worker_command = foretune::cli::worker_command(own_path(argv0)),
+      .command_line = quoted_command(arguments),
+      .on_remark = &foretune::cli::remark,
+      .on_warning = &foretune::cli::warn};
   return parsed->run(invocation);
 }
 
@@ -62,7 +66,7 @@ int main(int argc, char** argv) {
   try {
     return run(std::vector<std::string>(argv + 1, argv + argc), argv[0]);
   } catch (const std::exception& error) {
-    // Nothing of ours throws; this is memory running out, or a defect in a library.
+    // Our code does not throw; this is memory running out, or a defect in a library.
     return foretune::cli::report_error(
         {foretune::ErrorCode::kInternal, foretune::concat("unexpected failure: ", error.what())});
   }

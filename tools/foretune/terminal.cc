@@ -4,15 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
+#include "foretune/base/clock.h"
 #include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
-#include "tools/foretune/options.h"
+#include "tools/foretune/command_line.h"
 
 namespace foretune::cli {
 namespace {
@@ -113,10 +113,6 @@ void ProgressLine::clear() {
     write_all(stderr, "\r\033[K");
     drawn_ = false;
   }
-}
-
-double monotonic_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::string duration_text(double seconds) { return seconds_text(seconds); }

@@ -8,7 +8,7 @@
 
 #include "foretune/base/byte_io.h"
 #include "foretune/base/file.h"
-#include "foretune/models/neural/sealed_file.h"
+#include "foretune/model/train/files/sealed_file.h"
 
 namespace foretune::network_training {
 namespace {

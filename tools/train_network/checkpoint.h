@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/models/neural/training_files.h"
+#include "foretune/model/train/files/training_files.h"
 #include "optimizer.h"
 
 namespace foretune::network_training {

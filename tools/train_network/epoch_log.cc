@@ -59,7 +59,7 @@ Result<EpochLog> EpochLog::create(const TrainOptions& options) {
   log.num_epochs_ = options.num_epochs;
   log.folder_ = options.log_dir;
   if (!log.folder_.empty()) {
-    FORETUNE_TRY(log.curves_, documents::TensorboardWriter::create(log.folder_, now_s(), "train"));
+    FORETUNE_TRY(log.curves_, formats::TensorboardWriter::create(log.folder_, now_s(), "train"));
   }
   return log;
 }

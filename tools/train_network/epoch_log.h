@@ -1,9 +1,9 @@
-// What a run tells while it goes on: a line per epoch on standard output, a table, and curves for
+// Reports the progress of a run: a line per epoch on standard output, a table, and curves for
 // TensorBoard.
 //
 //   epoch 3 of 100 train 0.0123 stop 0.014 efficiency 0.93 lr 0.001 seconds 1.2
 //
-// Numbers that there are none of are "nan". Thread safety: one thread at a time.
+// Missing numbers are "nan". Thread safety: one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/documents/tensorboard_events.h"
-#include "foretune/models/neural/training_files.h"
+#include "foretune/formats/tensorboard_events.h"
+#include "foretune/model/train/files/training_files.h"
 #include "options.h"
 
 namespace foretune::network_training {
@@ -21,7 +21,8 @@ namespace foretune::network_training {
 class EpochLog {
  public:
   static Result<EpochLog> create(const TrainOptions& options);
-  // Of the last of `epochs`. Errors: kCancelled when nobody reads standard output any more; kIo.
+  // Reports the last of `epochs`. Errors: kCancelled when nobody reads standard output any more;
+  // kIo.
   Status add(const std::vector<TrainedNetwork::Epoch>& epochs, double samples_per_second);
 
  private:
@@ -32,7 +33,7 @@ class EpochLog {
   bool shows_progress_ = false;
   std::uint32_t num_epochs_ = 0;
   std::filesystem::path folder_;
-  std::optional<documents::TensorboardWriter> curves_;
+  std::optional<formats::TensorboardWriter> curves_;
 };
 
 }  // namespace foretune::network_training

@@ -1,6 +1,6 @@
-// foretune-train-network: rows in, a trained network out (foretune/models/neural/training_files.h).
-// Exit codes: 0 done; 1 it failed; 2 it was asked for something that makes no sense; 3 it was told
-// to stop, or nobody reads its progress any more.
+// foretune-train-network reads rows and writes a trained network
+// (foretune/model/train/files/training_files.h). Exit codes: 0 done; 1 it failed; 2 the options
+// make no sense; 3 a signal stopped it, or nobody reads its progress any more.
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ namespace {
 
 namespace training = foretune::network_training;
 
-// A signal handler has nowhere else to say it.
+// A signal handler can report only through a global variable.
 volatile std::sig_atomic_t g_stop_flag = 0;
 
 extern "C" void request_stop(int /*signal*/) { g_stop_flag = 1; }
@@ -31,15 +31,16 @@ extern "C" void request_stop(int /*signal*/) { g_stop_flag = 1; }
 void install_signal_handlers() {
   std::signal(SIGTERM, &request_stop);
   std::signal(SIGINT, &request_stop);
-  // Then write() says so instead.
+  // write() then returns an error instead.
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-// Two pools of threads (OpenMP's and OpenBLAS's) that wait by spinning slow each other down,
-// tenfold where other programs want the processor, too; those that sleep at once wake up too late
-// for steps of some milliseconds. Best of both: to spin for a few microseconds (of 0, 2000, 20000,
-// 200000 and for ever, over two versions of libtorch). OpenMP reads this when it is loaded, so the
-// program starts itself again. Returns where it cannot.
+// Makes threads spin for only a few microseconds while they wait. Two pools of threads (OpenMP's
+// and OpenBLAS's) that wait by spinning slow each other down, tenfold where other programs want the
+// processor, too; threads that sleep at once wake up too late for steps of some milliseconds. A
+// spin count of 2000 was the best of 0, 2000, 20000, 200000 and unlimited, over two versions of
+// libtorch. OpenMP reads this when it is loaded, so the program starts itself again. Returns when
+// it cannot.
 void wait_without_spinning(char** arguments) {
   constexpr const char* kPolicy = "OMP_WAIT_POLICY";
   // Nothing else runs yet that could change the environment.
@@ -54,7 +55,7 @@ void wait_without_spinning(char** arguments) {
 void limit_threads(int threads) {
   at::set_num_threads(threads);
   at::set_num_interop_threads(1);
-  // A libtorch that multiplies with OpenBLAS does not tell it.
+  // A libtorch that multiplies with OpenBLAS does not pass the number of threads on to it.
   using SetThreads = void (*)(int);
   if (void* const symbol = ::dlsym(RTLD_DEFAULT, "openblas_set_num_threads")) {
     reinterpret_cast<SetThreads>(symbol)(threads);
@@ -110,7 +111,7 @@ int main(int argc, char** argv) {
   try {
     return argc > 0 ? run(argv, static_cast<std::size_t>(argc - 1)) : 2;
   } catch (const c10::Error& error) {
-    // What follows the first line is libtorch's stack.
+    // The lines after the first one are libtorch's stack.
     const std::string_view text = error.what_without_backtrace();
     return report(foretune::concat("libtorch: ", text.substr(0, text.find('\n'))), 1);
   } catch (const std::exception& error) {

@@ -10,15 +10,15 @@
 
 namespace foretune::network_training {
 
-// Adam (Kingma and Ba 2015) as torch.optim.Adam: weight decay is part of the gradient; or AdamW
-// (Loshchilov and Hutter 2019): it is taken from the weights instead.
+// Adam (Kingma and Ba 2015) as in torch.optim.Adam, where weight decay is part of the gradient; or
+// AdamW (Loshchilov and Hutter 2019), where weight decay is subtracted from the weights instead.
 class Adam {
  public:
   Adam(const TrainOptions& options, const at::Tensor& parameters);
   // Gradients longer than the clip are shortened first.
   void step(const at::Tensor& parameters, const at::Tensor& gradients, double learning_rate);
 
-  // What a checkpoint has to hold.
+  // The state that a checkpoint has to hold.
   struct State {
     at::Tensor mean;
     at::Tensor square;
@@ -33,7 +33,7 @@ class Adam {
   State state_;
 };
 
-// torch.optim.lr_scheduler.ReduceLROnPlateau with a factor of 0.5 and a floor of 1e-6.
+// Works as torch.optim.lr_scheduler.ReduceLROnPlateau with a factor of 0.5 and a floor of 1e-6.
 struct PlateauSchedule {
   double learning_rate = 0;
   double best = 0;

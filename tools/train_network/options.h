@@ -1,5 +1,5 @@
-// What foretune-train-network is told: one struct, and one table of its keys (options.cc) that
-// makes both the parser and the help. Thread safety: plain data and free functions.
+// The options of foretune-train-network: one struct, and one table of its keys (options.cc) from
+// which both the parser and the help are made. Thread safety: plain data and free functions.
 #pragma once
 
 #include <cstdint>
@@ -57,14 +57,16 @@ struct TrainOptions {
   bool shows_progress = false;
   bool wants_help = false;
 
-  // Whether some loss compares rows of one problem, so that batches are made of groups of them.
+  // Returns true when some loss compares rows of one problem, so that batches consist of groups of
+  // such rows.
   [[nodiscard]] bool is_ranking() const;
   [[nodiscard]] bool has_squared_error() const;
-  // All that decides what an epoch does, but not how many there are: what a checkpoint belongs to.
+  // Returns all options that decide the result of an epoch, without the number of epochs. A
+  // checkpoint belongs to one such text.
   [[nodiscard]] std::string identity() const;
 };
 
-// Errors: kInvalidArgument, one sentence.
+// Errors: kInvalidArgument with one sentence.
 Result<TrainOptions> parse_options(std::span<const char* const> arguments);
 std::string help_text();
 

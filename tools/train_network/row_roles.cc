@@ -16,7 +16,8 @@ constexpr auto kTraining = static_cast<std::uint8_t>(RowRole::kTraining);
 constexpr auto kStop = static_cast<std::uint8_t>(RowRole::kStop);
 constexpr auto kHeldOut = static_cast<std::uint8_t>(RowRole::kHeldOut);
 
-// At least one decides and one is left to learn from, where a share is wanted at all.
+// Returns how many candidates decide when to stop: when a share is wanted, at least one decides and
+// at least one is left to learn from.
 std::size_t stop_count(std::size_t candidates, double share) {
   if (share <= 0 || candidates < 2) {
     return 0;
@@ -25,8 +26,8 @@ std::size_t stop_count(std::size_t candidates, double share) {
   return std::clamp<std::size_t>(static_cast<std::size_t>(count), 1, candidates - 1);
 }
 
-// Gives kStop to a share of what is kTraining. What has one group gets one role; without groups
-// each is its own.
+// Gives kStop to a share of the items that are kTraining. Items of one group get the same role;
+// without groups each item is a group of its own.
 void draw_stop(std::vector<std::uint8_t>& roles, const std::vector<std::uint32_t>& groups,
                const TrainOptions& options) {
   std::vector<std::size_t> candidates;

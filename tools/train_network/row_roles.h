@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "foretune/models/neural/training_files.h"
+#include "foretune/model/train/files/training_files.h"
 #include "options.h"
 
 namespace foretune::network_training {

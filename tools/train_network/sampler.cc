@@ -8,7 +8,7 @@ namespace {
 
 using Group = std::vector<std::int64_t>;
 
-// The `count` fastest of a problem's rows whose time is known.
+// Returns the `count` fastest of a problem's rows whose time is known.
 Group fastest_rows(const TrainingRows& data, const Group& rows, std::size_t count) {
   Group fast;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(fast),
@@ -102,7 +102,8 @@ EpochPlan plan_groups(const TrainingRows& data, const ProblemRows& problems, std
     left -= groups[i].size();
     batch.end_row = plan.rows.size();
     batch.end_group = i + 1;
-    // What is left for a last batch of less than half the size goes into this one.
+    // This batch takes the remaining rows too when they would make a last batch of less than half
+    // the size.
     if (left == 0 || (batch.end_row - batch.begin_row >= batch_size && left >= batch_size / 2)) {
       plan.batches.push_back(batch);
       batch = {.begin_row = batch.end_row, .begin_group = batch.end_group};

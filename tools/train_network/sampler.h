@@ -1,11 +1,12 @@
-// Which rows an epoch visits, in which batches.
+// Decides which rows an epoch visits, in which batches.
 //
-// Without a ranking loss: all rows in random order, cut into batches that differ by one row at
-// most. With one: groups of rows of one problem. A problem of no more rows than a group holds is
-// one group. The rows of a larger one are dealt in random order to groups, three quarters of each,
-// and the last quarter is drawn from the problem's fastest rows: who is to find the fastest config
-// has to tell fast ones apart, and among hundreds two of them would rarely meet. Batches are random
-// groups until they have enough rows.
+// Without a ranking loss, all rows in random order are cut into batches whose sizes differ by at
+// most one row. With a ranking loss, batches consist of groups of rows of one problem. A problem
+// with no more rows than a group holds is one group. The rows of a larger problem are distributed
+// in random order over groups, where they fill three quarters of each; the last quarter is drawn
+// from the problem's fastest rows. A model that has to find the fastest config must tell fast ones
+// apart, and among hundreds of rows two fast ones would rarely meet. A batch takes random groups
+// until it has enough rows.
 //
 // Thread safety: free functions. Cost: linear in the rows.
 #pragma once
@@ -16,7 +17,7 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
-#include "foretune/models/neural/training_files.h"
+#include "foretune/model/train/files/training_files.h"
 
 namespace foretune::network_training {
 
@@ -29,7 +30,7 @@ struct EpochPlan {
   };
   std::vector<std::int64_t> rows;
   std::vector<Batch> batches;
-  // Of groups: where each one's rows are in the batch, `places` each; absent ones are row 0.
+  // For each group, the positions of its rows in the batch, `places` each; absent ones are row 0.
   std::size_t places = 0;
   std::vector<std::int64_t> position;
   std::vector<std::uint8_t> present;

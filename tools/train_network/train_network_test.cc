@@ -19,10 +19,10 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
-#include "foretune/models/neural/neural_samples.h"
-#include "foretune/models/neural/training_files.h"
+#include "foretune/model/train/files/testing/neural_samples.h"
+#include "foretune/model/train/files/training_files.h"
 
 extern char** environ;  // NOLINT(readability-identifier-naming): POSIX's name
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
-#include "foretune/models/neural/training_files.h"
+#include "foretune/model/train/files/training_files.h"
 #include "options.h"
 
 namespace foretune::network_training {

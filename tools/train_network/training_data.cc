@@ -11,15 +11,15 @@
 namespace foretune::network_training {
 namespace {
 
-constexpr std::size_t kLeastBatch = 64;
+constexpr std::size_t kMinBatch = 64;
 constexpr std::size_t kLargestBatch = 1024;
 // Steps per epoch below which a batch is made smaller.
 constexpr std::size_t kStepsPerEpoch = 64;
 
-// A power of two, so that runs over alike data sets have alike batches.
+// Returns a power of two, so that runs over similar data sets have similar batches.
 std::size_t default_batch_size(std::size_t rows) {
   std::size_t size = kLargestBatch;
-  while (size > kLeastBatch && rows / size < kStepsPerEpoch) {
+  while (size > kMinBatch && rows / size < kStepsPerEpoch) {
     size /= 2;
   }
   return size;
@@ -105,7 +105,8 @@ void TrainingData::standardise(const TrainOptions& options) {
   for (std::size_t c = 0; c < columns; ++c) {
     mean_[c] = sum[c] / count;
     const double deviation = std::sqrt(squares[c] / count);
-    // What is the same in all rows, up to rounding, says nothing and must not start to elsewhere.
+    // An input that is the same in all rows, up to rounding, carries no information, and must not
+    // influence predictions on other data.
     inverse_std_[c] = deviation > 1e-7 * std::abs(mean_[c]) ? 1 / deviation : 0;
   }
   for (const std::uint32_t c : rows_.plain_columns) {
@@ -124,7 +125,7 @@ double TrainingData::target_of(std::size_t row) const {
 }
 
 void TrainingData::standardise_target() {
-  // Of known times, unless there are none.
+  // Uses the rows with known times, unless there are none.
   const bool all_censored = std::all_of(
       training_rows_.begin(), training_rows_.end(),
       [&](std::int64_t row) { return rows_.censored[static_cast<std::size_t>(row)] != 0; });

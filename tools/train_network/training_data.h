@@ -1,5 +1,5 @@
-// Rows on the device that trains: who plays which role, what inputs and target are standardised by,
-// and one tensor per column of labels, from which batches are selected by their indices.
+// The rows on the device that trains: the role of each row, the numbers by which inputs and target
+// are standardised, and one tensor per column of labels, from which indices select batches.
 // Thread safety: immutable once made. Cost: the inputs are held once, standardised in place.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/models/neural/training_files.h"
+#include "foretune/model/train/files/training_files.h"
 #include "losses.h"
 #include "options.h"
 #include "sampler.h"
@@ -22,7 +22,7 @@ class TrainingData {
   static Result<TrainingData> create(TrainingRows rows, const TrainOptions& options,
                                      at::Device device);
 
-  // A plan's indices, on the device.
+  // A plan with its indices on the device.
   struct Plan {
     EpochPlan host;
     at::Tensor rows;
@@ -33,7 +33,7 @@ class TrainingData {
   [[nodiscard]] Plan plan(RowRole rows_of, const TrainOptions& options, Rng rng) const;
 
   [[nodiscard]] at::Tensor batch_rows(const Plan& plan, const EpochPlan::Batch& batch) const;
-  // What the losses need, of a batch whose rows the network gave `output` for.
+  // Returns the input of the losses for a batch on whose rows the network gave `output`.
   [[nodiscard]] LossBatch loss_batch(const Plan& plan, const EpochPlan::Batch& batch,
                                      const at::Tensor& output) const;
 
@@ -48,11 +48,12 @@ class TrainingData {
   // The target is output * scale + offset.
   [[nodiscard]] double scale() const { return scale_; }
   [[nodiscard]] double offset() const { return offset_; }
-  // Of the target as it was given.
+  // Returns the target of a row before it was standardised.
   [[nodiscard]] double target_of(std::size_t row) const;
   [[nodiscard]] std::size_t batch_size() const { return batch_size_; }
-  // Mean over the stop rows' problems of best time / time of the pick, for outputs of all rows on
-  // the host; NaN without any. A censored pick counts by its bound.
+  // Returns the mean of best time / time of the pick over the problems of the stop rows; NaN
+  // without stop rows. `output` has the outputs of all rows, on the host. A censored pick counts by
+  // its bound.
   [[nodiscard]] double stop_efficiency(const float* output) const;
 
  private:

@@ -8,8 +8,8 @@
 #include "foretune/families/null/null.h"
 #include "foretune/measure/dataset_header.h"
 #include "foretune/measure/measure.h"
-#include "foretune/models/infer/model_kind.h"
-#include "foretune/models/train/trainer.h"
+#include "foretune/model/model_kind.h"
+#include "foretune/model/train/trainer.h"
 #include "foretune/select/select.h"
 
 namespace foretune {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "foretune/models/infer/model_body.h"
+#include "foretune/model/model_body.h"
 
 namespace foretune {
 

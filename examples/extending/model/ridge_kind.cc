@@ -1,13 +1,13 @@
 // A kind of models: how a linear model is stored, checked, asked and explained. In the tree it is a
-// folder below models/infer/kinds/ and a row of kinds.inc; a program or a plug-in registers it.
+// folder below foretune/model/ and a row of kinds.inc; a program or a plug-in registers it.
 #include <cmath>
 #include <memory>
 #include <utility>
 
 #include "examples/extending/model/ridge_body.h"
-#include "foretune/models/infer/model_columns.h"
-#include "foretune/models/infer/model_kind.h"
-#include "foretune/models/infer/pool_columns.h"
+#include "foretune/model/model_columns.h"
+#include "foretune/model/model_kind.h"
+#include "foretune/model/pool_columns.h"
 
 namespace foretune {
 
@@ -130,7 +130,6 @@ Result<std::unique_ptr<PreparedPool>> make_pool(const RidgeBody& body, const Fea
 class RidgeScorer final : public Scorer {
  public:
   RidgeScorer(RidgeBody body, const FeatureTable& table) : body_(std::move(body)), table_(table) {}
-  std::string_view kind() const override { return "ridge"; }
   Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
                                                 const Hardware& hardware) const override {
     return make_pool(body_, table_, hardware, configs);

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "examples/extending/model/ridge_body.h"
-#include "foretune/models/train/assemble.h"
-#include "foretune/models/train/held_out.h"
-#include "foretune/models/train/trainer.h"
-#include "foretune/models/train/training_set.h"
+#include "foretune/model/train/assemble.h"
+#include "foretune/model/train/held_out.h"
+#include "foretune/model/train/trainer.h"
+#include "foretune/model/train/training_set.h"
 
 namespace foretune {
 
@@ -23,7 +23,7 @@ namespace {
 using train_internal::TrainingSet;
 
 constexpr double kPenalty = 1e-3;  // of the mean square of a column
-constexpr std::uint32_t kMostFolds = 20;
+constexpr std::uint32_t kMaxFolds = 20;
 
 double known(double value) { return std::isnan(value) ? 0 : value; }
 
@@ -100,7 +100,7 @@ Result<TrainResult> train_ridge(const Dataset& dataset, const TrainOptions& opti
   FORETUNE_TRY(out.model, train_internal::make_model(dataset, *table, set, options));
   const std::size_t problems = dataset.problems().size();
   std::vector<double> scores(set.size(), std::numeric_limits<double>::quiet_NaN());
-  const std::uint32_t folds = std::min(options.folds, kMostFolds);
+  const std::uint32_t folds = std::min(options.folds, kMaxFolds);
   for (std::uint32_t fold = 0; fold < folds; ++fold) {
     if (progress && !progress({.stage = concat("fold ", fold + 1, " of ", folds)})) {
       return fail(ErrorCode::kCancelled, "the training was stopped");

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/exchange.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/command/subprocess.h"
 #include "foretune/families/families.h"
+#include "foretune/interop/ck/ck_kernels.h"
+#include "foretune/interop/tables/exchange.h"
 #include "foretune/measure/dataset_header.h"
 #include "foretune/measure/measure.h"
-#include "foretune/space/ck_kernels.h"
 #include "foretune/space/parametric_space.h"
 #include "foretune/tune/tune_problem.h"
 

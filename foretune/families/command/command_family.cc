@@ -34,7 +34,7 @@ using command_internal::ResultCheck;
 using command_internal::WorkFolder;
 
 // Builds and reference outputs that are kept; each build is a folder on disk.
-constexpr std::size_t kMostKept = 1024;
+constexpr std::size_t kMaxKept = 1024;
 
 // A few results by name, those of failures too; the oldest go first.
 template <class Value>
@@ -56,7 +56,7 @@ class Kept {
     const Result<Value> out = place->second;
     if (is_new) {
       order_.push_back(name);
-      if (order_.size() > kMostKept) {
+      if (order_.size() > kMaxKept) {
         values_.erase(order_.front());
         order_.pop_front();
       }

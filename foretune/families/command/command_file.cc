@@ -17,7 +17,7 @@ namespace {
 constexpr double kLongestLimit = 1e6;  // s
 constexpr double kBuildLimit = 120;
 constexpr double kRunLimit = 60;
-constexpr std::int64_t kMostThreads = 4096;
+constexpr std::int64_t kMaxThreads = 4096;
 
 // How a command may name things, beside the fields and the parameters.
 struct Names {
@@ -372,7 +372,7 @@ Status read_head(const TomlSection& root, CommandSpec& spec) {
   }
   FORETUNE_TRY(const auto version, root.integer("version", 1, 1'000'000));
   spec.version = static_cast<std::uint32_t>(version.value_or(1));
-  FORETUNE_TRY(const auto threads, root.integer("threads", 1, kMostThreads));
+  FORETUNE_TRY(const auto threads, root.integer("threads", 1, kMaxThreads));
   spec.threads = static_cast<int>(threads.value_or(1));
   return {};
 }

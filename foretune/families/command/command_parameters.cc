@@ -17,8 +17,8 @@ using Kind = TomlValue::Kind;
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kSmallest = std::numeric_limits<std::int32_t>::min();
-constexpr std::int64_t kMostValues = 65536;
-constexpr std::size_t kMostNames = 1000;
+constexpr std::int64_t kMaxValues = 65536;
+constexpr std::size_t kMaxNames = 1000;
 constexpr std::size_t kLongestLabel = 100;
 
 // Names that mean something in commands or in expressions.
@@ -190,8 +190,8 @@ Result<std::vector<std::int32_t>> range_of(const TomlSection& section) {
     return section.refuse("", "needs values = [...], or min and max with min <= max");
   }
   const std::int64_t stride = step.value_or(1);
-  if ((*high - *low) / stride >= kMostValues) {
-    return section.refuse("", "has more than ", kMostValues, " values");
+  if ((*high - *low) / stride >= kMaxValues) {
+    return section.refuse("", "has more than ", kMaxValues, " values");
   }
   std::vector<std::int32_t> out;
   for (std::int64_t value = *low; value <= *high; value += stride) {
@@ -271,8 +271,8 @@ Result<CommandParameter> read_parameter(const TomlSection& section, const std::s
   if (values->kind != Kind::kList || values->items.empty()) {
     return section.refuse("values", "must be a list of integers or texts with one or more of them");
   }
-  if (values->items.size() > static_cast<std::size_t>(kMostValues)) {
-    return section.refuse("values", "has more than ", kMostValues, " values");
+  if (values->items.size() > static_cast<std::size_t>(kMaxValues)) {
+    return section.refuse("values", "has more than ", kMaxValues, " values");
   }
   if (values->items.front().kind == Kind::kText) {
     FORETUNE_TRY_STATUS(section.check_keys({"values", "labels", "default", "split"}));
@@ -310,8 +310,8 @@ bool is_name(std::string_view text) {
 Status read_problem(const TomlSection& root, CommandSpec& spec) {
   FORETUNE_TRY(const std::optional<TomlSection> fields, root.section("problem"));
   if (fields) {
-    if (fields->table().members.size() > kMostNames) {
-      return fields->refuse("", "has more than ", kMostNames, " fields");
+    if (fields->table().members.size() > kMaxNames) {
+      return fields->refuse("", "has more than ", kMaxNames, " fields");
     }
     for (const auto& [name, value] : fields->table().members) {
       FORETUNE_TRY_STATUS(check_name(*fields, name, spec));
@@ -329,8 +329,8 @@ Status read_parameters(const TomlSection& root, CommandSpec& spec) {
     return root.refuse("parameters",
                        "is missing; a family without parameters has nothing to choose");
   }
-  if (all->table().members.size() > kMostNames) {
-    return all->refuse("", "has more than ", kMostNames, " parameters");
+  if (all->table().members.size() > kMaxNames) {
+    return all->refuse("", "has more than ", kMaxNames, " parameters");
   }
   for (const auto& [name, value] : all->table().members) {
     FORETUNE_TRY_STATUS(check_name(*all, name, spec));

@@ -10,12 +10,12 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
-#include "foretune/documents/json.h"
+#include "foretune/formats/json.h"
 
 namespace foretune::command_internal {
 namespace {
 
-using documents::Json;
+using formats::Json;
 
 constexpr std::size_t kMaxPattern = 400;
 constexpr std::uintmax_t kMaxFile = std::uintmax_t{1} << 26U;
@@ -31,7 +31,7 @@ Result<double> number_of(std::string_view text, std::string_view where) {
 
 // A document between other output: from the first line that begins with a brace to the last brace.
 Result<Json> find_json(std::string_view text) {
-  Result<Json> whole = documents::parse_json(text);
+  Result<Json> whole = formats::parse_json(text);
   if (whole) {
     return whole;
   }
@@ -44,7 +44,7 @@ Result<Json> find_json(std::string_view text) {
   if (begin == text.size() || end == std::string_view::npos || end < begin) {
     return whole;
   }
-  return documents::parse_json(text.substr(begin, end + 1 - begin));
+  return formats::parse_json(text.substr(begin, end + 1 - begin));
 }
 
 const Json* member_at(const Json& value, const std::string& key) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 
 namespace foretune::command_internal {
 namespace {

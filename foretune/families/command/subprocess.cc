@@ -31,7 +31,7 @@ constexpr std::size_t kReasonBytes = 300;
 // How long is waited for output between two looks at the process itself.
 constexpr int kTickMs = 10;
 // Who writes to standard error for ever must not keep us from looking at the clock.
-constexpr int kMostChunks = 16;
+constexpr int kMaxChunks = 16;
 
 struct Pipe {
   Descriptor read;
@@ -174,7 +174,7 @@ class RunningProcess {
       drain(output_, end_.output, static_cast<std::size_t>(end_.limits.output_bytes), is_too_much_);
     }
     // Only its beginning is kept, but all of it is read.
-    for (int chunk = 0; chunk < kMostChunks && errors_.ok(); ++chunk) {
+    for (int chunk = 0; chunk < kMaxChunks && errors_.ok(); ++chunk) {
       is_dropped = false;
       drain(errors_, end_.errors, kErrorBytes, is_dropped);
       if (!is_dropped) {

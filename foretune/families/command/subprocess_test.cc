@@ -13,7 +13,7 @@
 
 #include "foretune/base/descriptor.h"
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 
 namespace foretune::command_internal {

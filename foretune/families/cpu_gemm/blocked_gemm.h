@@ -1,6 +1,6 @@
 // The blocked matrix product behind the cpu-gemm family: loops over cache blocks, packing where the
 // config asks for it, a micro-kernel per register block. The structure is that of Goto and van de
-// Geijn (2008) and BLIS (Van Zee and van de Geijn 2015), with packing and loop order left open.
+// Geijn (2008) and BLIS (Van Zee and van de Geijn 2015); configs choose packing and loop order.
 //
 //   FORETUNE_TRY(const BlockedGemm gemm, BlockedGemm::create({.m = 64, .n = 64, .k = 64}, config,
 //                                                            pool));
@@ -8,8 +8,8 @@
 //   gemm.run({.a = a, .a_stride = 64, .b = b, .b_stride = 64, .c = c, .c_stride = 64},
 //            workspace.view());
 //
-// Thread safety: several threads may call run() at once, each with a workspace of its own; a gemm
-// of several threads uses the pool meanwhile, which serves one call at a time. Cost: run() neither
+// Thread safety: several threads may call run() at once, each with a workspace of its own; but a
+// gemm with several threads uses the pool, which serves one call at a time. Cost: run() neither
 // allocates nor locks.
 #pragma once
 
@@ -24,11 +24,11 @@
 
 #include "foretune/base/result.h"
 #include "foretune/base/thread_pool.h"
-#include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/kernels/aligned_buffer.h"
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/kernels/packing.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/schemas/cpu_gemm.h"
 
 namespace foretune {
 
@@ -40,18 +40,18 @@ struct BlockedGemmSizes {
   // How A and B are stored: row-major, or by columns. C is row-major.
   bool a_by_columns = false;
   bool b_by_columns = false;
-  // Of A and B: kF32, kBf16 (C is f32) or kI8 (C is i32).
+  // The type of A and B: kF32, kBf16 (C is f32) or kI8 (C is i32).
   DataType dtype = DataType::kF32;
-  // B is the same in many calls: where the config packs it, pack_weights() does so once, and run()
-  // takes what it wrote.
+  // True when B is the same in many calls: where the config packs B, pack_weights() does so once,
+  // and run() takes the result.
   bool constant_b = false;
 };
 
-// C = max(floor, alpha * A * B + beta * C_in) for each of the batch; strides in elements, between
-// rows or, of an operand stored by columns, between columns. C_in is not read when beta is 0. For
-// C += set c_in = c; for a bias set c_in_stride = 0 and beta = 1; for a ReLU set floor = 0.
-// Products of integers are exact modulo 2^32; their alpha must be 1, beta 0 or 1, and the floor is
-// not applied.
+// C = max(floor, alpha * A * B + beta * C_in) for each product of the batch. Strides are in
+// elements, between rows or, for an operand stored by columns, between columns. C_in is not read
+// when beta is 0. For C += set c_in = c; for a bias set c_in_stride = 0 and beta = 1; for a ReLU
+// set floor = 0. Products of integers are exact modulo 2^32; their alpha must be 1, beta 0 or 1,
+// and the floor is not applied.
 template <class Element, class Sum>
 struct BasicGemmOperands {
   const Element* a = nullptr;
@@ -74,8 +74,8 @@ using GemmOperands = BasicGemmOperands<float, float>;
 using Bf16GemmOperands = BasicGemmOperands<Bf16, float>;
 using I8GemmOperands = BasicGemmOperands<std::int8_t, std::int32_t>;
 
-// `length` cut into ceil(length / bound) parts of nearly equal size, a multiple of `unit`, the last
-// one smaller: the size of a part.
+// Returns the size of a part when `length` is cut into ceil(length / bound) parts of nearly equal
+// size, a multiple of `unit`; the last part may be smaller.
 constexpr std::ptrdiff_t balanced_block(std::ptrdiff_t length, std::ptrdiff_t bound,
                                         std::ptrdiff_t unit) {
   const std::ptrdiff_t parts = (length + bound - 1) / bound;
@@ -86,8 +86,8 @@ constexpr std::ptrdiff_t balanced_block(std::ptrdiff_t length, std::ptrdiff_t bo
   return (part + unit - 1) / unit * unit;
 }
 
-// Rows of the grid of threads that share an m x n matrix: nearly as many as columns, and where the
-// two differ, more along the longer side.
+// Returns the rows of the grid of threads that share an m x n matrix: nearly as many as columns,
+// and where the two differ, more along the longer side.
 constexpr std::ptrdiff_t gemm_grid_rows(std::ptrdiff_t m, std::ptrdiff_t n,
                                         std::ptrdiff_t threads) {
   std::ptrdiff_t fewer = 1;
@@ -101,11 +101,11 @@ constexpr std::ptrdiff_t gemm_grid_rows(std::ptrdiff_t m, std::ptrdiff_t n,
 
 class BlockedGemm {
  public:
-  // Whether there are products of such elements at all.
+  // Returns true when there are kernels for products of such elements.
   static constexpr bool multiplies(DataType dtype) {
     return dtype == DataType::kF32 || dtype == DataType::kBf16 || dtype == DataType::kI8;
   }
-  // Columns of a B stored by rows that are copied for dot kernels.
+  // The most columns of a B stored by rows that are copied for dot kernels.
   static constexpr std::ptrdiff_t kMaxGathered = 8;
   // `pool` may be null for one thread; else it must have at least config.threads threads and
   // outlive this object. Errors: kUnsupported when the kernels cannot run here or the data type is
@@ -114,21 +114,22 @@ class BlockedGemm {
   // are to share the depth of a batch or of integers.
   static Result<BlockedGemm> create(const BlockedGemmSizes& sizes, const CpuGemmConfig& config,
                                     ThreadPool* pool);
-  // What run() needs beside the operands, in floats, aligned to AlignedBuffer::kAlignment.
+  // Returns the size of the workspace of run(), in floats, aligned to AlignedBuffer::kAlignment.
   [[nodiscard]] std::size_t workspace_size() const { return workspace_size_; }
   // Errors: kUnsupported when memory is short.
   [[nodiscard]] Result<AlignedBuffer> make_workspace() const {
     return AlignedBuffer::create(workspace_size_);
   }
-  // How many floats pack_weights() writes, aligned as the workspace; 0 where it has nothing to do.
+  // Returns how many floats pack_weights() writes, aligned as the workspace; 0 where it has nothing
+  // to do.
   [[nodiscard]] std::size_t weights_size() const { return weights_size_; }
-  // Packs the whole of B, with the config's threads. Reads nothing but B of the operands, whose
-  // types must be those of `sizes.dtype`.
+  // Packs the whole of B, with the config's threads. Reads no operand but B. The operands' types
+  // must be those of `sizes.dtype`.
   void pack_weights(const GemmOperands& operands, std::span<float> weights) const;
   void pack_weights(const Bf16GemmOperands& operands, std::span<float> weights) const;
   void pack_weights(const I8GemmOperands& operands, std::span<float> weights) const;
-  // The operands' types must be those of `sizes.dtype`. `weights` is what pack_weights() wrote; B
-  // itself is then read only where the config does not pack it.
+  // Computes the products. The operands' types must be those of `sizes.dtype`. `weights` is the
+  // output of pack_weights(); B itself is then read only where the config does not pack it.
   void run(const GemmOperands& operands, std::span<float> workspace,
            std::span<float> weights = {}) const;
   void run(const Bf16GemmOperands& operands, std::span<float> workspace,
@@ -142,21 +143,21 @@ class BlockedGemm {
     std::ptrdiff_t end = 0;
     [[nodiscard]] std::ptrdiff_t length() const { return end - begin; }
   };
-  // What one thread does.
+  // The work of one thread.
   struct Part {
     Range batch;
     Range m;
     Range n;
     Range k;
-    // Where in the workspace.
+    // Positions in the workspace.
     std::size_t packed_a = 0;
     std::size_t packed_b = 0;
-    // Where among the packed weights; parts of the same columns and depth share them.
+    // Position among the packed weights; parts of the same columns and depth share them.
     std::size_t weights = 0;
     bool packs_weights = false;
-    // Threads that share the depth: what all but the first sum, m * n values.
+    // Position of the sums, m * n values, when threads share the depth; the first thread has none.
     std::size_t partial = 0;
-    std::size_t columns = 0;  // the gathered ones
+    std::size_t columns = 0;  // position of the gathered ones
     // Columns right of `n` that dot kernels compute.
     std::ptrdiff_t edge_columns = 0;
     // [lower edge][right edge]
@@ -172,8 +173,8 @@ class BlockedGemm {
     Range n;
     Range k;
   };
-  // One call of run(). The operands of other types are there as words: pointers to A and B are
-  // moved by offset() only, and C has 32 bits in every type.
+  // One call of run(). Operands of other types are passed as pointers to float: offset() alone
+  // moves pointers to A and B, and C has 32 bits in every type.
   struct Call {
     const BlockedGemm& gemm;
     GemmOperands operands;
@@ -182,7 +183,7 @@ class BlockedGemm {
     const float* edge_b = nullptr;
     std::ptrdiff_t edge_b_stride = 0;
     float* weights = nullptr;    // packed once
-    std::ptrdiff_t product = 0;  // of the part's share of the batch
+    std::ptrdiff_t product = 0;  // its index in the part's share of the batch
   };
 
   BlockedGemm() = default;
@@ -196,31 +197,31 @@ class BlockedGemm {
   void pack_weights(const Part& part, Call call) const;
   void place_weights(Part& part);
   [[nodiscard]] bool packs_once() const { return sizes_.constant_b && config_.pack_b; }
-  // Floats between the packed weights of two blocks.
+  // Returns the number of floats between the packed weights of two blocks.
   [[nodiscard]] std::size_t weights_step(const Part& part) const;
   [[nodiscard]] float* packed_b(const Part& part, const Call& call, const Range& n,
                                 const Range& k) const;
-  // So many elements of A or B further.
+  // Moves a pointer into A or B by `elements` elements.
   [[nodiscard]] const float* offset(const float* values, std::ptrdiff_t elements) const {
     return reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(values) +
                                           elements * element_bytes_);
   }
-  // Element (row, column) of A or B.
+  // Returns the address of element (row, column) of A or B.
   [[nodiscard]] const float* at(const float* values, std::ptrdiff_t stride, bool by_columns,
                                 std::ptrdiff_t row, std::ptrdiff_t column) const {
     return offset(values, by_columns ? column * stride + row : row * stride + column);
   }
   [[nodiscard]] MicroKernel find_kernel(int rows, int columns) const;
   static std::vector<Range> cut(std::ptrdiff_t length, std::ptrdiff_t parts, std::ptrdiff_t unit);
-  // Whether each thread sums a part of the depth only.
+  // Returns true when each thread sums only a part of the depth.
   [[nodiscard]] bool shares_depth() const { return parts_.back().k.begin > 0; }
   void run_part(const Part& part, const Call& call) const;
-  // Whether the columns of B may have to be copied for dot kernels.
+  // Returns true when columns of B may have to be copied for dot kernels.
   [[nodiscard]] bool gathers_columns() const {
     return config_.kernel == GemmKernel::kDot && !sizes_.b_by_columns;
   }
-  // Between gathered columns: whole cache lines, but not so many that columns of a power of two
-  // compete for the same places of a cache.
+  // Returns the distance between gathered columns: whole cache lines, plus one, so that columns
+  // whose length is a power of two do not compete for the same cache sets.
   [[nodiscard]] std::ptrdiff_t gathered_stride() const {
     constexpr std::ptrdiff_t kLineFloats = 16;
     return (sizes_.k + kLineFloats - 1) / kLineFloats * kLineFloats + kLineFloats;

@@ -13,7 +13,7 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/kernels/guarded_buffer_for_test.h"
+#include "foretune/kernels/testing/guarded_buffer.h"
 
 namespace foretune {
 namespace {

@@ -15,22 +15,22 @@
 #include "foretune/base/fork.h"
 #include "foretune/base/thread_pool.h"
 #include "foretune/families/cpu_gemm/blocked_gemm.h"
-#include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/families/cpu_gemm/cpu_gemm_space.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
 #include "foretune/hardware/energy_meter.h"
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/payload_store.h"
+#include "foretune/space/schemas/cpu_gemm.h"
 
 namespace foretune {
 namespace {
 
 constexpr int kMaxThreads = 64;
 
-// One pool for all runs, made when the first one needs it. A pool runs one loop at a time, so runs
-// of several threads take turns; a single one never waits. A fork does not wait for the run whose
-// turn it is: in the child the pool makes its threads anew.
+// One pool for all runs, made when the first run needs it. A pool runs one loop at a time, so runs
+// with several threads take turns; a run with one thread never waits. A fork does not wait for the
+// run whose turn it is: in the child the pool makes its threads anew.
 class SharedPool {
  public:
   explicit SharedPool(std::size_t threads) : threads_(threads) {}
@@ -50,8 +50,8 @@ class SharedPool {
   std::unique_ptr<ThreadPool> pool_;
 };
 
-// Packing buffers that kernels borrow for a call: as many as were ever needed at once, each as
-// large as the largest call needed.
+// Packing buffers that kernels borrow for a call. There are as many as were ever needed at once,
+// each as large as the largest call needed.
 class Workspaces {
  public:
   Result<AlignedBuffer> borrow(std::size_t size) {
@@ -78,14 +78,14 @@ class Workspaces {
   std::vector<AlignedBuffer> free_;
 };
 
-// What the kernels and runs of one family share.
+// The pool and the buffers that the kernels and runs of one family share.
 struct Shared {
   explicit Shared(std::size_t threads) : pool(threads) {}
   SharedPool pool;
   Workspaces workspaces;
 };
 
-// A product as planned, with the lock that several threads need.
+// A planned product, with the lock that a run with several threads needs.
 class Plan {
  public:
   static Result<Plan> create(const GemmProblem& gemm, const CpuGemmConfig& config, Shared& shared) {
@@ -149,7 +149,7 @@ class CpuGemmRun final : public Run {
     const std::size_t floats = workspace_.size() + weights_.size();
     std::vector<MetricValue> values{
         {kWorkspaceBytes, static_cast<double>(floats * sizeof(float)), 0, 1}};
-    // Constant weights that a config multiplies as they are.
+    // Constant weights that a config does not pack.
     if (has_constant_weights_ && !packs_operands()) {
       values.emplace_back(kPackNs, 0, 0, 1);
     }
@@ -203,7 +203,7 @@ class PlannedKernel final : public CpuGemmKernel {
   std::shared_ptr<Shared> shared_;
 };
 
-// What a problem makes of a config that need not be in canonical form.
+// Returns the canonical form of a config for a problem.
 Result<CpuGemmConfig> config_for(const CompiledSpace& space, const Config& config,
                                  const Problem& problem, const Hardware& hardware) {
   if (const Support legal = space.why_not(config, problem, hardware); !legal) {
@@ -284,8 +284,8 @@ class CpuGemmFamily final : public CpuGemm {
     return Support::yes();
   }
 
-  // Goto and van de Geijn's blocking with the largest register block, both operands packed, all
-  // threads along the longer side. Where a value is not legal the next one that is.
+  // Returns Goto and van de Geijn's blocking with the largest register block, both operands packed,
+  // all threads along the longer side. A value that is not legal becomes the next one that is.
   std::vector<Config> default_configs(const Problem& problem) const override {
     const Result<GemmProblem> gemm = GemmProblem::from(problem);
     if (!gemm || !supports(problem)) {
@@ -328,7 +328,7 @@ class CpuGemmFamily final : public CpuGemm {
     return space;
   }
 
-  // Nothing is compiled, but the artifact carries the config.
+  // Preparing compiles nothing, but the artifact holds the config.
   std::string artifact_key(const Problem& /*problem*/, const Config& config) const override {
     return to_text(info_.config_schema, config);
   }
@@ -385,13 +385,13 @@ class CpuGemmFamily final : public CpuGemm {
   std::shared_ptr<PayloadStore> payloads_;
 };
 
-// As many threads as the hardware has cores, as far as kernels can use them.
+// Returns as many threads as the hardware has cores, as far as kernels can use them.
 int usable_threads(const Hardware& hardware) {
   const double cores = hardware.get(HardwareValue::kCores);
   return static_cast<int>(std::clamp<double>(cores, 1, kMaxThreads));
 }
 
-// So many threads: as on a machine of that many cores.
+// Limits the threads: sets the hardware facts of a machine with that many cores.
 Status limit_threads(const std::string& threads, Hardware& hardware) {
   const int most =
       hardware.get(HardwareValue::kCores) >= 1 ? usable_threads(hardware) : kMaxThreads;
@@ -404,7 +404,7 @@ Status limit_threads(const std::string& threads, Hardware& hardware) {
   return {};
 }
 
-// isa=NAME: as on a machine with no wider instructions.
+// Applies isa=NAME: sets the hardware facts of a machine with no wider instructions.
 Status take_isa(std::string_view value, Hardware& hardware) {
   const std::optional<CpuIsa> isa = parse_cpu_isa(value);
   const double best_bytes = hardware.get(HardwareValue::kVectorBytes);
@@ -413,7 +413,8 @@ Status take_isa(std::string_view value, Hardware& hardware) {
     return fail(ErrorCode::kInvalidArgument,
                 "isa is one that this CPU has (generic, avx2, avx512), not '", value, "'");
   }
-  // The peak of narrower multiply-adds is not probed again; it is in proportion but for the clock.
+  // The peak of narrower multiply-adds is not measured again; it is proportional to the width,
+  // except for the clock.
   hardware.set(HardwareValue::kFmaPeakGflops,
                vector_bytes / best_bytes * hardware.get(HardwareValue::kFmaPeakGflops));
   hardware.set(HardwareValue::kVectorBytes, vector_bytes);
@@ -421,7 +422,7 @@ Status take_isa(std::string_view value, Hardware& hardware) {
   return {};
 }
 
-// What the options take away from the machine.
+// Applies the restrictions of the options to the hardware facts.
 Status apply_options(const FamilyOptions& options, Hardware& hardware) {
   std::string threads = options.threads > 0 ? concat(options.threads) : std::string();
   for (const auto& [name, value] : options.parameters) {
@@ -468,7 +469,7 @@ Support cpu_gemm_available(const FamilyOptions& /*options*/) {
 }
 
 Result<std::unique_ptr<CpuGemm>> create_cpu_gemm(const FamilyOptions& options) {
-  // Products of an application have no use for a meter, whose files are then not looked for.
+  // Products of an application need no energy meter, so its files are not looked for.
   return create(options, false);
 }
 

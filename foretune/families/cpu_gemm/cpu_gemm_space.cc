@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/schemas/cpu_gemm.h"
 
 namespace foretune {
 namespace {
 
-// Each value is at least twice the one before: then no two bounds cut a dimension into the same
-// number of blocks unless both cover it, which the canonical rules take care of.
+// Each value is at least twice the one before. Then two bounds cut a dimension into the same number
+// of blocks only if both cover it, a case that the canonical rules handle.
 const std::vector<std::int32_t> kMcValues{64, 192, 4096};
 const std::vector<std::int32_t> kNcValues{128, 256, 1024, 4096};
 const std::vector<std::int32_t> kKcValues{16, 64, 256, 512, 1024, 2048, 4096};
@@ -25,7 +25,7 @@ constexpr std::string_view kBestIsa =
     "select(hw.vector_bytes >= 64, isa.avx512, select(hw.vector_bytes >= 32, isa.avx2, "
     "isa.generic))";
 constexpr std::string_view kRegisters = "select(isa == isa.avx512, 32, 16)";
-// Among how many threads the rows and the columns are shared; a grid is as in gemm_grid_rows().
+// The numbers of threads that share the rows and the columns; a grid is that of gemm_grid_rows().
 constexpr std::string_view kRowShares =
     "select(threads > 1 && split == split.m, threads, select(threads > 1 && split == split.grid, "
     "select(threads == 4, 2, select(threads == 8, select(m > n, 4, 2), select(threads == 16, 4, "
@@ -34,30 +34,30 @@ constexpr std::string_view kColumnShares =
     "select(threads > 1 && split == split.n, threads, select(threads > 1 && split == split.grid, "
     "select(threads == 4, 2, select(threads == 8, select(m > n, 2, 4), select(threads == 16, 4, "
     "select(threads == 32, select(m > n, 4, 8), 8)))), 1))";
-// What one thread gets, in whole register blocks.
+// The rows and columns of one thread, in whole register blocks.
 const std::string kRowsEach = concat("min(m, round_up(ceil_div(m, ", kRowShares, "), mr))");
 const std::string kColumnsEach = concat("min(n, round_up(ceil_div(n, ", kColumnShares, "), nr))");
 constexpr std::string_view kDepthEach =
     "select(threads > 1 && split == split.k, min(k, round_up(ceil_div(k, threads), 8)), k)";
 constexpr std::string_view kBByColumns = "(layout == layout.rcr || layout == layout.ccr)";
 constexpr std::string_view kIsDot = "kernel == kernel.dot";
-// Elements of other types are converted when they are packed, for kernels with one plain loop.
+// Packing converts elements of other types, for kernels that have only the plain loop.
 constexpr std::string_view kIsF32 = "dtype == dtype.f32";
 
 // Blocks worth trying where the matrix is larger than the block. Nearly all registers hold sums;
-// the shapes differ in what they leave over at the edges and in how often they load A and B.
+// the shapes differ in the size of the remainders at the edges and in how often they load A and B.
 constexpr std::string_view kFullBlock =
     "(isa == isa.avx512 && (nr == 32 && mr >= 8 && mr <= 14 && mr % 2 == 0 || "
     "nr == 48 && (mr == 8 || mr == 9) || nr == 64 && mr == 6) || "
     "isa == isa.avx2 && (nr == 16 && (mr == 4 || mr == 6) || nr == 24 && mr == 4 || "
     "nr == 32 && mr == 3) || "
     "isa == isa.generic && (nr == 8 && (mr == 4 || mr == 6) || nr == 16 && mr == 3))";
-// Blocks of dot kernels, which only a thin matrix gets.
+// Blocks of dot kernels, which are used for thin matrices only.
 constexpr std::string_view kDotBlock =
     "(nr == 4 && mr <= select(isa == isa.avx512, 6, 2) && (mr <= 2 || mr % 2 == 0 || mr == m) || "
     "nr == 8 && mr <= select(isa == isa.avx512, 2, 1))";
-// The heights above: what a full block becomes on a matrix narrower than it. On a matrix of one
-// vector, a higher block than any full one is possible.
+// The heights above: a full block keeps its height on a matrix narrower than it. On a matrix of one
+// vector, a block higher than any full one is possible.
 constexpr std::string_view kFullHeight =
     "(mr == 3 || mr == 4 || mr == 6 || mr == 8 || mr == 9 || mr == 10 || mr == 12 || mr == 14 || "
     "mr == 16)";
@@ -83,7 +83,7 @@ std::vector<std::vector<std::int32_t>> domains() {
           {0, 1, 2, 3, 4}};
 }
 
-// Rules about the instruction set, the kernel and its register block.
+// Adds the rules about the instruction set, the kernel and its register block.
 void add_block_rules(std::vector<Constraint>& out) {
   out.push_back({concat("isa <= ", kBestIsa), "the CPU does not have these instructions"});
   out.push_back({concat(kIsDot, " || nr % ", kLanes, " == 0"), "columns must be whole vectors"});
@@ -105,8 +105,8 @@ void add_block_rules(std::vector<Constraint>& out) {
                  "a block one vector wide loads an element of A for each multiply-add"});
   out.push_back({concat(kIsDot, " || ", kFullBlock, " || mr == m || n <= nr && ", kFullHeight),
                  "a block of this shape is only useful on a matrix of its height or width"});
-  // What the canonical rules make of these parameters for such matrices, said without the problem:
-  // it keeps the list of candidates short.
+  // States the result of the canonical rules for such matrices without reference to the problem,
+  // which keeps the list of candidates short.
   out.push_back(
       {concat(kIsDot, " || ", kFullBlock, " || !(", kIsF32,
               ") || pack_a == pack_a.no && (nc == ", kNcValues.front(),
@@ -154,7 +154,7 @@ void add_blocking_rules(std::vector<Constraint>& out) {
        "packing B in blocks this thin defeats its purpose"});
 }
 
-// Blocks that only repeat what others do: each order has one dimension whose blocks matter.
+// Excludes blocks with the same effect as others: each order has one dimension whose blocks matter.
 void add_order_rules(std::vector<Constraint>& out) {
   out.push_back(
       {concat("order == order.mkn || pack_b == pack_b.no || nc >= min(1024, ", kColumnsEach,
@@ -166,8 +166,8 @@ void add_order_rules(std::vector<Constraint>& out) {
 }
 
 void add_loop_rules(std::vector<Constraint>& out) {
-  // The end of a loop of few rounds is predicted; of blocks four vectors wide enough registers are
-  // free to load for the next step.
+  // The CPU predicts the end of a loop of few rounds. Blocks four vectors wide leave enough
+  // registers free to load for the next step.
   out.push_back({concat("unroll == 1 || !(", kIsDot, ") && (mr * nr <= 8 * ", kLanes,
                         " || nr == 4 * ", kLanes, " || k <= 256)"),
                  "steps of so many multiply-adds hide the counting without being unrolled"});
@@ -204,8 +204,8 @@ void add_thread_rules(std::vector<Constraint>& out) {
                  "with so many products in the batch, threads share the batch"});
 }
 
-// Applied in order until nothing changes; a value becomes the next higher one of the domain, so a
-// bound becomes the smallest that covers the matrix.
+// Returns the rules, which are applied in order until nothing changes. A value becomes the next
+// higher one of the domain, so a bound becomes the smallest one that covers the matrix.
 std::vector<std::pair<std::string, std::string>> canonical_rules() {
   const std::string& rows = kRowsEach;
   const std::string& columns = kColumnsEach;
@@ -218,22 +218,22 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
       {"kc", concat("min(kc, ", depth, ")")},
       {"mc", concat("min(mc, ", rows, ")")},
       {"nc", concat("min(nc, ", columns, ")")},
-      // Each packed panel would be used once, unless B is packed for many calls; a single panel of
-      // A is small enough as it is.
+      // Without these rules each packed panel would be used once, unless B is packed for many
+      // calls; a single panel of A is small enough unpacked.
       {"pack_b", concat("select(weights == weights.varying && ", kIsF32, " && ", rows,
                         " <= mr && !", kBByColumns, ", pack_b.no, pack_b)")},
       {"pack_a", concat("select(", kIsF32, " && (pack_b == pack_b.no || ", rows, " <= mr || ",
                         columns, " <= nr), pack_a.no, pack_a)")},
-      // Few steps are over before unrolling them or fetching ahead pays.
+      // Few steps end before unrolling or prefetching pays.
       {"unroll", concat("select(!(", kIsF32, ") || k < 16 || mr * nr > 8 * ", kLanes,
                         " && nr != 4 * ", kLanes, " && k > 256, 1, unroll)")},
       {"prefetch", concat("select(!(", kIsF32, ") || kc < 64, 0, prefetch)")},
-      // One row of register blocks: both orders visit them alike. One column: likewise, unless
-      // blocks of rows and of depth are nested.
+      // Both orders visit one row of register blocks alike. They also visit one column alike,
+      // unless blocks of rows and of depth are nested.
       {"order", concat("select(", rows, " <= mr || ", columns, " <= nr && (", depth, " <= kc || ",
                        rows, " <= mc) && (hw.l2_bytes == 0 || mc * kc * 4 <= hw.l2_bytes), ",
                        "order.nkm, order)")},
-      // Without blocks of depth and without packing, cutting the fastest loop changes nothing.
+      // Without blocks of depth and without packing, cutting the innermost loop changes nothing.
       {"mc", concat("select(pack_a == pack_a.no && ", depth, " <= kc && (", columns,
                     " <= nr || order == order.mkn && ", columns, " <= nc), ", kMcValues.front(),
                     ", mc)")},

@@ -12,9 +12,9 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/families/cpu_gemm/blocked_gemm.h"
-#include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/schemas/cpu_gemm.h"
 
 namespace foretune {
 namespace {

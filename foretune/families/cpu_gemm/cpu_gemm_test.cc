@@ -12,10 +12,10 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/families/cpu_gemm/cpu_gemm_config.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/schemas/cpu_gemm.h"
 
 namespace foretune {
 namespace {

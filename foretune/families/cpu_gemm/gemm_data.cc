@@ -19,8 +19,8 @@ constexpr double kUnitRoundoff = 0x1p-24;
 constexpr std::uint32_t kPoison = 0x7fc0f0e7U;
 constexpr double kMaxBytes = 0x1p40;
 // The bounds of products with weights hold up to here.
-constexpr std::int64_t kMostWeightRows = std::int64_t{1} << 20U;
-constexpr double kMostWeightSum = 0x1p126;
+constexpr std::int64_t kMaxWeightRows = std::int64_t{1} << 20U;
+constexpr double kMaxWeightSum = 0x1p126;
 // Deviations that a sum of random signs is allowed.
 constexpr double kDeviations = 10;
 // Twice what rounding to a subnormal number may lose.
@@ -102,8 +102,8 @@ Result<std::unique_ptr<GemmData>> GemmData::create(const GemmProblem& problem, s
 
 // In place of the random B, so that A and bias are the same with weights and without.
 Status GemmData::take_weights(std::span<const std::byte> weights) {
-  if (std::max(problem_.k(), problem_.n()) > kMostWeightRows) {
-    return fail(ErrorCode::kUnsupported, "products with more than ", kMostWeightRows,
+  if (std::max(problem_.k(), problem_.n()) > kMaxWeightRows) {
+    return fail(ErrorCode::kUnsupported, "products with more than ", kMaxWeightRows,
                 " rows or columns of weights cannot be checked");
   }
   FORETUNE_TRY_STATUS(read_gemm_weights(problem_, weights, b_.view()));
@@ -111,7 +111,7 @@ Status GemmData::take_weights(std::span<const std::byte> weights) {
   for (const float value : b_.view()) {
     largest = std::max(largest, std::fabs(value));
   }
-  if (static_cast<double>(largest) * static_cast<double>(problem_.k()) >= kMostWeightSum) {
+  if (static_cast<double>(largest) * static_cast<double>(problem_.k()) >= kMaxWeightSum) {
     return fail(ErrorCode::kUnsupported, "the weights reach ", static_cast<double>(largest),
                 ", and sums of ", problem_.k(), " products with them might overflow");
   }

@@ -1,9 +1,8 @@
-// Inputs, output and reference of one GEMM problem in f32, bf16 or i8, and the judgement whether an
-// output is right.
+// Inputs, output and reference of one GEMM problem in f32, bf16 or i8, and the check of an output.
 //
 // Inputs are independent and uniform: f32 in [-1, 1), bf16 odd multiples of 2^-8 there, i8 from
-// -128 to 127. Products of integers must be exact. Of the others, a computed element may differ
-// from the exact one by
+// -128 to 127. Products of integers must be exact. For the other types, a computed element may
+// differ from the exact one by
 //
 //   u * (min(k, 16) + 2) * (|a_i| * |b_j| + |bias_j|)      u = 2^-24, |x|: Euclidean norm
 //
@@ -25,35 +24,37 @@
 //
 //   u * (min(k, 16) + 2) * (|a_i| * |B| + |bias|)          |B|: Frobenius norm
 //
-// An error in one element changes all four products by itself. So of integers no single wrong
-// element escapes, and of the others none that is wrong by more than twice this bound, 3.6e-7 *
-// k * sqrt(n) for our inputs: 0.012 at 1024 cubed, 0.15 at k 4096 and n 11008, where one missing
-// product in one element stays below it in 44 % of the places that are not compared. Errors in
-// several elements of a row that cancel in one vector escape four with probability 1/16. A ReLU is
-// no linear map, so of its outputs only the sample is checked, and it is four times as large.
+// An error in one element changes all four products by the size of the error. So no single wrong
+// element of integers escapes, and for the other types no element that is wrong by more than twice
+// this bound, 3.6e-7 * k * sqrt(n) for our inputs: 0.012 at 1024 cubed, 0.15 at k 4096 and n 11008,
+// where one missing product in one element stays below it in 44 % of the places that are not
+// compared. Errors in several elements of a row that cancel in one vector escape all four with
+// probability 1/16. A ReLU is not a linear map, so only the sample of its outputs is checked, and
+// the sample is four times as large.
 //
-// A problem with a payload has its weights as B; A and bias are those of the problem without.
-// Weights have no mean and no distribution, so nothing of the above holds for them. Their bound is
-// the smaller of two that hold for any values of B. With t = z_j + 2, where z_j counts what is not
-// zero in column j (multiplying by zero and adding zero are exact), the first is Higham's,
+// A problem with a payload has those weights as B; A and bias are those of the problem without a
+// payload. Weights have no known mean or distribution, so none of the above holds for them. Their
+// bound is the smaller of two that hold for any values of B. With t = z_j + 2, where z_j counts the
+// nonzero elements of column j (multiplying by zero and adding zero are exact), the first is
+// Higham's,
 //
 //   t u / (1 - t u) * (min(|b_j|_1, |a_i||b_j|) + |bias_j|)
 //
 // true for every order of summation, since no |a| is above 1 and by Cauchy and Schwarz. The second
-// uses that A alone is random: a sum of any of the products a_ip b_pj stays within 10 |b_j| but
-// once in 10^21 (Hoeffding 1963), whatever the b are. Each of up to t additions rounds such a sum,
-// each product may be rounded once, and every error grows by less than 1.1 on its way:
+// uses that A alone is random: a sum of any of the products a_ip b_pj stays within 10 |b_j| except
+// once in 10^21 (Hoeffding 1963), for any values of b. Each of up to t additions rounds such a sum,
+// each product may be rounded once, and every error grows by less than a factor of 1.1 on its way:
 //
 //   1.1 u * (t (10 |b_j| + |bias_j|) + |b_j|_1)
 //
 // The first is the smaller one up to k of about 300. A missing product of average size is beyond
-// the bound up to k of about 7,000, and a column or row of wrong values at any k. To either, t
-// 2^-149 is added for what is lost in subnormal numbers. In the check by sign vectors, errors
-// within their bounds, whose signs know nothing of those vectors, add up to less than 10 times the
-// Euclidean norm of the bounds but once in 10^21 (Hoeffding again), and never to more than their
-// sum: the smaller of both is allowed. All this is so up to 2^20 rows and columns of weights, for
-// which double precision is exact enough as well; larger ones are refused, and so are sums that
-// might reach 2^126, since an overflow would be no error of a kernel's.
+// the bound up to k of about 7,000, and a column or row of wrong values at any k. Both bounds get
+// t 2^-149 more for the loss in subnormal numbers. In the check by sign vectors, errors within
+// their bounds, whose signs are independent of those vectors, add up to less than 10 times the
+// Euclidean norm of the bounds except once in 10^21 (Hoeffding again), and never to more than their
+// sum: the smaller of both is allowed. All this holds up to 2^20 rows and columns of weights, for
+// which double precision is exact enough as well. Larger weights are refused, and so are sums that
+// might reach 2^126, since an overflow would not be a kernel's error.
 //
 // Thread safety: belongs to one thread. Cost: the reference is computed at the first verify(),
 // which also keeps row-major copies of operands that are stored by columns.
@@ -76,15 +77,15 @@ namespace foretune {
 
 class GemmData final : public ProblemData {
  public:
-  // What may be changed for tests; the rest use the defaults.
+  // Limits that tests may change; all other code uses the defaults.
   struct Limits {
     double full_check_flops = 1e9;
-    // Above, the reference is recomputed by each verify() instead of being kept.
+    // Above this size, each verify() recomputes the reference instead of keeping it.
     std::size_t kept_reference_elements = std::size_t{1} << 25U;
     std::size_t sampled_outputs = 4096;
   };
 
-  // `weights` are the bytes of the problem's payload, where it has one; they are copied. Errors:
+  // `weights` are the bytes of the problem's payload, if it has one; they are copied. Errors:
   // kUnsupported when the buffers do not fit into memory, and for weights whose products could not
   // be checked; those of read_gemm_weights().
   static Result<std::unique_ptr<GemmData>> create(const GemmProblem& problem, std::uint64_t seed,
@@ -100,15 +101,17 @@ class GemmData final : public ProblemData {
   std::int64_t bytes() const override;
 
   [[nodiscard]] const GemmProblem& problem() const { return problem_; }
-  // Of the type that the problem has: the others are not there.
+  // Return the operands; only the function for the problem's type may be called.
   [[nodiscard]] GemmOperands operands();
   [[nodiscard]] Bf16GemmOperands bf16_operands();
   [[nodiscard]] I8GemmOperands i8_operands();
-  // The register block of the run that fills the output: where its edges are.
+  // Sets the register block of the run that fills the output, whose edges are checked.
   void set_register_block(int rows, int columns);
-  // The output, batch after batch, row-major and dense: m * n * batch values; of i8 their bits.
+  // Returns the output, batch after batch, row-major and dense: m * n * batch values; for i8 the
+  // bits of the i32 values.
   [[nodiscard]] std::span<float> output() { return c_.view(); }
-  // Largest error seen by the last verify() relative to its bound: a wrong result is above 1.
+  // Returns the largest error seen by the last verify() relative to its bound: a wrong result is
+  // above 1.
   [[nodiscard]] double worst_relative_error() const { return worst_; }
 
  private:
@@ -135,11 +138,11 @@ class GemmData final : public ProblemData {
   void encode();
   void make_row_major();
   void compute_norms();
-  // What a rounding may add up to, relative to the norms.
+  // Returns the bound of the rounding errors relative to the norms.
   [[nodiscard]] double rounding() const;
   [[nodiscard]] double bound(std::ptrdiff_t batch, std::ptrdiff_t row, std::ptrdiff_t column) const;
   [[nodiscard]] double bound_with_weights(std::ptrdiff_t row, std::ptrdiff_t column) const;
-  // What the rounding errors of a row, with signs, may add up to.
+  // Returns the bound of the sum of a row's rounding errors, with signs.
   [[nodiscard]] double bound_of_signs_with_weights(std::ptrdiff_t row) const;
   [[nodiscard]] Support compare(const Position& position, double expected);
   void reference_rows(std::ptrdiff_t batch, std::ptrdiff_t first, std::ptrdiff_t rows,

@@ -28,7 +28,7 @@ std::unique_ptr<GemmData> data_of(const GemmSizes& sizes, const GemmData::Limits
   return std::move(*data);
 }
 
-// Fills the output with a right result.
+// Fills the output with a correct result.
 void compute(GemmData& data) {
   const GemmProblem& problem = data.problem();
   auto gemm = BlockedGemm::create(
@@ -64,7 +64,7 @@ TEST(GemmReferenceTest, AgreesWithTheTripleLoop) {
     reference_product(a.data(), k, b.data(), columns, rows, columns, k, out.data());
     for (std::ptrdiff_t i = 0; i < rows; ++i) {
       for (std::ptrdiff_t j = 0; j < columns; ++j) {
-        // Small integers: exact in every order.
+        // Products and sums of small integers are exact in every order.
         double sum = 0;
         for (std::ptrdiff_t p = 0; p < k; ++p) {
           sum += static_cast<double>(a[static_cast<std::size_t>(i * k + p)]) *
@@ -144,7 +144,7 @@ TEST(GemmDataTest, RightResultsPassWithALargeMargin) {
   }
 }
 
-// Every single element, in every mode: the sign check alone finds it too.
+// Changes single elements in every mode: the check by sign vectors alone finds them too.
 TEST(GemmDataTest, AnySingleWrongElementIsFound) {
   for (const auto& [sizes, limits] : checks()) {
     const auto data = data_of(sizes, limits);
@@ -170,13 +170,13 @@ TEST(GemmDataTest, AnySingleWrongElementIsFound) {
   }
 }
 
-// What the header says of elements that are not compared one by one.
+// Tests the bound that the header states for elements that are not compared one by one.
 TEST(GemmDataTest, ASingleErrorOfTwiceTheBoundOfItsRowIsFoundAnywhere) {
   const auto data = data_of({.m = 64, .n = 512, .k = 300}, kSampled);
   compute(*data);
   ASSERT_TRUE(data->verify());
   const float bound = 3.6e-7F * 300 * std::sqrt(512.0F);
-  constexpr float kSpread = 1.2F;  // of the norms of a row and of B around those of the mean
+  constexpr float kSpread = 1.2F;  // room for norms of a row and of B above their mean
   Rng rng(9);
   for (int i = 0; i < 300; ++i) {
     float& element = data->output()[rng.below(data->output().size())];
@@ -207,7 +207,7 @@ TEST(GemmDataTest, MissingTilesRowsAndTermsAreFound) {
     EXPECT_FALSE(data->verify()) << "two rows exchanged";
     restore();
 
-    // The last depth step left out of one tile.
+    // Leaves the last step of the depth out of one tile.
     const GemmOperands operands = data->operands();
     for (std::ptrdiff_t i = 4; i < 8; ++i) {
       for (std::ptrdiff_t j = 8; j < 16; ++j) {
@@ -241,8 +241,8 @@ TEST(GemmDataTest, AMissingBiasIsFound) {
   }
 }
 
-// What a plain loop over the operands of each type gives is right, and a change by one unit of an
-// integer, or of 2^-8 in f32, is not.
+// The result of a plain loop over the operands of each type passes; a change by one unit of an
+// integer, or by 2^-8 in f32, does not.
 TEST(GemmDataTest, JudgesOtherTypes) {
   for (const GemmData::Limits& limits : {GemmData::Limits(), kSampled}) {
     for (const GemmOperation operation :

@@ -30,7 +30,7 @@ using cublaslt::SessionOptions;
 
 constexpr std::string_view kName = "cublaslt";
 constexpr std::string_view kFileOption = "configs";
-// Sizes that f8 kernels take.
+// Sizes must be multiples of this in f8 kernels.
 constexpr std::int64_t kF8Multiple = 16;
 
 class MatmulArtifact final : public Artifact {
@@ -97,7 +97,7 @@ class Cublaslt final : public CublasltFamily {
                                          problem, info_.fingerprint.hardware, std::string());
   }
 
-  // What cublasLtMatmul does when it is left to itself.
+  // Returns the choice of cublasLtMatmul without an algorithm.
   std::vector<Config> default_configs(const Problem& problem) const override {
     return supports(problem) ? std::vector<Config>{CublasltConfig::rank(1).to_config()}
                              : std::vector<Config>{};

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/families/cublaslt/portfolio.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/gemm/gemm.h"

@@ -18,6 +18,7 @@
 #include "foretune/families/null/null_layers.h"
 #include "foretune/problem/problem_type.h"
 #include "foretune/space/parametric_space.h"
+#include "foretune/space/schemas/simulated.h"
 
 namespace foretune {
 namespace {
@@ -42,9 +43,7 @@ SpaceDefinition null_space(const ProblemTypeInfo& type) {
   const std::string_view rows = type.schema.fields[sizes[0]].name;
   const std::string_view columns = type.schema.fields[sizes[1]].name;
   SpaceDefinition definition;
-  definition.schema.name = "null";
-  definition.schema.parameters = {
-      {"block_m", {}}, {"block_n", {}}, {"block_k", {}}, {"unroll", {}}};
+  definition.schema = null_schema();
   definition.problem_type = type.schema.type;
   definition.domains = {
       {8, 16, 32, 64, 128, 256}, {8, 16, 32, 64, 128, 256}, {16, 32, 64, 128}, {1, 2, 4, 8}};

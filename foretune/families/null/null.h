@@ -1,8 +1,8 @@
-// The family without hardware: problems of any type that samplers draw, whose times follow a
-// formula with a known optimum, and whose kernels crash, hang, fail to prepare or compute a wrong
-// result as often as asked. The faults are real (the process aborts, a run never returns), so that
-// everything above is tested with what it will meet. Which config of which problem is faulty
-// depends only on the seed.
+// The family without hardware, for problems of any type that samplers draw. Times follow a formula
+// with a known optimum. Kernels crash, hang, fail to prepare or compute a wrong result as often as
+// the parameters say. The faults are real (the process aborts, a run never returns), so that tests
+// of the layers above meet them as they will occur. The seed alone decides which config of which
+// problem is faulty.
 //
 //   FamilyOptions options;
 //   options.parameters = {{"noise", "0.02"}, {"crash", "0.01"}};
@@ -10,7 +10,7 @@
 //
 // Parameters: type (of problems, gemm unless named); seed; noise (standard deviation of the log of
 // a time); crash, hang, wrong, prepare_fail (share of all configs); real_time=1 makes a run take
-// the formula's time on the clock instead of saying it; metrics=1 gives every run pack_ns and
+// the formula's time on the clock instead of reporting it; metrics=1 gives every run pack_ns and
 // bytes, which grow with the blocks, and in a later stage accuracy, which falls with unroll;
 // evaluate_crash, evaluate_hang and evaluate_fail are the shares of configs that crash, hang or
 // fail in that stage; sequence=yes gives the networks of null_layers.h, whose configs are
@@ -35,7 +35,7 @@ struct NullParameters {
   double hang = 0;
   double wrong = 0;
   double prepare_fail = 0;
-  double evaluate_crash = 0;  // of the evaluations alone, as the next two
+  double evaluate_crash = 0;  // share of the evaluations alone, as the next two
   double evaluate_hang = 0;
   double evaluate_fail = 0;
   bool real_time = false;
@@ -46,17 +46,17 @@ struct NullParameters {
 Result<NullParameters> parse_null_parameters(const FamilyOptions& options);
 
 enum class NullFault : std::uint8_t { kNone, kCrash, kHang, kWrong, kPrepareFail };
-// What is wrong with this config of this problem.
+// Returns the fault of this config of this problem.
 [[nodiscard]] NullFault null_fault(const NullParameters& parameters, const Problem& problem,
                                    const Config& config);
-// The same of its evaluation: kNone, kCrash, kHang or kPrepareFail.
+// Returns the fault of its evaluation: kNone, kCrash, kHang or kPrepareFail.
 [[nodiscard]] NullFault null_evaluation_fault(const NullParameters& parameters,
                                               const Problem& problem, const Config& config);
-// The time without noise: a base that grows with the problem, times one plus a quadratic in the
-// logarithms of the parameters, whose minimum depends on the problem. This and the others are of
-// blocks; null_layers.h has those of sequences.
+// Returns the time without noise: a base that grows with the problem, times one plus a quadratic in
+// the logarithms of the parameters, whose minimum depends on the problem. This function and those
+// below are for blocks; null_layers.h has those for sequences.
 [[nodiscard]] double null_time_ns(const Problem& problem, const Config& config);
-// The other metrics: ns, bytes, and percent.
+// Return the other metrics, in ns, bytes, and percent.
 [[nodiscard]] double null_pack_ns(const Problem& problem, const Config& config);
 [[nodiscard]] double null_bytes(const Config& config);
 [[nodiscard]] double null_accuracy(const Config& config);

@@ -13,9 +13,9 @@
 namespace foretune {
 namespace {
 
-constexpr std::size_t kLeastLayers = 5;
+constexpr std::size_t kMinLayers = 5;
 constexpr std::int64_t kLayerCounts = 296;
-constexpr std::uint64_t kMostListed = std::uint64_t{1} << 22U;
+constexpr std::uint64_t kMaxListed = std::uint64_t{1} << 22U;
 // Layers of a kind come in runs, as blocks of a network do.
 constexpr std::size_t kRun = 4;
 constexpr std::size_t kKinds = 3;
@@ -63,7 +63,7 @@ const ConfigSchema& null_layers_schema() {
 }
 
 std::size_t null_layers(const Problem& problem) {
-  return kLeastLayers + static_cast<std::size_t>(largest_size(problem) % kLayerCounts);
+  return kMinLayers + static_cast<std::size_t>(largest_size(problem) % kLayerCounts);
 }
 
 double null_layer_weight(const Problem& problem, std::size_t layer) {
@@ -123,10 +123,10 @@ double null_layers_bytes(const Config& config) {
 
 NullLayersSpace::NullLayersSpace(const Problem& problem) : layers_(null_layers(problem)) {
   std::uint64_t count = 1;
-  for (std::size_t i = 0; i < layers_ && count <= kMostListed; ++i) {
+  for (std::size_t i = 0; i < layers_ && count <= kMaxListed; ++i) {
     count *= kNullKnobs;
   }
-  count_ = count <= kMostListed ? count : 0;
+  count_ = count <= kMaxListed ? count : 0;
 }
 
 Support NullLayersSpace::why_not(const Config& config) const {

@@ -1,16 +1,9 @@
 #include "foretune/families/recorded/triton_space.h"
 
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/schemas/triton.h"
 
 namespace foretune {
-
-ConfigSchema triton_gemm_schema() {
-  ConfigSchema schema;
-  schema.name = "triton-gemm";
-  schema.parameters = {{"block_m", {}}, {"block_n", {}},    {"block_k", {}},
-                       {"group_m", {}}, {"num_stages", {}}, {"num_warps", {}}};
-  return schema;
-}
 
 SpaceDefinition triton_gemm_space() {
   SpaceDefinition definition;

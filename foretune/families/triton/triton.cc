@@ -13,7 +13,7 @@
 #include "foretune/cublaslt/matmul_data.h"
 #include "foretune/cublaslt/product_run.h"
 #include "foretune/cublaslt/session.h"
-#include "foretune/gpu/kernel_file.h"
+#include "foretune/cuda/kernel_file.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/listed_space.h"
 
@@ -25,24 +25,24 @@ using cublaslt::OpenedOnce;
 using cublaslt::Operands;
 using cublaslt::ProductRun;
 using cublaslt::SessionOptions;
-using gpu::CompiledKernel;
-using gpu::KernelFile;
+using cuda::CompiledKernel;
+using cuda::KernelFile;
 
-// Offsets in a kernel are 32 bits wide, the grid's third extent 16.
-constexpr std::int64_t kMostElements = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kMostBatches = 65535;
+// Offsets in a kernel have 32 bits, the grid's third extent has 16.
+constexpr std::int64_t kMaxElements = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxBatches = 65535;
 constexpr std::string_view kName = "triton";
 constexpr std::string_view kFileOption = "kernels";
 
 // A kernel on the device.
 struct LoadedKernel {
-  gpu::Function function = nullptr;
+  cuda::Function function = nullptr;
   unsigned threads = 0;
   unsigned shared_bytes = 0;
   std::size_t scratch_bytes = 0;  // of every block
 };
 
-// The device with the kernels that were loaded on it; a kernel serves many problems.
+// The device with the kernels loaded on it; a kernel serves many problems.
 class TritonSession {
  public:
   static Result<std::shared_ptr<TritonSession>> open(const SessionOptions& options,
@@ -52,12 +52,12 @@ class TritonSession {
     session->kernels_ = std::move(kernels);
     session->fingerprint_ = session->shared_->fingerprint;
     if (session->kernels_ != nullptr) {
-      const gpu::KernelFileHeader& header = session->kernels_->header();
+      const cuda::KernelFileHeader& header = session->kernels_->header();
       if (!session->fingerprint_.isa.starts_with(header.target + " ")) {
         return fail(ErrorCode::kMismatch, "the kernels are for ", header.target, ", the device is ",
                     session->fingerprint_.isa);
       }
-      // Another compiler makes other kernels of the same configs.
+      // Another compiler makes other kernels from the same configs.
       session->fingerprint_.isa += " " + header.compiler;
     }
     return session;
@@ -66,17 +66,18 @@ class TritonSession {
   [[nodiscard]] const std::shared_ptr<cublaslt::Session>& shared() const { return shared_; }
   [[nodiscard]] const Fingerprint& fingerprint() const { return fingerprint_; }
 
-  // Errors: kUnsupported when there is no such kernel or the device does not take it.
+  // Errors: kUnsupported when there is no such kernel or the device refuses it.
   Result<LoadedKernel> load(const std::string& key);
-  // Memory for the blocks of a launch, which all launches share: they follow each other.
-  Result<gpu::DevicePointer> scratch(std::size_t bytes);
+  // Returns memory for the blocks of a launch. All launches share it, because they follow each
+  // other.
+  Result<cuda::DevicePointer> scratch(std::size_t bytes);
 
  private:
   std::shared_ptr<cublaslt::Session> shared_;
   std::shared_ptr<const KernelFile> kernels_;
   Fingerprint fingerprint_;
   std::unordered_map<std::string, LoadedKernel> loaded_;
-  gpu::Buffer scratch_;
+  cuda::Buffer scratch_;
 };
 
 Result<LoadedKernel> TritonSession::load(const std::string& key) {
@@ -90,12 +91,12 @@ Result<LoadedKernel> TritonSession::load(const std::string& key) {
   if (!compiled->error.empty()) {
     return fail(ErrorCode::kUnsupported, "it does not compile: ", compiled->error);
   }
-  const gpu::DriverApi& api = shared_->device->api();
+  const cuda::DriverApi& api = shared_->device->api();
   const auto must = [&api](int code, std::string_view call) -> Status {
     const Status status = api.check(code, call);
     return status ? status : Status(fail(ErrorCode::kUnsupported, status.error().message));
   };
-  gpu::Module module = nullptr;
+  cuda::Module module = nullptr;
   LoadedKernel kernel{.threads = compiled->threads,
                       .shared_bytes = compiled->shared_bytes,
                       .scratch_bytes = compiled->scratch_bytes};
@@ -104,17 +105,17 @@ Result<LoadedKernel> TritonSession::load(const std::string& key) {
   FORETUNE_TRY_STATUS(
       must(api.module_function(&kernel.function, module, compiled->function.c_str()),
            "cuModuleGetFunction"));
-  if (kernel.shared_bytes > gpu::kPlainSharedBytes) {
-    FORETUNE_TRY_STATUS(must(api.function_attribute(kernel.function, gpu::kMostDynamicSharedBytes,
+  if (kernel.shared_bytes > cuda::kPlainSharedBytes) {
+    FORETUNE_TRY_STATUS(must(api.function_attribute(kernel.function, cuda::kMaxDynamicSharedBytes,
                                                     static_cast<int>(kernel.shared_bytes)),
                              "cuFuncSetAttribute"));
   }
   return loaded_[key] = kernel;
 }
 
-Result<gpu::DevicePointer> TritonSession::scratch(std::size_t bytes) {
+Result<cuda::DevicePointer> TritonSession::scratch(std::size_t bytes) {
   if (bytes > scratch_.bytes()) {
-    // What was enqueued may still use the old one.
+    // Enqueued launches may still use the old memory.
     shared_->device->synchronize();
     FORETUNE_TRY(scratch_, shared_->device->allocate(bytes));
   }
@@ -124,10 +125,10 @@ Result<gpu::DevicePointer> TritonSession::scratch(std::size_t bytes) {
 // The arguments of a launch, in the order of the templates' parameters (python/foretune/triton/
 // _kernels.py); the last two are Triton's own.
 struct Arguments {
-  gpu::DevicePointer a = 0;
-  gpu::DevicePointer b = 0;
-  gpu::DevicePointer d = 0;
-  gpu::DevicePointer bias = 0;
+  cuda::DevicePointer a = 0;
+  cuda::DevicePointer b = 0;
+  cuda::DevicePointer d = 0;
+  cuda::DevicePointer bias = 0;
   std::int32_t m = 0;
   std::int32_t n = 0;
   std::int32_t k = 0;
@@ -137,8 +138,8 @@ struct Arguments {
   std::int64_t batch_a = 0;
   std::int64_t batch_b = 0;
   std::int64_t batch_d = 0;
-  gpu::DevicePointer scratch = 0;
-  gpu::DevicePointer profile = 0;
+  cuda::DevicePointer scratch = 0;
+  cuda::DevicePointer profile = 0;
 
   std::array<void*, 15> pointers() {
     return {&a,   &b,   &d,       &bias,    &m,       &n,       &k,      &lda,
@@ -146,8 +147,8 @@ struct Arguments {
   }
 };
 
-gpu::DevicePointer device_pointer(const void* address) {
-  return reinterpret_cast<gpu::DevicePointer>(address);
+cuda::DevicePointer device_pointer(const void* address) {
+  return reinterpret_cast<cuda::DevicePointer>(address);
 }
 
 // One kernel, ready to be launched for one problem.
@@ -159,7 +160,7 @@ struct Launch {
 
   static Result<Launch> make(TritonSession& session, const GemmProblem& problem,
                              const TritonConfig& config, const void* bias);
-  Status enqueue(const gpu::DriverApi& api, const Operands& operands, gpu::Stream stream) const;
+  Status enqueue(const cuda::DriverApi& api, const Operands& operands, cuda::Stream stream) const;
 };
 
 Result<Launch> Launch::make(TritonSession& session, const GemmProblem& problem,
@@ -195,8 +196,8 @@ Result<Launch> Launch::make(TritonSession& session, const GemmProblem& problem,
   return launch;
 }
 
-Status Launch::enqueue(const gpu::DriverApi& api, const Operands& operands,
-                       gpu::Stream stream) const {
+Status Launch::enqueue(const cuda::DriverApi& api, const Operands& operands,
+                       cuda::Stream stream) const {
   Arguments values = arguments;
   values.a = device_pointer(operands.a);
   values.b = device_pointer(operands.b);
@@ -205,8 +206,8 @@ Status Launch::enqueue(const gpu::DriverApi& api, const Operands& operands,
   const int code = api.launch_kernel(kernel.function, grid_x, 1, grid_z, kernel.threads, 1, 1,
                                      kernel.shared_bytes, stream, pointers.data(), nullptr);
   Status status = api.check(code, "cuLaunchKernel");
-  // More registers or shared memory than the device has: about this kernel, not the context.
-  if (!status && (code == gpu::kDriverInvalidValue || code == gpu::kDriverLaunchOutOfResources)) {
+  // The kernel needs more registers or shared memory than the device has; the context stays usable.
+  if (!status && (code == cuda::kDriverInvalidValue || code == cuda::kDriverLaunchOutOfResources)) {
     return fail(ErrorCode::kUnsupported, status.error().message);
   }
   return status;
@@ -226,7 +227,7 @@ class TritonArtifact final : public Artifact {
                  Launch::make(*session_, product->problem(), config_, product->bias()));
     return std::make_unique<ProductRun>(session_->shared(), *product,
                                         [launch, &api = session_->shared()->device->api()](
-                                            const Operands& operands, gpu::Stream stream) {
+                                            const Operands& operands, cuda::Stream stream) {
                                           return launch.enqueue(api, operands, stream);
                                         });
   }
@@ -265,17 +266,17 @@ class Triton final : public Family {
                            to_string(gemm->dtype()));
     }
     if (std::max({gemm->m() * gemm->k(), gemm->k() * gemm->n(), gemm->m() * gemm->n()}) >
-        kMostElements) {
-      return Support::no("a matrix has more than ", kMostElements, " elements");
+        kMaxElements) {
+      return Support::no("a matrix has more than ", kMaxElements, " elements");
     }
-    if (gemm->batch() > kMostBatches) {
-      return Support::no("more than ", kMostBatches, " products at once");
+    if (gemm->batch() > kMaxBatches) {
+      return Support::no("more than ", kMaxBatches, " products at once");
     }
     return cublaslt::fits_memory(*gemm,
                                  info_.fingerprint.hardware.get(HardwareValue::kMemoryBytes));
   }
 
-  // What is legal, and with a file of kernels what is in it.
+  // Returns the legal configs; with a file of kernels, only those in the file.
   Result<std::unique_ptr<Space>> space(const Problem& problem) const override {
     if (const Support support = supports(problem); !support) {
       return fail(ErrorCode::kUnsupported, support.reason());
@@ -301,7 +302,7 @@ class Triton final : public Family {
                                          "the file of compiled kernels has none for it");
   }
 
-  // What a program does that does not choose.
+  // Returns the config that a program without tuning would run.
   std::vector<Config> default_configs(const Problem& problem) const override {
     return supports(problem) ? std::vector<Config>{TritonConfig().to_config()}
                              : std::vector<Config>{};

@@ -1,6 +1,5 @@
 #include "foretune/families/triton/triton_config.h"
 
-#include <array>
 #include <cstddef>
 
 #include "foretune/base/text.h"
@@ -8,15 +7,6 @@
 
 namespace foretune {
 namespace {
-
-constexpr std::array<std::int32_t TritonConfig::*, 6> kSizes{
-    &TritonConfig::block_m, &TritonConfig::block_n,    &TritonConfig::block_k,
-    &TritonConfig::group_m, &TritonConfig::num_stages, &TritonConfig::num_warps};
-
-std::uint64_t schema_id() {
-  static const std::uint64_t kId = triton_matmul_schema().id();
-  return kId;
-}
 
 std::string_view epilogue_label(GemmOperation operation) {
   switch (operation) {
@@ -34,48 +24,6 @@ std::string_view epilogue_label(GemmOperation operation) {
 }
 
 }  // namespace
-
-const ConfigSchema& triton_matmul_schema() {
-  static const ConfigSchema kSchema{.name = "triton-matmul",
-                                    .version = 1,
-                                    .kind = SchemaKind::kParametric,
-                                    .parameters = {{"template", {}},
-                                                   {"block_m", {}},
-                                                   {"block_n", {}},
-                                                   {"block_k", {}},
-                                                   {"group_m", {}},
-                                                   {"num_stages", {}},
-                                                   {"num_warps", {}}}};
-  return kSchema;
-}
-
-Result<TritonConfig> TritonConfig::from(const Config& config) {
-  if (config.schema != schema_id() || config.words.size() != kSizes.size() + 1) {
-    return fail(ErrorCode::kMismatch, "the config is not of the schema triton-matmul");
-  }
-  const std::int32_t kernel = config.words[0];
-  if (kernel < 0 || kernel > 2) {
-    return fail(ErrorCode::kInvalidArgument, "there is no template ", kernel);
-  }
-  TritonConfig out{.kernel = static_cast<TritonTemplate>(kernel)};
-  for (std::size_t i = 0; i < kSizes.size(); ++i) {
-    if (config.words[i + 1] < 0 || (config.words[i + 1] == 0) != (kernel == 0)) {
-      return fail(ErrorCode::kInvalidArgument, triton_matmul_schema().parameters[i + 1].name,
-                  " cannot be ", config.words[i + 1]);
-    }
-    out.*kSizes[i] = config.words[i + 1];
-  }
-  return out;
-}
-
-Config TritonConfig::to_config() const {
-  Config config{.schema = schema_id(), .words = {}};
-  config.words.push_back(static_cast<std::int32_t>(kernel));
-  for (const auto size : kSizes) {
-    config.words.push_back(this->*size);
-  }
-  return config;
-}
 
 SpaceDefinition triton_matmul_space() {
   SpaceDefinition definition;
@@ -145,9 +93,11 @@ std::string triton_kernel_key(const GemmProblem& problem, const TritonConfig& co
       "template=", static_cast<int>(config.kernel), " dtype=", to_string(problem.dtype()),
       " layout=", to_string(problem.layout()), " epilogue=", epilogue_label(problem.operation()),
       " even_k=", is_even ? 1 : 0, " aligned=", is_aligned ? 1 : 0);
+  // The parameters of the tile follow the template.
   const ConfigSchema& schema = triton_matmul_schema();
-  for (std::size_t i = 0; i < kSizes.size(); ++i) {
-    key += concat(" ", schema.parameters[i + 1].name, "=", config.*kSizes[i]);
+  const Config values = config.to_config();
+  for (std::size_t i = 1; i < values.words.size(); ++i) {
+    key += concat(" ", schema.parameters[i].name, "=", values.words[i]);
   }
   return key;
 }

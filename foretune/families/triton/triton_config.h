@@ -1,10 +1,5 @@
-// A config of the family triton: one of its GEMM templates with a tile, or the choice of NVIDIA's
-// library, so that default, peer and possible pick are one thing.
-//
-//   template=0 block_m=0 block_n=0 block_k=0 group_m=0 num_stages=0 num_warps=0
-//   template=1 block_m=128 block_n=256 block_k=64 group_m=8 num_stages=3 num_warps=8
-//
-// And the kernels behind the configs. One is compiled for a type, a layout, an epilogue, and what
+// The space of the family triton (the schema and its struct are in space/schemas/triton.h), and the
+// kernels behind its configs. One is compiled for a type, a layout, an epilogue, and what
 // is known of the sizes when it is compiled; its key says all of that:
 //
 //   template=1 dtype=bf16 layout=rcr epilogue=none even_k=1 aligned=1 block_m=128 block_n=256
@@ -21,33 +16,11 @@
 #include "foretune/base/result.h"
 #include "foretune/hardware/hardware.h"
 #include "foretune/problem/gemm/gemm.h"
-#include "foretune/space/config.h"
 #include "foretune/space/parametric_space.h"
+#include "foretune/space/schemas/triton.h"
 
 namespace foretune {
 
-enum class TritonTemplate : std::int32_t {
-  kLibrary = 0,     // what cuBLASLt's heuristic names first
-  kTile = 1,        // a tile a block, loads through pointers
-  kPersistent = 2,  // a block a multiprocessor, loads through tensor descriptors (TMA)
-};
-
-struct TritonConfig {
-  TritonTemplate kernel = TritonTemplate::kLibrary;
-  std::int32_t block_m = 0;
-  std::int32_t block_n = 0;
-  std::int32_t block_k = 0;
-  std::int32_t group_m = 0;     // rows of tiles that run side by side
-  std::int32_t num_stages = 0;  // steps of block_k in flight
-  std::int32_t num_warps = 0;
-
-  // Errors: kMismatch for a config of another schema, kInvalidArgument for numbers that are none.
-  static Result<TritonConfig> from(const Config& config);
-  [[nodiscard]] Config to_config() const;
-  bool operator==(const TritonConfig&) const = default;
-};
-
-const ConfigSchema& triton_matmul_schema();
 SpaceDefinition triton_matmul_space();
 // The same, compiled once.
 const std::shared_ptr<const CompiledSpace>& compiled_triton_matmul_space();

@@ -1,4 +1,4 @@
-// The family on the device that tests/fake_gpu plays, with kernels that it knows how to play, too.
+// Tests the family on the device that tests/fake_gpu plays, with kernels that it can play, too.
 #include "foretune/families/triton/triton.h"
 
 #include <gtest/gtest.h>
@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
+#include "foretune/cuda/kernel_file.h"
 #include "foretune/families/families.h"
-#include "foretune/gpu/kernel_file.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/gemm/gemm.h"
 
@@ -49,10 +49,10 @@ Protocol quick() {
 
 class TritonTest : public testing::Test {
  protected:
-  // A file with every kernel that the problems need, but those that compile in vain.
+  // Writes a file with every kernel that the problems need, except those that do not compile.
   FamilyOptions options(const std::vector<GemmSizes>& problems, const std::string& failing = "-") {
     const std::string path = (folder_ / concat("kernels", files_++, ".ftk")).string();
-    const auto out = *gpu::KernelFileWriter::open(path, {"sm_90", "triton-3.6.0"});
+    const auto out = *cuda::KernelFileWriter::open(path, {"sm_90", "triton-3.6.0"});
     std::set<std::string> keys;
     for (const GemmSizes& sizes : problems) {
       const auto needed = triton_kernel_keys(*GemmProblem::create(sizes), Hardware());
@@ -60,7 +60,7 @@ class TritonTest : public testing::Test {
     }
     for (const std::string& key : keys) {
       const bool fails = key.find(failing) != std::string::npos;
-      gpu::CompiledKernel kernel{.key = key, .error = fails ? "no registers left" : ""};
+      cuda::CompiledKernel kernel{.key = key, .error = fails ? "no registers left" : ""};
       if (!fails) {
         const std::size_t warps = key.find("num_warps=");
         kernel.function = "matmul";
@@ -123,7 +123,7 @@ TEST(TritonSpace, SaysWhatIsNotLegal) {
   EXPECT_NE(why_not(config).reason().find("registers"), std::string::npos);
   config = {TritonTemplate::kTile, 128, 256, 128, 8, 4, 8};
   EXPECT_NE(why_not(config).reason().find("shared memory"), std::string::npos);
-  // Twice the bytes of each element.
+  // Each element has twice as many bytes.
   config = {TritonTemplate::kTile, 128, 128, 128, 8, 3, 8};
   EXPECT_TRUE(why_not(config));
   EXPECT_FALSE(why_not(config, small(DataType::kF32)));
@@ -160,7 +160,7 @@ TEST(TritonKernelKey, SaysWhatTheCompilerMayRelyOn) {
       << other;
   sizes.operation = GemmOperation::kAddmmGelu;
   EXPECT_NE(key(sizes, kTile).find("epilogue=bias_gelu"), std::string::npos);
-  // Descriptors need no even k; rows of 201 elements begin anywhere.
+  // Descriptors need no even k; rows of 201 elements may begin at any address.
   EXPECT_NE(key(sizes, kPersistent).find("even_k=1"), std::string::npos);
   sizes.m = 201;
   EXPECT_NE(key(sizes, kTile).find("aligned=0"), std::string::npos);
@@ -186,7 +186,7 @@ TEST(Triton, KnowsItsProblemsAndOptionsWithoutADevice) {
   const std::vector<Config> defaults = family->default_configs(problem_of(small()));
   ASSERT_EQ(defaults.size(), 1U);
   EXPECT_EQ(defaults[0], TritonConfig().to_config());
-  // Without a file of kernels the space is what is legal.
+  // Without a file of kernels the space has all legal configs.
   EXPECT_GT((*family->space(problem_of(small())))->enumerable()->count(), 300U);
   FamilyOptions unknown;
   unknown.parameters = {{"tile", "3"}};
@@ -217,7 +217,7 @@ TEST_F(TritonTest, MeasuresKernelsOfAllKinds) {
   problems.push_back(small());
   problems.back().operation = GemmOperation::kBmm;
   problems.back().batch = 3;
-  // One row, odd sizes, a depth that no block divides.
+  // This problem has one row, odd sizes, and a depth that no block divides.
   problems.push_back({.m = 1, .n = 77, .k = 33, .dtype = DataType::kBf16});
   const auto triton = family(options(problems));
   const auto measurer = make_local_measurer(triton, quick(), Context{});
@@ -239,7 +239,7 @@ TEST_F(TritonTest, MeasuresKernelsOfAllKinds) {
 }
 
 TEST_F(TritonTest, ConfigsWithoutAKernelAreNotInTheSpace) {
-  // Compiled for another type, and some in vain.
+  // The file has kernels for one type only, and those with block_n=128 do not compile.
   const auto triton = family(options({small()}, "block_n=128"));
   const auto space = *triton->space(problem_of(small()));
   EXPECT_TRUE(space->why_not(kTile.to_config()));
@@ -247,7 +247,7 @@ TEST_F(TritonTest, ConfigsWithoutAKernelAreNotInTheSpace) {
   ASSERT_EQ(other->enumerable()->count(), 1U);
   EXPECT_EQ(other->enumerable()->unrank(0), TritonConfig().to_config());
   EXPECT_NE(other->why_not(kTile.to_config()).reason().find("compiled kernels"), std::string::npos);
-  // What does not compile is an outcome, with the compiler's reason.
+  // A kernel that does not compile is an outcome, with the compiler's reason.
   TritonConfig failing = kTile;
   failing.block_n = 128;
   const Measurement failed =
@@ -280,7 +280,7 @@ TEST_F(TritonTest, WrongResultsAndLostDevicesAreOutcomes) {
 TEST_F(TritonTest, KernelsForAnotherDeviceAreRefused) {
   const std::string path = (folder_ / "old.ftk").string();
   {
-    ASSERT_TRUE(gpu::KernelFileWriter::open(path, {"sm_80", "triton-3.6.0"}));
+    ASSERT_TRUE(cuda::KernelFileWriter::open(path, {"sm_80", "triton-3.6.0"}));
   }
   FamilyOptions fake = options({small()});
   fake.parameters[0].second = path;

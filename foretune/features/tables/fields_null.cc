@@ -8,11 +8,11 @@
 #include "foretune/features/column_table.h"
 #include "foretune/features/tables/table_rows.h"
 #include "foretune/problem/problem_type.h"
+#include "foretune/space/schemas/simulated.h"
 
 namespace foretune::features_internal {
 namespace {
 
-constexpr std::array<std::string_view, 4> kBlocks{"block_m", "block_n", "block_k", "unroll"};
 constexpr std::size_t kMainSizes = 3;
 
 class FieldsNullTable final : public FeatureTable {
@@ -28,11 +28,11 @@ class FieldsNullTable final : public FeatureTable {
           {.is_categorical = is_label, .since = fields[i].since});
     }
     add("log2_flops", FeatureKind::kProblem, "log2 of one more than the operations", {});
-    for (const std::string_view block : kBlocks) {
-      add(concat("log2_", block), FeatureKind::kConfig, "log2 of the parameter", {});
+    for (const Parameter& block : null_schema().parameters) {
+      add(concat("log2_", block.name), FeatureKind::kConfig, "log2 of the parameter", {});
     }
     for (std::size_t i = 0; i < kMainSizes; ++i) {
-      add(concat("log2_", fields[main_size(i)].name, "_over_", kBlocks[i]),
+      add(concat("log2_", fields[main_size(i)].name, "_over_", null_schema().parameters[i].name),
           FeatureKind::kInteraction, "log2 of a size over a parameter", {});
     }
     // Later fields stand at the end of their kind.
@@ -48,7 +48,7 @@ class FieldsNullTable final : public FeatureTable {
     if (type != type_.schema.type) {
       return Support::no(name_, " describes ", type_.schema.name, " problems");
     }
-    return has_parameters(schema, kBlocks)
+    return has_parameters(schema, null_schema())
                ? Support::yes()
                : Support::no(name_, " describes configs with block_m, block_n, block_k, unroll");
   }
@@ -73,7 +73,7 @@ class FieldsNullTable final : public FeatureTable {
     }
   }
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
-    for (std::size_t i = 0; i < kBlocks.size(); ++i) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
       out[i] = std::log2(static_cast<double>(words[i]));
     }
   }

@@ -4,31 +4,27 @@
 #include <array>
 #include <cmath>
 
-#include "foretune/features/ck_columns.h"
-#include "foretune/features/ck_tiling.h"
+#include "foretune/features/tables/ck_columns.h"
+#include "foretune/features/tables/ck_tiling.h"
 #include "foretune/features/tables/table_rows.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune::features_internal {
 namespace {
 
-constexpr std::array kConfigColumns{
+constexpr std::array kTileColumns{
     of_config("log2_tile_m", "log2 of the rows of a tile"),
     of_config("log2_tile_n", "log2 of the columns of a tile"),
     of_config("log2_tile_k", "log2 of the depth of one step"),
-    of_config("warp_m", "waves of a block along the rows"),
-    of_config("warp_n", "waves of a block along the columns"),
-    of_config("warp_k", "waves of a block along the depth"),
-    of_config("warp_tile_m", "rows of one matrix instruction"),
-    of_config("warp_tile_n", "columns of one matrix instruction"),
-    of_config("warp_tile_k", "depth of one matrix instruction"),
+};
+
+constexpr std::array kLabelColumns{
     as_categorical(of_config("pipeline", "number of the pipeline's label")),
     as_categorical(of_config("scheduler", "number of the scheduler's label")),
     as_categorical(of_config("epilogue", "number of the epilogue's label")),
-    of_config("pad_m", "1 when the kernel pads rows"),
-    of_config("pad_n", "1 when the kernel pads columns"),
-    of_config("pad_k", "1 when the kernel pads the depth"),
-    of_config("persistent", "1 for blocks that stay and take one tile after another"),
+};
+
+constexpr std::array kDerivedColumns{
     of_config("log2_split_k", "log2 of the parts that the depth is cut into"),
     of_config("waves_per_block", "waves of a block"),
     of_config("results_per_wave", "elements of C that a wave holds"),
@@ -61,8 +57,8 @@ class GemmCkTable final : public CkTable {
  public:
   GemmCkTable()
       : CkTable("gemm-ck", kGemmProblem, ck_gemm_schema(),
-                joined(std::array<std::span<const FeatureInfo>, 4>{
-                    gemm_problem_columns(), kConfigColumns, tiling_columns(), kOwnColumns})) {}
+                joined({gemm_problem_columns(), kTileColumns, kCkWaveColumns, kLabelColumns,
+                        kCkPaddingColumns, kDerivedColumns, tiling_columns(), kOwnColumns})) {}
 
   void problem_row(const Problem& problem, const Hardware& hardware,
                    std::span<double> out) const override {

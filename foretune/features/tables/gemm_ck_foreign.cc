@@ -1,11 +1,11 @@
 // The 55 and the 72 features that models of Composable Kernel's heuristics for GEMM were trained
-// on. What they get wrong is kept: see ck_columns.h. A batch, a bias and an activation are not
-// described.
+// on. Their mistakes are kept: see ck_columns.h. They do not describe a batch, a bias or an
+// activation.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "foretune/features/ck_columns.h"
+#include "foretune/features/tables/ck_columns.h"
 #include "foretune/features/tables/table_rows.h"
 #include "foretune/problem/gemm/gemm.h"
 
@@ -29,19 +29,15 @@ constexpr std::array kFirstColumns{
     of_config("tile_m", "rows of a tile"),
     of_config("tile_n", "columns of a tile"),
     of_config("tile_k", "depth of one step"),
-    of_config("warp_m", "waves of a block along the rows"),
-    of_config("warp_n", "waves of a block along the columns"),
-    of_config("warp_k", "waves of a block along the depth"),
-    of_config("warp_tile_m", "rows of one matrix instruction"),
-    of_config("warp_tile_n", "columns of one matrix instruction"),
-    of_config("warp_tile_k", "depth of one matrix instruction"),
+};
+
+constexpr std::array kLabelColumns{
     as_categorical(of_config("pipeline", "code of the pipeline, 6 for compv6, as in training")),
     as_categorical(of_config("scheduler", "code of the scheduler: intrawave, interwave")),
     as_categorical(of_config("epilogue", "code of the epilogue: default, cshuffle")),
-    of_config("pad_m", "1 when the kernel pads rows"),
-    of_config("pad_n", "1 when the kernel pads columns"),
-    of_config("pad_k", "1 when the kernel pads the depth"),
-    of_config("persistent", "1 for blocks that stay and take one tile after another"),
+};
+
+constexpr std::array kSecondColumns{
     of_config("num_warps", "waves of a block"),
     of_config("tile_volume", "tile_m tile_n tile_k"),
     of_config("tile_mn", "tile_m tile_n"),
@@ -81,8 +77,10 @@ constexpr std::array kPaddingColumns{
 
 std::vector<FeatureInfo> columns_of(bool has_padding) {
   const std::span<const FeatureInfo> padding(kPaddingColumns);
-  const std::array<std::span<const FeatureInfo>, 3> parts{
-      kFirstColumns, has_padding ? padding : padding.first(0), ck_hardware_columns()};
+  const std::array<std::span<const FeatureInfo>, 7> parts{
+      kFirstColumns,        kCkWaveColumns, kLabelColumns,
+      kCkPaddingColumns,    kSecondColumns, has_padding ? padding : padding.first(0),
+      ck_hardware_columns()};
   return by_kind(parts);
 }
 

@@ -1,53 +1,37 @@
-// Features of cuBLASLt's configs: what a tile and a cluster of them cost, how they fill the device
-// in waves, what cutting the depth saves and adds. A config that leaves the choice to the library's
-// heuristic, or whose tile has a number that is not known, has 0 in all columns about tiles.
+// Features of cuBLASLt's configs: the cost of a tile and of a cluster, how they fill the device in
+// waves, the savings and costs of splitting the depth. A config that leaves the choice to the
+// library's heuristic, or whose tile has an unknown number, has 0 in all columns about tiles.
 #include <algorithm>
 #include <array>
 
 #include "foretune/features/column_table.h"
-#include "foretune/features/cublaslt_tiles.h"
+#include "foretune/features/internal/cublaslt_tiles.h"
 #include "foretune/features/tables/table_rows.h"
+#include "foretune/space/schemas/cublaslt.h"
 
 namespace foretune::features_internal {
 namespace {
 
-constexpr std::array<std::string_view, 10> kParameters{
-    "heuristic", "algorithm", "tile",   "stages",  "split_k",
-    "reduction", "swizzle",   "custom", "cluster", "inner"};
-// Places of them.
-constexpr std::size_t kHeuristic = 0;
-constexpr std::size_t kTile = 2;
-constexpr std::size_t kStages = 3;
-constexpr std::size_t kSplitK = 4;
-constexpr std::size_t kReduction = 5;
-constexpr std::size_t kCustom = 7;
-constexpr std::size_t kCluster = 8;
+// Returns the value of a parameter. Numbers of the library are integers.
+std::int32_t value_of(std::span<const std::int32_t> words, CublasltField field) {
+  return words[static_cast<std::size_t>(field)];
+}
 
-// CUBLASLT_REDUCTION_SCHEME_*: where the parts of the depth are summed.
+// CUBLASLT_REDUCTION_SCHEME_*: the place where the parts of the depth are summed.
 constexpr std::int32_t kInPlace = 1;      // in C, one part after another
 constexpr std::int32_t kComputeType = 2;  // in a workspace, as they were computed
 
-constexpr FeatureInfo of_config(std::string_view name, std::string_view description) {
-  return {name, FeatureKind::kConfig, description};
-}
-constexpr FeatureInfo number_of_config(std::string_view name, std::string_view description) {
-  return {name, FeatureKind::kConfig, description, true};
-}
-constexpr FeatureInfo of_both(std::string_view name, std::string_view description) {
-  return {name, FeatureKind::kInteraction, description};
-}
-
 constexpr std::array kConfigColumns{
     of_config("heuristic", "rank in the library's heuristic, 0 for an explicit config"),
-    number_of_config("algorithm", "number of the algorithm"),
-    number_of_config("tile", "number of the tile"),
-    number_of_config("stages", "number of the stages"),
+    as_categorical(of_config("algorithm", "number of the algorithm")),
+    as_categorical(of_config("tile", "number of the tile")),
+    as_categorical(of_config("stages", "number of the stages")),
     of_config("split_k", "parts that the depth is cut into"),
-    number_of_config("reduction", "number of the scheme that sums the parts"),
+    as_categorical(of_config("reduction", "number of the scheme that sums the parts")),
     of_config("swizzle", "1 for tiles in another order than the grid's"),
-    number_of_config("custom", "the algorithm's own option"),
-    number_of_config("cluster", "number of the cluster shape"),
-    number_of_config("inner", "number of the instruction's shape"),
+    as_categorical(of_config("custom", "the algorithm's own option")),
+    as_categorical(of_config("cluster", "number of the cluster shape")),
+    as_categorical(of_config("inner", "number of the instruction's shape")),
     of_config("tile_m", "elements of a tile along the library's rows, which are our columns"),
     of_config("tile_n", "elements of a tile along the library's columns, which are our rows"),
     of_config("tile_elements", "elements of a tile of C"),
@@ -61,7 +45,7 @@ constexpr std::array kConfigColumns{
     of_config("cluster_tile_n", "elements of a cluster along tile_n"),
     of_config("stage_depth", "elements along k of one step, 0 where not known"),
     of_config("stage_count", "steps in shared memory, 0 where the library chooses"),
-    // Of Hopper's kernels, times say so: with two of the bits the order of tiles changes, with the
+    // As measured times of Hopper's kernels show, two of the bits change the order of tiles, the
     // third the kind of kernel.
     of_config("custom_bit_0", "lowest bit of the custom option"),
     of_config("custom_bit_1", "the next"),
@@ -96,12 +80,12 @@ constexpr std::array kInteractionColumns{
     of_both("last_wave", "units of the last wave over the multiprocessors, 1 for a full one"),
 };
 
-// A config in our orientation, by rows of C: the library's rows are our columns.
+// A config in our orientation, which is by rows of C: the library's rows are our columns.
 struct Shape {
   bool is_known = false;
   double tile_m = 0;
   double tile_n = 0;
-  // In tiles; a choice of the library's is taken for one tile.
+  // In tiles; one tile where the library chooses.
   double cluster_m = 1;
   double cluster_n = 1;
   double step_depth = 64;
@@ -109,18 +93,18 @@ struct Shape {
   std::int32_t reduction = 0;
 
   static Shape of(std::span<const std::int32_t> words) {
-    const CublasltExtent tile = cublaslt_tile(words[kTile]);
-    const CublasltExtent cluster = cublaslt_cluster(words[kCluster]);
-    const CublasltStages stages = cublaslt_stages(words[kStages]);
+    const CublasltExtent tile = cublaslt_tile(value_of(words, CublasltField::kTile));
+    const CublasltExtent cluster = cublaslt_cluster(value_of(words, CublasltField::kCluster));
+    const CublasltStages stages = cublaslt_stages(value_of(words, CublasltField::kStages));
     Shape shape;
-    shape.is_known = words[kHeuristic] == 0 && tile.rows > 0;
+    shape.is_known = value_of(words, CublasltField::kHeuristic) == 0 && tile.rows > 0;
     shape.tile_m = tile.columns;
     shape.tile_n = tile.rows;
     shape.cluster_m = std::max<double>(1, cluster.columns);
     shape.cluster_n = std::max<double>(1, cluster.rows);
     shape.step_depth = stages.depth > 0 ? stages.depth : 64;
-    shape.splits = std::max(1, words[kSplitK]);
-    shape.reduction = words[kReduction];
+    shape.splits = std::max(1, value_of(words, CublasltField::kSplitK));
+    shape.reduction = value_of(words, CublasltField::kReduction);
     return shape;
   }
 };
@@ -128,21 +112,21 @@ struct Shape {
 class GemmCublasltTable final : public GemmTable {
  public:
   GemmCublasltTable()
-      : GemmTable("gemm-cublaslt", kParameters, kConfigColumns, kInteractionColumns,
+      : GemmTable("gemm-cublaslt", cublaslt_schema(), kConfigColumns, kInteractionColumns,
                   GemmProblemColumns::kWithStorage) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     std::size_t i = 0;
-    for (; i < kParameters.size(); ++i) {
+    for (; i < words.size(); ++i) {
       out[i] = words[i];
     }
-    if (words[kHeuristic] != 0) {
+    if (value_of(words, CublasltField::kHeuristic) != 0) {
       std::fill(out.begin() + static_cast<std::ptrdiff_t>(i), out.end(), 0.0);
       return;
     }
-    const CublasltExtent tile = cublaslt_tile(words[kTile]);
-    const CublasltExtent cluster = cublaslt_cluster(words[kCluster]);
-    const CublasltStages stages = cublaslt_stages(words[kStages]);
+    const CublasltExtent tile = cublaslt_tile(value_of(words, CublasltField::kTile));
+    const CublasltExtent cluster = cublaslt_cluster(value_of(words, CublasltField::kCluster));
+    const CublasltStages stages = cublaslt_stages(value_of(words, CublasltField::kStages));
     const double tile_m = tile.rows;
     const double tile_n = tile.columns;
     const double cluster_m = cluster.rows;
@@ -162,7 +146,7 @@ class GemmCublasltTable final : public GemmTable {
     out[i++] = stages.depth;
     out[i++] = stages.count;
     for (const int bit : {0, 1, 2}) {
-      out[i++] = (words[kCustom] >> bit) & 1;
+      out[i++] = (value_of(words, CublasltField::kCustom) >> bit) & 1;
     }
   }
 
@@ -184,8 +168,8 @@ class GemmCublasltTable final : public GemmTable {
     if (shape.splits == 1) {
       return 0;
     }
-    // Parts that wait in a workspace as they were computed have four bytes or more. Each is written
-    // once and read once.
+    // Parts that are stored in a workspace in the compute type have four bytes or more. Each is
+    // written once and read once.
     const double bytes = shape.reduction == kComputeType ? std::max(4.0, view.bytes_per_element)
                                                          : view.bytes_per_element;
     return 2 * shape.splits * view.m * view.n * view.batch * bytes / view.bytes_per_ns;
@@ -199,8 +183,8 @@ class GemmCublasltTable final : public GemmTable {
     const double waves = ceil_div(units, view.cores);
     const double use_m = view.m / (tiles_m * shape.tile_m);
     const double use_n = view.n / (tiles_n * shape.tile_n);
-    // A cluster starts as a whole, on multiprocessors that no other cluster has: the rest stays
-    // idle. Tiles that fill up the last clusters take their places, too.
+    // A cluster starts as a whole, on multiprocessors of its own; the rest stays idle. Padding
+    // tiles of the last clusters occupy places, too.
     const double clusters_m = ceil_div(tiles_m, shape.cluster_m);
     const double clusters_n = ceil_div(tiles_n, shape.cluster_n);
     const double clusters = clusters_m * clusters_n * parts;
@@ -210,7 +194,7 @@ class GemmCublasltTable final : public GemmTable {
     const double trips = ceil_div(split_depth, shape.step_depth);
     const double critical = cluster_waves * shape.tile_m * shape.tile_n * trips * shape.step_depth;
     const double even = view.m * view.n * view.k * view.batch / view.cores;
-    // The tiles of a cluster share what they load, and nothing is loaded beyond the edges: A comes
+    // The tiles of a cluster share their loads, and nothing is loaded beyond the edges: A is loaded
     // once for each column of clusters, B once for each row.
     const double operands = (view.m + view.n) * view.k;
     const double loaded = (view.m * clusters_n + view.n * clusters_m) * view.k;

@@ -1,23 +1,22 @@
 // The features of torch-diode's models (github.com/exclamaforte/diode, 2025), so that such a model
-// can be run and compared here: the 12 of MatmulModelV1, which is shipped, and the 36 that its
-// trainer makes. What they get wrong is kept, because the models learned it:
+// can be run and compared here: the 12 of MatmulModelV1, which is shipped, and the 36 of its
+// trainer's models. Their mistakes are kept, because the models learned them:
 //
-//   bits    of the 36, bf16, fp8 and int8 count as 32. V1 was trained with the true ones: the mean
+//   bits    in the 36, bf16, fp8 and int8 count as 32. V1 was trained with the true ones: the mean
 //           and deviation of their logarithm, 2.78275 and 0.08323, are those of 98.5 % 16 and
 //           1.5 % 32.
-//   batch   neither flops nor bytes know it; Diode measures single products only.
-//   flags   V1 does not see EVEN_K, ALLOW_TF32, USE_FAST_ACCUM and ACC_TYPE, its trainer's models
-//   not
-//           the last. Its collector writes the first three as false, so configs without them have
-//           0.
+//   batch   neither flops nor bytes include it; Diode measures single products only.
+//   flags   V1 does not see EVEN_K, ALLOW_TF32, USE_FAST_ACCUM and ACC_TYPE, and its trainer's
+//           models do not see the last. Its collector writes the first three as false, so configs
+//           without them have 0.
 //
 // V1's formulas are those of PyTorch's mm_kernel_prediction_model.py (pull request 156851), where
 // the model comes from: bytes of A, B and C once each over 1e9, 2 m n k over 1e9, and the second
 // over the first. V1's constants agree: 3.40679 + 2.39558 = 5.80237 are the means of the three, and
 // log-normal sizes of its means and deviations have ln(gigabytes) at -2.20 +- 2.23 where V1's is
-// -2.40 +- 2.20; A and B alone would have -2.88 +- 2.44. Diode rounds these three to floats before
-// it goes on, some 1e-7 that is left out here. Of the 36 only the names are known; their formulas
-// are taken to be the same.
+// -2.40 +- 2.20; A and B alone would have -2.88 +- 2.44. Diode rounds these three to floats first,
+// a difference of some 1e-7 that is ignored here. Only the names of the 36 are known; their
+// formulas are assumed to be the same.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,16 +24,10 @@
 #include "foretune/features/column_table.h"
 #include "foretune/features/tables/table_rows.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/schemas/triton.h"
 
 namespace foretune::features_internal {
 namespace {
-
-constexpr std::size_t kTileWords = 6;
-// A tile; with the number of a template in front; with the flags that Diode's documents have.
-constexpr std::array<std::string_view, 7> kTemplateParameters{
-    "template", "block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"};
-constexpr std::span<const std::string_view> kTileParameters =
-    std::span(kTemplateParameters).last(kTileWords);
 
 constexpr FeatureInfo column(std::int16_t position, FeatureKind kind, std::string_view name,
                              std::string_view description) {
@@ -55,7 +48,7 @@ constexpr FeatureInfo config(std::int16_t position, std::string_view name,
   return column(position, FeatureKind::kConfig, name, description);
 }
 
-// V1 has names for its columns.
+// The columns have V1's own names.
 constexpr std::array kV1Columns{
     problem(0, "dtype_size", "bits of an element"),
     problem(1, "dim_m", "rows of C"),
@@ -121,14 +114,14 @@ struct Tile {
   double allow_tf32 = 0;
   double use_fast_accum = 0;
 
-  // What is no tile is all zeros, as the library's choice is.
+  // Parameters that are not a tile, as the library's choice, are all zeros.
   static Tile of(std::span<const std::int32_t> words) {
-    const bool has_template = words.size() == kTemplateParameters.size();
+    const bool has_template = words.size() == kTritonTileWords + 1;
     const auto tile = words.subspan(has_template ? 1 : 0);
     Tile out{static_cast<double>(tile[0]), static_cast<double>(tile[1]),
              static_cast<double>(tile[2]), static_cast<double>(tile[3]),
              static_cast<double>(tile[4]), static_cast<double>(tile[5])};
-    if (tile.size() > kTileWords) {
+    if (tile.size() > kTritonTileWords) {
       out.even_k = tile[6];
       out.allow_tf32 = tile[7];
       out.use_fast_accum = tile[8];
@@ -160,8 +153,9 @@ class DiodeTable : public FeatureTable {
     if (type != kGemmProblem) {
       return Support::no(name_, " describes gemm problems only");
     }
-    if (has_parameters(schema, kTileParameters) || has_parameters(schema, kTemplateParameters) ||
-        has_parameters(schema, kTritonFlagParameters)) {
+    if (has_parameters(schema, triton_gemm_schema()) ||
+        has_parameters(schema, triton_matmul_schema()) ||
+        has_parameters(schema, diode_triton_schema())) {
       return Support::yes();
     }
     return Support::no(name_,

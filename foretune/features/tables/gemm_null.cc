@@ -3,32 +3,31 @@
 
 #include "foretune/features/column_table.h"
 #include "foretune/features/tables/table_rows.h"
+#include "foretune/space/schemas/simulated.h"
 
 namespace foretune::features_internal {
 namespace {
 
-constexpr std::array<std::string_view, 4> kParameters{"block_m", "block_n", "block_k", "unroll"};
-
 constexpr std::array kConfigColumns{
-    FeatureInfo{"log2_block_m", FeatureKind::kConfig, "log2 of the rows of a block"},
-    FeatureInfo{"log2_block_n", FeatureKind::kConfig, "log2 of the columns of a block"},
-    FeatureInfo{"log2_block_k", FeatureKind::kConfig, "log2 of the depth of a block"},
-    FeatureInfo{"log2_unroll", FeatureKind::kConfig, "log2 of the unrolled steps"},
+    of_config("log2_block_m", "log2 of the rows of a block"),
+    of_config("log2_block_n", "log2 of the columns of a block"),
+    of_config("log2_block_k", "log2 of the depth of a block"),
+    of_config("log2_unroll", "log2 of the unrolled steps"),
 };
 constexpr std::array kInteractionColumns{
-    FeatureInfo{"use_m", FeatureKind::kInteraction, "useful share of the blocks' rows"},
-    FeatureInfo{"use_n", FeatureKind::kInteraction, "useful share of the blocks' columns"},
-    FeatureInfo{"log2_m_over_block", FeatureKind::kInteraction, "log2 of m / block_m"},
-    FeatureInfo{"log2_n_over_block", FeatureKind::kInteraction, "log2 of n / block_n"},
-    FeatureInfo{"log2_k_over_block", FeatureKind::kInteraction, "log2 of k / block_k"},
+    of_both("use_m", "useful share of the blocks' rows"),
+    of_both("use_n", "useful share of the blocks' columns"),
+    of_both("log2_m_over_block", "log2 of m / block_m"),
+    of_both("log2_n_over_block", "log2 of n / block_n"),
+    of_both("log2_k_over_block", "log2 of k / block_k"),
 };
 
 class GemmNullTable final : public GemmTable {
  public:
-  GemmNullTable() : GemmTable("gemm-null", kParameters, kConfigColumns, kInteractionColumns) {}
+  GemmNullTable() : GemmTable("gemm-null", null_schema(), kConfigColumns, kInteractionColumns) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
-    for (std::size_t i = 0; i < kParameters.size(); ++i) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
       out[i] = std::log2(static_cast<double>(words[i]));
     }
   }

@@ -1,94 +1,83 @@
-// Features of tiled GPU kernels: what a tile costs in registers and shared memory, how the tiles
-// fill the device in waves, how much of them is useful. The second table is for configs that begin
-// with the number of a template, where 0 is the library's own choice: its columns about tiles are
-// 0. The third is for configs that end with the flags of torch-diode's documents: mostly they are
-// the same everywhere, and cost nothing then.
+// Features of tiled GPU kernels: the registers and shared memory of a tile, how the tiles fill the
+// device in waves, how much of them is useful. The second table is for configs that begin with the
+// number of a template; 0 is the library's own choice and has 0 in all columns about tiles. The
+// third is for configs that end with the flags of torch-diode's documents. Mostly the flags are the
+// same everywhere, and then they cost nothing.
 #include <algorithm>
 #include <array>
 
 #include "foretune/features/column_table.h"
 #include "foretune/features/tables/table_rows.h"
+#include "foretune/space/schemas/triton.h"
 
 namespace foretune::features_internal {
 namespace {
 
-constexpr std::array<std::string_view, 6> kParameters{"block_m", "block_n",    "block_k",
-                                                      "group_m", "num_stages", "num_warps"};
-
-constexpr std::array<std::string_view, 7> kTemplateParameters{
-    "template", "block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps"};
-
 constexpr std::array kConfigColumns{
-    FeatureInfo{"block_m", FeatureKind::kConfig, "rows of a tile"},
-    FeatureInfo{"block_n", FeatureKind::kConfig, "columns of a tile"},
-    FeatureInfo{"block_k", FeatureKind::kConfig, "depth of one step"},
-    FeatureInfo{"group_m", FeatureKind::kConfig, "rows of tiles that run side by side"},
-    FeatureInfo{"num_stages", FeatureKind::kConfig, "steps in flight"},
-    FeatureInfo{"num_warps", FeatureKind::kConfig, "warps of a block"},
-    FeatureInfo{"tile_elements", FeatureKind::kConfig, "elements of a tile of C"},
-    FeatureInfo{"tile_perimeter", FeatureKind::kConfig, "block_m + block_n"},
-    FeatureInfo{"tile_aspect", FeatureKind::kConfig, "log2 of block_m / block_n"},
-    FeatureInfo{"accumulators_per_thread", FeatureKind::kConfig, "elements of C each thread holds"},
-    FeatureInfo{"stage_elements", FeatureKind::kConfig, "elements of A and B in all stages"},
-    FeatureInfo{"flops_per_loaded_element", FeatureKind::kConfig,
-                "block_m block_n / (block_m + block_n)"},
+    of_config("block_m", "rows of a tile"),
+    of_config("block_n", "columns of a tile"),
+    of_config("block_k", "depth of one step"),
+    of_config("group_m", "rows of tiles that run side by side"),
+    of_config("num_stages", "steps in flight"),
+    of_config("num_warps", "warps of a block"),
+    of_config("tile_elements", "elements of a tile of C"),
+    of_config("tile_perimeter", "block_m + block_n"),
+    of_config("tile_aspect", "log2 of block_m / block_n"),
+    of_config("accumulators_per_thread", "elements of C each thread holds"),
+    of_config("stage_elements", "elements of A and B in all stages"),
+    of_config("flops_per_loaded_element", "block_m block_n / (block_m + block_n)"),
 };
 
 constexpr std::array kInteractionColumns{
-    FeatureInfo{"use_m", FeatureKind::kInteraction, "useful share of the tiles' rows"},
-    FeatureInfo{"use_n", FeatureKind::kInteraction, "useful share of the tiles' columns"},
-    FeatureInfo{"use_k", FeatureKind::kInteraction, "useful share of the steps' depth"},
-    FeatureInfo{"use_tile", FeatureKind::kInteraction, "useful share of the tiles"},
-    FeatureInfo{"log2_tiles", FeatureKind::kInteraction, "log2 of the number of tiles"},
-    FeatureInfo{"waves", FeatureKind::kInteraction, "tiles per multiprocessor, rounded up"},
-    FeatureInfo{"wave_use", FeatureKind::kInteraction,
-                "tiles over the places of all waves, one tile per multiprocessor"},
-    FeatureInfo{"resident_blocks", FeatureKind::kInteraction,
-                "blocks that fit a multiprocessor by shared memory, threads and registers"},
-    FeatureInfo{"resident_waves", FeatureKind::kInteraction, "waves of resident blocks"},
-    FeatureInfo{"resident_wave_use", FeatureKind::kInteraction,
-                "tiles over the places of all resident waves"},
-    FeatureInfo{"k_trips", FeatureKind::kInteraction, "steps over the depth"},
-    FeatureInfo{"k_trips_per_stage", FeatureKind::kInteraction, "steps over pipeline stages"},
-    FeatureInfo{"log2_critical_work", FeatureKind::kInteraction,
-                "log2 of the multiply-adds of the busiest multiprocessor over an even share"},
-    FeatureInfo{"log2_traffic", FeatureKind::kInteraction,
-                "log2 of the bytes all tiles load over the bytes of A and B"},
-    FeatureInfo{"log2_load_ns", FeatureKind::kInteraction,
-                "log2 of the time to load them from memory, in ns"},
-    FeatureInfo{"log2_estimate_ns", FeatureKind::kInteraction,
-                "log2 of the larger of compute and load time, plus filling the pipeline, in ns"},
-    FeatureInfo{"m_over_block", FeatureKind::kInteraction, "m over block_m, at most 64"},
-    FeatureInfo{"n_over_block", FeatureKind::kInteraction, "n over block_n, at most 64"},
-    FeatureInfo{"group_use", FeatureKind::kInteraction, "useful share of the groups of tile rows"},
+    of_both("use_m", "useful share of the tiles' rows"),
+    of_both("use_n", "useful share of the tiles' columns"),
+    of_both("use_k", "useful share of the steps' depth"),
+    of_both("use_tile", "useful share of the tiles"),
+    of_both("log2_tiles", "log2 of the number of tiles"),
+    of_both("waves", "tiles per multiprocessor, rounded up"),
+    of_both("wave_use", "tiles over the places of all waves, one tile per multiprocessor"),
+    of_both("resident_blocks",
+            "blocks that fit a multiprocessor by shared memory, threads and registers"),
+    of_both("resident_waves", "waves of resident blocks"),
+    of_both("resident_wave_use", "tiles over the places of all resident waves"),
+    of_both("k_trips", "steps over the depth"),
+    of_both("k_trips_per_stage", "steps over pipeline stages"),
+    of_both("log2_critical_work",
+            "log2 of the multiply-adds of the busiest multiprocessor over an even share"),
+    of_both("log2_traffic", "log2 of the bytes all tiles load over the bytes of A and B"),
+    of_both("log2_load_ns", "log2 of the time to load them from memory, in ns"),
+    of_both("log2_estimate_ns",
+            "log2 of the larger of compute and load time, plus filling the pipeline, in ns"),
+    of_both("m_over_block", "m over block_m, at most 64"),
+    of_both("n_over_block", "n over block_n, at most 64"),
+    of_both("group_use", "useful share of the groups of tile rows"),
 };
 
-// In front of and behind the columns above.
+// These columns come before and after those above.
 constexpr std::array kTemplateColumn{
-    FeatureInfo{"template", FeatureKind::kConfig, "number of the template, 0 for the library",
-                true},
+    as_categorical(of_config("template", "number of the template, 0 for the library")),
 };
 constexpr std::array kAlignmentColumn{
-    FeatureInfo{"aligned", FeatureKind::kInteraction,
-                "1 where all rows begin at a multiple of 8 elements, for a template"},
+    of_both("aligned", "1 where all rows begin at a multiple of 8 elements, for a template"),
 };
 
 constexpr std::array kFlagColumns{
-    FeatureInfo{"even_k", FeatureKind::kConfig, "1 where k is taken for a multiple of block_k"},
-    FeatureInfo{"allow_tf32", FeatureKind::kConfig, "1 where f32 may be multiplied as tf32"},
-    FeatureInfo{"use_fast_accum", FeatureKind::kConfig, "1 where sums of fp8 may be less exact"},
-    FeatureInfo{"acc_type", FeatureKind::kConfig, "type of the sums", true},
+    of_config("even_k", "1 where k is taken for a multiple of block_k"),
+    of_config("allow_tf32", "1 where f32 may be multiplied as tf32"),
+    of_config("use_fast_accum", "1 where sums of fp8 may be less exact"),
+    as_categorical(of_config("acc_type", "type of the sums")),
 };
 
 class GemmTritonTable final : public GemmTable {
  public:
-  GemmTritonTable() : GemmTable("gemm-triton", kParameters, kConfigColumns, kInteractionColumns) {}
+  GemmTritonTable()
+      : GemmTable("gemm-triton", triton_gemm_schema(), kConfigColumns, kInteractionColumns) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     tile_row(words, out);
   }
 
-  // The columns of a config's tile.
+  // Writes the columns of a config's tile.
   static void tile_row(std::span<const std::int32_t> words, std::span<double> out) {
     const double block_m = at_least_1(words[0]);
     const double block_n = at_least_1(words[1]);
@@ -96,7 +85,7 @@ class GemmTritonTable final : public GemmTable {
     const double stages = words[4];
     const double warps = at_least_1(words[5]);
     std::size_t i = 0;
-    for (; i < kParameters.size(); ++i) {
+    for (; i < kTritonTileWords; ++i) {
       out[i] = words[i];
     }
     out[i++] = block_m * block_n;
@@ -108,8 +97,7 @@ class GemmTritonTable final : public GemmTable {
   }
 
  private:
-  // What a file says may be a tile of size 0, and groups and stages of 0 are Triton's own words for
-  // none.
+  // A tile in a file may have size 0, and groups and stages of 0 are Triton's own values for none.
   static double at_least_1(std::int32_t word) { return std::max(1, word); }
 
   struct Limits {
@@ -125,7 +113,7 @@ class GemmTritonTable final : public GemmTable {
     }
   };
 
-  // What depends on the tile alone, and is the same for all its stages, warps and groups.
+  // Values that depend on the tile alone, and are the same for all its stages, warps and groups.
   struct Tile {
     double block_m = 0;
     double block_n = 0;
@@ -173,8 +161,8 @@ class GemmTritonTable final : public GemmTable {
 
   static double resident_blocks(const GemmView& view, const Limits& limits, const Tile& tile,
                                 double stages, double warps) {
-    // A kilobyte of shared memory is kept by the system for every block; 32 registers a thread
-    // cover addresses and operands beside the accumulators.
+    // The system reserves a kilobyte of shared memory for every block. 32 registers a thread cover
+    // addresses and operands besides the accumulators.
     const double shared =
         stages * tile.block_k * (tile.block_m + tile.block_n) * view.bytes_per_element + 1024;
     const double registers = tile.block_m * tile.block_n + 32 * 32 * warps;
@@ -189,8 +177,8 @@ class GemmTritonTable final : public GemmTable {
   }
 
  public:
-  // The columns of candidates whose tiles begin at word `at`. Pools list the configs of a tile one
-  // after another. `then` puts further columns of `count` configs.
+  // Writes the columns of candidates whose tiles begin at value `at`. Pools list the configs of a
+  // tile one after another. `then` writes further columns of `count` configs.
   template <class Then>
   static void all_tiles(const GemmView& view, ConfigWords configs, std::size_t at,
                         ColumnWriter& writer, const Then& then) {
@@ -207,7 +195,7 @@ class GemmTritonTable final : public GemmTable {
         ++count;
       }
       writer.start(first);
-      // In front of the tile may be the number of its template.
+      // The number of the template may precede the tile.
       const bool is_tile = at == 0 || rest[0] != 0;
       if (is_tile) {
         same_tile(view, limits, rest.subspan(at, count * width - at), width, writer);
@@ -225,7 +213,7 @@ class GemmTritonTable final : public GemmTable {
                         std::span<const std::int32_t> words, std::size_t width,
                         ColumnWriter& writer) {
     const Tile tile = Tile::of(view, words);
-    // The last config may end before the next would begin.
+    // The last config may be shorter than the distance to the next.
     const std::size_t count = (words.size() + width - 1) / width;
     writer.fill(count, tile.use_m);
     writer.fill(count, tile.use_n);
@@ -249,7 +237,7 @@ class GemmTritonTable final : public GemmTable {
     for (std::size_t i = 0; i < count; ++i) {
       const auto config = words.subspan(i * width);
       const double stages = at_least_1(config[4]);
-      // Most of them differ from the one before in their warps only.
+      // Most configs differ from the one before only in their warps.
       const bool same_stages = i > 0 && config[4] == words[(i - 1) * width + 4];
       const bool same_group = i > 0 && config[3] == words[(i - 1) * width + 3];
       resident[i] = resident_blocks(view, limits, tile, stages, at_least_1(config[5]));
@@ -269,12 +257,10 @@ class GemmTritonTable final : public GemmTable {
 class GemmTritonTemplatesTable final : public GemmTable {
  public:
   GemmTritonTemplatesTable()
-      : GemmTable(
-            "gemm-triton-templates", kTemplateParameters,
-            joined(std::array<std::span<const FeatureInfo>, 2>{kTemplateColumn, kConfigColumns}),
-            joined(
-                std::array<std::span<const FeatureInfo>, 2>{kInteractionColumns, kAlignmentColumn}),
-            GemmProblemColumns::kWithStorage) {}
+      : GemmTable("gemm-triton-templates", triton_matmul_schema(),
+                  joined({kTemplateColumn, kConfigColumns}),
+                  joined({kInteractionColumns, kAlignmentColumn}),
+                  GemmProblemColumns::kWithStorage) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
     out[0] = words[0];
@@ -300,13 +286,13 @@ class GemmTritonTemplatesTable final : public GemmTable {
 class GemmTritonFlagsTable final : public GemmTable {
  public:
   GemmTritonFlagsTable()
-      : GemmTable("gemm-triton-flags", kTritonFlagParameters,
-                  joined(std::array<std::span<const FeatureInfo>, 2>{kConfigColumns, kFlagColumns}),
-                  kInteractionColumns, GemmProblemColumns::kWithStorage) {}
+      : GemmTable("gemm-triton-flags", diode_triton_schema(),
+                  joined({kConfigColumns, kFlagColumns}), kInteractionColumns,
+                  GemmProblemColumns::kWithStorage) {}
 
   void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
-    GemmTritonTable::tile_row(words.first(kParameters.size()), out.first(kConfigColumns.size()));
-    const auto flags = words.subspan(kParameters.size());
+    GemmTritonTable::tile_row(words.first(kTritonTileWords), out.first(kConfigColumns.size()));
+    const auto flags = words.subspan(kTritonTileWords);
     std::copy(flags.begin(), flags.end(), out.begin() + kConfigColumns.size());
   }
 

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "foretune/base/check.h"
-#include "foretune/features/ck_columns.h"
-#include "foretune/features/ck_tiling.h"
+#include "foretune/features/tables/ck_columns.h"
+#include "foretune/features/tables/ck_tiling.h"
 #include "foretune/features/tables/table_rows.h"
 #include "foretune/problem/conv/conv.h"
 
@@ -128,8 +128,7 @@ class GroupedConvTable final : public CkTable {
  public:
   GroupedConvTable()
       : CkTable("grouped-conv", kConvProblem, ck_grouped_conv_schema(),
-                joined(std::array<std::span<const FeatureInfo>, 3>{kProblemColumns, kConfigColumns,
-                                                                   tiling_columns()})) {}
+                joined({kProblemColumns, kConfigColumns, tiling_columns()})) {}
 
   void problem_row(const Problem& problem, const Hardware& hardware,
                    std::span<double> out) const override {

@@ -1,10 +1,10 @@
 // The 83 features that models of Composable Kernel's heuristics for grouped convolutions were
-// trained on. What they get wrong is kept: see ck_columns.h.
+// trained on. Their mistakes are kept: see ck_columns.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "foretune/features/ck_columns.h"
+#include "foretune/features/tables/ck_columns.h"
 #include "foretune/features/tables/table_rows.h"
 #include "foretune/problem/conv/conv.h"
 
@@ -93,7 +93,7 @@ constexpr std::array kInteractionColumns{
     of_both("problem_smaller_than_tile_k", "1 when that is below 1"),
 };
 
-// What the engine sees of a convolution: two dimensions without dilation.
+// The fields of a convolution that the engine sees: two dimensions without dilation.
 struct Seen {
   double n = 1, c = 1, k = 1, g = 1, hi = 1, wi = 1, y = 1, x = 1;
   double stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
@@ -136,7 +136,7 @@ struct Seen {
 constexpr std::array<CkPipeline, 3> kFlagged{CkPipeline::kCompV3, CkPipeline::kCompV4,
                                              CkPipeline::kCompV5};
 
-// The three sizes of a kernel's name, called as the engine reads them.
+// The three sizes of a kernel's name, named as the engine interprets them.
 struct Sizes {
   double block, m, n;
   explicit Sizes(std::span<const std::int32_t> words)

@@ -19,16 +19,15 @@ namespace foretune::features_internal {
 namespace {
 
 constexpr std::array kProblemColumns{
-    FeatureInfo{"log2_flops", FeatureKind::kProblem, "log2 of the operations"},
-    FeatureInfo{"log2_bytes", FeatureKind::kProblem, "log2 of the bytes of all operands"},
-    FeatureInfo{"log2_intensity", FeatureKind::kProblem, "log2 of operations per byte"},
-    FeatureInfo{"log2_bytes_over_l2", FeatureKind::kProblem,
-                "log2 of the bytes of all operands over the L2 cache"},
-    FeatureInfo{"vector_bytes", FeatureKind::kProblem, "bytes of a vector register"},
+    of_problem("log2_flops", "log2 of the operations"),
+    of_problem("log2_bytes", "log2 of the bytes of all operands"),
+    of_problem("log2_intensity", "log2 of operations per byte"),
+    of_problem("log2_bytes_over_l2", "log2 of the bytes of all operands over the L2 cache"),
+    of_problem("vector_bytes", "bytes of a vector register"),
 };
 
-constexpr FeatureInfo kCompiles{"compiles", FeatureKind::kInteraction,
-                                "1 where the schedule can be compiled; else all others are 0"};
+constexpr FeatureInfo kCompiles =
+    of_both("compiles", "1 where the schedule can be compiled; else all others are 0");
 
 bool is_loop_nest(ProblemType type) {
   const ProblemTypeInfo* const info = find_problem_type(type);

@@ -22,11 +22,11 @@ namespace foretune::loop::gym {
 namespace {
 
 constexpr std::string_view kHeader = "# foretune benchmarks 1";
-constexpr std::size_t kMostBenchmarks = 1000000;
-// Loops in an order of their own: 5,040 orders of 7.
-constexpr std::size_t kMostPermuted = 7;
+constexpr std::size_t kMaxBenchmarks = 1000000;
+// The most loops to permute: 7 have 5,040 orders.
+constexpr std::size_t kMaxPermuted = 7;
 
-// Messages quote words of a file, which must hold nothing that a terminal would act upon.
+// Messages quote words of a file, which must not contain control sequences for a terminal.
 bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return c == '\t' || (c >= ' ' && c <= '~'); });
@@ -113,7 +113,7 @@ Result<std::vector<Sizes>> parse_dimensions(std::string_view option, std::string
         return fail(status.error().code, option, ": ", status.error().message);
       }
     }
-    // Two benchmarks of one name are no list that could be read again.
+    // A list with two benchmarks of one name could not be read again.
     Sizes sorted = sizes;
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
@@ -198,18 +198,18 @@ class Generator {
   }
 
   static Status check_count(std::size_t count) {
-    if (count > kMostBenchmarks) {
+    if (count > kMaxBenchmarks) {
       return fail(ErrorCode::kInvalidArgument, "these would be ", count,
                   " benchmarks, more than a million");
     }
     return {};
   }
 
-  // Five lists of a million sizes each are more than a number of 64 bits counts.
+  // The product of five lists of a million sizes each overflows 64 bits.
   static Status check_product(std::initializer_list<std::size_t> factors) {
     std::size_t count = 1;
     for (const std::size_t factor : factors) {
-      if (factor > kMostBenchmarks / count) {
+      if (factor > kMaxBenchmarks / count) {
         return fail(ErrorCode::kInvalidArgument, "these would be more than a million benchmarks");
       }
       count *= factor;
@@ -229,7 +229,7 @@ class Generator {
     return add_orders(benchmark);
   }
 
-  // Loops of one round stay outside, in their order.
+  // Adds all orders of the loops. Loops of one round stay outside, in their order.
   Status add_orders(const Benchmark& plain) {
     std::vector<std::size_t> order;
     for (std::size_t v = 0; v < plain.computation.vars.size(); ++v) {
@@ -237,9 +237,9 @@ class Generator {
         order.push_back(v);
       }
     }
-    if (order.size() > kMostPermuted) {
+    if (order.size() > kMaxPermuted) {
       return fail(ErrorCode::kInvalidArgument, plain.name, " has ", order.size(),
-                  " loops, and more than ", kMostPermuted, " have too many orders");
+                  " loops, and more than ", kMaxPermuted, " have too many orders");
     }
     do {
       FORETUNE_TRY_STATUS(check_count(out_.size() + 1));
@@ -275,7 +275,7 @@ Result<std::vector<Benchmark>> read_file(const std::filesystem::path& path) {
 Result<std::vector<Benchmark>> read_folder(const std::filesystem::path& path) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
-  // Not by a range-for, whose increments throw.
+  // This is not a range-for, because its increments throw.
   for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
        it.increment(error)) {
     if (it->path().extension() == ".txt") {
@@ -327,7 +327,8 @@ Result<std::vector<Benchmark>> one_of(std::string_view dataset, std::string_view
               near.empty() ? std::string() : concat("; did you mean '", near, "'?"));
 }
 
-// Of the data sets that come with the library. A name may mean different benchmarks in them.
+// Finds a benchmark in the data sets that come with the library. They may have different benchmarks
+// of the same name.
 Result<std::vector<Benchmark>> one_of_all(std::string_view name) {
   std::vector<std::string> datasets;
   std::vector<std::string> names;
@@ -422,7 +423,7 @@ Result<std::vector<Benchmark>> generate_benchmarks(const BenchmarkGenerator& gen
 
 std::vector<Benchmark> take_test_part(std::vector<Benchmark>& benchmarks, double share,
                                       std::uint64_t seed) {
-  // By computation, in the order in which they come.
+  // Groups benchmarks by computation, in order of appearance.
   std::vector<std::string> computations;
   std::unordered_set<std::string> known;
   for (const Benchmark& benchmark : benchmarks) {

@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "foretune/base/rng.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/loop/problem_computation.h"
 #include "foretune/problem/network_layers.h"

@@ -1,6 +1,6 @@
-// Tuning a loop nest step by step: what is to be learnt or searched, as an environment in the sense
-// of reinforcement learning. A step applies an action of a set to the state and is rewarded by what
-// it gained of the machine's peak.
+// An environment in the sense of reinforcement learning for tuning a loop nest step by step, by
+// learning or search. A step applies an action of a set to the state. Its reward is the gain as a
+// share of the machine's peak.
 //
 //   CachedEvaluator cached(evaluator);
 //   FORETUNE_TRY(auto environment,
@@ -11,13 +11,13 @@
 //   }
 //   environment.best().state   // of all states on the way, the start included
 //
-// The reward is (GFLOPS after - GFLOPS before) / peak, so the rewards of an episode add up to what
-// its last state has over its start. What the evaluator refuses has 0 GFLOPS: no wrong or broken
-// schedule is ever worth more than nothing. An action that leaves the nest as it is costs no
-// evaluation.
+// The reward is (GFLOPS after - GFLOPS before) / peak, so the rewards per episode add up to the
+// gain of its last state over its start. A schedule that the evaluator refuses has 0 GFLOPS: no
+// wrong or broken schedule is ever worth more than nothing. An action that does not change the nest
+// costs no evaluation.
 //
 // Thread safety: one thread at a time; environments share nothing but their evaluator.
-// Cost: of a step with a cached evaluation about a microsecond.
+// Cost: about a microsecond for a step with a cached evaluation.
 #pragma once
 
 #include <cstddef>
@@ -39,11 +39,11 @@ struct EnvironmentOptions {
 struct StepResult {
   double reward = 0;
   bool done = false;       // stopped, or at a state with no legal action
-  bool truncated = false;  // as many steps as there may be, without being done
-  std::string reason;      // why the evaluator refused the state's schedule; empty where it did not
+  bool truncated = false;  // max_steps were taken without being done
+  std::string reason;      // why the evaluator refused the state's schedule; else empty
 };
 
-// An action that was taken.
+// An applied action.
 struct Taken {
   CursorAction action = CursorAction::kStop;
   double gflops = 0;  // after it
@@ -52,35 +52,35 @@ struct Taken {
 
 class Environment {
  public:
-  // The evaluator is of this computation and has to outlive the environment; the start is evaluated
-  // at once. Errors: kInvalidArgument for options and a peak that make no sense, kUnsupported for a
-  // computation whose plain nest has more loops than there may be, and those of its check().
+  // The evaluator is for this computation and must outlive the environment. The start is evaluated
+  // at once. Errors: kInvalidArgument for an invalid peak or options, kUnsupported for a
+  // computation whose plain nest has more than max_loops loops, and those of its check().
   static Result<Environment> create(loop::Computation computation, ActionSet actions,
                                     Evaluator& evaluator, double peak_gflops,
                                     EnvironmentOptions options = {});
 
   // Starts the next episode, at the plain nest.
   const State& reset();
-  // At another state. Errors: as for create(), for a state that is none of this computation; then
-  // nothing changes.
+  // Starts the next episode at another state. Errors: as for create(), for a state of another
+  // computation; then nothing changes.
   Status reset(State start);
 
-  // Of each action of the set. All false when the episode is over.
+  // Returns the legality of each action of the set; all false when the episode is over.
   [[nodiscard]] const std::vector<bool>& legal_actions() const { return legal_; }
-  // Errors: kInvalidArgument for an action that is not in the set or after the end of the episode,
-  // and why an action is not legal; then nothing changes.
+  // Applies an action. Errors: kInvalidArgument for an action that is not in the set or after the
+  // end of the episode, and the reason for an illegal action; then nothing changes.
   Result<StepResult> step(CursorAction action);
 
   [[nodiscard]] bool is_over() const { return is_over_; }
   [[nodiscard]] const State& state() const { return state_; }
-  // Counted: 0 where the schedule was refused.
+  // Returns Evaluated::counted_gflops(), which is 0 where the schedule was refused.
   [[nodiscard]] double gflops() const { return gflops_; }
-  // Of one run; infinite where the schedule was refused.
+  // Returns the time of one run; infinite where the schedule was refused.
   [[nodiscard]] double runtime_seconds() const;
   [[nodiscard]] double runtime_ns() const { return 1e9 * runtime_seconds(); }
-  // As the evaluator told it.
+  // Returns the evaluator's result.
   [[nodiscard]] const Evaluated& evaluated() const { return evaluated_; }
-  // Of this episode, oldest first.
+  // Returns the actions of this episode, oldest first.
   [[nodiscard]] const std::vector<Taken>& history() const { return history_; }
   [[nodiscard]] std::vector<CursorAction> actions_taken() const;
 
@@ -88,10 +88,10 @@ class Environment {
     State state;
     double gflops = 0;
     double seconds = 0;
-    std::size_t steps = 0;  // how many actions of the history lead to it
+    std::size_t steps = 0;  // number of actions of the history that lead to it
   };
-  // The first of the fastest states of this episode. The start, with 0 GFLOPS, where all that was
-  // evaluated was refused.
+  // Returns the first of the fastest states of this episode; the start, with 0 GFLOPS, where the
+  // evaluator refused all schedules.
   [[nodiscard]] const Best& best() const { return best_; }
 
   [[nodiscard]] const loop::Computation& computation() const { return computation_; }
@@ -104,7 +104,7 @@ class Environment {
               double peak_gflops, EnvironmentOptions options);
   void begin(State start);
   void evaluate();
-  // Updates the mask; whether any action is legal.
+  // Updates the mask. Returns true when any action is legal.
   bool find_legal();
 
   loop::Computation computation_;

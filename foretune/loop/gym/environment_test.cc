@@ -15,8 +15,8 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/loop/gym/test_evaluators.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/gym/testing/evaluators.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop::gym {
 namespace {
@@ -31,7 +31,7 @@ constexpr double kPeak = 200;
 
 loop::Computation product() { return loop::matmul({.m = 64, .n = 64, .k = 64}).value(); }
 
-// More GFLOPS for more loops; refused where the outermost loop is over k.
+// Returns more GFLOPS for more loops; refuses nests whose outermost loop is over k.
 Evaluated by_loops(const loop::Nest& nest) {
   return nest.loops[0].var == 1 ? refused()
                                 : of_gflops(10 * static_cast<double>(nest.loops.size()));
@@ -251,7 +251,7 @@ TEST(Environment, RewardsOfAnEpisodeAddUpToItsGain) {
     }
     ASSERT_NEAR(sum, (environment.gflops() - start) / kPeak, 1e-12);
     ASSERT_EQ(environment.best().gflops, best);
-    // What was taken leads to the state, and its beginning to the best one.
+    // The actions taken lead to the state, and the first of them to the best state.
     const std::vector<CursorAction> taken = environment.actions_taken();
     const auto replayed = [&](std::size_t steps) {
       return replay(computation, State::start(computation), std::span(taken).first(steps),

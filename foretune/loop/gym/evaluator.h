@@ -1,10 +1,10 @@
-// How fast a schedule is, told by whoever can: a compiler and a stopwatch, a model, a recording.
+// Evaluates the speed of a schedule, by compiling and timing it, by a model, or by a recording.
 //
 //   CachedEvaluator cached(evaluator);
 //   const Evaluated first = cached.evaluate(nest);   // asks
 //   const Evaluated again = cached.evaluate(nest);   // was_cached
 //
-// Thread safety: one thread at a time. Cost: of a cached answer about a tenth of a microsecond.
+// Thread safety: one thread at a time. Cost: about a tenth of a microsecond for a cached answer.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace foretune::loop::gym {
 
-// The outcome of an evaluation is data, a refusal as much as a time.
+// The result of an evaluation: a time, or a refusal, which is data as well.
 struct Evaluated {
   bool ok = false;
   double seconds = 0;  // of one run
@@ -24,30 +24,31 @@ struct Evaluated {
   std::string reason;  // why it is not ok: not compiled, timed out, wrong results
   bool was_cached = false;
 
-  // What may be counted for the schedule: 0 unless it is ok and a figure makes sense.
+  // Returns the GFLOPS to count for the schedule: 0 unless it is ok and the figure is valid.
   [[nodiscard]] double counted_gflops() const;
 };
 
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  // A schedule that cannot be compiled or has wrong results is not ok, with a reason.
+  // Evaluates a schedule. One that cannot be compiled or has wrong results is not ok, with a
+  // reason.
   virtual Evaluated evaluate(const loop::Nest& nest) = 0;
 };
 
-// Answers what was asked before from memory, refusals included. Whole nests are compared, so that
-// no two schedules are ever taken for one. It grows by some 400 bytes a schedule.
+// Answers known nests from memory, including refusals. It compares whole nests, so it never
+// confuses two schedules. It grows by some 400 bytes per schedule.
 class CachedEvaluator final : public Evaluator {
  public:
   using Hash = std::uint64_t (*)(const loop::Nest& nest);
 
-  // `evaluator` has to outlive it.
+  // `evaluator` must outlive it.
   explicit CachedEvaluator(Evaluator& evaluator);
-  // With another hash than the nest's own: for tests of collisions.
+  // Uses another hash than the nest's own, for tests of collisions.
   CachedEvaluator(Evaluator& evaluator, Hash hash);
 
   Evaluated evaluate(const loop::Nest& nest) override;
-  // So that the next one asks again: a time that was measured badly stays otherwise.
+  // Removes a nest, so that the next call evaluates it again; a bad time would stay otherwise.
   void forget(const loop::Nest& nest);
   void clear();
 

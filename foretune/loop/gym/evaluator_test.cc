@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
-#include "foretune/loop/gym/test_evaluators.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/gym/testing/evaluators.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop::gym {
 namespace {

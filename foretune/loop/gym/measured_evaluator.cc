@@ -9,10 +9,10 @@ namespace foretune::loop::gym {
 namespace {
 
 // The environment has a limit of its own.
-constexpr std::size_t kMostLoops = 64;
+constexpr std::size_t kMaxLoops = 64;
 
 Result<NestBench> bench_of(const Computation& computation, LoopNestOptions options) {
-  options.max_loops = kMostLoops;
+  options.max_loops = kMaxLoops;
   return make_nest_bench(computation, std::move(options), 1,
                          cpu_fingerprint(read_cpu_facts(), CpuPeaks{}));
 }

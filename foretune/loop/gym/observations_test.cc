@@ -16,7 +16,7 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop::gym {
 namespace {
@@ -60,7 +60,7 @@ std::array<float, kStrideBins> stride_tensor(const loop::Computation& computatio
   return out;
 }
 
-// The first columns and the bins that are not 0, as "bin:part".
+// Returns the first columns and the non-zero bins, as "bin:part".
 std::string row_text(const std::vector<float>& tensor, std::size_t level) {
   const auto row = std::span(tensor).subspan(level * kLoopsTensorColumns, kLoopsTensorColumns);
   std::string out = concat(row[0], " ", row[1], " ", row[2], " ", row[3]);
@@ -193,7 +193,7 @@ TEST(LoopsFeatures, LeaveOutAnInputThatIsNotThere) {
   }
 }
 
-// What a loop touches, by visiting all of it, where no padding cuts anything off.
+// Counts the elements that a loop touches by visiting all of them, where no padding cuts any off.
 std::size_t visited(const loop::Computation& computation, const loop::Nest& nest, std::size_t level,
                     const loop::Tensor& tensor) {
   std::vector<std::int64_t> extents(computation.vars.size(), 1);
@@ -309,7 +309,7 @@ TEST(PreviousActions, AreTheLastOnesOldestFirst) {
   EXPECT_THAT(written("down"), ElementsAre(0, 0, 0, 0, 1, 0));
   EXPECT_THAT(written("up,down"), ElementsAre(1, 0, 0, 0, 1, 0));
   EXPECT_THAT(written("up,down,stop"), ElementsAre(0, 1, 0, 0, 0, 1));
-  // Of an action that the set does not have nothing can be shown.
+  // An action outside of the set has an empty row.
   EXPECT_THAT(written("merge,up"), ElementsAre(0, 0, 0, 1, 0, 0));
 }
 

@@ -4,14 +4,14 @@
 //   FORETUNE_TRY(const Observation observation, observe(environment, "loops_tensor"));
 //   std::get<FloatTensor>(observation).shape   {10, 20}
 //
-// Agents in C++ write tensors into their own memory instead; see observations.h. Whoever knows
-// names alone finds them once, and then writes into memory of its own as well:
+// Agents in C++ write tensors into their own memory instead; see observations.h. Callers that have
+// only names look these up once, and then also write into their own memory:
 //
 //   FORETUNE_TRY(const std::size_t index, find_observation("loops_tensor"));
 //   const auto shape = observation_shape(index, environment.options(), environment.actions());
 //   write_observation(environment, index, values);
 //
-// Thread safety: free functions. Cost: of writing a tensor that of observations.h.
+// Thread safety: free functions. Cost: writing a tensor costs as much as in observations.h.
 #pragma once
 
 #include <cstddef>
@@ -45,20 +45,20 @@ struct ObservationInfo {
   std::string_view what;
 };
 
-// All of them. Every one has the same kind and, of tensors, the same shape for all states of an
-// environment.
+// Returns all observations. Each has the same kind and, for a tensor, the same shape for all states
+// of an environment.
 std::span<const ObservationInfo> observations();
 
-// The place in observations(). Errors: kInvalidArgument, naming what is no observation.
+// Returns the position in observations(). Errors: kInvalidArgument with an unknown name.
 Result<std::size_t> find_observation(std::string_view name);
-// Of a tensor; empty for what is none.
+// Returns the shape of a tensor; empty for other observations.
 std::vector<std::size_t> observation_shape(std::size_t index, const EnvironmentOptions& options,
                                            const ActionSet& actions);
 
 Observation observe(const Environment& environment, std::size_t index);
 // Errors: those of find_observation().
 Result<Observation> observe(const Environment& environment, std::string_view name);
-// Of a tensor, all of its values.
+// Writes all values of a tensor.
 void write_observation(const Environment& environment, std::size_t index, std::span<float> out);
 
 }  // namespace foretune::loop::gym

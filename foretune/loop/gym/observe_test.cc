@@ -13,7 +13,7 @@
 
 #include "foretune/loop/gym/observation_texts.h"
 #include "foretune/loop/gym/observations.h"
-#include "foretune/loop/gym/test_evaluators.h"
+#include "foretune/loop/gym/testing/evaluators.h"
 
 namespace foretune::loop::gym {
 namespace {

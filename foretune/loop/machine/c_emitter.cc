@@ -21,9 +21,9 @@ using c_text::Sum;
 using c_text::update;
 using c_text::Values;
 
-// What a thread's stack surely has room for.
+// A size for which a thread's stack surely has room.
 constexpr std::int64_t kMaxBlockFloats = std::int64_t{16} << 10U;
-// With more copies of a loop's body than these, compilers take minutes and code leaves the caches.
+// With more copies of a loop's body, compilers take minutes and the code exceeds the caches.
 constexpr std::int64_t kMaxBodies = 64;
 
 class CEmitter {
@@ -50,7 +50,7 @@ class CEmitter {
   Result<std::string> write() {
     FORETUNE_TRY_STATUS(check_buffers());
     out_ = concat(c_text::kHelpers, "\n", c_text::describe(c_));
-    // Whoever does not ask for OpenMP would be warned of what is not used.
+    // Without OpenMP the compiler would warn of unknown pragmas.
     out_ +=
         "#if defined(__GNUC__)\n#pragma GCC diagnostic push\n"
         "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n#endif\n";
@@ -78,14 +78,15 @@ class CEmitter {
   }
   [[nodiscard]] std::size_t block() const { return static_cast<std::size_t>(nest_.block); }
 
-  // Loops end in digits and what is written below holds an underscore; only the other names are
-  // left for tensors.
+  // Names of loops end in digits, and the names below contain an underscore; tensors may have all
+  // others.
   [[nodiscard]] std::string free_name(const std::string& name) const {
     const bool is_loop = std::find(names_.begin(), names_.end(), name) != names_.end();
     return is_loop || c_text::is_taken(name) ? name + "_tensor" : name;
   }
 
-  // What a loop may cover: all, or less in the last rounds of the loops around it.
+  // Plans the end of a loop, which covers its whole range, or less in the last rounds of the loops
+  // around it.
   void plan_end(std::size_t level) {
     const std::uint8_t var = nest_.loops[level].var;
     std::optional<std::size_t> around;
@@ -118,7 +119,7 @@ class CEmitter {
     return covers_[level].size() == 1 ? concat(covers_[level][0]) : names_[level] + "_end";
   }
 
-  // The loops from a level on that move over an input.
+  // Returns the loops from a level on that move over an input.
   [[nodiscard]] std::vector<std::size_t> loops_of(const Pack& pack) const {
     std::vector<std::size_t> levels;
     for (std::size_t level = pack.level; level < nest_.loops.size(); ++level) {
@@ -142,7 +143,8 @@ class CEmitter {
     return levels;
   }
 
-  // One for every round of some loops; most + 1 where there are more than `most`.
+  // Returns the number of places with one for every round of some loops; most + 1 where there are
+  // more than `most`.
   [[nodiscard]] std::int64_t places_of(const std::vector<std::size_t>& levels,
                                        std::int64_t most) const {
     std::int64_t places = 1;
@@ -156,7 +158,8 @@ class CEmitter {
     return places;
   }
 
-  // The place in a buffer with one for every round: the innermost loop has neighbours.
+  // Returns the place in a buffer with one place for every round. Rounds of the innermost loop are
+  // neighbours.
   [[nodiscard]] std::string place_in(const std::vector<std::size_t>& levels) const {
     std::vector<std::int64_t> strides(levels.size(), 1);
     for (std::size_t i = levels.size(); i-- > 1;) {
@@ -204,7 +207,7 @@ class CEmitter {
       close();
     }
   }
-  // For a loop that is not the only one of its name here, and so might declare an end twice.
+  // Opens a scope for a loop whose name may occur twice here, since it would declare its end twice.
   void open_scope(std::size_t level) {
     if (!ends_[level].empty()) {
       open("");
@@ -224,7 +227,7 @@ class CEmitter {
     line(concat("float *restrict const ", output_, " = output;"));
   }
 
-  // Around `body`, so that every thread has buffers of its own for what it packs.
+  // Allocates the buffers of packs around `body`, so that every thread has its own.
   template <class Chosen, class Body>
   void allocate(const Chosen& chosen, const Body& body) {
     for (const Pack& pack : nest_.packs) {
@@ -248,7 +251,7 @@ class CEmitter {
     return tensors_[pack.input] + "_pack";
   }
 
-  // Over all points of the output, in the order of the variables.
+  // Writes loops over all points of the output, in the order of the variables.
   template <class Body>
   void pass(const Body& body) {
     Values values;
@@ -285,7 +288,7 @@ class CEmitter {
         }
         return;
       case Mark::kVector: {
-        // Rounds of a reduction meet in one sum, and those that fill a buffer in that.
+        // Rounds of a reduction share one sum, and rounds that fill a buffer share the buffer.
         const bool fills = std::any_of(nest_.packs.begin(), nest_.packs.end(),
                                        [&](const Pack& pack) { return pack.level > level; });
         if (!is_reduction(level) && !fills) {
@@ -299,14 +302,14 @@ class CEmitter {
     }
   }
 
-  // What a block keeps stays in registers only where its places are constants.
+  // The values of a block stay in registers only where their indices are constants.
   [[nodiscard]] bool is_unrolled(std::size_t level) const {
     const Mark mark = nest_.loops[level].mark;
     return mark == Mark::kUnroll || (mark == Mark::kNone && sums_in_block_ && level >= block() &&
                                      !is_reduction(level) && nest_.rounds(c_, level) > 1);
   }
 
-  // Copies that unrolling makes of what is innermost, counted from a loop inwards.
+  // Returns the number of copies that unrolling makes of the innermost body, from a loop inwards.
   [[nodiscard]] std::int64_t bodies_of(std::size_t level) const {
     std::vector<std::size_t> unrolled;
     for (; level < nest_.loops.size(); ++level) {
@@ -362,7 +365,7 @@ class CEmitter {
     const std::vector<std::size_t> levels = loops_of_block();
     const std::string out = element(c_.output, output_, values_);
     open("");
-    // With a shorter last round compilers do not see that what is used has been set.
+    // With a shorter last round compilers do not see that all used sums are set.
     const bool is_cut = std::any_of(levels.begin(), levels.end(),
                                     [&](std::size_t level) { return !ends_[level].empty(); });
     line(concat("float acc[", places_of(levels, kMaxBlockFloats), is_cut ? "] = {0};" : "];"));
@@ -387,7 +390,7 @@ class CEmitter {
 
   [[nodiscard]] std::string acc() const { return concat("acc[", place_in(loops_of_block()), "]"); }
 
-  // An input as it lies, zeros around it.
+  // Returns the expression that reads an input as stored, with zeros around it.
   [[nodiscard]] std::string read(std::size_t input) const {
     const Tensor& tensor = c_.inputs[input];
     const std::string inner = element(tensor, tensors_[input], values_);

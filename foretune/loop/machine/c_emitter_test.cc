@@ -11,9 +11,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
-#include "foretune/loop/machine/c_samples.h"
+#include "foretune/loop/machine/testing/c_samples.h"
 
 namespace foretune::loop {
 namespace {

@@ -10,14 +10,14 @@
 namespace foretune::loop::c_text {
 namespace {
 
-// What a tensor or a function cannot be named in C, or not in the text below.
+// Names that a tensor or a function cannot have in C, or not in the text below.
 constexpr std::string_view kTaken =
     " auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
     "union unsigned void volatile while abort free malloc inputs output value acc main asm typeof "
     "unix linux i386 NULL EOF NAN INFINITY foretune_shorter foretune_max foretune_min ";
 
-// A name may hold anything, the end of a comment too.
+// A name may contain anything, even the end of a comment.
 std::string for_comment(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -28,7 +28,7 @@ std::string for_comment(std::string_view text) {
   return out;
 }
 
-// Empty for what C has no sign for.
+// Returns the operator; empty where C has none.
 std::string_view sign_of(Op op) {
   switch (op) {
     case Op::kAdd:
@@ -54,7 +54,7 @@ std::string dimension_index(const Dimension& dimension, const Values& values) {
   return index.text();
 }
 
-// Words about a computation, for the comment above its function.
+// Text about a computation, for the comment above its function.
 class Description {
  public:
   explicit Description(const Computation& computation) : c_(computation) {

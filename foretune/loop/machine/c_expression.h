@@ -1,4 +1,4 @@
-// Pieces of C text: names, numbers, index expressions and what surrounds them. For c_emitter.cc.
+// Pieces of C text for c_emitter.cc: names, numbers, index expressions and the text around them.
 // Thread safety: plain values and free functions.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace foretune::loop::c_text {
 
-// What the text below needs, once in a file however often it comes.
+// The helpers of the text below. A file has them once, however often they are included.
 inline constexpr std::string_view kHelpers =
     "#include <math.h>\n"
     "#include <stdlib.h>\n"
@@ -23,14 +23,14 @@ inline constexpr std::string_view kHelpers =
     "static inline float foretune_min(float a, float b) { return a < b ? a : b; }\n"
     "#endif\n";
 
-// Whether C or the text of a function uses the name for something else.
+// True when C or the text of a function uses the name for something else.
 bool is_taken(std::string_view name);
-// Whether a function may have the name.
+// True when a function may have the name.
 bool is_identifier(std::string_view name);
 
 std::string literal(float value);
 
-// An expression of two operands, and target = op(target, operand) as a statement.
+// Return an expression of two operands, and target = op(target, operand) as a statement.
 std::string binary(Op op, std::string_view left, std::string_view right);
 std::string update(Op op, std::string_view target, std::string_view operand);
 
@@ -48,14 +48,14 @@ class Sum {
   std::string text_;
 };
 
-using Values = std::vector<std::string>;  // what each variable is, in C
+using Values = std::vector<std::string>;  // the value of each variable, in C
 
 // "a[16 * m0 + k0]"
 std::string element(const Tensor& tensor, const std::string& name, const Values& values);
-// What keeps a read out of the padding; empty where there is none.
+// Returns the condition that keeps a read out of the padding; empty where there is none.
 std::string guard(const std::vector<Var>& vars, const Tensor& tensor, const Values& values);
 
-// A comment that says what a function computes, and how its tensors lie in memory.
+// Returns a comment with the computation of a function and the layout of its tensors in memory.
 std::string describe(const Computation& computation);
 
 }  // namespace foretune::loop::c_text

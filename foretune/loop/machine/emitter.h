@@ -1,8 +1,8 @@
 // Writes a lowered nest as machine code (inside of jit.cc; nothing else includes this).
 //
-// The function is void(const KernelArguments*). Tensors have a pointer register each, which loops
-// move and move back, so that below a loop everything is addressed with constants. The last,
-// shorter round of a loop is the same code for other extents, shared by all places that need it.
+// The function is void(const KernelArguments*). Each tensor has a pointer register, which loops
+// move and move back, so that all addresses below a loop are constant offsets. The last, shorter
+// round of a loop is the same code for other extents; all places that need it share it.
 //
 // Thread safety: an emitter belongs to one thread.
 #pragma once
@@ -31,8 +31,8 @@ inline constexpr std::array<asmjit::x86::Gp, kMaxTensors> kPointers{
 struct KernelArguments {
   std::array<const float*, kMaxTensors> tensors{};  // at their origins; the output first
   float* packs = nullptr;
-  // Rounds of a parallel loop: which is the first, how many, and whether the shorter last one is
-  // among them.
+  // Rounds of a parallel loop: the first, their number, and whether they include the shorter last
+  // one.
   std::int64_t first_round = 0;
   std::int64_t rounds = 0;
   std::int64_t does_remainder = 0;
@@ -157,7 +157,7 @@ class Emitter {
   asmjit::Label mask_table_;
   bool needs_mask_table_ = false;
 
-  // Of the block that is being written.
+  // The state of the block that is being written.
   std::vector<Point> points_;
   std::vector<std::size_t> reductions_;
   int copies_ = 1;
@@ -165,7 +165,7 @@ class Emitter {
   std::vector<int> mask_counts_;
   int first_operand_register_ = 0;
   int last_operand_register_ = 0;  // one past
-  int loaded_mask_ = 0;            // AVX2: what the mask register holds, 0 when unknown
+  int loaded_mask_ = 0;            // AVX2: the contents of the mask register, 0 when unknown
 };
 
 }  // namespace foretune::loop

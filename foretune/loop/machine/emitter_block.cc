@@ -11,7 +11,8 @@ namespace Inst = x86::Inst;
 
 namespace {
 
-// Operations in the body of the innermost loop, so that counting rounds costs little beside them.
+// Number of operations in the body of the innermost loop, so that counting rounds costs little in
+// comparison.
 constexpr std::size_t kBodyOperations = 32;
 constexpr std::int64_t kMaxBodyRounds = 8;
 
@@ -37,7 +38,7 @@ void Emitter::block(const Extents& extents) {
   finish_sums();
 }
 
-// The outputs of the block in the order of its loops.
+// Lists the outputs of the block in the order of its loops.
 void Emitter::find_points(std::size_t level, Extents extents, Offsets offsets) {
   const std::size_t levels = p_.nest.loops.size();
   if (level == levels) {
@@ -66,7 +67,7 @@ void Emitter::find_points(std::size_t level, Extents extents, Offsets offsets) {
   }
 }
 
-// Which partial vectors the block has, and which registers are left for operands.
+// Finds the partial vectors of the block, and the registers that are left for operands.
 void Emitter::prepare_masks() {
   std::vector<int> partial;
   const auto add = [&](std::int64_t count) {
@@ -82,7 +83,8 @@ void Emitter::prepare_masks() {
     }
   }
   if (is_lane_reduction()) {
-    // What the loop covers, inside of whole and of shorter rounds of those around it.
+    // The ranges that the loop covers, inside of whole and of shorter rounds of the loops around
+    // it.
     std::vector<std::int64_t> covers{c_.vars[p_.nest.loops[p_.vector_level].var].extent};
     for (std::size_t level = 0; level < p_.vector_level; ++level) {
       const Loop& loop = p_.nest.loops[level];
@@ -133,7 +135,8 @@ void Emitter::start_sums() {
   }
 }
 
-// The reduction loops from `index` on; `offsets` are of what is unrolled around them.
+// Writes the reduction loops from `index` on. `offsets` are those of the unrolled loops around
+// them.
 void Emitter::reduce(std::size_t index, const Extents& extents, const Offsets& offsets) {
   if (is_too_large_) {
     return;
@@ -195,7 +198,8 @@ void Emitter::reduce(std::size_t index, const Extents& extents, const Offsets& o
   }
 }
 
-// Where the vectors of a reduction across lanes are; one place for all else.
+// Returns the offsets of the vectors of a reduction across lanes; one place without such a
+// reduction.
 std::vector<Emitter::Offsets> Emitter::lane_rounds(const Extents& extents, const Offsets& offsets,
                                                    std::vector<int>& counts) const {
   std::vector<Offsets> rounds;
@@ -216,7 +220,8 @@ std::vector<Emitter::Offsets> Emitter::lane_rounds(const Extents& extents, const
   return rounds;
 }
 
-// Straight code: one operation for every point, and for every vector of a reduction across lanes.
+// Writes straight-line code: one operation for every point, and for every vector of a reduction
+// across lanes.
 void Emitter::leaf(const Extents& extents, const Offsets& offsets) {
   std::vector<int> counts;
   const std::vector<Offsets> rounds = lane_rounds(extents, offsets, counts);
@@ -280,7 +285,7 @@ void Emitter::finish_point(std::size_t p) {
         sum);
 }
 
-// The lanes of a register into its lowest one.
+// Reduces the lanes of a register into its lowest one.
 void Emitter::add_lanes(int reg) {
   const auto source = static_cast<std::uint32_t>(reg);
   const auto other = static_cast<std::uint32_t>(first_operand_register_);

@@ -1,4 +1,4 @@
-// Operands of the register block: what is loaded when, and kept for how long.
+// Operands of the register block: when each is loaded, and for how long it is kept.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -55,7 +55,7 @@ bool Emitter::is_lane_reduction() const {
   return p_.lanes > 1 && c_.vars[p_.nest.loops[p_.vector_level].var].is_reduction;
 }
 
-// One instruction then multiplies and adds.
+// True when one instruction can multiply and add.
 bool Emitter::adds_products() const {
   return c_.combined == 2 && c_.combine == Op::kMultiply && c_.reduce == Op::kAdd &&
          c_.has_reduction();
@@ -63,7 +63,7 @@ bool Emitter::adds_products() const {
 
 void Emitter::check_size() { is_too_large_ = is_too_large_ || a_.offset() > kMaxCodeBytes; }
 
-// Whether neighbouring lanes of the vector loop are neighbours in the tensor.
+// True when neighbouring lanes of the vector loop are neighbours in the tensor.
 bool Emitter::moves_lanes(std::size_t tensor) const {
   return p_.lanes > 1 && p_.strides[tensor][p_.vector_level] != 0;
 }
@@ -80,7 +80,7 @@ void Emitter::broadcast_constant(int reg, float value) {
   a_.emit(Inst::kIdVbroadcastss, vec(reg), x86::ptr(constant(value)));
 }
 
-// The partial vectors that follow, by their lanes.
+// Sets masks for the lanes of the partial vectors that follow.
 void Emitter::set_masks(std::vector<int> counts) {
   constexpr std::size_t kMaskRegisters = 7;
   is_too_large_ = is_too_large_ || counts.size() > kMaskRegisters;
@@ -93,7 +93,8 @@ void Emitter::set_masks(std::vector<int> counts) {
   }
 }
 
-// Lanes of a count: a mask register for each in AVX-512, one register that is loaded in AVX2.
+// Selects the mask for a count of lanes: AVX-512 has a mask register for each, AVX2 loads one
+// register.
 void Emitter::use_mask(int count) {
   if (is_avx512_) {
     const auto place = std::find(mask_counts_.begin(), mask_counts_.end(), count);
@@ -168,7 +169,7 @@ std::size_t Emitter::find_value(Cache& cache, const Value& value) const {
   return cache.values.size() - 1;
 }
 
-// The first operation after `index` that needs the value.
+// Returns the first operation after `index` that needs the value.
 std::size_t Emitter::next_use(const Cache& cache, std::size_t value, std::size_t index) {
   const std::vector<std::size_t>& uses = cache.uses[value];
   const auto found = std::upper_bound(uses.begin(), uses.end(), index);
@@ -261,7 +262,8 @@ void Emitter::write_product(const Operation& operation, std::size_t index, Cache
   }
 }
 
-// Any other combination and reduction. The register before the cache's is for the combined value.
+// Writes any other combination and reduction. The register before those of the cache is for the
+// combined value.
 void Emitter::write_general(const Operation& operation, std::size_t index, Cache& cache) {
   const int sum = operation.accumulator;
   const int combined = c_.has_reduction() ? cache.first_register - 1 : sum;
@@ -283,7 +285,7 @@ void Emitter::write_general(const Operation& operation, std::size_t index, Cache
   }
   const bool is_partial = is_lane_reduction() && operation.count != p_.unit.lanes;
   if (is_partial && !is_avx512_) {
-    // Lanes beyond the end: 0 for a sum, for a maximum the one there is.
+    // Lanes beyond the end get 0 for a sum, and an existing value for a maximum.
     use_mask(operation.count);
     const auto value = x86::ymm(static_cast<std::uint32_t>(combined));
     if (c_.reduce == Op::kAdd) {

@@ -17,7 +17,7 @@ namespace foretune::loop {
 namespace {
 
 constexpr double kWalkedPoints = 1e6;
-// Whole numbers up to here are exact in f32.
+// Integers up to this are exact in f32.
 constexpr float kLargestWhole = 0x1p24F;
 
 using Chosen = std::vector<std::size_t>;  // variables, ascending
@@ -48,7 +48,7 @@ bool moves_with(const Tensor& tensor, std::size_t var) {
                      [&](const Dimension& dimension) { return dimension.coefficients[var] != 0; });
 }
 
-// One number modulo 2^64 for all values of some variables.
+// A table of one number modulo 2^64 for each combination of values of some variables.
 struct Table {
   Tensor tensor;
   std::vector<std::uint64_t> numbers;
@@ -64,7 +64,7 @@ struct Table {
   }
 };
 
-// sums[...] += values[...] * factors[...] over all points of some variables, modulo 2^64.
+// Computes sums[...] += values[...] * factors[...] over all points of some variables, modulo 2^64.
 class MultiplyAdd {
  public:
   MultiplyAdd(const Computation& computation, const Tensor& tensor, std::span<const float> values,
@@ -76,11 +76,11 @@ class MultiplyAdd {
         sums_(sums),
         point_(computation.vars.size(), 0) {}
 
-  // Whether all values that were read are whole numbers that f32 holds exactly; else the sums mean
+  // Returns true when all values read are integers that f32 holds exactly; otherwise the sums mean
   // nothing.
   bool over(Chosen vars) {
-    // Innermost a loop that is long, since to begin one costs as much as 30 points, and of such the
-    // one along memory.
+    // The innermost loop is a long one, since starting a loop costs as much as 30 points; among
+    // long loops it is the one along memory.
     const auto key = [&](std::size_t var) {
       return std::pair(std::min<std::int64_t>(computation_.vars[var].extent, 30),
                        -std::abs(tensor_.stride_of(var)));
@@ -107,7 +107,7 @@ class MultiplyAdd {
   }
 
   void row(std::size_t var) {
-    // What lies outside of the tensor is 0, and what lies inside is in one piece.
+    // Values outside of the tensor are 0, and those inside are contiguous.
     std::int64_t first = 0;
     std::int64_t last = computation_.vars[var].extent - 1;
     std::int64_t ignored = 0;
@@ -154,7 +154,7 @@ class MultiplyAdd {
   bool are_whole_ = true;
 };
 
-// Variables of the output that only input `side` moves with, over which all is summed up.
+// The variables of the output that only input `side` moves with, over which everything is summed.
 struct Contraction {
   std::size_t side = 0;
   Chosen contracted;
@@ -214,7 +214,7 @@ bool has_right_sums(const Computation& computation, const Contraction& contracti
   return are_whole && weighted_output.numbers == expected.numbers;
 }
 
-// The reduction alone, by a schedule that nobody has measured.
+// Computes the reduction alone, by an unmeasured schedule.
 std::optional<AlignedBuffer> compiled_sums(const Computation& computation, const Inputs& inputs,
                                            const Jit& jit) {
   Computation sums = computation;

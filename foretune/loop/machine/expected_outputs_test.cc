@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kSeed = 20261123;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// A computation with operands and what its reduction gives before any step.
+// A computation with operands and the results of its reduction before any step.
 struct Sample {
   explicit Sample(Computation with_steps, std::uint64_t seed = 1)
       : computation(std::move(with_steps)) {
@@ -33,7 +33,7 @@ struct Sample {
 
   [[nodiscard]] bool is_right() const { return has_right_sums(computation, inputs, sums); }
 
-  // Whether the check passes with one of the sums changed.
+  // Returns true when the check passes with one of the sums changed.
   [[nodiscard]] bool passes_with(std::size_t place, float value) {
     const float right = sums[place];
     sums[place] = value;
@@ -84,7 +84,7 @@ TEST(RightSums, AreRightAndEverySingleWrongOneIsFound) {
   EXPECT_GT(checked, 75);
 }
 
-// Errors that cancel under random signs half of the time.
+// Random signs would let these errors cancel half of the time.
 TEST(RightSums, ErrorsThatAddUpToNothingAreFound) {
   Sample sample(*matmul({.m = 30, .n = 50, .k = 20}));
   ASSERT_TRUE(sample.is_right());

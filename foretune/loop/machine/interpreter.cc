@@ -63,7 +63,8 @@ std::vector<double> nothing_written(const Computation& computation) {
                              std::numeric_limits<double>::quiet_NaN());
 }
 
-// Calls visit() with all values of the variables from `first` on that are reduced over, or are not.
+// Calls visit() with all values of the variables from `first` on that are, or are not, reduction
+// variables.
 template <class Visit>
 void for_each(const Computation& computation, bool is_reduction, std::size_t first, Point& point,
               const Visit& visit) {
@@ -83,7 +84,7 @@ void for_each(const Computation& computation, bool is_reduction, std::size_t fir
   point[first] = 0;
 }
 
-// Of one output; the point's reduction variables are 0.
+// Returns the value of one output. The point's reduction variables are 0.
 double output_value(const Computation& computation, const Inputs& inputs, Point& point) {
   if (!computation.has_reduction()) {
     return after_steps(computation, inputs, point, combined_value(computation, inputs, point));
@@ -95,7 +96,7 @@ double output_value(const Computation& computation, const Inputs& inputs, Point&
   return after_steps(computation, inputs, point, value);
 }
 
-// Walks a nest, and remembers where it has been.
+// Walks a nest, and remembers the points that it visited.
 class Walk {
  public:
   Walk(const Computation& computation, const Nest& nest, const Inputs& inputs)
@@ -134,8 +135,8 @@ class Walk {
   }
 
  private:
-  // The loop at `level` and all inside; within it covered_ of its variable is what is left for the
-  // loops inside.
+  // Runs the loop at `level` and all inside of it. There, covered_ of its variable is the range
+  // left for the loops inside.
   Status start(std::size_t level) {
     if (level == nest_.loops.size()) {
       return visit();

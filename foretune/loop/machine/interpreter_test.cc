@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "foretune/base/text.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop {
 namespace {

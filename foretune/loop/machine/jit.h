@@ -9,9 +9,9 @@
 // run through another. Results are sums in f32, in the order of the schedule.
 //
 // Thread safety: a Jit may compile on several threads at once; a Kernel may run on several threads
-// at once, each with a workspace of its own. Kernels keep what they need of their Jit. Code is
-// shared with forked children: a child compiles into memory of its own, and may run what was
-// compiled before the fork for as long as its parent keeps it.
+// at once, each with a workspace of its own. Kernels keep alive the parts of their Jit that they
+// need. Forked children share code: a child compiles into memory of its own, and may run kernels
+// that were compiled before the fork for as long as its parent keeps them.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,9 @@ class Kernel {
 
   // Errors: kUnsupported when there is no memory for it.
   [[nodiscard]] Result<Workspace> make_workspace(std::size_t threads) const;
-  // `inputs`: one per input tensor, tensor.elements() floats each; `output` likewise. With a pool
-  // the rounds of a parallel loop are spread over its threads, as far as the workspace has any.
+  // `inputs` has one span per input tensor, with tensor.elements() floats each; `output` has as
+  // many floats as the output tensor. With a pool, its threads share the rounds of a parallel loop,
+  // as far as the workspace has buffers for them.
   void run(std::span<const std::span<const float>> inputs, std::span<float> output,
            Workspace& workspace, ThreadPool* pool = nullptr) const;
 
@@ -67,8 +68,8 @@ class Jit {
   Jit& operator=(const Jit&) = delete;
 
   [[nodiscard]] const VectorUnit& unit() const { return unit_; }
-  // Errors: kUnsupported with what is not possible (see lower()), or where the code would get too
-  // large; kInvalidArgument for a nest that is none.
+  // Errors: kUnsupported with the reason (see lower()), or when the code would get too large;
+  // kInvalidArgument for an invalid nest.
   [[nodiscard]] Result<Kernel> compile(const Computation& computation, const Nest& nest) const;
 
   struct Memory;

@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "foretune/base/forked_child.h"
 #include "foretune/base/rng.h"
-#include "foretune/kernels/guarded_buffer_for_test.h"
+#include "foretune/base/testing/forked_child.h"
+#include "foretune/kernels/testing/guarded_buffer.h"
 #include "foretune/loop/machine/interpreter.h"
-#include "foretune/loop/machine/loop_samples.h"
+#include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop {
 namespace {

@@ -1,4 +1,4 @@
-// The tensors of a computation with values in them, and whether an output is what it has to be.
+// The tensors of a computation with values, and the check of an output.
 //
 //   FORETUNE_TRY(Operands operands, Operands::create(computation, 1));
 //   operands.poison();
@@ -33,12 +33,13 @@ class Operands {
   [[nodiscard]] AlignedBuffer& input(std::size_t i) { return inputs_[i]; }
   [[nodiscard]] const Inputs& inputs() const { return views_; }
   [[nodiscard]] AlignedBuffer& output() { return output_; }
-  // All tensors together.
+  // Returns the bytes of all tensors together.
   [[nodiscard]] std::int64_t bytes() const;
 
-  // Fills the output with what no run leaves behind.
+  // Fills the output with values that no run leaves behind.
   void poison();
-  // Empty where every output is what it should be; else the first wrong place, in one sentence.
+  // Returns an empty text when every output is right; otherwise one sentence with the first wrong
+  // place.
   [[nodiscard]] std::string wrong_output(const Jit& jit);
 
  private:

@@ -1,13 +1,14 @@
-// What lets a library that is not position-independent be part of a shared object: Debian's AsmJit
-// is compiled for programs, where `stderr` is at a fixed distance, and that is all in it that no
-// shared object can have. Linked with --wrap=stderr, each `stderr` of the shared object's own code
-// is the variable below, which is inside.
+// Lets a library that is not position-independent be part of a shared object. Debian's AsmJit is
+// compiled for programs, where `stderr` is at a fixed distance; nothing else in it is impossible in
+// a shared object. Linked with --wrap=stderr, each `stderr` of the shared object's own code is the
+// variable below, which is inside.
 //
-// Set before all other constructors of the shared object, because those may print. A program that
-// assigns to `stderr` later (glibc allows it) does so for itself alone.
+// It is set before all other constructors of the shared object, because those may print. When a
+// program assigns to `stderr` later (glibc allows it), the variable here does not change.
 #include <cstdio>
 
-// The names that the linker's --wrap gives them; as identifiers they would be the compiler's.
+// These names come from the linker's --wrap. As identifiers they would be reserved for the
+// compiler.
 extern "C" {
 extern FILE* foretune_real_stderr __asm__("__real_stderr");
 extern FILE* foretune_wrapped_stderr __asm__("__wrap_stderr");

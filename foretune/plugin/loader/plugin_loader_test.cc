@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/base/temporary_folder.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/families/families.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/measure/measure.h"

@@ -13,7 +13,7 @@ namespace {
 
 using Sizes = std::initializer_list<std::int64_t>;
 
-// Collects shapes and passes over those that are in the list already.
+// Collects shapes; skips repeated ones.
 class ShapeCollector {
  public:
   explicit ShapeCollector(ConvOperation operation) : operation_(operation) {}
@@ -36,7 +36,7 @@ class ShapeCollector {
   std::unordered_set<Problem> seen_;
 };
 
-// A layer whose output is as large as its input, or half of it with a stride of 2.
+// Returns a layer whose output is as large as its input, or half of it with a stride of 2.
 ConvSizes layer(std::int64_t n, std::int64_t c, std::int64_t k, std::int64_t size,
                 std::int64_t filter, std::int64_t stride = 1, std::int64_t g = 1) {
   const std::int64_t pad = filter / 2;

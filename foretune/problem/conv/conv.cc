@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
-#include "foretune/problem/labels.h"
+#include "foretune/problem/internal/labels.h"
 
 namespace foretune {
 namespace {
@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 3> kDirections{"forward", "backward_data"
                                                       "backward_weight"};
 constexpr std::array<std::string_view, 2> kConvLayouts{"channels_last", "channels_first"};
 
-// Up to here doubles count exactly.
+// Up to this number, doubles count exactly.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 53;
 
 // All sizes fit 31 bits, so nothing here overflows.
@@ -98,7 +98,7 @@ Status check_output(const ConvSizes& sizes) {
   return {};
 }
 
-// The product of positive factors, or nothing when it exceeds the limit.
+// Returns the product of positive factors, or nothing when it exceeds the limit.
 template <std::size_t kCount>
 bool fits_limit(const std::array<std::int64_t, kCount>& factors) {
   std::int64_t room = kMaxElements;
@@ -124,10 +124,6 @@ Result<ConvOperation> parse_conv_operation(std::string_view text) {
   return problem_internal::parse_label<ConvOperation>("a convolution's operation", kDirections,
                                                       text);
 }
-Result<ConvLayout> parse_conv_layout(std::string_view text) {
-  return problem_internal::parse_label<ConvLayout>("a convolution's layout", kConvLayouts, text);
-}
-
 Status check_conv(std::span<const std::int64_t> fields) {
   const ConvSizes sizes = sizes_of(fields);
   if (sizes.c % sizes.g != 0 || sizes.k % sizes.g != 0) {

@@ -8,7 +8,7 @@
 // Sizes carry the names that are usual for convolutions: n images of c channels and di x hi x wi
 // points, k filters of (c / g) x z x y x x weights, g groups. A convolution of two dimensions has
 // di = z = 1. Both gradients are described by the sizes of the forward pass they belong to.
-// Thread safety: plain values. Cost: no allocation, but for the way to and from a Problem.
+// Thread safety: plain values. Cost: no allocation, except in conversions to and from a Problem.
 #pragma once
 
 #include <compare>
@@ -40,7 +40,6 @@ enum class ConvLayout : std::uint8_t {
 std::string_view to_string(ConvOperation operation);
 std::string_view to_string(ConvLayout layout);
 Result<ConvOperation> parse_conv_operation(std::string_view text);
-Result<ConvLayout> parse_conv_layout(std::string_view text);
 std::span<const std::string_view> conv_operation_labels();
 std::span<const std::string_view> conv_layout_labels();
 
@@ -96,7 +95,7 @@ enum class ConvField : std::uint8_t {
   kLayout,
 };
 
-// The matrix product that a convolution is, once per group.
+// The matrix product that equals a convolution; there is one per group.
 struct ImplicitGemm {
   std::int64_t m = 1;
   std::int64_t n = 1;
@@ -120,7 +119,7 @@ class ConvProblem {
   [[nodiscard]] ConvLayout layout() const { return sizes_.layout; }
   [[nodiscard]] bool is_3d() const { return sizes_.di > 1 || sizes_.z > 1; }
 
-  // Of the output.
+  // Sizes of the output.
   [[nodiscard]] std::int64_t depth_out() const;
   [[nodiscard]] std::int64_t ho() const;
   [[nodiscard]] std::int64_t wo() const;
@@ -134,9 +133,9 @@ class ConvProblem {
   // those products is not 0). The weights' gradient: filters x weights, summed over output points.
   [[nodiscard]] ImplicitGemm implicit_gemm() const;
 
-  // Of the multiply-adds that the sizes ask for, which is the same for all three operations.
+  // Counts 2 per multiply-add of the sizes; all three operations have the same number.
   [[nodiscard]] double flops() const;
-  // Input, weights and output once each.
+  // Counts input, weights and output once each.
   [[nodiscard]] double bytes() const;
 
   auto operator<=>(const ConvProblem&) const = default;
@@ -146,7 +145,8 @@ class ConvProblem {
   ConvSizes sizes_;
 };
 
-// The rules of a conv problem beyond the ranges of its fields; `fields` as in ConvField.
+// Checks the rules of a conv problem beyond the ranges of its fields; `fields` are in the order of
+// ConvField.
 Status check_conv(std::span<const std::int64_t> fields);
 
 }  // namespace foretune

@@ -208,11 +208,7 @@ TEST(ConvLabels, ParseBack) {
   for (const std::string_view label : conv_operation_labels()) {
     EXPECT_EQ(to_string(parse_conv_operation(label).value()), label);
   }
-  for (const std::string_view label : conv_layout_labels()) {
-    EXPECT_EQ(to_string(parse_conv_layout(label).value()), label);
-  }
   EXPECT_THAT(parse_conv_operation("fwd").error().message, HasSubstr("forward, backward_data"));
-  EXPECT_FALSE(parse_conv_layout("nchw"));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ ProblemField conv_size(std::string_view name, FieldGroups groups, std::string_vi
   return field;
 }
 
-// A stride, pad or dilation, which is its smallest value unless said otherwise.
+// Returns a field for a stride, pad or dilation; its default is its smallest value unless given.
 ProblemField conv_step(std::string_view name, std::int64_t minimum, FieldGroups groups,
                        std::string_view help) {
   return {.name = name,
@@ -48,8 +48,8 @@ ProblemField conv_label(std::string_view name, std::span<const std::string_view>
   return field;
 }
 
-// `sizes` is the key of composable_kernel's training: all sizes but strides, pads and the dilation
-// of the depth.
+// The group `sizes` is the key of composable_kernel's training: all sizes but strides, pads and the
+// dilation of the depth.
 std::span<const ProblemField> conv_fields() {
   constexpr FieldGroups kMap{.problem = true, .sizes = true};
   constexpr FieldGroups kWeights{.problem = true, .sizes = true, .weights = true};
@@ -106,8 +106,9 @@ std::size_t pick(const std::array<double, kCount>& weights, Rng& rng) {
   return kCount - 1;
 }
 
-// Square maps and filters. Half of the filters are 1x1, as in networks; a sixth of the layers are
-// depthwise and an eighth are grouped, more than networks have, so that models see enough of them.
+// Makes square maps and filters. Half of the filters are 1x1, as in networks; a sixth of the layers
+// are depthwise and an eighth are grouped, more than in networks, so that models see enough of
+// them.
 void complete_conv(std::span<std::int64_t> fields, Rng& rng) {
   const auto field = [&](ConvField index) -> std::int64_t& { return fields[position(index)]; };
   constexpr std::array<std::int64_t, 4> kFilters{1, 3, 5, 7};
@@ -212,8 +213,8 @@ constexpr std::array<ProblemSlice, 9> kSlices{
         return slice_by_field(problem, position(ConvField::kLayout));
       }}}};
 
-// Each layer in one direction at three batch sizes. A layer that is given as a gradient (the
-// transposed convolutions of a decoder) swaps its roles of forward pass and gradient of the input.
+// Returns each layer in one direction at three batch sizes. A layer that is given as a gradient
+// (the transposed convolutions of a decoder) swaps forward pass and gradient of the input.
 std::vector<Problem> with_batches(std::span<const Problem> layers, ConvOperation direction) {
   std::vector<Problem> out;
   for (const Problem& layer : layers) {

@@ -13,7 +13,7 @@ namespace {
 
 using Sizes = std::initializer_list<std::int64_t>;
 
-// Collects shapes and passes over those that are in the list already.
+// Collects shapes; skips repeated ones.
 class ShapeCollector {
  public:
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -31,7 +31,7 @@ class ShapeCollector {
       }
     }
   }
-  // All m with each of some pairs of n and k: the layers of a model at several batch sizes.
+  // Adds all m with each of some pairs of n and k: the layers of a model at several batch sizes.
   void layers(Sizes ms, std::initializer_list<std::pair<std::int64_t, std::int64_t>> pairs) {
     for (const std::int64_t m : ms) {
       for (const auto& [n, k] : pairs) {
@@ -60,7 +60,7 @@ std::vector<Problem> first_look() {
   ShapeCollector out;
   out.cubes({64, 128, 256, 512, 1024, 2048, 4096, 8192});
   out.grid({1, 8, 32, 128}, {4096}, {4096});
-  for (const std::int64_t m : {1, 32}) {  // LLaMA with 7, 70 and again 70 thousand million weights
+  for (const std::int64_t m : {1, 32}) {  // LLaMA with 7, 70 and again 70 billion weights
     out.gemm(m, 11008, 4096);
     out.gemm(m, 4096, 11008);
     out.gemm(m, 8192, 8192);

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
-#include "foretune/problem/labels.h"
+#include "foretune/problem/internal/labels.h"
 
 namespace foretune {
 namespace {
@@ -48,10 +48,6 @@ Result<GemmOperation> parse_gemm_operation(std::string_view text) {
 Result<DataType> parse_data_type(std::string_view text) {
   return problem_internal::parse_label<DataType>("a data type", kDataTypes, text);
 }
-Result<GemmLayout> parse_gemm_layout(std::string_view text) {
-  return problem_internal::parse_label<GemmLayout>("a GEMM layout", kLayouts, text);
-}
-
 double gelu(double x) {
   const double z = std::numbers::sqrt2 * std::numbers::inv_sqrtpi * (x + 0.044715 * x * x * x);
   return x / (1 + std::exp(-2 * z));  // 1 + tanh z = 2 / (1 + exp(-2 z))

@@ -43,11 +43,11 @@ enum class DataType : std::uint8_t {
 // Storage order of A, B and C: r is row-major, c is column-major. Stored in files.
 enum class GemmLayout : std::uint8_t { kRcr = 0, kRrr = 1, kCrr = 2, kCcr = 3 };
 
-// Whether B stays the same from call to call, so that it may be brought into another form once.
+// Constant weights: B stays the same from call to call, so a kernel may convert it once.
 // Stored in files: never renumber.
 enum class GemmWeights : std::uint8_t { kVarying = 0, kConstant = 1 };
 
-// Whether A or B is stored by columns.
+// True when A is stored by columns; b_by_columns() is the same for B.
 constexpr bool a_by_columns(GemmLayout layout) {
   return layout == GemmLayout::kCrr || layout == GemmLayout::kCcr;
 }
@@ -55,14 +55,14 @@ constexpr bool b_by_columns(GemmLayout layout) {
   return layout == GemmLayout::kRcr || layout == GemmLayout::kCcr;
 }
 
-// Whether the operation adds a bias.
+// True when the operation adds a bias.
 constexpr bool has_bias(GemmOperation operation) {
   return operation == GemmOperation::kAddmm || operation == GemmOperation::kAddmmRelu ||
          operation == GemmOperation::kAddmmGelu;
 }
 
-// The Gaussian error linear unit in its tanh form, x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-// (Hendrycks and Gimpel: Gaussian Error Linear Units, 2016).
+// Returns the Gaussian error linear unit in its tanh form, x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715
+// x^3))) (Hendrycks and Gimpel: Gaussian Error Linear Units, 2016).
 double gelu(double x);
 
 std::string_view to_string(GemmOperation operation);
@@ -70,13 +70,12 @@ std::string_view to_string(DataType type);
 std::string_view to_string(GemmLayout layout);
 Result<GemmOperation> parse_gemm_operation(std::string_view text);
 Result<DataType> parse_data_type(std::string_view text);
-Result<GemmLayout> parse_gemm_layout(std::string_view text);
 std::span<const std::string_view> gemm_operation_labels();
 std::span<const std::string_view> data_type_labels();
 std::span<const std::string_view> gemm_layout_labels();
 std::span<const std::string_view> gemm_weights_labels();
 
-// Bytes of one element in memory.
+// Returns the bytes of one element in memory.
 double bytes_per_element(DataType type);
 
 struct GemmSizes {
@@ -88,7 +87,7 @@ struct GemmSizes {
   DataType dtype = DataType::kF32;
   GemmLayout layout = GemmLayout::kRrr;
   GemmWeights weights = GemmWeights::kVarying;
-  Digest payload{};  // of the file that B is (gemm_weights.h); zeros where B is any
+  Digest payload{};  // of the file that holds B (gemm_weights.h); zeros when B may be any matrix
   auto operator<=>(const GemmSizes&) const = default;
 };
 
@@ -126,9 +125,9 @@ class GemmProblem {
   [[nodiscard]] const Digest& payload() const { return sizes_.payload; }
   [[nodiscard]] const GemmSizes& sizes() const { return sizes_; }
 
-  // 2 * m * n * k * batch.
+  // Returns 2 * m * n * k * batch.
   [[nodiscard]] double flops() const;
-  // A, B and C once each.
+  // Counts A, B and C once each.
   [[nodiscard]] double bytes() const;
 
   auto operator<=>(const GemmProblem&) const = default;
@@ -138,9 +137,10 @@ class GemmProblem {
   GemmSizes sizes_;
 };
 
-// The rules of a gemm problem beyond the ranges of its fields; `fields` as in GemmField.
+// Checks the rules of a gemm problem beyond the ranges of its fields; `fields` are in the order of
+// GemmField.
 Status check_gemm(std::span<const std::int64_t> fields);
-// The same of one with a payload.
+// Checks the further rules of a gemm problem with a payload.
 Status check_gemm_with_payload(std::span<const std::int64_t> fields);
 
 }  // namespace foretune

@@ -36,7 +36,7 @@ ProblemField gemm_label(std::string_view name, std::span<const std::string_view>
   return field;
 }
 
-// Function-local, because the labels live in another translation unit.
+// The table is local to the function, because the labels live in another translation unit.
 std::span<const ProblemField> gemm_fields() {
   static const std::array fields = [] {
     std::array list{
@@ -57,7 +57,7 @@ std::span<const ProblemField> gemm_fields() {
   return fields;
 }
 
-// A batch is that of a bmm.
+// A batch implies a bmm.
 void imply_gemm(std::span<std::optional<std::int64_t>> values) {
   std::optional<std::int64_t>& operation = values[position(GemmField::kOperation)];
   if (!operation && values[position(GemmField::kBatch)].value_or(1) > 1) {
@@ -150,7 +150,7 @@ constexpr std::array<ProblemSlice, 8> kSlices{
         return slice_by_field(problem, position(GemmField::kLayout));
       }}}};
 
-// Numbers of tokens (or images times places) that a layer is applied to.
+// Numbers of tokens (or images times places) to which a layer is applied.
 constexpr std::array<std::int64_t, 8> kTokens{1, 4, 16, 64, 128, 512, 2048, 4096};
 
 std::vector<Problem> with_tokens(std::span<const Problem> layers) {

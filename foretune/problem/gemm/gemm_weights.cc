@@ -19,7 +19,7 @@ using problem_internal::NpyMatrix;
 
 constexpr std::array<std::string_view, 4> kWeightsValues{"zeros", "subnormals", "log2_largest",
                                                          "log2_smallest"};
-// Below the log2 of every float.
+// Lies below the log2 of every float.
 constexpr double kNoMagnitude = -150;
 
 float value_at(std::span<const std::byte> values, std::size_t index) {
@@ -34,7 +34,7 @@ tl::unexpected<Error> not_finite(float value, std::size_t index) {
               std::isnan(value) ? "NaN" : "infinite");
 }
 
-// The values of a file, whatever its shape.
+// Returns the values of a file, whatever its shape.
 Result<std::span<const std::byte>> values_of(std::span<const std::byte> bytes) {
   if (problem_internal::is_npy(bytes)) {
     FORETUNE_TRY(const NpyMatrix matrix, problem_internal::parse_npy(bytes));
@@ -47,7 +47,7 @@ Result<std::span<const std::byte>> values_of(std::span<const std::byte> bytes) {
   return bytes;
 }
 
-// Rows of the matrix that the layout wants, and their length.
+// The rows of the matrix that the layout requires, and their length.
 struct WeightsShape {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -72,12 +72,12 @@ tl::unexpected<Error> wrong_shape(const GemmProblem& problem, const NpyMatrix& m
                              : "; layout=rcr has the other");
 }
 
-// The file as a matrix of the shape that the problem wants.
+// Returns the file as a matrix of the shape that the problem requires.
 Result<NpyMatrix> matrix_for(const GemmProblem& problem, std::span<const std::byte> bytes) {
   const WeightsShape wanted = shape_for(problem);
   FORETUNE_TRY(const std::span<const std::byte> values, values_of(bytes));
   if (!problem_internal::is_npy(bytes)) {
-    // Not multiplied: k and n may be anything.
+    // Divides instead of multiplying, because k and n may be anything.
     if (values.size() / 4 / static_cast<std::uint64_t>(wanted.rows) !=
             static_cast<std::uint64_t>(wanted.columns) ||
         values.size() / 4 % static_cast<std::uint64_t>(wanted.rows) != 0) {
@@ -156,7 +156,7 @@ Status read_gemm_weights(const GemmProblem& problem, std::span<const std::byte> 
   if (!matrix.by_columns) {
     std::memcpy(out.data(), matrix.values.data(), matrix.values.size());
   } else {
-    // In squares that stay in the cache.
+    // Copies in squares that stay in the cache.
     constexpr std::size_t kSide = 16;
     for (std::size_t i = 0; i < rows; i += kSide) {
       for (std::size_t j = 0; j < columns; j += kSide) {

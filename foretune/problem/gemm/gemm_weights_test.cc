@@ -26,7 +26,7 @@ std::string raw(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
-// A file as NumPy writes it, but for its header's text.
+// Returns a file as NumPy writes it, with any text as its header.
 std::string npy(const std::string& header, const std::vector<float>& values, int major = 1) {
   const std::size_t fixed_bytes = major == 1 ? 10 : 12;
   std::string text = header;
@@ -122,7 +122,7 @@ TEST(NpyTest, RefusesWithTheReason) {
   }
 }
 
-// No input may lead the parser out of its bytes; what it accepts is consistent.
+// No input may make the parser read outside its bytes; accepted results are consistent.
 TEST(NpyTest, SurvivesMutations) {
   constexpr std::uint64_t kSeed = 21;
   SCOPED_TRACE(concat("seed ", kSeed));

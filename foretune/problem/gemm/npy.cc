@@ -15,13 +15,13 @@ namespace foretune::problem_internal {
 namespace {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
-constexpr std::int64_t kMostElements = std::int64_t{1} << 50U;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 50U;
 
 tl::unexpected<Error> no_npy(std::string_view what) {
   return fail(ErrorCode::kCorrupt, "the header of NumPy's file ", what);
 }
 
-// The literal of a Python dictionary in a header, such as
+// Parses the literal of a Python dictionary in a header, such as
 // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class NpyHeader {
  public:
@@ -115,11 +115,11 @@ class NpyHeader {
     }
     return out;
   }
-  // False for a key that is not known or comes again, too.
+  // Returns false also for a key that is unknown or repeated.
   bool take_value(std::string_view key) {
     if (key == "descr" && !descr_) {
       descr_ = take_string();
-      // Records have a list here, which is not for us either.
+      // Records have a list here, which is not supported either.
       return descr_.has_value();
     }
     if (key == "fortran_order" && !by_columns_) {
@@ -184,7 +184,7 @@ Result<NpyMatrix> parse_npy(std::span<const std::byte> bytes) {
   }
   NpyMatrix out{.rows = shape[0], .columns = shape[1], .by_columns = header.by_columns()};
   out.values = bytes.subspan(bytes.size() - reader.remaining());
-  if (out.rows < 1 || out.columns < 1 || out.rows > kMostElements / out.columns) {
+  if (out.rows < 1 || out.columns < 1 || out.rows > kMaxElements / out.columns) {
     return fail(ErrorCode::kUnsupported, "the array has the shape ", npy_shape_text(shape),
                 ", which no weights have");
   }

@@ -1,4 +1,4 @@
-// NumPy's files (.npy, versions 1.0 and 2.0) of matrices of floats: where the values are.
+// Finds the values in NumPy's files (.npy, versions 1.0 and 2.0) of matrices of floats.
 // Thread safety: a free function. Cost: reads the header only.
 #pragma once
 
@@ -18,10 +18,10 @@ struct NpyMatrix {
   std::span<const std::byte> values;  // 4 * rows * columns bytes, at any address
 };
 
-// Returns true where the bytes begin as NumPy's files do.
+// Returns true when the bytes begin as NumPy's files do.
 bool is_npy(std::span<const std::byte> bytes);
-// Errors: kCorrupt for a file that is cut off or no such file, kUnsupported for other types of
-// values and other numbers of dimensions than two.
+// Errors: kCorrupt for a file that is cut off or not NumPy's, kUnsupported for values of another
+// type and for any number of dimensions but two.
 Result<NpyMatrix> parse_npy(std::span<const std::byte> bytes);
 
 }  // namespace foretune::problem_internal

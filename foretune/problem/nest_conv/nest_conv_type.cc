@@ -25,10 +25,11 @@ std::int64_t value_of(const Problem& problem, NestConvField field) {
   return problem.field(position(field));
 }
 
-// In the order of NestConvLayout.
+// The order is that of NestConvLayout.
 constexpr std::array<std::string_view, 2> kLayouts{"nchw", "nhwc"};
 
-// A stride, dilation or padding, which is its smallest value unless said otherwise.
+// Returns a field for a stride, dilation or padding; its default is its smallest value unless
+// given.
 ProblemField nest_step(std::string_view name, std::int64_t minimum, FieldGroups groups,
                        std::string_view help) {
   ProblemField field = nest_size(name, groups, help, minimum);
@@ -37,7 +38,7 @@ ProblemField nest_step(std::string_view name, std::int64_t minimum, FieldGroups 
   return field;
 }
 
-// Each field is part of the keys that its like among `conv`'s fields is part of.
+// Each field is part of the same keys as the corresponding field of `conv`.
 std::span<const ProblemField> nest_conv_fields() {
   static const std::array fields = [] {
     constexpr FieldGroups kMap{.problem = true, .sizes = true};
@@ -93,10 +94,10 @@ struct Sizes {
         channels_last(fields[position(NestConvField::kLayout)] ==
                       static_cast<std::int64_t>(NestConvLayout::kNhwc)) {}
 
-  // Below 1 where the kernel does not fit.
+  // Returns 0 where the kernel does not fit.
   [[nodiscard]] std::int64_t out_height() const { return out_size(height, kernel_height); }
   [[nodiscard]] std::int64_t out_width() const { return out_size(width, kernel_width); }
-  // Products that are added up to one value.
+  // Returns the number of products that are added up to one value.
   [[nodiscard]] double depth() const {
     const std::int64_t of_group = channels / groups;
     return static_cast<double>(of_group) * static_cast<double>(kernel_height) *
@@ -114,8 +115,8 @@ struct Sizes {
   }
 };
 
-// A place in the padding is not read, but its address is made and has to fit as well. The tensor
-// itself fits, so no product here is larger than 2^60.
+// A place in the padding is not read, but its address is computed and must not overflow either. The
+// tensor itself fits, so no product here is larger than 2^60.
 Status check_reach(const Sizes& sizes) {
   const std::int64_t column = sizes.channels_last ? sizes.channels : 1;
   const std::int64_t row = column * sizes.width;
@@ -161,7 +162,7 @@ Status check_nest_conv(std::span<const std::int64_t> fields) {
   return check_reach(sizes);
 }
 
-// A value that is one product alone is not added up.
+// A value that is a single product takes no addition.
 std::optional<ProblemWork> nest_conv_work(const Problem& problem) {
   const Sizes sizes(problem.fields());
   const auto bias = static_cast<double>(value_of(problem, NestConvField::kBias));
@@ -214,7 +215,7 @@ Kind draw_kind(Rng& rng) {
   return kind;
 }
 
-// Square maps and kernels. A map that is smaller than the kernel is padded.
+// Sets square maps and kernels. Pads a map that is smaller than the kernel.
 void assign(const Kind& kind, const Sizes& drawn, std::span<std::int64_t> fields) {
   const auto field = [&](NestConvField index) -> std::int64_t& { return fields[position(index)]; };
   const auto in_groups = [&](std::int64_t channels) {
@@ -235,7 +236,7 @@ void assign(const Kind& kind, const Sizes& drawn, std::span<std::int64_t> fields
   field(NestConvField::kPad) = kind.is_padded || drawn.height <= border ? border / 2 : 0;
 }
 
-// Sizes beyond what a tensor may have are halved.
+// Halves sizes that exceed the limit of a tensor.
 void complete_nest_conv(std::span<std::int64_t> fields, Rng& rng) {
   const Kind kind = draw_kind(rng);
   Sizes drawn(fields);

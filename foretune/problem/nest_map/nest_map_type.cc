@@ -31,11 +31,11 @@ constexpr std::array kLabels = [] {
   }
   return labels;
 }();
-// How many labels there were in the first version.
+// The number of labels in the first version.
 constexpr std::size_t kFirstLabels = 8;
 
-// There are no weights, so that key keeps together what the others do. A chain must be named: it
-// also tells the columns of these problems from those of reductions.
+// There are no weights, so the key of the weights equals the other keys. A chain must be given: it
+// also distinguishes the columns of these problems from those of reductions.
 std::span<const ProblemField> nest_map_fields() {
   static const std::array fields = [] {
     constexpr FieldGroups kAll{.problem = true, .sizes = true, .weights = true};
@@ -62,7 +62,7 @@ std::optional<ProblemWork> nest_map_work(const Problem& problem) {
   return ProblemWork{elements * chain.steps, 4 * elements * (chain.inputs + 1)};
 }
 
-// Chosen by hand, as those of reductions.
+// Chosen by hand, like those of reductions.
 constexpr std::array<DrawnSize, 2> kDrawnSizes{
     {{position(NestMapField::kRows), 5.5, 1.4}, {position(NestMapField::kColumns), 5.5, 1.4}}};
 

@@ -67,8 +67,8 @@ constexpr std::array<DrawnSize, 3> kDrawnSizes{{{position(NestMmField::kM), 5.0,
                                                 {position(NestMmField::kN), 5.0, 0.9, 8},
                                                 {position(NestMmField::kK), 5.0, 0.9, 8}}};
 
-// One product in eight gets a batch, log-uniformly from 2 to 16. Sizes beyond what a tensor may
-// have are halved.
+// Gives one product in eight a batch, log-uniformly from 2 to 16. Halves sizes that exceed the
+// limit of a tensor.
 void complete_nest_mm(std::span<std::int64_t> fields, Rng& rng) {
   const bool has_batch = rng.below(8) == 0;
   const double batch = std::exp(std::log(2.0) + rng.uniform() * std::log(8.0));

@@ -21,10 +21,10 @@ std::int64_t value_of(const Problem& problem, NestReduceField field) {
   return problem.field(position(field));
 }
 
-// In the order of NestReduction.
+// The order is that of NestReduction.
 constexpr std::array<std::string_view, 3> kOperations{"add", "max", "min"};
 
-// There are no weights, so that key keeps together what the others do.
+// There are no weights, so the key of the weights equals the other keys.
 std::span<const ProblemField> nest_reduce_fields() {
   static const std::array fields = [] {
     constexpr FieldGroups kAll{.problem = true, .sizes = true, .weights = true};
@@ -50,7 +50,7 @@ std::optional<ProblemWork> nest_reduce_work(const Problem& problem) {
   return ProblemWork{rows * columns, 4 * (rows * columns + (of_columns ? columns : rows))};
 }
 
-// Chosen by hand: the middle is a matrix that a core's second cache holds.
+// Chosen by hand: the median is a matrix that fits in a core's L2 cache.
 constexpr std::array<DrawnSize, 2> kDrawnSizes{{{position(NestReduceField::kRows), 5.5, 1.4},
                                                 {position(NestReduceField::kColumns), 5.5, 1.4}}};
 
@@ -63,7 +63,7 @@ void complete_nest_reduce(std::span<std::int64_t> fields, Rng& /*rng*/) {
 
 constexpr std::array<std::int64_t, 4> kLimits{16, 128, 1024, 8192};
 
-// How many values become one, and how often.
+// Return how many values are reduced to one, and how many results there are.
 std::int64_t depth_of(const Problem& problem) {
   return value_of(problem, value_of(problem, NestReduceField::kOfColumns) != 0
                                ? NestReduceField::kRows

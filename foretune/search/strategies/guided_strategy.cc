@@ -1,5 +1,5 @@
-// A beam along a model's scores through all levels of a sequential space; the best-scored of what
-// it passes are measured, and the model learns from them.
+// A beam follows a model's scores through all levels of a sequential space. The best-scored configs
+// that it passes are measured, and the model learns from them.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,11 +13,11 @@
 namespace foretune {
 namespace {
 
-constexpr std::size_t kFirst = 16;      // at random, for a model that knows nothing
-constexpr std::size_t kLeastBatch = 6;  // between two lessons ...
-constexpr std::size_t kBatchShare = 8;  // ... and at least one of so many that are known
+constexpr std::size_t kFirst = 16;      // random configs, for a model that has not learned anything
+constexpr std::size_t kMinBatch = 6;    // between two lessons ...
+constexpr std::size_t kBatchShare = 8;  // ... and at least one for this many known ones
 constexpr std::size_t kBeamPerWidth = 16;
-constexpr int kMostMisses = 200;
+constexpr int kMaxMisses = 200;
 
 class Guide {
  public:
@@ -27,16 +27,16 @@ class Guide {
         width_(kBeamPerWidth * std::max<std::size_t>(1, options.width)),
         exploration_(options.exploration) {}
 
-  // What to measure next, nothing of it known; empty when hardly anything is left.
+  // Returns unknown configs to measure next; empty when hardly any is left.
   std::vector<Config> batch() {
     std::vector<Config> ranked = best_unknown();
     const std::size_t count = ranked.empty() && context_.measured() <= 1
                                   ? kFirst
-                                  : std::max(kLeastBatch, context_.measured() / kBatchShare);
+                                  : std::max(kMinBatch, context_.measured() / kBatchShare);
     std::vector<Config> out;
     std::unordered_set<Config> chosen;
     std::size_t next = 0;
-    for (int misses = 0; out.size() < count && misses < kMostMisses;) {
+    for (int misses = 0; out.size() < count && misses < kMaxMisses;) {
       const bool is_guided = next < ranked.size() && context_.rng().uniform() >= exploration_;
       Config config =
           is_guided ? std::move(ranked[next++]) : context_.canonical(context_.random_walk().state);
@@ -55,7 +55,7 @@ class Guide {
         trials_.push_back({.config = config, .value = value});
       }
     }
-    // Without a lesson the model stays as it was.
+    // When learning fails the model stays unchanged.
     (void)learner_.learn(trials_);
   }
 
@@ -66,7 +66,7 @@ class Guide {
     Config meaning;
   };
 
-  // What the beam passes and is not known, best-scored first.
+  // Returns the unknown configs that the beam passes, best-scored first.
   std::vector<Config> best_unknown() {
     std::vector<Scored> passed;
     std::vector<WalkNode> beam{context_.start()};
@@ -102,7 +102,8 @@ class Guide {
     return out;
   }
 
-  // What one change leads to. Beams of one lesson pass mostly where those before did.
+  // Returns the states that one change leads to. Beams after the same lesson mostly pass the same
+  // states.
   const std::vector<Scored>& around(const WalkNode& node) {
     const auto [found, is_new] = around_.try_emplace({node.state, node.steps});
     if (is_new) {
@@ -127,7 +128,7 @@ class Guide {
     return scores.size() == level.size();
   }
 
-  // The same order whatever the order of arrival.
+  // The order must not depend on the order of arrival.
   static bool is_better(const Scored& a, const Scored& b) {
     return a.score != b.score ? a.score < b.score : a.meaning < b.meaning;
   }

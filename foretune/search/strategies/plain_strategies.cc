@@ -1,4 +1,4 @@
-// The strategies that learn nothing: in order, at random, evenly spread.
+// The strategies that do not learn: in order, at random, evenly spread.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -12,8 +12,8 @@
 namespace foretune {
 namespace {
 
-// How many candidates a spread is chosen from: all of a small space, else a sample of this size.
-constexpr std::size_t kLeastCandidates = 4096;
+// Number of candidates for an even spread: all of a small space, else a sample of this size.
+constexpr std::size_t kMinCandidates = 4096;
 constexpr std::size_t kCandidatesPerPick = 16;
 
 class ExhaustiveStrategy final : public PickingStrategy {
@@ -44,7 +44,7 @@ class StratifiedStrategy final : public PickingStrategy {
   StratifiedStrategy(const Space& space, std::size_t limit)
       : PickingStrategy(space, limit),
         order_(space),
-        candidates_(std::max(kLeastCandidates, kCandidatesPerPick * limit)) {}
+        candidates_(std::max(kMinCandidates, kCandidatesPerPick * limit)) {}
 
  private:
   std::optional<Config> propose(Rng& rng) override {
@@ -59,7 +59,7 @@ class StratifiedStrategy final : public PickingStrategy {
       }
       picker_ = std::make_unique<CoveragePicker>(std::move(pool));
     }
-    // What a large space has beyond the candidates follows at random.
+    // The configs of a large space beyond the candidates follow at random.
     return picker_->empty() ? order_.next(rng) : std::optional(picker_->pick());
   }
   RandomOrder order_;

@@ -13,7 +13,7 @@ namespace foretune {
 namespace {
 
 // So many proposals in a row whose values are known: what is left is rare.
-constexpr int kMostIdle = 2000;
+constexpr int kMaxIdle = 2000;
 // After so many of them a random list: mutants may have nothing new around them.
 constexpr int kStray = 8;
 constexpr std::size_t kSequenceChains = 4;
@@ -110,7 +110,7 @@ Walk walk_evolution(WalkContext& context, StrategyOptions /*options*/) {
   Population population;
   const Sequence start = sequences.empty();
   co_await context.measure(states_of({&start.end, 1}));
-  for (int idle = 0; idle < kMostIdle; ++idle) {
+  for (int idle = 0; idle < kMaxIdle; ++idle) {
     const bool is_young = context.measured() < Population::kSize || population.empty();
     Sequence child = sequences.empty();
     if (is_young) {
@@ -148,7 +148,7 @@ Walk walk_annealing(WalkContext& context, StrategyOptions options) {
   co_await context.measure(states_of({&start.end, 1}));
   std::vector<Chain> chains(kSequenceChains);
   std::size_t next = 0;
-  for (int idle = 0; idle < kMostIdle; ++idle) {
+  for (int idle = 0; idle < kMaxIdle; ++idle) {
     Chain& chain = chains[next++ % kSequenceChains];
     const bool is_lost = !std::isfinite(chain.value);
     const bool is_stray = idle % kStray == kStray - 1;

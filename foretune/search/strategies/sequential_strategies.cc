@@ -1,5 +1,5 @@
-// Strategies that only spaces built step by step have: greedy, beams, Monte Carlo tree search, and
-// all states one after the other.
+// Strategies for spaces built step by step only: greedy, beams, Monte Carlo tree search, and all
+// states one after the other.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,17 +20,19 @@
 namespace foretune {
 namespace {
 
-// So many rounds without anything to measure: what is left is rare, or there is nothing.
-constexpr int kMostIdleRounds = 2000;
+// After this many rounds without anything to measure, the remaining states are rare, or there are
+// none.
+constexpr int kMaxIdleRounds = 2000;
 
-// Best first; equal ones stay in their order.
+// Sorts nodes, best first; equal ones stay in their order.
 void sort_by_value(const WalkContext& context, std::vector<WalkNode>& nodes) {
   std::stable_sort(nodes.begin(), nodes.end(), [&](const WalkNode& a, const WalkNode& b) {
     return context.value(a.state) < context.value(b.state);
   });
 }
 
-// Of all that at most `lookahead` changes lead to, to the best, as long as that is better.
+// Moves to the best state that at most `lookahead` changes lead to, as long as that is an
+// improvement.
 Walk walk_greedily(WalkContext& context, StrategyOptions options) {
   WalkNode here = context.start();
   co_await context.measure(states_of({&here, 1}));
@@ -46,11 +48,12 @@ Walk walk_greedily(WalkContext& context, StrategyOptions options) {
   }
 }
 
-// Of all that one change of any of the best `width` leads to, the best `width`, whether or not they
-// are better than what they come from.
+// Keeps the best `width` of all states that one change of the previous `width` states leads to,
+// even if they are worse than these.
 Walk walk_beam(WalkContext& context, StrategyOptions options) {
   std::vector<WalkNode> beam{context.start()};
-  // In how few steps. Reached in fewer it is worth another visit: more is left to do from there.
+  // The fewest steps to each state. A state reached in fewer steps is worth another visit, since
+  // more steps are left from there.
   std::unordered_map<Config, std::size_t> seen{{context.canonical(beam.front().state), 0}};
   co_await context.measure(states_of(beam));
   while (!beam.empty()) {
@@ -79,10 +82,11 @@ Walk walk_beam(WalkContext& context, StrategyOptions options) {
   }
 }
 
-// The best `width` of what one change leads to, each with all that follows before the next one.
+// Visits the best `width` states that one change leads to, each with all its successors before the
+// next one.
 Walk walk_depth_first(WalkContext& context, StrategyOptions options) {
   std::vector<WalkNode> open{context.start()};  // the last one is next
-  // Worth another visit when it was reached in fewer steps.
+  // A state is worth another visit when it was reached in fewer steps.
   std::unordered_map<Config, std::size_t> seen;
   co_await context.measure(states_of(open));
   while (!open.empty()) {
@@ -101,7 +105,7 @@ Walk walk_depth_first(WalkContext& context, StrategyOptions options) {
   }
 }
 
-// Every state, in the order of how many actions it takes.
+// Visits every state, in the order of the number of actions.
 Walk walk_everywhere(WalkContext& context, StrategyOptions /*options*/) {
   std::vector<WalkNode> level{context.start()};
   std::unordered_set<Config> seen{level.front().state};
@@ -109,7 +113,7 @@ Walk walk_everywhere(WalkContext& context, StrategyOptions /*options*/) {
   while (!level.empty()) {
     std::vector<WalkNode> next;
     for (const WalkNode& node : level) {
-      // Node by node: a level of a long sequence has more states than memory holds.
+      // Works node by node, since a level of a long sequence has more states than memory holds.
       const std::size_t before = next.size();
       for (WalkNode& child : context.children(node)) {
         if (seen.insert(child.state).second) {
@@ -122,18 +126,18 @@ Walk walk_everywhere(WalkContext& context, StrategyOptions /*options*/) {
   }
 }
 
-// Where random ways end.
+// Measures the ends of random walks.
 Walk walk_randomly(WalkContext& context, StrategyOptions /*options*/) {
   const WalkNode start = context.start();
   co_await context.measure(states_of({&start, 1}));
-  for (int idle = 0; idle < kMostIdleRounds; ++idle) {
+  for (int idle = 0; idle < kMaxIdleRounds; ++idle) {
     const WalkNode end = context.random_walk();
     idle = context.is_known(end.state) ? idle : -1;
     co_await context.measure(states_of({&end, 1}));
   }
 }
 
-// A node of the tree: a state, with what is known of the tree below.
+// A node of the tree: a state, with the results of the tree below it.
 struct TreeNode {
   WalkNode node;
   std::vector<WalkNode> untried;
@@ -143,14 +147,15 @@ struct TreeNode {
   bool is_exhausted = false;
 };
 
-// UCT (Kocsis and Szepesvari 2006, "Bandit based Monte-Carlo planning") for one player: a node is
-// worth the best that was found below it, placed between the best and the worst of all on a scale
-// of logarithms.
+// UCT (Kocsis and Szepesvari 2006, "Bandit based Monte-Carlo planning") for one player: the worth
+// of a node is the best value found below it, on a logarithmic scale between the best and the worst
+// of all.
 class Tree {
  public:
   Tree(WalkContext& context, const WalkNode& root) : context_(context) { add(root); }
 
-  // The way from the root to a new node, or to one that turned out to have none left below it.
+  // Returns the path from the root to a new node, or to one that turned out to have none left below
+  // it.
   std::vector<std::size_t> descend() {
     std::vector<std::size_t> path{0};
     while (nodes_[path.back()].untried.empty()) {
@@ -199,7 +204,7 @@ class Tree {
     if (!std::isfinite(node.best)) {
       return 0;
     }
-    // Values are positive where they are times; others are compared as they are.
+    // Times are positive; other values are compared without a logarithm.
     const bool is_ratio = lowest_ > 0;
     const double range = is_ratio ? std::log(highest_ / lowest_) : highest_ - lowest_;
     const double above = is_ratio ? std::log(highest_ / node.best) : highest_ - node.best;
@@ -231,13 +236,13 @@ class Tree {
   double highest_ = -std::numeric_limits<double>::infinity();
 };
 
-// A new node and the end of a random way from it are measured; the better one counts.
+// Measures a new node and the end of a random walk from it; the better one counts.
 Walk walk_tree(WalkContext& context, StrategyOptions /*options*/) {
   const WalkNode root = context.start();
   co_await context.measure(states_of({&root, 1}));
   Tree tree(context, root);
   tree.update({0}, context.value(root.state));
-  for (int idle = 0; idle < kMostIdleRounds && !tree.is_exhausted(); ++idle) {
+  for (int idle = 0; idle < kMaxIdleRounds && !tree.is_exhausted(); ++idle) {
     const std::vector<std::size_t> path = tree.descend();
     std::vector<WalkNode> visited{tree.node(path.back())};
     const std::size_t length = context.rng().below(context.max_steps() + 1 - visited[0].steps);
@@ -268,7 +273,7 @@ constexpr std::array<std::pair<std::string_view, WalkStrategy::Function>, 9> kWa
      {"mcts", walk_tree},
      {"guided", walk_guided}}};
 
-// Walks take no problem.
+// Makes a walk, which needs no problem.
 template <WalkStrategy::Function kFunction>
 StrategyResult make_walk(const Problem& /*problem*/, const Space& space,
                          const StrategyOptions& options) {

@@ -10,9 +10,9 @@ compiles, and Inductor's own measurements become data to learn from.
         torch.compile(network, dynamic=False)(example)
     print(collection.report())
 
-Importing this changes nothing and does not import torch; what a ``with`` changes, it restores.
-Written for PyTorch 2.11 and 2.15; another version works when its hooks have the same shape, else
-the ``with`` says so (``UnsupportedError``).
+Importing this changes nothing and does not import torch; each ``with`` restores all that it
+changes. Written for PyTorch 2.11 and 2.15; another version works when its hooks have the same
+shape, else the ``with`` raises ``UnsupportedError``.
 """
 
 from __future__ import annotations

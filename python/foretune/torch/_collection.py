@@ -1,4 +1,4 @@
-"""``collect``: what Inductor measures while it tunes matrix products becomes a data set."""
+"""``collect``: writes Inductor's measurements of matrix products into a data set."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class Collection:
                 f"a search space is DEFAULT or EXHAUSTIVE, not '{search_space}'")
         self.path = os.fspath(output)
         self.problems = 0
-        """Problems that were measured."""
+        """Number of measured problems."""
         self.measurements = 0
-        """Rows that were added, failures included."""
+        """Number of added rows, failures included."""
         self.failures = 0
-        """Of these, choices that did not compile or run."""
+        """Number of added rows whose choice did not compile or run."""
         self.known = 0
-        """Operations that were not measured, because the file had their problem already."""
+        """Number of operations that were not measured, because the file already had the problem."""
         self.others = 0
-        """Operations that are no problem of the data set: other types, dynamic shapes, ..."""
+        """Number of operations that the data set cannot hold: other types, dynamic shapes, ..."""
         self.precompile_seconds = 0.0
         """Time that compiling the choices took, summed over all of them."""
         self.errors: list[str] = []
-        """What went wrong with an operation, whose measurements are lost then."""
+        """One message per operation that failed; its measurements are lost."""
         self._search_space = search_space
         self._tma = tma
         self._role = role
@@ -94,11 +94,11 @@ class Collection:
                           f" {self.errors[0]}", RuntimeWarning, stacklevel=2)
 
     def dataset(self) -> Dataset:
-        """All that the file holds, read back."""
+        """Reads the whole data set from the file."""
         return Dataset.open(self.path)
 
     def report(self) -> str:
-        """What was collected, in a few lines."""
+        """Returns a summary of the collection in a few lines."""
         lines = [f"{self.path}: {self.problems} problems, {self.measurements:,} measurements, "
                  f"{self.failures:,} of them failed; compiling took {self.precompile_seconds:.1f}"
                  " s"]
@@ -122,13 +122,13 @@ class Collection:
             "max_autotune_gemm_backends": "ATEN,TRITON",
             "max_autotune_gemm_search_space": self._search_space,
             "max_autotune_prune_choices_based_on_shared_mem": True,
-            # Convolutions are none of our business, and slow to tune.
+            # Convolutions are not collected, and are slow to tune.
             "max_autotune_conv_backends": "ATEN",
             "triton.num_decompose_k_splits": 0,
             "triton.enable_persistent_tma_matmul": self._tma,
-            # Times of before would come back as if they were new.
+            # Otherwise the cache would return old times as if they were new.
             "autotune_local_cache": False,
-            # Measure when an operation is lowered, not when something could be fused to it.
+            # Measures an operation when it is lowered, not once its possible fusions are known.
             _hooks.fusion_setting(config): False,
             "autotune_num_choices_displayed": 0,
         }
@@ -145,22 +145,22 @@ class Collection:
         return ("Inductor tuned no matrix product inside the with: what was compiled before is not "
                 "compiled again (torch._dynamo.reset()), and small GPUs are not tuned for")
 
-    # -- what Inductor calls ----------------------------------------------------------------------
+    # -- Inductor's callbacks ---------------------------------------------------------------------
 
     def _before(self, choices: list[Any]) -> list[Any]:
-        """Sees the choices of every operation before they are compiled, and so before those that do
-        not compile disappear. Must not raise."""
+        """Receives the choices of every operation before they are compiled, because Inductor drops
+        the choices that do not compile. Must not raise."""
         try:
             operation, a, b = _operands(choices)
             problem = self._problem(operation, a, b)
         except Abstention:
             return choices
-        except Exception:  # noqa: BLE001  compilation goes on; what is measured is seen later
+        except Exception:  # noqa: BLE001  compilation goes on; _after sees what is measured
             return choices
         with self._lock:
             if problem in self._done:
                 self.known += 1
-                # One choice is not measured: only the collection is in a hurry, so ATen does it.
+                # Inductor does not measure a single choice. ATen's needs no compilation.
                 library = [choice for choice in choices if _is_library(choice)]
                 return library[:1] or choices
             self._seen += 1
@@ -168,8 +168,8 @@ class Collection:
         return choices
 
     def _after(self, *arguments: Any) -> None:
-        """Sees the times: timings in ms, name, inputs, choices, a function to measure again, and of
-        2.11 on the seconds that compiling took. Must not raise."""
+        """Receives the times: timings in ms, name, inputs, choices, a function to measure again,
+        and since PyTorch 2.11 the seconds that compiling took. Must not raise."""
         try:
             timings, name, inputs, choices = arguments[:4]
             if OPERATIONS.get(name) is None:
@@ -185,7 +185,8 @@ class Collection:
                 self.errors.append(f"{type(error).__name__}: {error}")
 
     def _all_of(self, choices: Sequence[Any]) -> list[Any]:
-        """The choices with those that did not compile, which Inductor has forgotten."""
+        """Returns the choices, including the ones that Inductor dropped because they do not
+        compile."""
         with self._lock:
             for position, offered in enumerate(self._offered):
                 if choices and any(choice is choices[0] for choice in offered):
@@ -223,40 +224,40 @@ class Collection:
 
 def collect(output: str | os.PathLike[str], *, search_space: str = "EXHAUSTIVE", tma: bool = True,
             role: str = "training") -> Collection:
-    """Writes what Inductor measures inside the ``with`` into a data set.
+    """Writes Inductor's measurements inside the ``with`` into a data set.
 
-    Compile the matrix products of interest inside, with ``dynamic=False`` and after
+    Compile the matrix products of interest inside, with ``dynamic=False``, and after
     ``torch._dynamo.reset()`` where they were compiled before. GEMM autotuning is on, whatever the
     mode; Inductor's caches are off, so that every time is new. A graph that is compiled inside is
-    as right as any other, but may run slower: of problems that the file has already only ATen is
-    compiled.
+    correct, but may run slower: for problems that the file already has, only ATen is compiled.
 
     The file can be trained on (``foretune train``, ``foretune.train``): family ``triton``, times in
     nanoseconds with cold caches, ATen as ``template=0``, choices that did not compile or run as
-    outcomes. It is rewritten, atomically, after every operation, so that a kill loses at most the
-    one being measured; that takes some 0.15 s per million rows beside the seconds or minutes of
-    measuring. An existing file is continued.
+    outcomes. The file is rewritten atomically after every operation, so that a kill loses at most
+    the operation being measured; that takes about 0.15 s per million rows, while measuring takes
+    seconds or minutes. An existing file is continued.
 
     Args:
         output: the data set, ``.ftd``.
-        search_space: ``EXHAUSTIVE``, up to some 1,200 configs of a template (minutes an operation),
-            or ``DEFAULT``, some twenty.
-        tma: whether to measure the persistent template with tensor descriptors, too.
+        search_space: ``EXHAUSTIVE``, up to about 1,200 configs per template (minutes per
+            operation), or ``DEFAULT``, about twenty.
+        tma: True also measures the persistent template with tensor descriptors.
         role: ``training`` or ``validation``.
 
     Raises (on entering):
-        UnsupportedError: PyTorch is missing, has other hooks, or there is no GPU of NVIDIA's.
-        MismatchError: the file is of another machine or origin.
+        UnsupportedError: PyTorch is missing or has other hooks, or there is no NVIDIA GPU.
+        MismatchError: the file has another machine, role or writer.
     Raises (on leaving, unless something else was raised inside):
-        UnsupportedError: nothing was collected; the sentence says why.
+        UnsupportedError: nothing was collected; the message has the reason.
     Warns:
-        RuntimeWarning: some operations were measured and lost (``errors``).
+        RuntimeWarning: the measurements of some operations were lost (``errors``).
     """
     return Collection(output, search_space, tma, role)
 
 
 def _remove(cache: Any, functions: str, function: Callable[..., Any]) -> None:
-    """Takes one function out of one of the selector's lists, which may be a new one by now."""
+    """Removes a function from one of the selector's lists. Replaces the list, which may no longer
+    be the object that the function was added to."""
     left = [entry for entry in getattr(cache, functions) if entry != function]
     setattr(cache, functions, left)
 
@@ -273,7 +274,7 @@ def _is_library(choice: Any) -> bool:
 
 
 def _words(choice: Any) -> Words | None:
-    """The config of a choice; None when it is none of the family's."""
+    """Returns the config of a choice; None when the family does not have it."""
     if _is_library(choice):
         return LIBRARY
     made_of = _template_choice(choice)
@@ -283,10 +284,10 @@ def _words(choice: Any) -> Words | None:
 
 
 def _operands(choices: Sequence[Any]) -> tuple[str, Any, Any]:
-    """Operation and matrices of choices that do not say what they are for.
+    """Infers the operation and the two matrices from choices, which do not name them.
 
     Raises:
-        Abstention: they are for something else.
+        Abstention: the choices are not those of a matrix product.
     """
     for choice in choices:
         made_of = _template_choice(choice)

@@ -1,9 +1,9 @@
-"""The places of PyTorch that this package touches: found, checked, changed and restored here.
+"""Finds, checks, changes and restores the parts of PyTorch that this package touches.
 
-Two ways lead into Inductor. The lowerings of matrix products are wrapped as long as a session is
-open, so that an operation that is left alone takes the very path that it takes without us; and
-while one is lowered that is not, a choices handler with the previous one's class as its base has
-the last word on the choices, under settings that make Inductor offer them.
+There are two hooks into Inductor. While a session is open, the lowerings of matrix products are
+wrapped, so that an operation that the session leaves alone takes exactly its path without Foretune.
+While an operation with picks is lowered, a choices handler, derived from the class of the previous
+handler, makes the final selection, under settings that make Inductor offer the choices.
 
 Compiled graphs are cached by Inductor under keys that hold ``torch.compiler.config.cache_key_tag``;
 the tag names the model and k of every open session.
@@ -21,12 +21,13 @@ from typing import Any, Protocol
 from weakref import WeakMethod
 
 from .._errors import UnsupportedError
+from .._tile import PARAMETERS
 from ._problem import OPERATIONS, Abstention
-from ._ranking import PARAMETERS, Words
+from ._ranking import Words
 from ._rows import Machine
 
 WRITTEN_FOR = ("2.11", "2.15")
-# What _finalize_template_configs is called with, by name or in this order.
+# Parameters of _finalize_template_configs, passed by name or in this order.
 _FINALIZE = ("self", "template_choices", "kernel_inputs", "templates", "op_name")
 # Settings that are read or changed, here and in _collection.py.
 _SETTINGS = (
@@ -39,7 +40,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class Inductor:
-    """What is used of PyTorch; tests bring their own."""
+    """The parts of PyTorch that this package uses; tests provide their own."""
 
     version: str
     config: Any
@@ -55,18 +56,19 @@ class Inductor:
     """``torch._inductor.select_algorithm``"""
     allows_tf32: Callable[[], bool]
     device_facts: Callable[[Any], DeviceFacts | None]
-    """Of a device (None is the current one); None unless it is one of NVIDIA's."""
+    """Returns the facts of a device (None is the current one); None unless it is an NVIDIA GPU."""
     machine: Callable[[], Machine]
-    """The current device, for a data set; ``UnsupportedError`` when it is none of NVIDIA's."""
+    """Returns the current device, for a data set; ``UnsupportedError`` unless NVIDIA made it."""
     cache_hits: Callable[[], int]
-    """Graphs that Inductor took from its cache so far, in this process."""
+    """Returns how many graphs Inductor has taken from its cache in this process."""
     heuristic: Callable[[str, str, str], Any]
-    """What makes the candidates of a template (uid), on a type of device, for an operation."""
+    """Returns the object that makes a template's candidates. Arguments: uid, type of device,
+    operation."""
 
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """A GPU, as far as it matters which one it is."""
+    """Identifies a GPU."""
 
     name: str
     isa: str
@@ -74,20 +76,20 @@ class DeviceFacts:
 
 
 class Lowerer(Protocol):
-    """What a session is for the lowerings."""
+    """The interface of a session to the wrapped lowerings."""
 
     tag: str
 
     def lower(self, operation: str, original: Callable[..., Any], arguments: tuple[Any, ...],
               keywords: dict[str, Any]) -> tuple[Any] | None:
-        """The lowered operation, or None to leave it to others. Must not raise."""
+        """Returns the lowered operation, or None to leave it to others. Must not raise."""
 
 
 def open_inductor() -> Inductor:
-    """PyTorch, after checking that all hooks are there.
+    """Returns PyTorch's parts, after checking that all hooks are there.
 
     Raises:
-        UnsupportedError: PyTorch is missing, or of a version with other hooks.
+        UnsupportedError: PyTorch is missing, or its version has other hooks.
     """
     try:
         import torch
@@ -119,7 +121,7 @@ def _bind() -> Inductor:
     import torch._inductor.select_algorithm
     import torch._inductor.virtualized
     import torch.compiler.config
-    # By way of the module that asks it: its own place differs between versions.
+    # Imported from the module that calls it: the defining module differs between versions.
     from torch._inductor.choices import get_template_heuristic
 
     mode = torch._inductor.compile_fx.fx_compile_mode.name
@@ -146,7 +148,8 @@ def _bind() -> Inductor:
 
 
 def _properties(torch: Any, device: Any) -> Any:
-    """What CUDA says of a device (None is the current one); None unless it is one of NVIDIA's."""
+    """Returns CUDA's properties of a device (None is the current one); None unless NVIDIA made
+    it."""
     if torch.version.hip is not None or not torch.cuda.is_available():
         return None
     if device is not None and device.type != "cuda":
@@ -162,7 +165,7 @@ def _device_facts(torch: Any, device: Any) -> DeviceFacts | None:
     return DeviceFacts(properties.name, f"sm_{properties.major}{properties.minor}")
 
 
-# Names of hw. values, and what CUDA calls them.
+# Names of hw. values, CUDA's names of them, and the factors between their units.
 _HARDWARE = (("cores", "multi_processor_count", 1), ("warp_size", "warp_size", 1),
              ("threads_per_core", "max_threads_per_multi_processor", 1),
              ("register_file_bytes", "regs_per_multiprocessor", 4),
@@ -185,14 +188,14 @@ def _machine(torch: Any) -> Machine:
 
 
 def _keys_of(packet: Any, lowerings: dict[Any, Any]) -> Sequence[Any]:
-    """The operation itself and those of its overloads that are lowered by the same function."""
+    """Returns the operation and those of its overloads that the same function lowers."""
     function = lowerings[packet.default]
     return [key for key in (packet, *(getattr(packet, name) for name in packet.overloads()))
             if lowerings.get(key) is function]
 
 
 def _what_differs(inductor: Inductor) -> str:
-    """What is not as it was when this was written; "" when nothing is."""
+    """Returns how the hooks differ from the versions in ``WRITTEN_FOR``; "" when they do not."""
     from torch._inductor.choices import InductorChoices
     from torch._inductor.kernel_template_choice import KernelTemplateChoice
 
@@ -213,10 +216,10 @@ def _what_differs(inductor: Inductor) -> str:
 
 
 def setting(config: Any, name: str) -> Any:
-    """One of Inductor's settings, by its dotted name.
+    """Returns one of Inductor's settings, by its dotted name.
 
     Raises:
-        AttributeError: there is none of that name.
+        AttributeError: there is no setting of that name.
     """
     value = config
     for part in name.split("."):
@@ -225,17 +228,17 @@ def setting(config: Any, name: str) -> Any:
 
 
 def fusion_setting(config: Any) -> str:
-    """The name of the setting that defers measuring until an operation's fusions are known: a
-    second name came after 2.11, and the first is deprecated where it is there."""
+    """Returns the name of the setting that defers measuring until an operation's fusions are known.
+    PyTorch renamed it after 2.11 and deprecated the old name."""
     renamed = "benchmark_template_fusion"
     return renamed if hasattr(config, renamed) else "benchmark_epilogue_fusion"
 
 
 @contextmanager
 def narrowed(heuristic: Any, wanted: Sequence[Words], count: int) -> Iterator[None]:
-    """Lets a template's exhaustive search space be the first ``count`` of ``wanted`` that are in
-    it: Inductor takes some ten milliseconds to make all its candidates, of which a few are kept.
-    Where the space is not where it was expected, it stays as it is.
+    """Narrows a template's exhaustive search space to the first ``count`` configs of ``wanted``
+    that it contains. Inductor takes about ten milliseconds to make all candidates, and only a few
+    are kept. Does nothing where the heuristic has no such list.
     """
     whole = getattr(heuristic, "exhaustive_configs", None)
     if not isinstance(whole, list):
@@ -254,7 +257,8 @@ _BY_WORDS: dict[int, tuple[list[Any], dict[Words, Any]]] = {}
 
 
 def _by_words(whole: list[Any]) -> dict[Words, Any]:
-    """A search space by its configs' parameters; remembered as long as it is the same list."""
+    """Returns a search space indexed by its configs' parameters; cached while the list is the
+    same object."""
     known, found = _BY_WORDS.get(id(whole), (None, {}))
     if known is not whole:
         found = {tuple(getattr(config, name, 0) for name in PARAMETERS): config
@@ -264,20 +268,20 @@ def _by_words(whole: list[Any]) -> dict[Words, Any]:
 
 
 class _UnderWay(threading.local):
-    """The state of each thread."""
+    """Per-thread state."""
 
     asked = False
-    """True while a session is asked to lower an operation."""
+    """True while a session lowers an operation."""
 
 
 class Installation:
-    """The open sessions of this process, and what is changed while there are any.
+    """The open sessions of this process, and the changes to PyTorch while there are any.
 
-    Inductor's lowerings and settings belong to the process, so sessions do, too: all threads that
-    compile meanwhile are served by the session that was opened last, and by the ones before where
-    it abstains. Sessions may end in any order.
+    Inductor's lowerings and settings belong to the process, and so do sessions: the session that
+    was opened last serves all threads that compile; where it abstains, the earlier ones do.
+    Sessions may end in any order.
 
-    Thread safety: yes.
+    Thread safety: any number of threads.
     """
 
     def __init__(self) -> None:
@@ -289,7 +293,7 @@ class Installation:
         self._under_way = _UnderWay()
 
     def add(self, inductor: Inductor, session: Lowerer) -> None:
-        """From now on the session sees every matrix product that is lowered."""
+        """Adds a session, which then receives every matrix product that is lowered."""
         with self._lock:
             if not self._sessions:
                 self._base_tag = self._own_tag = inductor.compiler_config.cache_key_tag
@@ -298,7 +302,7 @@ class Installation:
             self._tag(inductor)
 
     def remove(self, inductor: Inductor, session: Lowerer) -> None:
-        """As it was before, but for the sessions that are still open."""
+        """Removes a session; restores PyTorch when no other session is open."""
         with self._lock:
             self._sessions.remove(session)
             self._tag(inductor)
@@ -306,7 +310,7 @@ class Installation:
                 self._unwrap(inductor)
 
     def _tag(self, inductor: Inductor) -> None:
-        # Somebody else's tag, set meanwhile, is theirs to keep.
+        # A tag that other code has set meanwhile stays.
         if inductor.compiler_config.cache_key_tag == self._own_tag:
             self._own_tag = self._base_tag + "".join(session.tag for session in self._sessions)
             inductor.compiler_config.cache_key_tag = self._own_tag
@@ -329,9 +333,9 @@ class Installation:
         @wraps(original)
         def lowered(*arguments: Any, **keywords: Any) -> Any:
             if self._under_way.asked:
-                # One operation is lowered by way of another (addmm without its bias is mm). The
-                # other is what sessions are to be asked for, under the settings that hold outside,
-                # so the first one is given up and lowered again without us.
+                # Inductor lowers one operation through another (addmm without its bias is mm).
+                # Sessions must receive the inner one, under the settings that hold outside, so the
+                # outer one is given up and lowered again without the session.
                 raise Abstention(f"Inductor lowers it as {operation}")
             with self._lock:
                 sessions = self._sessions[::-1]
@@ -349,18 +353,20 @@ class Installation:
 
 
 INSTALLATION = Installation()
-"""Of this process, because that is whose Inductor is."""
+"""The only one in the process, because there is only one Inductor in it."""
 
 
 def handler_with(previous: Any, finalize: Callable[..., list[Any]],
                  check: Callable[[list[Any]], None]) -> Any:
-    """A choices handler that is the previous one in all but two things: ``finalize`` is asked
-    instead of its ``_finalize_template_configs`` (and given that as first argument), and ``check``
-    sees what ``get_template_configs`` returns. Both handlers share their attributes. The two are
-    methods of an object that lives as long as the handler is in use.
+    """Returns a choices handler that differs from the previous one in two methods.
+
+    ``finalize`` replaces ``_finalize_template_configs`` and receives the previous one as its first
+    argument; ``check`` receives the result of ``get_template_configs``. Both handlers share their
+    attributes. ``finalize`` and ``check`` are methods of an object that outlives the use of the
+    handler.
     """
     base = type(previous)
-    # Classes are parts of cycles: they must not keep a session, and its model, alive.
+    # Classes are parts of reference cycles: they must not keep a session and its model alive.
     weak_finalize: Any = WeakMethod(finalize)
     weak_check: Any = WeakMethod(check)
 
@@ -379,7 +385,7 @@ def handler_with(previous: Any, finalize: Callable[..., list[Any]],
         return list(choices)
 
     def own_first(self: Any, name: str) -> Any:
-        # A handler made of several others finds its methods in those, not in its class.
+        # A handler composed of several others looks its methods up in those, not in its class.
         if name == "_finalize_template_configs":
             return object.__getattribute__(self, name)
         return base.__getattribute__(self, name)

@@ -1,7 +1,7 @@
-"""Inductor's operations as problems: sizes, data type and layout of the operands, or why not.
+"""Converts Inductor's operations to problems: sizes, data type and layout of the operands.
 
-What is asked of an operand: ``get_size``, ``get_stride``, ``get_dtype``; of numbers, that they are
-``int`` or sympy's integers. Nothing of torch is imported.
+Operands need ``get_size``, ``get_stride`` and ``get_dtype``; numbers must be ``int`` or sympy's
+integers. This module does not import torch.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-# The lowerings that are looked at, and the operation of a problem that they compute.
+# The lowerings that are handled, and the operation of the problem that each computes.
 OPERATIONS = {"mm": "mm", "addmm": "addmm", "bmm": "bmm", "baddbmm": None}
-# Where the two matrices are among the positional arguments.
+# Position of the first matrix among the positional arguments; the second one follows it.
 _FIRST_MATRIX = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1}
 _DTYPES = {"torch.bfloat16": "bf16", "torch.float16": "f16", "torch.float32": "f32"}
 
 
 class Abstention(Exception):
-    """Why an operation is left to Inductor. Never leaves this package."""
+    """The reason why an operation is left to Inductor. Never leaves this package."""
 
 
 def matrices_of(operation: str, arguments: Sequence[Any]) -> tuple[Any, Any]:
-    """The two matrices among the positional arguments of a lowering.
+    """Returns the two matrices among the positional arguments of a lowering.
 
     Raises:
-        Abstention: they are not there.
+        Abstention: there are too few arguments.
     """
     first = _FIRST_MATRIX[operation]
     if len(arguments) < first + 2:
@@ -33,10 +33,10 @@ def matrices_of(operation: str, arguments: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def size_of(value: Any) -> int:
-    """A size or stride as a number.
+    """Returns a size or stride as a number.
 
     Raises:
-        Abstention: it is not known before the program runs.
+        Abstention: the value is not known before the program runs.
     """
     if isinstance(value, int):
         return value
@@ -46,10 +46,11 @@ def size_of(value: Any) -> int:
 
 
 def sizes_of(operation: str, a: Any, b: Any) -> tuple[int, int, int, int]:
-    """m, n, k and batch.
+    """Returns m, n, k and batch.
 
     Raises:
-        Abstention: dynamic, empty, or of another rank than the operation has.
+        Abstention: the operands are dynamic or empty, do not fit each other, or have another rank
+            than the operation.
     """
     rank = 3 if operation in ("bmm", "baddbmm") else 2
     first = [size_of(size) for size in a.get_size()]
@@ -67,10 +68,10 @@ def sizes_of(operation: str, a: Any, b: Any) -> tuple[int, int, int, int]:
 
 
 def dtype_of(a: Any, b: Any, tf32: bool) -> str:
-    """The data type as problems name it; ``tf32`` says that f32 may be rounded to it.
+    """Returns the data type as problems name it; ``tf32`` means that f32 may be rounded to it.
 
     Raises:
-        Abstention: operands of two types, or of one that has no templates.
+        Abstention: the operands have two types, or one without templates.
     """
     names = [str(operand.get_dtype()) for operand in (a, b)]
     if names[0] != names[1]:
@@ -82,23 +83,23 @@ def dtype_of(a: Any, b: Any, tf32: bool) -> str:
 
 
 def letter_of(name: str, operand: Any) -> str:
-    """``r`` for a matrix stored by rows, ``c`` for one stored by columns. Rows or columns may have
+    """Returns ``r`` for a row-major matrix, ``c`` for a column-major one. Rows or columns may have
     gaps between them, not within.
 
     Raises:
-        Abstention: neither, or the same elements stand for several.
+        Abstention: the matrix is neither, or is a broadcast, whose elements share memory.
     """
     rows, columns = (size_of(size) for size in operand.get_size()[-2:])
     down, across = (size_of(stride) for stride in operand.get_stride()[-2:])
     is_batch = len(operand.get_size()) == 3 and size_of(operand.get_size()[0]) > 1
     if is_batch and size_of(operand.get_stride()[0]) == 0:
         raise Abstention(f"{name} is one matrix for the whole batch")
-    # Without gaps first: that decides which of the two a single row or column is.
+    # Checks for no gaps first, because a single row or column may match both.
     if (down, across) == (columns, 1):
         return "r"
     if (down, across) == (1, rows):
         return "c"
-    # The distance along a dimension of one element means nothing.
+    # The stride of a dimension with one element is meaningless.
     if (across == 1 or columns == 1) and (down >= columns or rows == 1):
         return "r"
     if (down == 1 or rows == 1) and (across >= rows or columns == 1):
@@ -109,10 +110,10 @@ def letter_of(name: str, operand: Any) -> str:
 
 
 def problem_text(operation: str, a: Any, b: Any, *, tf32: bool) -> str:
-    """``gemm op=mm m=512 n=4096 k=4096 batch=1 dtype=bf16 layout=rcr``.
+    """Returns the problem: ``gemm op=mm m=512 n=4096 k=4096 batch=1 dtype=bf16 layout=rcr``.
 
     Raises:
-        Abstention: no problem says what this operation computes.
+        Abstention: no problem describes this operation.
     """
     if OPERATIONS.get(operation) is None:
         raise Abstention(f"{operation} is no operation that models know")
@@ -125,7 +126,7 @@ def problem_text(operation: str, a: Any, b: Any, *, tf32: bool) -> str:
 
 
 def rough_text(operation: str, arguments: Sequence[Any]) -> str:
-    """What can be said of an operation that is no problem, for reports."""
+    """Returns a rough text for reports about an operation that no problem describes."""
     try:
         a, b = matrices_of(operation, arguments)
         sizes = " @ ".join("x".join(str(size) for size in operand.get_size()) for operand in (a, b))

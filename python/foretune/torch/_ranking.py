@@ -1,4 +1,4 @@
-"""What a model says to a problem, by the words of its configs."""
+"""Ranks the configs of a problem by a model; configs are tuples of their values."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ import math
 
 from .._errors import UnsupportedError
 from .._model import Model, Selector
+from .._tile import FLAGS, PARAMETERS
 from ._problem import Abstention
 
 Words = tuple[int, ...]
 """A config: template, block_m, block_n, block_k, group_m, num_stages, num_warps."""
 
-PARAMETERS = ("block_m", "block_n", "block_k", "group_m", "num_stages", "num_warps")
-FLAGS = ("even_k", "allow_tf32", "use_fast_accum", "acc_type")
-"""Behind ``PARAMETERS`` in torch-diode's data; Inductor sets them by itself."""
 LIBRARY: Words = (0,) * 7
 """The choice of the vendor's library: ATen."""
 
 
 class Ranker:
-    """Ranks the configs that a model knows; configs of no data are never ranked.
+    """Ranks the configs in a model's pool; configs outside its training data are never ranked.
 
     Args:
-        model: of the parameters ``PARAMETERS``, alone, behind ``template`` or before ``FLAGS``. Of
-            configs that differ in their flags alone the best one counts.
+        model: a model whose config schema is ``PARAMETERS``, ``template`` and ``PARAMETERS``, or
+            ``PARAMETERS`` and ``FLAGS``. Configs that differ only in their flags count as one, with
+            the best score.
 
     Raises:
-        UnsupportedError: the model's configs are others.
+        UnsupportedError: the model has another config schema.
 
-    Thread safety: any number of threads may ask at once; a problem may then be ranked twice.
+    Thread safety: any number of threads may rank at once; a problem may then be ranked twice.
     """
 
     def __init__(self, model: Model) -> None:
@@ -44,12 +43,12 @@ class Ranker:
         self._ordered: dict[str, dict[int, list[Words]]] = {}
 
     def rank(self, problem: str) -> dict[Words, float]:
-        """The legal configs of the model's pool with their scores: natural logarithms of time, up
-        to a constant of the problem. Remembered by problem.
+        """Returns the legal configs of the model's pool with their scores: natural logarithms of
+        time, up to a constant of the problem. Results are cached by problem.
 
         Raises:
             Abstention: the model does not cover the problem.
-            foretune.Error: the problem is none.
+            foretune.Error: the text does not describe a problem.
         """
         found = self._ranked.get(problem)
         if found is None:
@@ -60,7 +59,7 @@ class Ranker:
         return found
 
     def ordered(self, problem: str) -> dict[int, list[Words]]:
-        """By template, its configs, best first. Remembered by problem.
+        """Returns the configs of each template, best first. Results are cached by problem.
 
         Raises:
             As ``rank``.
@@ -77,7 +76,7 @@ class Ranker:
         selector = self._selector._native
         reason = selector.abstention(problem)
         if reason and " op=addmm " in problem:
-            # A row of bias is nothing beside the matrices: as good as the product without it.
+            # A row of bias costs next to nothing, so the product without it stands in.
             problem = problem.replace(" op=addmm ", " op=mm ")
             reason = selector.abstention(problem)
         if reason:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from .. import _foretune
 from .._dataset import Dataset
 from .._errors import Error, MismatchError
-from ._ranking import PARAMETERS, Words
+from .._tile import PARAMETERS
+from ._ranking import Words
 
 FAMILY = "triton"
 CREATED_BY = "foretune.torch.collect"
@@ -28,30 +29,30 @@ NS_PER_MS = 1e6
 
 @dataclass(frozen=True)
 class Machine:
-    """Where times are measured, as the header of a data set says it."""
+    """The machine that measures, as in the header of a data set."""
 
     device: str
     """``NVIDIA H200``"""
     isa: str
-    """Of the device and of what compiles for it: other versions make other kernels."""
+    """Architecture and versions of the compilers, since other versions make other kernels."""
     hardware: Mapping[str, float]
-    """By the names of ``hw.`` values (``cores``, ``shared_bytes_per_block``); replaced by what is
-    built in about a known device."""
+    """Facts by the names of ``hw.`` values (``cores``, ``shared_bytes_per_block``). A known device
+    has built-in facts, which replace these."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one choice."""
+    """The outcome of one choice."""
 
     words: Words
     milliseconds: float
-    """Infinite when it did not run."""
+    """Time of a run; infinite when the choice did not run."""
     reason: str = ""
     compiled: bool = True
 
 
 def new_dataset(machine: Machine, role: str) -> Dataset:
-    """A data set without rows.
+    """Returns a data set without rows.
 
     Raises:
         InvalidArgumentError: ``role`` is neither ``training`` nor ``validation``.
@@ -60,7 +61,7 @@ def new_dataset(machine: Machine, role: str) -> Dataset:
         f"{name}={value:.17g}" for name, value in machine.hardware.items())
     fingerprint = (f"device: {machine.device}\nisa: {machine.isa}\nsystem:\n"
                    f"hardware: {hardware}\n")
-    # No space: training takes the values and pairs that occur for legal.
+    # Without a space, training treats the values and pairs that occur as legal.
     header = {"family": FAMILY, "problem_type": "gemm", "config_schema": _SCHEMA, "space": "",
               "fingerprint": fingerprint, "role": role, "seed": 0, "created_by": CREATED_BY}
     columns = ["problem", "config", "context", "outcome", "stage", "flags", "reason", "time_ns",
@@ -72,10 +73,10 @@ def new_dataset(machine: Machine, role: str) -> Dataset:
 
 
 def check_resumable(dataset: Dataset, machine: Machine, role: str, path: str) -> None:
-    """Whether rows of this machine may be added.
+    """Checks that rows of this machine may be added.
 
     Raises:
-        MismatchError: somebody else's data set, another machine or role.
+        MismatchError: the data set has another writer, machine or role.
     """
     header = dataset.header
     for what, found, wanted in (("was written by", header["created_by"], CREATED_BY),
@@ -87,7 +88,8 @@ def check_resumable(dataset: Dataset, machine: Machine, role: str, path: str) ->
 
 
 def with_rows(dataset: Dataset, problem: str, rows: Iterable[Row]) -> Dataset:
-    """The data set with the rows of one problem; ATen's choices become one, the fastest.
+    """Returns the data set with the rows of one problem added; the fastest of ATen's choices stands
+    for all of them.
 
     Raises:
         CorruptDataError: no row can be used.
@@ -107,7 +109,7 @@ def with_rows(dataset: Dataset, problem: str, rows: Iterable[Row]) -> Dataset:
 
 
 def _figures(row: Row) -> tuple[str, str, str, str]:
-    """Time, outcome, stage, reason."""
+    """Returns time (ns), outcome, stage and reason as texts."""
     if math.isfinite(row.milliseconds) and row.milliseconds > 0:
         return f"{row.milliseconds * NS_PER_MS:.9g}", "ok", "none", ""
     if row.compiled:
@@ -116,7 +118,7 @@ def _figures(row: Row) -> tuple[str, str, str, str]:
 
 
 def _known_hardware(device: str) -> str:
-    """What is built in about a device, as the header's line; "" when nothing is."""
+    """Returns the built-in facts of a device as the header's line; "" for an unknown device."""
     line = "m,n,k,tile,time_ns\n1,1,1,1,1\n"
     try:
         known = _read_text(line, "csv", device=device)

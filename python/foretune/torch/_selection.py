@@ -1,4 +1,4 @@
-"""Which of Inductor's choices are kept: the ranking applied to candidates. Nothing of torch."""
+"""Selects Inductor's choices to keep by a ranking. Does not import torch."""
 
 from __future__ import annotations
 
@@ -7,38 +7,40 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .._tile import PARAMETERS
 from ._problem import Abstention
-from ._ranking import LIBRARY, PARAMETERS, Words
+from ._ranking import LIBRARY, Words
 
 # Inductor's templates by uid, as the parameter ``template`` of a config numbers them.
 TEMPLATES = {"triton::mm": 1, "triton::bmm": 1, "triton::mm_persistent_tma": 2}
 LIBRARY_PREFIX = "aten::"
 NO_TEMPLATE = "Inductor offers no template that the model knows"
-# Hands a bias of one row to cuBLASLt; usually faster than the general choice.
+# The choice that passes a bias of one row to cuBLASLt; usually faster than the general choice.
 _BIAS_IN_LIBRARY = "aten::bias_addmm"
-# The keyword of a template for each parameter.
-_KEYWORDS = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_stages", "num_warps")
+# The keyword of a template for each parameter. Those of the tile are in capitals.
+_KEYWORDS = tuple(name if name.startswith("num_") else name.upper() for name in PARAMETERS)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What is kept of an operation's candidates."""
+    """The kept candidates of an operation."""
 
     choices: list[Any]
     """Inductor's own objects, unchanged, best first."""
     picks: tuple[str, ...]
-    """The same in words."""
+    """The texts of ``choices``."""
     candidates: int
-    """Configs of the offered templates that the model ranked."""
+    """Number of configs of the offered templates that the model ranked."""
     speedup: float | None
     """Predicted speed of the first pick over ATen, 1 for ATen itself; None when the model does not
     know ATen."""
     library_alone: bool
-    """Whether nothing but ATen is kept, so that nothing has to be measured."""
+    """True when only ATen is kept, so that nothing has to be measured."""
 
 
 def words_of(template: int, keywords: Mapping[str, Any]) -> Words | None:
-    """The config of a template's keywords; None when it is for one size of several."""
+    """Returns the config of a template's keywords; None when a keyword is missing, or the choice is
+    for one of several size hints."""
     if keywords.get("hint_override") is not None:
         return None
     try:
@@ -48,37 +50,38 @@ def words_of(template: int, keywords: Mapping[str, Any]) -> Words | None:
 
 
 def text_of(uid: str, words: Words) -> str:
-    """``triton::mm block_m=128 block_n=256 block_k=64 group_m=8 num_stages=3 num_warps=8``."""
+    """Returns a config as text, such as ``triton::mm block_m=128 block_n=256 block_k=64 group_m=8
+    num_stages=3 num_warps=8``."""
     return uid + "".join(f" {name}={word}" for name, word in zip(PARAMETERS, words[1:]))
 
 
 def select(offered: Mapping[str, Iterable[Any]], scores: Mapping[Words, float], k: int, *,
            knows_library: bool, tolerance: float = math.inf) -> Selection:
-    """The best ``k`` of what Inductor offers for an operation.
+    """Selects the best ``k`` of the choices that Inductor offers for an operation.
 
     Args:
-        offered: choices by the uid of their template; generators are used up, those of templates
-            not where ATen is sure to be kept alone. Of a choice only ``params.to_kwargs()`` is
-            looked at. Those that the model ranks behind may be missing.
-        scores: of the model's configs, lower is better.
+        offered: choices by the uid of their template. Generators are consumed, except those of
+            templates where only ATen is sure to be kept. Only ``params.to_kwargs()`` of a choice is
+            used. Choices that the model ranks low may be missing.
+        scores: scores of the model's configs; lower is better.
         k: how many to keep. All of ATen's choices count as one and are kept wherever ``k`` is
-            above 1; with 1 there is only the winner.
-        knows_library: whether ``scores`` hold ATen.
+            above 1; with 1 only the winner is kept.
+        knows_library: True when ``scores`` contain ATen.
         tolerance: templates that are expected to take more than this share longer than ATen are
             not kept.
 
     Raises:
-        Abstention: nothing that is offered is known to the model.
+        Abstention: the model knows none of the offered choices.
     """
     library = [(uid, choice) for uid, choices in offered.items()
                if uid.startswith(LIBRARY_PREFIX) for choice in choices]
-    # Versions of Inductor offer the two in either order.
+    # The order of ATen's two choices differs between versions of Inductor.
     library.sort(key=lambda entry: entry[0] != _BIAS_IN_LIBRARY)
     library_score = scores.get(LIBRARY) if knows_library and library else None
     on_offer = {TEMPLATES[uid] for uid in offered if uid in TEMPLATES}
     of_templates = [score for words, score in scores.items() if words[0] in on_offer]
     candidates = len(of_templates)
-    # Of equals the library's, unless there is more than one to keep.
+    # With k = 1 a template must be strictly faster: a tie goes to ATen.
     slowest = math.inf
     if library_score is not None:
         slowest = (math.nextafter(library_score, -math.inf) if k == 1
@@ -103,7 +106,8 @@ def select(offered: Mapping[str, Iterable[Any]], scores: Mapping[Words, float], 
 
 def _ranked(offered: Mapping[str, Iterable[Any]],
             scores: Mapping[Words, float]) -> list[tuple[float, int, str, Words, Any]]:
-    """The templates' choices that have a score, best first: score, position, uid, config, choice."""
+    """Returns the templates' choices that have a score, best first, as (score, position, uid,
+    config, choice)."""
     ranked: list[tuple[float, int, str, Words, Any]] = []
     for uid, choices in offered.items():
         if uid not in TEMPLATES:
@@ -117,7 +121,7 @@ def _ranked(offered: Mapping[str, Iterable[Any]],
 
 
 def _library_alone(library: Sequence[tuple[str, Any]], candidates: int) -> Selection:
-    # The first is the one that is usually faster.
+    # The sorting in select() put the usually faster choice first.
     name, choice = library[0]
     return Selection([choice], (name,), candidates, 1.0, True)
 
@@ -125,13 +129,13 @@ def _library_alone(library: Sequence[tuple[str, Any]], candidates: int) -> Selec
 def _entries(library: Sequence[tuple[str, Any]], library_score: float | None,
              best: Sequence[tuple[float, int, str, Words, Any]],
              ) -> list[tuple[float, str, Words | None, Any]]:
-    """ATen's choices and the best templates in the order of prediction; ATen last where the model
-    does not know it."""
+    """Returns ATen's choices and the best templates, best prediction first; ATen comes last where
+    the model does not know it."""
     entries: list[tuple[float, str, Words | None, Any]] = [
         (score, uid, words, choice) for score, _, uid, words, choice in best]
     of_library = [(math.inf if library_score is None else library_score, uid, None, choice)
                   for uid, choice in library]
-    # Stable: ATen before a template of the same score.
+    # The sort is stable: ATen comes before a template of the same score.
     return sorted([*of_library, *entries], key=lambda entry: entry[0])
 
 

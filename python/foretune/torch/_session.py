@@ -1,4 +1,4 @@
-"""``autotune``: a model picks the kernels of matrix products that are compiled meanwhile."""
+"""``autotune``: a model picks the kernels of matrix products while Inductor compiles them."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from ._problem import (OPERATIONS, Abstention, dtype_of, matrices_of, problem_te
 from ._ranking import Ranker, Words
 from ._selection import LIBRARY_PREFIX, NO_TEMPLATE, TEMPLATES, Selection, select
 
-# Part of the keys of cached graphs: changes when the same model would pick otherwise.
+# Part of the keys of cached graphs: must change when the same model would pick other choices.
 _VERSION = 2
-# Candidates beyond k that Inductor is asked for, because it may rule out what a model does not.
+# Number of candidates beyond k to request, because Inductor may reject some that the model ranks.
 _SPARE = 32
 _MODELS = Path(__file__).parents[1] / "models"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided about one matrix product."""
+    """The decision about one matrix product."""
 
     operation: str
     """``mm``, ``addmm``, ``bmm``, ``baddbmm``"""
     problem: str
-    """As models see it, or roughly what it is where it is no problem of theirs."""
+    """The problem's text; a rough description where no problem describes the operation."""
     picks: tuple[str, ...]
-    """What Inductor may choose from, predicted best first; empty on an abstention."""
+    """The choices left for Inductor, best prediction first; empty on an abstention."""
     candidates: int
-    """Configs of Inductor's templates that the model ranked."""
+    """Number of configs of Inductor's templates that the model ranked."""
     speedup: float | None
     """Predicted speed of the first pick over ATen; None when the model does not know ATen."""
     ranking_seconds: float
-    """From offering to picking; the first time for a problem a few milliseconds."""
+    """Time from offer to pick; a few milliseconds for the first operation of a problem."""
     reason: str | None
     """Why the operation was left to Inductor; None when it was not."""
 
@@ -64,7 +64,7 @@ class Session:
         self.k = k
         self.tolerance = float(tolerance)
         self.decisions: list[Decision] = []
-        """One per matrix product that was lowered, in the order of lowering."""
+        """One decision per lowered matrix product, in the order of lowering."""
         self.tag = ""
         self._model = model
         self._other_devices = other_devices
@@ -100,8 +100,8 @@ class Session:
 
     @property
     def cached_graphs(self) -> int:
-        """Graphs that Inductor took from its cache since the session began: what it holds was
-        decided by the same model with the same k, and nothing is decided again."""
+        """Number of graphs that Inductor took from its cache since the session began. The same
+        model with the same k made their decisions, and nothing is decided again."""
         if self._inductor is None:
             return 0
         return self._inductor.cache_hits() - self._hits_before if self._hits is None else self._hits
@@ -110,8 +110,8 @@ class Session:
 
     def lower(self, operation: str, original: Callable[..., Any], arguments: tuple[Any, ...],
               keywords: dict[str, Any]) -> tuple[Any] | None:
-        """Called by the wrapped lowerings. Never raises: whatever goes wrong is an abstention, and
-        then the lowering without us shows whether the operation itself is at fault."""
+        """Called by the wrapped lowerings. Never raises: every failure is an abstention, and the
+        lowering without the session then shows whether the operation itself is at fault."""
         request = _Request(self, operation)
         try:
             return (request.lower(original, arguments, keywords),)
@@ -119,7 +119,7 @@ class Session:
             self._note(request, rough_text(operation, arguments))
         except Abstention as abstention:
             self._note(request, rough_text(operation, arguments), str(abstention))
-        except Exception as error:  # noqa: BLE001  compilation goes on without us
+        except Exception as error:  # noqa: BLE001  compilation goes on without the session
             self._note(request, rough_text(operation, arguments),
                        f"it failed: {type(error).__name__}: {_first_line(error)}")
         return None
@@ -134,10 +134,10 @@ class Session:
             self.decisions.append(decision)
 
     def _check_device(self, device: Any) -> None:
-        """Whether the model speaks for it; asked once for each.
+        """Checks that the model applies to a device; the result is cached per device.
 
         Raises:
-            Abstention: it does not.
+            Abstention: the device is not an NVIDIA GPU, or the model was trained on another one.
         """
         assert self._inductor is not None and self._ranker is not None
         key = str(device)
@@ -155,14 +155,15 @@ class Session:
     # -- report -----------------------------------------------------------------------------------
 
     def report(self) -> str:
-        """The decisions as a table, equal ones in one line."""
+        """Returns the decisions as a table, equal ones in one line."""
         with self._lock:
             decisions = list(self.decisions)
         return _report(decisions, self.k, self.cached_graphs)
 
 
 class _LibraryWins(Exception):
-    """ATen alone is what Inductor does without us, too: its own path then is the better way."""
+    """The model picks ATen, which Inductor takes without the session, too: its own path is
+    cheaper."""
 
 
 class _Request:
@@ -178,18 +179,18 @@ class _Request:
         self._inductor = session._inductor
         self._ranker = session._ranker
         self._autotuning = False
-        # ATen's choices, until there are templates to compare them with.
+        # ATen's choices, held back until Inductor offers templates to compare them with.
         self._library: dict[str, list[Any]] = {}
         self._waiting = False
         self._answer: list[Any] = []
 
     def lower(self, original: Callable[..., Any], arguments: tuple[Any, ...],
               keywords: dict[str, Any]) -> Any:
-        """The operation with the model's picks.
+        """Lowers the operation with the model's picks.
 
         Raises:
-            Abstention, _LibraryWins: it is to be lowered as without us; what else ``original``
-                raises.
+            Abstention, _LibraryWins: the operation must be lowered without the session.
+            Whatever ``original`` raises.
         """
         self._check(arguments, keywords)
         config = self._inductor.config
@@ -202,7 +203,7 @@ class _Request:
             except (Abstention, _LibraryWins):
                 raise
             except Exception as error:
-                # Inductor's error about having no choices at all, as ATen's were held back.
+                # ATen's choices were held back, so Inductor fails because it has no choices.
                 if self._waiting:
                     raise Abstention(NO_TEMPLATE) from error
                 raise
@@ -212,7 +213,11 @@ class _Request:
         return lowered
 
     def _check(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        """All that can be said before operands have a layout; cheap."""
+        """Checks everything that does not depend on the operands' layout; cheap.
+
+        Raises:
+            Abstention: the model cannot pick for the operation.
+        """
         if OPERATIONS[self.operation] is None:
             raise Abstention(f"{self.operation} is no operation that models know")
         a, b = matrices_of(self.operation, arguments)
@@ -227,20 +232,20 @@ class _Request:
         config = self._inductor.config
         if config.triton.native_matmul:
             raise Abstention("triton.native_matmul is on")
-        # Inductor's own way to say that a nested graph is not to be tuned.
+        # Inductor removes Triton where a nested graph must not be tuned.
         if "TRITON" not in _backends(config):
             raise Abstention("Triton is not among the GEMM backends")
 
     def _settings(self) -> dict[str, Any]:
         config = self._inductor.config
-        # Without autotuning there is ATen whatever the setting says.
+        # Without autotuning Inductor uses ATen, whatever the setting.
         library = not self._autotuning or "ATEN" in _backends(config)
         settings = {
             "max_autotune_gemm": True,
             "max_autotune_gemm_backends": "ATEN,TRITON" if library else "TRITON",
             "max_autotune_gemm_search_space": "EXHAUSTIVE",
             "max_autotune_prune_choices_based_on_shared_mem": True,
-            # Where it is offered, Inductor leaves out the templates that the model ranks.
+            # Where decompose-K is offered, Inductor leaves out the templates that the model ranks.
             "triton.num_decompose_k_splits": 0,
         }
         if self.operation != "bmm" and self._ranker.knows_library:
@@ -250,7 +255,7 @@ class _Request:
     def _finalize(self, previous: Callable[[], list[Any]],
                   offered: Mapping[str, Iterable[Any]], kernel_inputs: Any,
                   operation: str) -> list[Any]:
-        """Inductor's question which of the offered choices to build."""
+        """Called by Inductor; returns the offered choices to build."""
         if operation != self.operation:
             return previous()
         started = time.perf_counter()
@@ -263,10 +268,12 @@ class _Request:
         return self._answer
 
     def _answer_to(self, offered: Mapping[str, Iterable[Any]], kernel_inputs: Any) -> list[Any]:
-        """Some versions offer all choices of an operation in one question, others ask for ATen's
-        first, with operands of their own (a bias that is not expanded), and for the templates
-        after it. The pick is one of all, so ATen's are held back until the templates are there;
-        choices know their operands, and it does not matter in which answer they are.
+        """Returns the choices to build, as far as this call offers enough to decide.
+
+        Some versions of Inductor offer all choices of an operation in one call. Others first offer
+        ATen's, with operands of their own (a bias that is not expanded), and then the templates.
+        The pick compares all of them, so ATen's are held back until the templates are there. Each
+        choice holds its operands, so any call may return it.
         """
         a, b = kernel_inputs.mat1mat2()
         self.problem = problem_text(self.operation, a, b, tf32=self._inductor.allows_tf32())
@@ -288,8 +295,8 @@ class _Request:
     def _select(self, offered: Mapping[str, Iterable[Any]], scores: Mapping[Words, float],
                 device_type: str) -> Selection:
         best = self._ranker.ordered(self.problem)
-        # Nothing is measured in deterministic mode: of several choices some versions of Inductor
-        # would take the first, others ATen, whatever the model says.
+        # Deterministic mode measures nothing: given several choices, some versions of Inductor take
+        # the first, others ATen, whatever the model predicts.
         k = 1 if self._inductor.config.deterministic else self._session.k
 
         def made(uid: str, choices: Iterable[Any]) -> Iterator[Any]:
@@ -313,48 +320,50 @@ def autotune(model: Model | str | os.PathLike[str] | None = None, k: int = 5, *,
              tolerance: float = 0.05, other_devices: bool = False) -> Session:
     """Lets a model pick the kernels of matrix products that are compiled inside the ``with``.
 
-    ``mm``, ``addmm`` and ``bmm`` on NVIDIA's GPUs get the best ``k`` choices of ATen and Inductor's
-    Triton templates, out of the templates' exhaustive search space:
+    ``mm``, ``addmm`` and ``bmm`` on NVIDIA GPUs get the best ``k`` choices among ATen and the
+    exhaustive search space of Inductor's Triton templates:
 
-    - 1: the predicted winner alone, ATen or a template. Nothing is measured, so that compiling
+    - 1: only the predicted winner, ATen or a template. Nothing is measured, so that compiling
       takes hardly longer than without autotuning.
     - 2 and more: ATen and the best ``k`` - 1 templates, as far as they may win (``tolerance``).
       Inductor compiles, measures and chooses, as with its own lists; ATen's variants count as one.
 
     Choices that no model can score (decompose-K, backends other than ATen and Triton) are left out
-    wherever the model picks. Where it does not cover the device, operation, type, layout or sizes,
-    and for dynamic shapes, the operation takes the path that it takes without us, under the
+    wherever the model picks. Where the model does not cover the device, operation, type, layout or
+    sizes, and for dynamic shapes, Inductor lowers the operation as without the session, under the
     settings that hold outside. Nothing else is tuned: pointwise kernels, reductions and
     convolutions keep their settings.
 
-    Inductor's caches stay on: graphs that were compiled with the same model and k are found again,
-    others never.
+    Inductor's caches stay on: a graph is reused only with the same model, ``k``, ``tolerance`` and
+    ``other_devices``.
 
     Args:
         model: a model of Triton's GEMM templates, or its path. None takes the one shipped for the
             device (``foretune/models/triton-sm_90.ftm``).
-        k: choices per operation, ATen included.
+        k: number of choices per operation, ATen included.
         tolerance: templates that the model expects to take more than this share longer than ATen
-            are not measured; where none is left, ATen is taken as it is. Infinite: always ``k``.
-        other_devices: whether to trust the model on devices other than the one it was trained on.
+            are not measured; where no template is left, ATen is taken without measuring. Infinite
+            always keeps ``k``.
+        other_devices: True trusts the model on devices other than the one it was trained on.
 
     Raises (on entering):
         UnsupportedError: PyTorch is missing or has other hooks, there is no shipped model for the
             device, or the model is for other kernels.
         NotFoundError, CorruptDataError: as ``Model.open``.
     Raises:
-        InvalidArgumentError: ``k`` is no whole number from 1, or ``tolerance`` is negative.
+        InvalidArgumentError: ``k`` is not a whole number of at least 1, or ``tolerance`` is
+            negative.
 
-    Thread safety: Inductor's hooks belong to the process, and so does a session: whatever compiles
-    while it is open, on any thread, is served by the session that was opened last, and by those
-    before where it abstains.
+    Thread safety: Inductor's hooks belong to the process, and so does a session. The session that
+    was opened last serves whatever compiles while it is open, on any thread; where it abstains, the
+    earlier ones do.
     """
     return Session(model, k, tolerance, other_devices)
 
 
 def _opened(model: Model | str | os.PathLike[str] | None,
             inductor: _hooks.Inductor) -> tuple[Model, bytes]:
-    """The model, and what it is as a file."""
+    """Returns the model, and the bytes of its file."""
     if isinstance(model, Model):
         return model, model.to_bytes()
     path = _shipped(inductor) if model is None else Path(model)
@@ -377,8 +386,8 @@ def _backends(config: Any) -> set[str]:
 
 
 def _same_device(trained: str, found: str) -> bool:
-    """Whether a device is the one that a model was trained on; form factors do not count. A model
-    that does not say its device is trusted."""
+    """True when a device is the one that a model was trained on; form factors are ignored. A model
+    without a device matches any."""
     first, second = (name.upper().replace("NVIDIA", "").split() for name in (trained, found))
     shorter = min(len(first), len(second))
     return not first or (shorter > 0 and first[:shorter] == second[:shorter])
@@ -415,7 +424,8 @@ def _report(decisions: list[Decision], k: int, cached: int) -> str:
 
 
 def _grouped(decisions: list[Decision]) -> list[tuple[Decision, int]]:
-    """Each decision that differs from others in more than its time, and how many there are."""
+    """Groups decisions with equal problem, picks and reason; returns the first and the number of
+    each group."""
     def key(decision: Decision) -> tuple[Any, ...]:
         return (decision.problem, decision.picks, decision.reason)
 

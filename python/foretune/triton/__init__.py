@@ -12,9 +12,9 @@ Compiling and measuring may happen on different machines. From a shell::
     foretune collect --family triton --family-option kernels=kernels.ftk --shapeset shapes.csv \\
         --num-shapes 0 --search-space EXHAUSTIVE --search-mode fast --output h200.ftd
 
-A kernel is compiled for a type, a layout, an epilogue and what is known of the sizes (whether
-BLOCK_K divides k, whether rows begin at a multiple of 8 elements), not for a size: a set of a few
-hundred shapes needs hardly more kernels than one of its shapes.
+A kernel is compiled for a type, a layout, an epilogue and two facts about the sizes (BLOCK_K
+divides k; rows begin at a multiple of 8 elements), not for a size: a set of a few hundred shapes
+needs hardly more kernels than one of its shapes.
 
 Importing this needs neither Triton nor a GPU.
 """

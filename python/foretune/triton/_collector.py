@@ -1,4 +1,4 @@
-"""Which kernels shapes need, compiling them into a file, and measuring with it."""
+"""Finds the kernels that shapes need, compiles them into a file, and measures with it."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ CompileProgress = Callable[[int, int, CompiledKernel], object]
 
 @dataclass(frozen=True)
 class CompileSummary:
-    """What compiling did. Counts are of kernels."""
+    """The result of compiling. Counts are numbers of kernels."""
 
     path: str
     compiled: int
     failed: int
-    """Compiled in vain, or given up after the limit; the file has the reasons."""
+    """Kernels that do not compile or exceeded the time limit; the file has the reasons."""
     present: int
-    """In the file already."""
+    """Kernels that the file already had."""
     seconds: float
 
 
 def kernel_keys(problems: Iterable[str], device: str = "") -> list[str]:
-    """What the legal configs of ``problems`` need, sorted and each once.
+    """Returns the keys of the kernels that the legal configs of ``problems`` need, sorted and
+    distinct.
 
     Args:
-        problems: as text: ``gemm op=mm m=512 n=4096 k=4096 dtype=bf16 layout=rcr``.
-        device: one whose limits count, ``a100`` or ``h200``; "" takes those of an H200.
+        problems: texts, such as ``gemm op=mm m=512 n=4096 k=4096 dtype=bf16 layout=rcr``.
+        device: the device whose limits apply, ``a100`` or ``h200``; "" takes those of an H200.
 
     Raises:
-        InvalidArgumentError: for a text that is no problem.
-        NotFoundError: for a device without a profile.
+        InvalidArgumentError: a text does not describe a problem.
+        NotFoundError: the device has no profile.
     """
     keys: set[str] = set()
     for problem in problems:
@@ -54,22 +55,24 @@ def compile_kernels(keys: Iterable[str], output: str | os.PathLike[str], *, targ
                     compiler: str | None = None) -> CompileSummary:
     """Compiles kernels into the file ``output``, or continues it. Needs Triton, but no GPU.
 
-    Every kernel is appended as soon as it is done: what ends early loses nothing, and the same call
-    continues where it stopped. Kernels that do not compile are records with the reason.
+    Every kernel is appended as soon as it is done, so that nothing is lost when the run ends early;
+    the same call continues where it stopped. Kernels that do not compile become records with the
+    reason.
 
     Args:
-        keys: of the kernels (``kernel_keys``).
+        keys: keys of the kernels (``kernel_keys``).
         output: a file of kernels (``.ftk``).
         target: instruction set of the device.
-        jobs: processes; 0 takes one for every core.
+        jobs: number of processes; 0 takes one for every core.
         limit_s: seconds that one kernel may take.
-        progress: called after every kernel with how many are done, how many there are, and it.
-        compile_one: what makes a kernel of a key and a target; importable by other processes.
-        compiler: its name with the version; None asks the installed Triton.
+        progress: called after every kernel with the number of finished kernels, the number of all,
+            and the kernel.
+        compile_one: compiles the kernel of a key for a target; other processes import it.
+        compiler: name and version of the compiler; None takes those of the installed Triton.
 
     Raises:
         UnsupportedError: Triton is not installed.
-        MismatchError: the file is of another target or compiler.
+        MismatchError: the file was compiled for another target or by another compiler.
         InputOutputError: another process is writing to the file, or the system refused.
     """
     if jobs < 0 or limit_s <= 0:
@@ -81,7 +84,7 @@ def compile_kernels(keys: Iterable[str], output: str | os.PathLike[str], *, targ
     wanted = list(dict.fromkeys(keys))
     missing = [key for key in wanted if key not in file]
     failed = 0
-    # Not os.cpu_count(): a container may have fewer.
+    # os.cpu_count() would be wrong: a container may have fewer cores.
     workers = min(jobs or len(os.sched_getaffinity(0)), len(missing))
     for done, kernel in enumerate(compile_all(missing, target, workers, limit_s, compile_one), 1):
         file.append(kernel)
@@ -100,16 +103,17 @@ def _triton_version() -> str:
 
 
 class TritonCollector:
-    """Measures Triton's GEMM templates on a GPU, beside what cuBLASLt chooses.
+    """Measures Triton's GEMM templates on a GPU, and cuBLASLt's choices as baselines.
 
-    The keywords are those of ``foretune.MatmulDatasetCollector`` (which see), except ``family``.
+    The keywords are those of ``foretune.MatmulDatasetCollector``, except ``family``.
 
     Args:
-        mode: where the sizes come from; a shape set where ``shapeset`` is given.
-        family_options: of the family ``triton``: ``device``, ``cublaslt``, ``workspace_mb``, ...
-        options: all others.
+        mode: where the sizes come from; None takes a shape set where ``shapeset`` is given.
+        family_options: parameters of the family ``triton``: ``device``, ``cublaslt``,
+            ``workspace_mb``, ...
+        options: all other keywords.
 
-    Thread safety: one thread.
+    Thread safety: one thread at a time may use a collector.
     """
 
     def __init__(self, mode: CollectionMode | None = None, *,
@@ -126,22 +130,23 @@ class TritonCollector:
         self._drawing = MatmulDatasetCollector(**self._arguments)
 
     def problems(self) -> list[str]:
-        """The problems that would be measured, as text. Needs no GPU."""
+        """Returns the problems that ``collect`` would measure, as text. Needs no GPU."""
         drawing = self._drawing
         return list(_foretune.detached_problems(drawing._options, drawing._role, drawing._seed))
 
     def compile(self, kernels: str | os.PathLike[str], *, device: str = "", target: str = "sm_90",
                 jobs: int = 0, limit_s: float = 60.0,
                 progress: CompileProgress | None = None) -> CompileSummary:
-        """Compiles what the problems need into the file ``kernels``: ``compile_kernels``."""
+        """Compiles the kernels that the problems need into the file ``kernels``; see
+        ``compile_kernels``."""
         return compile_kernels(kernel_keys(self.problems(), device), kernels, target=target,
                                jobs=jobs, limit_s=limit_s, progress=progress)
 
     def collect(self, output: str | os.PathLike[str], kernels: str | os.PathLike[str],
                 budget: str | None = None,
                 progress: Progress | None = None) -> CollectionSummary:
-        """Measures with the kernels of a file: ``MatmulDatasetCollector.collect``. Configs without
-        a kernel there are left out."""
+        """Measures with the kernels of a file; see ``MatmulDatasetCollector.collect``. Leaves out
+        configs without a kernel there."""
         options = {**self._family_options, "kernels": os.fspath(kernels)}
         collector = MatmulDatasetCollector(**self._arguments, family_options=options)
         return collector.collect(output, budget, progress)

@@ -1,4 +1,4 @@
-"""Compiling one template: what a worker of the pool does. Needs Triton, but no GPU."""
+"""Compiles one template, in a worker of the pool. Needs Triton, but no GPU."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-# Elements that leading dimensions are promised to be multiples of in an aligned kernel
-# (kTritonAlignment in foretune/families/triton/triton_config.h).
+# In an aligned kernel, leading dimensions are multiples of this many elements (kTritonAlignment in
+# foretune/families/triton/triton_config.h).
 ALIGNMENT = 8
 _POINTERS = ("a", "b", "d", "bias")
 _SIZES = ("m", "n", "k", "lda", "ldb", "ldd")
@@ -18,22 +18,22 @@ _EPILOGUES = {"none": 0, "bias": 1, "bias_relu": 2, "bias_gelu": 3}
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A record of a file of kernels: machine code with how to launch it, or why there is none."""
+    """A record of a file of kernels: machine code and launch parameters, or an error."""
 
     key: str
     error: str = ""
     function: str = ""
     threads: int = 0
-    """Of a block."""
+    """Threads per block."""
     shared_bytes: int = 0
-    """Of a block."""
+    """Shared memory per block."""
     scratch_bytes: int = 0
-    """Of global memory, for every block of the grid."""
+    """Global memory per block of the grid."""
     image: bytes = b""
 
 
 def parse_key(key: str) -> dict[str, str]:
-    """The parts of a kernel's key (``template=1 dtype=bf16 ...``) by name."""
+    """Returns the parts of a kernel's key (``template=1 dtype=bf16 ...``) by name."""
     return dict(word.split("=", 1) for word in key.split())
 
 
@@ -50,14 +50,14 @@ def _constants(parts: dict[str, str]) -> dict[str, Any]:
 
 
 def _aligned_sizes(layout: str) -> list[str]:
-    """The sizes that a leading dimension is equal to."""
+    """Returns the names of the sizes that equal a leading dimension."""
     return sorted({"m" if layout[0] == "c" else "k", "k" if layout[1] == "c" else "n", "n"})
 
 
 def compile_kernel(key: str, target: str) -> CompiledKernel:
     """Compiles the kernel of ``key`` for ``target`` (``sm_90``).
 
-    What the compiler has to say against it becomes the record's ``error``.
+    The first line of the compiler's error message becomes the record's ``error``.
     """
     triton_compiler = importlib.import_module("triton.compiler")
     gpu_target = importlib.import_module("triton.backends.compiler").GPUTarget
@@ -69,7 +69,7 @@ def compile_kernel(key: str, target: str) -> CompiledKernel:
     signature.update(dict.fromkeys(_SIZES, "i32"))
     signature.update(dict.fromkeys(_DISTANCES, "i64"))
     signature.update(dict.fromkeys(constants, "constexpr"))
-    # Pointers come from the driver's allocator, which aligns them to 256 bytes.
+    # 16 is safe: pointers come from the driver's allocator, which aligns them to 256 bytes.
     multiples = dict.fromkeys(_POINTERS, 16)
     if parts["aligned"] == "1":
         names = ["lda", "ldb", "ldd", *_DISTANCES, *_aligned_sizes(parts["layout"])]

@@ -1,9 +1,10 @@
-"""The GEMM templates. Imported where kernels are compiled only: it needs Triton.
+"""The GEMM templates. Imported only where kernels are compiled, because it needs Triton.
 
-All take the same arguments, which the C++ family launches without Python
+All take the same arguments, which the C++ family passes without Python
 (``foretune/families/triton/triton.cc``): D[m x n] = epilogue(A[m x k] * B[k x n] + bias), sums in
-f32, products of a batch one after another. ``lda`` is the distance between rows of A in elements, or
-between columns where A is stored by columns; likewise ``ldb``; D has rows of ``ldd``.
+f32, products of a batch one after another. ``lda`` is the distance in elements between rows of A,
+or between its columns where A is column-major; ``ldb`` is the same for B. The rows of D are ``ldd``
+elements apart.
 
 Tiles are visited in groups of ``GROUP_M`` rows of tiles, so that blocks that run at the same time
 share columns of B in the L2 cache: Triton's tutorial on matrix products describes the order.
@@ -15,7 +16,7 @@ import triton.language as tl
 
 @triton.jit
 def _tile_of(tile, tiles_m, tiles_n, GROUP_M: tl.constexpr):
-    """Row and column of a tile in grouped order."""
+    """Returns row and column of a tile in grouped order."""
     in_group = GROUP_M * tiles_n
     group = tile // in_group
     first = group * GROUP_M
@@ -26,7 +27,7 @@ def _tile_of(tile, tiles_m, tiles_n, GROUP_M: tl.constexpr):
 
 @triton.jit
 def _finished(sums, bias, columns, n, EPILOGUE: tl.constexpr):
-    """What is done to the sums of a tile before they are stored."""
+    """Applies the epilogue to the sums of a tile before they are stored."""
     if EPILOGUE != 0:
         sums += tl.load(bias + columns, mask=columns < n, other=0.0).to(tl.float32)[None, :]
     if EPILOGUE == 2:
@@ -42,7 +43,7 @@ def matmul_tile(a, b, d, bias, m, n, k, lda, ldb, ldd, batch_a, batch_b, batch_d
                 A_BY_COLUMNS: tl.constexpr, B_BY_COLUMNS: tl.constexpr, EVEN_K: tl.constexpr,
                 EPILOGUE: tl.constexpr, PRECISION: tl.constexpr, BLOCK_M: tl.constexpr,
                 BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr):
-    """A tile of D a block. Grid: tiles, 1, products."""
+    """Computes one tile of D per block. Grid: tiles, 1, products."""
     product = tl.program_id(2).to(tl.int64)
     a += product * batch_a
     b += product * batch_b
@@ -51,8 +52,8 @@ def matmul_tile(a, b, d, bias, m, n, k, lda, ldb, ldd, batch_a, batch_b, batch_d
     rows = row * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = column * BLOCK_N + tl.arange(0, BLOCK_N)
     depths = tl.arange(0, BLOCK_K)
-    # What lies below or right of the matrix reads its beginning again and is not stored: cheaper
-    # than a mask in the loop.
+    # Rows and columns beyond the matrix wrap around to its beginning and are not stored, which is
+    # cheaper than a mask in the loop.
     wrapped_rows = (rows % m)[:, None]
     wrapped_columns = (columns % n)[None, :]
     if A_BY_COLUMNS:
@@ -90,8 +91,8 @@ def matmul_persistent(a, b, d, bias, m, n, k, lda, ldb, ldd, batch_a, batch_b, b
                       EVEN_K: tl.constexpr, EPILOGUE: tl.constexpr, PRECISION: tl.constexpr,
                       BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
                       GROUP_M: tl.constexpr):
-    """Tiles of D one after another in as many blocks as there are multiprocessors; loads and stores
-    through tensor descriptors, which take care of what lies outside. Grid: blocks, 1, products."""
+    """Computes tiles of D one after another in as many blocks as there are multiprocessors. Loads
+    and stores use tensor descriptors, which handle elements outside. Grid: blocks, 1, products."""
     product = tl.program_id(2).to(tl.int64)
     a += product * batch_a
     b += product * batch_b

@@ -1,7 +1,7 @@
-"""A pool of processes that compile kernels; one that crashes or hangs costs one kernel.
+"""A pool of processes that compile kernels; a process that crashes or hangs costs one kernel.
 
-The processes are started anew, not forked, and do not import the program that started them: that
-program may have threads and devices, or be typed into an interpreter.
+The processes are started anew, not forked, and do not import the program that started them, because
+that program may have threads and devices, or be typed into an interpreter.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ serve(int(sys.argv[2]))
 
 
 def serve(channel_number: int) -> None:
-    """What a process of the pool does: receives the function and the target, then keys."""
-    # Ctrl-C is for the process that has the results.
+    """Runs a process of the pool: receives the function and the target, then keys, and sends each
+    result."""
+    # The process that collects the results handles Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Connection(channel_number)
     try:
@@ -60,7 +61,7 @@ class _Worker:
         self._send((compile_one, target))
 
     def _send(self, message: object) -> None:
-        # A process that is gone is noticed where its answer is received.
+        # result() notices that a process is gone.
         with contextlib.suppress(OSError):
             self.channel.send(message)
 
@@ -70,7 +71,8 @@ class _Worker:
         self._send(key)
 
     def result(self) -> CompiledKernel | None:
-        """What it sent, or what became of it; None when it says that it is there."""
+        """Returns the kernel that the process sent, or a record with the error when the process has
+        ended; None for the message that it has started."""
         try:
             kernel: CompiledKernel | None = self.channel.recv()
         except (EOFError, ConnectionError):
@@ -97,16 +99,16 @@ class _Pool:
         self._has_started = False
 
     def fill(self, jobs: int) -> bool:
-        """Starts what is missing; whether anything is left to do."""
+        """Starts the missing workers; returns true while any is at work."""
         while self._waiting and len(self._workers) < jobs:
             worker = _Worker(self._compile_one, self._target, self._cache)
-            # Importing the compiler takes seconds, which are not the first kernel's.
+            # Importing the compiler takes seconds, which must not count for the first kernel.
             worker.begin(self._waiting.pop(), self._limit_s + 30)
             self._workers.append(worker)
         return bool(self._workers)
 
     def collect(self) -> Iterator[CompiledKernel]:
-        """Waits for the next that is done, or too late."""
+        """Waits for the next kernel that is done or has exceeded its limit; yields all such."""
         soonest = min(worker.deadline for worker in self._workers)
         ready = multiprocessing.connection.wait([worker.channel for worker in self._workers],
                                                 max(0.0, soonest - time.monotonic()))
@@ -139,20 +141,20 @@ class _Pool:
 
 def compile_all(keys: Iterable[str], target: str, jobs: int, limit_s: float,
                 compile_one: Compile = compile_kernel) -> Iterator[CompiledKernel]:
-    """Compiles the kernels of ``keys`` in ``jobs`` processes, in the order in which they are done.
+    """Compiles the kernels of ``keys`` in ``jobs`` processes; yields them in order of completion.
 
     Args:
-        keys: of the kernels.
+        keys: keys of the kernels.
         target: instruction set, ``sm_90``.
-        jobs: processes.
+        jobs: number of processes.
         limit_s: seconds that one kernel may take; then its process is killed, and the kernel's
-            record says so.
-        compile_one: what a process does for a key; importable from there.
+            record has the error.
+        compile_one: compiles the kernel of a key; the processes import it.
 
     Raises:
-        UnsupportedError: the processes end before they have begun.
+        UnsupportedError: the processes end before they have started.
     """
-    # The compiler's own cache would only grow.
+    # A temporary cache, because the compiler's own would only grow.
     with tempfile.TemporaryDirectory(prefix="foretune-triton-") as cache:
         pool = _Pool(keys, target, limit_s, compile_one, cache)
         try:

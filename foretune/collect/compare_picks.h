@@ -1,0 +1,30 @@
+// Completes a validation set for one model: measures its best-ranked configs where they are
+// missing, and times its pick against the best known config of every problem, interleaved. Thread
+// safety: as collect().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/collect/collect.h"
+#include "foretune/dataset/dataset.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/measure/measure.h"
+
+namespace foretune {
+
+// The best configs of a problem as the model ranks them, best first; empty where it has none.
+using RankedConfigs = std::function<std::vector<Config>(const Problem&)>;
+
+// Times the pick (the first ranked config) of every problem whose pick has not been timed against
+// the best known config yet. Appends rows for the best, for the best of earlier comparisons where
+// it is another, and for the pick (kFlagReference, kReferenceFidelity). Returns how many problems
+// were compared. Errors: what the journal refuses.
+Result<std::uint64_t> compare_picks(const Dataset& dataset, Measurer& measurer,
+                                    JournalWriter& journal, const RankedConfigs& ranked, int rounds,
+                                    const CollectHooks& hooks);
+
+}  // namespace foretune

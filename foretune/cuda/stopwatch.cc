@@ -1,0 +1,113 @@
+#include "foretune/cuda/stopwatch.h"
+
+#include <cstddef>
+
+#include "foretune/base/check.h"
+
+namespace foretune::cuda {
+namespace {
+
+constexpr double kNsPerMs = 1e6;
+
+}  // namespace
+
+Stopwatch::~Stopwatch() {
+  forget_graph();
+  for (const Event event : events_) {
+    device_.api().event_destroy(event);
+  }
+}
+
+Event Stopwatch::event(std::size_t index) {
+  while (events_.size() <= index) {
+    Event made = nullptr;
+    device_.must(device_.api().event_create(&made, 0), "cuEventCreate");
+    events_.push_back(made);
+  }
+  return events_[index];
+}
+
+void Stopwatch::forget_graph() {
+  if (exec_ != nullptr) {
+    device_.api().graph_exec_destroy(exec_);
+    exec_ = nullptr;
+  }
+}
+
+Result<double> Stopwatch::first_run(const Enqueue& enqueue) {
+  // The host waits until the first run has loaded its kernel, so that the second can follow at
+  // once.
+  FORETUNE_TRY_STATUS(enqueue(0));
+  const DriverApi& api = device_.api();
+  device_.must(api.event_record(event(0), device_.stream()), "cuEventRecord");
+  FORETUNE_TRY_STATUS(enqueue(0));
+  device_.must(api.event_record(event(1), device_.stream()), "cuEventRecord");
+  device_.synchronize();
+  float milliseconds = 0;
+  device_.must(api.event_elapsed_ms(&milliseconds, event(0), event(1)), "cuEventElapsedTime");
+  return kNsPerMs * static_cast<double>(milliseconds);
+}
+
+Status Stopwatch::capture(const Windows& windows, const Enqueue& enqueue, const Prepare& prepare) {
+  const DriverApi& api = device_.api();
+  if (!prepare) {
+    // Earlier work has left other data in the cache, which would make the first window slower.
+    FORETUNE_TRY_STATUS(enqueue(0));
+  }
+  for (std::int32_t window = 0; window < windows.windows; ++window) {
+    if (prepare) {
+      prepare();
+    }
+    const auto first = 2 * static_cast<std::size_t>(window);
+    device_.must(api.event_record_with_flags(event(first), device_.stream(), kEventRecordExternal),
+                 "cuEventRecordWithFlags");
+    for (std::int64_t run = 0; run < windows.runs; ++run) {
+      FORETUNE_TRY_STATUS(enqueue(run));
+    }
+    device_.must(
+        api.event_record_with_flags(event(first + 1), device_.stream(), kEventRecordExternal),
+        "cuEventRecordWithFlags");
+  }
+  return {};
+}
+
+Status Stopwatch::record(const Windows& windows, const Enqueue& enqueue, const Prepare& prepare) {
+  FORETUNE_CHECK(windows.windows >= 1 && windows.windows <= kMaxWindows && windows.runs >= 1);
+  if (exec_ != nullptr && recorded_ == windows) {
+    return {};
+  }
+  forget_graph();
+  const DriverApi& api = device_.api();
+  event(2 * static_cast<std::size_t>(windows.windows) - 1);  // makes all events before capturing
+  device_.must(api.begin_capture(device_.stream(), kCaptureThreadLocal), "cuStreamBeginCapture");
+  const Status captured = capture(windows, enqueue, prepare);
+  Graph graph = nullptr;
+  const int ended = api.end_capture(device_.stream(), &graph);
+  if (captured) {
+    device_.must(ended, "cuStreamEndCapture");
+    const int code = api.graph_instantiate(&exec_, graph, 0);
+    device_.must(code, "cuGraphInstantiateWithFlags");
+    recorded_ = windows;
+  }
+  if (graph != nullptr) {
+    api.graph_destroy(graph);
+  }
+  return captured;
+}
+
+void Stopwatch::time(std::vector<double>& windows_ns) {
+  FORETUNE_CHECK(exec_ != nullptr);
+  const DriverApi& api = device_.api();
+  device_.must(api.graph_launch(exec_, device_.stream()), "cuGraphLaunch");
+  device_.synchronize();
+  for (std::int32_t window = 0; window < recorded_.windows; ++window) {
+    const auto first = 2 * static_cast<std::size_t>(window);
+    float milliseconds = 0;
+    device_.must(api.event_elapsed_ms(&milliseconds, event(first), event(first + 1)),
+                 "cuEventElapsedTime");
+    windows_ns.push_back(kNsPerMs * static_cast<double>(milliseconds) /
+                         static_cast<double>(recorded_.runs));
+  }
+}
+
+}  // namespace foretune::cuda

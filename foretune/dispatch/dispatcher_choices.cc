@@ -1,0 +1,263 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "foretune/base/file.h"
+#include "foretune/base/text.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/dataset/records.h"
+#include "foretune/dispatch/internal/dispatcher_state.h"
+#include "foretune/measure/dataset_header.h"
+#include "foretune/measure/timing.h"
+
+namespace foretune {
+namespace {
+
+using dataset_internal::kMagic;
+
+constexpr std::string_view kFileHead = "foretune-choices 1";
+// Fidelity of rows that are single calls on a caller's operands. Stored in files: never change.
+constexpr std::int32_t kTrialFidelity = 1;
+
+Context trial_context(const FamilyInfo& info) {
+  return {.machine = info.fingerprint.digest(),
+          .device = info.fingerprint.device,
+          .threads = info.max_threads,
+          .fidelity = kTrialFidelity};
+}
+
+// Opens a data set for appending; waits up to a second while another process writes it.
+Result<std::unique_ptr<JournalWriter>> open_when_free(const std::filesystem::path& path,
+                                                      const DatasetHeader& header) {
+  constexpr int kAttempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    auto journal = JournalWriter::open(path, header);
+    if (journal || journal.error().code != ErrorCode::kIo || attempt == kAttempts) {
+      return journal;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+}  // namespace
+
+std::string Dispatcher::State::machine_line() const {
+  std::string text = "machine";
+  for (const Source& source : sources) {
+    text += concat(" ", source.provider->family().info().fingerprint.digest());
+  }
+  return text;
+}
+
+std::string Dispatcher::choices_text() const {
+  std::vector<std::string> lines;
+  const std::shared_lock lock(state_->mutex);
+  const auto line = [](const FamilyInfo& info, const Problem& problem, const Config& config,
+                       double nanoseconds) {
+    return concat(info.name, "\t", problem.text(), "\t", to_text(info.config_schema, config), "\t",
+                  nanoseconds);
+  };
+  state_->remembered.for_each([&](const Problem& problem, const State::Remembered& known) {
+    const auto* const entry = state_->entries.find(problem);
+    if (entry != nullptr && State::is_measured(**entry)) {
+      return;  // anew: below
+    }
+    if (const KernelProvider* const provider = state_->provider_of(known.family)) {
+      lines.push_back(line(provider->family().info(), problem, known.config, known.nanoseconds));
+    }
+  });
+  state_->entries.for_each([&](const Problem& problem, const auto& entry) {
+    if (State::is_measured(*entry)) {
+      lines.push_back(line(entry->provider->family().info(), problem,
+                           entry->chosen.candidate.config, entry->chosen.best_ns));
+    }
+  });
+  // Sorts the lines, so that the same choices give the same bytes.
+  std::sort(lines.begin(), lines.end());
+  std::string text = concat(kFileHead, "\n", state_->machine_line(), "\n");
+  for (const std::string& each : lines) {
+    text += concat(each, "\n");
+  }
+  return text;
+}
+
+Result<std::size_t> Dispatcher::load_choices(const std::filesystem::path& path) {
+  FORETUNE_TRY(const std::string text, read_text_file(path));
+  Result<std::size_t> taken = [&]() -> Result<std::size_t> {
+    if (!text.starts_with(std::string_view(kMagic.data(), kMagic.size()))) {
+      return take_choices(text);
+    }
+    FORETUNE_TRY(Dataset trials, read_dataset_bytes(std::as_bytes(std::span(text))));
+    return state_->take_trials(std::move(trials));
+  }();
+  if (!taken) {
+    return fail_because(taken.error(), path.string());
+  }
+  return taken;
+}
+
+Result<std::size_t> Dispatcher::take_choices(std::string_view text) {
+  const std::unique_lock lock(state_->mutex);
+  BoundedMap<Problem, State::Remembered> loaded(state_->options.max_remembered);
+  std::size_t number = 0;
+  for (const std::string_view line : split(text, '\n')) {
+    ++number;
+    if (number == 1 && line != kFileHead) {
+      return fail(ErrorCode::kCorrupt, "this is not a file of choices");
+    }
+    if (number == 2 && line != state_->machine_line()) {
+      return fail(ErrorCode::kMismatch, "these are choices of another machine");
+    }
+    if (number <= 2 || line.empty()) {
+      continue;
+    }
+    const std::vector<std::string_view> fields = split(line, '\t');
+    const auto nanoseconds = fields.size() == 4 ? parse_double(fields[3]) : std::nullopt;
+    if (!nanoseconds || !(*nanoseconds > 0) || !std::isfinite(*nanoseconds)) {
+      return fail(ErrorCode::kCorrupt, "line ", number,
+                  ": family, problem, config and time were expected");
+    }
+    if (const KernelProvider* const provider = state_->provider_of(fields[0])) {
+      const FamilyInfo& info = provider->family().info();
+      const auto problem = Problem::parse(fields[1]);
+      const auto config = parse_config(info.config_schema, fields[2]);
+      if (!problem || !config) {
+        return fail_because(problem ? config.error() : problem.error(), "line ", number);
+      }
+      loaded.put(*problem, {.family = info.name, .config = *config, .nanoseconds = *nanoseconds});
+    }
+  }
+  if (number < 2) {
+    return fail(ErrorCode::kCorrupt, "this is not a file of choices");
+  }
+  return state_->take(loaded);
+}
+
+std::size_t Dispatcher::State::take(const BoundedMap<Problem, Remembered>& loaded) {
+  ++generation;
+  loaded.for_each([this](const Problem& problem, const Remembered& known) {
+    entries.erase(problem);
+    remembered.put(problem, known);
+  });
+  return loaded.size();
+}
+
+const KernelProvider* Dispatcher::State::provider_of(std::string_view family) const {
+  const auto found = std::find_if(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.provider->family().info().name == family;
+  });
+  return found == sources.end() ? nullptr : found->provider.get();
+}
+
+void Dispatcher::State::keep_trials(Entry& entry) {
+  const FamilyInfo& info = entry.provider->family().info();
+  const double best_ns = entry.trials[best_trial(entry)].best_ns;
+  KeptTrials trials{.family = info.name, .rows = {}};
+  for (const Option& option : entry.trials) {
+    if (option.finished == 0) {
+      continue;  // the time was over before it ran
+    }
+    Measurement row{.problem = *entry.problem,
+                    .config = option.candidate.config,
+                    .context = trial_context(info)};
+    if (option.finished < options.measure_rounds && option.is_hopeless) {
+      row.outcome = Outcome::kCensored;
+      row.metrics = {{kTimeNs, std::max(kHopelessTrial * best_ns, kBoundShare * option.best_ns)}};
+    } else {
+      row.metrics = timing_metrics({option.samples_ns.begin(), option.samples_ns.end()});
+    }
+    trials.rows.push_back(std::move(row));
+  }
+  kept.put(*entry.problem, std::move(trials));
+  entry.problem.reset();
+}
+
+Result<std::size_t> Dispatcher::append_trials(const std::filesystem::path& path,
+                                              std::string_view family) {
+  DatasetHeader header;
+  {
+    const std::shared_lock lock(state_->mutex);
+    const KernelProvider* const provider = state_->provider_of(family);
+    if (provider == nullptr) {
+      return fail(ErrorCode::kNotFound, "the dispatcher has no family ", family);
+    }
+    header = header_of(provider->family().info());
+    header.created_by = "dispatcher";
+  }
+  FORETUNE_TRY(const std::unique_ptr<JournalWriter> journal, open_when_free(path, header));
+  std::vector<Measurement> rows;
+  {
+    const std::lock_guard lock(state_->trials_mutex);
+    state_->kept.for_each([&](const Problem&, const State::KeptTrials& trials) {
+      if (trials.family == family) {
+        rows.insert(rows.end(), trials.rows.begin(), trials.rows.end());
+      }
+    });
+  }
+  std::size_t appended = 0;
+  for (const Measurement& row : rows) {
+    if (!journal->contains(row.problem, row.config, row.context)) {
+      FORETUNE_TRY_STATUS(journal->append(row));
+      ++appended;
+    }
+  }
+  // The rows in the file are forgotten; of trials that ended meanwhile, none is.
+  const std::lock_guard lock(state_->trials_mutex);
+  for (const Measurement& row : rows) {
+    const State::KeptTrials* const trials = state_->kept.find(row.problem);
+    if (trials != nullptr && trials->family == family &&
+        std::all_of(trials->rows.begin(), trials->rows.end(), [&](const Measurement& each) {
+          return journal->contains(each.problem, each.config, each.context);
+        })) {
+      state_->kept.erase(row.problem);
+    }
+  }
+  return appended;
+}
+
+Result<std::size_t> Dispatcher::State::take_trials(Dataset trials) {
+  trials.deduplicate();
+  const DatasetHeader& header = trials.header();
+  const std::unique_lock lock(mutex);
+  const KernelProvider* const provider = provider_of(header.family);
+  if (provider == nullptr) {
+    return fail(ErrorCode::kMismatch, "these are measurements of ", header.family,
+                ", which is no family of this dispatcher");
+  }
+  const FamilyInfo& info = provider->family().info();
+  if (header.config_schema.id() != info.config_schema.id()) {
+    return fail(ErrorCode::kMismatch, "these are measurements of another version of ", info.name);
+  }
+  if (header.fingerprint.digest() != info.fingerprint.digest()) {
+    return fail(ErrorCode::kMismatch, "these are measurements of another machine");
+  }
+  BoundedMap<Problem, Remembered> loaded(options.max_remembered);
+  for (const std::vector<RowIndex>& of_problem : trials.rows_by_problem()) {
+    const Dataset::Row* best = nullptr;
+    for (const RowIndex index : of_problem) {
+      const Dataset::Row& row = trials.rows()[index];
+      const Context& context = trials.contexts()[row.context];
+      // A comparison's times mean something only beside each other.
+      if (row.is_timed() && !row.is_evaluation() && (row.flags & kFlagReference) == 0 &&
+          context.machine == info.fingerprint.digest() && context.threads == info.max_threads &&
+          (best == nullptr ||
+           std::pair(context.fidelity, row.time_ns) <
+               std::pair(trials.contexts()[best->context].fidelity, best->time_ns))) {
+        best = &row;
+      }
+    }
+    if (best != nullptr) {
+      loaded.put(trials.problems()[best->problem], {.family = info.name,
+                                                    .config = trials.configs()[best->config],
+                                                    .nanoseconds = best->time_ns});
+    }
+  }
+  return take(loaded);
+}
+
+}  // namespace foretune

@@ -1,0 +1,123 @@
+// The state of a dispatcher, which the files that implement it share.
+//
+// Thread safety: see the members.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/fork.h"
+#include "foretune/base/result.h"
+#include "foretune/dataset/dataset.h"
+#include "foretune/dataset/measurement.h"
+#include "foretune/dispatch/bounded_map.h"
+#include "foretune/dispatch/dispatcher.h"
+#include "foretune/select/select.h"
+
+namespace foretune {
+
+// A trial this much slower than the best so far is not repeated.
+inline constexpr double kHopelessTrial = 2;
+
+struct Dispatcher::State {
+  struct Candidate {
+    Config config;
+    ChoiceSource source = ChoiceSource::kModel;
+  };
+
+  // One way to run a problem, with the results of its trials.
+  struct Option {
+    Candidate candidate;
+    std::shared_ptr<const void> kernel;
+    int started = 0;
+    int finished = 0;
+    double best_ns = std::numeric_limits<double>::infinity();
+    bool is_hopeless = false;
+    std::vector<float> samples_ns;  // of its finished trials; only with keep_trials
+  };
+
+  struct Source {
+    std::shared_ptr<const KernelProvider> provider;
+    std::shared_ptr<const Selector> selector;  // null without a model
+  };
+
+  // The state of a problem. `settled` is set once, after `chosen`.
+  struct Entry {
+    std::atomic<bool> settled{false};
+    Option chosen;
+    std::shared_ptr<const KernelProvider> provider;
+    std::string note;
+    std::vector<Option> trials;  // under trials_mutex until settled, as are the next members
+    double spent_ns = 0;
+    std::uint32_t generation = fork_generation();
+    std::unique_ptr<const Problem> problem;  // until the trials end; only with keep_trials
+  };
+
+  struct Remembered {
+    std::string family;
+    Config config;
+    double nanoseconds = 0;
+  };
+
+  // The trials of a problem as rows of a data set.
+  struct KeptTrials {
+    std::string family;
+    std::vector<Measurement> rows;
+  };
+
+  explicit State(const DispatchOptions& given)
+      : options(given),
+        kept(given.max_remembered),
+        entries(given.max_problems),
+        remembered(given.max_remembered) {
+    options.measure_top = std::max(1, options.measure_top);
+    options.measure_rounds = std::max(1, options.measure_rounds);
+  }
+
+  [[nodiscard]] std::vector<Candidate> candidates(const Source& source, const Problem& problem,
+                                                  std::string& note) const;
+  [[nodiscard]] bool start_trials(Entry& entry, const std::vector<Candidate>& candidates,
+                                  const Problem& problem) const;
+  Result<std::shared_ptr<Entry>> decide(const Problem& problem) const;
+  Result<std::shared_ptr<Entry>> find(const Problem& problem);
+  static void settle(Entry& entry);
+  // Returns the trial with the best time so far; the first trial before there is any time.
+  static std::size_t best_trial(const Entry& entry);
+  // Returns the chosen option, or while trials go on the best of them. Call it under trials_mutex
+  // unless the entry is settled.
+  static const Option& best_option(const Entry& entry);
+  static bool is_measured(const Entry& entry);
+  // Keeps the trials of an entry that is about to settle, for append_trials(). Call it under
+  // trials_mutex.
+  void keep_trials(Entry& entry);
+  // Returns the provider of a family, or nullptr when it was not added. Call it under mutex.
+  [[nodiscard]] const KernelProvider* provider_of(std::string_view family) const;
+  // Takes over choices and returns how many. Call it under mutex.
+  std::size_t take(const BoundedMap<Problem, Remembered>& loaded);
+  // Takes over the fastest config of each problem of a data set. Errors: see load_choices().
+  Result<std::size_t> take_trials(Dataset trials);
+  // Returns the line that names the machine of a file of choices; all families have the same
+  // machine.
+  [[nodiscard]] std::string machine_line() const;
+  // Keeps the measured choice when the entry is erased.
+  void remember(const Problem& problem, const Entry& entry);
+  void forget_all();
+
+  DispatchOptions options;
+  ForkSafeMutex trials_mutex;            // of all entries' trials; taken only while there are any
+  BoundedMap<Problem, KeptTrials> kept;  // under trials_mutex
+  mutable ForkSafeSharedMutex mutex;     // of all members below
+  std::uint64_t generation = 0;          // raised when earlier decisions might now differ
+  std::vector<Source> sources;
+  BoundedMap<Problem, std::shared_ptr<Entry>> entries;
+  BoundedMap<Problem, Remembered> remembered;
+};
+
+}  // namespace foretune

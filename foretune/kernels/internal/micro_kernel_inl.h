@@ -1,0 +1,445 @@
+// The one micro-kernel template, included once by each instruction set's file, which passes its
+// vector operations as `Isa`. Everything is in an unnamed namespace and calls nothing of the
+// standard library: an inline function compiled here with wide instructions must never be the copy
+// that the linker keeps for the rest of the program.
+// Thread safety: free functions.
+#pragma once
+
+#include <cstddef>
+
+#include "foretune/kernels/micro_kernel.h"
+
+#define FORETUNE_KERNEL_INLINE __attribute__((always_inline))
+
+namespace foretune {
+namespace {
+
+// Loops over registers must be unrolled whole, since an array indexed by a variable lives in
+// memory.
+#define FORETUNE_UNROLL _Pragma("GCC unroll 16")
+
+template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail, KernelLoop kLoop>
+struct Block {
+  using Vector = typename Isa::Vector;
+  using Mask = typename Isa::Mask;
+  using Sums =
+      Vector[std::size_t{kRows}][std::size_t{kVectors}];  // NOLINT(modernize-avoid-c-arrays)
+
+  FORETUNE_KERNEL_INLINE static Vector load(const float* row, int vector, Mask mask) {
+    return kTail && vector == kVectors - 1 ? Isa::load_part(row + vector * Isa::kLanes, mask)
+                                           : Isa::load(row + vector * Isa::kLanes);
+  }
+
+  FORETUNE_KERNEL_INLINE static void store(float* row, int vector, Mask mask, Vector value) {
+    if (kTail && vector == kVectors - 1) {
+      Isa::store_part(row + vector * Isa::kLanes, mask, value);
+    } else {
+      Isa::store(row + vector * Isa::kLanes, value);
+    }
+  }
+
+  // Where A is stored by rows, one pointer serves three rows: an address can hold a pointer plus
+  // once or twice the stride, and there are not enough registers for one pointer per row.
+  static constexpr int kRowsOfPointer = kByColumns ? kRows : 3;
+  static constexpr int kPointers = (kRows + kRowsOfPointer - 1) / kRowsOfPointer;
+  using Pointers = const float * [std::size_t{kPointers}];  // NOLINT(modernize-avoid-c-arrays)
+
+  // Returns the address of the row's element, `ahead` columns further.
+  FORETUNE_KERNEL_INLINE static const float* element(const Pointers& a, std::ptrdiff_t a_stride,
+                                                     int row, int ahead) {
+    const float* const first = a[row / kRowsOfPointer];
+    return kByColumns ? first + row + ahead * a_stride
+                      : first + (row % kRowsOfPointer) * a_stride + ahead;
+  }
+
+  FORETUNE_KERNEL_INLINE static void advance(Pointers& a, std::ptrdiff_t a_step) {
+    FORETUNE_UNROLL
+    for (int i = 0; i < kPointers; ++i) {
+      a[i] += a_step;
+      // Hides from the compiler that all pointers move alike; it would keep their distances
+      // instead.
+      asm("" : "+r"(a[i]));
+    }
+  }
+
+  // A multiply-add takes four cycles, and two begin in each. An unrolled loop of fewer than eight
+  // sums therefore keeps several sets of sums, one for each of the steps in turn.
+  static constexpr int kSets = kRows * kVectors <= 2 ? 4 : kRows * kVectors < 8 ? 2 : 1;
+
+  FORETUNE_KERNEL_INLINE static void add(Sums& sums, const Sums& others) {
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        sums[i][j] = Isa::add(sums[i][j], others[i][j]);
+      }
+    }
+  }
+
+  // Multiplies one column of A by one row of B.
+  FORETUNE_KERNEL_INLINE static void step(const Pointers& a, std::ptrdiff_t a_stride, int ahead,
+                                          const float* b, Mask mask, Sums& sums) {
+    if constexpr (kVectors <= kRows) {
+      Vector row[std::size_t{kVectors}];  // NOLINT(modernize-avoid-c-arrays)
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        row[j] = load(b, j, mask);
+      }
+      FORETUNE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        const Vector factor = Isa::broadcast(element(a, a_stride, i, ahead));
+        FORETUNE_UNROLL
+        for (int j = 0; j < kVectors; ++j) {
+          Isa::accumulate(sums[i][j], factor, row[j]);
+        }
+      }
+    } else {
+      Vector factors[std::size_t{kRows}];  // NOLINT(modernize-avoid-c-arrays)
+      FORETUNE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        factors[i] = Isa::broadcast(element(a, a_stride, i, ahead));
+      }
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        const Vector row = load(b, j, mask);
+        FORETUNE_UNROLL
+        for (int i = 0; i < kRows; ++i) {
+          Isa::accumulate(sums[i][j], factors[i], row);
+        }
+      }
+    }
+  }
+
+  FORETUNE_KERNEL_INLINE static void multiply(const MicroKernelCall& call, Mask mask, Sums& sums) {
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        if constexpr (Isa::kMath == KernelMath::kI8Quads) {
+          sums[i][j] = load(call.b, j, mask);
+        } else {
+          sums[i][j] = Isa::zero();
+        }
+      }
+    }
+    Pointers a;
+    FORETUNE_UNROLL
+    for (int i = 0; i < kPointers; ++i) {
+      a[i] = call.a + i * kRowsOfPointer * call.a_stride;
+    }
+    const float* b = call.b;
+    if constexpr (Isa::kMath == KernelMath::kI8Quads) {
+      b += call.b_stride;
+    }
+    const std::ptrdiff_t a_step = kByColumns ? call.a_stride : 1;
+    std::ptrdiff_t steps = call.k;
+    if constexpr (kLoop == KernelLoop::kUnrolled) {
+      Sums others[std::size_t{kSets}] = {};  // NOLINT(modernize-avoid-c-arrays)
+      for (; steps >= 4; steps -= 4) {
+        FORETUNE_UNROLL
+        for (int u = 0; u < 4; ++u) {
+          step(a, call.a_stride, u, b, mask, u % kSets == 0 ? sums : others[u % kSets]);
+          b += call.b_stride;
+        }
+        advance(a, 4 * a_step);
+      }
+      FORETUNE_UNROLL
+      for (int set = 1; set < kSets; ++set) {
+        add(sums, others[set]);
+      }
+    }
+    const std::ptrdiff_t ahead = call.rows_ahead * call.b_stride;
+    for (; steps > 0; --steps) {
+      if constexpr (kLoop == KernelLoop::kPrefetching) {
+        // A prefetch never faults, so the rows behind the last one need no special case.
+        FORETUNE_UNROLL
+        for (int j = 0; j < kVectors; ++j) {
+          __builtin_prefetch(b + ahead + j * Isa::kLanes, 0, 3);
+        }
+      }
+      step(a, call.a_stride, 0, b, mask, sums);
+      advance(a, a_step);
+      b += call.b_stride;
+    }
+  }
+
+  FORETUNE_KERNEL_INLINE static void prefetch_c(const MicroKernelCall& call) {
+    constexpr int kLineFloats = 16;
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const float* row = call.c + i * call.c_stride;
+      FORETUNE_UNROLL
+      for (int at = 0; at < kVectors * Isa::kLanes; at += kLineFloats) {
+        __builtin_prefetch(row + at, 1, 3);
+      }
+    }
+  }
+
+  template <bool kAdds>
+  FORETUNE_KERNEL_INLINE static void store_sums(const MicroKernelCall& call, Mask mask,
+                                                const Sums& sums) {
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const float* in = kAdds ? call.c_in + i * call.c_in_stride : nullptr;
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        Vector value = sums[i][j];
+        if constexpr (kAdds) {
+          value = Isa::add(load(in, j, mask), value);
+        }
+        store(call.c + i * call.c_stride, j, mask, value);
+      }
+    }
+  }
+};
+
+// Computes C = A * B, plus C_in where beta is not 0.
+template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail, KernelLoop kLoop>
+__attribute__((noinline)) void compute_block(const MicroKernelCall& call, typename Isa::Mask mask) {
+  using Registers = Block<Isa, kRows, kVectors, kByColumns, kTail, kLoop>;
+  if (call.prefetch_c) {
+    Registers::prefetch_c(call);
+  }
+  typename Registers::Sums sums;
+  Registers::multiply(call, mask, sums);
+  if (call.beta == 0.0F) {
+    Registers::template store_sums<false>(call, mask, sums);
+  } else {
+    Registers::template store_sums<true>(call, mask, sums);
+  }
+}
+
+// Scales a block for which A * B is computed already. Unrolled into each kernel, this would take
+// longer to compile than all the rest, and few products scale.
+template <class Isa>
+__attribute__((noinline)) void compute_scaled(const MicroKernelCall& call,
+                                              void (*compute)(const MicroKernelCall& call,
+                                                              typename Isa::Mask mask),
+                                              int rows, int vectors, int last_columns) {
+  using Vector = typename Isa::Vector;
+  constexpr int kMaxVectors = kernel_limits(Isa::kIsa).registers;
+  alignas(64) float products[kMaxVectors * Isa::kLanes];  // NOLINT(*-avoid-c-arrays)
+  MicroKernelCall plain = call;
+  plain.c = products;
+  plain.c_stride = std::ptrdiff_t{vectors} * Isa::kLanes;
+  plain.beta = 0;
+  plain.prefetch_c = false;
+  compute(plain, Isa::mask(last_columns));
+  const Vector alpha = Isa::broadcast(&call.alpha);
+  const Vector beta = Isa::broadcast(&call.beta);
+  const Vector floor = Isa::broadcast(&call.floor);
+  const float* from = products;
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < vectors; ++j) {
+      const auto mask = Isa::mask(j == vectors - 1 ? last_columns : Isa::kLanes);
+      Vector value = Isa::multiply(alpha, Isa::load_part(from, mask));
+      if (call.beta != 0.0F) {
+        const float* const in = call.c_in + i * call.c_in_stride + j * Isa::kLanes;
+        value = Isa::fma(beta, Isa::load_part(in, mask), value);
+      }
+      Isa::store_part(call.c + i * call.c_stride + j * Isa::kLanes, mask,
+                      Isa::at_least(floor, value));
+      from += Isa::kLanes;
+    }
+  }
+}
+
+template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail, KernelLoop kLoop>
+void micro_kernel(const MicroKernelCall& call) {
+  // A tail is one column of blocks, or a thin matrix: it is not worth separate kernels for each
+  // loop.
+  constexpr bool kIsPlain = kTail && (kLoop == KernelLoop::kPrefetching || Isa::kTailsAreSlow);
+  constexpr auto kCompute = &compute_block < Isa, kRows, kVectors, kByColumns, kTail,
+                 kIsPlain ? KernelLoop::kPlain : kLoop > ;
+  constexpr bool kIsExact =
+      Isa::kMath == KernelMath::kI8Quads || Isa::kMath == KernelMath::kI16Pairs;
+  const int last_columns = kTail ? call.last_columns : Isa::kLanes;
+  // Scaling and the floor occupy the multiply-add units. They are left out where they change
+  // nothing, which shows in products of little depth.
+  if (kIsExact || (call.alpha == 1.0F && call.floor == -__builtin_inff() &&
+                   (call.beta == 0.0F || call.beta == 1.0F))) {
+    kCompute(call, Isa::mask(last_columns));
+  } else {
+    compute_scaled<Isa>(call, kCompute, kRows, kVectors, last_columns);
+  }
+}
+
+// The number of floats that dot kernels fetch ahead.
+constexpr std::ptrdiff_t kDotAhead = 512;
+
+template <class Isa, int kRows, int kColumns>
+struct DotBlock {
+  using Vector = typename Isa::Vector;
+  using Mask = typename Isa::Mask;
+  using Sums =
+      Vector[std::size_t{kRows}][std::size_t{kColumns}];  // NOLINT(modernize-avoid-c-arrays)
+
+  template <bool kPart>
+  FORETUNE_KERNEL_INLINE static void step(const MicroKernelCall& call, std::ptrdiff_t p, Mask mask,
+                                          Sums& sums) {
+    Vector columns[std::size_t{kColumns}];  // NOLINT(modernize-avoid-c-arrays)
+    FORETUNE_UNROLL
+    for (int j = 0; j < kColumns; ++j) {
+      const float* from = call.b + j * call.b_stride + p;
+      columns[j] = kPart ? Isa::load_part(from, mask) : Isa::load(from);
+    }
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const float* from = call.a + i * call.a_stride + p;
+      const Vector row = kPart ? Isa::load_part(from, mask) : Isa::load(from);
+      FORETUNE_UNROLL
+      for (int j = 0; j < kColumns; ++j) {
+        if constexpr (kRows == 1) {
+          sums[i][j] = Isa::fma(row, columns[j], sums[i][j]);
+        } else {
+          Isa::accumulate(sums[i][j], row, columns[j]);
+        }
+      }
+    }
+  }
+
+  // Multiplies the whole vectors of the depth; returns where they end. Rows of A that are read once
+  // and come from afar begin on pages of their own, where the hardware prefetcher has to start
+  // again: with kFetches they are prefetched.
+  template <bool kFetches>
+  FORETUNE_KERNEL_INLINE static std::ptrdiff_t multiply(const MicroKernelCall& call, Sums& sums) {
+    const Mask all = Isa::mask(Isa::kLanes);
+    std::ptrdiff_t p = 0;
+    for (; p + Isa::kLanes <= call.k; p += Isa::kLanes) {
+      if constexpr (kFetches) {
+        FORETUNE_UNROLL
+        for (int i = 0; i < kRows; ++i) {
+          __builtin_prefetch(call.a + i * call.a_stride + p + kDotAhead, 0, 3);
+        }
+      }
+      step<false>(call, p, all, sums);
+    }
+    return p;
+  }
+
+  FORETUNE_KERNEL_INLINE static Vector sum(const Sums& sums, int at) {
+    return at < kRows * kColumns ? sums[at / kColumns][at % kColumns] : Isa::zero();
+  }
+
+  // Adds up four sums across their lanes together, with half the shuffles of four separate
+  // additions.
+  FORETUNE_KERNEL_INLINE static void finish(const MicroKernelCall& call, const Sums& sums) {
+    constexpr int kPadded = (kRows * kColumns + 3) / 4 * 4;
+    alignas(16) float totals[std::size_t{kPadded}];  // NOLINT(modernize-avoid-c-arrays)
+    FORETUNE_UNROLL
+    for (int at = 0; at < kPadded; at += 4) {
+      Isa::sum_four(sum(sums, at), sum(sums, at + 1), sum(sums, at + 2), sum(sums, at + 3),
+                    totals + at);
+    }
+    // Scaling element by element would take as long as summing does.
+    const bool is_plain =
+        call.alpha == 1.0F && call.beta == 0.0F && call.floor == -__builtin_inff();
+    FORETUNE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      float* const to = call.c + i * call.c_stride;
+      if (is_plain) {
+        __builtin_memcpy(to, totals + i * kColumns, kColumns * sizeof(float));
+        continue;
+      }
+      for (int j = 0; j < kColumns; ++j) {
+        float value = call.alpha * totals[i * kColumns + j];
+        if (call.beta != 0.0F) {
+          value += call.beta * call.c_in[i * call.c_in_stride + j];
+        }
+        to[j] = value < call.floor ? call.floor : value;
+      }
+    }
+  }
+};
+
+template <class Isa, int kRows, int kColumns>
+void dot_kernel(const MicroKernelCall& call) {
+  using Registers = DotBlock<Isa, kRows, kColumns>;
+  typename Registers::Sums sums;
+  FORETUNE_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    FORETUNE_UNROLL
+    for (int j = 0; j < kColumns; ++j) {
+      sums[i][j] = Isa::zero();
+    }
+  }
+  const std::ptrdiff_t p = call.prefetch_a ? Registers::template multiply<true>(call, sums)
+                                           : Registers::template multiply<false>(call, sums);
+  if (p < call.k) {
+    Registers::template step<true>(call, p, Isa::mask(static_cast<int>(call.k - p)), sums);
+  }
+  Registers::finish(call, sums);
+}
+
+template <class Isa, int kColumns, int kRows>
+constexpr void add_dot_rows(KernelSet& set) {
+  if constexpr (kRows > 0) {
+    set.dot_table[kColumns - 1][kRows - 1] = &dot_kernel<Isa, kRows, kColumns>;
+    add_dot_rows<Isa, kColumns, kRows - 1>(set);
+  }
+}
+
+template <class Isa, int kColumns = 1>
+constexpr void add_dot_kernels(KernelSet& set) {
+  if constexpr (kColumns <= kMaxDotColumns) {
+    add_dot_rows<Isa, kColumns, max_dot_rows(Isa::kIsa, kColumns)>(set);
+    add_dot_kernels<Isa, kColumns + 1>(set);
+  }
+}
+
+template <class Isa, int kRows, int kVectors, KernelLoop kLoop>
+constexpr void add_loop(KernelSet& set) {
+  auto& of_loop = set.table[static_cast<int>(kLoop)];
+  of_loop[0][0][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, false, false, kLoop>;
+  of_loop[1][0][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, true, false, kLoop>;
+  of_loop[0][1][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, false, true, kLoop>;
+  of_loop[1][1][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, true, true, kLoop>;
+}
+
+template <class Isa, int kRows, int kVectors>
+constexpr void add_shape(KernelSet& set) {
+  if constexpr (Isa::kMath != KernelMath::kF32) {
+    auto& panels = set.table[static_cast<int>(KernelLoop::kPlain)][1];
+    panels[0][kVectors - 1][kRows - 1] =
+        &micro_kernel<Isa, kRows, kVectors, true, false, KernelLoop::kPlain>;
+    panels[1][kVectors - 1][kRows - 1] =
+        &micro_kernel<Isa, kRows, kVectors, true, true, KernelLoop::kPlain>;
+  } else {
+    add_loop<Isa, kRows, kVectors, KernelLoop::kPlain>(set);
+    add_loop<Isa, kRows, kVectors, KernelLoop::kUnrolled>(set);
+    add_loop<Isa, kRows, kVectors, KernelLoop::kPrefetching>(set);
+  }
+}
+
+template <class Isa, int kVectors, int kRows>
+constexpr void add_rows(KernelSet& set) {
+  if constexpr (kRows > 0) {
+    add_shape<Isa, kRows, kVectors>(set);
+    add_rows<Isa, kVectors, kRows - 1>(set);
+  }
+}
+
+template <class Isa, int kVectors = 1>
+constexpr void add_vectors(KernelSet& set) {
+  if constexpr (kVectors <= kMaxKernelVectors) {
+    add_rows<Isa, kVectors, max_kernel_rows(Isa::kIsa, kVectors)>(set);
+    add_vectors<Isa, kVectors + 1>(set);
+  }
+}
+
+template <class Isa>
+constexpr KernelSet make_kernel_set() {
+  KernelSet set;
+  set.isa = Isa::kIsa;
+  set.math = Isa::kMath;
+  static_assert(Isa::kLanes == kernel_limits(Isa::kIsa).lanes);
+  set.lanes = Isa::kLanes;
+  add_vectors<Isa>(set);
+  if constexpr (Isa::kMath == KernelMath::kF32) {
+    add_dot_kernels<Isa>(set);
+  }
+  return set;
+}
+
+}  // namespace
+}  // namespace foretune

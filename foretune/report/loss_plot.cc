@@ -1,0 +1,208 @@
+// Draws losses over epochs, one line per training: inside the report and as a file of its own.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "foretune/base/significant.h"
+#include "foretune/base/text.h"
+#include "foretune/evaluate/training_curves.h"
+#include "foretune/report/evaluation_report.h"
+#include "foretune/report/internal/figure_text.h"
+#include "foretune/report/internal/plots.h"
+
+namespace foretune::report_internal {
+namespace {
+
+constexpr std::string_view kLabel = "Losses over the epochs of every training";
+constexpr double kLossLegendRow = 18;
+constexpr double kLetters = 12;
+
+// One of the two losses of every training.
+struct Kind {
+  std::string_view name;
+  std::string_view style;
+  double TrainingCurve::Point::* loss;
+};
+constexpr std::array kKinds{Kind{"training", "c1", &TrainingCurve::Point::train_loss},
+                            Kind{"stopping problems", "c0", &TrainingCurve::Point::stop_loss}};
+
+struct LegendEntry {
+  std::string_view text;
+  std::string style;
+  bool is_mark = false;
+  double x = 0;
+  double y = 0;
+};
+
+class LossPlot {
+ public:
+  LossPlot(const TrainingCurves& trained, double width, double height)
+      : trained_(trained),
+        panel_{.left = 58, .top = 12, .right = width - 12, .bottom = height - 46} {
+    for (const TrainingCurve& curve : trained.curves) {
+      has_folds_ = has_folds_ || !curve.is_whole;
+      has_stop_ = has_stop_ || !std::isnan(curve.best.stop_loss);
+      for (const TrainingCurve::Point& point : curve.points) {
+        for (const Kind& kind : kKinds) {
+          if (const double loss = point.*kind.loss; !std::isnan(loss)) {
+            losses_ = {std::min(losses_.low, loss), std::max(losses_.high, loss)};
+          }
+        }
+      }
+      last_epoch_ = std::max(last_epoch_, static_cast<double>(curve.epochs));
+    }
+    // On a logarithmic scale a loss near 0 would leave no space for the others.
+    constexpr double kSmallest = 1e-12;
+    is_log_ = losses_.low > kSmallest && losses_.high > 10 * losses_.low;
+    place_legend();
+  }
+
+  std::string draw(Svg svg) const {
+    const Range range = range_of_losses();
+    const Range epochs{last_epoch_ > 1 ? 1.0 : 0.0, last_epoch_};
+    const Axis x = panel_.horizontal(epochs, false);
+    const Axis y = panel_.vertical(range, is_log_);
+    formats::draw_frame(svg, panel_, x, y, formats::whole_ticks(epochs, 8), loss_ticks(range),
+                        "epoch",
+                        trained_.loss.empty() ? "loss" : concat("loss (", trained_.loss, ")"));
+    // The networks of the model itself are on top.
+    for (const bool is_whole : {false, true}) {
+      for (const TrainingCurve& curve : trained_.curves) {
+        if (curve.is_whole == is_whole) {
+          draw_curve(svg, curve, x, y);
+        }
+      }
+    }
+    draw_legend(svg);
+    return svg.finish();
+  }
+
+ private:
+  [[nodiscard]] Range range_of_losses() const {
+    if (is_log_) {
+      return formats::log_range(losses_.low, losses_.high);
+    }
+    // Equal losses get a range as well.
+    const double size = std::max({std::fabs(losses_.low), std::fabs(losses_.high), 1e-6});
+    const double width = losses_.high - losses_.low;
+    const double margin = width > 1e-6 * size ? 0.05 * width : 0.1 * size;
+    return {losses_.low - margin, losses_.high + margin};
+  }
+
+  [[nodiscard]] std::vector<Tick> loss_ticks(const Range& range) const {
+    return is_log_ ? formats::log_ticks(range, [](double loss) { return significant(loss, 3); })
+                   : formats::linear_ticks(range, 7);
+  }
+
+  static std::string_view weight_of(bool is_whole) { return is_whole ? "whole" : "thin"; }
+
+  void draw_curve(Svg& svg, const TrainingCurve& curve, const Axis& x, const Axis& y) const {
+    const std::string title = concat(curve.name, ": ", training_text(curve));
+    const Kind* marked = nullptr;
+    for (const Kind& kind : kKinds) {
+      std::vector<std::pair<double, double>> places;
+      for (const TrainingCurve::Point& point : curve.points) {
+        if (!std::isnan(point.*kind.loss)) {
+          places.emplace_back(x.at(point.epoch), y.at(point.*kind.loss));
+        }
+      }
+      if (!places.empty()) {
+        svg.polyline(places, concat("series ", kind.style, " ", weight_of(curve.is_whole)), title);
+      }
+      // The last existing kind determined the best epoch.
+      marked = std::isnan(curve.best.*kind.loss) ? marked : &kind;
+    }
+    if (marked != nullptr) {
+      svg.circle(x.at(curve.best.epoch), y.at(curve.best.*marked->loss), curve.is_whole ? 4.5 : 3,
+                 concat("mark ", marked->style), title);
+    }
+  }
+
+  // Places the legend above the panel, which makes room for all its rows.
+  void place_legend() {
+    for (const Kind& kind : kKinds) {
+      if (has_stop_ || kind.loss == &TrainingCurve::Point::train_loss) {
+        legend_.push_back({kind.name, concat("series ", kind.style, " whole")});
+      }
+    }
+    legend_.push_back({"best epoch", concat("mark ", has_stop_ ? "c0" : "c1"), true});
+    if (has_folds_) {
+      legend_.push_back({"folds", "series c6 thin"});
+      legend_.push_back({"all data", "series c6 whole"});
+    }
+    double x = panel_.left;
+    for (LegendEntry& entry : legend_) {
+      const double width = kGlyph + formats::text_width(entry.text, kLetters);
+      if (x > panel_.left && x + width > panel_.right) {
+        x = panel_.left;
+        panel_.top += kLossLegendRow;
+      }
+      entry.x = x;
+      entry.y = panel_.top;
+      x += width + 10;
+    }
+    panel_.top += kLossLegendRow;
+  }
+
+  void draw_legend(Svg& svg) const {
+    for (const LegendEntry& entry : legend_) {
+      if (entry.is_mark) {
+        svg.circle(entry.x + 9, entry.y, 4, entry.style, {});
+      } else {
+        svg.polyline({{entry.x, entry.y}, {entry.x + 18, entry.y}}, entry.style, {});
+      }
+      svg.text(entry.x + kGlyph, entry.y + 4, Anchor::kStart, "tick", entry.text);
+    }
+  }
+
+  static constexpr double kGlyph = 24;
+  const TrainingCurves& trained_;
+  Panel panel_;
+  Range losses_{HUGE_VAL, -HUGE_VAL};
+  double last_epoch_ = 1;
+  bool is_log_ = false;
+  bool has_folds_ = false;
+  bool has_stop_ = false;
+  std::vector<LegendEntry> legend_;
+};
+
+}  // namespace
+
+std::string loss_plot(const TrainingCurves& trained) {
+  if (trained.curves.empty()) {
+    return {};
+  }
+  return LossPlot(trained, kPlotWidth, kPlotHeight).draw(Svg(kPlotWidth, kPlotHeight, kLabel));
+}
+
+}  // namespace foretune::report_internal
+
+namespace foretune {
+
+std::string loss_svg(const TrainingCurves& trained) {
+  if (trained.curves.empty()) {
+    return {};
+  }
+  constexpr double kWidth = 760;
+  constexpr double kHeight = 460;
+  formats::Svg svg = formats::Svg::standalone(kWidth, kHeight, report_internal::kLabel,
+                                              report_internal::plot_style());
+  svg.rect(0, 0, kWidth, kHeight, "sheet", {});
+  return report_internal::LossPlot(trained, kWidth, kHeight).draw(std::move(svg)) + "\n";
+}
+
+std::string training_text(const TrainingCurve& curve) {
+  std::string out =
+      concat(curve.epochs, curve.epochs == 1 ? " epoch" : " epochs", ", best ", curve.best.epoch,
+             ": training loss ", report_internal::loss_text(curve.best.train_loss));
+  if (!std::isnan(curve.best.stop_loss)) {
+    out += concat(", stopping loss ", report_internal::loss_text(curve.best.stop_loss));
+  }
+  return out;
+}
+
+}  // namespace foretune
