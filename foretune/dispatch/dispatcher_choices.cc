@@ -252,9 +252,10 @@ Result<std::size_t> Dispatcher::State::take_trials(Dataset trials) {
       }
     }
     if (best != nullptr) {
-      loaded.put(trials.problems()[best->problem], {.family = info.name,
-                                                    .config = trials.configs()[best->config],
-                                                    .nanoseconds = best->time_ns});
+      loaded.put(trials.problems()[best->problem],
+                 {.family = info.name,
+                  .config = trials.configs()[best->config],
+                  .nanoseconds = static_cast<double>(best->time_ns)});
     }
   }
   return take(loaded);
