@@ -5,7 +5,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/cublaslt/cublaslt_config.h"
-#include "foretune/dispatch/cublaslt_chooser.h"
+#include "foretune/dispatch/dispatcher.h"
 #include "foretune/model/model_scorer.h"
 
 namespace foretune::bench {
@@ -92,8 +92,7 @@ bool judge_pick(const Product& product, const ModelAnswer& answer, Judgement& ju
   if (!answer.is_covered) {
     return true;
   }
-  const std::size_t most =
-      std::min(answer.ranking.size(), dispatch_internal::kMaxCublasltCandidates);
+  const std::size_t most = std::min(answer.ranking.size(), kMostRefusals);
   for (std::size_t i = 0; i < most; ++i) {
     const auto& [config, score] = answer.ranking[i];
     if (answer.library_score) {

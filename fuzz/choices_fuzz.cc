@@ -19,7 +19,7 @@ void require(bool condition) {
 }
 
 // Makes no kernels: choices are taken over before any is needed.
-class Provider final : public foretune::KernelProvider {
+class Provider final : public foretune::FamilyProvider {
  public:
   Provider() {
     foretune::FamilyOptions options;

@@ -8,6 +8,7 @@
 
 #include "foretune/base/check.h"
 #include "foretune/base/text.h"
+#include "foretune/cuda/device_facts.h"
 #include "foretune/cuda/internal/kernel_texts.h"
 
 namespace foretune::cuda {
@@ -129,53 +130,16 @@ Status Device::load_kernels() {
 }
 
 Status Device::read_facts() {
-  const auto attribute = [this](DeviceAttribute which) {
-    int value = 0;
-    return api_->device_attribute(&value, which, device_) == kDriverSuccess ? value : 0;
-  };
   std::array<char, 256> text{};
-  FORETUNE_TRY_STATUS(
-      api_->check(api_->device_name(text.data(), static_cast<int>(text.size()) - 1, device_),
-                  "cuDeviceGetName"));
-  const std::string name = text.data();
-  text = {};
   FORETUNE_TRY_STATUS(
       api_->check(api_->device_bus_id(text.data(), static_cast<int>(text.size()) - 1, device_),
                   "cuDeviceGetPCIBusId"));
   bus_id_ = text.data();
-  // The profile of a known device has the facts that the driver does not report (peaks of matrix
-  // units).
-  if (const Result<Fingerprint> known = known_device(name)) {
-    fingerprint_ = *known;
+  FORETUNE_TRY(fingerprint_, read_device_facts(*api_, device_));
+  int l2_bytes = 0;
+  if (api_->device_attribute(&l2_bytes, DeviceAttribute::kL2Bytes, device_) == kDriverSuccess) {
+    l2_bytes_ = static_cast<std::size_t>(l2_bytes);
   }
-  fingerprint_.device = name;
-  fingerprint_.isa = concat("sm_", attribute(DeviceAttribute::kCapabilityMajor),
-                            attribute(DeviceAttribute::kCapabilityMinor));
-  int version = 0;
-  FORETUNE_TRY_STATUS(api_->check(api_->driver_version(&version), "cuDriverGetVersion"));
-  fingerprint_.system = concat("CUDA driver ", version / 1000, ".", version % 1000 / 10);
-  l2_bytes_ = static_cast<std::size_t>(attribute(DeviceAttribute::kL2Bytes));
-  Hardware& hardware = fingerprint_.hardware;
-  const auto known = [&hardware](HardwareValue value, double number) {
-    if (hardware.get(value) <= 0 && number > 0) {
-      hardware.set(value, number);
-    }
-  };
-  std::size_t memory = 0;
-  FORETUNE_TRY_STATUS(api_->check(api_->device_total_memory(&memory, device_), "cuDeviceTotalMem"));
-  known(HardwareValue::kCores, attribute(DeviceAttribute::kMultiprocessors));
-  known(HardwareValue::kL1Bytes, attribute(DeviceAttribute::kSharedBytesPerMultiprocessor));
-  known(HardwareValue::kSharedBytesPerBlock, attribute(DeviceAttribute::kSharedBytesPerBlockOptin));
-  known(HardwareValue::kL2Bytes, static_cast<double>(l2_bytes_));
-  known(HardwareValue::kMemoryBytes, static_cast<double>(memory));
-  known(HardwareValue::kRegisterFileBytes,
-        4.0 * attribute(DeviceAttribute::kRegistersPerMultiprocessor));
-  known(HardwareValue::kThreadsPerCore, attribute(DeviceAttribute::kThreadsPerMultiprocessor));
-  known(HardwareValue::kWarpSize, attribute(DeviceAttribute::kWarpSize));
-  known(HardwareValue::kClockMhz, attribute(DeviceAttribute::kClockKhz) / 1e3);
-  // Two transfers a clock, eight bits a byte.
-  known(HardwareValue::kBandwidthAllGbs, 2.0 * attribute(DeviceAttribute::kMemoryClockKhz) *
-                                             attribute(DeviceAttribute::kMemoryBusBits) / 8 / 1e6);
   return {};
 }
 

@@ -34,6 +34,7 @@ static_assert(kMatches<decltype(DriverApi::copy_to_device), decltype(cuMemcpyHto
 static_assert(kMatches<decltype(DriverApi::stream_create), decltype(cuStreamCreate)>);
 static_assert(kMatches<decltype(DriverApi::stream_destroy), decltype(cuStreamDestroy_v2)>);
 static_assert(kMatches<decltype(DriverApi::stream_synchronize), decltype(cuStreamSynchronize)>);
+static_assert(kMatches<decltype(DriverApi::stream_is_capturing), decltype(cuStreamIsCapturing)>);
 static_assert(kMatches<decltype(DriverApi::begin_capture), decltype(cuStreamBeginCapture_v2)>);
 static_assert(kMatches<decltype(DriverApi::end_capture), decltype(cuStreamEndCapture)>);
 static_assert(kMatches<decltype(DriverApi::event_create), decltype(cuEventCreate)>);

@@ -61,6 +61,7 @@ Result<std::shared_ptr<const DriverApi>> DriverApi::load(const std::string& libr
   FORETUNE_TRY_STATUS(driver.find("cuStreamCreate", api->stream_create));
   FORETUNE_TRY_STATUS(driver.find("cuStreamDestroy_v2", api->stream_destroy));
   FORETUNE_TRY_STATUS(driver.find("cuStreamSynchronize", api->stream_synchronize));
+  FORETUNE_TRY_STATUS(driver.find("cuStreamIsCapturing", api->stream_is_capturing));
   FORETUNE_TRY_STATUS(driver.find("cuStreamBeginCapture_v2", api->begin_capture));
   FORETUNE_TRY_STATUS(driver.find("cuStreamEndCapture", api->end_capture));
   FORETUNE_TRY_STATUS(driver.find("cuEventCreate", api->event_create));

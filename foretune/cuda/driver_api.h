@@ -39,10 +39,13 @@ using DevicePointer = std::uint64_t;
 inline constexpr int kDriverSuccess = 0;
 inline constexpr int kDriverInvalidValue = 1;
 inline constexpr int kDriverOutOfMemory = 2;
+inline constexpr int kDriverNotReady = 600;
 inline constexpr int kDriverLaunchOutOfResources = 701;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventRecordExternal = 1;  // inside a capture: a node that records
 inline constexpr int kCaptureThreadLocal = 1;
+inline constexpr int kCaptureNone = 0;  // CUstreamCaptureStatus
+inline constexpr unsigned kEventDefault = 0;
 // CUfunction_attribute: the limit of dynamic shared memory, and the shared memory that a block may
 // have without setting it.
 inline constexpr int kMaxDynamicSharedBytes = 8;
@@ -100,6 +103,7 @@ struct DriverApi {
   int (*stream_create)(Stream* stream, unsigned flags) = nullptr;
   int (*stream_destroy)(Stream stream) = nullptr;
   int (*stream_synchronize)(Stream stream) = nullptr;
+  int (*stream_is_capturing)(Stream stream, int* status) = nullptr;
   int (*begin_capture)(Stream stream, int mode) = nullptr;
   int (*end_capture)(Stream stream, Graph* graph) = nullptr;
   int (*event_create)(Event* event, unsigned flags) = nullptr;

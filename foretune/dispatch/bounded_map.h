@@ -1,9 +1,11 @@
-// A map that keeps the keys added last: when it is full, the oldest key is erased.
+// A map that keeps the keys added last: when it is full, the oldest key is erased. With a
+// transparent Hash, find() takes whatever the hash and == take.
 // Thread safety: as std::unordered_map. Cost: as std::unordered_map, plus a list node per key.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <optional>
 #include <unordered_map>
@@ -11,14 +13,15 @@
 
 namespace foretune {
 
-template <class Key, class Value>
+template <class Key, class Value, class Hash = std::hash<Key>>
 class BoundedMap {
  public:
   // Keeps at most `most` keys, and at least one.
   explicit BoundedMap(std::size_t most) : most_(std::max<std::size_t>(1, most)) {}
 
   [[nodiscard]] std::size_t size() const { return values_.size(); }
-  [[nodiscard]] const Value* find(const Key& key) const {
+  template <class Lookup>
+  [[nodiscard]] const Value* find(const Lookup& key) const {
     const auto place = values_.find(key);
     return place == values_.end() ? nullptr : &place->second.value;
   }
@@ -65,7 +68,7 @@ class BoundedMap {
   };
 
   std::size_t most_;
-  std::unordered_map<Key, Node> values_;
+  std::unordered_map<Key, Node, Hash, std::equal_to<>> values_;
   std::list<const Key*> order_;  // of the map's keys, oldest first
 };
 

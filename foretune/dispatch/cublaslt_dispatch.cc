@@ -1,83 +1,100 @@
 #include "foretune/dispatch/cublaslt_dispatch.h"
 
-#include <atomic>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <utility>
 
+#include "foretune/base/fork.h"
 #include "foretune/base/text.h"
 #include "foretune/cublaslt/cublaslt_config.h"
 #include "foretune/cublaslt/matmul.h"
+#include "foretune/cuda/event_clock.h"
+#include "foretune/dispatch/cublaslt_provider.h"
 #include "foretune/dispatch/default_models.h"
+#include "foretune/dispatch/internal/settled_table.h"
 
 namespace foretune {
 namespace {
 
 using dispatch_internal::CallKey;
-using dispatch_internal::CublasltChooser;
-using dispatch_internal::CublasltPlan;
+using dispatch_internal::CublasltDetails;
+using dispatch_internal::CublasltKernel;
+using dispatch_internal::CublasltProvider;
 
-// Plans by key. Readers follow pointers to what never changes or goes away.
-class PlanTable {
+using KernelTable = dispatch_internal::SettledTable<CallKey, CublasltKernel>;
+
+// A call with all that its DispatchCall points to.
+class AskedCall {
  public:
-  struct Entry {
-    CallKey key;
-    std::atomic<const CublasltPlan*> plan{nullptr};
-    Entry* next = nullptr;
-  };
-
-  explicit PlanTable(std::size_t most) : most_(most), buckets_(kBuckets) {}
-
-  [[nodiscard]] Entry* find(const CallKey& key, std::uint64_t hash) const noexcept {
-    Entry* entry = buckets_[hash % kBuckets].load(std::memory_order_acquire);
-    while (entry != nullptr && !(entry->key == key)) {
-      entry = entry->next;
+  AskedCall(const MatmulCall& call, const CallKey& key) : words_(key.words()) {
+    if (const Result<GemmProblem> known = dispatch_internal::problem_of(key)) {
+      problem_ = known->to_problem();
+    } else {
+      unknown_ = known.error().message;
     }
-    return entry;
+    details_ = {.call = &call, .key = &key, .unknown = problem_ ? nullptr : &unknown_};
+    asked_.problem = problem_ ? &*problem_ : nullptr;
+    asked_.variant = words_;
+    asked_.details = &details_;
   }
-
-  // The first plan of a key stays. Nothing when the table is full.
-  Entry* insert(const CallKey& key, std::uint64_t hash, const CublasltPlan& plan) {
-    const std::lock_guard lock(mutex_);
-    if (Entry* const known = find(key, hash)) {
-      return known;
-    }
-    if (entries_.size() >= most_) {
-      return nullptr;
-    }
-    const CublasltPlan* const kept = &plans_.emplace_back(plan);
-    std::atomic<Entry*>& bucket = buckets_[hash % kBuckets];
-    Entry& entry = entries_.emplace_back();
-    entry.key = key;
-    entry.plan.store(kept, std::memory_order_relaxed);
-    entry.next = bucket.load(std::memory_order_relaxed);
-    bucket.store(&entry, std::memory_order_release);
-    return &entry;
-  }
-
-  [[nodiscard]] bool is_full() {
-    const std::lock_guard lock(mutex_);
-    return entries_.size() >= most_;
-  }
-
-  // Unless somebody else has replaced `old` already.
-  void replace(Entry& entry, const CublasltPlan* old, const CublasltPlan& plan) {
-    const std::lock_guard lock(mutex_);
-    if (entry.plan.load(std::memory_order_relaxed) == old) {
-      entry.plan.store(&plans_.emplace_back(plan), std::memory_order_release);
-    }
-  }
+  AskedCall(const AskedCall&) = delete;
+  AskedCall& operator=(const AskedCall&) = delete;
+  [[nodiscard]] const DispatchCall& get() const { return asked_; }
 
  private:
-  static constexpr std::size_t kBuckets = std::size_t{1} << 14U;
+  CallKey::Words words_;
+  std::optional<Problem> problem_;
+  std::string unknown_;
+  CublasltDetails details_;
+  DispatchCall asked_;
+};
 
-  std::mutex mutex_;
-  std::size_t most_;
-  // Neither moves its elements.
-  std::deque<Entry> entries_;
-  std::deque<CublasltPlan> plans_;
-  std::vector<std::atomic<Entry*>> buckets_;
+// The trials whose work may still go on.
+class RunningTrials {
+ public:
+  RunningTrials(std::shared_ptr<const cuda::DriverApi> driver, Dispatcher& dispatcher)
+      : clock_(std::move(driver)), dispatcher_(dispatcher) {}
+
+  // Runs a trial and times it, or abandons it where it cannot be timed. `run` returns the library's
+  // status.
+  template <class Run>
+  int time(const Dispatcher::Turn& turn, cuda::Stream stream, const Run& run) {
+    std::optional<cuda::EventClock::Span> span = clock_.begin(stream);
+    const int status = run();
+    if (status == cublaslt::kSuccess && span && clock_.end(*span, stream)) {
+      const std::lock_guard lock(mutex_);
+      running_.push_back({turn, *std::move(span)});
+    } else if (status != cublaslt::kNotSupported) {
+      dispatcher_.abandon(turn);
+    }
+    return status;
+  }
+
+  // Reports those whose work has ended.
+  void report_ended() {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(running_, [this](const Trial& trial) {
+      const auto nanoseconds = clock_.read(trial.span);
+      if (!nanoseconds) {
+        dispatcher_.abandon(trial.turn);
+      } else if (*nanoseconds) {
+        dispatcher_.report(trial.turn, **nanoseconds);
+      }
+      return !nanoseconds || *nanoseconds;
+    });
+  }
+
+  [[nodiscard]] bool may_time(cuda::Stream stream) const { return !clock_.is_capturing(stream); }
+
+ private:
+  struct Trial {
+    Dispatcher::Turn turn;
+    cuda::EventClock::Span span;
+  };
+  cuda::EventClock clock_;
+  Dispatcher& dispatcher_;
+  ForkSafeMutex mutex_;
+  std::vector<Trial> running_;
 };
 
 Result<std::vector<Model>> models_of(std::optional<Model> given) {
@@ -93,58 +110,132 @@ Result<std::vector<Model>> models_of(std::optional<Model> given) {
   return models;
 }
 
+// Returns the devices of the driver; none where it cannot say.
+std::vector<int> devices_of(const cuda::DriverApi& driver) {
+  std::vector<int> devices;
+  int count = 0;
+  if (driver.init(0) != cuda::kDriverSuccess ||
+      driver.device_count(&count) != cuda::kDriverSuccess) {
+    return devices;
+  }
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    int device = 0;
+    if (driver.device_get(&device, ordinal) == cuda::kDriverSuccess) {
+      devices.push_back(device);
+    }
+  }
+  return devices;
+}
+
 }  // namespace
 
 struct CublasltDispatcher::State {
-  State(std::shared_ptr<const cublaslt::Api> library, std::unique_ptr<CublasltChooser> made,
-        std::size_t most)
-      : api(std::move(library)), chooser(std::move(made)), table(most) {}
+  State(std::shared_ptr<const cublaslt::Api> library, std::shared_ptr<const cuda::DriverApi> loaded,
+        const DispatchOptions& options)
+      : api(std::move(library)),
+        driver(std::move(loaded)),
+        measures(options.measure_top > 1),
+        dispatcher(options),
+        trials(driver, dispatcher),
+        table(options.max_problems) {}
 
+  Status add_provider(std::int32_t device, const std::vector<Model>& models);
   int run(const MatmulCall& call, const cublaslt::Algorithm* algorithm) const noexcept {
     return api->matmul(call.handle, call.descriptor, call.alpha, call.a, call.a_layout, call.b,
                        call.b_layout, call.beta, call.c, call.c_layout, call.d, call.d_layout,
                        algorithm, call.workspace, call.workspace_bytes, call.stream);
   }
-  int run(const MatmulCall& call, const CublasltPlan& plan) const noexcept {
-    return run(call, plan.algorithm ? &*plan.algorithm : nullptr);
+  int run(const MatmulCall& call, const CublasltKernel& kernel) const noexcept {
+    return run(call, kernel.algorithm ? &*kernel.algorithm : nullptr);
   }
   int run_chosen(const MatmulCall& call, const CallKey& key);
-  int run_again(const MatmulCall& call, PlanTable::Entry& entry, const CublasltPlan* refused);
+  int run_new(const MatmulCall& call, const CallKey& key, std::uint64_t hash);
+  // Runs a call whose kernel the library refused, by another one. Nothing has been enqueued by the
+  // refused call. `entry` is its entry in the table, with the kernel `old`, or null.
+  int run_again(const MatmulCall& call, const CallKey& key, const Dispatcher::Turn& refused,
+                KernelTable::Entry* entry, const CublasltKernel* old);
+  [[nodiscard]] std::int32_t current_device() const {
+    int device = CublasltProvider::kNoDevice;
+    return driver->context_device(&device) == cuda::kDriverSuccess ? device
+                                                                   : CublasltProvider::kNoDevice;
+  }
 
   std::shared_ptr<const cublaslt::Api> api;
-  std::unique_ptr<CublasltChooser> chooser;
-  PlanTable table;
+  std::shared_ptr<const cuda::DriverApi> driver;
+  bool measures;
+  Dispatcher dispatcher;
+  RunningTrials trials;
+  KernelTable table;
 };
 
-// Nothing has been enqueued by a call that was refused.
-int CublasltDispatcher::State::run_again(const MatmulCall& call, PlanTable::Entry& entry,
-                                         const CublasltPlan* refused) {
-  const CublasltPlan other =
-      chooser->heuristic(call, entry.key, "the library refused the model's choice when it ran");
-  if (other.may_be_kept) {
-    table.replace(entry, refused, other);
+namespace {
+
+std::shared_ptr<const CublasltKernel> kernel_of(const Dispatcher::Turn& turn) {
+  return std::static_pointer_cast<const CublasltKernel>(turn.shared_kernel());
+}
+
+}  // namespace
+
+Status CublasltDispatcher::State::add_provider(std::int32_t device,
+                                               const std::vector<Model>& models) {
+  FORETUNE_TRY(std::shared_ptr<CublasltProvider> provider,
+               CublasltProvider::create(api, *driver, device));
+  const std::optional<std::size_t> chosen = provider->choose_model(models);
+  return dispatcher.add(std::move(provider),
+                        chosen ? std::optional(models[*chosen]) : std::nullopt);
+}
+
+int CublasltDispatcher::State::run_again(const MatmulCall& call, const CallKey& key,
+                                         const Dispatcher::Turn& refused, KernelTable::Entry* entry,
+                                         const CublasltKernel* old) {
+  const AskedCall asked(call, key);
+  const auto turn = dispatcher.replace(asked.get(), refused,
+                                       "the library refused the model's choice when it ran");
+  if (!turn) {
+    return run(call, nullptr);
   }
-  return run(call, other);
+  if (entry != nullptr && turn->is_final()) {
+    table.replace(*entry, old, kernel_of(*turn));
+  }
+  return run(call, *kernel_of(*turn));
+}
+
+int CublasltDispatcher::State::run_new(const MatmulCall& call, const CallKey& key,
+                                       std::uint64_t hash) {
+  const AskedCall asked(call, key);
+  if (measures) {
+    trials.report_ended();
+  }
+  const auto turn = measures && trials.may_time(call.stream) ? dispatcher.next(asked.get())
+                                                             : dispatcher.best(asked.get());
+  if (!turn) {
+    return run(call, nullptr);
+  }
+  const std::shared_ptr<const CublasltKernel> kernel = kernel_of(*turn);
+  if (turn->is_final()) {
+    table.insert(key, hash, kernel);
+  }
+  const auto run_kernel = [&] { return run(call, *kernel); };
+  const int status = turn->is_trial() ? trials.time(*turn, call.stream, run_kernel) : run_kernel();
+  return status == cublaslt::kNotSupported && (turn->is_trial() || !kernel->is_librarys)
+             ? run_again(call, key, *turn, table.find(key, hash), kernel.get())
+             : status;
 }
 
 int CublasltDispatcher::State::run_chosen(const MatmulCall& call, const CallKey& key) {
   const std::uint64_t hash = key.hash();
-  PlanTable::Entry* entry = table.find(key, hash);
+  KernelTable::Entry* const entry = table.find(key, hash);
   if (entry == nullptr) {
-    if (table.is_full()) {
-      return run(call, nullptr);
-    }
-    const CublasltPlan plan = chooser->choose(call, key);
-    entry = plan.may_be_kept ? table.insert(key, hash, plan) : nullptr;
-    if (entry == nullptr) {
-      return run(call, plan);
-    }
+    return table.is_full() ? run(call, nullptr) : run_new(call, key, hash);
   }
-  const CublasltPlan* const plan = entry->plan.load(std::memory_order_acquire);
-  const int status = run(call, *plan);
-  return status == cublaslt::kNotSupported && plan->source != CublasltSource::kHeuristic
-             ? run_again(call, *entry, plan)
-             : status;
+  const CublasltKernel* const kernel = entry->value.load(std::memory_order_acquire);
+  const int status = run(call, *kernel);
+  if (status != cublaslt::kNotSupported || kernel->is_librarys) {
+    return status;
+  }
+  const AskedCall asked(call, key);
+  const auto turn = dispatcher.best(asked.get());
+  return turn ? run_again(call, key, *turn, entry, kernel) : status;
 }
 
 CublasltDispatcher::CublasltDispatcher() = default;
@@ -156,18 +247,31 @@ Result<std::unique_ptr<CublasltDispatcher>> CublasltDispatcher::open(
     options.cublaslt = {"libcublasLt.so.13", "libcublasLt.so.12",
                         "/usr/local/cuda/lib64/libcublasLt.so"};
   }
-  FORETUNE_TRY(std::vector<Model> models, models_of(std::move(options.model)));
+  FORETUNE_TRY(const std::vector<Model> models, models_of(std::move(options.model)));
+  for (const Model& model : models) {
+    if (model.problem_type != kGemmProblem || model.config_schema.id() != cublaslt_schema().id()) {
+      return fail(ErrorCode::kMismatch, "the model ranks configs of ", model.config_schema.name,
+                  " (family ", model.family, "), not of cublaslt");
+    }
+  }
   FORETUNE_TRY(std::shared_ptr<const cublaslt::Api> api,
                cublaslt::Api::load_or_share(options.cublaslt));
   FORETUNE_TRY(std::shared_ptr<const cuda::DriverApi> driver,
                cuda::DriverApi::load(options.driver));
-  FORETUNE_TRY(std::unique_ptr<CublasltChooser> chooser,
-               CublasltChooser::create(api, std::move(driver), std::move(models),
-                                       {.margin = options.margin, .fast = options.fast}));
   std::unique_ptr<CublasltDispatcher> dispatcher(new CublasltDispatcher());
-  dispatcher->state_ =
-      std::make_unique<State>(std::move(api), std::move(chooser), options.max_problems);
+  dispatcher->state_ = std::make_unique<State>(std::move(api), std::move(driver), options.dispatch);
+  State& state = *dispatcher->state_;
+  for (const int device : devices_of(*state.driver)) {
+    // The heuristic serves a device that does not tell its facts.
+    static_cast<void>(state.add_provider(device, models));
+  }
+  FORETUNE_TRY_STATUS(state.add_provider(CublasltProvider::kNoDevice, models));
   return dispatcher;
+}
+
+Dispatcher& CublasltDispatcher::dispatcher() {
+  state_->trials.report_ended();
+  return state_->dispatcher;
 }
 
 int CublasltDispatcher::matmul(const MatmulCall& call) noexcept {
@@ -184,7 +288,7 @@ int CublasltDispatcher::matmul(const MatmulCall& call) noexcept {
   }
   key.workspace_bytes = dispatch_internal::usable_workspace(call);
   key.alignment = dispatch_internal::alignment_of(call);
-  key.device = state.chooser->current_device();
+  key.device = state.current_device();
   try {
     return state.run_chosen(call, key);
   } catch (const std::exception&) {
@@ -207,28 +311,26 @@ Result<CublasltDecision> CublasltDispatcher::decision(const MatmulCall& call) {
   key.workspace_bytes =
       call.workspace == nullptr ? call.workspace_bytes : dispatch_internal::usable_workspace(call);
   key.alignment = dispatch_internal::alignment_of(call);
-  key.device = state.chooser->current_device();
-  const std::uint64_t hash = key.hash();
-  const PlanTable::Entry* entry = state.table.find(key, hash);
-  CublasltPlan plan;
-  if (entry == nullptr) {
-    plan = state.chooser->choose(call, key);
-    entry = plan.may_be_kept ? state.table.insert(key, hash, plan) : nullptr;
-  }
-  if (entry != nullptr) {
-    plan = *entry->plan.load(std::memory_order_acquire);
-  }
-  CublasltDecision decision{.source = plan.source, .rank = plan.rank, .reason = plan.reason};
-  if (plan.algorithm) {
+  key.device = state.current_device();
+  state.trials.report_ended();
+  const AskedCall asked(call, key);
+  FORETUNE_TRY(const Decision made, state.dispatcher.decision(asked.get()));
+  const auto& kernel = *static_cast<const CublasltKernel*>(made.kernel.get());
+  CublasltDecision decision{.source = made.source,
+                            .rank = kernel.rank,
+                            .reason = made.note,
+                            .is_settled = made.is_settled,
+                            .measured_ns = made.measured_ns};
+  if (kernel.algorithm) {
     decision.config_text =
-        to_text(cublaslt_schema(), cublaslt::words_of(*state.api, *plan.algorithm).to_config());
+        to_text(cublaslt_schema(), cublaslt::words_of(*state.api, *kernel.algorithm).to_config());
   }
   return decision;
 }
 
 std::string CublasltDecision::text() const {
   return concat(to_string(source),
-                rank > 0 && source != CublasltSource::kHeuristic
+                rank > 0 && source != ChoiceSource::kHeuristic
                     ? concat(", rank ", rank, " of the heuristic")
                     : std::string(),
                 ": ", config_text.empty() ? "left to the library" : config_text,

@@ -3,13 +3,17 @@
 //   FORETUNE_TRY(const auto dispatcher, CublasltDispatcher::open({}));
 //   const int status = dispatcher->matmul({.handle = handle, .descriptor = descriptor, ...});
 //
-// The dispatcher chooses an algorithm once for all calls that look alike: same problem, leading
-// dimensions, strides, epilogue, types, workspace, alignment and device. It follows the model's
-// ranking until the library's own check (cublasLtMatmulAlgoCheck) accepts a config for the caller's
-// descriptors. The first algorithm of the library's heuristic runs, as it would without us, where
-// the model abstains, was made for another device or another version of the library, or does not
-// know the call. It also runs from the moment when the library refuses to run a chosen algorithm.
-// Results are those of the library in every case; sums of parts of k are never made in place.
+// This is the front end of a Dispatcher for calls of cublasLtMatmul. It decides once for all calls
+// that look alike: same problem, leading dimensions, strides, epilogue, types, workspace, alignment
+// and device. It follows the model's ranking until the library's own check
+// (cublasLtMatmulAlgoCheck) accepts a config for the caller's descriptors. The first algorithm of
+// the library's heuristic runs, as it would without us, where the model abstains, was made for
+// another device or another version of the library, or does not know the call. It also runs from
+// the moment when the library refuses to run a chosen algorithm. Results are those of the library
+// in every case; sums of parts of k are never made in place.
+//
+// With `dispatch.measure_top` the first calls of a kind are trials, which the device's events time
+// on the caller's stream: no call waits. Calls that are captured into a graph are never trials.
 //
 // No part of CUDA is linked: the dispatcher uses the libraries that the process has loaded, or
 // loads them.
@@ -27,7 +31,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/dispatch/cublaslt_call.h"
-#include "foretune/dispatch/cublaslt_chooser.h"
+#include "foretune/dispatch/dispatcher.h"
 #include "foretune/model/model_file.h"
 
 namespace foretune {
@@ -43,22 +47,19 @@ struct CublasltDispatchOptions {
   // versions 13 and 12.
   std::vector<std::string> cublaslt;
   std::string driver = "libcuda.so.1";
-  // The predicted gain (difference of ln time) that a pick needs over the heuristic's first; 0: no
-  // gain is needed.
-  double margin = kDefaultCublasltMargin;
-  // Tries the model's fast mode first: it picks from the portfolio, in a microsecond, and ignores
-  // the margin.
-  bool fast = false;
-  // How many kinds of calls are remembered; others go to the library without an algorithm.
-  std::size_t max_problems = std::size_t{1} << 17U;
+  // Beyond `max_problems` kinds of calls, others go to the library without an algorithm. The
+  // library's heuristic is the baseline of the margin.
+  DispatchOptions dispatch{.margin = kDefaultCublasltMargin, .max_problems = std::size_t{1} << 17U};
 };
 
 // The algorithm that runs calls like a given one, and the reason for it.
 struct CublasltDecision {
-  CublasltSource source = CublasltSource::kHeuristic;
+  ChoiceSource source = ChoiceSource::kHeuristic;
   std::string config_text;  // the algorithm's values; empty when the library gets no algorithm
   int rank = 0;             // in the heuristic's answer, 0 when it is not in it
   std::string reason;       // why not the model's first; may be empty
+  bool is_settled = true;   // false while trials go on
+  double measured_ns = -1;  // of the fastest trial, or remembered; -1: unknown
   // Returns all of this in one line.
   [[nodiscard]] std::string text() const;
 };
@@ -81,6 +82,10 @@ class CublasltDispatcher {
   // the workspace, whose size counts. Errors: kInvalidArgument when descriptors are missing or the
   // library does not know them.
   Result<CublasltDecision> decision(const MatmulCall& call);
+
+  // Gives access to measured choices; load them before the first call. Trials whose work has not
+  // ended yet are not among them.
+  Dispatcher& dispatcher();
 
  private:
   CublasltDispatcher();

@@ -30,18 +30,6 @@ constexpr std::uint32_t kGelu = 32;
 constexpr std::uint32_t kGeluBias = 36;
 constexpr std::uint32_t kGeluAux = 160;
 
-FakeBench& bench() { return FakeBench::get(); }
-
-// Multiplies, checks the result, and returns the decision.
-CublasltDecision run(CublasltDispatcher& dispatcher, const MatmulSample& sample) {
-  sample.poison();
-  EXPECT_EQ(dispatcher.matmul(sample.call()), 0);
-  sample.check();
-  const auto decision = dispatcher.decision(sample.call());
-  EXPECT_TRUE(decision);
-  return *decision;
-}
-
 TEST(DefaultCublasltModels, AreReadableAndRankThisFamily) {
   ASSERT_FALSE(default_cublaslt_models().empty());
   for (const DefaultCublasltModel& shipped : default_cublaslt_models()) {
@@ -62,7 +50,7 @@ TEST(DefaultCublasltModels, AreReadableAndRankThisFamily) {
 TEST(CublasltDispatchTest, RunsTheModelsPick) {
   const auto dispatcher = sample_dispatcher();
   const CublasltDecision tensor = run(*dispatcher, MatmulSample({.type = CudaType::kBf16}));
-  EXPECT_EQ(tensor.source, CublasltSource::kModel);
+  EXPECT_EQ(tensor.source, ChoiceSource::kModel);
   EXPECT_THAT(tensor.reason, IsEmpty());
   EXPECT_EQ(bench().executed(), tensor_config(448));
   EXPECT_EQ(tensor.config_text, to_text(cublaslt_schema(), tensor_config(448).to_config()));
@@ -70,7 +58,7 @@ TEST(CublasltDispatchTest, RunsTheModelsPick) {
 
   // The model picks the best of its ranking that runs f32.
   const CublasltDecision plain = run(*dispatcher, MatmulSample({}));
-  EXPECT_EQ(plain.source, CublasltSource::kModel);
+  EXPECT_EQ(plain.source, ChoiceSource::kModel);
   EXPECT_EQ(bench().executed(), plain_config(11));
   EXPECT_THAT(plain.reason, HasSubstr("the model's first is refused: cublasLtMatmulAlgoInit"));
 }
@@ -85,15 +73,15 @@ TEST(CublasltDispatchTest, ComputesWhatIsAskedFor) {
                             .transpose_b = transpose_b,
                             .type = type,
                             .epilogue = epilogue};
-          EXPECT_EQ(run(*dispatcher, MatmulSample(shape)).source, CublasltSource::kModel);
+          EXPECT_EQ(run(*dispatcher, MatmulSample(shape)).source, ChoiceSource::kModel);
           shape.gap = 8;
           shape.alpha = 0.5F;
           shape.beta = -2;
-          EXPECT_EQ(run(*dispatcher, MatmulSample(shape)).source, CublasltSource::kModel);
+          EXPECT_EQ(run(*dispatcher, MatmulSample(shape)).source, ChoiceSource::kModel);
           if (epilogue == 1) {
             shape.batch = 3;
             shape.batch_gap = 64;
-            EXPECT_EQ(run(*dispatcher, MatmulSample(shape)).source, CublasltSource::kModel);
+            EXPECT_EQ(run(*dispatcher, MatmulSample(shape)).source, ChoiceSource::kModel);
           }
           ASSERT_FALSE(HasFatalFailure()) << transpose_a << transpose_b << epilogue;
         }
@@ -178,7 +166,7 @@ TEST(CublasltDispatchTest, TheHeuristicChoosesWhereTheModelCannot) {
   const auto dispatcher = sample_dispatcher();
   const auto reason = [&](const MatmulShape& shape) {
     const CublasltDecision decision = run(*dispatcher, MatmulSample(shape));
-    EXPECT_EQ(decision.source, CublasltSource::kHeuristic);
+    EXPECT_EQ(decision.source, ChoiceSource::kHeuristic);
     EXPECT_EQ(decision.rank, 1);
     EXPECT_THAT(decision.text(), StartsWith("heuristic: heuristic=0 algorithm="));
     return decision.reason;
@@ -194,9 +182,9 @@ TEST(CublasltDispatchTest, TheHeuristicChoosesWhereTheModelCannot) {
   EXPECT_THAT(run(*dispatcher, limited).reason, HasSubstr("multiprocessors"));
 
   const auto small = following_dispatcher(cublaslt_model(sample_predictions(), {.most_log2_m = 5}));
-  EXPECT_EQ(run(*small, MatmulSample({.n = 32})).source, CublasltSource::kModel);
+  EXPECT_EQ(run(*small, MatmulSample({.n = 32})).source, ChoiceSource::kModel);
   const CublasltDecision outside = run(*small, MatmulSample({.n = 33}));
-  EXPECT_EQ(outside.source, CublasltSource::kHeuristic);
+  EXPECT_EQ(outside.source, ChoiceSource::kHeuristic);
   EXPECT_THAT(outside.reason, HasSubstr("outside of what the model was trained on"));
 }
 
@@ -207,7 +195,7 @@ TEST(CublasltDispatchTest, WhatTheLibraryRefusesIsItsAnswer) {
     EXPECT_EQ(dispatcher->matmul(sample.call()), cublaslt::kNotSupported);
     const auto decision = dispatcher->decision(sample.call());
     ASSERT_TRUE(decision);
-    EXPECT_EQ(decision->source, CublasltSource::kHeuristic);
+    EXPECT_EQ(decision->source, ChoiceSource::kHeuristic);
     EXPECT_THAT(decision->text(), StartsWith("heuristic: left to the library; "));
     EXPECT_THAT(decision->reason, HasSubstr(shape.order == 1 ? "another order" : "epilogue 160"));
   }
@@ -218,7 +206,7 @@ TEST(CublasltDispatchTest, ModelsOfOtherVersionsAndDevicesAreNotFollowed) {
     const auto dispatcher =
         open_dispatcher({.model = cublaslt_model(sample_predictions(), {.isa = isa})});
     const CublasltDecision decision = run(*dispatcher, MatmulSample({.type = CudaType::kBf16}));
-    EXPECT_EQ(decision.source, CublasltSource::kHeuristic);
+    EXPECT_EQ(decision.source, ChoiceSource::kHeuristic);
     EXPECT_EQ(decision.rank, 1);
     return decision.reason;
   };
@@ -228,7 +216,7 @@ TEST(CublasltDispatchTest, ModelsOfOtherVersionsAndDevicesAreNotFollowed) {
             "the model is for sm_100 with cuBLASLt 13.0, and this is sm_90 with cuBLASLt 13.0");
   EXPECT_THAT(reason("sm_90"), HasSubstr("of unknown version"));
   const auto shipped = open_dispatcher({});
-  EXPECT_EQ(run(*shipped, MatmulSample({})).source, CublasltSource::kHeuristic);
+  EXPECT_EQ(run(*shipped, MatmulSample({})).source, ChoiceSource::kHeuristic);
 }
 
 TEST(CublasltDispatchTest, ConfigsThatNeedMoreWorkspaceAreNotUsed) {
@@ -238,7 +226,7 @@ TEST(CublasltDispatchTest, ConfigsThatNeedMoreWorkspaceAreNotUsed) {
   const auto dispatcher = following_dispatcher(
       cublaslt_model({{split, 7}, {tensor_config(23), 8}, {CublasltConfig::rank(1), 9}}));
   const MatmulSample sample({.type = CudaType::kBf16});
-  EXPECT_EQ(run(*dispatcher, sample).source, CublasltSource::kModel);
+  EXPECT_EQ(run(*dispatcher, sample).source, ChoiceSource::kModel);
   EXPECT_EQ(bench().executed(), split);
 
   MatmulCall call = sample.call();
@@ -265,9 +253,9 @@ TEST(CublasltDispatchTest, WithoutAnAcceptedConfigTheHeuristicChooses) {
   Model model = cublaslt_model({{in_place, 6}, {tensor_config(99), 7}, {tensor_config(23, 9), 8}});
   const auto nothing = following_dispatcher(model);
   const CublasltDecision decision = run(*nothing, MatmulSample({.type = CudaType::kBf16}));
-  EXPECT_EQ(decision.source, CublasltSource::kHeuristic);
+  EXPECT_EQ(decision.source, ChoiceSource::kHeuristic);
   EXPECT_EQ(decision.rank, 1);
-  EXPECT_THAT(decision.reason, StartsWith("none of the model's best 3 is accepted; "));
+  EXPECT_THAT(decision.reason, StartsWith("none of the model's best 3 can run here; "));
   EXPECT_THAT(decision.reason, HasSubstr("summed in place"));
 }
 
@@ -276,7 +264,7 @@ TEST(CublasltDispatchTest, RanksOfTheHeuristicCanBeThePick) {
       following_dispatcher(cublaslt_model({{CublasltConfig::rank(2), 7}, {tensor_config(23), 8}}));
   const MatmulSample sample({.type = CudaType::kBf16});
   const CublasltDecision decision = run(*dispatcher, sample);
-  EXPECT_EQ(decision.source, CublasltSource::kModel);
+  EXPECT_EQ(decision.source, ChoiceSource::kModel);
   EXPECT_EQ(decision.rank, 2);
   EXPECT_THAT(decision.text(), StartsWith("model, rank 2 of the heuristic: heuristic=0 "));
   EXPECT_EQ(to_text(cublaslt_schema(), bench().executed().to_config()), decision.config_text);
@@ -286,12 +274,12 @@ TEST(CublasltDispatchTest, RanksOfTheHeuristicCanBeThePick) {
 TEST(CublasltDispatchTest, AMarginIsOverWhatTheModelSaysOfTheHeuristicsFirst) {
   const MatmulSample sample({.type = CudaType::kBf16});
   const auto with_margin = [&](std::vector<Prediction> predictions, double margin) {
-    const auto dispatcher =
-        open_dispatcher({.model = cublaslt_model(std::move(predictions)), .margin = margin});
+    const auto dispatcher = open_dispatcher(
+        {.model = cublaslt_model(std::move(predictions)), .dispatch = {.margin = margin}});
     return run(*dispatcher, sample);
   };
   const CublasltDecision first = with_margin(sample_predictions(), 100);
-  ASSERT_EQ(first.source, CublasltSource::kHeuristic);
+  ASSERT_EQ(first.source, ChoiceSource::kHeuristic);
   EXPECT_EQ(first.rank, 1);
   EXPECT_THAT(first.reason, HasSubstr("margin of 100"));
   const CublasltConfig answer =
@@ -301,12 +289,12 @@ TEST(CublasltDispatchTest, AMarginIsOverWhatTheModelSaysOfTheHeuristicsFirst) {
   // its tile is.
   for (const CublasltConfig& known : {answer, tensor_config(answer.tile, 9)}) {
     std::vector<Prediction> predictions{{tensor_config(448), 8.0}, {known, 8.1}};
-    EXPECT_EQ(with_margin(predictions, 0.11).source, CublasltSource::kHeuristic);
-    EXPECT_EQ(with_margin(predictions, 0.09).source, CublasltSource::kModel);
-    EXPECT_EQ(with_margin(predictions, kDefaultCublasltMargin).source, CublasltSource::kModel);
+    EXPECT_EQ(with_margin(predictions, 0.11).source, ChoiceSource::kHeuristic);
+    EXPECT_EQ(with_margin(predictions, 0.09).source, ChoiceSource::kModel);
+    EXPECT_EQ(with_margin(predictions, kDefaultCublasltMargin).source, ChoiceSource::kModel);
     predictions.back().score = 8.05;
-    EXPECT_EQ(with_margin(predictions, kDefaultCublasltMargin).source, CublasltSource::kHeuristic);
-    EXPECT_EQ(with_margin(predictions, 0).source, CublasltSource::kModel);
+    EXPECT_EQ(with_margin(predictions, kDefaultCublasltMargin).source, ChoiceSource::kHeuristic);
+    EXPECT_EQ(with_margin(predictions, 0).source, ChoiceSource::kModel);
   }
 }
 
@@ -329,15 +317,16 @@ TEST(CublasltDispatchTest, TheFastModelIsAskedFirstWhereThatIsWanted) {
   const MatmulSample sample(
       {.m = 32, .n = 32, .k = 32, .type = CudaType::kBf16, .compute = ComputeType::kF32});
   const auto source = [&](double margin, bool is_fast) {
-    const auto dispatcher = open_dispatcher({.model = model, .margin = margin, .fast = is_fast});
+    const auto dispatcher =
+        open_dispatcher({.model = model, .dispatch = {.margin = margin, .fast = is_fast}});
     return run(*dispatcher, sample).source;
   };
-  EXPECT_EQ(source(0, true), CublasltSource::kFastModel);
+  EXPECT_EQ(source(0, true), ChoiceSource::kFastModel);
   EXPECT_EQ(bench().executed(), tensor_config(23));
-  EXPECT_EQ(source(0, false), CublasltSource::kModel);
+  EXPECT_EQ(source(0, false), ChoiceSource::kModel);
   EXPECT_EQ(bench().executed(), tensor_config(448));
-  EXPECT_EQ(source(100, true), CublasltSource::kFastModel);
-  EXPECT_EQ(source(100, false), CublasltSource::kHeuristic);
+  EXPECT_EQ(source(100, true), ChoiceSource::kFastModel);
+  EXPECT_EQ(source(100, false), ChoiceSource::kHeuristic);
 }
 
 TEST(CublasltDispatchTest, GraphsHoldTheChoice) {
@@ -383,7 +372,7 @@ TEST(CublasltDispatchTest, ARefusalAtRunTimeIsRemembered) {
   const CublasltDecision decision = run(*dispatcher, sample);
   EXPECT_EQ(bench().fake.calls("cublasLtMatmul"), before + 3);
   bench().fake.set_faults("");
-  EXPECT_EQ(decision.source, CublasltSource::kHeuristic);
+  EXPECT_EQ(decision.source, ChoiceSource::kHeuristic);
   EXPECT_THAT(decision.reason, HasSubstr("refused the model's choice when it ran"));
 }
 
@@ -431,8 +420,8 @@ TEST(CublasltDispatchTest, WrongArgumentsAreRefused) {
 }
 
 TEST(CublasltDispatchTest, AFullTableLeavesTheRestToTheLibrary) {
-  const auto dispatcher =
-      open_dispatcher({.model = cublaslt_model(sample_predictions()), .max_problems = 1});
+  const auto dispatcher = open_dispatcher(
+      {.model = cublaslt_model(sample_predictions()), .dispatch = {.max_problems = 1}});
   const MatmulSample first({.type = CudaType::kBf16});
   run(*dispatcher, first);
   const MatmulSample second({.n = 56, .type = CudaType::kBf16});
@@ -452,7 +441,7 @@ TEST(CublasltDispatchTest, AThreadWithoutAContextIsServed) {
     EXPECT_THAT(dispatcher->decision(sample.call())->reason, HasSubstr("an unknown device"));
   }).join();
   sample.check();
-  EXPECT_EQ(run(*dispatcher, sample).source, CublasltSource::kModel);
+  EXPECT_EQ(run(*dispatcher, sample).source, ChoiceSource::kModel);
 }
 
 TEST(CublasltDispatchTest, ManyThreadsMultiplyAtOnce) {
@@ -484,7 +473,7 @@ TEST(CublasltDispatchTest, ManyThreadsMultiplyAtOnce) {
   EXPECT_EQ(wrong, 0);
   for (const auto& sample : samples) {
     sample->check();
-    EXPECT_EQ(dispatcher->decision(sample->call())->source, CublasltSource::kModel);
+    EXPECT_EQ(dispatcher->decision(sample->call())->source, ChoiceSource::kModel);
   }
 }
 

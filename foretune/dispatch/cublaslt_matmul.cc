@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "foretune/base/c_text.h"
@@ -12,6 +14,7 @@
 
 struct foretune_cublaslt {
   std::unique_ptr<foretune::CublasltDispatcher> dispatcher;
+  std::filesystem::path trials_path;  // empty: none
 };
 
 namespace foretune {
@@ -33,9 +36,10 @@ Status open(const foretune_cublaslt_options& options, foretune_cublaslt** out) {
   if (!std::isfinite(options.margin)) {
     return fail(ErrorCode::kInvalidArgument, "a margin is a number, not ", options.margin);
   }
-  CublasltDispatchOptions cpp{.fast = options.fast != 0};
+  CublasltDispatchOptions cpp;
+  cpp.dispatch.fast = options.fast != 0;
   if (options.margin != 0) {
-    cpp.margin = std::max(0.0, options.margin);
+    cpp.dispatch.margin = std::max(0.0, options.margin);
   }
   if (options.model_path != nullptr) {
     FORETUNE_TRY(cpp.model, read_model(options.model_path));
@@ -46,10 +50,45 @@ Status open(const foretune_cublaslt_options& options, foretune_cublaslt** out) {
   if (options.driver_library != nullptr) {
     cpp.driver = options.driver_library;
   }
-  FORETUNE_TRY(std::unique_ptr<CublasltDispatcher> dispatcher,
-               CublasltDispatcher::open(std::move(cpp)));
-  *out = new foretune_cublaslt{std::move(dispatcher)};
+  cpp.dispatch.measure_top = options.measure_top;
+  auto opened = std::make_unique<foretune_cublaslt>();
+  if (options.trials_path != nullptr) {
+    opened->trials_path = options.trials_path;
+    cpp.dispatch.keep_trials = true;
+  }
+  FORETUNE_TRY(opened->dispatcher, CublasltDispatcher::open(std::move(cpp)));
+  std::error_code none;
+  if (std::filesystem::exists(opened->trials_path, none)) {
+    FORETUNE_TRY_STATUS(opened->dispatcher->dispatcher().load_choices(opened->trials_path));
+  }
+  *out = opened.release();
   return {};
+}
+
+Status save(const foretune_cublaslt* opened) {
+  if (opened == nullptr || opened->trials_path.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "no file was given for trials");
+  }
+  FORETUNE_TRY_STATUS(
+      opened->dispatcher->dispatcher().append_trials(opened->trials_path, "cublaslt"));
+  return {};
+}
+
+// Runs a step that may fail; returns its code and fills the caller's message.
+template <class Step>
+int guarded(char* message, std::size_t message_size, const Step& step) {
+  copy_text("", message, message_size);
+  try {
+    const Status status = step();
+    if (status) {
+      return FORETUNE_CUBLASLT_OK;
+    }
+    copy_text(status.error().message, message, message_size);
+    return static_cast<int>(status.error().code);
+  } catch (const std::exception& error) {
+    copy_text(error.what(), message, message_size);
+    return FORETUNE_CUBLASLT_INTERNAL;
+  }
 }
 
 }  // namespace
@@ -63,22 +102,17 @@ int foretune_cublaslt_open(const char* model_path, foretune_cublaslt** out) {
 
 int foretune_cublaslt_open_with(const foretune_cublaslt_options* options, foretune_cublaslt** out,
                                 char* message, size_t message_size) {
-  foretune::copy_text("", message, message_size);
-  try {
-    const foretune::Status opened =
-        foretune::open(options == nullptr ? foretune_cublaslt_options{} : *options, out);
-    if (opened) {
-      return FORETUNE_CUBLASLT_OK;
-    }
-    foretune::copy_text(opened.error().message, message, message_size);
-    return static_cast<int>(opened.error().code);
-  } catch (const std::exception& error) {
-    foretune::copy_text(error.what(), message, message_size);
-    return FORETUNE_CUBLASLT_INTERNAL;
-  }
+  return foretune::guarded(message, message_size, [&] {
+    return foretune::open(options == nullptr ? foretune_cublaslt_options{} : *options, out);
+  });
 }
 
 void foretune_cublaslt_close(foretune_cublaslt* foretune) { delete foretune; }
+
+int foretune_cublaslt_save(foretune_cublaslt* foretune, char* message, size_t message_size) {
+  return ::foretune::guarded(message, message_size,
+                             [foretune] { return ::foretune::save(foretune); });
+}
 
 int foretune_cublaslt_matmul(foretune_cublaslt* foretune, void* handle, void* matmul_desc,
                              const void* alpha, const void* a, void* a_desc, const void* b,

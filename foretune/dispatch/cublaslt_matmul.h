@@ -62,6 +62,13 @@ typedef struct foretune_cublaslt_options {
   /* Not 0: ask the model's fast mode first, for which a new problem is a matter of microseconds.
    * It knows no margin. */
   int fast;
+  /* Above 1: the first calls of a kind try this many algorithms on the caller's operands, three
+   * times each, and the fastest stays. Events on the caller's stream time them, no call waits, and
+   * calls that are captured into a graph try nothing. */
+  int measure_top;
+  /* A data set (.ftd) with the trials of earlier processes: their fastest algorithms are chosen.
+   * foretune_cublaslt_save() appends to it. NULL, or a file that does not exist yet: none. */
+  const char* trials_path;
 } foretune_cublaslt_options;
 
 /* NULL for the path: the shipped model, see above. */
@@ -71,6 +78,11 @@ FORETUNE_API int foretune_cublaslt_open_with(const foretune_cublaslt_options* op
                                              foretune_cublaslt** out, char* message,
                                              size_t message_size);
 FORETUNE_API void foretune_cublaslt_close(foretune_cublaslt* foretune);
+/* Appends to `trials_path` what the trials measured since the last call. `foretune inspect` shows
+ * the file and `foretune train` learns from it. Returns 0 or one of the values above;
+ * INVALID_ARGUMENT without a `trials_path`. `message` as above. */
+FORETUNE_API int foretune_cublaslt_save(foretune_cublaslt* foretune, char* message,
+                                        size_t message_size);
 
 /* The handle is a cublasLtHandle_t (or cublasHandle_t), descriptors are cublasLtMatmulDesc_t and
  * cublasLtMatrixLayout_t, algo is a const cublasLtMatmulAlgo_t*, stream a cudaStream_t. Returns the
@@ -82,9 +94,9 @@ FORETUNE_API int foretune_cublaslt_matmul(foretune_cublaslt* foretune, void* han
                                           void* d_desc, const void* algo, void* workspace,
                                           size_t workspace_bytes, void* stream);
 
-/* What runs calls with these descriptors and why, as one line: "model: ", "fast model: " or
- * "heuristic: ", the algorithm's words, and after a semicolon the reason why it is not the model's
- * first, if it is not:
+/* What runs calls with these descriptors and why, as one line: "model: ", "fast model: ",
+ * "measured: ", "remembered: " or "heuristic: ", the algorithm's words, and after a semicolon the
+ * reason why it is not the model's first, if it is not:
  *
  *   heuristic: heuristic=0 algorithm=66 tile=20 ...; The problem lies outside of ...
  *

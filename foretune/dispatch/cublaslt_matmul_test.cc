@@ -20,8 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using testing_support::TemporaryFolder;
 
-FakeBench& bench() { return FakeBench::get(); }
-
 foretune_cublaslt_options fake_options() {
   foretune_cublaslt_options options = {};
   options.cublaslt_library = FORETUNE_FAKE_GPU;

@@ -1,22 +1,24 @@
-// Takes a problem and returns a kernel: decides once per problem which config of which family runs
-// it, and keeps the kernel. The first of these that exists is chosen:
+// Takes a call and returns a kernel: decides once per kind of call which config of which provider
+// runs it, and keeps the kernel. The first of these that exists is chosen:
 //
 //   1. the choice remembered from an earlier process, or measured in this one
-//   2. the model's pick, or the next in its order that this machine can run
+//   2. the model's pick, or the next in its order that can run here and keeps the margin
 //   3. outside of the model's applicability domain, the config of its portfolio that it ranks first
-//   4. the family's textbook config, and last any legal one
+//   4. the provider's fallback: the family's textbook config, last any legal one; or the choice of
+//      the provider's own library, which also comes before 3 where the provider trusts it
 //
-// The dispatcher tries the families in the order in which they were added. It skips one that does
-// not support the problem before it scores anything.
+// The dispatcher tries the providers in the order in which they were added. It skips one that does
+// not support the call before it scores anything.
 //
-// With `measure_top` above 1 the first calls of a problem are also trials: each runs one of the
+// With `measure_top` above 1 the first calls of a kind are also trials: each runs one of the
 // best-ranked configs on the caller's operands, which costs only the difference to the best one,
-// and the fastest stays. Trials end after `measure_top * measure_rounds` calls or
-// `measure_seconds`, whichever comes first. Their measurements can be appended to a data set, from
-// which a later process takes its choices.
+// and the fastest stays. A trial may be reported at any later time, so that a device's clock can
+// time it. Trials end after `measure_top * measure_rounds` calls or `measure_seconds`, whichever
+// comes first. Their measurements can be appended to a data set, from which a later process takes
+// its choices.
 //
 // The dispatcher does not know what a kernel is: providers make kernels, typed front ends
-// (GemmDispatcher) run them.
+// (GemmDispatcher, CublasltDispatcher) run them.
 //
 // Thread safety: all members may be called by any number of threads, and in a forked child, which
 // knows everything that the parent knew at the fork. Cost: a known problem takes a look-up under a
@@ -30,49 +32,38 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "foretune/base/result.h"
-#include "foretune/family/family.h"
+#include "foretune/dispatch/kernel_provider.h"
 #include "foretune/model/model_file.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/config.h"
 
 namespace foretune {
 
-// A family together with the function that makes kernels from its configs.
-class KernelProvider {
- public:
-  virtual ~KernelProvider() = default;
-  [[nodiscard]] virtual const Family& family() const = 0;
-  // Errors: kUnsupported for a config that is not legal here or cannot be built.
-  [[nodiscard]] virtual Result<std::shared_ptr<const void>> make_kernel(
-      const Problem& problem, const Config& config) const = 0;
-};
-
-enum class ChoiceSource : std::uint8_t {
-  kRemembered,  // loaded from a file of choices
-  kMeasured,    // the fastest of the trials in this process
-  kModel,
-  kPortfolio,
-  kDefault,
-  kFirstLegal,
-};
-std::string_view to_string(ChoiceSource source);
-
 struct DispatchOptions {
   int measure_top = 0;         // configs to try; 0 and 1 measure nothing
   int measure_rounds = 3;      // calls of each; at least 1
-  double measure_seconds = 1;  // per problem
-  // Problems kept with their kernels; beyond this number, those that came first are forgotten.
+  double measure_seconds = 1;  // per kind of call
+  // The predicted gain (difference of ln time) that a model's pick needs over the provider's
+  // baseline; 0: no gain is needed.
+  double margin = 0;
+  // Asks the distilled model first, which picks from the portfolio in a microsecond and ignores the
+  // margin.
+  bool fast = false;
+  // Kinds of calls kept with their kernels; beyond this number, those that came first are
+  // forgotten.
   std::size_t max_problems = 4096;
   // Measured or loaded choices kept, without kernels; beyond this number, the oldest are forgotten.
   std::size_t max_remembered = 16384;
-  // Keeps what the trials measured for append_trials(), of the newest `max_remembered` problems.
+  // Keeps what the trials measured for append_trials(), of the newest `max_remembered` kinds.
   bool keep_trials = false;
 };
 
-// The config that runs a problem, and the reason for it.
+// How many configs of a model's ranking may be refused before the dispatcher falls back.
+inline constexpr std::size_t kMostRefusals = 8;
+
+// The config that runs a call, and the reason for it.
 struct Decision {
   std::string family;
   Config config;
@@ -81,6 +72,7 @@ struct Decision {
   std::string note;         // why no better source was used: the selector's or a family's refusal
   double measured_ns = -1;  // fastest call of the trials, or the remembered time; -1: unknown
   bool is_settled = true;   // false while trials go on
+  std::shared_ptr<const void> kernel;
 };
 
 class Dispatcher {
@@ -90,35 +82,43 @@ class Dispatcher {
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
-  // Adds a family. Earlier problems are decided again, except those with a measured choice. Errors:
-  // kMismatch when the model is of another family, kind of problem or config schema.
+  // Adds a provider. Earlier calls are decided again, except those with a measured choice. Errors:
+  // kMismatch when the model is of another kind of problem or config schema, or of a family that
+  // the provider does not take models of.
   Status add(std::shared_ptr<const KernelProvider> provider, std::optional<Model> model);
 
-  // The kernel for the next call of a problem.
+  // The kernel for the next call of its kind.
   class Turn {
    public:
     [[nodiscard]] const void* kernel() const { return kernel_.get(); }
     [[nodiscard]] const std::shared_ptr<const void>& shared_kernel() const { return kernel_; }
     // Returns true when the call is a trial; its duration has to be passed to report().
     [[nodiscard]] bool is_trial() const { return trial_ >= 0; }
+    // Returns true when later calls of the kind get the same kernel.
+    [[nodiscard]] bool is_final() const { return is_final_; }
 
    private:
     friend class Dispatcher;
     std::shared_ptr<void> entry_;
     std::shared_ptr<const void> kernel_;
     int trial_ = -1;
+    bool is_final_ = false;
   };
-  // Errors: kUnsupported when no family runs the problem, with the reason of each. Every trial has
-  // to be reported or abandoned: until then it counts as running.
-  Result<Turn> next(const Problem& problem);
+  // Errors: kUnsupported when no provider runs the call, with the reason of each. Every trial has
+  // to be reported, abandoned or refused: until then it counts as running.
+  Result<Turn> next(const DispatchCall& call);
   void report(const Turn& turn, double nanoseconds);
   void abandon(const Turn& turn);
+  // Takes back a kernel that could not run the call after all, and returns another one: the best of
+  // the other trials, else a fallback of the provider, with `reason` as its note. Errors: as
+  // next().
+  Result<Turn> replace(const DispatchCall& call, const Turn& refused, const std::string& reason);
   // Returns the chosen kernel, never a trial. While trials go on, it is the best so far, at first
   // the model's pick. Errors: as next().
-  Result<Turn> best(const Problem& problem);
+  Result<Turn> best(const DispatchCall& call);
 
   // Errors: as next().
-  Result<Decision> decision(const Problem& problem);
+  Result<Decision> decision(const DispatchCall& call);
 
   // Appends the trials kept since the last call to the data set (.ftd) at `path`, one measurement
   // for each config that ran, and returns how many: those that the file has already are left out.

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <span>
 #include <thread>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
@@ -49,39 +52,43 @@ Result<std::unique_ptr<JournalWriter>> open_when_free(const std::filesystem::pat
 std::string Dispatcher::State::machine_line() const {
   std::string text = "machine";
   for (const Source& source : sources) {
-    text += concat(" ", source.provider->family().info().fingerprint.digest());
+    text += concat(" ", source.provider->info().fingerprint.digest());
   }
   return text;
 }
 
 std::string Dispatcher::choices_text() const {
-  std::vector<std::string> lines;
-  const std::shared_lock lock(state_->mutex);
-  const auto line = [](const FamilyInfo& info, const Problem& problem, const Config& config,
-                       double nanoseconds) {
-    return concat(info.name, "\t", problem.text(), "\t", to_text(info.config_schema, config), "\t",
-                  nanoseconds);
+  struct Known {
+    double nanoseconds = 0;
+    std::string config;
   };
+  // Sorted, so that the same choices give the same bytes. Several kinds of calls may have one
+  // problem; the fastest choice stands for all.
+  std::map<std::string, Known> lines;
+  const std::shared_lock lock(state_->mutex);
+  const auto add = [&](const FamilyInfo& info, const Problem& problem, const Config& config,
+                       double nanoseconds) {
+    const auto [place, is_new] = lines.try_emplace(concat(info.name, "\t", problem.text()));
+    if (is_new || nanoseconds < place->second.nanoseconds) {
+      place->second = {nanoseconds, to_text(info.config_schema, config)};
+    }
+  };
+  std::unordered_set<Problem> anew;
+  state_->entries.for_each([&](const State::CallKind& kind, const auto& entry) {
+    if (kind.problem && State::is_measured(*entry)) {
+      anew.insert(*kind.problem);
+      add(entry->provider->info(), *kind.problem, entry->chosen.config, entry->chosen.best_ns);
+    }
+  });
   state_->remembered.for_each([&](const Problem& problem, const State::Remembered& known) {
-    const auto* const entry = state_->entries.find(problem);
-    if (entry != nullptr && State::is_measured(**entry)) {
-      return;  // anew: below
-    }
-    if (const KernelProvider* const provider = state_->provider_of(known.family)) {
-      lines.push_back(line(provider->family().info(), problem, known.config, known.nanoseconds));
+    const KernelProvider* const provider = state_->provider_of(known.family);
+    if (provider != nullptr && !anew.contains(problem)) {
+      add(provider->info(), problem, known.config, known.nanoseconds);
     }
   });
-  state_->entries.for_each([&](const Problem& problem, const auto& entry) {
-    if (State::is_measured(*entry)) {
-      lines.push_back(line(entry->provider->family().info(), problem,
-                           entry->chosen.candidate.config, entry->chosen.best_ns));
-    }
-  });
-  // Sorts the lines, so that the same choices give the same bytes.
-  std::sort(lines.begin(), lines.end());
   std::string text = concat(kFileHead, "\n", state_->machine_line(), "\n");
-  for (const std::string& each : lines) {
-    text += concat(each, "\n");
+  for (const auto& [key, known] : lines) {
+    text += concat(key, "\t", known.config, "\t", known.nanoseconds, "\n");
   }
   return text;
 }
@@ -123,7 +130,7 @@ Result<std::size_t> Dispatcher::take_choices(std::string_view text) {
                   ": family, problem, config and time were expected");
     }
     if (const KernelProvider* const provider = state_->provider_of(fields[0])) {
-      const FamilyInfo& info = provider->family().info();
+      const FamilyInfo& info = provider->info();
       const auto problem = Problem::parse(fields[1]);
       const auto config = parse_config(info.config_schema, fields[2]);
       if (!problem || !config) {
@@ -140,31 +147,37 @@ Result<std::size_t> Dispatcher::take_choices(std::string_view text) {
 
 std::size_t Dispatcher::State::take(const BoundedMap<Problem, Remembered>& loaded) {
   ++generation;
-  loaded.for_each([this](const Problem& problem, const Remembered& known) {
-    entries.erase(problem);
-    remembered.put(problem, known);
+  std::vector<CallKind> stale;
+  entries.for_each([&](const CallKind& kind, const auto&) {
+    if (kind.problem && loaded.find(*kind.problem) != nullptr) {
+      stale.push_back(kind);
+    }
   });
+  for (const CallKind& kind : stale) {
+    entries.erase(kind);
+  }
+  loaded.for_each(
+      [this](const Problem& problem, const Remembered& known) { remembered.put(problem, known); });
   return loaded.size();
 }
 
 const KernelProvider* Dispatcher::State::provider_of(std::string_view family) const {
   const auto found = std::find_if(sources.begin(), sources.end(), [&](const Source& source) {
-    return source.provider->family().info().name == family;
+    return source.provider->info().name == family;
   });
   return found == sources.end() ? nullptr : found->provider.get();
 }
 
 void Dispatcher::State::keep_trials(Entry& entry) {
-  const FamilyInfo& info = entry.provider->family().info();
+  const FamilyInfo& info = entry.provider->info();
   const double best_ns = entry.trials[best_trial(entry)].best_ns;
   KeptTrials trials{.family = info.name, .rows = {}};
   for (const Option& option : entry.trials) {
-    if (option.finished == 0) {
-      continue;  // the time was over before it ran
+    if (option.finished == 0 || option.is_refused || option.config.words.empty()) {
+      continue;  // it did not run, or names no config
     }
-    Measurement row{.problem = *entry.problem,
-                    .config = option.candidate.config,
-                    .context = trial_context(info)};
+    Measurement row{
+        .problem = *entry.kind->problem, .config = option.config, .context = trial_context(info)};
     if (option.finished < options.measure_rounds && option.is_hopeless) {
       row.outcome = Outcome::kCensored;
       row.metrics = {{kTimeNs, std::max(kHopelessTrial * best_ns, kBoundShare * option.best_ns)}};
@@ -173,8 +186,8 @@ void Dispatcher::State::keep_trials(Entry& entry) {
     }
     trials.rows.push_back(std::move(row));
   }
-  kept.put(*entry.problem, std::move(trials));
-  entry.problem.reset();
+  kept.put(*entry.kind, std::move(trials));
+  entry.kind.reset();
 }
 
 Result<std::size_t> Dispatcher::append_trials(const std::filesystem::path& path,
@@ -186,14 +199,14 @@ Result<std::size_t> Dispatcher::append_trials(const std::filesystem::path& path,
     if (provider == nullptr) {
       return fail(ErrorCode::kNotFound, "the dispatcher has no family ", family);
     }
-    header = header_of(provider->family().info());
+    header = header_of(provider->info());
     header.created_by = "dispatcher";
   }
   FORETUNE_TRY(const std::unique_ptr<JournalWriter> journal, open_when_free(path, header));
   std::vector<Measurement> rows;
   {
     const std::lock_guard lock(state_->trials_mutex);
-    state_->kept.for_each([&](const Problem&, const State::KeptTrials& trials) {
+    state_->kept.for_each([&](const State::CallKind&, const State::KeptTrials& trials) {
       if (trials.family == family) {
         rows.insert(rows.end(), trials.rows.begin(), trials.rows.end());
       }
@@ -208,14 +221,16 @@ Result<std::size_t> Dispatcher::append_trials(const std::filesystem::path& path,
   }
   // The rows in the file are forgotten; of trials that ended meanwhile, none is.
   const std::lock_guard lock(state_->trials_mutex);
-  for (const Measurement& row : rows) {
-    const State::KeptTrials* const trials = state_->kept.find(row.problem);
-    if (trials != nullptr && trials->family == family &&
-        std::all_of(trials->rows.begin(), trials->rows.end(), [&](const Measurement& each) {
+  std::vector<State::CallKind> written;
+  state_->kept.for_each([&](const State::CallKind& kind, const State::KeptTrials& trials) {
+    if (trials.family == family && std::ranges::all_of(trials.rows, [&](const Measurement& each) {
           return journal->contains(each.problem, each.config, each.context);
         })) {
-      state_->kept.erase(row.problem);
+      written.push_back(kind);
     }
+  });
+  for (const State::CallKind& kind : written) {
+    state_->kept.erase(kind);
   }
   return appended;
 }
@@ -229,7 +244,7 @@ Result<std::size_t> Dispatcher::State::take_trials(Dataset trials) {
     return fail(ErrorCode::kMismatch, "these are measurements of ", header.family,
                 ", which is no family of this dispatcher");
   }
-  const FamilyInfo& info = provider->family().info();
+  const FamilyInfo& info = provider->info();
   if (header.config_schema.id() != info.config_schema.id()) {
     return fail(ErrorCode::kMismatch, "these are measurements of another version of ", info.name);
   }

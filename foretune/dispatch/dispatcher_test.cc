@@ -7,7 +7,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,67 +17,11 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/dispatch/default_models.h"
-#include "foretune/families/cpu_gemm/cpu_gemm.h"
-#include "foretune/hardware/cpu.h"
+#include "foretune/dispatch/testing/text_provider.h"
 #include "foretune/kernels/micro_kernel.h"
 
 namespace foretune {
 namespace {
-
-Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, DataType dtype = DataType::kF32) {
-  const auto problem = GemmProblem::create({.m = m, .n = n, .k = k, .dtype = dtype});
-  EXPECT_TRUE(problem);
-  return problem->to_problem();
-}
-
-// Returns a machine that every model knows, whatever machine runs the test.
-Fingerprint machine(double vector_bytes = 64, int cores = 1) {
-  Fingerprint fingerprint = cpu_fingerprint(read_cpu_facts(), CpuPeaks{});
-  fingerprint.hardware.set(HardwareValue::kVectorBytes, vector_bytes);
-  fingerprint.hardware.set(HardwareValue::kCores, cores);
-  fingerprint.hardware.set(HardwareValue::kMemoryBytes, 0);
-  return fingerprint;
-}
-
-// Makes kernels that are the texts of their configs; refused configs cannot be made.
-class TextProvider final : public KernelProvider {
- public:
-  explicit TextProvider(const Fingerprint& fingerprint) {
-    FamilyOptions options;
-    options.fingerprint = fingerprint;
-    auto made = create_cpu_gemm(options);
-    EXPECT_TRUE(made);
-    family_ = std::move(*made);
-  }
-  const Family& family() const override { return *family_; }
-  Result<std::shared_ptr<const void>> make_kernel(const Problem& problem,
-                                                  const Config& config) const override {
-    const FamilyInfo& info = family_->info();
-    if (const Support legal = info.space->why_not(config, problem, info.fingerprint.hardware);
-        !legal) {
-      return fail(ErrorCode::kUnsupported, legal.reason());
-    }
-    const std::string text = to_text(info.config_schema, config);
-    if (refused.contains(text)) {
-      return fail(ErrorCode::kUnsupported, "refused");
-    }
-    return std::shared_ptr<const void>(std::make_shared<const std::string>(text));
-  }
-  std::set<std::string> refused;
-
- private:
-  std::unique_ptr<CpuGemm> family_;
-};
-
-std::string text_of(const Dispatcher::Turn& turn) {
-  return *static_cast<const std::string*>(turn.kernel());
-}
-
-Model shipped() {
-  auto model = default_gemm_model(CpuIsa::kAvx512, 1);
-  EXPECT_TRUE(model);
-  return *model;
-}
 
 // Loads the one choice of a file, and expects it to decide the problem.
 void expect_loaded(Dispatcher& dispatcher, const std::filesystem::path& path,

@@ -9,7 +9,7 @@
 namespace foretune {
 namespace {
 
-class CpuGemmProvider final : public KernelProvider {
+class CpuGemmProvider final : public FamilyProvider {
  public:
   explicit CpuGemmProvider(std::shared_ptr<const CpuGemm> family) : family_(std::move(family)) {}
   const Family& family() const override { return *family_; }

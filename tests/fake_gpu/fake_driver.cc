@@ -124,6 +124,7 @@ EntryOf<decltype(DriverApi::copy_to_device)> cuMemcpyHtoDAsync_v2;
 EntryOf<decltype(DriverApi::stream_create)> cuStreamCreate;
 EntryOf<decltype(DriverApi::stream_destroy)> cuStreamDestroy_v2;
 EntryOf<decltype(DriverApi::stream_synchronize)> cuStreamSynchronize;
+EntryOf<decltype(DriverApi::stream_is_capturing)> cuStreamIsCapturing;
 EntryOf<decltype(DriverApi::begin_capture)> cuStreamBeginCapture_v2;
 EntryOf<decltype(DriverApi::end_capture)> cuStreamEndCapture;
 EntryOf<decltype(DriverApi::event_create)> cuEventCreate;
@@ -237,6 +238,17 @@ int cuStreamSynchronize(cuda::Stream stream) {
   return code;
 }
 
+int cuStreamIsCapturing(cuda::Stream stream, int* status) {
+  return with_context([&](State& device) {
+    const cuda::StreamObject* const target = device.find_stream(stream);
+    if (target == nullptr || status == nullptr) {
+      return target == nullptr ? kInvalidHandle : kInvalidArgument;
+    }
+    *status = target->capture ? 1 : cuda::kCaptureNone;
+    return kDriverSuccess;
+  });
+}
+
 int cuStreamBeginCapture_v2(cuda::Stream stream, int mode) {
   return with_context([&](State& device) {
     cuda::StreamObject* const target = device.find_stream(stream);
@@ -302,6 +314,9 @@ int cuEventElapsedTime(float* milliseconds, cuda::Event begin, cuda::Event end) 
     if (!device.live.contains(begin) || !device.live.contains(end) || !begin->time_ns ||
         !end->time_ns) {
       return kInvalidHandle;
+    }
+    if (faults().busy) {
+      return cuda::kDriverNotReady;
     }
     *milliseconds = static_cast<float>((*end->time_ns - *begin->time_ns) * 1e-6);
     return kDriverSuccess;

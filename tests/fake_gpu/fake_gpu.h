@@ -98,6 +98,7 @@
 //     throttle     NVML reports reason 0x20 and an SM clock of 1200 MHz
 //     nonvml       nvmlInit_v2 returns 9 (driver not loaded)
 //     nodevice     cuInit returns 100
+//     busy         cuEventElapsedTime returns 600: the work has not ended
 //   An unknown word ends the process, so that a misspelt fault does not pass for none.
 //
 // NVML

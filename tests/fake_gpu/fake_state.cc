@@ -34,6 +34,7 @@ void add_fault(Faults& faults, std::string_view word) {
     bool& flag = name == "throttle"   ? faults.throttle
                  : name == "nonvml"   ? faults.no_nvml
                  : name == "nodevice" ? faults.no_device
+                 : name == "busy"     ? faults.busy
                                       : (refuse_fault(word), faults.throttle);
     flag = true;
     return;

@@ -90,6 +90,7 @@ struct Faults {
   bool throttle = false;
   bool no_nvml = false;
   bool no_device = false;
+  bool busy = false;
 };
 // Reads the environment at the first call.
 const Faults& faults();

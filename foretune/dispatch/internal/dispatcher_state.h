@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,38 +27,77 @@ namespace foretune {
 // A trial this much slower than the best so far is not repeated.
 inline constexpr double kHopelessTrial = 2;
 
+namespace dispatch_internal {
+
+// Identifies a kind of call.
+struct CallKind {
+  std::optional<Problem> problem;
+  std::vector<std::uint64_t> variant;
+
+  static CallKind of(const DispatchCall& call);
+  friend bool operator==(const CallKind&, const CallKind&) = default;
+  friend bool operator==(const CallKind& kind, const DispatchCall& call) {
+    return kind.problem.has_value() == (call.problem != nullptr) &&
+           (call.problem == nullptr || *kind.problem == *call.problem) &&
+           std::ranges::equal(kind.variant, call.variant);
+  }
+};
+
+struct CallHash {
+  using is_transparent = void;
+  std::size_t operator()(const DispatchCall& call) const;
+  std::size_t operator()(const CallKind& kind) const;
+};
+
+// A provider with the model that ranks its configs.
+struct Source {
+  std::shared_ptr<const KernelProvider> provider;
+  std::shared_ptr<const Selector> selector;  // null without a model
+};
+
+// A config of a call with its kernel, and the results of its trials.
+struct Option {
+  Config config;
+  ChoiceSource source = ChoiceSource::kModel;
+  std::shared_ptr<const void> kernel;
+  int started = 0;
+  int finished = 0;
+  double best_ns = std::numeric_limits<double>::infinity();
+  bool is_hopeless = false;
+  bool is_refused = false;        // it could not run after all
+  std::vector<float> samples_ns;  // of its finished trials; only with keep_trials
+};
+
+// The ways to run a call.
+struct Options {
+  std::vector<Option> all;  // best first, each config at most once
+  std::string note;         // why the model's pick is not the first of them
+  bool may_be_kept = true;
+};
+// Makes up to `wanted` options, by the chain of fallbacks that dispatcher.h describes; without the
+// model where `refusal`, the reason for that, is not empty.
+Options make_options(const Source& source, const DispatchCall& call, const DispatchOptions& options,
+                     const std::string& refusal);
+
+}  // namespace dispatch_internal
+
 struct Dispatcher::State {
-  struct Candidate {
-    Config config;
-    ChoiceSource source = ChoiceSource::kModel;
-  };
+  using CallHash = dispatch_internal::CallHash;
+  using CallKind = dispatch_internal::CallKind;
+  using Option = dispatch_internal::Option;
+  using Source = dispatch_internal::Source;
 
-  // One way to run a problem, with the results of its trials.
-  struct Option {
-    Candidate candidate;
-    std::shared_ptr<const void> kernel;
-    int started = 0;
-    int finished = 0;
-    double best_ns = std::numeric_limits<double>::infinity();
-    bool is_hopeless = false;
-    std::vector<float> samples_ns;  // of its finished trials; only with keep_trials
-  };
-
-  struct Source {
-    std::shared_ptr<const KernelProvider> provider;
-    std::shared_ptr<const Selector> selector;  // null without a model
-  };
-
-  // The state of a problem. `settled` is set once, after `chosen`.
+  // The state of a kind of call. `settled` is set once, after `chosen`.
   struct Entry {
     std::atomic<bool> settled{false};
     Option chosen;
     std::shared_ptr<const KernelProvider> provider;
     std::string note;
+    bool may_be_kept = true;
     std::vector<Option> trials;  // under trials_mutex until settled, as are the next members
     double spent_ns = 0;
     std::uint32_t generation = fork_generation();
-    std::unique_ptr<const Problem> problem;  // until the trials end; only with keep_trials
+    std::unique_ptr<const CallKind> kind;  // until the trials end; only with keep_trials
   };
 
   struct Remembered {
@@ -66,7 +106,7 @@ struct Dispatcher::State {
     double nanoseconds = 0;
   };
 
-  // The trials of a problem as rows of a data set.
+  // The trials of a kind of call as rows of a data set.
   struct KeptTrials {
     std::string family;
     std::vector<Measurement> rows;
@@ -81,14 +121,14 @@ struct Dispatcher::State {
     options.measure_rounds = std::max(1, options.measure_rounds);
   }
 
-  [[nodiscard]] std::vector<Candidate> candidates(const Source& source, const Problem& problem,
-                                                  std::string& note) const;
-  [[nodiscard]] bool start_trials(Entry& entry, const std::vector<Candidate>& candidates,
-                                  const Problem& problem) const;
-  Result<std::shared_ptr<Entry>> decide(const Problem& problem) const;
-  Result<std::shared_ptr<Entry>> find(const Problem& problem);
+  // `refusal`: see make_options().
+  Result<std::shared_ptr<Entry>> decide(const DispatchCall& call, const std::string& refusal) const;
+  Result<std::shared_ptr<Entry>> find(const DispatchCall& call);
   static void settle(Entry& entry);
-  // Returns the trial with the best time so far; the first trial before there is any time.
+  // Settles an entry whose trials are over. Call it under trials_mutex.
+  void settle_if_complete(Entry& entry);
+  // Returns the trial with the best time so far; before there is any time, the first that was not
+  // refused.
   static std::size_t best_trial(const Entry& entry);
   // Returns the chosen option, or while trials go on the best of them. Call it under trials_mutex
   // unless the entry is settled.
@@ -97,7 +137,7 @@ struct Dispatcher::State {
   // Keeps the trials of an entry that is about to settle, for append_trials(). Call it under
   // trials_mutex.
   void keep_trials(Entry& entry);
-  // Returns the provider of a family, or nullptr when it was not added. Call it under mutex.
+  // Returns the first provider of a family, or nullptr when it was not added. Call it under mutex.
   [[nodiscard]] const KernelProvider* provider_of(std::string_view family) const;
   // Takes over choices and returns how many. Call it under mutex.
   std::size_t take(const BoundedMap<Problem, Remembered>& loaded);
@@ -107,16 +147,16 @@ struct Dispatcher::State {
   // machine.
   [[nodiscard]] std::string machine_line() const;
   // Keeps the measured choice when the entry is erased.
-  void remember(const Problem& problem, const Entry& entry);
+  void remember(const CallKind& kind, const Entry& entry);
   void forget_all();
 
   DispatchOptions options;
-  ForkSafeMutex trials_mutex;            // of all entries' trials; taken only while there are any
-  BoundedMap<Problem, KeptTrials> kept;  // under trials_mutex
-  mutable ForkSafeSharedMutex mutex;     // of all members below
-  std::uint64_t generation = 0;          // raised when earlier decisions might now differ
+  ForkSafeMutex trials_mutex;  // of all entries' trials; taken only while there are any
+  BoundedMap<CallKind, KeptTrials, CallHash> kept;  // under trials_mutex
+  mutable ForkSafeSharedMutex mutex;                // of all members below
+  std::uint64_t generation = 0;  // raised when earlier decisions might now differ
   std::vector<Source> sources;
-  BoundedMap<Problem, std::shared_ptr<Entry>> entries;
+  BoundedMap<CallKind, std::shared_ptr<Entry>, CallHash> entries;
   BoundedMap<Problem, Remembered> remembered;
 };
 

@@ -362,11 +362,23 @@ inline std::unique_ptr<CublasltDispatcher> open_dispatcher(CublasltDispatchOptio
 
 // Follows the model whatever gain it predicts.
 inline std::unique_ptr<CublasltDispatcher> following_dispatcher(Model model) {
-  return open_dispatcher({.model = std::move(model), .margin = 0});
+  return open_dispatcher({.model = std::move(model), .dispatch = {}});
 }
 
 inline std::unique_ptr<CublasltDispatcher> sample_dispatcher() {
   return following_dispatcher(cublaslt_model(sample_predictions()));
+}
+
+inline FakeBench& bench() { return FakeBench::get(); }
+
+// Multiplies, checks the result, and returns the decision.
+inline CublasltDecision run(CublasltDispatcher& dispatcher, const MatmulSample& sample) {
+  sample.poison();
+  EXPECT_EQ(dispatcher.matmul(sample.call()), 0);
+  sample.check();
+  const auto decision = dispatcher.decision(sample.call());
+  EXPECT_TRUE(decision);
+  return *decision;
 }
 
 }  // namespace foretune

@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <utility>
+
+#include "foretune/base/text.h"
+#include "foretune/dispatch/internal/dispatcher_state.h"
+#include "foretune/model/model_scorer.h"
+
+namespace foretune::dispatch_internal {
+namespace {
+
+// Collects options. Each step of the chain is asked only while more of them are wanted.
+class Chain {
+ public:
+  Chain(const Source& source, const DispatchCall& call, const DispatchOptions& options)
+      : source_(source),
+        call_(call),
+        options_(options),
+        info_(source.provider->info()),
+        maker_(source.provider->maker(call)) {}
+
+  Options make(const std::string& refusal) {
+    const bool follows = refusal.empty() && ask_whether_to_follow();
+    if (follows) {
+      ask_model();
+    }
+    add_fallbacks();
+    if (!refusal.empty()) {
+      made_.note = refusal;
+    }
+    made_.may_be_kept = maker_->may_be_kept();
+    return std::move(made_);
+  }
+
+ private:
+  [[nodiscard]] bool is_full() const {
+    return made_.all.size() >= static_cast<std::size_t>(options_.measure_top);
+  }
+
+  // Returns false when no model may rank this call, and notes the reason.
+  bool ask_whether_to_follow() {
+    if (const Support follows = source_.provider->follows_model(call_); !follows) {
+      made_.note = follows.reason();
+      return false;
+    }
+    return source_.selector != nullptr && call_.problem != nullptr;
+  }
+
+  // Adds the model's picks and its portfolio.
+  void ask_model() {
+    const Selector& selector = *source_.selector;
+    const Problem& problem = *call_.problem;
+    if (options_.fast) {
+      const FastChoice fast = selector.select_fast(problem);
+      if (!fast.exact && fast.choice.picked()) {
+        add(selector.config(fast.choice.candidate), ChoiceSource::kFastModel);
+      }
+    }
+    if (is_full()) {
+      return;
+    }
+    const Choice choice = selector.select(problem);
+    if (!choice.picked()) {
+      made_.note = selector.explain(problem, choice);
+    } else {
+      if (options_.margin > 0) {
+        ask_for_baseline();
+      }
+      if (!add_ranked(choice)) {
+        return;  // the baseline, a fallback, is better than what is left
+      }
+    }
+    if (!source_.provider->trusts_fallbacks()) {
+      add_portfolio(choice);
+    }
+  }
+
+  void ask_for_baseline() {
+    baseline_ = maker_->baseline();
+    if (!baseline_) {
+      return;
+    }
+    if (const auto score =
+            score_config(source_.selector->model(), *call_.problem, baseline_->scored)) {
+      baseline_score_ = *score;
+    }
+  }
+
+  // Returns false, and notes it, for a config that is predicted to gain too little.
+  bool keeps_margin(const Config& config, double score) {
+    if (!baseline_score_ || config == baseline_->config ||
+        *baseline_score_ - score >= options_.margin) {
+      return true;
+    }
+    made_.note = concat("the best that can run is predicted to gain less than the margin of ",
+                        options_.margin);
+    return false;
+  }
+
+  // Adds the pick, and what follows it in the ranking as long as more is wanted. Returns false when
+  // it stopped at a config that gains too little.
+  bool add_ranked(const Choice& choice) {
+    const Selector& selector = *source_.selector;
+    if (!keeps_margin(selector.config(choice.candidate), choice.score)) {
+      return false;
+    }
+    std::string refusal = add(selector.config(choice.candidate), ChoiceSource::kModel);
+    std::size_t refusals = refusal.empty() ? 0 : 1;
+    if (refusals > 0) {
+      made_.note = concat("the model's first is refused: ", refusal);
+    }
+    if (is_full()) {
+      return true;
+    }
+    for (const RankedCandidate& ranked : selector.rank(*call_.problem)) {
+      if (is_full() || refusals == kMostRefusals) {
+        break;
+      }
+      const Config config = selector.config(ranked.candidate);
+      if (ranked.candidate == choice.candidate) {
+        continue;
+      }
+      if (!keeps_margin(config, ranked.score)) {
+        return false;
+      }
+      refusals += add(config, ChoiceSource::kModel).empty() ? 0U : 1U;
+    }
+    if (made_.all.empty()) {
+      made_.note = concat("none of the model's best ", refusals, " can run here; ", made_.note);
+    }
+    return true;
+  }
+
+  // Adds the portfolio, first its best-ranked config outside of the applicability domain.
+  void add_portfolio(const Choice& choice) {
+    const Selector& selector = *source_.selector;
+    if (!choice.picked() && choice.has_candidate && !is_full()) {
+      add(selector.config(choice.candidate), ChoiceSource::kPortfolio);
+    }
+    if (is_full()) {
+      return;  // without a look at the model, which may have to be prepared
+    }
+    for (const std::uint32_t candidate : selector.model().portfolio) {
+      if (is_full()) {
+        return;
+      }
+      add(selector.config(candidate), ChoiceSource::kPortfolio);
+    }
+  }
+
+  void add_fallbacks() {
+    if (is_full()) {
+      return;
+    }
+    for (Fallback& fallback : maker_->fallbacks()) {
+      // A config that is only legal, or none, is the last resort, and no candidate for a trial.
+      const bool is_last =
+          fallback.source == ChoiceSource::kFirstLegal || fallback.config.words.empty();
+      if (is_full() || (is_last && !made_.all.empty())) {
+        return;
+      }
+      if (fallback.kernel == nullptr) {
+        add(fallback.config, fallback.source);
+      } else if (!knows(fallback.config)) {
+        made_.all.push_back({.config = std::move(fallback.config),
+                             .source = fallback.source,
+                             .kernel = std::move(fallback.kernel)});
+      }
+    }
+  }
+
+  [[nodiscard]] bool knows(const Config& config) const {
+    return std::ranges::any_of(made_.all,
+                               [&](const Option& option) { return option.config == config; });
+  }
+
+  // Adds a config unless it is there already. Returns why it cannot run, or nothing.
+  std::string add(const Config& config, ChoiceSource source) {
+    Config canonical = config;
+    if (info_.space != nullptr && call_.problem != nullptr) {
+      canonical = info_.space->canonical(config, *call_.problem, info_.fingerprint.hardware);
+    }
+    if (knows(canonical)) {
+      return {};
+    }
+    auto kernel = maker_->make(canonical);
+    if (!kernel) {
+      return kernel.error().message;
+    }
+    made_.all.push_back(
+        {.config = std::move(canonical), .source = source, .kernel = *std::move(kernel)});
+    return {};
+  }
+
+  const Source& source_;
+  const DispatchCall& call_;
+  const DispatchOptions& options_;
+  const FamilyInfo& info_;
+  std::unique_ptr<KernelMaker> maker_;
+  std::optional<Baseline> baseline_;
+  std::optional<double> baseline_score_;
+  Options made_;
+};
+
+}  // namespace
+
+Options make_options(const Source& source, const DispatchCall& call, const DispatchOptions& options,
+                     const std::string& refusal) {
+  return Chain(source, call, options).make(refusal);
+}
+
+}  // namespace foretune::dispatch_internal

@@ -1,0 +1,113 @@
+// The other side of a dispatcher: a provider describes a family of kernels and makes them. A front
+// end describes each of its calls, asks the dispatcher for a kernel and runs it.
+//
+// A library of one's own derives from FamilyProvider and defines two functions. A library that
+// chooses by itself (cuBLASLt) derives from KernelProvider and KernelMaker, so that its choice is
+// what the dispatcher falls back to.
+//
+// Thread safety: providers are called by several threads at once; a maker belongs to one decision.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/family/family.h"
+#include "foretune/problem/problem.h"
+#include "foretune/space/config.h"
+
+namespace foretune {
+
+enum class ChoiceSource : std::uint8_t {
+  kRemembered,  // loaded from a file of choices
+  kMeasured,    // the fastest of the trials in this process
+  kModel,
+  kPortfolio,
+  kDefault,
+  kFirstLegal,
+  kFastModel,  // the distilled model
+  kHeuristic,  // the choice of the provider's own library
+};
+std::string_view to_string(ChoiceSource source);
+
+// One call as its front end describes it. Nothing is owned.
+struct DispatchCall {
+  DispatchCall() = default;
+  // A call about which its problem says everything.
+  DispatchCall(const Problem& asked) : problem(&asked) {}  // NOLINT(google-explicit-constructor)
+
+  // Null: models and files of choices know nothing about such calls.
+  const Problem* problem = nullptr;
+  // Everything beside the problem in which calls with the same kernel must agree (strides,
+  // alignment, the device).
+  std::span<const std::uint64_t> variant = {};
+  // Facts for the provider, of a type that it and the front end agree on.
+  const void* details = nullptr;
+};
+
+// A way to run a call without a model.
+struct Fallback {
+  Config config;                       // empty: the library chooses at every call
+  std::shared_ptr<const void> kernel;  // null: the maker makes it from the config
+  ChoiceSource source = ChoiceSource::kDefault;
+};
+
+// The config that runs without Foretune, which a pick has to beat by the dispatcher's margin.
+struct Baseline {
+  Config config;  // as the pool of a model lists it
+  Config scored;  // the config behind it for this call
+};
+
+// Makes the kernels of one call, for one decision about it.
+class KernelMaker {
+ public:
+  virtual ~KernelMaker() = default;
+  // Errors: kUnsupported with the reason for which the config cannot run here.
+  virtual Result<std::shared_ptr<const void>> make(const Config& config) = 0;
+  // Returns what runs the call where no model does, best first.
+  virtual std::vector<Fallback> fallbacks() = 0;
+  virtual std::optional<Baseline> baseline() { return std::nullopt; }
+  // Returns false after an error that says nothing about later calls, such as a lack of memory.
+  [[nodiscard]] virtual bool may_be_kept() const { return true; }
+};
+
+class KernelProvider {
+ public:
+  virtual ~KernelProvider() = default;
+  [[nodiscard]] virtual const FamilyInfo& info() const = 0;
+  // Returns no, with the reason, for calls that none of its kernels runs.
+  [[nodiscard]] virtual Support supports(const DispatchCall& call) const = 0;
+  // Returns true when models of this family, which have its config schema, may rank its configs.
+  [[nodiscard]] virtual bool takes_models_of(std::string_view /*family*/) const { return true; }
+  // Returns no, with the reason, for calls of which its model knows nothing.
+  [[nodiscard]] virtual Support follows_model(const DispatchCall& /*call*/) const {
+    return Support::yes();
+  }
+  // Returns true when its fallbacks are better than the model's portfolio where the model abstains.
+  [[nodiscard]] virtual bool trusts_fallbacks() const { return false; }
+  // The call outlives the maker.
+  [[nodiscard]] virtual std::unique_ptr<KernelMaker> maker(const DispatchCall& call) const = 0;
+};
+
+// Provides the kernels of a family. Falls back to its textbook configs, and last to any legal one.
+class FamilyProvider : public KernelProvider {
+ public:
+  [[nodiscard]] virtual const Family& family() const = 0;
+  // Errors: kUnsupported for a config that is not legal here or cannot be built.
+  [[nodiscard]] virtual Result<std::shared_ptr<const void>> make_kernel(
+      const Problem& problem, const Config& config) const = 0;
+
+  [[nodiscard]] const FamilyInfo& info() const final { return family().info(); }
+  [[nodiscard]] bool takes_models_of(std::string_view name) const final {
+    return name == info().name;
+  }
+  [[nodiscard]] Support supports(const DispatchCall& call) const final;
+  [[nodiscard]] std::unique_ptr<KernelMaker> maker(const DispatchCall& call) const final;
+};
+
+}  // namespace foretune
