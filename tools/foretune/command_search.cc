@@ -1,153 +1,15 @@
 // foretune search: a strategy walks the space of a problem, and a model scores its proposals.
-#include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "foretune/base/file.h"
-#include "foretune/base/text.h"
-#include "foretune/features/feature_table.h"
-#include "foretune/model/model_scorer.h"
 #include "foretune/report/search_report.h"
-#include "foretune/search/strategy.h"
-#include "foretune/search/surrogate.h"
-#include "foretune/space/parametric_space.h"
-#include "foretune/workflow/family_arguments.h"
-#include "foretune/workflow/measure_arguments.h"
-#include "foretune/workflow/output.h"
-#include "foretune/workflow/problem_arguments.h"
+#include "foretune/workflow/config_search.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
 namespace {
 
-struct SearchArguments {
-  std::string model;
-  OneProblemArguments problem;
-  std::string strategy = "local";
-  std::int64_t budget = 500;
-  std::int64_t top = 10;
-  bool measure = false;
-  std::int64_t rounds = 15;
-  std::string json;
-  FamilyArguments family;
-  MeasureArguments measuring;
-
-  void visit(OptionList& list) {
-    std::vector<std::string> names = strategy_names();
-    // This strategy learns from measurements, and here there are none.
-    std::erase(names, "guided");
-    list.add("model", model, "FILE", "model file").require();
-    problem.visit(list);
-    family.payloads.visit(list);
-    list.add("strategy", strategy, "NAME", "search strategy").choose(std::move(names));
-    list.add("budget", budget, "N", "number of configs to score").at_least(1);
-    list.add("top-k", top, "N", "number of configs to list").at_least(1);
-    list.add_switch("measure", measure, "time the listed configs against each other");
-    const Condition is_measured{"with --measure", [this] { return measure; }};
-    list.add("rounds", rounds, "N", "rounds of timing").at_least(1).only(is_measured);
-    list.add("json", json, "FILE", "write everything as JSON");
-    measuring.visit(list, is_measured);
-    family.visit_known(list, "the model", is_measured);
-  }
-};
-
-Result<std::unique_ptr<Space>> space_of(const Model& model, const Problem& problem) {
-  if (problem.type() != model.problem_type) {
-    return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
-  }
-  if (model.config_schema.kind == SchemaKind::kSequence) {
-    FORETUNE_TRY(const FeatureTable* const table, feature_table_of(model));
-    std::unique_ptr<Space> space = table->space(problem, model.fingerprint.hardware);
-    if (space == nullptr) {
-      return fail(ErrorCode::kUnsupported, "the feature table ", table->name(),
-                  " knows no space of ", model.config_schema.name, " to search");
-    }
-    return space;
-  }
-  FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(model.space_text));
-  if (definition.domains.empty()) {
-    return fail(ErrorCode::kMismatch, "the model does not say which values the parameters of ",
-                model.config_schema.name,
-                " may take, so there is no space to search; 'foretune predict' ranks the ",
-                model.pool.size(), " configs that it knows");
-  }
-  FORETUNE_TRY(auto compiled, CompiledSpace::create(std::move(definition)));
-  FORETUNE_TRY(std::unique_ptr<ParametricSpace> bound,
-               ParametricSpace::bind(std::move(compiled), problem, model.fingerprint.hardware));
-  return std::unique_ptr<Space>(std::move(bound));
-}
-
-// Times the listed configs and the family's default, interleaved.
-Status measure(const SearchArguments& arguments, const Invocation& invocation, const Model& model,
-               SearchReport& report) {
-  FORETUNE_TRY(const LiveFamily live,
-               open_family(arguments.family.as_known(model.family, model.fingerprint),
-                           &model.fingerprint, invocation));
-  const FamilyInfo& info = live.family->info();
-  FORETUNE_TRY_STATUS(check_model_fits(model, info, arguments.model));
-  if (info.fingerprint.digest() != model.fingerprint.digest()) {
-    warn("the model was trained on another machine");
-  }
-  const auto seed = invocation.seed;
-  FORETUNE_TRY(const Context context, arguments.measuring.context(info));
-  FORETUNE_TRY(const auto measurer,
-               open_measurer(live, arguments.measuring.protocol(seed), context, invocation));
-  std::vector<Config> configs;
-  for (const ScoredConfig& scored : report.found.ranked) {
-    configs.push_back(scored.config);
-  }
-  for (const Config& config : live.family->default_configs(report.problem)) {
-    if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
-      configs.push_back(config);
-    }
-    break;
-  }
-  report.measured = measurer->compare(report.problem, configs, static_cast<int>(arguments.rounds));
-  Refusals refusals;
-  for (const Measurement& measurement : report.measured) {
-    if (measurement.outcome == Outcome::kOk) {
-      return {};
-    }
-    ++refusals[concat(to_string(measurement.outcome), ": ", measurement.reason)];
-  }
-  return fail(ErrorCode::kUnsupported,
-              "no listed config could be timed: ", refusals_text(refusals));
-}
-
 Result<int> search(const SearchArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(const Model model, read_model(arguments.model));
-  FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.family.payloads.open());
-  FORETUNE_TRY(const Problem problem, arguments.problem.parse(model.problem_type, *payloads));
-  auto space = space_of(model, problem);
-  if (!space) {
-    return fail_because(space.error(), arguments.model);
-  }
-  FORETUNE_TRY(const std::unique_ptr<Scorer> scorer, make_scorer(model));
-  FORETUNE_TRY(SurrogateResult found,
-               surrogate_search(problem, **space, *scorer,
-                                {.strategy = arguments.strategy,
-                                 .budget = static_cast<std::size_t>(arguments.budget),
-                                 .top = static_cast<std::size_t>(arguments.top),
-                                 .hardware = model.fingerprint.hardware,
-                                 .seed = invocation.seed}));
-  SearchReport report{.problem = problem,
-                      .schema = model.config_schema,
-                      .strategy = arguments.strategy,
-                      .is_absolute = model.target == "log",
-                      .found = std::move(found),
-                      .measured = {},
-                      .machine = model.fingerprint};
-  if (model.config_schema.kind == SchemaKind::kSequence) {
-    report.describe = [&space](const Config& config) { return (*space)->describe(config); };
-  }
-  if (arguments.measure) {
-    FORETUNE_TRY_STATUS(measure(arguments, invocation, model, report));
-  }
+  FORETUNE_TRY(const SearchReport report, run_search(arguments, invocation));
   print(search_text(report, output_has_color()));
   if (!arguments.json.empty()) {
     FORETUNE_TRY_STATUS(
