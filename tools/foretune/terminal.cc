@@ -20,6 +20,7 @@ namespace {
 struct State {
   bool quiet = false;
   bool color = true;
+  bool has_line = false;  // a progress line is drawn
 };
 State& state() {
   static State value;
@@ -36,6 +37,18 @@ bool is_terminal(int descriptor) { return ::isatty(descriptor) == 1; }
 void write_all(std::FILE* stream, std::string_view text) {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
   static_cast<void>(std::fflush(stream));
+}
+
+void clear_line() {
+  if (state().has_line) {
+    write_all(stderr, "\r\033[K");
+    state().has_line = false;
+  }
+}
+
+void write_line(std::string_view text) {
+  clear_line();
+  write_all(stderr, concat(text, "\n"));
 }
 
 std::string colored(std::string_view code, std::string_view text) {
@@ -74,16 +87,14 @@ void print(std::string_view text) { write_all(stdout, text); }
 
 void remark(std::string_view text) {
   if (!state().quiet) {
-    write_all(stderr, concat(text, "\n"));
+    write_line(text);
   }
 }
 
-void warn(std::string_view text) {
-  write_all(stderr, concat(colored("33", "warning:"), " ", text, "\n"));
-}
+void warn(std::string_view text) { write_line(concat(colored("33", "warning:"), " ", text)); }
 
 int report_error(const Error& error) {
-  write_all(stderr, concat(colored("31", "foretune:"), " ", error.message, "\n"));
+  write_line(concat(colored("31", "foretune:"), " ", error.message));
   return exit_code(error);
 }
 
@@ -105,15 +116,10 @@ void ProgressLine::show(std::string_view text) {
     return;
   }
   write_all(stderr, concat("\r\033[K", clip(text, terminal_width() - 1)));
-  drawn_ = true;
+  state().has_line = true;
 }
 
-void ProgressLine::clear() {
-  if (drawn_) {
-    write_all(stderr, "\r\033[K");
-    drawn_ = false;
-  }
-}
+void ProgressLine::clear() { clear_line(); }
 
 std::string duration_text(double seconds) { return seconds_text(seconds); }
 

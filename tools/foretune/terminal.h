@@ -26,7 +26,7 @@ void remark(std::string_view text);    // standard error, a line; silent with --
 void warn(std::string_view text);      // standard error, a line, even with --quiet
 int report_error(const Error& error);  // one sentence, returns the exit code
 
-// A progress line that knows whether it may be redrawn.
+// A progress line that knows whether it may be redrawn. Lines on standard error clear it first.
 class ProgressLine {
  public:
   ProgressLine();
@@ -40,7 +40,6 @@ class ProgressLine {
 
  private:
   bool interactive_;
-  bool drawn_ = false;
   double last_s_ = -1e9;
 };
 
