@@ -58,8 +58,8 @@ ALLOWED = {
     "select": DESCRIBE | {"loop", "features", "model", "plugin", "interop_names"},
     "export_cpp": DESCRIBE | {"features", "model"},
     # The use cases of the command line and of the Python package.
-    "workflow": DESCRIBE | {"families", "family", "dataset", "features", "measure", "search",
-                            "collect", "tune", "evaluate", "report", "select", "model",
+    "workflow": DESCRIBE | {"formats", "families", "family", "dataset", "features", "measure",
+                            "search", "collect", "tune", "evaluate", "report", "select", "model",
                             "model_train", "interop_data", "interop_import"},
     "dispatch": DESCRIBE | {"select", "model", "family", "dataset", "measure", "families_cpu_gemm",
                             "families_cublaslt", "cublaslt", "cuda"},

@@ -8,7 +8,7 @@
 namespace foretune::cli {
 namespace {
 
-Result<int> search(const SearchArguments& arguments, const Invocation& invocation) {
+Result<int> list_found(const SearchArguments& arguments, const Invocation& invocation) {
   FORETUNE_TRY(const SearchReport report, run_search(arguments, invocation));
   print(search_text(report, output_has_color()));
   if (!arguments.json.empty()) {
@@ -21,7 +21,7 @@ Result<int> search(const SearchArguments& arguments, const Invocation& invocatio
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_search(OptionList& list) {
-  return prepare_with<SearchArguments, search>(list);
+  return prepare_with<SearchArguments, list_found>(list);
 }
 
 }  // namespace foretune::cli

@@ -7,23 +7,23 @@
 
 namespace foretune::cli {
 
-void ReportArguments::visit(OptionList& list) {
-  list.add("top-n-worst", top_n_worst, "N", "number of worst problems to list").at_least(0);
-  list.add("json", json, "FILE", "write the figures as JSON");
-  list.add("html", html, "FILE", "write the report as one self-contained page");
-}
-
-Status ReportArguments::show(const Evaluation& evaluation, const std::string& json_text,
-                             const std::string& title) const {
+Status show_report(const ReportArguments& arguments, const Evaluation& evaluation,
+                   const std::string& json_text, const std::string& title) {
   print(report_text(evaluation, output_has_color()));
-  if (!json.empty()) {
-    FORETUNE_TRY_STATUS(write_text_file_atomically(json, json_text));
+  if (!arguments.json.empty()) {
+    FORETUNE_TRY_STATUS(write_text_file_atomically(arguments.json, json_text));
   }
-  if (!html.empty()) {
-    FORETUNE_TRY_STATUS(write_text_file_atomically(html, report_html(evaluation, title)));
-    print(concat("report: ", html, "\n"));
+  if (!arguments.html.empty()) {
+    FORETUNE_TRY_STATUS(write_text_file_atomically(arguments.html, report_html(evaluation, title)));
+    print(concat("report: ", arguments.html, "\n"));
   }
   return {};
+}
+
+Status show_fronts(const ReportArguments& arguments, const FrontEvaluation& fronts,
+                   const std::string& json_text) {
+  print(fronts_text(fronts, static_cast<std::size_t>(arguments.top_n_worst)));
+  return arguments.json.empty() ? Status() : write_text_file_atomically(arguments.json, json_text);
 }
 
 }  // namespace foretune::cli

@@ -1,25 +1,22 @@
-// The options of a report: its length, and the files to write beside what is printed.
+// Prints the figures of picks, and writes the files that the options name.
 // Thread safety: used by the main thread.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "foretune/base/result.h"
 #include "foretune/evaluate/evaluate.h"
-#include "foretune/workflow/judge.h"
+#include "foretune/evaluate/objective_evaluation.h"
+#include "foretune/workflow/report_arguments.h"
 #include "tools/foretune/command_line.h"
 
 namespace foretune::cli {
 
-struct ReportArguments {
-  std::int64_t top_n_worst = 10;
-  std::string json;
-  std::string html;
-  void visit(OptionList& list);
-  // Prints the text and writes the given files; `json_text` is the content of --json.
-  [[nodiscard]] Status show(const Evaluation& evaluation, const std::string& json_text,
-                            const std::string& title) const;
-};
+// Prints the text and writes the given files; `json_text` is the content of --json.
+Status show_report(const ReportArguments& arguments, const Evaluation& evaluation,
+                   const std::string& json_text, const std::string& title);
+// The same of predicted fronts, which no page shows.
+Status show_fronts(const ReportArguments& arguments, const FrontEvaluation& fronts,
+                   const std::string& json_text);
 
 }  // namespace foretune::cli

@@ -1,0 +1,11 @@
+#include "foretune/workflow/report_arguments.h"
+
+namespace foretune::workflow {
+
+void ReportArguments::visit(OptionList& list) {
+  list.add("top-n-worst", top_n_worst, "N", "number of worst problems to list").at_least(0);
+  list.add("json", json, "FILE", "write the figures as JSON");
+  list.add("html", html, "FILE", "write the report as one self-contained page");
+}
+
+}  // namespace foretune::workflow
