@@ -60,7 +60,8 @@ ALLOWED = {
     # The use cases of the command line and of the Python package.
     "workflow": DESCRIBE | {"formats", "families", "family", "dataset", "features", "measure",
                             "search", "collect", "tune", "evaluate", "report", "select", "model",
-                            "model_train", "interop_data", "interop_import"},
+                            "model_train", "interop_names", "interop_data", "interop_models",
+                            "interop_import"},
     "dispatch": DESCRIBE | {"select", "model", "family", "dataset", "measure", "families_cpu_gemm",
                             "families_cublaslt", "cublaslt", "cuda"},
 }

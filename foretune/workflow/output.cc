@@ -28,6 +28,13 @@ Result<OutputPaths> output_paths(const std::string& output, const Invocation& in
   return paths;
 }
 
+Status refuse_existing(const std::string& path, bool overwrite) {
+  if (!overwrite && std::filesystem::exists(path)) {
+    return fail(ErrorCode::kInvalidArgument, path, " exists; --overwrite replaces it");
+  }
+  return {};
+}
+
 DatasetHeader dataset_header(const FamilyInfo& info, DatasetRole role,
                              const Invocation& invocation) {
   DatasetHeader header = header_of(info);

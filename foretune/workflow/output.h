@@ -27,6 +27,9 @@ struct OutputPaths {
 };
 Result<OutputPaths> output_paths(const std::string& output, const Invocation& invocation);
 
+// Errors: kInvalidArgument for a file that exists, unless it may be replaced.
+Status refuse_existing(const std::string& path, bool overwrite);
+
 // Returns the header of a data set that the invocation creates.
 DatasetHeader dataset_header(const FamilyInfo& info, DatasetRole role,
                              const Invocation& invocation);

@@ -1,0 +1,233 @@
+#include "foretune/workflow/conversion.h"
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "foretune/base/file.h"
+#include "foretune/base/text.h"
+#include "foretune/dataset/journal.h"
+#include "foretune/families/load_recorded.h"
+#include "foretune/hardware/device_profile.h"
+#include "foretune/interop/ck/rocminfo.h"
+#include "foretune/workflow/datasets.h"
+#include "foretune/workflow/output.h"
+
+namespace foretune::workflow {
+
+void ConvertArguments::visit(OptionList& list) {
+  list.add_positional("input", input, "file to read").require();
+  list.add("output", output, "FILE", "file to write").require();
+  list.add("from", from, "FORMAT", "format of the input (default: detected from its content)");
+  list.add("to", to, "FORMAT", "format of the output (default: by its extension)");
+  list.add("family", family, "NAME", "family name for formats that have none (default: recorded)");
+  list.add("role", role, "ROLE", "role for formats that have none (default: training)")
+      .choose({"training", "validation"});
+  list.add("device", device, "NAME",
+           concat("device on which a CSV file was measured that names none: ",
+                  join(device_names(), ", ")));
+  list.add("arch", arch, "NAME",
+           "device on which CK Tile's benchmarks ran: gfx950, gfx942, gfx90a");
+  list.add("hardware", hardware, "FILE", "output of rocminfo on that device");
+  list.add("merge-with", merge_with, "FILE",
+           "more files of this kind, or .ftd files; repeats become their median");
+  list.add_switch("overwrite", overwrite, "replace an existing output");
+}
+
+void MergeArguments::visit(OptionList& list) {
+  list.add_positional("inputs", inputs, "data sets to merge").require();
+  list.add("output", output, "FILE", "data set to write (.ftd)").require();
+  list.add_switch("overwrite", overwrite, "replace an existing output");
+}
+
+namespace {
+
+std::string family_name(const ConvertArguments& arguments) {
+  return arguments.family.empty() ? "recorded" : arguments.family;
+}
+
+struct Input {
+  std::string path;
+  ExchangeFormat format = ExchangeFormat::kForetune;
+};
+
+// --from is the format of the first file; those of further files are detected.
+Result<std::vector<Input>> inputs_of(const ConvertArguments& arguments) {
+  std::vector<Input> inputs{{.path = arguments.input}};
+  for (const std::string& other : arguments.merge_with) {
+    inputs.push_back({.path = other});
+  }
+  for (Input& input : inputs) {
+    const bool is_named = &input == inputs.data() && !arguments.from.empty();
+    FORETUNE_TRY(input.format,
+                 is_named ? parse_exchange_format(arguments.from) : detect_format(input.path));
+  }
+  return inputs;
+}
+
+// Returns true for torch-diode's documents and ours; reading them tells which of the two they are.
+bool is_document(ExchangeFormat format) {
+  return format == ExchangeFormat::kDiodeJson || format == ExchangeFormat::kDiodeMsgpack ||
+         format == ExchangeFormat::kJson || format == ExchangeFormat::kMsgpack;
+}
+
+// Refuses options that state facts which the files themselves hold.
+Status check_facts(const ConvertArguments& arguments, const std::vector<Input>& inputs) {
+  bool is_csv = false;
+  bool is_ck = false;
+  bool is_nameless = false;
+  for (const Input& input : inputs) {
+    is_csv = is_csv || input.format == ExchangeFormat::kCsv;
+    is_ck = is_ck || is_ck_format(input.format);
+    is_nameless = is_nameless || is_csv || is_ck || is_document(input.format);
+  }
+  struct Fact {
+    const char* name;
+    const std::string& value;
+    bool is_used;
+    const char* phrase;
+  };
+  for (const Fact& fact :
+       {Fact{"--family", arguments.family, is_nameless, "with CSV, torch-diode's and CK's files"},
+        Fact{"--role", arguments.role, is_nameless, "with CSV, torch-diode's and CK's files"},
+        Fact{"--device", arguments.device, is_csv, "with CSV files"},
+        Fact{"--arch", arguments.arch, is_ck, "with files of CK Tile"},
+        Fact{"--hardware", arguments.hardware, is_ck, "with files of CK Tile"}}) {
+    if (!fact.value.empty() && !fact.is_used) {
+      return without_effect({fact.name}, fact.phrase);
+    }
+  }
+  return {};
+}
+
+Result<ExchangeFormat> output_format(const ConvertArguments& arguments) {
+  if (!arguments.to.empty()) {
+    return parse_exchange_format(arguments.to);
+  }
+  const std::string extension = std::filesystem::path(arguments.output).extension().string();
+  if (extension == ".ftd") {
+    return ExchangeFormat::kForetune;
+  }
+  if (extension.size() > 1) {
+    if (auto format = parse_exchange_format(extension.substr(1))) {
+      return format;
+    }
+  }
+  return fail(
+      ErrorCode::kInvalidArgument, "cannot tell the format of ", arguments.output,
+      " from its name; say --to foretune, csv, json, msgpack, diode-json, diode-msgpack or ck-csv");
+}
+
+DatasetRole role_of(const ConvertArguments& arguments) {
+  return arguments.role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining;
+}
+
+// Returns the facts of the command line, with the device of CK Tile's benchmarks if it names one.
+Result<ImportFacts> facts_of(const ConvertArguments& arguments) {
+  ImportFacts facts{
+      .family = family_name(arguments), .role = role_of(arguments), .fingerprint = {}};
+  if (!arguments.hardware.empty()) {
+    FORETUNE_TRY(const std::string text, read_text_file(arguments.hardware));
+    auto found = parse_rocminfo(text, arguments.arch);
+    if (!found) {
+      return fail_because(found.error(), arguments.hardware);
+    }
+    facts.fingerprint = *std::move(found);
+  } else if (!arguments.arch.empty()) {
+    FORETUNE_TRY(facts.fingerprint, ck_fingerprint(arguments.arch));
+  }
+  return facts;
+}
+
+Result<Dataset> read_input(const ConvertArguments& arguments, const Input& input,
+                           ImportReport& report) {
+  if (input.format == ExchangeFormat::kCsv) {
+    return import_csv_file(
+        input.path,
+        {.family = family_name(arguments), .role = role_of(arguments), .device = arguments.device},
+        &report);
+  }
+  FORETUNE_TRY(const ImportFacts facts, facts_of(arguments));
+  return import_dataset(input.path, input.format, &report, facts);
+}
+
+// Both have the same role. `path` is that of `other`.
+Status merge_into(Dataset& dataset, const Dataset& other, const std::string& path) {
+  if (other.header().role != dataset.header().role) {
+    return fail(ErrorCode::kMismatch, path, " is a ", to_string(other.header().role),
+                " set, the first is a ", to_string(dataset.header().role), " set");
+  }
+  if (const Status merged = dataset.merge(other); !merged) {
+    return fail_because(merged.error(), path);
+  }
+  return {};
+}
+
+Status write_output(const Dataset& dataset, const std::string& path, ExchangeFormat format,
+                    ImportReport& report) {
+  if (format == ExchangeFormat::kForetune) {
+    return write_dataset(dataset, path);
+  }
+  return export_dataset(dataset, path, format, &report);
+}
+
+}  // namespace
+
+Result<Conversion> run_conversion(const ConvertArguments& arguments, const ConvertHooks& hooks) {
+  FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
+  Conversion out;
+  FORETUNE_TRY(out.format, output_format(arguments));
+  FORETUNE_TRY(const std::vector<Input> inputs, inputs_of(arguments));
+  FORETUNE_TRY_STATUS(check_facts(arguments, inputs));
+  std::optional<Dataset> dataset;
+  for (const Input& input : inputs) {
+    ImportReport report;
+    FORETUNE_TRY(Dataset read, read_input(arguments, input, report));
+    if (dataset) {
+      FORETUNE_TRY_STATUS(merge_into(*dataset, read, input.path));
+    } else {
+      dataset.emplace(std::move(read));
+      if (dataset->header().created_by.empty()) {
+        dataset->mutable_header().created_by = concat("foretune convert ", arguments.input);
+      }
+    }
+    if (hooks.on_read) {
+      hooks.on_read(input.path, report);
+    }
+  }
+  if (inputs.size() > 1) {
+    const std::size_t repeats = dataset->deduplicate();
+    if (hooks.on_merged) {
+      hooks.on_merged(repeats);
+    }
+  }
+  if (dataset->holds_nothing()) {
+    return fail(ErrorCode::kCorrupt, arguments.input,
+                " holds no measurement, so there is nothing to write");
+  }
+  FORETUNE_TRY_STATUS(write_output(*dataset, arguments.output, out.format, out.written));
+  return out;
+}
+
+Result<Merged> run_merge(const MergeArguments& arguments, const Invocation& invocation) {
+  FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
+  std::optional<Dataset> all;
+  for (const std::string& input : arguments.inputs) {
+    FORETUNE_TRY(Dataset dataset, read_measurements(input, invocation));
+    if (all) {
+      FORETUNE_TRY_STATUS(merge_into(*all, dataset, input));
+    } else {
+      all.emplace(std::move(dataset));
+    }
+  }
+  if (all->holds_nothing()) {
+    return fail(ErrorCode::kCorrupt, "there is no measurement in ", join(arguments.inputs, ", "));
+  }
+  Merged out{.measurements = all->size()};
+  out.repeats = all->deduplicate();
+  FORETUNE_TRY_STATUS(write_dataset(*all, arguments.output));
+  return out;
+}
+
+}  // namespace foretune::workflow

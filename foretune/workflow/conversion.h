@@ -1,0 +1,72 @@
+// The options of converting data sets between formats and of merging them, and both uses. Nothing
+// here prints.
+//
+//   ConvertArguments arguments;
+//   arguments.visit(list);  // parse, or set_option()
+//   FORETUNE_TRY(const Conversion converted, run_conversion(arguments, hooks));
+//
+// Thread safety: used by one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/interop/tables/exchange.h"
+#include "foretune/workflow/invocation.h"
+#include "foretune/workflow/options.h"
+
+namespace foretune::workflow {
+
+struct ConvertArguments {
+  std::string input;
+  std::string output;
+  std::string from;
+  std::string to;
+  std::string family;
+  std::string role;
+  std::string device;
+  std::string arch;
+  std::string hardware;
+  std::vector<std::string> merge_with;
+  bool overwrite = false;
+
+  void visit(OptionList& list);
+};
+
+struct ConvertHooks {
+  // Once a file is read, and merged unless it is the first; may be empty.
+  std::function<void(const std::string&, const ImportReport&)> on_read;
+  // With the number of repeats, once all files of --merge-with are merged; may be empty.
+  std::function<void(std::size_t)> on_merged;
+};
+
+struct Conversion {
+  ExchangeFormat format = ExchangeFormat::kForetune;
+  ImportReport written;  // what the format of the output cannot hold
+};
+
+// Errors: kInvalidArgument for options that make no sense together and for an existing output,
+// kMismatch for files that do not go together, kCorrupt when nothing was measured; those of the
+// files.
+Result<Conversion> run_conversion(const ConvertArguments& arguments, const ConvertHooks& hooks);
+
+struct MergeArguments {
+  std::vector<std::string> inputs;
+  std::string output;
+  bool overwrite = false;
+
+  void visit(OptionList& list);
+};
+
+struct Merged {
+  std::size_t measurements = 0;  // of all data sets
+  std::size_t repeats = 0;
+};
+
+// Errors: as run_conversion().
+Result<Merged> run_merge(const MergeArguments& arguments, const Invocation& invocation);
+
+}  // namespace foretune::workflow
