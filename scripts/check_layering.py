@@ -61,7 +61,7 @@ ALLOWED = {
     "workflow": DESCRIBE | {"formats", "families", "family", "dataset", "features", "measure",
                             "search", "collect", "tune", "evaluate", "report", "select", "model",
                             "model_train", "interop_names", "interop_data", "interop_models",
-                            "interop_import"},
+                            "interop_import", "loop", "loop_gym"},
     "dispatch": DESCRIBE | {"select", "model", "family", "dataset", "measure", "families_cpu_gemm",
                             "families_cublaslt", "cublaslt", "cuda"},
 }
