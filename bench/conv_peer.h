@@ -7,6 +7,7 @@
 #include <string>
 
 #include "foretune/loop/computation.h"
+#include "foretune/problem/conv/conv.h"
 
 namespace foretune {
 
@@ -17,5 +18,17 @@ std::string onednn_name();
 // arrays. Empty when oneDNN does not support the convolution.
 std::function<void()> prepare_onednn_convolution(const loop::ConvSizes& sizes, float* image,
                                                  float* weights, float* output);
+
+// A convolution of oneDNN's in any of the three directions, with channels last outside of it.
+struct PeerConvolution {
+  std::function<void()> run;     // in the layouts that oneDNN prefers; all reorders are done before
+  std::function<void()> whole;   // the same, with reorders of tensors that are not weights inside
+  std::function<void()> finish;  // brings the result of run() to the caller's tensor
+};
+// The tensors are those of the problem; the result is the one that it computes. Weights of a
+// forward pass and of a gradient of inputs are reordered here, once. All functions are empty when
+// oneDNN does not support the convolution. The tensors have to outlive them.
+PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* weights,
+                               float* output);
 
 }  // namespace foretune

@@ -2,8 +2,11 @@
 
 #ifdef FORETUNE_HAS_ONEDNN
 #include <dnnl.hpp>
+#include <initializer_list>
 #include <memory>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "foretune/base/text.h"
 #endif
@@ -83,9 +86,161 @@ std::function<void()> prepare_onednn_convolution(const loop::ConvSizes& s, float
   }
 }
 
+namespace {
+
+// The tensors of a convolution as oneDNN sees them.
+struct Tensor {
+  memory ours;
+  memory theirs;
+  [[nodiscard]] bool is_reordered() const { return ours.get_desc() != theirs.get_desc(); }
+};
+
+Tensor tensor_of(const memory::desc& plain, const memory::desc& preferred, float* values,
+                 const dnnl::engine& engine) {
+  memory ours(plain, engine, values);
+  memory theirs = preferred == plain ? ours : memory(preferred, engine);
+  return {std::move(ours), std::move(theirs)};
+}
+
+// Distances between elements with channels last, for the order n, c, d, h, w.
+memory::dims channels_last(const memory::dims& dims) {
+  memory::dims strides(dims.size());
+  strides[1] = 1;
+  memory::dim step = dims[1];
+  for (std::size_t i = dims.size() - 1; i >= 2; --i) {
+    strides[i] = step;
+    step *= dims[i];
+  }
+  strides[0] = step;
+  return strides;
+}
+
+memory::desc any_of(const memory::dims& dims) {
+  return {dims, memory::data_type::f32, memory::format_tag::any};
+}
+
+}  // namespace
+
+PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* weights,
+                               float* output) {
+  const ConvSizes& s = problem.sizes();
+  // Leading axes of one point are left out: oneDNN has convolutions of its own for each dimension.
+  const std::size_t axes = problem.is_3d() ? 3 : s.hi == 1 && s.y == 1 ? 1 : 2;
+  const auto last = [axes](std::initializer_list<std::int64_t> values) {
+    return memory::dims(values.end() - static_cast<std::ptrdiff_t>(axes), values.end());
+  };
+  const auto joined = [](memory::dims first, const memory::dims& rest) {
+    first.insert(first.end(), rest.begin(), rest.end());
+    return first;
+  };
+  const memory::dims in = joined({s.n, s.c}, last({s.di, s.hi, s.wi}));
+  const memory::dims out =
+      joined({s.n, s.k}, last({problem.depth_out(), problem.ho(), problem.wo()}));
+  const memory::dims filter = joined({s.k / s.g, s.c / s.g}, last({s.z, s.y, s.x}));
+  memory::dims filters = filter;
+  memory::dims filter_strides = channels_last(filter);
+  if (s.g > 1) {
+    filters.insert(filters.begin(), s.g);
+    filter_strides.insert(filter_strides.begin(), filter[0] * filter_strides[0]);
+  }
+  const memory::dims strides = last({s.stride_d, s.stride_h, s.stride_w});
+  const memory::dims dilations = last({s.dilation_d - 1, s.dilation_h - 1, s.dilation_w - 1});
+  const memory::dims padding = last({s.pad_d, s.pad_h, s.pad_w});
+  constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+  try {
+    const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    auto stream = std::make_shared<dnnl::stream>(engine);
+    const bool is_forward = problem.operation() == ConvOperation::kForward;
+    const dnnl::convolution_forward::primitive_desc forward(
+        engine, is_forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training,
+        kAlgorithm, any_of(in), any_of(filters), any_of(out), strides, dilations, padding, padding);
+    dnnl::primitive primitive;
+    memory::desc in_desc;
+    memory::desc filter_desc;
+    memory::desc out_desc;
+    switch (problem.operation()) {
+      case ConvOperation::kForward:
+        primitive = dnnl::convolution_forward(forward);
+        in_desc = forward.src_desc();
+        filter_desc = forward.weights_desc();
+        out_desc = forward.dst_desc();
+        break;
+      case ConvOperation::kBackwardData: {
+        const dnnl::convolution_backward_data::primitive_desc described(
+            engine, kAlgorithm, any_of(in), any_of(filters), any_of(out), strides, dilations,
+            padding, padding, forward);
+        primitive = dnnl::convolution_backward_data(described);
+        in_desc = described.diff_src_desc();
+        filter_desc = described.weights_desc();
+        out_desc = described.diff_dst_desc();
+        break;
+      }
+      case ConvOperation::kBackwardWeight: {
+        const dnnl::convolution_backward_weights::primitive_desc described(
+            engine, kAlgorithm, any_of(in), any_of(filters), any_of(out), strides, dilations,
+            padding, padding, forward);
+        primitive = dnnl::convolution_backward_weights(described);
+        in_desc = described.src_desc();
+        filter_desc = described.diff_weights_desc();
+        out_desc = described.diff_dst_desc();
+        break;
+      }
+    }
+    constexpr auto kF32 = memory::data_type::f32;
+    const Tensor x = tensor_of({in, kF32, channels_last(in)}, in_desc, input, engine);
+    const Tensor w = tensor_of({filters, kF32, filter_strides}, filter_desc, weights, engine);
+    const Tensor y = tensor_of({out, kF32, channels_last(out)}, out_desc, output, engine);
+    const Tensor& result = is_forward                                            ? y
+                           : problem.operation() == ConvOperation::kBackwardData ? x
+                                                                                 : w;
+    std::vector<Tensor> sources;
+    for (const Tensor* const tensor : {&x, &w, &y}) {
+      if (tensor == &result || !tensor->is_reordered()) {
+        continue;
+      }
+      dnnl::reorder(tensor->ours, tensor->theirs).execute(*stream, tensor->ours, tensor->theirs);
+      if (tensor != &w) {
+        sources.push_back(*tensor);
+      }
+    }
+    stream->wait();
+    const bool is_data = problem.operation() == ConvOperation::kBackwardData;
+    const bool is_weight = problem.operation() == ConvOperation::kBackwardWeight;
+    const std::unordered_map<int, memory> arguments{
+        {is_data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x.theirs},
+        {is_weight ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w.theirs},
+        {is_forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y.theirs}};
+    const auto run = [stream, primitive, arguments] {
+      primitive.execute(*stream, arguments);
+      stream->wait();
+    };
+    const auto finish = [stream, result] {
+      if (result.is_reordered()) {
+        dnnl::reorder(result.theirs, result.ours).execute(*stream, result.theirs, result.ours);
+        stream->wait();
+      }
+    };
+    const auto whole = [stream, sources, run, finish] {
+      for (const Tensor& tensor : sources) {
+        dnnl::reorder(tensor.ours, tensor.theirs).execute(*stream, tensor.ours, tensor.theirs);
+      }
+      run();
+      finish();
+    };
+    return {.run = run, .whole = whole, .finish = finish};
+  } catch (const dnnl::error&) {
+    return {};
+  }
+}
+
 #else
 
 std::string onednn_name() { return {}; }
+
+PeerConvolution prepare_onednn(const ConvProblem& /*problem*/, float* /*input*/, float* /*weights*/,
+                               float* /*output*/) {
+  return {};
+}
 
 std::function<void()> prepare_onednn_convolution(const loop::ConvSizes& /*sizes*/, float* /*image*/,
                                                  float* /*weights*/, float* /*output*/) {

@@ -45,6 +45,21 @@ const KernelSet* kernel_set(CpuIsa isa, KernelMath math) {
   return cpu_runs(isa) && cpu_multiplies(math) ? built_kernel_set(isa, math) : nullptr;
 }
 
+const TapKernelSet* tap_kernel_set(CpuIsa isa, KernelMath math) {
+  if (!cpu_runs(isa) || !cpu_multiplies(math)) {
+    return nullptr;
+  }
+  switch (isa) {
+    case CpuIsa::kAvx512:
+      return avx512_tap_kernel_set(math);
+    case CpuIsa::kAvx2:
+      return avx2_tap_kernel_set(math);
+    case CpuIsa::kGeneric:
+      return generic_tap_kernel_set(math);
+  }
+  return nullptr;
+}
+
 Support kernel_set_support(CpuIsa isa) {
   if (built_kernel_set(isa, KernelMath::kF32) == nullptr) {
     return Support::no("this build has no ", to_string(isa), " kernels");

@@ -14,6 +14,10 @@ const KernelSet* avx2_kernel_set(KernelMath math);
 const KernelSet* avx512_kernel_set(KernelMath math);
 const KernelSet* avx512_word_kernel_set(KernelMath math);  // for words other than f32
 
+const TapKernelSet* generic_tap_kernel_set(KernelMath math);
+const TapKernelSet* avx2_tap_kernel_set(KernelMath math);
+const TapKernelSet* avx512_tap_kernel_set(KernelMath math);
+
 // Return the portable functions where the file was compiled for another architecture.
 TransposePanel avx2_transpose_panel();
 TransposePanel avx512_transpose_panel();

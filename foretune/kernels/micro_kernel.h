@@ -64,6 +64,12 @@ struct MicroKernelCall {
   bool prefetch_c = false;
   // Columns of the last vector that exist, 1 to lanes; only kernels with a tail look at it.
   int last_columns = 0;
+  // Only for kernels with taps: A is `taps` matrices of depth k that begin a_offsets[t] words after
+  // `a`. The rows of B for a tap begin b_offsets[t] words after `b`; without b_offsets they follow
+  // those of the tap before.
+  const std::ptrdiff_t* a_offsets = nullptr;
+  const std::ptrdiff_t* b_offsets = nullptr;
+  int taps = 0;
 };
 
 using MicroKernel = void (*)(const MicroKernelCall& call);
@@ -71,8 +77,9 @@ using MicroKernel = void (*)(const MicroKernelCall& call);
 // The loop over k.
 enum class KernelLoop : std::uint8_t {
   kPlain = 0,
-  kUnrolled = 1,    // four steps at a time: for blocks of so few sums that counting shows
-  kPrefetching = 2  // plain, and each step fetches a later row of B into the cache
+  kUnrolled = 1,     // four steps at a time: for blocks of so few sums that counting shows
+  kPrefetching = 2,  // plain, and each step fetches a later row of B into the cache
+  kTaps = 3          // unrolled, for each tap of a convolution; in a table of their own
 };
 inline constexpr int kKernelLoops = 3;
 
@@ -165,6 +172,26 @@ struct KernelSet {
                 [shape.vectors - 1][shape.rows - 1];
   }
 };
+
+// The micro-kernels that sum over the taps of a convolution: plain A by rows (points of an image,
+// channels last) or by columns, of words of any kind.
+struct TapKernelSet {
+  int lanes = 1;
+  // [a_by_columns][tail][vectors - 1][rows - 1]
+  MicroKernel table[2][2][kMaxKernelVectors][kMaxKernelRows] = {};  // NOLINT(*-avoid-c-arrays)
+
+  // Returns nullptr when there is no such block. `loop` does not matter.
+  [[nodiscard]] MicroKernel find(const MicroKernelShape& shape) const {
+    if (shape.rows < 1 || shape.rows > kMaxKernelRows || shape.vectors < 1 ||
+        shape.vectors > kMaxKernelVectors) {
+      return nullptr;
+    }
+    return table[shape.a_by_columns ? 1 : 0][shape.tail ? 1 : 0][shape.vectors - 1][shape.rows - 1];
+  }
+};
+
+// Returns the kernels with taps, or nullptr as kernel_set().
+const TapKernelSet* tap_kernel_set(CpuIsa isa, KernelMath math = KernelMath::kF32);
 
 // Returns the kernels for `isa`, or nullptr when this build has none or this CPU cannot run them.
 // For words other than f32 there are only plain kernels, with A by columns.

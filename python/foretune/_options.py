@@ -152,7 +152,9 @@ class CollectOptions(TypedDict, total=False):
     active_objective: Literal["regret", "regression", "lambdarank"]
     """loss of the model's trees (default: regret)"""
     weights: Sequence[str]
-    """draw or keep problems with these (gemm: varying, constant)"""
+    """draw or keep problems with these (gemm: varying, constant; conv: varying, constant)"""
+    epilogues: Sequence[str]
+    """draw or keep problems with these (conv: none, bias, bias_relu, bias_add_relu)"""
     tas: Sequence[str]
     """draw or keep problems with these (nest_mm: no, yes)"""
     tbs: Sequence[str]

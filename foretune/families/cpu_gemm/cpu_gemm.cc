@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "foretune/base/fork.h"
-#include "foretune/base/thread_pool.h"
 #include "foretune/families/cpu_gemm/blocked_gemm.h"
 #include "foretune/families/cpu_gemm/cpu_gemm_space.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
 #include "foretune/hardware/energy_meter.h"
+#include "foretune/kernels/cpu_limits.h"
 #include "foretune/kernels/micro_kernel.h"
+#include "foretune/kernels/shared_cpu.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/payload_store.h"
 #include "foretune/space/schemas/cpu_gemm.h"
@@ -26,69 +26,11 @@
 namespace foretune {
 namespace {
 
-constexpr int kMaxThreads = 64;
-
-// One pool for all runs, made when the first run needs it. A pool runs one loop at a time, so runs
-// with several threads take turns; a run with one thread never waits. A fork does not wait for the
-// run whose turn it is: in the child the pool makes its threads anew.
-class SharedPool {
- public:
-  explicit SharedPool(std::size_t threads) : threads_(threads) {}
-  ThreadPool& pool() {
-    const std::lock_guard lock(mutex_);
-    if (pool_ == nullptr) {
-      pool_ = std::make_unique<ThreadPool>(threads_);
-    }
-    return *pool_;
-  }
-  ForkSafeTurn& turn() { return turn_; }
-
- private:
-  std::size_t threads_;
-  ForkSafeMutex mutex_;
-  ForkSafeTurn turn_;
-  std::unique_ptr<ThreadPool> pool_;
-};
-
-// Packing buffers that kernels borrow for a call. There are as many as were ever needed at once,
-// each as large as the largest call needed.
-class Workspaces {
- public:
-  Result<AlignedBuffer> borrow(std::size_t size) {
-    AlignedBuffer buffer;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!free_.empty()) {
-        buffer = std::move(free_.back());
-        free_.pop_back();
-      }
-    }
-    if (buffer.size() >= size) {
-      return buffer;
-    }
-    return AlignedBuffer::create(size);
-  }
-  void give_back(AlignedBuffer buffer) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(buffer));
-  }
-
- private:
-  ForkSafeMutex mutex_;
-  std::vector<AlignedBuffer> free_;
-};
-
-// The pool and the buffers that the kernels and runs of one family share.
-struct Shared {
-  explicit Shared(std::size_t threads) : pool(threads) {}
-  SharedPool pool;
-  Workspaces workspaces;
-};
-
 // A planned product, with the lock that a run with several threads needs.
 class Plan {
  public:
-  static Result<Plan> create(const GemmProblem& gemm, const CpuGemmConfig& config, Shared& shared) {
+  static Result<Plan> create(const GemmProblem& gemm, const CpuGemmConfig& config,
+                             SharedCpu& shared) {
     const bool is_parallel = config.threads > 1;
     FORETUNE_TRY(BlockedGemm blocked,
                  BlockedGemm::create({.m = gemm.m(),
@@ -133,7 +75,7 @@ template <class Operands>
 class CpuGemmRun final : public Run {
  public:
   CpuGemmRun(Plan plan, AlignedBuffer workspace, AlignedBuffer weights, bool has_constant_weights,
-             const Operands& operands, std::shared_ptr<Shared> shared)
+             const Operands& operands, std::shared_ptr<SharedCpu> shared)
       : plan_(std::move(plan)),
         workspace_(std::move(workspace)),
         weights_(std::move(weights)),
@@ -162,12 +104,12 @@ class CpuGemmRun final : public Run {
   AlignedBuffer weights_;
   bool has_constant_weights_;
   Operands operands_;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<SharedCpu> shared_;
 };
 
 class PlannedKernel final : public CpuGemmKernel {
  public:
-  PlannedKernel(Plan plan, DataType dtype, std::shared_ptr<Shared> shared)
+  PlannedKernel(Plan plan, DataType dtype, std::shared_ptr<SharedCpu> shared)
       : plan_(std::move(plan)), dtype_(dtype), shared_(std::move(shared)) {}
 
   Status run(const GemmOperands& operands) const override {
@@ -200,7 +142,7 @@ class PlannedKernel final : public CpuGemmKernel {
 
   Plan plan_;
   DataType dtype_;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<SharedCpu> shared_;
 };
 
 // Returns the canonical form of a config for a problem.
@@ -215,7 +157,7 @@ Result<CpuGemmConfig> config_for(const CompiledSpace& space, const Config& confi
 class CpuGemmArtifact final : public Artifact {
  public:
   CpuGemmArtifact(const Config& config, const Hardware& hardware,
-                  std::shared_ptr<const CompiledSpace> space, std::shared_ptr<Shared> shared)
+                  std::shared_ptr<const CompiledSpace> space, std::shared_ptr<SharedCpu> shared)
       : config_(config),
         hardware_(hardware),
         space_(std::move(space)),
@@ -251,12 +193,12 @@ class CpuGemmArtifact final : public Artifact {
   Config config_;
   Hardware hardware_;
   std::shared_ptr<const CompiledSpace> space_;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<SharedCpu> shared_;
 };
 
 class CpuGemmFamily final : public CpuGemm {
  public:
-  CpuGemmFamily(FamilyInfo info, std::shared_ptr<Shared> shared,
+  CpuGemmFamily(FamilyInfo info, std::shared_ptr<SharedCpu> shared,
                 std::shared_ptr<PayloadStore> payloads)
       : info_(std::move(info)), shared_(std::move(shared)), payloads_(std::move(payloads)) {}
 
@@ -381,70 +323,15 @@ class CpuGemmFamily final : public CpuGemm {
 
  private:
   FamilyInfo info_;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<SharedCpu> shared_;
   std::shared_ptr<PayloadStore> payloads_;
 };
-
-// Returns as many threads as the hardware has cores, as far as kernels can use them.
-int usable_threads(const Hardware& hardware) {
-  const double cores = hardware.get(HardwareValue::kCores);
-  return static_cast<int>(std::clamp<double>(cores, 1, kMaxThreads));
-}
-
-// Limits the threads: sets the hardware facts of a machine with that many cores.
-Status limit_threads(const std::string& threads, Hardware& hardware) {
-  const int most =
-      hardware.get(HardwareValue::kCores) >= 1 ? usable_threads(hardware) : kMaxThreads;
-  const auto number = parse_int(threads);
-  if (!number || *number < 1 || *number > most) {
-    return fail(ErrorCode::kInvalidArgument, "threads is a number from 1 to ", most, ", not '",
-                threads, "'");
-  }
-  hardware.set(HardwareValue::kCores, static_cast<double>(*number));
-  return {};
-}
-
-// Applies isa=NAME: sets the hardware facts of a machine with no wider instructions.
-Status take_isa(std::string_view value, Hardware& hardware) {
-  const std::optional<CpuIsa> isa = parse_cpu_isa(value);
-  const double best_bytes = hardware.get(HardwareValue::kVectorBytes);
-  const double vector_bytes = isa ? 4.0 * kernel_limits(*isa).lanes : 0;
-  if (!isa || vector_bytes > best_bytes) {
-    return fail(ErrorCode::kInvalidArgument,
-                "isa is one that this CPU has (generic, avx2, avx512), not '", value, "'");
-  }
-  // The peak of narrower multiply-adds is not measured again; it is proportional to the width,
-  // except for the clock.
-  hardware.set(HardwareValue::kFmaPeakGflops,
-               vector_bytes / best_bytes * hardware.get(HardwareValue::kFmaPeakGflops));
-  hardware.set(HardwareValue::kVectorBytes, vector_bytes);
-  hardware.set(HardwareValue::kVectorRegisters, kernel_limits(*isa).registers);
-  return {};
-}
-
-// Applies the restrictions of the options to the hardware facts.
-Status apply_options(const FamilyOptions& options, Hardware& hardware) {
-  std::string threads = options.threads > 0 ? concat(options.threads) : std::string();
-  for (const auto& [name, value] : options.parameters) {
-    if (name == "threads") {
-      if (!threads.empty() && threads != value) {
-        return fail(ErrorCode::kInvalidArgument, "a limit of ", threads,
-                    " threads and the family option threads=", value, " contradict each other");
-      }
-      threads = value;
-    } else if (name == "isa") {
-      FORETUNE_TRY_STATUS(take_isa(value, hardware));
-    } else {
-      return fail(ErrorCode::kInvalidArgument, "cpu-gemm has no option '", name, "'");
-    }
-  }
-  return threads.empty() ? Status() : limit_threads(threads, hardware);
-}
 
 Result<std::unique_ptr<CpuGemm>> create(const FamilyOptions& options, bool measures_energy) {
   FamilyInfo info;
   info.fingerprint = options.fingerprint;
-  FORETUNE_TRY_STATUS(apply_options(options, info.fingerprint.hardware));
+  FORETUNE_TRY_STATUS(
+      apply_cpu_limits("cpu-gemm", options.threads, options.parameters, info.fingerprint.hardware));
   info.name = "cpu-gemm";
   info.description =
       "f32, bf16 and i8 matrix products on this CPU, blocked and packed in many ways";
@@ -458,7 +345,7 @@ Result<std::unique_ptr<CpuGemm>> create(const FamilyOptions& options, bool measu
   }
   info.max_threads = usable_threads(info.fingerprint.hardware);
   FORETUNE_TRY(std::shared_ptr<PayloadStore> payloads, PayloadStore::open(options.payload_folders));
-  auto shared = std::make_shared<Shared>(static_cast<std::size_t>(info.max_threads));
+  auto shared = std::make_shared<SharedCpu>(static_cast<std::size_t>(info.max_threads));
   return std::make_unique<CpuGemmFamily>(std::move(info), std::move(shared), std::move(payloads));
 }
 

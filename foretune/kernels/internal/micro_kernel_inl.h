@@ -122,18 +122,35 @@ struct Block {
         }
       }
     }
-    Pointers a;
-    FORETUNE_UNROLL
-    for (int i = 0; i < kPointers; ++i) {
-      a[i] = call.a + i * kRowsOfPointer * call.a_stride;
-    }
     const float* b = call.b;
     if constexpr (Isa::kMath == KernelMath::kI8Quads) {
       b += call.b_stride;
     }
+    if constexpr (kLoop == KernelLoop::kTaps) {
+      for (int tap = 0; tap < call.taps; ++tap) {
+        if (call.b_offsets != nullptr) {
+          b = call.b + call.b_offsets[tap];
+        }
+        b = multiply_place(call, call.a + call.a_offsets[tap], b, mask, sums);
+      }
+    } else {
+      multiply_place(call, call.a, b, mask, sums);
+    }
+  }
+
+  // Adds the product of the A that begins at `first` and the next rows of B; returns the row of B
+  // behind them.
+  FORETUNE_KERNEL_INLINE static const float* multiply_place(const MicroKernelCall& call,
+                                                            const float* first, const float* b,
+                                                            Mask mask, Sums& sums) {
+    Pointers a;
+    FORETUNE_UNROLL
+    for (int i = 0; i < kPointers; ++i) {
+      a[i] = first + i * kRowsOfPointer * call.a_stride;
+    }
     const std::ptrdiff_t a_step = kByColumns ? call.a_stride : 1;
     std::ptrdiff_t steps = call.k;
-    if constexpr (kLoop == KernelLoop::kUnrolled) {
+    if constexpr (kLoop == KernelLoop::kUnrolled || kLoop == KernelLoop::kTaps) {
       Sums others[std::size_t{kSets}] = {};  // NOLINT(modernize-avoid-c-arrays)
       for (; steps >= 4; steps -= 4) {
         FORETUNE_UNROLL
@@ -161,6 +178,7 @@ struct Block {
       advance(a, a_step);
       b += call.b_stride;
     }
+    return b;
   }
 
   FORETUNE_KERNEL_INLINE static void prefetch_c(const MicroKernelCall& call) {
@@ -248,7 +266,8 @@ template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail, Kerne
 void micro_kernel(const MicroKernelCall& call) {
   // A tail is one column of blocks, or a thin matrix: it is not worth separate kernels for each
   // loop.
-  constexpr bool kIsPlain = kTail && (kLoop == KernelLoop::kPrefetching || Isa::kTailsAreSlow);
+  constexpr bool kIsPlain = kLoop != KernelLoop::kTaps && kTail &&
+                            (kLoop == KernelLoop::kPrefetching || Isa::kTailsAreSlow);
   constexpr auto kCompute = &compute_block < Isa, kRows, kVectors, kByColumns, kTail,
                  kIsPlain ? KernelLoop::kPlain : kLoop > ;
   constexpr bool kIsExact =
@@ -425,6 +444,35 @@ constexpr void add_vectors(KernelSet& set) {
     add_rows<Isa, kVectors, max_kernel_rows(Isa::kIsa, kVectors)>(set);
     add_vectors<Isa, kVectors + 1>(set);
   }
+}
+
+template <class Isa, int kVectors, int kRows>
+constexpr void add_tap_rows(TapKernelSet& set) {
+  if constexpr (kRows > 0) {
+    constexpr KernelLoop kTaps = KernelLoop::kTaps;
+    auto& table = set.table;
+    table[0][0][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, false, false, kTaps>;
+    table[0][1][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, false, true, kTaps>;
+    table[1][0][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, true, false, kTaps>;
+    table[1][1][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, true, true, kTaps>;
+    add_tap_rows<Isa, kVectors, kRows - 1>(set);
+  }
+}
+
+template <class Isa, int kVectors = 1>
+constexpr void add_tap_vectors(TapKernelSet& set) {
+  if constexpr (kVectors <= kMaxKernelVectors) {
+    add_tap_rows<Isa, kVectors, max_kernel_rows(Isa::kIsa, kVectors)>(set);
+    add_tap_vectors<Isa, kVectors + 1>(set);
+  }
+}
+
+template <class Isa>
+constexpr TapKernelSet make_tap_kernel_set() {
+  TapKernelSet set;
+  set.lanes = Isa::kLanes;
+  add_tap_vectors<Isa>(set);
+  return set;
 }
 
 template <class Isa>

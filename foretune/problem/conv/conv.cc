@@ -12,6 +12,9 @@ namespace {
 constexpr std::array<std::string_view, 3> kDirections{"forward", "backward_data",
                                                       "backward_weight"};
 constexpr std::array<std::string_view, 2> kConvLayouts{"channels_last", "channels_first"};
+constexpr std::array<std::string_view, 2> kConvWeights{"varying", "constant"};
+constexpr std::array<std::string_view, 4> kConvEpilogues{"none", "bias", "bias_relu",
+                                                         "bias_add_relu"};
 
 // Up to this number, doubles count exactly.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 53;
@@ -50,7 +53,9 @@ ConvSizes sizes_of(std::span<const std::int64_t> fields) {
           .dilation_h = field(ConvField::kDilationH),
           .dilation_w = field(ConvField::kDilationW),
           .dtype = static_cast<DataType>(field(ConvField::kDtype)),
-          .layout = static_cast<ConvLayout>(field(ConvField::kLayout))};
+          .layout = static_cast<ConvLayout>(field(ConvField::kLayout)),
+          .weights = static_cast<ConvWeights>(field(ConvField::kWeights)),
+          .epilogue = static_cast<ConvEpilogue>(field(ConvField::kEpilogue))};
 }
 
 Problem::Fields fields_of(const ConvSizes& sizes) {
@@ -75,7 +80,9 @@ Problem::Fields fields_of(const ConvSizes& sizes) {
           sizes.dilation_h,
           sizes.dilation_w,
           static_cast<std::int64_t>(sizes.dtype),
-          static_cast<std::int64_t>(sizes.layout)};
+          static_cast<std::int64_t>(sizes.layout),
+          static_cast<std::int64_t>(sizes.weights),
+          static_cast<std::int64_t>(sizes.epilogue)};
 }
 
 Status check_output(const ConvSizes& sizes) {
@@ -112,6 +119,8 @@ bool fits_limit(const std::array<std::int64_t, kCount>& factors) {
 
 std::span<const std::string_view> conv_operation_labels() { return kDirections; }
 std::span<const std::string_view> conv_layout_labels() { return kConvLayouts; }
+std::span<const std::string_view> conv_weights_labels() { return kConvWeights; }
+std::span<const std::string_view> conv_epilogue_labels() { return kConvEpilogues; }
 
 std::string_view to_string(ConvOperation operation) {
   return kDirections[static_cast<std::size_t>(operation)];
@@ -129,6 +138,13 @@ Status check_conv(std::span<const std::int64_t> fields) {
   if (sizes.c % sizes.g != 0 || sizes.k % sizes.g != 0) {
     return fail(ErrorCode::kInvalidArgument, "conv: g=", sizes.g, " does not divide c=", sizes.c,
                 " and k=", sizes.k);
+  }
+  if (sizes.epilogue != ConvEpilogue::kNone && sizes.operation != ConvOperation::kForward) {
+    return fail(ErrorCode::kInvalidArgument, "conv: only a forward pass has an epilogue");
+  }
+  if (sizes.weights != ConvWeights::kVarying && sizes.operation == ConvOperation::kBackwardWeight) {
+    return fail(ErrorCode::kInvalidArgument,
+                "conv: a gradient of weights reads no weights that could be constant");
   }
   FORETUNE_TRY_STATUS(check_output(sizes));
   const std::int64_t depth =
@@ -209,8 +225,9 @@ double ConvProblem::flops() const {
 }
 
 double ConvProblem::bytes() const {
+  const double outputs = sizes_.epilogue == ConvEpilogue::kBiasAddRelu ? 2 : 1;
   return (static_cast<double>(input_elements()) + static_cast<double>(weight_elements()) +
-          static_cast<double>(output_elements())) *
+          outputs * static_cast<double>(output_elements())) *
          bytes_per_element(sizes_.dtype);
 }
 

@@ -37,11 +37,25 @@ enum class ConvLayout : std::uint8_t {
   kChannelsFirst = 1,  // n, g, c, points: "ngchw" with weights g, k, c, points
 };
 
+// Says whether the weights stay the same from call to call, so that they may be packed once. Stored
+// in files: never renumber.
+enum class ConvWeights : std::uint8_t { kVarying = 0, kConstant = 1 };
+
+// The step that a forward pass applies to its sums. Stored in files: never renumber.
+enum class ConvEpilogue : std::uint8_t {
+  kNone = 0,
+  kBias = 1,         // + bias of the filter
+  kBiasRelu = 2,     // max(0, + bias)
+  kBiasAddRelu = 3,  // max(0, + bias + a tensor of the output's shape)
+};
+
 std::string_view to_string(ConvOperation operation);
 std::string_view to_string(ConvLayout layout);
 Result<ConvOperation> parse_conv_operation(std::string_view text);
 std::span<const std::string_view> conv_operation_labels();
 std::span<const std::string_view> conv_layout_labels();
+std::span<const std::string_view> conv_weights_labels();
+std::span<const std::string_view> conv_epilogue_labels();
 
 struct ConvSizes {
   ConvOperation operation = ConvOperation::kForward;
@@ -66,6 +80,8 @@ struct ConvSizes {
   std::int64_t dilation_w = 1;
   DataType dtype = DataType::kF32;
   ConvLayout layout = ConvLayout::kChannelsLast;
+  ConvWeights weights = ConvWeights::kVarying;
+  ConvEpilogue epilogue = ConvEpilogue::kNone;
   auto operator<=>(const ConvSizes&) const = default;
 };
 
@@ -93,6 +109,8 @@ enum class ConvField : std::uint8_t {
   kDilationW,
   kDtype,
   kLayout,
+  kWeights,
+  kEpilogue,
 };
 
 // The matrix product that equals a convolution; there is one per group.
@@ -107,7 +125,8 @@ struct ImplicitGemm {
 class ConvProblem {
  public:
   // Refuses sizes out of range, c or k that g does not divide, a filter that does not fit the
-  // padded input, and tensors of more than 2^53 elements.
+  // padded input, tensors of more than 2^53 elements, and an epilogue or constant weights of an
+  // operation that has none.
   static Result<ConvProblem> create(const ConvSizes& sizes);
   // Refuses problems of another type.
   static Result<ConvProblem> from(const Problem& problem);
@@ -117,6 +136,10 @@ class ConvProblem {
   [[nodiscard]] ConvOperation operation() const { return sizes_.operation; }
   [[nodiscard]] DataType dtype() const { return sizes_.dtype; }
   [[nodiscard]] ConvLayout layout() const { return sizes_.layout; }
+  [[nodiscard]] ConvEpilogue epilogue() const { return sizes_.epilogue; }
+  [[nodiscard]] bool has_constant_weights() const {
+    return sizes_.weights == ConvWeights::kConstant;
+  }
   [[nodiscard]] bool is_3d() const { return sizes_.di > 1 || sizes_.z > 1; }
 
   // Sizes of the output.
@@ -135,7 +158,7 @@ class ConvProblem {
 
   // Counts 2 per multiply-add of the sizes; all three operations have the same number.
   [[nodiscard]] double flops() const;
-  // Counts input, weights and output once each.
+  // Counts input, weights and output once each, and the tensor that an epilogue adds.
   [[nodiscard]] double bytes() const;
 
   auto operator<=>(const ConvProblem&) const = default;

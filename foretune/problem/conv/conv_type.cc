@@ -55,29 +55,40 @@ std::span<const ProblemField> conv_fields() {
   constexpr FieldGroups kWeights{.problem = true, .sizes = true, .weights = true};
   constexpr FieldGroups kStride{.problem = true, .weights = true};
   constexpr FieldGroups kPad{.problem = true};
-  static const std::array fields{
-      conv_label("op", conv_operation_labels(), 3, "the direction"),
-      conv_size("n", kMap, "images"),
-      conv_size("c", kWeights, "input channels of all groups"),
-      conv_size("k", kWeights, "filters of all groups"),
-      conv_size("g", kWeights, "groups", 1),
-      conv_size("di", kMap, "depth of the input", 1),
-      conv_size("hi", kMap, "height of the input"),
-      conv_size("wi", kMap, "width of the input"),
-      conv_size("z", kWeights, "depth of a filter", 1),
-      conv_size("y", kWeights, "height of a filter"),
-      conv_size("x", kWeights, "width of a filter"),
-      conv_step("stride_d", 1, kStride, "stride along the depth"),
-      conv_step("stride_h", 1, kStride, "stride along the height"),
-      conv_step("stride_w", 1, kStride, "stride along the width"),
-      conv_step("pad_d", 0, kPad, "padding before and behind"),
-      conv_step("pad_h", 0, kPad, "padding above and below"),
-      conv_step("pad_w", 0, kPad, "padding on the left and on the right"),
-      conv_step("dilation_d", 1, kStride, "dilation along the depth"),
-      conv_step("dilation_h", 1, kWeights, "dilation along the height"),
-      conv_step("dilation_w", 1, kWeights, "dilation along the width"),
-      conv_label("dtype", data_type_labels(), 8, "data type"),
-      conv_label("layout", conv_layout_labels(), 2, "how the tensors are stored")};
+  static const std::array fields = [&] {
+    std::array list{
+        conv_label("op", conv_operation_labels(), 3, "the direction"),
+        conv_size("n", kMap, "images"),
+        conv_size("c", kWeights, "input channels of all groups"),
+        conv_size("k", kWeights, "filters of all groups"),
+        conv_size("g", kWeights, "groups", 1),
+        conv_size("di", kMap, "depth of the input", 1),
+        conv_size("hi", kMap, "height of the input"),
+        conv_size("wi", kMap, "width of the input"),
+        conv_size("z", kWeights, "depth of a filter", 1),
+        conv_size("y", kWeights, "height of a filter"),
+        conv_size("x", kWeights, "width of a filter"),
+        conv_step("stride_d", 1, kStride, "stride along the depth"),
+        conv_step("stride_h", 1, kStride, "stride along the height"),
+        conv_step("stride_w", 1, kStride, "stride along the width"),
+        conv_step("pad_d", 0, kPad, "padding before and behind"),
+        conv_step("pad_h", 0, kPad, "padding above and below"),
+        conv_step("pad_w", 0, kPad, "padding on the left and on the right"),
+        conv_step("dilation_d", 1, kStride, "dilation along the depth"),
+        conv_step("dilation_h", 1, kWeights, "dilation along the height"),
+        conv_step("dilation_w", 1, kWeights, "dilation along the width"),
+        conv_label("dtype", data_type_labels(), 8, "data type"),
+        conv_label("layout", conv_layout_labels(), 2, "how the tensors are stored"),
+        conv_label(
+            "weights", conv_weights_labels(), 2,
+            "whether the weights stay the same from call to call, so that they may be packed "
+            "once"),
+        conv_label("epilogue", conv_epilogue_labels(), 4,
+                   "the step that a forward pass applies to its sums")};
+    list[position(ConvField::kWeights)].since = 2;
+    list[position(ConvField::kEpilogue)].since = 2;
+    return list;
+  }();
   return fields;
 }
 

@@ -1,0 +1,295 @@
+// The cpu-conv family beside oneDNN: layers of the built-in networks in three directions, with the
+// config that a short tuning finds, timed in turn, round by round. oneDNN runs in the layouts that
+// it prefers; its primitives and reorders are made before the clock runs, and a column has it with
+// the reorders of inputs and outputs inside. Weights are packed before on both sides, except where
+// they are what is computed. Every contender's first result is compared with the definition.
+//
+//   conv_vs_peers [--images 1] [--threads 1] [--rounds 9] [--tune 5] [--layers 80] [--json FILE]
+//                 [--direction forward] [--class depthwise]
+//
+// A ratio is our speed over oneDNN's: above 1 is faster.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/bench_json.h"
+#include "bench/conv_peer.h"
+#include "foretune/base/rng.h"
+#include "foretune/base/statistics.h"
+#include "foretune/families/cpu_conv/conv_data.h"
+#include "foretune/families/cpu_conv/cpu_conv.h"
+#include "foretune/hardware/cpu.h"
+#include "foretune/problem/network_layers.h"
+#include "foretune/problem/problem_type.h"
+#include "foretune/tune/tune_problem.h"
+
+// Declared here because not every compiler has the header of the library's OpenMP runtime. Weak,
+// because the peer may be missing.
+extern "C" __attribute__((weak)) void omp_set_num_threads(int threads);  // NOLINT(*-naming)
+
+namespace foretune {
+namespace {
+
+constexpr double kWindowSeconds = 4e-3;
+constexpr std::size_t kResamples = 4000;
+
+struct Layer {
+  ConvSizes sizes;  // forward, one image
+  std::string of;   // its class
+};
+
+// Returns the first class that a layer is in.
+std::string class_of(const ConvSizes& s) {
+  if (s.di > 1 || s.z > 1) {
+    return "3-D";
+  }
+  if (s.hi == 1 && s.y == 1) {
+    return "1-D";
+  }
+  if (s.g > 1) {
+    return s.g == s.c ? "depthwise" : "grouped";
+  }
+  if (s.c <= 4) {
+    return "first layer";
+  }
+  if (s.dilation_h > 1 || s.dilation_w > 1) {
+    return "dilated";
+  }
+  if (s.stride_h > 1 || s.stride_w > 1) {
+    return "strided";
+  }
+  if (s.x * s.y == 1) {
+    return "1x1";
+  }
+  return s.hi <= 8 ? "7x7 map" : s.x == 3 && s.y == 3 ? "3x3" : "other filter";
+}
+
+// Returns about `count` of the layers of all networks, as many of each class, evenly spaced within
+// it, in the order of the sets.
+std::vector<Layer> choose_layers(std::size_t count) {
+  std::map<std::string, std::vector<Layer>> by_class;
+  std::set<ConvSizes> known;
+  const ProblemTypeInfo* conv = nullptr;
+  for (const ProblemTypeInfo* const type : problem_types()) {
+    conv = type->schema.type == kConvProblem ? type : conv;
+  }
+  for (const NamedShapeSet& set : conv->shape_sets()) {
+    for (const Problem& problem : set.make()) {
+      const ConvSizes sizes = ConvProblem::from(problem)->sizes();
+      const bool is_layer = set.name.starts_with("conv-") && sizes.n == 1 &&
+                            sizes.operation == ConvOperation::kForward;
+      if (is_layer && known.insert(sizes).second) {
+        by_class[class_of(sizes)].push_back({sizes, class_of(sizes)});
+      }
+    }
+  }
+  std::vector<Layer> chosen;
+  const std::size_t each = std::max<std::size_t>(1, count / by_class.size());
+  for (const auto& [name, layers] : by_class) {
+    const std::size_t taken = std::min(each, layers.size());
+    for (std::size_t i = 0; i < taken; ++i) {
+      chosen.push_back(layers[i * layers.size() / taken]);
+    }
+  }
+  return chosen;
+}
+
+std::string text_of(const ConvSizes& s) {
+  const auto volume = [](std::int64_t d, std::int64_t h, std::int64_t w) {
+    return concat(d > 1 ? concat(d, "x") : "", h, "x", w);
+  };
+  return concat(s.c, "->", s.k, " ", volume(s.di, s.hi, s.wi), " f", volume(s.z, s.y, s.x),
+                s.stride_w > 1 ? concat(" s", s.stride_w) : "",
+                s.dilation_w > 1 ? concat(" d", s.dilation_w) : "",
+                s.g > 1 ? concat(" g", s.g) : "");
+}
+
+Result<Config> tune(const std::shared_ptr<const Family>& family, const Problem& problem,
+                    double seconds) {
+  Context context;
+  context.machine = family->info().fingerprint.digest();
+  context.device = family->info().fingerprint.device;
+  context.threads = family->info().max_threads;
+  Protocol protocol;
+  protocol.windows = 2;
+  protocol.max_windows = 3;
+  const std::unique_ptr<Measurer> measurer = make_local_measurer(family, protocol, context);
+  CollectHooks hooks;
+  hooks.now_s = &bench::seconds_now;
+  TuneOptions options;
+  options.strategy = "local";
+  options.budget.seconds = seconds;
+  FORETUNE_TRY(const TuneResult result,
+               tune_problem(*family, *measurer, nullptr, problem, options, hooks));
+  return result.finalists.front().config;
+}
+
+struct Contender {
+  std::function<void()> run;
+  std::vector<double> seconds;
+};
+
+double timed(const std::function<void()>& run) {
+  double start = bench::seconds_now();
+  run();
+  const double once = bench::seconds_now() - start;
+  const int repeats = std::max(1, static_cast<int>(kWindowSeconds / once));
+  start = bench::seconds_now();
+  for (int i = 0; i < repeats; ++i) {
+    run();
+  }
+  return (bench::seconds_now() - start) / repeats;
+}
+
+struct Times {
+  double ours_s = 0;
+  double peer_s = 0;
+  double peer_whole_s = 0;
+};
+
+// Checks both contenders and times them in turn.
+Result<Times> compare(const Family& family, const ConvProblem& problem, const Config& config,
+                      int rounds) {
+  const Problem asked = problem.to_problem();
+  FORETUNE_TRY(const auto data, cpu_conv::ConvData::create(problem, 1, {}));
+  FORETUNE_TRY(const auto artifact, family.prepare(asked, config));
+  FORETUNE_TRY(const std::shared_ptr<Run> ours, artifact->bind(asked, *data));
+  const PeerConvolution peer =
+      prepare_onednn(problem, data->input(), data->weights(), data->output());
+  if (!peer.run) {
+    return fail(ErrorCode::kUnsupported, "oneDNN does not run ", asked.text());
+  }
+  std::vector<Contender> contenders{{[&] { ours->run(); }, {}}, {peer.run, {}}, {peer.whole, {}}};
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    data->poison();
+    contenders[i].run();
+    if (i == 1) {
+      peer.finish();
+    }
+    if (const Support right = data->verify(); !right) {
+      return fail(ErrorCode::kInvalidArgument, i == 0 ? "foretune" : "oneDNN", " is wrong for ",
+                  asked.text(), ": ", right.reason());
+    }
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      Contender& next = contenders[(i + static_cast<std::size_t>(round)) % contenders.size()];
+      next.seconds.push_back(timed(next.run));
+    }
+  }
+  return Times{median(contenders[0].seconds), median(contenders[1].seconds),
+               median(contenders[2].seconds)};
+}
+
+void print_ratios(const std::string& name, const std::vector<double>& ratios) {
+  Rng rng(1);
+  const BootstrapInterval interval = bootstrap_interval(ratios, &geometric_mean, kResamples, rng);
+  std::printf("  %-14s %3zu layers: %.3f (%.3f to %.3f), least %.3f\n", name.c_str(), ratios.size(),
+              geometric_mean(ratios), interval.low, interval.high,
+              *std::min_element(ratios.begin(), ratios.end()));
+}
+
+Status run(int argc, char** argv, Figures& figures) {
+  const auto threads = bench::count_argument(argc, argv, "threads", 1U);
+  const auto rounds = bench::count_argument(argc, argv, "rounds", 9U);
+  const auto images = bench::count_argument(argc, argv, "images", 1U);
+  const auto count = bench::count_argument<std::size_t>(argc, argv, "layers", 80);
+  const double seconds = bench::number_argument(argc, argv, "tune", 5);
+  const std::string only = bench::argument(argc, argv, "class");
+  const std::string direction = bench::argument(argc, argv, "direction");
+  if (onednn_name().empty()) {
+    return fail(ErrorCode::kNotFound, "the benchmarks were built without oneDNN");
+  }
+  if (omp_set_num_threads != nullptr) {
+    omp_set_num_threads(static_cast<int>(threads));
+  }
+  figures.machine.emplace_back("onednn", onednn_name());
+  FamilyOptions options;
+  options.fingerprint = cpu_fingerprint(read_cpu_facts(), measure_cpu_peaks(0.2));
+  options.threads = static_cast<int>(threads);
+  FORETUNE_TRY(const std::shared_ptr<const Family> family, create_cpu_conv(options));
+  std::printf("beside %s, %u image%s, %u thread%s\n", onednn_name().c_str(), images,
+              images == 1 ? "" : "s", threads, threads == 1 ? "" : "s");
+  std::map<std::string, std::vector<double>> by_class;
+  const std::string suffix = concat("_", threads, "t");
+  double worst = 0;
+  double worst_class = 0;
+  for (const ConvOperation operation :
+       {ConvOperation::kForward, ConvOperation::kBackwardData, ConvOperation::kBackwardWeight}) {
+    const std::string name(to_string(operation));
+    if (!direction.empty() && direction != name) {
+      continue;
+    }
+    std::map<std::string, std::vector<double>> ratios;
+    std::vector<double> all;
+    std::vector<double> whole;
+    std::printf("%s\n  %-12s %-34s %9s %9s %7s %7s  config\n", name.c_str(), "class", "layer",
+                "GFLOP/s", "oneDNN", "ratio", "whole");
+    for (const Layer& layer : choose_layers(count)) {
+      if (!only.empty() && only != layer.of) {
+        continue;
+      }
+      ConvSizes sizes = layer.sizes;
+      sizes.n = images;
+      sizes.operation = operation;
+      sizes.weights = operation == ConvOperation::kBackwardWeight ? ConvWeights::kVarying
+                                                                  : ConvWeights::kConstant;
+      FORETUNE_TRY(const ConvProblem problem, ConvProblem::create(sizes));
+      FORETUNE_TRY(const Config config, tune(family, problem.to_problem(), seconds));
+      const Result<Times> times = compare(*family, problem, config, static_cast<int>(rounds));
+      if (!times) {
+        std::printf("  %-12s %-34s %s\n", layer.of.c_str(), text_of(sizes).c_str(),
+                    times.error().message.c_str());
+        if (times.error().code != ErrorCode::kUnsupported) {
+          return fail_because(times.error());
+        }
+        continue;
+      }
+      const double ratio = times->peer_s / times->ours_s;
+      std::printf("  %-12s %-34s %9.1f %9.1f %7.3f %7.3f  %s\n", layer.of.c_str(),
+                  text_of(sizes).c_str(), problem.flops() / times->ours_s / 1e9,
+                  problem.flops() / times->peer_s / 1e9, ratio, times->peer_whole_s / times->ours_s,
+                  to_text(family->info().config_schema, config).c_str());
+      std::fflush(stdout);
+      figures.add(concat("ratio ", name, " ", text_of(sizes)), ratio);
+      ratios[layer.of].push_back(ratio);
+      by_class[layer.of].push_back(ratio);
+      all.push_back(ratio);
+      whole.push_back(times->peer_whole_s / times->ours_s);
+      worst = worst == 0 ? ratio : std::min(worst, ratio);
+    }
+    if (all.empty()) {
+      continue;
+    }
+    std::printf("our speed over oneDNN's, geometric means\n");
+    print_ratios("all", all);
+    for (const auto& [of, values] : ratios) {
+      print_ratios(of, values);
+      const double mean = geometric_mean(values);
+      worst_class = worst_class == 0 ? mean : std::min(worst_class, mean);
+      figures.add(concat(name, " ", of, suffix), mean);
+    }
+    print_ratios("with reorders", whole);
+    figures.add(concat(name, "_vs_best", suffix), geometric_mean(all));
+    figures.add(concat(name, "_vs_whole", suffix), geometric_mean(whole));
+  }
+  figures.add("worst_layer", worst);
+  figures.add("worst_class", worst_class);
+  if (by_class.contains("depthwise")) {
+    figures.add(concat("depthwise_vs_best", suffix), geometric_mean(by_class.at("depthwise")));
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace foretune
+
+int main(int argc, char** argv) {
+  return foretune::bench::run_program("conv_vs_peers", argc, argv, &foretune::run);
+}

@@ -1,0 +1,360 @@
+#include "foretune/families/cpu_conv/conv_data.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "foretune/base/rng.h"
+#include "foretune/base/text.h"
+
+namespace foretune::cpu_conv {
+namespace {
+
+constexpr double kUnitRoundoff = 0x1p-24;
+// A quiet NaN with a payload of its own.
+constexpr std::uint32_t kPoison = 0x7fc0f0e7U;
+constexpr double kMaxBytes = 0x1p40;
+constexpr std::uint64_t kInputStream = 1;
+constexpr std::uint64_t kCheckStream = 2;
+constexpr std::uint64_t kSampleStream = 3;
+
+void fill_uniform(std::span<float> values, Rng& rng) {
+  for (float& value : values) {
+    value = static_cast<float>(static_cast<std::int32_t>(rng.next() >> 40U) - (1 << 23)) * 0x1p-23F;
+  }
+}
+
+std::vector<double> in_doubles(std::span<const float> values) {
+  return {values.begin(), values.end()};
+}
+
+std::vector<double> squares(std::vector<double> values) {
+  for (double& value : values) {
+    value *= value;
+  }
+  return values;
+}
+
+std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+}  // namespace
+
+ConvData::ConvData(const ConvProblem& problem, const Limits& limits)
+    : problem_(problem), limits_(limits) {
+  const ConvSizes& s = problem.sizes();
+  const bool is_data = problem.operation() == ConvOperation::kBackwardData;
+  shape_.channels = index((is_data ? s.c : s.k) / s.g);
+}
+
+Result<std::unique_ptr<ConvData>> ConvData::create(const ConvProblem& problem, std::uint64_t seed,
+                                                   const Limits& limits) {
+  if (problem.dtype() != DataType::kF32 || problem.layout() != ConvLayout::kChannelsLast) {
+    return fail(ErrorCode::kUnsupported, "there are no data of ", to_string(problem.dtype()),
+                " with ", to_string(problem.layout()), " here, only of f32 with channels last");
+  }
+  if (problem.bytes() > kMaxBytes) {
+    return fail(ErrorCode::kUnsupported, "the tensors take more than 1 TiB");
+  }
+  std::unique_ptr<ConvData> data(new ConvData(problem, limits));
+  data->seed_ = seed;
+  FORETUNE_TRY(data->input_, AlignedBuffer::create(index(problem.input_elements())));
+  FORETUNE_TRY(data->weights_, AlignedBuffer::create(index(problem.weight_elements())));
+  FORETUNE_TRY(data->output_, AlignedBuffer::create(index(problem.output_elements())));
+  data->shape_.rows = data->result().size() / data->shape_.channels;
+  Rng rng = Rng(seed).split(kInputStream);
+  for (AlignedBuffer* const tensor : {&data->input_, &data->weights_, &data->output_}) {
+    fill_uniform(tensor->view(), rng);
+  }
+  if (data->has_bias()) {
+    data->bias_.resize(index(problem.sizes().k));
+    fill_uniform(data->bias_, rng);
+  }
+  if (data->has_addend()) {
+    FORETUNE_TRY(data->addend_, AlignedBuffer::create(data->output_.size()));
+    fill_uniform(data->addend_.view(), rng);
+  }
+  data->poison();
+  return data;
+}
+
+std::span<float> ConvData::result() {
+  switch (problem_.operation()) {
+    case ConvOperation::kBackwardData:
+      return input_.view();
+    case ConvOperation::kBackwardWeight:
+      return weights_.view();
+    case ConvOperation::kForward:
+      break;
+  }
+  return output_.view();
+}
+
+ConvOperands ConvData::operands() {
+  const bool is_forward = problem_.operation() == ConvOperation::kForward;
+  return {.input = is_forward ? input_.data() : output_.data(),
+          .bias = has_bias() ? bias_.data() : nullptr,
+          .residual = has_addend() ? addend_.data() : nullptr,
+          .output = result().data(),
+          .relu = has_relu()};
+}
+
+WeightGradientOperands ConvData::gradient_operands() {
+  return {.input = input_.data(), .output_gradient = output_.data(), .gradient = weights_.data()};
+}
+
+std::int64_t ConvData::bytes() const {
+  return static_cast<std::int64_t>(
+      sizeof(float) *
+      (input_.size() + weights_.size() + output_.size() + addend_.size() + bias_.size()));
+}
+
+void ConvData::poison() { std::ranges::fill(result(), std::bit_cast<float>(kPoison)); }
+
+// Rows of a gradient of weights are the values of a group's filters; rows of the other results are
+// points, each with its groups.
+std::size_t ConvData::group_of(std::size_t row) const {
+  const std::size_t groups = index(problem_.sizes().g);
+  return problem_.operation() == ConvOperation::kBackwardWeight ? row / (shape_.rows / groups)
+                                                                : row % groups;
+}
+
+std::size_t ConvData::element(std::size_t row, std::size_t channel) const {
+  if (problem_.operation() != ConvOperation::kBackwardWeight) {
+    return row * shape_.channels + channel;
+  }
+  const std::size_t values = shape_.rows / index(problem_.sizes().g);
+  return (row / values * shape_.channels + channel) * values + row % values;
+}
+
+std::vector<double> ConvData::combined(std::span<const double> shared,
+                                       std::span<const double> factors) const {
+  ConvSizes sizes = problem_.sizes();
+  const bool is_data = sizes.operation == ConvOperation::kBackwardData;
+  const bool is_weight = sizes.operation == ConvOperation::kBackwardWeight;
+  const auto own = is_weight ? output_.view() : weights_.view();
+  (is_data ? sizes.c : sizes.k) = sizes.g;
+  sizes.epilogue = ConvEpilogue::kNone;
+  // This cannot fail: the sizes are no larger than those of the problem.
+  const ConvProblem reduced = *ConvProblem::create(sizes);
+  // Channels of the operand lie next to each other, or a filter apart.
+  const std::size_t channels = shape_.channels;
+  const std::size_t groups = index(sizes.g);
+  const std::size_t apart =
+      sizes.operation == ConvOperation::kForward ? own.size() / (groups * channels) : 1;
+  std::vector<double> operand(own.size() / channels);
+  for (std::size_t i = 0; i < operand.size(); ++i) {
+    const std::size_t first = i / apart * apart * channels + i % apart;
+    const std::size_t group = is_weight ? i % groups : i / (operand.size() / groups);
+    double sum = 0;
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      const double factor = factors.empty() ? 1.0 / static_cast<double>(channels)
+                                            : factors[group * channels + channel];
+      sum += factor * (factors.empty() ? 1.0 : static_cast<double>(own[first + channel * apart]));
+    }
+    operand[i] = sum;
+  }
+  std::vector<double> result(shape_.rows);
+  ConvTensors tensors;
+  (is_data ? tensors.output : tensors.input) = shared;
+  (is_weight ? tensors.output : tensors.weights) = operand;
+  reference_conv(reduced, tensors, result);
+  return result;
+}
+
+void ConvData::compute_reference() {
+  reference_ = std::make_unique<Reference>();
+  const bool is_data = problem_.operation() == ConvOperation::kBackwardData;
+  const bool is_weight = problem_.operation() == ConvOperation::kBackwardWeight;
+  const std::vector<double> shared = in_doubles(is_data ? output_.view() : input_.view());
+  const auto own = is_weight ? output_.view() : weights_.view();
+  const std::size_t groups = index(problem_.sizes().g);
+  const std::size_t count = groups * shape_.channels;
+  reference_->shared = combined(squares(shared), {});
+  reference_->own.assign(count, 0);
+  const std::size_t of_group = own.size() / groups;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    // Filters follow each other; channels of filters and of outputs alternate.
+    const std::size_t channel = is_weight ? i % count
+                                : is_data ? i / of_group * shape_.channels + i % shape_.channels
+                                          : i / (own.size() / count);
+    const auto value = static_cast<double>(own[i]);
+    reference_->own[channel] += value * value;
+  }
+  if (problem_.flops() <= limits_.full_check_flops) {
+    const std::vector<double> input = in_doubles(input_.view());
+    const std::vector<double> weights = in_doubles(weights_.view());
+    const std::vector<double> output = in_doubles(output_.view());
+    reference_->exact.resize(result().size());
+    ConvSizes sizes = problem_.sizes();
+    sizes.epilogue = ConvEpilogue::kNone;
+    reference_conv(*ConvProblem::create(sizes), {input, weights, output}, reference_->exact);
+    return;
+  }
+  Rng rng = Rng(seed_).split(kCheckStream);
+  for (std::size_t vector = 0; vector < kSignVectors; ++vector) {
+    std::vector<double>& signs = reference_->signs[vector];
+    signs.resize(count);
+    for (double& sign : signs) {
+      sign = rng.below(2) == 0 ? 1 : -1;
+    }
+    reference_->sums[vector] = combined(shared, signs);
+  }
+}
+
+double ConvData::bound(double shared, double own) const {
+  const double terms = std::min<double>(static_cast<double>(problem_.implicit_gemm().k), 16) + 4;
+  return kUnitRoundoff * terms * std::sqrt(shared * own);
+}
+
+Support ConvData::compare(std::size_t row, std::size_t channel, double exact) {
+  const std::size_t place = element(row, channel);
+  const std::size_t number = group_of(row) * shape_.channels + channel;
+  double allowed = bound(reference_->shared[row], reference_->own[number]);
+  for (const double addend : {has_bias() ? static_cast<double>(bias_[number]) : 0.0,
+                              has_addend() ? static_cast<double>(addend_.data()[place]) : 0.0}) {
+    exact += addend;
+    allowed += 4 * kUnitRoundoff * std::fabs(addend);
+  }
+  exact = has_relu() ? std::max(exact, 0.0) : exact;
+  const auto found = static_cast<double>(result()[place]);
+  const double error = std::fabs(found - exact);
+  if (!(error <= allowed)) {
+    return Support::no(
+        "element ", place, " of the result is ", found, ", not ", exact,
+        std::bit_cast<std::uint32_t>(result()[place]) == kPoison ? " (it was not written)" : "");
+  }
+  worst_ = std::max(worst_, allowed > 0 ? error / allowed : 0.0);
+  return Support::yes();
+}
+
+// Computes one element by a convolution of its channel alone, without the other ones.
+double ConvData::exact_element(std::size_t row, std::size_t channel) const {
+  const ConvSizes& s = problem_.sizes();
+  const std::int64_t channels = s.c / s.g;
+  const std::int64_t filters = s.k / s.g;
+  const auto group = static_cast<std::int64_t>(group_of(row));
+  const auto own = static_cast<std::int64_t>(channel);
+  const auto in = [&](std::int64_t n, std::int64_t point, std::int64_t c) {
+    return static_cast<double>(
+        input_.data()[(n * s.di * s.hi * s.wi + point) * s.c + group * channels + c]);
+  };
+  const std::int64_t points = problem_.depth_out() * problem_.ho() * problem_.wo();
+  const auto out = [&](std::int64_t n, std::int64_t point, std::int64_t k) {
+    return static_cast<double>(output_.data()[(n * points + point) * s.k + group * filters + k]);
+  };
+  const std::int64_t filter_points = s.z * s.y * s.x;
+  const auto weight = [&](std::int64_t k, std::int64_t point, std::int64_t c) {
+    return static_cast<double>(
+        weights_.data()[((group * filters + k) * filter_points + point) * channels + c]);
+  };
+  double sum = 0;
+  if (s.operation == ConvOperation::kBackwardWeight) {
+    const auto value = static_cast<std::int64_t>(row % (shape_.rows / index(s.g)));
+    for (std::int64_t o = 0; o < points; ++o) {
+      const std::int64_t i = input_point(o, value / channels);
+      for (std::int64_t n = 0; n < (i < 0 ? 0 : s.n); ++n) {
+        sum += out(n, o, own) * in(n, i, value % channels);
+      }
+    }
+    return sum;
+  }
+  const std::int64_t point = static_cast<std::int64_t>(row) / s.g;
+  const bool is_forward = s.operation == ConvOperation::kForward;
+  const std::int64_t of_image = is_forward ? points : s.di * s.hi * s.wi;
+  for (std::int64_t f = 0; f < filter_points; ++f) {
+    const std::int64_t other =
+        is_forward ? input_point(point % of_image, f) : output_point(point % of_image, f);
+    for (std::int64_t c = 0; is_forward && other >= 0 && c < channels; ++c) {
+      sum += in(point / of_image, other, c) * weight(own, f, c);
+    }
+    for (std::int64_t k = 0; !is_forward && other >= 0 && k < filters; ++k) {
+      sum += out(point / of_image, other, k) * weight(k, f, own);
+    }
+  }
+  return sum;
+}
+
+// Returns the input point that an output point reads through a point of the filter, or -1.
+std::int64_t ConvData::input_point(std::int64_t out, std::int64_t filter) const {
+  const ConvSizes& s = problem_.sizes();
+  const std::int64_t d = out / (problem_.ho() * problem_.wo()) * s.stride_d +
+                         filter / (s.y * s.x) * s.dilation_d - s.pad_d;
+  const std::int64_t h = out / problem_.wo() % problem_.ho() * s.stride_h +
+                         filter / s.x % s.y * s.dilation_h - s.pad_h;
+  const std::int64_t w = out % problem_.wo() * s.stride_w + filter % s.x * s.dilation_w - s.pad_w;
+  const bool is_inside = d >= 0 && d < s.di && h >= 0 && h < s.hi && w >= 0 && w < s.wi;
+  return is_inside ? (d * s.hi + h) * s.wi + w : -1;
+}
+
+// Returns the output point that reads an input point through a point of the filter, or -1.
+std::int64_t ConvData::output_point(std::int64_t in, std::int64_t filter) const {
+  const ConvSizes& s = problem_.sizes();
+  const std::int64_t d = in / (s.hi * s.wi) + s.pad_d - filter / (s.y * s.x) * s.dilation_d;
+  const std::int64_t h = in / s.wi % s.hi + s.pad_h - filter / s.x % s.y * s.dilation_h;
+  const std::int64_t w = in % s.wi + s.pad_w - filter % s.x * s.dilation_w;
+  if (d < 0 || h < 0 || w < 0 || d % s.stride_d != 0 || h % s.stride_h != 0 ||
+      w % s.stride_w != 0 || d / s.stride_d >= problem_.depth_out() ||
+      h / s.stride_h >= problem_.ho() || w / s.stride_w >= problem_.wo()) {
+    return -1;
+  }
+  return (d / s.stride_d * problem_.ho() + h / s.stride_h) * problem_.wo() + w / s.stride_w;
+}
+
+Support ConvData::compare_signs() {
+  for (std::size_t vector = 0; vector < kSignVectors; ++vector) {
+    const std::vector<double>& signs = reference_->signs[vector];
+    for (std::size_t row = 0; row < shape_.rows; ++row) {
+      const std::size_t first = group_of(row) * shape_.channels;
+      double found = 0;
+      double exact = reference_->sums[vector][row];
+      double own = 0;
+      double biases = 0;
+      for (std::size_t channel = 0; channel < shape_.channels; ++channel) {
+        const double sign = signs[first + channel];
+        found += sign * static_cast<double>(result()[element(row, channel)]);
+        own += reference_->own[first + channel];
+        if (has_bias()) {
+          exact += sign * static_cast<double>(bias_[first + channel]);
+          biases += 4 * kUnitRoundoff * std::fabs(static_cast<double>(bias_[first + channel]));
+        }
+      }
+      if (!(std::fabs(found - exact) <= bound(reference_->shared[row], own) + biases)) {
+        return Support::no("the channels of row ", row, " add up to ", found, " with signs, not ",
+                           exact);
+      }
+    }
+  }
+  return Support::yes();
+}
+
+Support ConvData::verify() {
+  if (reference_ == nullptr) {
+    compute_reference();
+  }
+  worst_ = 0;
+  if (!reference_->exact.empty()) {
+    for (std::size_t row = 0; row < shape_.rows; ++row) {
+      for (std::size_t channel = 0; channel < shape_.channels; ++channel) {
+        if (Support same = compare(row, channel, reference_->exact[element(row, channel)]); !same) {
+          return same;
+        }
+      }
+    }
+    return Support::yes();
+  }
+  Rng rng = Rng(seed_).split(kSampleStream);
+  // A ReLU is not linear: its outputs are only sampled, more of them.
+  const std::size_t samples = limits_.sampled_outputs * (has_relu() ? 4 : 1);
+  for (std::size_t i = 0; i < samples; ++i) {
+    const std::size_t row = i == 0 ? 0 : i == 1 ? shape_.rows - 1 : rng.below(shape_.rows);
+    const std::size_t channel = i == 1 ? shape_.channels - 1 : rng.below(shape_.channels);
+    if (Support same = compare(row, channel, exact_element(row, channel)); !same) {
+      return same;
+    }
+  }
+  return has_relu() ? Support::yes() : compare_signs();
+}
+
+}  // namespace foretune::cpu_conv

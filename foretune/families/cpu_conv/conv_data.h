@@ -1,0 +1,112 @@
+// Random operands of a convolution, and the judgement of a result. Operands are multiples of 2^-23
+// in [-1, 1). An element is right when it differs from the exact one (conv_reference.h) by at most
+//
+//   u (min(t, 16) + 4) |a| |b| + u (|bias| + |addend|)      u = 2^-24, t products, |.| Euclidean
+//
+// with a and b the two vectors whose inner product it is; families/cpu_gemm/gemm_data.h explains
+// why. Up to 2 * 10^9 operations of a problem all elements are compared. Above, 4,096 drawn ones
+// are, and all elements take part in a check by four random sign vectors over the channels that an
+// element's operand does not share (Freivalds 1977): the sum of a point's channels, each with its
+// sign, is itself a convolution with one channel for each group.
+//
+// Thread safety: belongs to one thread. Cost: the reference is computed at the first verify() and
+// kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/families/cpu_conv/conv_reference.h"
+#include "foretune/families/cpu_conv/tap_conv.h"
+#include "foretune/families/cpu_conv/weight_gradient.h"
+#include "foretune/family/family.h"
+#include "foretune/kernels/aligned_buffer.h"
+#include "foretune/problem/conv/conv.h"
+
+namespace foretune::cpu_conv {
+
+class ConvData final : public ProblemData {
+ public:
+  // Limits that tests may change; all other code uses the defaults.
+  struct Limits {
+    double full_check_flops = 2e9;
+    std::size_t sampled_outputs = 4096;
+  };
+  // Errors: kUnsupported for types other than f32, and where memory is short.
+  static Result<std::unique_ptr<ConvData>> create(const ConvProblem& problem, std::uint64_t seed,
+                                                  const Limits& limits);
+
+  void poison() override;
+  Support verify() override;
+  std::int64_t bytes() const override;
+
+  [[nodiscard]] const ConvProblem& problem() const { return problem_; }
+  // The operands of a forward pass or a gradient of the input.
+  [[nodiscard]] ConvOperands operands();
+  // Return the three tensors of the forward pass, in the shapes of the problem.
+  [[nodiscard]] float* input() { return input_.data(); }
+  [[nodiscard]] float* weights() { return weights_.data(); }
+  [[nodiscard]] float* output() { return output_.data(); }
+  [[nodiscard]] WeightGradientOperands gradient_operands();
+  // Returns the tensor that is computed.
+  [[nodiscard]] std::span<float> result();
+  // Returns the largest error of the last verify() relative to its bound.
+  [[nodiscard]] double worst_relative_error() const { return worst_; }
+
+ private:
+  static constexpr std::size_t kSignVectors = 4;
+  // Elements of the result by row (a point of a group; of a gradient of weights, a value of its
+  // filters) and channel within the group.
+  struct Shape {
+    std::size_t rows = 0;
+    std::size_t channels = 0;
+  };
+  // The exact result in part or as a whole, and what its bounds need.
+  struct Reference {
+    std::vector<double> exact;   // without an epilogue; of all elements or, above the limit, empty
+    std::vector<double> shared;  // [row]: squared norm of the operand that its channels share
+    std::vector<double> own;     // [group * channels]: squared norm of a channel's operand
+    std::vector<double> signs[kSignVectors];  // NOLINT(*-avoid-c-arrays) [group * channels]
+    std::vector<double> sums[kSignVectors];   // NOLINT(*-avoid-c-arrays) [row]
+  };
+
+  ConvData(const ConvProblem& problem, const Limits& limits);
+  [[nodiscard]] bool has_bias() const { return problem_.epilogue() != ConvEpilogue::kNone; }
+  [[nodiscard]] bool has_relu() const {
+    return problem_.epilogue() == ConvEpilogue::kBiasRelu || has_addend();
+  }
+  [[nodiscard]] bool has_addend() const {
+    return problem_.epilogue() == ConvEpilogue::kBiasAddRelu;
+  }
+  [[nodiscard]] std::size_t group_of(std::size_t row) const;
+  [[nodiscard]] std::size_t element(std::size_t row, std::size_t channel) const;
+  // Returns the result of the convolution with one channel for each group, whose operand is the sum
+  // of the channels' operands, each times its factor.
+  [[nodiscard]] std::vector<double> combined(std::span<const double> shared,
+                                             std::span<const double> factors) const;
+  void compute_reference();
+  [[nodiscard]] double bound(double shared, double own) const;
+  [[nodiscard]] Support compare(std::size_t row, std::size_t channel, double exact);
+  [[nodiscard]] Support compare_signs();
+  [[nodiscard]] double exact_element(std::size_t row, std::size_t channel) const;
+  [[nodiscard]] std::int64_t input_point(std::int64_t out, std::int64_t filter) const;
+  [[nodiscard]] std::int64_t output_point(std::int64_t in, std::int64_t filter) const;
+
+  ConvProblem problem_;
+  Limits limits_;
+  std::uint64_t seed_ = 0;
+  AlignedBuffer input_;
+  AlignedBuffer weights_;
+  AlignedBuffer output_;
+  std::vector<float> bias_;
+  AlignedBuffer addend_;
+  Shape shape_;
+  std::unique_ptr<Reference> reference_;
+  double worst_ = 0;
+};
+
+}  // namespace foretune::cpu_conv

@@ -1,0 +1,168 @@
+// Compares kernels on random convolutions and configs with the definition, element by element.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "foretune/base/rng.h"
+#include "foretune/base/text.h"
+#include "foretune/base/thread_pool.h"
+#include "foretune/families/cpu_conv/conv_reference.h"
+#include "foretune/families/cpu_conv/tap_conv.h"
+#include "foretune/families/cpu_conv/testing/draw_conv.h"
+#include "foretune/families/cpu_conv/weight_gradient.h"
+#include "foretune/kernels/aligned_buffer.h"
+
+namespace foretune::cpu_conv {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<float> random_values(std::int64_t count, Rng& rng) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) {
+    value = static_cast<float>(rng.uniform() * 2 - 1);
+  }
+  return values;
+}
+
+CpuConvConfig draw_config(Rng& rng, CpuIsa isa) {
+  const int lanes = kernel_limits(isa).lanes;
+  while (true) {
+    const auto vectors = static_cast<int>(rng.between(1, 4));
+    const auto rows = static_cast<int>(rng.between(1, kMaxKernelRows));
+    if (rows > max_kernel_rows(isa, vectors)) {
+      continue;
+    }
+    return {.isa = isa,
+            .mr = rows,
+            .nr = vectors * lanes,
+            .rows = static_cast<int>(rng.between(1, 12) * (rng.below(4) == 0 ? 20 : 1)),
+            .kc = static_cast<int>(rng.between(1, 24)),
+            .order = static_cast<ConvOrder>(rng.below(2)),
+            .taps = static_cast<ConvTaps>(rng.below(2)),
+            .copy = static_cast<ConvCopy>(rng.below(2)),
+            .threads = static_cast<int>(rng.between(1, 3)),
+            .split = static_cast<ConvSplit>(rng.below(2))};
+  }
+}
+
+struct Case {
+  ConvProblem problem;
+  CpuConvConfig config;
+  bool has_bias = false;
+  bool has_residual = false;
+  bool has_relu = false;
+  [[nodiscard]] std::string text() const {
+    return concat(problem.to_problem().text(), "\n", to_text(cpu_conv_schema(), config.to_config()),
+                  has_bias ? " bias" : "", has_residual ? " residual" : "",
+                  has_relu ? " relu" : "");
+  }
+};
+
+// Runs a case on random operands. Returns the first wrong element, or an empty text.
+std::string wrong_element(const Case& each, ThreadPool& pool, Rng& rng) {
+  const ConvProblem& problem = each.problem;
+  const ConvOperation operation = problem.operation();
+  const std::vector<float> input = random_values(problem.input_elements(), rng);
+  const std::vector<float> weights = random_values(problem.weight_elements(), rng);
+  const std::vector<float> output = random_values(problem.output_elements(), rng);
+  const std::int64_t elements = operation == ConvOperation::kForward ? problem.output_elements()
+                                : operation == ConvOperation::kBackwardData
+                                    ? problem.input_elements()
+                                    : problem.weight_elements();
+  const std::int64_t channels =
+      operation == ConvOperation::kForward ? problem.sizes().k : problem.sizes().c;
+  const std::vector<float> bias = random_values(each.has_bias ? channels : 0, rng);
+  const std::vector<float> residual = random_values(each.has_residual ? elements : 0, rng);
+  std::vector<float> result(static_cast<std::size_t>(elements), kNan);
+  if (operation == ConvOperation::kBackwardWeight) {
+    const auto made = WeightGradient::create(problem, each.config, &pool);
+    if (!made) {
+      return made.error().message;
+    }
+    auto workspace = AlignedBuffer::create(made->workspace_size());
+    std::ranges::fill(workspace->view(), kNan);
+    made->run({.input = input.data(), .output_gradient = output.data(), .gradient = result.data()},
+              workspace->view());
+  } else {
+    const auto made = TapConv::create(problem, each.config, &pool);
+    if (!made) {
+      return made.error().message;
+    }
+    auto workspace = AlignedBuffer::create(made->workspace_size());
+    auto packed = AlignedBuffer::create(made->packed_size());
+    std::ranges::fill(workspace->view(), kNan);
+    std::ranges::fill(packed->view(), kNan);
+    made->pack_weights(weights.data(), packed->view());
+    made->run({.input = operation == ConvOperation::kForward ? input.data() : output.data(),
+               .bias = each.has_bias ? bias.data() : nullptr,
+               .residual = each.has_residual ? residual.data() : nullptr,
+               .output = result.data(),
+               .relu = each.has_relu},
+              packed->view(), workspace->view());
+  }
+  std::vector<double> exact(result.size());
+  std::vector<double> magnitude(result.size());
+  const auto in_doubles = [](const std::vector<float>& values, bool magnitudes) {
+    std::vector<double> out(values.begin(), values.end());
+    for (double& value : out) {
+      value = magnitudes ? std::fabs(value) : value;
+    }
+    return out;
+  };
+  for (const bool magnitudes : {false, true}) {
+    const std::vector<double> x = in_doubles(input, magnitudes);
+    const std::vector<double> w = in_doubles(weights, magnitudes);
+    const std::vector<double> y = in_doubles(output, magnitudes);
+    reference_conv(problem, {x, w, y}, magnitudes ? magnitude : exact);
+  }
+  const double terms = static_cast<double>(problem.implicit_gemm().k) + 4;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    double wanted = exact[i];
+    double size = magnitude[i];
+    const std::size_t channel = i % static_cast<std::size_t>(channels);
+    for (const double addend : {each.has_bias ? static_cast<double>(bias[channel]) : 0.0,
+                                each.has_residual ? static_cast<double>(residual[i]) : 0.0}) {
+      wanted += addend;
+      size += std::fabs(addend);
+    }
+    wanted = each.has_relu ? std::max(wanted, 0.0) : wanted;
+    if (!(std::fabs(static_cast<double>(result[i]) - wanted) <= 0x1p-24 * terms * size)) {
+      return concat("element ", i, " is ", static_cast<double>(result[i]), ", not ", wanted);
+    }
+  }
+  return {};
+}
+
+TEST(ConvKernelsTest, RandomConvolutionsAreRight) {
+  ThreadPool pool(3);
+  const char* const many = std::getenv("FORETUNE_CONV_CASES");
+  const int cases = many == nullptr ? 1500 : std::atoi(many);
+  std::array<int, 3> run{};
+  for (int i = 0; i < cases; ++i) {
+    Rng rng(static_cast<std::uint64_t>(i));
+    const auto isa = static_cast<CpuIsa>(i % 3);
+    if (tap_kernel_set(isa) == nullptr) {
+      continue;
+    }
+    Case each{.problem = draw_problem(rng), .config = draw_config(rng, isa)};
+    if (each.problem.operation() != ConvOperation::kBackwardWeight) {
+      each.has_bias = rng.below(2) == 0;
+      each.has_residual = rng.below(3) == 0;
+      each.has_relu = rng.below(2) == 0;
+    }
+    const std::string wrong = wrong_element(each, pool, rng);
+    ASSERT_EQ(wrong, "") << "case " << i << "\n" << each.text();
+    ++run[static_cast<std::size_t>(each.problem.operation())];
+  }
+  EXPECT_GT(*std::ranges::min_element(run), cases / 10);
+}
+
+}  // namespace
+}  // namespace foretune::cpu_conv

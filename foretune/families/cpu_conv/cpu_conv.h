@@ -1,0 +1,56 @@
+// The family "cpu-conv": convolutions in one to three dimensions with channels last, in f32:
+// forward passes with bias, ReLU and an added tensor, and the gradients of inputs and weights;
+// groups, strides, padding, dilation; any instruction set of this CPU, any number of threads.
+// FamilyOptions::threads and the parameters threads=N and isa=NAME restrict it
+// (kernels/cpu_limits). Constant weights (`weights=constant`) are packed before the clock runs,
+// others in each run.
+//
+//   FORETUNE_TRY(const auto family, create_cpu_conv({.fingerprint = machine}));
+//   FORETUNE_TRY(const auto kernel, family->kernel(problem, config));
+//   kernel->run({.input = x, .weights = w, .output = y});
+//
+// Thread safety: as Family. Any number of threads may run kernels at once; kernels that use several
+// threads take turns.
+#pragma once
+
+#include <memory>
+
+#include "foretune/base/result.h"
+#include "foretune/family/family.h"
+
+namespace foretune {
+
+// The tensors of a call, dense, channels last, each of the shape that the problem gives. The one
+// that is computed must not overlap the others.
+struct CpuConvOperands {
+  const float* input = nullptr;    // the input, or null when its gradient is computed
+  const float* weights = nullptr;  // null when their gradient is computed
+  const float* output = nullptr;   // the gradient of the output, for both other gradients
+  const float* bias = nullptr;     // of each filter, when the epilogue has one
+  const float* addend = nullptr;   // of the output's shape, when the epilogue adds one
+  float* result = nullptr;
+};
+
+// One problem and config, ready for a caller's tensors.
+class CpuConvKernel {
+ public:
+  virtual ~CpuConvKernel() = default;
+  // Packs the weights in every call. Errors: kInvalidArgument for a tensor that is missing,
+  // kUnsupported when there is no memory to work in; the result is then unchanged.
+  virtual Status run(const CpuConvOperands& operands) const = 0;
+};
+
+class CpuConv : public Family {
+ public:
+  // The kernel may outlive the family. Errors: as prepare().
+  [[nodiscard]] virtual Result<std::shared_ptr<const CpuConvKernel>> kernel(
+      const Problem& problem, const Config& config) const = 0;
+};
+
+// Errors: as apply_cpu_limits().
+Result<std::unique_ptr<CpuConv>> create_cpu_conv(const FamilyOptions& options);
+
+// The row of the table of families.
+const FamilyEntry& cpu_conv_family();
+
+}  // namespace foretune

@@ -1,0 +1,137 @@
+#include "foretune/families/cpu_conv/cpu_conv_space.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/text.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/space/schemas/cpu_conv.h"
+
+namespace foretune {
+namespace {
+
+const std::vector<std::int32_t> kRowsValues{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 1024};
+const std::vector<std::int32_t> kKcValues{2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+
+constexpr std::string_view kLanes = "select(isa == isa.avx512, 16, select(isa == isa.avx2, 8, 4))";
+constexpr std::string_view kBestIsa =
+    "select(hw.vector_bytes >= 64, isa.avx512, select(hw.vector_bytes >= 32, isa.avx2, "
+    "isa.generic))";
+constexpr std::string_view kRegisters = "select(isa == isa.avx512, 32, 16)";
+constexpr std::string_view kIsGradient = "op == op.backward_weight";
+// Points of an output row, and rows of all outputs.
+constexpr std::string_view kWidth =
+    "select(op == op.backward_data, ceil_div(wi, stride_w), "
+    "(wi + 2 * pad_w - dilation_w * (x - 1) - 1) / stride_w + 1)";
+constexpr std::string_view kRowsOfAll =
+    "(n * select(op == op.backward_data, ceil_div(di, stride_d) * ceil_div(hi, stride_h), "
+    "((di + 2 * pad_d - dilation_d * (z - 1) - 1) / stride_d + 1) * "
+    "((hi + 2 * pad_h - dilation_h * (y - 1) - 1) / stride_h + 1)))";
+// Channels of a group that are summed over, and the columns of register blocks.
+constexpr std::string_view kSummed = "(select(op == op.backward_data, k, c) / g)";
+constexpr std::string_view kColumns =
+    "select(op == op.backward_data, c / g, select(op == op.forward, k / g, "
+    "select(taps == taps.row, x, 1) * (c / g)))";
+constexpr std::string_view kIsPointwise =
+    "(x * y * z == 1 && stride_d * stride_h * stride_w == 1 && pad_d + pad_h + pad_w == 0)";
+// The rows of a register block: points of a row, which a pointwise convolution has without end.
+const std::string kHeight = concat("select(", kIsGradient, ", k / g, select(", kIsPointwise,
+                                   ", n * di * hi * wi, ", kWidth, "))");
+constexpr std::string_view kMultiplyAdds =
+    "(n * di * hi * wi * (c / g) * k * x * y * z / (stride_d * stride_h * stride_w))";
+
+// Blocks in which nearly all registers hold sums.
+constexpr std::string_view kFullBlock =
+    "(isa == isa.avx512 && (nr == 16 && mr >= 12 || nr == 32 && mr >= 7 || nr == 48 && mr >= 6 || "
+    "nr == 64 && mr >= 5) || "
+    "isa == isa.avx2 && (nr == 8 && mr >= 10 || nr == 16 && mr >= 5 || nr == 24 && mr >= 3) || "
+    "isa == isa.generic && (nr == 4 && mr >= 10 || nr == 8 && mr >= 5 || nr == 12 && mr >= 3))";
+
+std::vector<std::vector<std::int32_t>> domains() {
+  std::vector<std::int32_t> mr;
+  for (std::int32_t rows = 1; rows <= 16; ++rows) {
+    mr.push_back(rows);
+  }
+  return {{0, 1, 2}, {0, 1}, mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
+          {0, 1},    {0, 1}, {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
+}
+
+void add_block_rules(std::vector<Constraint>& out) {
+  out.push_back({concat("isa <= ", kBestIsa), "the CPU does not have these instructions"});
+  out.push_back({"algorithm == algorithm.taps", "this version has no other kernels"});
+  out.push_back({concat("nr % ", kLanes, " == 0"), "columns must be whole vectors"});
+  out.push_back({concat("nr / ", kLanes, " <= 8"), "no kernel is wider than eight vectors"});
+  out.push_back(
+      {concat("mr * (nr / ", kLanes, ") + min(mr, nr / ", kLanes, ") + 1 <= ", kRegisters),
+       "the register block needs more vector registers than there are"});
+  out.push_back({concat("isa == ", kBestIsa, " || isa == isa.avx2 && nr == 16 && mr == 6"),
+                 "of a narrower instruction set only its best block is kept"});
+  out.push_back({concat(kFullBlock, " || mr == ", kHeight, " || ", kColumns, " <= nr"),
+                 "a smaller block is only useful where it is as high or as wide as the problem"});
+}
+
+void add_blocking_rules(std::vector<Constraint>& out) {
+  out.push_back({"taps == taps.each || x > 1 && dilation_w == 1",
+                 "the taps of a row are no run of input with a dilation, or when there is one"});
+  out.push_back({"copy == copy.needed || g > 1",
+                 "copying brings channels together only where groups part them"});
+  out.push_back(
+      {concat(kIsGradient, " || kc >= select(x * y * z > 1, 16, 64) || ", kSummed, " <= kc"),
+       "sums of so few products are stored too often"});
+}
+
+void add_thread_rules(std::vector<Constraint>& out) {
+  out.push_back({"threads == 1 || threads <= hw.cores", "there are fewer cores than threads"});
+  out.push_back({concat("threads == 1 || ", kMultiplyAdds, " >= 131072"),
+                 "waking a thread takes longer than this little work"});
+  out.push_back({concat("threads > 1 || hw.cores <= 1 || ", kMultiplyAdds, " <= 33554432"),
+                 "so much work is not left to one core when there are more"});
+  out.push_back({concat("threads == 1 || split == split.filters || ", kRowsOfAll,
+                        " >= threads * min(rows, ", kRowsOfAll, ") || ", kIsPointwise),
+                 "there are fewer slabs than threads"});
+  out.push_back({concat("threads == 1 || split == split.points || select(", kIsGradient,
+                        ", ceil_div(k / g, mr), ceil_div(", kColumns, ", nr)) >= threads"),
+                 "there are fewer panels than threads"});
+}
+
+// Returns the rules, applied in order until nothing changes; a value becomes the next higher one of
+// its domain.
+std::vector<std::pair<std::string, std::string>> canonical_rules() {
+  return {
+      {"split", "select(threads == 1, split.points, split)"},
+      {"taps", "select(x > 1 && dilation_w == 1, taps, taps.each)"},
+      {"copy", "select(g > 1, copy, copy.needed)"},
+      {"mr", concat("min(mr, ", kHeight, ")")},
+      {"nr", concat("min(nr, round_up(", kColumns, ", ", kLanes, "))")},
+      {"rows", concat("min(rows, ", kRowsOfAll, ")")},
+      // The taps of a row are summed with all channels.
+      {"kc", concat("select(", kIsGradient, ", min(kc, rows), select(taps == taps.row, ",
+                    kKcValues.back(), ", min(kc, ", kSummed, ")))")},
+      // A single panel is visited alike by both orders.
+      {"order",
+       concat("select(", kColumns, " <= nr && !(", kIsGradient, "), order.filters, order)")},
+  };
+}
+
+}  // namespace
+
+SpaceDefinition cpu_conv_space_definition() {
+  SpaceDefinition definition{.schema = cpu_conv_schema(),
+                             .problem_type = kConvProblem,
+                             .domains = domains(),
+                             .constraints = {},
+                             .canonical = canonical_rules()};
+  add_block_rules(definition.constraints);
+  add_blocking_rules(definition.constraints);
+  add_thread_rules(definition.constraints);
+  return definition;
+}
+
+Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space() {
+  static const Result<std::shared_ptr<const CompiledSpace>> kSpace =
+      CompiledSpace::create(cpu_conv_space_definition());
+  return kSpace;
+}
+
+}  // namespace foretune

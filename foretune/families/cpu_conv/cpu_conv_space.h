@@ -1,0 +1,17 @@
+// The space of the family cpu-conv: the schema is in space/schemas/cpu_conv.h.
+// Thread safety: free functions.
+#pragma once
+
+#include <memory>
+
+#include "foretune/base/result.h"
+#include "foretune/space/parametric_space.h"
+
+namespace foretune {
+
+SpaceDefinition cpu_conv_space_definition();
+
+// Returns the definition, compiled once.
+Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space();
+
+}  // namespace foretune

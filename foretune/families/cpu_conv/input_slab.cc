@@ -1,0 +1,176 @@
+#include "foretune/families/cpu_conv/input_slab.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace foretune::cpu_conv {
+namespace {
+
+constexpr std::ptrdiff_t Triple::* kAxes[] = {&Triple::d, &Triple::h, &Triple::w};  // NOLINT
+
+// Returns how many points of an axis `count` neighbours read.
+std::ptrdiff_t points_read(std::ptrdiff_t count, std::ptrdiff_t stride, std::ptrdiff_t reach) {
+  return (count - 1) * stride + reach;
+}
+
+// Returns true when neighbours in the grid are neighbours in memory, across rows and images.
+bool is_pointwise(const ConvGrid& grid, const ConvView& view) {
+  return grid.taps.size() == 1 && grid.taps.front().offset == Triple{} &&
+         grid.stride == Triple{1, 1, 1} && grid.step == Triple{1, 1, 1} && grid.first == Triple{} &&
+         view.in == view.out && grid.count == view.in;
+}
+
+}  // namespace
+
+InputSlabs::InputSlabs(const ConvView& view, const ConvGrid& grid, const Options& options)
+    : grid_(grid),
+      images_(view.images),
+      inputs_(view.inputs),
+      channels_(view.groups * view.inputs),
+      in_(view.in),
+      out_(view.out),
+      row_points_(grid.count.w) {
+  if (is_pointwise(grid, view) && !options.always_copies) {
+    const Triple row{1, 1, images_ * grid.count.volume()};
+    images_ = 1;
+    grid_.count = row;
+    in_ = row;
+    out_ = row;
+  }
+  if (!grid_.taps.empty()) {
+    plan_reading(options.always_copies);
+  }
+  cut(options);
+}
+
+void InputSlabs::plan_reading(bool always_copies) {
+  low_ = grid_.taps.front().offset;
+  Triple high = low_;
+  for (const ConvTap& tap : grid_.taps) {
+    for (const auto axis : kAxes) {
+      low_.*axis = std::min(low_.*axis, tap.offset.*axis);
+      high.*axis = std::max(high.*axis, tap.offset.*axis);
+    }
+  }
+  copies_ = always_copies;
+  for (const auto axis : kAxes) {
+    reach_.*axis = high.*axis - low_.*axis + 1;
+    copies_ = copies_ || low_.*axis < 0 ||
+              points_read(grid_.count.*axis, grid_.stride.*axis, high.*axis + 1) > in_.*axis;
+  }
+  while (taps_of_row_ < static_cast<std::ptrdiff_t>(grid_.taps.size())) {
+    const Triple& offset = grid_.taps[static_cast<std::size_t>(taps_of_row_)].offset;
+    if (offset.d != grid_.taps.front().offset.d || offset.h != grid_.taps.front().offset.h) {
+      break;
+    }
+    ++taps_of_row_;
+  }
+  is_dense_ = reach_.w == taps_of_row_ && (copies_ || inputs_ == channels_);
+}
+
+// Cuts the points of a grid into slabs of about as many rows as wanted.
+void InputSlabs::cut(const Options& options) {
+  const Triple& count = grid_.count;
+  const std::ptrdiff_t rows = std::max<std::ptrdiff_t>(1, options.rows);
+  const bool is_single_row = count.w != row_points_;
+  const std::ptrdiff_t w =
+      is_single_row
+          ? std::min(count.w, ceil_div(rows * row_points_, options.block_w) * options.block_w)
+          : count.w;
+  const std::ptrdiff_t h = even_part(count.h, std::min(rows, count.h));
+  const std::ptrdiff_t d =
+      even_part(count.d, std::clamp<std::ptrdiff_t>(rows / count.h, 1, count.d));
+  const std::ptrdiff_t images =
+      even_part(images_, std::clamp<std::ptrdiff_t>(rows / (count.h * count.d), 1, images_));
+  const auto part = [](std::ptrdiff_t begin, std::ptrdiff_t length, std::ptrdiff_t end) {
+    return Range{begin, std::min(end, begin + length)};
+  };
+  for (std::ptrdiff_t n = 0; n < images_; n += images) {
+    for (std::ptrdiff_t z = 0; z < count.d; z += d) {
+      for (std::ptrdiff_t y = 0; y < count.h; y += h) {
+        for (std::ptrdiff_t x = 0; x < count.w; x += w) {
+          slabs_.push_back({part(n, images, images_), part(z, d, count.d), part(y, h, count.h),
+                            part(x, w, count.w)});
+        }
+      }
+    }
+  }
+  const Triple largest{d, h, w};
+  for (const auto axis : kAxes) {
+    extent_.*axis =
+        copies_ ? points_read(largest.*axis, grid_.stride.*axis, reach_.*axis) : in_.*axis;
+  }
+  pitch_.w = copies_ ? inputs_ : channels_;
+  pitch_.h = extent_.w * pitch_.w;
+  pitch_.d = extent_.h * pitch_.h;
+  pitch_.image = extent_.d * pitch_.d;
+  size_ = copies_ ? static_cast<std::size_t>(images * pitch_.image) : 0;
+}
+
+std::ptrdiff_t InputSlabs::offset(const ConvTap& tap) const {
+  const Triple origin = copies_ ? low_ : Triple{};
+  return (tap.offset.d - origin.d) * pitch_.d + (tap.offset.h - origin.h) * pitch_.h +
+         (tap.offset.w - origin.w) * pitch_.w;
+}
+
+const float* InputSlabs::fill(const Slab& slab, std::ptrdiff_t group, const float* input,
+                              float* to) const {
+  if (!copies_) {
+    return input + group * inputs_;
+  }
+  const std::ptrdiff_t planes = points_read(slab.d.length(), grid_.stride.d, reach_.d);
+  const std::ptrdiff_t rows = points_read(slab.h.length(), grid_.stride.h, reach_.h);
+  // Zeros, points of the image from `first` on, zeros.
+  const std::ptrdiff_t left = std::clamp<std::ptrdiff_t>(-low_.w, 0, extent_.w);
+  const std::ptrdiff_t first = std::max<std::ptrdiff_t>(low_.w, 0);
+  const std::ptrdiff_t length = std::clamp<std::ptrdiff_t>(in_.w - first, 0, extent_.w - left);
+  for (std::ptrdiff_t n = slab.images.begin; n < slab.images.end; ++n) {
+    for (std::ptrdiff_t z = 0; z < planes; ++z) {
+      const std::ptrdiff_t depth = slab.d.begin * grid_.stride.d + low_.d + z;
+      for (std::ptrdiff_t y = 0; y < rows; ++y) {
+        const std::ptrdiff_t height = slab.h.begin * grid_.stride.h + low_.h + y;
+        float* const row =
+            to + (n - slab.images.begin) * pitch_.image + z * pitch_.d + y * pitch_.h;
+        if (depth < 0 || depth >= in_.d || height < 0 || height >= in_.h || length == 0) {
+          std::fill_n(row, pitch_.h, 0.0F);
+          continue;
+        }
+        std::fill_n(row, left * inputs_, 0.0F);
+        const float* const from =
+            input + (((n * in_.d + depth) * in_.h + height) * in_.w + first) * channels_ +
+            group * inputs_;
+        float* const inside = row + left * inputs_;
+        if (inputs_ == channels_) {
+          std::memcpy(inside, from, static_cast<std::size_t>(length * inputs_) * sizeof(float));
+        } else {
+          for (std::ptrdiff_t x = 0; x < length; ++x) {
+            std::copy_n(from + x * channels_, inputs_, inside + x * inputs_);
+          }
+        }
+        std::fill_n(inside + length * inputs_, (extent_.w - left - length) * inputs_, 0.0F);
+      }
+    }
+  }
+  return to;
+}
+
+std::ptrdiff_t InputSlabs::place(const Slab& slab, std::ptrdiff_t n, std::ptrdiff_t z,
+                                 std::ptrdiff_t y, std::ptrdiff_t x) const {
+  if (copies_) {
+    n -= slab.images.begin;
+    z -= slab.d.begin;
+    y -= slab.h.begin;
+  }
+  return n * pitch_.image + z * grid_.stride.d * pitch_.d + y * grid_.stride.h * pitch_.h +
+         x * grid_.stride.w * pitch_.w;
+}
+
+std::ptrdiff_t InputSlabs::out_point(std::ptrdiff_t n, std::ptrdiff_t z, std::ptrdiff_t y,
+                                     std::ptrdiff_t x) const {
+  return ((n * out_.d + grid_.first.d + z * grid_.step.d) * out_.h + grid_.first.h +
+          y * grid_.step.h) *
+             out_.w +
+         grid_.first.w + x * grid_.step.w;
+}
+
+}  // namespace foretune::cpu_conv

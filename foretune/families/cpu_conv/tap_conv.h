@@ -1,0 +1,96 @@
+// Convolutions that gather: forward passes and gradients of inputs, channels last, by micro-kernels
+// that sum over taps. A register block is `mr` neighbouring output points of a row times `nr`
+// output channels. It stays in registers while all taps and a chunk of input channels are summed,
+// and reads the input where it is (implicit GEMM with indirect operands): no column matrix exists.
+//
+// Where taps reach beyond the image, a slab of the input is copied once, with zeros around it, and
+// read by all output channels. Weights are packed once into panels of nr output channels.
+//
+//   FORETUNE_TRY(const TapConv conv, TapConv::create(problem, config, pool));
+//   conv.pack_weights(weights, packed);
+//   conv.run({.input = x, .output = y}, packed, workspace);
+//
+// Thread safety: several threads may call run() at once, each with a workspace of its own; but a
+// convolution with several threads uses the pool, which serves one call at a time. Cost: run()
+// neither allocates nor locks.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "foretune/base/result.h"
+#include "foretune/base/thread_pool.h"
+#include "foretune/families/cpu_conv/conv_view.h"
+#include "foretune/families/cpu_conv/input_slab.h"
+#include "foretune/kernels/micro_kernel.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/space/schemas/cpu_conv.h"
+
+namespace foretune::cpu_conv {
+
+// Tensors are dense, channels last, in the problem's type. The output must not overlap the others.
+struct ConvOperands {
+  const float* input = nullptr;     // of the view: for a gradient of inputs, that of the output
+  const float* bias = nullptr;      // one value for each output channel, or null
+  const float* residual = nullptr;  // added to the output, of its shape, or null
+  float* output = nullptr;
+  bool relu = false;
+};
+
+// Returns the micro-kernels of a config. Errors: as TapConv::create().
+Result<const TapKernelSet*> tap_kernels_for(const ConvProblem& problem, const CpuConvConfig& config,
+                                            const ThreadPool* pool);
+
+class TapConv {
+ public:
+  // `pool` may be null for one thread; else it must have at least config.threads threads and
+  // outlive this object. Errors: kUnsupported when the kernels cannot run here or the problem is
+  // none of those above, kInvalidArgument when there is no such register block or the pool is too
+  // small.
+  static Result<TapConv> create(const ConvProblem& problem, const CpuConvConfig& config,
+                                ThreadPool* pool);
+
+  // Sizes in floats.
+  [[nodiscard]] std::size_t packed_size() const { return packed_size_; }
+  [[nodiscard]] std::size_t workspace_size() const {
+    return slab_size_ * static_cast<std::size_t>(config_.threads);
+  }
+  // Reads weights of the problem's layout.
+  void pack_weights(const float* weights, std::span<float> packed) const;
+  void run(const ConvOperands& operands, std::span<const float> packed,
+           std::span<float> workspace) const;
+
+ private:
+  // One grid of the view, planned.
+  struct Grid {
+    InputSlabs input;
+    std::vector<std::ptrdiff_t> offsets;  // of the kernel's taps
+    std::ptrdiff_t depth = 0;    // words that a tap of the kernel sums; 0: a chunk of channels
+    std::ptrdiff_t block_w = 1;  // points of a register block
+    std::size_t packed = 0;      // where its weights begin
+    std::vector<Range> chunks;   // of input channels
+  };
+  struct Tile;
+
+  TapConv() = default;
+  void plan(const ConvGrid& grid);
+  [[nodiscard]] std::ptrdiff_t panels() const { return ceil_div(view_.outputs, config_.nr); }
+  [[nodiscard]] std::ptrdiff_t panel_width(std::ptrdiff_t panel) const;
+  [[nodiscard]] std::size_t panel_size(const Grid& grid) const;
+  void run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group, const Range& panels,
+                const ConvOperands& operands, const float* packed, float* workspace) const;
+  void run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chunk) const;
+  void clear(const Grid& grid, const ConvOperands& operands) const;
+
+  ConvView view_;
+  CpuConvConfig config_;
+  ThreadPool* pool_ = nullptr;
+  const TapKernelSet* kernels_ = nullptr;
+  std::vector<Grid> grids_;
+  std::ptrdiff_t out_channels_ = 1;  // of all groups
+  std::size_t packed_size_ = 0;
+  std::size_t slab_size_ = 0;
+};
+
+}  // namespace foretune::cpu_conv

@@ -1,0 +1,29 @@
+// Defines the kernels with taps, in a separate file because kernels take long to compile.
+#include "foretune/kernels/kernels_isa.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+
+#include "foretune/kernels/internal/avx2_inl.h"
+
+namespace foretune {
+namespace {
+
+constexpr TapKernelSet kKernels = make_tap_kernel_set<Avx2>();
+
+}  // namespace
+
+const TapKernelSet* avx2_tap_kernel_set(KernelMath math) {
+  return math == KernelMath::kF32 ? &kKernels : nullptr;
+}
+
+}  // namespace foretune
+
+#else
+
+namespace foretune {
+
+const TapKernelSet* avx2_tap_kernel_set(KernelMath /*math*/) { return nullptr; }
+
+}  // namespace foretune
+
+#endif

@@ -1,0 +1,29 @@
+// Defines the kernels with taps, in a separate file because kernels take long to compile.
+#include "foretune/kernels/kernels_isa.h"
+
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
+
+#include "foretune/kernels/internal/avx512_inl.h"
+
+namespace foretune {
+namespace {
+
+constexpr TapKernelSet kKernels = make_tap_kernel_set<Avx512>();
+
+}  // namespace
+
+const TapKernelSet* avx512_tap_kernel_set(KernelMath math) {
+  return math == KernelMath::kF32 ? &kKernels : nullptr;
+}
+
+}  // namespace foretune
+
+#else
+
+namespace foretune {
+
+const TapKernelSet* avx512_tap_kernel_set(KernelMath /*math*/) { return nullptr; }
+
+}  // namespace foretune
+
+#endif
