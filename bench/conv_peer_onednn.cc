@@ -102,6 +102,11 @@ Tensor tensor_of(const memory::desc& plain, const memory::desc& preferred, float
   return {std::move(ours), std::move(theirs)};
 }
 
+// Handles are copied because oneDNN wants them changeable.
+void reorder(const dnnl::stream& stream, memory from, memory to) {
+  dnnl::reorder(from, to).execute(stream, from, to);
+}
+
 // Distances between elements with channels last, for the order n, c, d, h, w.
 memory::dims channels_last(const memory::dims& dims) {
   memory::dims strides(dims.size());
@@ -198,7 +203,7 @@ PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* 
       if (tensor == &result || !tensor->is_reordered()) {
         continue;
       }
-      dnnl::reorder(tensor->ours, tensor->theirs).execute(*stream, tensor->ours, tensor->theirs);
+      reorder(*stream, tensor->ours, tensor->theirs);
       if (tensor != &w) {
         sources.push_back(*tensor);
       }
@@ -216,13 +221,13 @@ PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* 
     };
     const auto finish = [stream, result] {
       if (result.is_reordered()) {
-        dnnl::reorder(result.theirs, result.ours).execute(*stream, result.theirs, result.ours);
+        reorder(*stream, result.theirs, result.ours);
         stream->wait();
       }
     };
     const auto whole = [stream, sources, run, finish] {
       for (const Tensor& tensor : sources) {
-        dnnl::reorder(tensor.ours, tensor.theirs).execute(*stream, tensor.ours, tensor.theirs);
+        reorder(*stream, tensor.ours, tensor.theirs);
       }
       run();
       finish();

@@ -60,6 +60,21 @@ const TapKernelSet* tap_kernel_set(CpuIsa isa, KernelMath math) {
   return nullptr;
 }
 
+const DepthwiseKernelSet* depthwise_kernel_set(CpuIsa isa) {
+  if (!cpu_runs(isa)) {
+    return nullptr;
+  }
+  switch (isa) {
+    case CpuIsa::kAvx512:
+      return avx512_depthwise_kernel_set();
+    case CpuIsa::kAvx2:
+      return avx2_depthwise_kernel_set();
+    case CpuIsa::kGeneric:
+      return generic_depthwise_kernel_set();
+  }
+  return nullptr;
+}
+
 Support kernel_set_support(CpuIsa isa) {
   if (built_kernel_set(isa, KernelMath::kF32) == nullptr) {
     return Support::no("this build has no ", to_string(isa), " kernels");

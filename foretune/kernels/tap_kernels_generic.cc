@@ -1,4 +1,5 @@
-// Defines the kernels with taps, in a separate file because kernels take long to compile.
+// Defines the kernels of convolutions, in a separate file because kernels take long to compile.
+#include "foretune/kernels/internal/depthwise_inl.h"
 #include "foretune/kernels/internal/generic_inl.h"
 #include "foretune/kernels/kernels_isa.h"
 
@@ -6,11 +7,13 @@ namespace foretune {
 namespace {
 
 constexpr TapKernelSet kKernels = make_tap_kernel_set<Generic>();
+constexpr DepthwiseKernelSet kDepthwise = make_depthwise_kernel_set<Generic>();
 
 }  // namespace
 
 const TapKernelSet* generic_tap_kernel_set(KernelMath math) {
   return math == KernelMath::kF32 ? &kKernels : nullptr;
 }
+const DepthwiseKernelSet* generic_depthwise_kernel_set() { return &kDepthwise; }
 
 }  // namespace foretune

@@ -13,6 +13,7 @@
 #include "foretune/base/text.h"
 #include "foretune/base/thread_pool.h"
 #include "foretune/families/cpu_conv/conv_reference.h"
+#include "foretune/families/cpu_conv/depthwise_conv.h"
 #include "foretune/families/cpu_conv/tap_conv.h"
 #include "foretune/families/cpu_conv/testing/draw_conv.h"
 #include "foretune/families/cpu_conv/weight_gradient.h"
@@ -90,6 +91,19 @@ std::string wrong_element(const Case& each, ThreadPool& pool, Rng& rng) {
     std::ranges::fill(workspace->view(), kNan);
     made->run({.input = input.data(), .output_gradient = output.data(), .gradient = result.data()},
               workspace->view());
+  } else if (each.config.algorithm == ConvAlgorithm::kDepthwise) {
+    const auto made = DepthwiseConv::create(problem, each.config, &pool);
+    if (!made) {
+      return made.error().message;
+    }
+    auto packed = AlignedBuffer::create(made->packed_size());
+    made->pack_weights(weights.data(), packed->view());
+    made->run({.input = operation == ConvOperation::kForward ? input.data() : output.data(),
+               .bias = each.has_bias ? bias.data() : nullptr,
+               .residual = each.has_residual ? residual.data() : nullptr,
+               .output = result.data(),
+               .relu = each.has_relu},
+              packed->view());
   } else {
     const auto made = TapConv::create(problem, each.config, &pool);
     if (!made) {
@@ -145,6 +159,7 @@ TEST(ConvKernelsTest, RandomConvolutionsAreRight) {
   const char* const many = std::getenv("FORETUNE_CONV_CASES");
   const int cases = many == nullptr ? 1500 : std::atoi(many);
   std::array<int, 3> run{};
+  int depthwise = 0;
   for (int i = 0; i < cases; ++i) {
     Rng rng(static_cast<std::uint64_t>(i));
     const auto isa = static_cast<CpuIsa>(i % 3);
@@ -157,11 +172,21 @@ TEST(ConvKernelsTest, RandomConvolutionsAreRight) {
       each.has_residual = rng.below(3) == 0;
       each.has_relu = rng.below(2) == 0;
     }
+    const ConvSizes& sizes = each.problem.sizes();
+    if (sizes.g == sizes.c && sizes.g == sizes.k && rng.below(3) > 0 &&
+        each.problem.operation() != ConvOperation::kBackwardWeight) {
+      each.config.algorithm = ConvAlgorithm::kDepthwise;
+      const std::int64_t vectors = rng.between(1, isa == CpuIsa::kAvx512 ? 3 : 1);
+      each.config.mr = static_cast<int>(rng.between(1, 8));
+      each.config.nr = static_cast<int>(vectors) * kernel_limits(isa).lanes;
+      ++depthwise;
+    }
     const std::string wrong = wrong_element(each, pool, rng);
     ASSERT_EQ(wrong, "") << "case " << i << "\n" << each.text();
     ++run[static_cast<std::size_t>(each.problem.operation())];
   }
   EXPECT_GT(*std::ranges::min_element(run), cases / 10);
+  EXPECT_GT(depthwise, cases / 100);
 }
 
 }  // namespace

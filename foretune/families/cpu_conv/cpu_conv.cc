@@ -12,6 +12,7 @@
 #include "foretune/base/text.h"
 #include "foretune/families/cpu_conv/conv_data.h"
 #include "foretune/families/cpu_conv/cpu_conv_space.h"
+#include "foretune/families/cpu_conv/depthwise_conv.h"
 #include "foretune/families/cpu_conv/tap_conv.h"
 #include "foretune/families/cpu_conv/weight_gradient.h"
 #include "foretune/kernels/cpu_limits.h"
@@ -24,6 +25,7 @@ namespace {
 
 using cpu_conv::ConvData;
 using cpu_conv::ConvOperands;
+using cpu_conv::DepthwiseConv;
 using cpu_conv::TapConv;
 using cpu_conv::WeightGradient;
 using cpu_conv::WeightGradientOperands;
@@ -40,7 +42,9 @@ class ConvPlan {
     ConvPlan plan;
     ThreadPool* const pool = config.threads > 1 ? &shared.pool.pool() : nullptr;
     plan.turn_ = config.threads > 1 ? &shared.pool.turn() : nullptr;
-    if (problem.operation() == ConvOperation::kBackwardWeight) {
+    if (config.algorithm == ConvAlgorithm::kDepthwise) {
+      FORETUNE_TRY(plan.depthwise_, DepthwiseConv::create(problem, config, pool));
+    } else if (problem.operation() == ConvOperation::kBackwardWeight) {
       FORETUNE_TRY(plan.gradient_, WeightGradient::create(problem, config, pool));
     } else {
       FORETUNE_TRY(plan.taps_, TapConv::create(problem, config, pool));
@@ -49,18 +53,28 @@ class ConvPlan {
   }
 
   [[nodiscard]] std::size_t workspace_size() const {
-    return taps_ ? taps_->workspace_size() : gradient_->workspace_size();
+    return taps_ ? taps_->workspace_size() : gradient_ ? gradient_->workspace_size() : 0;
   }
-  [[nodiscard]] std::size_t packed_size() const { return taps_ ? taps_->packed_size() : 0; }
+  [[nodiscard]] std::size_t packed_size() const {
+    return taps_ ? taps_->packed_size() : depthwise_ ? depthwise_->packed_size() : 0;
+  }
   void pack_weights(const float* weights, std::span<float> packed) const {
     if (taps_) {
       taps_->pack_weights(weights, packed);
+    } else if (depthwise_) {
+      depthwise_->pack_weights(weights, packed);
     }
   }
   // Only for an operation that gathers.
   void run(const ConvOperands& operands, std::span<const float> packed,
            std::span<float> workspace) const {
-    in_turn([&] { taps_->run(operands, packed, workspace); });
+    in_turn([&] {
+      if (taps_) {
+        taps_->run(operands, packed, workspace);
+      } else {
+        depthwise_->run(operands, packed);
+      }
+    });
   }
   // Only for a gradient of weights.
   void run(const WeightGradientOperands& operands, std::span<float> workspace) const {
@@ -78,8 +92,9 @@ class ConvPlan {
     body();
   }
 
-  // One of the two.
+  // One of the three.
   std::optional<TapConv> taps_;
+  std::optional<DepthwiseConv> depthwise_;
   std::optional<WeightGradient> gradient_;
   ForkSafeTurn* turn_ = nullptr;  // null with one thread
 };
@@ -234,6 +249,17 @@ class CpuConvFamily final : public CpuConv {
              static_cast<std::int32_t>(std::bit_floor(static_cast<unsigned>(info_.max_threads)));
          threads >= 1; threads /= 2) {
       for (const std::int32_t split : {0, 1}) {
+        if (conv->sizes().g > 1 && conv->sizes().c == conv->sizes().g &&
+            conv->sizes().k == conv->sizes().g &&
+            conv->operation() != ConvOperation::kBackwardWeight) {
+          Config config{.schema = info_.config_schema.id(),
+                        .words = {isa, 1, isa == 2 ? 8 : 4, nr, 8, 64, 1, 0, 0, threads,
+                                  threads == 1 ? 0 : split}};
+          config = info_.space->canonical(std::move(config), problem, hardware);
+          if (info_.space->is_legal(config.words.view(), problem.fields(), hardware)) {
+            return {std::move(config)};
+          }
+        }
         for (const std::int32_t taps : {1, 0}) {
           for (const std::int32_t rows : {32, 8, 1}) {
             Config config{

@@ -31,8 +31,12 @@ constexpr std::string_view kRowsOfAll =
 // Channels of a group that are summed over, and the columns of register blocks.
 constexpr std::string_view kSummed = "(select(op == op.backward_data, k, c) / g)";
 constexpr std::string_view kColumns =
-    "select(op == op.backward_data, c / g, select(op == op.forward, k / g, "
-    "select(taps == taps.row, x, 1) * (c / g)))";
+    "select(algorithm == algorithm.depthwise, g, select(op == op.backward_data, c / g, "
+    "select(op == op.forward, k / g, select(taps == taps.row, x, 1) * (c / g))))";
+constexpr std::string_view kIsDepthwise = "algorithm == algorithm.depthwise";
+// A group of one channel and one filter each.
+constexpr std::string_view kIsOfChannels =
+    "(g > 1 && g == c && g == k && op != op.backward_weight)";
 constexpr std::string_view kIsPointwise =
     "(x * y * z == 1 && stride_d * stride_h * stride_w == 1 && pad_d + pad_h + pad_w == 0)";
 // The rows of a register block: points of a row, which a pointwise convolution has without end.
@@ -59,7 +63,14 @@ std::vector<std::vector<std::int32_t>> domains() {
 
 void add_block_rules(std::vector<Constraint>& out) {
   out.push_back({concat("isa <= ", kBestIsa), "the CPU does not have these instructions"});
-  out.push_back({"algorithm == algorithm.taps", "this version has no other kernels"});
+  out.push_back(
+      {concat("(", kIsDepthwise, ") == ", kIsOfChannels),
+       "depthwise kernels are for groups of one channel and one filter, and those for them"});
+  out.push_back({concat("!(", kIsDepthwise, ") || mr <= 8 && nr / ", kLanes, " <= 3 && mr * (nr / ",
+                        kLanes, ") + 2 <= ", kRegisters),
+                 "no depthwise kernel has such a block"});
+  out.push_back({concat("!(", kIsDepthwise, ") || taps == taps.each && copy == copy.needed"),
+                 "depthwise kernels read the input where it is, tap by tap"});
   out.push_back({concat("nr % ", kLanes, " == 0"), "columns must be whole vectors"});
   out.push_back({concat("nr / ", kLanes, " <= 8"), "no kernel is wider than eight vectors"});
   out.push_back(
@@ -67,8 +78,9 @@ void add_block_rules(std::vector<Constraint>& out) {
        "the register block needs more vector registers than there are"});
   out.push_back({concat("isa == ", kBestIsa, " || isa == isa.avx2 && nr == 16 && mr == 6"),
                  "of a narrower instruction set only its best block is kept"});
-  out.push_back({concat(kFullBlock, " || mr == ", kHeight, " || ", kColumns, " <= nr"),
-                 "a smaller block is only useful where it is as high or as wide as the problem"});
+  out.push_back(
+      {concat(kIsDepthwise, " || ", kFullBlock, " || mr == ", kHeight, " || ", kColumns, " <= nr"),
+       "a smaller block is only useful where it is as high or as wide as the problem"});
 }
 
 void add_blocking_rules(std::vector<Constraint>& out) {
@@ -106,8 +118,11 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
       {"nr", concat("min(nr, round_up(", kColumns, ", ", kLanes, "))")},
       {"rows", concat("min(rows, ", kRowsOfAll, ")")},
       // The taps of a row are summed with all channels.
-      {"kc", concat("select(", kIsGradient, ", min(kc, rows), select(taps == taps.row, ",
-                    kKcValues.back(), ", min(kc, ", kSummed, ")))")},
+      // Depthwise kernels go through kc channels at a time in the order of points.
+      {"kc",
+       concat("select(", kIsDepthwise, ", select(order == order.filters, ", kKcValues.back(),
+              ", min(kc, g)), select(", kIsGradient, ", min(kc, rows), select(taps == taps.row, ",
+              kKcValues.back(), ", min(kc, ", kSummed, "))))")},
       // A single panel is visited alike by both orders.
       {"order",
        concat("select(", kColumns, " <= nr && !(", kIsGradient, "), order.filters, order)")},

@@ -65,6 +65,14 @@ void InputSlabs::plan_reading(bool always_copies) {
     }
     ++taps_of_row_;
   }
+  for (const ConvTap& tap : grid_.taps) {
+    if (offsets_d_.empty() || tap.offset.d > offsets_d_.back()) {
+      offsets_d_.push_back(tap.offset.d);
+    }
+    if (offsets_h_.empty() || tap.offset.h > offsets_h_.back()) {
+      offsets_h_.push_back(tap.offset.h);
+    }
+  }
   is_dense_ = reach_.w == taps_of_row_ && (copies_ || inputs_ == channels_);
 }
 
@@ -105,6 +113,35 @@ void InputSlabs::cut(const Options& options) {
   pitch_.d = extent_.h * pitch_.h;
   pitch_.image = extent_.d * pitch_.d;
   size_ = copies_ ? static_cast<std::size_t>(images * pitch_.image) : 0;
+}
+
+Range InputSlabs::inner(std::ptrdiff_t Triple::* axis, std::ptrdiff_t at) const {
+  const std::vector<std::ptrdiff_t>& offsets = axis == &Triple::d ? offsets_d_ : offsets_h_;
+  const std::ptrdiff_t origin = at * (grid_.stride.*axis);
+  Range range{0, static_cast<std::ptrdiff_t>(offsets.size())};
+  while (range.begin < range.end && origin + offsets[static_cast<std::size_t>(range.begin)] < 0) {
+    ++range.begin;
+  }
+  while (range.begin < range.end &&
+         origin + offsets[static_cast<std::size_t>(range.end - 1)] >= in_.*axis) {
+    --range.end;
+  }
+  return range;
+}
+
+Range InputSlabs::inner_taps(std::ptrdiff_t z, std::ptrdiff_t y) const {
+  const Range planes = inner(&Triple::d, z);
+  Range rows = inner(&Triple::h, y);
+  const auto of_plane = static_cast<std::ptrdiff_t>(offsets_h_.size());
+  if (planes.length() == 0 || rows.length() == 0) {
+    return {0, 0};
+  }
+  // Rows of several planes are a range only when they are all rows.
+  if (planes.length() > 1) {
+    rows = {0, of_plane};
+  }
+  return {(planes.begin * of_plane + rows.begin) * taps_of_row_,
+          ((planes.end - 1) * of_plane + rows.end) * taps_of_row_};
 }
 
 std::ptrdiff_t InputSlabs::offset(const ConvTap& tap) const {

@@ -64,6 +64,9 @@ class InputSlabs {
   // Returns true when the taps of a row are neighbours in memory, with all channels of a group.
   [[nodiscard]] bool has_dense_rows() const { return is_dense_; }
   [[nodiscard]] std::ptrdiff_t taps_of_row() const { return taps_of_row_; }
+  // Returns taps of which all others of the grid's row (z, y) read only zeros around the image: a
+  // range of whole rows of the filter.
+  [[nodiscard]] Range inner_taps(std::ptrdiff_t z, std::ptrdiff_t y) const;
   [[nodiscard]] std::ptrdiff_t offset(const ConvTap& tap) const;
 
   // Copies the input of a slab to `to` if it must; returns the input that place() refers to.
@@ -79,6 +82,8 @@ class InputSlabs {
  private:
   void plan_reading(bool always_copies);
   void cut(const Options& options);
+  // Returns which of the filter's planes (or rows of a plane) read the image from index `at`.
+  [[nodiscard]] Range inner(std::ptrdiff_t Triple::* axis, std::ptrdiff_t at) const;
 
   ConvGrid grid_;
   std::ptrdiff_t images_ = 1;
@@ -90,6 +95,8 @@ class InputSlabs {
   bool copies_ = false;
   bool is_dense_ = false;
   std::ptrdiff_t taps_of_row_ = 1;
+  std::vector<std::ptrdiff_t> offsets_d_;  // of the filter's planes and rows, ascending
+  std::vector<std::ptrdiff_t> offsets_h_;
   Triple low_;     // the least offset of a tap, where a copy begins
   Triple reach_;   // from the lowest tap to the highest
   Triple extent_;  // points of the largest copy

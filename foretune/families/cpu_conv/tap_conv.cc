@@ -16,14 +16,27 @@ struct TapConv::Tile {
   std::ptrdiff_t to;    // position in the output, without output channel
   std::ptrdiff_t group;
   std::ptrdiff_t points;
+  Range taps;  // of the grid: the others read zeros
 };
+
+Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& config,
+                          const ThreadPool* pool) {
+  if (problem.layout() != ConvLayout::kChannelsLast || problem.dtype() != DataType::kF32) {
+    return fail(ErrorCode::kUnsupported,
+                "kernels of convolutions take f32 with channels last, not ",
+                to_string(problem.dtype()), " with ", to_string(problem.layout()));
+  }
+  if (config.threads > 1 &&
+      (pool == nullptr || pool->threads() < static_cast<std::size_t>(config.threads))) {
+    return fail(ErrorCode::kInvalidArgument, "the pool has fewer than ", config.threads,
+                " threads");
+  }
+  return {};
+}
 
 Result<const TapKernelSet*> tap_kernels_for(const ConvProblem& problem, const CpuConvConfig& config,
                                             const ThreadPool* pool) {
-  if (problem.layout() != ConvLayout::kChannelsLast || problem.dtype() != DataType::kF32) {
-    return fail(ErrorCode::kUnsupported, "kernels with taps take f32 with channels last, not ",
-                to_string(problem.dtype()), " with ", to_string(problem.layout()));
-  }
+  FORETUNE_TRY_STATUS(check_conv_threads(problem, config, pool));
   const TapKernelSet* const kernels = tap_kernel_set(config.isa);
   if (kernels == nullptr) {
     return fail(ErrorCode::kUnsupported, "there are no ", to_string(config.isa), " kernels here");
@@ -32,11 +45,6 @@ Result<const TapKernelSet*> tap_kernels_for(const ConvProblem& problem, const Cp
       kernels->find({.rows = config.mr, .vectors = config.nr / kernels->lanes}) == nullptr) {
     return fail(ErrorCode::kInvalidArgument, "there is no register block of ", config.mr, " x ",
                 config.nr);
-  }
-  if (config.threads > 1 &&
-      (pool == nullptr || pool->threads() < static_cast<std::size_t>(config.threads))) {
-    return fail(ErrorCode::kInvalidArgument, "the pool has fewer than ", config.threads,
-                " threads");
   }
   return kernels;
 }
@@ -71,6 +79,7 @@ void TapConv::plan(const ConvGrid& given) {
     grid.chunks.push_back({begin, std::min(view_.inputs, begin + chunk)});
   }
   const std::ptrdiff_t merged = is_row ? grid.input.taps_of_row() : 1;
+  grid.merged = merged;
   grid.depth = is_row ? merged * view_.inputs : 0;
   for (std::size_t tap = 0; tap < given.taps.size(); tap += static_cast<std::size_t>(merged)) {
     grid.offsets.push_back(grid.input.offset(given.taps[tap]));
@@ -141,15 +150,15 @@ void TapConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chunk
   MicroKernelCall call{.a = tile.from + channels.begin,
                        .a_stride = grid.input.grid().stride.w * grid.input.pitch().w,
                        .b = tile.packed + static_cast<std::size_t>(panel) * panel_size(grid) +
-                            channels.begin * taps * width,
+                            (channels.begin * taps + tile.taps.begin * channels.length()) * width,
                        .b_stride = width,
                        .c = c,
                        .c_stride = step,
                        .k = grid.depth > 0 ? grid.depth : channels.length(),
                        .prefetch_c = true,
                        .last_columns = static_cast<int>(outputs - (vectors - 1) * kernels_->lanes),
-                       .a_offsets = grid.offsets.data(),
-                       .taps = static_cast<int>(grid.offsets.size())};
+                       .a_offsets = grid.offsets.data() + tile.taps.begin / grid.merged,
+                       .taps = static_cast<int>(tile.taps.length() / grid.merged)};
   if (chunk > 0) {
     call.c_in = c;
     call.c_in_stride = step;
@@ -191,6 +200,7 @@ void TapConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group,
     for (std::ptrdiff_t n = slab.images.begin; n < slab.images.end; ++n) {
       for (std::ptrdiff_t z = slab.d.begin; z < slab.d.end; ++z) {
         for (std::ptrdiff_t y = slab.h.begin; y < slab.h.end; ++y) {
+          const Range taps = input.inner_taps(z, y);
           for (std::ptrdiff_t x = slab.w.begin; x < slab.w.end; x += grid.block_w) {
             visit(Tile{.grid = grid,
                        .operands = operands,
@@ -198,7 +208,8 @@ void TapConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group,
                        .from = filled + input.place(slab, n, z, y, x),
                        .to = input.out_point(n, z, y, x) * out_channels_,
                        .group = group,
-                       .points = std::min(grid.block_w, slab.w.end - x)});
+                       .points = std::min(grid.block_w, slab.w.end - x),
+                       .taps = taps});
           }
         }
       }

@@ -38,6 +38,10 @@ struct ConvOperands {
   bool relu = false;
 };
 
+// Errors: kUnsupported for a type or layout without kernels, kInvalidArgument for a pool with fewer
+// threads than the config has.
+Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& config,
+                          const ThreadPool* pool);
 // Returns the micro-kernels of a config. Errors: as TapConv::create().
 Result<const TapKernelSet*> tap_kernels_for(const ConvProblem& problem, const CpuConvConfig& config,
                                             const ThreadPool* pool);
@@ -66,6 +70,7 @@ class TapConv {
   struct Grid {
     InputSlabs input;
     std::vector<std::ptrdiff_t> offsets;  // of the kernel's taps
+    std::ptrdiff_t merged = 1;            // taps of the grid in one of the kernel
     std::ptrdiff_t depth = 0;    // words that a tap of the kernel sums; 0: a chunk of channels
     std::ptrdiff_t block_w = 1;  // points of a register block
     std::size_t packed = 0;      // where its weights begin

@@ -34,16 +34,20 @@ Result<WeightGradient> WeightGradient::create(const ConvProblem& problem,
   made.input_ = InputSlabs(
       made.view_, grid,
       {.rows = config.rows, .block_w = 1, .always_copies = config.copy == ConvCopy::kAlways});
-  for (const Slab& slab : made.input_.slabs()) {
-    made.rows_.push_back(made.rows_of(slab));
-  }
   const std::ptrdiff_t inputs = made.view_.inputs;
   const bool is_row = config.taps == ConvTaps::kRow && made.input_.has_dense_rows();
   const std::ptrdiff_t merged = is_row ? made.input_.taps_of_row() : 1;
   for (std::size_t tap = 0; tap < grid.taps.size(); tap += static_cast<std::size_t>(merged)) {
     made.runs_.push_back({.offset = made.input_.offset(grid.taps[tap]),
                           .place = grid.taps[tap].point * inputs,
-                          .length = merged * inputs});
+                          .length = merged * inputs,
+                          .filter_row = tap / static_cast<std::size_t>(made.input_.taps_of_row())});
+  }
+  made.filter_rows_ = grid.taps.size() / static_cast<std::size_t>(made.input_.taps_of_row());
+  for (const Slab& slab : made.input_.slabs()) {
+    for (std::size_t row = 0; row < made.filter_rows_; ++row) {
+      made.rows_.push_back(made.rows_of(slab, static_cast<std::ptrdiff_t>(row)));
+    }
   }
   made.block_k_ = even_part(made.view_.outputs, config.mr);
   made.out_channels_ = made.view_.groups * made.view_.outputs;
@@ -55,7 +59,8 @@ Result<WeightGradient> WeightGradient::create(const ConvProblem& problem,
   return made;
 }
 
-WeightGradient::Rows WeightGradient::rows_of(const Slab& slab) const {
+WeightGradient::Rows WeightGradient::rows_of(const Slab& slab, std::ptrdiff_t filter_row) const {
+  const std::ptrdiff_t tap = filter_row * input_.taps_of_row();
   Rows rows;
   const auto input_at = [&](std::ptrdiff_t n, std::ptrdiff_t z, std::ptrdiff_t y) {
     return input_.place(slab, n, z, y, slab.w.begin);
@@ -67,6 +72,9 @@ WeightGradient::Rows WeightGradient::rows_of(const Slab& slab) const {
   for (std::ptrdiff_t n = slab.images.begin; n < slab.images.end; ++n) {
     for (std::ptrdiff_t z = slab.d.begin; z < slab.d.end; ++z) {
       for (std::ptrdiff_t y = slab.h.begin; y < slab.h.end; ++y) {
+        if (const Range inner = input_.inner_taps(z, y); tap < inner.begin || tap >= inner.end) {
+          continue;
+        }
         rows.input.push_back(input_at(n, z, y) - first_input);
         rows.output.push_back((input_.out_point(n, z, y, slab.w.begin) - first_output) * channels);
       }
@@ -103,7 +111,6 @@ void WeightGradient::run_slab(std::size_t index, std::ptrdiff_t group, const Ran
                               const WeightGradientOperands& operands, bool adds,
                               float* workspace) const {
   const Slab& slab = input_.slabs()[index];
-  const Rows& rows = rows_[index];
   const float* const input =
       input_.fill(slab, group, operands.input, workspace) +
       input_.place(slab, slab.images.begin, slab.d.begin, slab.h.begin, slab.w.begin);
@@ -112,13 +119,15 @@ void WeightGradient::run_slab(std::size_t index, std::ptrdiff_t group, const Ran
       input_.out_point(slab.images.begin, slab.d.begin, slab.h.begin, slab.w.begin) *
           out_channels_ +
       group * view_.outputs;
-  const auto count = static_cast<std::ptrdiff_t>(rows.input.size());
-  const std::ptrdiff_t chunk_rows = even_part(count, config_.kc);
-  const auto block_at = [&](const Range& chunk, std::ptrdiff_t block, const Run& run,
+  const std::ptrdiff_t chunks =
+      ceil_div(slab.images.length() * slab.d.length() * slab.h.length(), config_.kc);
+  const auto block_at = [&](std::ptrdiff_t chunk, std::ptrdiff_t block, const Run& run,
                             std::ptrdiff_t value) {
+    const Rows& rows = rows_[index * filter_rows_ + run.filter_row];
+    const auto count = static_cast<std::ptrdiff_t>(rows.input.size());
     const std::ptrdiff_t channel = block * block_k_;
     run_block({.rows = rows,
-               .chunk = chunk,
+               .chunk = {count * chunk / chunks, count * (chunk + 1) / chunks},
                .depth = slab.w.length(),
                .output = output + channel,
                .input = input + run.offset + value,
@@ -126,10 +135,9 @@ void WeightGradient::run_slab(std::size_t index, std::ptrdiff_t group, const Ran
                      run.place + value,
                .channels = std::min(block_k_, view_.outputs - channel),
                .values = std::min<std::ptrdiff_t>(config_.nr, run.length - value),
-               .adds = adds || chunk.begin > 0});
+               .adds = adds || chunk > 0});
   };
-  for (std::ptrdiff_t begin = 0; begin < count; begin += chunk_rows) {
-    const Range chunk{begin, std::min(count, begin + chunk_rows)};
+  for (std::ptrdiff_t chunk = 0; chunk < chunks; ++chunk) {
     if (config_.order == ConvOrder::kFilters) {
       for (std::ptrdiff_t block = blocks.begin; block < blocks.end; ++block) {
         for (const Run& run : runs_) {

@@ -44,7 +44,8 @@ class WeightGradient {
   void run(const WeightGradientOperands& operands, std::span<float> workspace) const;
 
  private:
-  // Where the rows of a slab begin in both operands, relative to the first.
+  // Where the rows of a slab begin in both operands, relative to the first: those whose input a row
+  // of the filter finds within the image.
   struct Rows {
     std::vector<std::ptrdiff_t> output;
     std::vector<std::ptrdiff_t> input;
@@ -54,6 +55,7 @@ class WeightGradient {
     std::ptrdiff_t offset = 0;  // of the input
     std::ptrdiff_t place = 0;   // in a filter
     std::ptrdiff_t length = 0;
+    std::size_t filter_row = 0;
   };
   struct Block;
 
@@ -62,7 +64,7 @@ class WeightGradient {
   [[nodiscard]] bool shares_points() const {
     return config_.threads > 1 && config_.split == ConvSplit::kPoints;
   }
-  [[nodiscard]] Rows rows_of(const Slab& slab) const;
+  [[nodiscard]] Rows rows_of(const Slab& slab, std::ptrdiff_t filter_row) const;
   void run_slab(std::size_t slab, std::ptrdiff_t group, const Range& blocks,
                 const WeightGradientOperands& operands, bool adds, float* workspace) const;
   void run_block(const Block& block) const;
@@ -72,7 +74,8 @@ class WeightGradient {
   ThreadPool* pool_ = nullptr;
   const TapKernelSet* kernels_ = nullptr;
   InputSlabs input_;
-  std::vector<Rows> rows_;  // of each slab
+  std::size_t filter_rows_ = 1;
+  std::vector<Rows> rows_;  // [slab * filter_rows_ + filter row]
   std::vector<Run> runs_;
   std::ptrdiff_t block_k_ = 1;  // output channels of a register block
   std::ptrdiff_t out_channels_ = 1;
