@@ -46,7 +46,7 @@ CpuConvConfig draw_config(Rng& rng, CpuIsa isa) {
             .rows = static_cast<int>(rng.between(1, 12) * (rng.below(4) == 0 ? 20 : 1)),
             .kc = static_cast<int>(rng.between(1, 24)),
             .order = static_cast<ConvOrder>(rng.below(2)),
-            .taps = static_cast<ConvTaps>(rng.below(2)),
+            .taps = static_cast<ConvTaps>(rng.below(3)),
             .copy = static_cast<ConvCopy>(rng.below(2)),
             .threads = static_cast<int>(rng.between(1, 3)),
             .split = static_cast<ConvSplit>(rng.below(2))};

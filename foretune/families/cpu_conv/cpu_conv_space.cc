@@ -57,8 +57,8 @@ std::vector<std::vector<std::int32_t>> domains() {
   for (std::int32_t rows = 1; rows <= 16; ++rows) {
     mr.push_back(rows);
   }
-  return {{0, 1, 2}, {0, 1}, mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
-          {0, 1},    {0, 1}, {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
+  return {{0, 1, 2}, {0, 1},    mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
+          {0, 1},    {0, 1, 2}, {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
 }
 
 void add_block_rules(std::vector<Constraint>& out) {
@@ -84,8 +84,14 @@ void add_block_rules(std::vector<Constraint>& out) {
 }
 
 void add_blocking_rules(std::vector<Constraint>& out) {
-  out.push_back({"taps == taps.each || x > 1 && dilation_w == 1",
+  out.push_back({"taps != taps.row || x > 1 && dilation_w == 1",
                  "the taps of a row are no run of input with a dilation, or when there is one"});
+  out.push_back({"taps != taps.inner || pad_d + pad_h + pad_w > 0 && x * z <= 30",
+                 "all taps are within the image, or the filter has too many columns to part them"});
+  out.push_back(
+      {"taps != taps.inner || copy == copy.needed", "what is left out need not be copied"});
+  out.push_back({concat("taps != taps.inner || !(", kIsGradient, ")"),
+                 "a gradient of weights leaves out whole rows only"});
   out.push_back({"copy == copy.needed || g > 1",
                  "copying brings channels together only where groups part them"});
   out.push_back(
@@ -112,7 +118,7 @@ void add_thread_rules(std::vector<Constraint>& out) {
 std::vector<std::pair<std::string, std::string>> canonical_rules() {
   return {
       {"split", "select(threads == 1, split.points, split)"},
-      {"taps", "select(x > 1 && dilation_w == 1, taps, taps.each)"},
+      {"taps", "select(taps != taps.row || x > 1 && dilation_w == 1, taps, taps.each)"},
       {"copy", "select(g > 1, copy, copy.needed)"},
       {"mr", concat("min(mr, ", kHeight, ")")},
       {"nr", concat("min(nr, round_up(", kColumns, ", ", kLanes, "))")},

@@ -38,12 +38,12 @@ InputSlabs::InputSlabs(const ConvView& view, const ConvGrid& grid, const Options
     out_ = row;
   }
   if (!grid_.taps.empty()) {
-    plan_reading(options.always_copies);
+    plan_reading(options);
   }
   cut(options);
 }
 
-void InputSlabs::plan_reading(bool always_copies) {
+void InputSlabs::plan_reading(const Options& options) {
   low_ = grid_.taps.front().offset;
   Triple high = low_;
   for (const ConvTap& tap : grid_.taps) {
@@ -52,7 +52,7 @@ void InputSlabs::plan_reading(bool always_copies) {
       high.*axis = std::max(high.*axis, tap.offset.*axis);
     }
   }
-  copies_ = always_copies;
+  copies_ = options.always_copies;
   for (const auto axis : kAxes) {
     reach_.*axis = high.*axis - low_.*axis + 1;
     copies_ = copies_ || low_.*axis < 0 ||
@@ -65,6 +65,7 @@ void InputSlabs::plan_reading(bool always_copies) {
     }
     ++taps_of_row_;
   }
+  copies_ = copies_ && !options.never_copies;
   for (const ConvTap& tap : grid_.taps) {
     if (offsets_d_.empty() || tap.offset.d > offsets_d_.back()) {
       offsets_d_.push_back(tap.offset.d);

@@ -48,6 +48,7 @@ class InputSlabs {
     std::ptrdiff_t rows = 1;     // of a slab: more than an image has mean several images
     std::ptrdiff_t block_w = 1;  // a pointwise grid is cut at multiples of it
     bool always_copies = false;
+    bool never_copies = false;  // the caller leaves out taps that reach beyond the image
   };
 
   InputSlabs() = default;
@@ -67,6 +68,15 @@ class InputSlabs {
   // Returns taps of which all others of the grid's row (z, y) read only zeros around the image: a
   // range of whole rows of the filter.
   [[nodiscard]] Range inner_taps(std::ptrdiff_t z, std::ptrdiff_t y) const;
+  // Returns which of the filter's planes (of a plane's rows) find the image from index `at` of the
+  // grid.
+  [[nodiscard]] Range inner_planes(std::ptrdiff_t at) const { return inner(&Triple::d, at); }
+  [[nodiscard]] Range inner_rows(std::ptrdiff_t at) const { return inner(&Triple::h, at); }
+  [[nodiscard]] std::ptrdiff_t rows_of_plane() const {
+    return static_cast<std::ptrdiff_t>(offsets_h_.size());
+  }
+  // Returns the points of an input row.
+  [[nodiscard]] std::ptrdiff_t width() const { return in_.w; }
   [[nodiscard]] std::ptrdiff_t offset(const ConvTap& tap) const;
 
   // Copies the input of a slab to `to` if it must; returns the input that place() refers to.
@@ -80,9 +90,8 @@ class InputSlabs {
                                          std::ptrdiff_t x) const;
 
  private:
-  void plan_reading(bool always_copies);
+  void plan_reading(const Options& options);
   void cut(const Options& options);
-  // Returns which of the filter's planes (or rows of a plane) read the image from index `at`.
   [[nodiscard]] Range inner(std::ptrdiff_t Triple::* axis, std::ptrdiff_t at) const;
 
   ConvGrid grid_;

@@ -16,7 +16,7 @@ struct TapConv::Tile {
   std::ptrdiff_t to;    // position in the output, without output channel
   std::ptrdiff_t group;
   std::ptrdiff_t points;
-  Range taps;  // of the grid: the others read zeros
+  const Pieces* pieces;
 };
 
 Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& config,
@@ -60,6 +60,10 @@ Result<TapConv> TapConv::create(const ConvProblem& problem, const CpuConvConfig&
   conv.config_ = config;
   conv.pool_ = pool;
   conv.out_channels_ = conv.view_.groups * conv.view_.outputs;
+  const std::int64_t columns = problem.sizes().x * problem.sizes().z;
+  if (config.taps == ConvTaps::kInner && columns + 2 > static_cast<std::int64_t>(Pieces::kMost)) {
+    return fail(ErrorCode::kUnsupported, "the filter has too many columns to part them");
+  }
   for (const ConvGrid& grid : conv.view_.grids) {
     conv.plan(grid);
   }
@@ -71,7 +75,8 @@ void TapConv::plan(const ConvGrid& given) {
   grid.input = InputSlabs(view_, given,
                           {.rows = config_.rows,
                            .block_w = config_.mr,
-                           .always_copies = config_.copy == ConvCopy::kAlways});
+                           .always_copies = config_.copy == ConvCopy::kAlways,
+                           .never_copies = config_.taps == ConvTaps::kInner});
   grid.block_w = even_part(grid.input.grid().count.w, config_.mr);
   const bool is_row = config_.taps == ConvTaps::kRow && grid.input.has_dense_rows();
   const std::ptrdiff_t chunk = is_row ? view_.inputs : even_part(view_.inputs, config_.kc);
@@ -81,8 +86,19 @@ void TapConv::plan(const ConvGrid& given) {
   const std::ptrdiff_t merged = is_row ? grid.input.taps_of_row() : 1;
   grid.merged = merged;
   grid.depth = is_row ? merged * view_.inputs : 0;
-  for (std::size_t tap = 0; tap < given.taps.size(); tap += static_cast<std::size_t>(merged)) {
-    grid.offsets.push_back(grid.input.offset(given.taps[tap]));
+  grid.taps = given.taps;
+  if (config_.taps == ConvTaps::kInner && !given.taps.empty()) {
+    // By column, so that the taps of a column are a range.
+    std::ranges::stable_sort(grid.taps, {}, [](const ConvTap& tap) { return tap.offset.w; });
+    const std::ptrdiff_t columns = grid.input.taps_of_row();
+    grid.taps_of_column = static_cast<std::ptrdiff_t>(grid.taps.size()) / columns;
+    for (std::ptrdiff_t column = 0; column < columns; ++column) {
+      grid.columns.push_back(
+          grid.taps[static_cast<std::size_t>(column * grid.taps_of_column)].offset.w);
+    }
+  }
+  for (std::size_t tap = 0; tap < grid.taps.size(); tap += static_cast<std::size_t>(merged)) {
+    grid.offsets.push_back(grid.input.offset(grid.taps[tap]));
   }
   constexpr std::size_t kLine = AlignedBuffer::kAlignment / sizeof(float);
   slab_size_ = std::max(slab_size_, (grid.input.size() + kLine - 1) / kLine * kLine);
@@ -118,7 +134,7 @@ void TapConv::pack_weights(const float* weights, std::span<float> packed) const 
         const std::ptrdiff_t first = panel * config_.nr;
         const std::ptrdiff_t filled = std::min<std::ptrdiff_t>(width, view_.outputs - first);
         for (const Range& chunk : grid.chunks) {
-          for (const ConvTap& tap : grid.input.grid().taps) {
+          for (const ConvTap& tap : grid.taps) {
             const float* const from =
                 weights + group * of_group + tap.point * of_point + first * of_output;
             for (std::ptrdiff_t input = chunk.begin; input < chunk.end; ++input) {
@@ -150,15 +166,14 @@ void TapConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chunk
   MicroKernelCall call{.a = tile.from + channels.begin,
                        .a_stride = grid.input.grid().stride.w * grid.input.pitch().w,
                        .b = tile.packed + static_cast<std::size_t>(panel) * panel_size(grid) +
-                            (channels.begin * taps + tile.taps.begin * channels.length()) * width,
+                            channels.begin * taps * width,
                        .b_stride = width,
                        .c = c,
                        .c_stride = step,
                        .k = grid.depth > 0 ? grid.depth : channels.length(),
                        .prefetch_c = true,
                        .last_columns = static_cast<int>(outputs - (vectors - 1) * kernels_->lanes),
-                       .a_offsets = grid.offsets.data() + tile.taps.begin / grid.merged,
-                       .taps = static_cast<int>(tile.taps.length() / grid.merged)};
+                       .a_offsets = grid.offsets.data()};
   if (chunk > 0) {
     call.c_in = c;
     call.c_in_stride = step;
@@ -182,13 +197,98 @@ void TapConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chunk
     call.c_in_stride = 0;
     call.beta = 1;
   }
-  if (operands.relu && chunk + 1 == grid.chunks.size()) {
-    call.floor = 0;
+  const bool is_last_chunk = chunk + 1 == grid.chunks.size();
+  for (std::size_t i = 0; i < tile.pieces->count; ++i) {
+    const Piece& piece = tile.pieces->list[i];
+    MicroKernelCall part = call;
+    if (i > 0) {
+      part.c_in = c + piece.points.begin * step;
+      part.c_in_stride = step;
+      part.beta = 1;
+    }
+    part.a += piece.points.begin * call.a_stride;
+    part.b += piece.taps.begin * channels.length() * width;
+    part.c += piece.points.begin * step;
+    part.a_offsets += piece.taps.begin / grid.merged;
+    part.taps = static_cast<int>(piece.taps.length() / grid.merged);
+    if (operands.relu && is_last_chunk && i + 1 == tile.pieces->count) {
+      part.floor = 0;
+    }
+    const MicroKernel kernel = kernels_->find({.rows = static_cast<int>(piece.points.length()),
+                                               .vectors = vectors,
+                                               .tail = call.last_columns < kernels_->lanes});
+    kernel(part);
   }
-  const MicroKernel kernel = kernels_->find({.rows = static_cast<int>(tile.points),
-                                             .vectors = vectors,
-                                             .tail = call.last_columns < kernels_->lanes});
-  kernel(call);
+}
+
+// Columns that all points find within the image are one call; the others a call each, for the
+// points that find them.
+TapConv::Pieces TapConv::inner_pieces(const Grid& grid, std::ptrdiff_t z, std::ptrdiff_t y,
+                                      const Range& points) {
+  const InputSlabs& input = grid.input;
+  const std::ptrdiff_t stride = input.grid().stride.w;
+  const Range planes = input.inner_planes(z);
+  const Range rows = input.inner_rows(y);
+  const std::ptrdiff_t rows_of_plane = input.rows_of_plane();
+  const bool is_whole = planes.length() * rows.length() == grid.taps_of_column;
+  Pieces pieces;
+  const Range all{0, points.length()};
+  const auto add_column = [&](const Range& covered, std::ptrdiff_t column) {
+    const std::ptrdiff_t first = column * grid.taps_of_column;
+    // Rows of several planes are a range only when they are all rows.
+    const bool is_range = planes.length() <= 1 || rows.length() == rows_of_plane;
+    for (std::ptrdiff_t plane = planes.begin; plane < planes.end && rows.length() > 0; ++plane) {
+      const std::ptrdiff_t last = is_range ? planes.end - 1 : plane;
+      pieces.add(
+          {covered,
+           {first + plane * rows_of_plane + rows.begin, first + last * rows_of_plane + rows.end}});
+      plane = last;
+    }
+  };
+  // The points that find a column.
+  const auto covered_by = [&](std::ptrdiff_t column) {
+    const std::ptrdiff_t offset = grid.columns[static_cast<std::size_t>(column)];
+    Range covered = all;
+    while (covered.begin < covered.end && (points.begin + covered.begin) * stride + offset < 0) {
+      ++covered.begin;
+    }
+    while (covered.begin < covered.end &&
+           (points.begin + covered.end - 1) * stride + offset >= input.width()) {
+      --covered.end;
+    }
+    return covered;
+  };
+  const auto columns = static_cast<std::ptrdiff_t>(grid.columns.size());
+  Range full{columns, columns};  // columns that all points find, which are neighbours
+  for (std::ptrdiff_t column = 0; column < columns; ++column) {
+    if (covered_by(column).length() == all.length()) {
+      full.begin = std::min(full.begin, column);
+      full.end = column + 1;
+    }
+  }
+  if (full.begin == columns) {
+    full = {columns, columns};
+  }
+  if (full.length() < columns || full.length() == 0) {
+    pieces.add({all, {0, 0}});  // begins the sums of all points
+  }
+  for (std::ptrdiff_t column = 0; column < columns; ++column) {
+    const Range covered = covered_by(column);
+    if (covered.length() > 0 && covered.length() < all.length()) {
+      add_column(covered, column);
+    }
+  }
+  if (is_whole && full.length() > 0) {
+    pieces.add({all, {full.begin * grid.taps_of_column, full.end * grid.taps_of_column}});
+  } else {
+    for (std::ptrdiff_t column = full.begin; column < full.end; ++column) {
+      add_column(all, column);
+    }
+  }
+  if (pieces.count == 0 || pieces.list[pieces.count - 1].points.length() < all.length()) {
+    pieces.add({all, {0, 0}});
+  }
+  return pieces;
 }
 
 void TapConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group,
@@ -200,16 +300,25 @@ void TapConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group,
     for (std::ptrdiff_t n = slab.images.begin; n < slab.images.end; ++n) {
       for (std::ptrdiff_t z = slab.d.begin; z < slab.d.end; ++z) {
         for (std::ptrdiff_t y = slab.h.begin; y < slab.h.end; ++y) {
-          const Range taps = input.inner_taps(z, y);
+          Pieces pieces;
+          if (config_.taps != ConvTaps::kInner) {
+            pieces.add({{}, input.inner_taps(z, y)});
+          }
           for (std::ptrdiff_t x = slab.w.begin; x < slab.w.end; x += grid.block_w) {
+            const Range points{x, std::min(x + grid.block_w, slab.w.end)};
+            if (config_.taps == ConvTaps::kInner) {
+              pieces = inner_pieces(grid, z, y, points);
+            } else {
+              pieces.list[0].points = {0, points.length()};
+            }
             visit(Tile{.grid = grid,
                        .operands = operands,
                        .packed = packed,
                        .from = filled + input.place(slab, n, z, y, x),
                        .to = input.out_point(n, z, y, x) * out_channels_,
                        .group = group,
-                       .points = std::min(grid.block_w, slab.w.end - x),
-                       .taps = taps});
+                       .points = points.length(),
+                       .pieces = &pieces});
           }
         }
       }

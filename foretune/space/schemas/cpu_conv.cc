@@ -25,7 +25,7 @@ constexpr std::array<ConvWordRange, kCpuConvWords> kConvWordRanges{{{0, 2},
                                                                     {1, kMaxConvBlock},
                                                                     {1, kMaxConvBlock},
                                                                     {0, 1},
-                                                                    {0, 1},
+                                                                    {0, 2},
                                                                     {0, 1},
                                                                     {1, 1024},
                                                                     {0, 1}}};
@@ -43,7 +43,7 @@ const ConfigSchema& cpu_conv_schema() {
                                                    {"rows", {}},
                                                    {"kc", {}},
                                                    {"order", {"filters", "points"}},
-                                                   {"taps", {"each", "row"}},
+                                                   {"taps", {"each", "row", "inner"}},
                                                    {"copy", {"needed", "always"}},
                                                    {"threads", {}},
                                                    {"split", {"points", "filters"}}}};

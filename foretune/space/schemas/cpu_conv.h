@@ -13,7 +13,8 @@
 //   order      filters: for each panel of nr output channels, all points of a slab; points: for
 //              each register block of points, all panels
 //   taps       each: a kernel goes from tap to tap; row: the taps of a filter's row are one run of
-//              input, which needs no dilation along the width
+//              input, which needs no dilation along the width; inner: points at the edges leave out
+//              the taps that read zeros, in calls of their own, and nothing is copied
 //   copy       needed: slabs are copied where taps reach beyond the image; always: so that channels
 //              of a group lie together
 //   threads    how many share the work
@@ -34,7 +35,7 @@ namespace foretune {
 // Words of configs: never renumber.
 enum class ConvAlgorithm : std::uint8_t { kTaps = 0, kDepthwise = 1 };
 enum class ConvOrder : std::uint8_t { kFilters = 0, kPoints = 1 };
-enum class ConvTaps : std::uint8_t { kEach = 0, kRow = 1 };
+enum class ConvTaps : std::uint8_t { kEach = 0, kRow = 1, kInner = 2 };
 enum class ConvCopy : std::uint8_t { kNeeded = 0, kAlways = 1 };
 enum class ConvSplit : std::uint8_t { kPoints = 0, kFilters = 1 };
 
