@@ -63,7 +63,7 @@ ALLOWED = {
                             "model_train", "interop_names", "interop_data", "interop_models",
                             "interop_import", "loop", "loop_gym"},
     "dispatch": DESCRIBE | {"select", "model", "family", "dataset", "measure", "families_cpu_gemm",
-                            "families_cublaslt", "cublaslt", "cuda"},
+                            "families_cpu_conv", "families_cublaslt", "cublaslt", "cuda"},
 }
 # The modules that every family may use; never another family, never dataset.
 FAMILY = DESCRIBE | {"family", "cuda", "kernels", "loop", "loop_machine", "cublaslt"}

@@ -25,11 +25,13 @@
 // shared lock (about 100 ns), a new one takes the time of its scoring (milliseconds).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <ratio>
 #include <string>
 #include <string_view>
 
@@ -113,6 +115,24 @@ class Dispatcher {
   // the other trials, else a fallback of the provider, with `reason` as its note. Errors: as
   // next().
   Result<Turn> replace(const DispatchCall& call, const Turn& refused, const std::string& reason);
+  // Runs a call on the host: passes the kernel to `run` and times it if it is a trial. Returns what
+  // `run` returns, whose errors abandon a trial. Errors also: as next().
+  template <class Run>
+  Status run(const DispatchCall& call, const Run& run) {
+    FORETUNE_TRY(const Turn turn, next(call));
+    if (!turn.is_trial()) {
+      return run(turn.kernel());
+    }
+    const auto start = std::chrono::steady_clock::now();
+    if (Status status = run(turn.kernel()); !status) {
+      abandon(turn);
+      return status;
+    }
+    const std::chrono::duration<double, std::nano> elapsed =
+        std::chrono::steady_clock::now() - start;
+    report(turn, elapsed.count());
+    return {};
+  }
   // Returns the chosen kernel, never a trial. While trials go on, it is the best so far, at first
   // the model's pick. Errors: as next().
   Result<Turn> best(const DispatchCall& call);

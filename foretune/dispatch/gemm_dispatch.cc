@@ -1,6 +1,5 @@
 #include "foretune/dispatch/gemm_dispatch.h"
 
-#include <chrono>
 #include <utility>
 
 #include "foretune/dispatch/default_models.h"
@@ -47,19 +46,9 @@ Status GemmDispatcher::add(std::shared_ptr<const CpuGemm> family, std::optional<
 
 template <class Operands>
 Status GemmDispatcher::run_any(const GemmProblem& problem, const Operands& operands) {
-  FORETUNE_TRY(const Dispatcher::Turn turn, dispatcher_.next(problem.to_problem()));
-  const auto& kernel = *static_cast<const CpuGemmKernel*>(turn.kernel());
-  if (!turn.is_trial()) {
-    return kernel.run(operands);
-  }
-  const auto start = std::chrono::steady_clock::now();
-  if (Status status = kernel.run(operands); !status) {
-    dispatcher_.abandon(turn);
-    return status;
-  }
-  const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
-  dispatcher_.report(turn, elapsed.count());
-  return {};
+  return dispatcher_.run(problem.to_problem(), [&](const void* kernel) {
+    return static_cast<const CpuGemmKernel*>(kernel)->run(operands);
+  });
 }
 
 template Status GemmDispatcher::run_any(const GemmProblem&, const GemmOperands&);

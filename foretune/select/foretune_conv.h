@@ -22,6 +22,15 @@ enum {
   FORETUNE_CONV_BACKWARD_WEIGHT = 2
 };
 enum { FORETUNE_CHANNELS_LAST = 0, FORETUNE_CHANNELS_FIRST = 1 };
+/* .weights: whether they stay the same from call to call, so that they may be packed once. */
+enum { FORETUNE_CONV_VARYING = 0, FORETUNE_CONV_CONSTANT = 1 };
+/* .epilogue of a forward pass. */
+enum {
+  FORETUNE_CONV_PLAIN = 0,
+  FORETUNE_CONV_BIAS = 1,
+  FORETUNE_CONV_BIAS_RELU = 2,
+  FORETUNE_CONV_BIAS_ADD_RELU = 3
+};
 
 /* n images of c channels and di x hi x wi points, k filters of (c / g) x z x y x x weights in g
  * groups. A gradient has the sizes of the forward pass. Strides, pads (on either side) and
@@ -36,11 +45,14 @@ typedef struct foretune_conv {
   int64_t dilation_d, dilation_h, dilation_w;
   int64_t dtype;
   int64_t layout;
+  int64_t weights;
+  int64_t epilogue;
 } foretune_conv;
 
-/* One group, two dimensions, no stride, padding or dilation; f32, channels last. */
+/* One group, two dimensions, no stride, padding or dilation; f32, channels last; varying weights,
+ * no epilogue. */
 #define FORETUNE_CONV_DEFAULTS \
-  {FORETUNE_CONV_FORWARD, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0}
+  {FORETUNE_CONV_FORWARD, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0}
 
 static inline int foretune_select_conv(const foretune_selector* selector, const foretune_conv* conv,
                                        foretune_choice* choice) {

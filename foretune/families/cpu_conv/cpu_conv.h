@@ -4,10 +4,12 @@
 // FamilyOptions::threads and the parameters threads=N and isa=NAME restrict it
 // (kernels/cpu_limits). Constant weights (`weights=constant`) are packed before the clock runs,
 // others in each run.
+// Groups of few channels may be computed several at once: a NaN or an infinity in the input of one
+// then spreads to the others.
 //
 //   FORETUNE_TRY(const auto family, create_cpu_conv({.fingerprint = machine}));
 //   FORETUNE_TRY(const auto kernel, family->kernel(problem, config));
-//   kernel->run({.input = x, .weights = w, .output = y});
+//   kernel->run({.input = x, .weights = w, .result = y});
 //
 // Thread safety: as Family. Any number of threads may run kernels at once; kernels that use several
 // threads take turns.

@@ -59,6 +59,7 @@ Result<TapConv> TapConv::create(const ConvProblem& problem, const CpuConvConfig&
   conv.view_ = ConvView::of(problem);
   conv.config_ = config;
   conv.pool_ = pool;
+  conv.join_groups();
   conv.out_channels_ = conv.view_.groups * conv.view_.outputs;
   const std::int64_t columns = problem.sizes().x * problem.sizes().z;
   if (config.taps == ConvTaps::kInner && columns + 2 > static_cast<std::int64_t>(Pieces::kMost)) {
@@ -68,6 +69,18 @@ Result<TapConv> TapConv::create(const ConvProblem& problem, const CpuConvConfig&
     conv.plan(grid);
   }
   return conv;
+}
+
+void TapConv::join_groups() {
+  for (std::ptrdiff_t count = config_.nr / view_.outputs; count > 1; --count) {
+    if (view_.groups % count == 0) {
+      joined_ = count;
+      break;
+    }
+  }
+  view_.groups /= joined_;
+  view_.inputs *= joined_;
+  view_.outputs *= joined_;
 }
 
 void TapConv::plan(const ConvGrid& given) {
@@ -120,11 +133,14 @@ std::size_t TapConv::panel_size(const Grid& grid) const {
 void TapConv::pack_weights(const float* weights, std::span<float> packed) const {
   FORETUNE_CHECK(packed.size() >= packed_size_);
   const std::ptrdiff_t points = view_.filter_points;
+  // Sizes of the problem's groups.
+  const std::ptrdiff_t inputs = view_.inputs / joined_;
+  const std::ptrdiff_t outputs = view_.outputs / joined_;
   // Weights are stored by filter, point, channel; for gradients of inputs filters are summed over.
-  const std::ptrdiff_t of_output = view_.is_transposed ? 1 : points * view_.inputs;
-  const std::ptrdiff_t of_input = view_.is_transposed ? points * view_.outputs : 1;
-  const std::ptrdiff_t of_point = view_.is_transposed ? view_.outputs : view_.inputs;
-  const std::ptrdiff_t of_group = points * view_.inputs * view_.outputs;
+  const std::ptrdiff_t of_output = view_.is_transposed ? 1 : points * inputs;
+  const std::ptrdiff_t of_input = view_.is_transposed ? points * outputs : 1;
+  const std::ptrdiff_t of_point = view_.is_transposed ? outputs : inputs;
+  const std::ptrdiff_t of_group = points * inputs * outputs;
   for (const Grid& grid : grids_) {
     for (std::ptrdiff_t group = 0; group < view_.groups; ++group) {
       for (std::ptrdiff_t panel = 0; panel < panels(); ++panel) {
@@ -135,13 +151,19 @@ void TapConv::pack_weights(const float* weights, std::span<float> packed) const 
         const std::ptrdiff_t filled = std::min<std::ptrdiff_t>(width, view_.outputs - first);
         for (const Range& chunk : grid.chunks) {
           for (const ConvTap& tap : grid.taps) {
-            const float* const from =
-                weights + group * of_group + tap.point * of_point + first * of_output;
             for (std::ptrdiff_t input = chunk.begin; input < chunk.end; ++input) {
-              for (std::ptrdiff_t lane = 0; lane < filled; ++lane) {
-                to[lane] = from[input * of_input + lane * of_output];
+              // The lanes of the input's own group; all others are 0.
+              const std::ptrdiff_t own = input / inputs;
+              const float* const from = weights + (group * joined_ + own) * of_group +
+                                        tap.point * of_point + input % inputs * of_input;
+              const std::ptrdiff_t begin =
+                  std::clamp<std::ptrdiff_t>(own * outputs - first, 0, filled);
+              const std::ptrdiff_t end =
+                  std::clamp<std::ptrdiff_t>((own + 1) * outputs - first, 0, filled);
+              std::fill(to, to + width, 0.0F);
+              for (std::ptrdiff_t lane = begin; lane < end; ++lane) {
+                to[lane] = from[(first + lane - own * outputs) * of_output];
               }
-              std::fill(to + filled, to + width, 0.0F);
               to += width;
             }
           }

@@ -96,6 +96,7 @@ class TapConv {
   struct Tile;
 
   TapConv() = default;
+  void join_groups();
   void plan(const ConvGrid& grid);
   [[nodiscard]] std::ptrdiff_t panels() const { return ceil_div(view_.outputs, config_.nr); }
   [[nodiscard]] std::ptrdiff_t panel_width(std::ptrdiff_t panel) const;
@@ -107,7 +108,10 @@ class TapConv {
   void run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chunk) const;
   void clear(const Grid& grid, const ConvOperands& operands) const;
 
+  // Groups narrower than a register block are computed several at once, as one group whose weights
+  // between different groups are 0.
   ConvView view_;
+  std::ptrdiff_t joined_ = 1;  // groups of the problem in a group of the view
   CpuConvConfig config_;
   ThreadPool* pool_ = nullptr;
   const TapKernelSet* kernels_ = nullptr;
