@@ -96,7 +96,7 @@ Status run(int argc, char** argv, Figures& figures) {
       if (isa > best_cpu_isa()) {
         continue;
       }
-      const auto scorer = NetworkScorer::create({network}, table, problem.fields().size(), 0, isa);
+      const auto scorer = network_scorer({network}, table, problem.fields().size(), 0, isa);
       Contender contender{.name = concat(name, isa == CpuIsa::kAvx2 ? "_avx2" : ""),
                           .text = concat(text, ", ", to_string(isa)),
                           .multiply_adds = multiply_adds(network, candidates)};

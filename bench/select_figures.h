@@ -25,7 +25,7 @@ double milliseconds(const Work& work) {
 class ScoredPool {
  public:
   ScoredPool(const Setup& setup, CpuIsa isa) {
-    const auto scorer = must(ForestScorer::create({setup.forest}, *setup.table, 0, isa));
+    const auto scorer = must(forest_scorer({setup.forest}, *setup.table, 0, isa));
     pool_ = must(scorer->prepare({setup.words, kWidth}, setup.hardware));
     workspace_.resize(pool_->workspace_bytes());
     scores_.resize(pool_->size());

@@ -105,14 +105,10 @@ TEST(MetricsModel, ColumnsAreTheScoresOfItsPartsToTheBit) {
   ASSERT_EQ((*scorer)->columns().size(), 3U);
   EXPECT_EQ((*scorer)->columns()[2].metric.name, "qos_tune");
   EXPECT_TRUE((*scorer)->columns()[2].is_absolute);
-  std::vector<std::int32_t> words;
-  for (const Config& config : model.pool) {
-    words.insert(words.end(), config.words.begin(), config.words.end());
-  }
-  const std::size_t width = model.config_schema.parameters.size();
+  const ConfigList configs(model.pool);
   const std::size_t size = model.pool.size();
-  const auto pool = (*scorer)->prepare({words, width}, model.fingerprint.hardware);
-  const auto checked = prepare_checked(model, {words, width});
+  const auto pool = (*scorer)->prepare(configs, model.fingerprint.hardware);
+  const auto checked = prepare_checked(model, configs);
   ASSERT_TRUE(pool.has_value() && checked.has_value());
   std::vector<std::byte> workspace((*pool)->workspace_bytes());
   Rng rng(5);
@@ -126,7 +122,7 @@ TEST(MetricsModel, ColumnsAreTheScoresOfItsPartsToTheBit) {
     EXPECT_EQ(scores, again);
     for (std::size_t c = 0; c < 3; ++c) {
       const auto own = make_scorer(*metrics_of(model)[c].model);
-      const auto own_pool = (*own)->prepare({words, width}, model.fingerprint.hardware);
+      const auto own_pool = (*own)->prepare(configs, model.fingerprint.hardware);
       std::vector<std::byte> space((*own_pool)->workspace_bytes());
       std::vector<double> expected(size);
       std::vector<double> spread(size);

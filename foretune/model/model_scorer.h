@@ -22,7 +22,7 @@
 namespace foretune {
 
 // Makes the scorer of a model by its kind. Errors: kUnsupported for a kind unknown to this version,
-// and those of ForestScorer::create(), NetworkScorer::create() and find_feature_table().
+// and those of forest_scorer(), network_scorer() and find_feature_table().
 Result<std::unique_ptr<Scorer>> make_scorer(const Model& model);
 
 // Describes the columns of a model's scores, in their order.

@@ -13,20 +13,16 @@ namespace {
 
 struct Prepared {
   Model model;
-  std::vector<std::int32_t> words;
   std::unique_ptr<Scorer> scorer;
 
   Prepared() {
     Rng rng(41);
     model = sample_metrics_model(
         {.forests = 2, .candidates = 120, .forest = {.trees = 6, .max_leaves = 15}}, rng);
-    for (const Config& config : model.pool) {
-      words.insert(words.end(), config.words.begin(), config.words.end());
-    }
     scorer = *make_scorer(model);
   }
   [[nodiscard]] std::unique_ptr<PreparedPool> pool(const Scorer& of) const {
-    return *of.prepare({words, model.config_schema.parameters.size()}, model.fingerprint.hardware);
+    return *of.prepare(ConfigList(model.pool), model.fingerprint.hardware);
   }
   [[nodiscard]] Result<std::unique_ptr<PreparedPool>> following(const Judge& judge) const {
     return objective_pool(pool(*scorer), scorer->columns(), judge);

@@ -199,12 +199,7 @@ TEST_P(ForeignModel, ScoresAndPicksAsLightGbmOrders) {
   ASSERT_TRUE(read) << read.error().message;
   const auto scorer = make_scorer(*read);
   ASSERT_TRUE(scorer) << scorer.error().message;
-  std::vector<std::int32_t> words;
-  for (const Config& config : read->pool) {
-    words.insert(words.end(), config.words.view().begin(), config.words.view().end());
-  }
-  const auto pool = (*scorer)->prepare({words, read->config_schema.parameters.size()},
-                                       read->fingerprint.hardware);
+  const auto pool = (*scorer)->prepare(ConfigList(read->pool), read->fingerprint.hardware);
   ASSERT_TRUE(pool) << pool.error().message;
   std::vector<std::byte> workspace((*pool)->workspace_bytes());
   std::vector<double> scores(read->pool.size());

@@ -79,19 +79,17 @@ class MixedScorer final : public Scorer {
 PoolResult prepare_ensemble(const Model& model, const FeatureTable& table, ConfigWords configs) {
   const EnsembleParts& parts = ensemble_of(model);
   const Hardware& hardware = model.fingerprint.hardware;
-  FORETUNE_TRY(
-      std::unique_ptr<PreparedPool> forests,
-      ForestScorer::prepare_checked(parts.forests, table, model.residual_std, configs, hardware));
-  FORETUNE_TRY(
-      std::unique_ptr<PreparedPool> networks,
-      NetworkScorer::prepare_checked(parts.networks, table, model.residual_std, configs, hardware));
+  FORETUNE_TRY(std::unique_ptr<PreparedPool> forests,
+               prepare_forests(parts.forests, table, model.residual_std, configs, hardware));
+  FORETUNE_TRY(std::unique_ptr<PreparedPool> networks,
+               prepare_networks(parts.networks, table, model.residual_std, configs, hardware));
   return std::make_unique<MixedPool>(std::move(forests), std::move(networks), parts.network_share);
 }
 
 Result<std::unique_ptr<Scorer>> ensemble_scorer(const Model& model, const FeatureTable& table) {
   const EnsembleParts& parts = ensemble_of(model);
   FORETUNE_TRY(std::unique_ptr<Scorer> forests,
-               ForestScorer::create(parts.forests, table, model.residual_std));
+               forest_scorer(parts.forests, table, model.residual_std));
   FORETUNE_TRY(std::unique_ptr<Scorer> networks, make_network_scorer(parts.networks, model, table));
   return std::make_unique<MixedScorer>(std::move(forests), std::move(networks),
                                        parts.network_share);

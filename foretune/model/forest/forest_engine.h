@@ -2,7 +2,7 @@
 // with exactly the results of predict_reference(). Everything that depends on candidates only is
 // computed once. Splits on problem features and splits that all candidates take the same way are
 // decided once per query, so that most of every tree is gone before any candidate is evaluated.
-// ForestScorer builds on the engine and adds the features.
+// The forests' scorer builds on the engine and adds the features.
 //
 //   FORETUNE_TRY(const auto engine, ForestEngine::create(forest, kinds, config_columns, count));
 //   codes and scratch: engine->codes_bytes() and engine->scratch_bytes(), aligned to 64

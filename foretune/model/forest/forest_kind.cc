@@ -119,12 +119,12 @@ const ModelKind& forest_model_kind() {
           },
       .make_scorer = [](const Model& model,
                         const FeatureTable& table) -> Result<std::unique_ptr<Scorer>> {
-        return ForestScorer::create(forests_of(model), table, model.residual_std);
+        return forest_scorer(forests_of(model), table, model.residual_std);
       },
       .prepare =
           [](const Model& model, const FeatureTable& table, ConfigWords configs) {
-            return ForestScorer::prepare_checked(forests_of(model), table, model.residual_std,
-                                                 configs, model.fingerprint.hardware);
+            return prepare_forests(forests_of(model), table, model.residual_std, configs,
+                                   model.fingerprint.hardware);
           },
       .reference_score =
           [](const Model& model, std::span<const double> row, const Problem& /*problem*/) {

@@ -3,62 +3,46 @@
 #include <algorithm>
 #include <utility>
 
-#include "foretune/base/check.h"
 #include "foretune/model/forest/forest_engine.h"
 #include "foretune/model/internal/score_mean.h"
-#include "foretune/model/pool_columns.h"
+#include "foretune/model/internal/table_pool.h"
 
 namespace foretune {
 namespace {
 
-class ForestPool final : public PreparedPool {
+class ForestPool final : public TablePool {
  public:
   ForestPool(const FeatureTable& table, const Hardware& hardware, ConfigWords configs,
              double residual_std)
-      : table_(table),
-        hardware_(hardware),
-        configs_(configs),
-        size_(configs.size()),
+      : TablePool(table, hardware, configs),
         residual_variance_(residual_std * residual_std),
-        problem_columns_(feature_count(table, FeatureKind::kProblem)),
-        interaction_columns_(feature_count(table, FeatureKind::kInteraction)) {}
+        interactions_(feature_count(table, FeatureKind::kInteraction) * kEngineBlock),
+        chunk_offset_(reserve(interactions_ * sizeof(double))) {}
 
   Status add_forests(const std::vector<Forest>& forests, CpuIsa isa) {
     std::vector<FeatureKind> kinds;
-    for (const FeatureInfo& info : table_.columns()) {
+    for (const FeatureInfo& info : table().columns()) {
       kinds.push_back(info.kind);
     }
-    const std::vector<double> of_configs = config_columns(table_, configs_);
-    problem_offset_ = 0;
-    chunk_offset_ = pool_aligned(problem_columns_ * sizeof(double));
-    codes_offset_ =
-        chunk_offset_ + pool_aligned(interaction_columns_ * kEngineBlock * sizeof(double));
+    const std::vector<double> of_configs = config_columns(table(), configs());
     std::size_t codes = 0;
     std::size_t scratch = 0;
     for (const Forest& forest : forests) {
       FORETUNE_TRY(std::unique_ptr<ForestEngine> engine,
-                   ForestEngine::create(forest, kinds, of_configs, size_, isa));
+                   ForestEngine::create(forest, kinds, of_configs, size(), isa));
       codes += engine->codes_bytes();
       scratch = std::max(scratch, engine->scratch_bytes());
       engines_.push_back(std::move(engine));
     }
-    scratch_offset_ = codes_offset_ + codes;
-    // Room to align it.
-    workspace_bytes_ = scratch_offset_ + scratch + kPoolAlignment;
+    codes_offset_ = reserve(codes);
+    scratch_offset_ = reserve(scratch);
     return {};
   }
 
-  std::size_t size() const override { return size_; }
-  std::size_t workspace_bytes() const override { return workspace_bytes_; }
-
-  void score(const Problem& problem, std::span<std::byte> workspace, std::span<double> scores,
-             std::span<double> uncertainty) const noexcept override {
-    FORETUNE_CHECK(workspace.size() >= workspace_bytes_ && scores.size() == size_);
-    FORETUNE_CHECK(uncertainty.empty() || uncertainty.size() == size_);
-    auto* base = pool_base(workspace, workspace_bytes_ - kPoolAlignment);
-    const std::span problem_row(reinterpret_cast<double*>(base + problem_offset_),
-                                problem_columns_);
-    table_.problem_row(problem, hardware_, problem_row);
+ private:
+  void score_candidates(const Problem& problem, std::span<const double> problem_row,
+                        std::byte* base, std::span<double> scores,
+                        std::span<double> uncertainty) const noexcept override {
     add_interactions(problem, base);
     std::byte* codes = base + codes_offset_;
     for (std::size_t f = 0; f < engines_.size(); ++f) {
@@ -70,7 +54,6 @@ class ForestPool final : public PreparedPool {
     finish_scores(engines_.size(), residual_variance_, scores, uncertainty);
   }
 
- private:
   // In chunks, so that the columns stay in the first cache levels until they are codes.
   void add_interactions(const Problem& problem, std::byte* base) const {
     auto* columns = reinterpret_cast<double*>(base + chunk_offset_);
@@ -79,11 +62,9 @@ class ForestPool final : public PreparedPool {
       engine->begin(codes);
       codes += engine->codes_bytes();
     }
-    for (std::size_t first = 0; first < size_; first += kEngineBlock) {
-      const std::size_t count = std::min(kEngineBlock, size_ - first);
-      table_.interaction_columns(problem, hardware_, configs_.view().subspan(first, count),
-                                 std::span(columns, interaction_columns_ * kEngineBlock),
-                                 kEngineBlock);
+    for (std::size_t first = 0; first < size(); first += kEngineBlock) {
+      const std::size_t count = std::min(kEngineBlock, size() - first);
+      interaction_columns(problem, first, count, std::span(columns, interactions_), kEngineBlock);
       codes = base + codes_offset_;
       for (const auto& engine : engines_) {
         engine->add_chunk(codes, first, count, columns, kEngineBlock);
@@ -94,40 +75,34 @@ class ForestPool final : public PreparedPool {
 
   void add_scores(std::size_t index, const std::byte* scratch, std::span<double> scores,
                   std::span<double> uncertainty) const {
-    for (std::size_t i = 0; i < size_; ++i) {
+    for (std::size_t i = 0; i < size(); ++i) {
       add_score(index, i, engines_[index]->sum(scratch, i), scores, uncertainty);
     }
   }
 
-  const FeatureTable& table_;
-  Hardware hardware_;
-  ConfigList configs_;
-  std::size_t size_;
   double residual_variance_;
-  std::size_t problem_columns_;
-  std::size_t interaction_columns_;
+  std::size_t interactions_;  // room for a chunk of candidates
   std::vector<std::unique_ptr<ForestEngine>> engines_;
-  std::size_t problem_offset_ = 0;
-  std::size_t chunk_offset_ = 0;
+  std::size_t chunk_offset_;
   std::size_t codes_offset_ = 0;
   std::size_t scratch_offset_ = 0;
-  std::size_t workspace_bytes_ = 0;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<PreparedPool>> ForestScorer::prepare_checked(
-    const std::vector<Forest>& forests, const FeatureTable& table, double residual_std,
-    ConfigWords configs, const Hardware& hardware, CpuIsa isa) {
+Result<std::unique_ptr<PreparedPool>> prepare_forests(const std::vector<Forest>& forests,
+                                                      const FeatureTable& table,
+                                                      double residual_std, ConfigWords configs,
+                                                      const Hardware& hardware, CpuIsa isa) {
   FORETUNE_TRY_STATUS(check_pool_configs(configs));
   auto pool = std::make_unique<ForestPool>(table, hardware, configs, residual_std);
   FORETUNE_TRY_STATUS(pool->add_forests(forests, isa));
   return pool;
 }
 
-Result<std::unique_ptr<ForestScorer>> ForestScorer::create(std::vector<Forest> forests,
-                                                           const FeatureTable& table,
-                                                           double residual_std, CpuIsa isa) {
+Result<std::unique_ptr<Scorer>> forest_scorer(std::vector<Forest> forests,
+                                              const FeatureTable& table, double residual_std,
+                                              CpuIsa isa) {
   if (forests.empty()) {
     return fail(ErrorCode::kInvalidArgument, "a model without a forest cannot score");
   }
@@ -139,17 +114,8 @@ Result<std::unique_ptr<ForestScorer>> ForestScorer::create(std::vector<Forest> f
                   " features, the feature table ", table.name(), " has ", table.columns().size());
     }
   }
-  std::unique_ptr<ForestScorer> scorer(new ForestScorer());
-  scorer->forests_ = std::move(forests);
-  scorer->table_ = &table;
-  scorer->residual_std_ = residual_std;
-  scorer->isa_ = isa;
-  return scorer;
-}
-
-Result<std::unique_ptr<PreparedPool>> ForestScorer::prepare(ConfigWords configs,
-                                                            const Hardware& hardware) const {
-  return prepare_checked(forests_, *table_, residual_std_, configs, hardware, isa_);
+  return std::make_unique<MemberScorer<Forest>>(prepare_forests, std::move(forests), table,
+                                                residual_std, isa);
 }
 
 }  // namespace foretune

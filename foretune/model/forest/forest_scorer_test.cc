@@ -12,14 +12,6 @@
 namespace foretune {
 namespace {
 
-std::vector<std::int32_t> flat_words(const std::vector<Config>& pool) {
-  std::vector<std::int32_t> words;
-  for (const Config& config : pool) {
-    words.insert(words.end(), config.words.begin(), config.words.end());
-  }
-  return words;
-}
-
 struct Scores {
   std::vector<double> mean;
   std::vector<double> uncertainty;
@@ -59,9 +51,9 @@ TEST(ForestScorer, EqualsFeatureRowsAndTheReference) {
       if (isa > best_cpu_isa()) {
         continue;
       }
-      const auto scorer = ForestScorer::create(forests_of(model), *table, model.residual_std, isa);
+      const auto scorer = forest_scorer(forests_of(model), *table, model.residual_std, isa);
       ASSERT_TRUE(scorer.has_value()) << scorer.error().message;
-      const auto pool = (*scorer)->prepare({flat_words(model.pool), 6}, model.fingerprint.hardware);
+      const auto pool = (*scorer)->prepare(ConfigList(model.pool), model.fingerprint.hardware);
       ASSERT_TRUE(pool.has_value()) << pool.error().message;
       ASSERT_EQ((*pool)->size(), 700U);
       std::vector<std::byte> workspace((*pool)->workspace_bytes());
@@ -87,7 +79,7 @@ TEST(ForestScorer, WorkspacesNeedNoAlignment) {
   const Model model = sample_model({.candidates = 60}, rng);
   const auto scorer = make_scorer(model);
   ASSERT_TRUE(scorer.has_value()) << scorer.error().message;
-  const auto pool = (*scorer)->prepare({flat_words(model.pool), 6}, model.fingerprint.hardware);
+  const auto pool = (*scorer)->prepare(ConfigList(model.pool), model.fingerprint.hardware);
   ASSERT_TRUE(pool.has_value());
   const Problem problem = sample_gemm(rng);
   const Scores slow = slow_scores(model, problem);
@@ -103,18 +95,19 @@ TEST(ForestScorer, RefusesWhatDoesNotFit) {
   Rng rng(8);
   Model model = sample_model({.candidates = 10}, rng);
   const FeatureTable* table = *find_feature_table(model.feature_table);
-  EXPECT_FALSE(ForestScorer::create({}, *table, 0).has_value());
-  EXPECT_FALSE(ForestScorer::create(forests_of(model), *table, std::nan("")).has_value());
-  EXPECT_FALSE(ForestScorer::create(forests_of(model), *table, -1).has_value());
+  EXPECT_FALSE(forest_scorer({}, *table, 0).has_value());
+  EXPECT_FALSE(forest_scorer(forests_of(model), *table, std::nan("")).has_value());
+  EXPECT_FALSE(forest_scorer(forests_of(model), *table, -1).has_value());
   Forest other = forests_of(model)[0];
   other.feature_count += 1;
-  const auto mismatch = ForestScorer::create({other}, *table, 0);
+  const auto mismatch = forest_scorer({other}, *table, 0);
   ASSERT_FALSE(mismatch.has_value());
   EXPECT_EQ(mismatch.error().code, ErrorCode::kMismatch);
 
-  const auto scorer = ForestScorer::create(forests_of(model), *table, 0);
+  const auto scorer = forest_scorer(forests_of(model), *table, 0);
   ASSERT_TRUE(scorer.has_value());
-  const std::vector<std::int32_t> words = flat_words(model.pool);
+  const ConfigList list(model.pool);
+  const std::span<const std::int32_t> words = list.view().words();
   EXPECT_FALSE((*scorer)->prepare({words, 7}, {}).has_value());
   EXPECT_FALSE((*scorer)->prepare({words, 0}, {}).has_value());
   EXPECT_FALSE((*scorer)->prepare({}, {}).has_value());

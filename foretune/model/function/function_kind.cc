@@ -3,11 +3,10 @@
 #include <limits>
 #include <utility>
 
-#include "foretune/base/check.h"
 #include "foretune/base/text.h"
 #include "foretune/model/function/function_body.h"
 #include "foretune/model/internal/score_mean.h"
-#include "foretune/model/pool_columns.h"
+#include "foretune/model/internal/table_pool.h"
 
 namespace foretune {
 namespace {
@@ -21,42 +20,33 @@ void predict_or_infinity(const RowFunction& function, std::span<const float> inp
   }
 }
 
-class FunctionPool final : public PreparedPool {
+class FunctionPool final : public TablePool {
  public:
   FunctionPool(const FunctionBody& body, const FeatureTable& table, const Hardware& hardware,
                double residual_std, ConfigWords configs)
-      : inputs_(body.inputs),
+      : TablePool(table, hardware, configs),
+        inputs_(body.inputs),
         function_(body.function),
-        table_(table),
-        hardware_(hardware),
         residual_std_(residual_std),
-        configs_(configs),
-        of_problem_(feature_count(table, FeatureKind::kProblem)),
         of_config_(feature_count(table, FeatureKind::kConfig)),
         of_both_(feature_count(table, FeatureKind::kInteraction)),
-        config_columns_(config_columns(table, configs)) {}
+        config_columns_(config_columns(table, configs)),
+        both_offset_(reserve(of_both_ * size() * sizeof(double))),
+        values_offset_(reserve(inputs_.size() * size() * sizeof(float))) {}
 
-  std::size_t size() const override { return configs_.size(); }
-  std::size_t workspace_bytes() const override {
-    return kPoolAlignment + values_offset() + pool_aligned(inputs_.size() * size() * sizeof(float));
-  }
-
-  void score(const Problem& problem, std::span<std::byte> workspace, std::span<double> scores,
-             std::span<double> uncertainty) const noexcept override {
-    FORETUNE_CHECK(workspace.size() >= workspace_bytes() && scores.size() == size());
-    auto* const base = pool_base(workspace, workspace_bytes() - kPoolAlignment);
-    auto* const doubles = reinterpret_cast<double*>(base);
-    const std::span problem_row(doubles, of_problem_);
-    const std::span of_both(doubles + of_problem_, of_both_ * size());
-    table_.problem_row(problem, hardware_, problem_row);
-    table_.interaction_columns(problem, hardware_, configs_.view(), of_both, size());
-    const std::span values(reinterpret_cast<float*>(base + values_offset()),
+ private:
+  void score_candidates(const Problem& problem, std::span<const double> problem_row,
+                        std::byte* base, std::span<double> scores,
+                        std::span<double> uncertainty) const noexcept override {
+    const std::span of_both(reinterpret_cast<double*>(base + both_offset_), of_both_ * size());
+    interaction_columns(problem, 0, size(), of_both, size());
+    const std::span values(reinterpret_cast<float*>(base + values_offset_),
                            inputs_.size() * size());
     const auto value_of = [&](std::size_t column, std::size_t i) {
-      if (column < of_problem_) {
+      if (column < problem_columns()) {
         return problem_row[column];
       }
-      column -= of_problem_;
+      column -= problem_columns();
       return column < of_config_ ? config_columns_[column * size() + i]
                                  : of_both[(column - of_config_) * size() + i];
     };
@@ -69,21 +59,14 @@ class FunctionPool final : public PreparedPool {
     std::fill(uncertainty.begin(), uncertainty.end(), residual_std_);
   }
 
- private:
-  [[nodiscard]] std::size_t values_offset() const {
-    return pool_aligned((of_problem_ + of_both_ * size()) * sizeof(double));
-  }
-
   std::vector<NetworkInput> inputs_;
   std::shared_ptr<const RowFunction> function_;
-  const FeatureTable& table_;
-  Hardware hardware_;
   double residual_std_;
-  ConfigList configs_;
-  std::size_t of_problem_;
   std::size_t of_config_;
   std::size_t of_both_;
   std::vector<double> config_columns_;  // a value per candidate each
+  std::size_t both_offset_;
+  std::size_t values_offset_;
 };
 
 Status check_function(const Model& model, const FeatureTable& table, bool /*was_just_read*/) {

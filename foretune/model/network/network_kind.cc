@@ -131,7 +131,7 @@ void attribute(const std::vector<Network>& networks, const Problem& problem, dou
 
 Result<std::unique_ptr<Scorer>> make_network_scorer(const std::vector<Network>& networks,
                                                     const Model& model, const FeatureTable& table) {
-  return NetworkScorer::create(networks, table, field_count(model), model.residual_std);
+  return network_scorer(networks, table, field_count(model), model.residual_std);
 }
 
 const ModelKind& network_model_kind() {
@@ -166,8 +166,8 @@ const ModelKind& network_model_kind() {
           },
       .prepare =
           [](const Model& model, const FeatureTable& table, ConfigWords configs) {
-            return NetworkScorer::prepare_checked(networks_of(model), table, model.residual_std,
-                                                  configs, model.fingerprint.hardware);
+            return prepare_networks(networks_of(model), table, model.residual_std, configs,
+                                    model.fingerprint.hardware);
           },
       .reference_score =
           [](const Model& model, std::span<const double> row, const Problem& problem) {

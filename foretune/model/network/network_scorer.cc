@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "foretune/base/check.h"
 #include "foretune/model/internal/score_mean.h"
+#include "foretune/model/internal/table_pool.h"
 #include "foretune/model/network/internal/prepared_network.h"
-#include "foretune/model/pool_columns.h"
 
 namespace foretune {
 namespace {
@@ -15,58 +14,42 @@ namespace {
 // level until they are used.
 constexpr std::size_t kChunk = 10 * kNetworkLanes;
 
-class NetworkPool final : public PreparedPool {
+class NetworkPool final : public TablePool {
  public:
   NetworkPool(const std::vector<Network>& networks, const FeatureTable& table,
               const Hardware& hardware, ConfigWords configs, double residual_std, CpuIsa isa)
-      : table_(table),
-        hardware_(hardware),
-        configs_(configs),
-        size_(configs.size()),
-        residual_variance_(residual_std * residual_std),
-        problem_columns_(feature_count(table, FeatureKind::kProblem)) {
+      : TablePool(table, hardware, configs), residual_variance_(residual_std * residual_std) {
     const std::vector<double> of_configs = config_columns(table, configs);
-    const std::size_t first_of_both = problem_columns_ + feature_count(table, FeatureKind::kConfig);
+    const std::size_t first_of_both =
+        problem_columns() + feature_count(table, FeatureKind::kConfig);
     for (const Network& network : networks) {
-      networks_.emplace_back(network, problem_columns_, first_of_both, of_configs, size_, isa);
-      scratch_floats_.push_back(networks_.back().scratch_floats());
+      networks_.emplace_back(network, problem_columns(), first_of_both, of_configs, size(), isa);
       sees_both_ =
           sees_both_ || network.problem_inputs + network.config_inputs < network.inputs.size();
     }
-    chunk_offset_ = pool_aligned(problem_columns_ * sizeof(double));
     const std::size_t interactions =
         sees_both_ ? feature_count(table, FeatureKind::kInteraction) : 0;
     interactions_ = interactions * kChunk;
-    std::size_t end = chunk_offset_ + pool_aligned(interactions_ * sizeof(double));
-    for (const std::size_t floats : scratch_floats_) {
-      scratch_offset_.push_back(end);
-      end += pool_aligned(floats * sizeof(float));
+    chunk_offset_ = reserve(interactions_ * sizeof(double));
+    for (const PreparedNetwork& network : networks_) {
+      scratch_offset_.push_back(reserve(network.scratch_floats() * sizeof(float)));
     }
-    scores_offset_ = end;
-    // Room to align it.
-    workspace_bytes_ = end + pool_aligned(kNetworkLanes * sizeof(double)) + kPoolAlignment;
+    scores_offset_ = reserve(kNetworkLanes * sizeof(double));
   }
 
-  std::size_t size() const override { return size_; }
-  std::size_t workspace_bytes() const override { return workspace_bytes_; }
-
-  void score(const Problem& problem, std::span<std::byte> workspace, std::span<double> scores,
-             std::span<double> uncertainty) const noexcept override {
-    FORETUNE_CHECK(workspace.size() >= workspace_bytes_ && scores.size() == size_);
-    FORETUNE_CHECK(uncertainty.empty() || uncertainty.size() == size_);
-    auto* base = pool_base(workspace, workspace_bytes_ - kPoolAlignment);
-    const std::span problem_row(reinterpret_cast<double*>(base), problem_columns_);
-    table_.problem_row(problem, hardware_, problem_row);
+ private:
+  void score_candidates(const Problem& problem, std::span<const double> problem_row,
+                        std::byte* base, std::span<double> scores,
+                        std::span<double> uncertainty) const noexcept override {
     for (std::size_t n = 0; n < networks_.size(); ++n) {
       networks_[n].begin(problem_row, problem.fields(), scratch(base, n));
     }
-    for (std::size_t first = 0; first < size_; first += kChunk) {
-      score_chunk(problem, base, first, std::min(kChunk, size_ - first), scores, uncertainty);
+    for (std::size_t first = 0; first < size(); first += kChunk) {
+      score_chunk(problem, base, first, std::min(kChunk, size() - first), scores, uncertainty);
     }
     finish_scores(networks_.size(), residual_variance_, scores, uncertainty);
   }
 
- private:
   float* scratch(std::byte* base, std::size_t network) const {
     return reinterpret_cast<float*>(base + scratch_offset_[network]);
   }
@@ -75,8 +58,7 @@ class NetworkPool final : public PreparedPool {
                    std::span<double> scores, std::span<double> uncertainty) const {
     auto* columns = reinterpret_cast<double*>(base + chunk_offset_);
     if (sees_both_) {
-      table_.interaction_columns(problem, hardware_, configs_.view().subspan(first, count),
-                                 std::span(columns, interactions_), kChunk);
+      interaction_columns(problem, first, count, std::span(columns, interactions_), kChunk);
     }
     const std::span block_scores(reinterpret_cast<double*>(base + scores_offset_), kNetworkLanes);
     for (std::size_t n = 0; n < networks_.size(); ++n) {
@@ -91,28 +73,28 @@ class NetworkPool final : public PreparedPool {
     }
   }
 
-  const FeatureTable& table_;
-  Hardware hardware_;
-  ConfigList configs_;
-  std::size_t size_;
   double residual_variance_;
-  std::size_t problem_columns_;
   std::vector<PreparedNetwork> networks_;
-  std::vector<std::size_t> scratch_floats_;
-  std::vector<std::size_t> scratch_offset_;
   bool sees_both_ = false;
-  std::size_t interactions_ = 0;
+  std::size_t interactions_ = 0;  // room for a chunk of candidates
   std::size_t chunk_offset_ = 0;
+  std::vector<std::size_t> scratch_offset_;
   std::size_t scores_offset_ = 0;
-  std::size_t workspace_bytes_ = 0;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<NetworkScorer>> NetworkScorer::create(std::vector<Network> networks,
-                                                             const FeatureTable& table,
-                                                             std::size_t fields,
-                                                             double residual_std, CpuIsa isa) {
+Result<std::unique_ptr<PreparedPool>> prepare_networks(const std::vector<Network>& networks,
+                                                       const FeatureTable& table,
+                                                       double residual_std, ConfigWords configs,
+                                                       const Hardware& hardware, CpuIsa isa) {
+  FORETUNE_TRY_STATUS(check_pool_configs(configs));
+  return std::make_unique<NetworkPool>(networks, table, hardware, configs, residual_std, isa);
+}
+
+Result<std::unique_ptr<Scorer>> network_scorer(std::vector<Network> networks,
+                                               const FeatureTable& table, std::size_t fields,
+                                               double residual_std, CpuIsa isa) {
   if (networks.empty()) {
     return fail(ErrorCode::kInvalidArgument, "a model without a network cannot score");
   }
@@ -120,24 +102,8 @@ Result<std::unique_ptr<NetworkScorer>> NetworkScorer::create(std::vector<Network
   for (const Network& network : networks) {
     FORETUNE_TRY_STATUS(network.validate(table, fields));
   }
-  std::unique_ptr<NetworkScorer> scorer(new NetworkScorer());
-  scorer->networks_ = std::move(networks);
-  scorer->table_ = &table;
-  scorer->residual_std_ = residual_std;
-  scorer->isa_ = isa;
-  return scorer;
-}
-
-Result<std::unique_ptr<PreparedPool>> NetworkScorer::prepare(ConfigWords configs,
-                                                             const Hardware& hardware) const {
-  return prepare_checked(networks_, *table_, residual_std_, configs, hardware, isa_);
-}
-
-Result<std::unique_ptr<PreparedPool>> NetworkScorer::prepare_checked(
-    const std::vector<Network>& networks, const FeatureTable& table, double residual_std,
-    ConfigWords configs, const Hardware& hardware, CpuIsa isa) {
-  FORETUNE_TRY_STATUS(check_pool_configs(configs));
-  return std::make_unique<NetworkPool>(networks, table, hardware, configs, residual_std, isa);
+  return std::make_unique<MemberScorer<Network>>(prepare_networks, std::move(networks), table,
+                                                 residual_std, isa);
 }
 
 }  // namespace foretune

@@ -1,7 +1,7 @@
 // Scores by neural networks: computes the features, runs the networks and averages their outputs.
 // The output of a network has the bits of predict_reference() on every CPU.
 //
-//   FORETUNE_TRY(const auto scorer, NetworkScorer::create(networks, table, residual_std));
+//   FORETUNE_TRY(const auto scorer, network_scorer(networks, table, fields, std));
 //   FORETUNE_TRY(const auto pool, scorer->prepare(configs, hardware));
 //
 // For a chain the pool keeps the contribution of the configs to the first layer, for two towers the
@@ -11,7 +11,6 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "foretune/features/feature_table.h"
@@ -21,29 +20,19 @@
 
 namespace foretune {
 
-class NetworkScorer final : public Scorer {
- public:
-  // `table` must outlive the scorer and its pools. `residual_std` is part of every uncertainty; the
-  // variance among several networks adds to it. `isa` chooses the code, not the result.
-  // Errors: those of Network::validate(); kInvalidArgument without a network.
-  static Result<std::unique_ptr<NetworkScorer>> create(std::vector<Network> networks,
+// `table` must outlive the scorer and its pools. `residual_std` is part of every uncertainty; the
+// variance among several networks adds to it. `isa` chooses the code, not the result.
+// Errors: those of Network::validate(); kInvalidArgument without a network.
+Result<std::unique_ptr<Scorer>> network_scorer(std::vector<Network> networks,
+                                               const FeatureTable& table, std::size_t fields,
+                                               double residual_std, CpuIsa isa = best_cpu_isa());
+
+// Prepares a pool without a scorer, for networks that are valid and fit the table. They are not
+// kept.
+Result<std::unique_ptr<PreparedPool>> prepare_networks(const std::vector<Network>& networks,
                                                        const FeatureTable& table,
-                                                       std::size_t fields, double residual_std,
+                                                       double residual_std, ConfigWords configs,
+                                                       const Hardware& hardware,
                                                        CpuIsa isa = best_cpu_isa());
-
-  Result<std::unique_ptr<PreparedPool>> prepare(ConfigWords configs,
-                                                const Hardware& hardware) const override;
-  // Prepares a pool without a scorer, for networks that are valid and fit the table.
-  static Result<std::unique_ptr<PreparedPool>> prepare_checked(
-      const std::vector<Network>& networks, const FeatureTable& table, double residual_std,
-      ConfigWords configs, const Hardware& hardware, CpuIsa isa = best_cpu_isa());
-
- private:
-  NetworkScorer() = default;
-  std::vector<Network> networks_;
-  const FeatureTable* table_ = nullptr;
-  double residual_std_ = 0;
-  CpuIsa isa_ = CpuIsa::kGeneric;
-};
 
 }  // namespace foretune

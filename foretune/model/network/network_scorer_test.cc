@@ -17,14 +17,6 @@
 namespace foretune {
 namespace {
 
-std::vector<std::int32_t> flat_words(const std::vector<Config>& pool) {
-  std::vector<std::int32_t> words;
-  for (const Config& config : pool) {
-    words.insert(words.end(), config.words.begin(), config.words.end());
-  }
-  return words;
-}
-
 std::vector<Network> one_of_each(const FeatureTable& table, Rng& rng) {
   std::vector<Network> out;
   out.push_back(random_chain(table, {}, rng));
@@ -68,11 +60,9 @@ TEST(NetworkScorer, EqualsTheReferenceToTheLastBitOnEveryInstructionSet) {
         if (isa > best_cpu_isa()) {
           continue;
         }
-        const auto scorer =
-            NetworkScorer::create({network}, table, problem.fields().size(), 0.25, isa);
+        const auto scorer = network_scorer({network}, table, problem.fields().size(), 0.25, isa);
         ASSERT_TRUE(scorer) << scorer.error().message;
-        const std::vector<std::int32_t> words = flat_words(model.pool);
-        const auto pool = (*scorer)->prepare({words, 6}, model.fingerprint.hardware);
+        const auto pool = (*scorer)->prepare(ConfigList(model.pool), model.fingerprint.hardware);
         ASSERT_TRUE(pool);
         std::vector<std::byte> workspace((*pool)->workspace_bytes(), std::byte{0xff});
         std::vector<double> scores(candidates);
@@ -99,9 +89,9 @@ TEST(NetworkScorer, AveragesAndSpreadsSeveralNetworks) {
     networks.push_back(random_chain(table, {16}, rng));
   }
   const Problem problem = sample_gemm(rng);
-  const auto scorer = NetworkScorer::create(networks, table, problem.fields().size(), 0.5);
+  const auto scorer = network_scorer(networks, table, problem.fields().size(), 0.5);
   ASSERT_TRUE(scorer);
-  const auto pool = (*scorer)->prepare({flat_words(model.pool), 6}, model.fingerprint.hardware);
+  const auto pool = (*scorer)->prepare(ConfigList(model.pool), model.fingerprint.hardware);
   ASSERT_TRUE(pool);
   std::vector<std::byte> workspace((*pool)->workspace_bytes());
   std::vector<double> scores(60);
@@ -147,7 +137,7 @@ TEST(ModelScorer, AnEnsembleIsTheWeightedMeanOfItsParts) {
   }
   const auto scorer = make_scorer(both);
   ASSERT_TRUE(scorer);
-  const auto pool = (*scorer)->prepare({flat_words(both.pool), 6}, both.fingerprint.hardware);
+  const auto pool = (*scorer)->prepare(ConfigList(both.pool), both.fingerprint.hardware);
   ASSERT_TRUE(pool);
   std::vector<std::byte> workspace((*pool)->workspace_bytes());
   std::vector<double> scores(100);
@@ -233,7 +223,7 @@ TEST(Network, WhatDoesNotFitIsRefusedWithItsReason) {
   EXPECT_FALSE(check_model(wrong));
   set_networks(wrong, {towers});
   EXPECT_TRUE(check_model(wrong));
-  EXPECT_FALSE(NetworkScorer::create({}, table, fields, 0));
+  EXPECT_FALSE(network_scorer({}, table, fields, 0));
 }
 
 }  // namespace

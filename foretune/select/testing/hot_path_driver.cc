@@ -53,14 +53,9 @@ namespace {
 
 Status prepare_portable(const Model& model, HotPath& path) {
   FORETUNE_TRY(const FeatureTable* const table, find_feature_table(model.feature_table));
-  FORETUNE_TRY(path.portable, ForestScorer::create(forests_of(model), *table, 0, CpuIsa::kGeneric));
-  std::vector<std::int32_t> words;
-  for (const Config& config : model.pool) {
-    words.insert(words.end(), config.words.begin(), config.words.end());
-  }
+  FORETUNE_TRY(path.portable, forest_scorer(forests_of(model), *table, 0, CpuIsa::kGeneric));
   FORETUNE_TRY(path.portable_pool,
-               path.portable->prepare({words, model.config_schema.parameters.size()},
-                                      model.fingerprint.hardware));
+               path.portable->prepare(ConfigList(model.pool), model.fingerprint.hardware));
   path.workspace.resize(path.portable_pool->workspace_bytes());
   path.scores.resize(path.portable_pool->size());
   return {};

@@ -25,7 +25,7 @@ Result<std::vector<double>> network_predictions(const Network& network, const Da
       list.add(config.words.view());
     }
     FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool,
-                 NetworkScorer::prepare_checked(networks, table, 0, list, hardware));
+                 prepare_networks(networks, table, 0, list, hardware));
     std::vector<std::byte> workspace(pool->workspace_bytes());
     std::vector<double> scores(positions.size());
     pool->score(dataset.problems()[problem], workspace, scores, {});

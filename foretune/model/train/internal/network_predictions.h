@@ -15,7 +15,7 @@
 namespace foretune::train_internal {
 
 // Returns one prediction for each of `examples`. The network fits the table. Errors: those of
-// NetworkScorer::prepare_checked().
+// prepare_networks().
 Result<std::vector<double>> network_predictions(const Network& network, const Dataset& dataset,
                                                 const FeatureTable& table, const TrainingSet& set,
                                                 std::span<const std::uint32_t> examples);
