@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "foretune/base/check.h"
+#include "foretune/base/hash.h"
 #include "foretune/base/text.h"
 #include "foretune/cuda/device_facts.h"
 #include "foretune/cuda/internal/kernel_texts.h"
@@ -17,28 +18,8 @@ namespace {
 constexpr unsigned kThreadsPerBlock = 256;
 constexpr unsigned kMaxBlocks = 4096;
 
-// The same as in kernels/check.cu.
-int value_bits(DataType type) {
-  switch (type) {
-    case DataType::kF16:
-    case DataType::kTf32:
-      return 11;
-    case DataType::kBf16:
-      return 8;
-    case DataType::kF8e4m3:
-      return 4;
-    default:
-      return 24;
-  }
-}
-
-// The finaliser of SplitMix64, as in kernels/check.cu.
-std::uint64_t mix(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15U;
-  value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
-  value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
-  return value ^ (value >> 31U);
-}
+// A step of SplitMix64, as in kernels/check.cu.
+std::uint64_t mix(std::uint64_t value) { return mix64(value + 0x9e3779b97f4a7c15U); }
 
 // The output of the compare kernel.
 struct Found {
@@ -49,7 +30,7 @@ struct Found {
 }  // namespace
 
 float random_element(DataType type, std::uint64_t seed, std::uint64_t index) {
-  const int bits = value_bits(type);
+  const int bits = random_bits(type);
   const auto whole =
       static_cast<std::int32_t>(mix(mix(seed) + index) >> (64U - static_cast<unsigned>(bits))) -
       (1 << (bits - 1));

@@ -54,6 +54,21 @@ class Buffer {
 // 2^-23 for f32, 2^-3 for f8e4m3.
 float random_element(DataType type, std::uint64_t seed, std::uint64_t index);
 
+// Returns how many bits a random element has, its sign included. The same as in kernels/check.cu.
+constexpr int random_bits(DataType type) {
+  switch (type) {
+    case DataType::kF16:
+    case DataType::kTf32:
+      return 11;
+    case DataType::kBf16:
+      return 8;
+    case DataType::kF8e4m3:
+      return 4;
+    default:
+      return 24;
+  }
+}
+
 // The number of elements of a result that differ from the reference, and the place of the first.
 struct Difference {
   std::uint64_t count = 0;

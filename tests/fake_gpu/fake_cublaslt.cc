@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "foretune/cuda/cublaslt_api.h"
+#include "tests/fake_gpu/fake_abi.h"
 #include "tests/fake_gpu/fake_algorithms.h"
 #include "tests/fake_gpu/fake_objects.h"
 #include "tests/fake_gpu/fake_product.h"
@@ -17,7 +18,6 @@ namespace foretune::fake_gpu {
 namespace {
 
 using cublaslt::Algorithm;
-using cublaslt::Api;
 using cublaslt::Capability;
 using cublaslt::ComputeType;
 using cublaslt::ConfigAttribute;
@@ -151,29 +151,6 @@ int execute_product(State& device, const Config& config, const Product& product,
 }
 
 }  // namespace
-}  // namespace foretune::fake_gpu
-
-// Names of cuBLASLt's ABI. Each is declared with the type by which the table calls it.
-// NOLINTBEGIN(readability-identifier-naming)
-#pragma GCC visibility push(default)
-extern "C" {
-
-using namespace foretune::fake_gpu;  // NOLINT(google-build-using-namespace)
-namespace cublaslt = foretune::cublaslt;
-namespace cuda = foretune::cuda;
-
-EntryOf<decltype(Api::get_version)> cublasLtGetVersion;
-EntryOf<decltype(Api::get_status_string)> cublasLtGetStatusString;
-EntryOf<decltype(Api::create)> cublasLtCreate;
-EntryOf<decltype(Api::destroy)> cublasLtDestroy;
-EntryOf<decltype(Api::algorithm_ids)> cublasLtMatmulAlgoGetIds;
-EntryOf<decltype(Api::algorithm_init)> cublasLtMatmulAlgoInit;
-EntryOf<decltype(Api::algorithm_check)> cublasLtMatmulAlgoCheck;
-EntryOf<decltype(Api::algorithm_heuristic)> cublasLtMatmulAlgoGetHeuristic;
-EntryOf<decltype(Api::capability_get)> cublasLtMatmulAlgoCapGetAttribute;
-EntryOf<decltype(Api::config_set)> cublasLtMatmulAlgoConfigSetAttribute;
-EntryOf<decltype(Api::config_get)> cublasLtMatmulAlgoConfigGetAttribute;
-EntryOf<decltype(Api::matmul)> cublasLtMatmul;
 
 std::size_t cublasLtGetVersion() { return 130000; }
 
@@ -436,6 +413,4 @@ int cublasLtMatmul(Handle handle, Descriptor descriptor, const void* alpha, cons
   return code == cuda::kDriverSuccess ? kSuccess : kExecutionFailed;
 }
 
-}  // extern "C"
-#pragma GCC visibility pop
-// NOLINTEND(readability-identifier-naming)
+}  // namespace foretune::fake_gpu

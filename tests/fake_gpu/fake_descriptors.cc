@@ -2,12 +2,12 @@
 #include <cstdint>
 
 #include "foretune/cuda/cublaslt_api.h"
+#include "tests/fake_gpu/fake_abi.h"
 #include "tests/fake_gpu/fake_objects.h"
 
 namespace foretune::fake_gpu {
 namespace {
 
-using cublaslt::Api;
 using cublaslt::ComputeType;
 using cublaslt::CudaType;
 using cublaslt::Descriptor;
@@ -19,28 +19,66 @@ using cublaslt::LayoutAttribute;
 using cublaslt::Preference;
 using cublaslt::PreferenceAttribute;
 
+// Calls `action` with the field of the attribute and returns its status.
+template <class Action>
+int with_field(Descriptor descriptor, DescriptorAttribute attribute, const Action& action) {
+  if (!is_live(descriptor)) {
+    return kInvalidValue;
+  }
+  switch (attribute) {
+    case DescriptorAttribute::kComputeType:
+      return action(descriptor->compute);
+    case DescriptorAttribute::kScaleType:
+      return action(descriptor->scale);
+    case DescriptorAttribute::kPointerMode:
+      return action(descriptor->pointer_mode);
+    case DescriptorAttribute::kTransposeA:
+      return action(descriptor->transpose_a);
+    case DescriptorAttribute::kTransposeB:
+      return action(descriptor->transpose_b);
+    case DescriptorAttribute::kEpilogue:
+      return action(descriptor->epilogue);
+    case DescriptorAttribute::kBiasPointer:
+      return action(descriptor->bias);
+    case DescriptorAttribute::kBiasDataType:
+      return action(descriptor->bias_type);
+    case DescriptorAttribute::kMultiprocessorCount:
+      return action(descriptor->multiprocessors);
+    case DescriptorAttribute::kFastAccumulation:
+      return action(descriptor->fast_accumulation);
+    case DescriptorAttribute::kScaleModeA:
+    case DescriptorAttribute::kScaleModeB:
+      break;  // as before 12.8
+  }
+  return kInvalidValue;
+}
+
+template <class Action>
+int with_field(Layout layout, LayoutAttribute attribute, const Action& action) {
+  if (!is_live(layout)) {
+    return kInvalidValue;
+  }
+  Matrix& matrix = layout->matrix;
+  switch (attribute) {
+    case LayoutAttribute::kType:
+      return action(matrix.type);
+    case LayoutAttribute::kOrder:
+      return action(layout->order);
+    case LayoutAttribute::kRows:
+      return action(matrix.rows);
+    case LayoutAttribute::kColumns:
+      return action(matrix.columns);
+    case LayoutAttribute::kLeading:
+      return action(matrix.leading);
+    case LayoutAttribute::kBatchCount:
+      return action(matrix.batches);
+    case LayoutAttribute::kStridedBatchOffset:
+      return action(matrix.stride);
+  }
+  return kInvalidValue;
+}
+
 }  // namespace
-}  // namespace foretune::fake_gpu
-
-// Names of cuBLASLt's ABI. Each is declared with the type by which the table calls it.
-// NOLINTBEGIN(readability-identifier-naming)
-#pragma GCC visibility push(default)
-extern "C" {
-
-using namespace foretune::fake_gpu;  // NOLINT(google-build-using-namespace)
-namespace cublaslt = foretune::cublaslt;
-
-EntryOf<decltype(Api::descriptor_create)> cublasLtMatmulDescCreate;
-EntryOf<decltype(Api::descriptor_destroy)> cublasLtMatmulDescDestroy;
-EntryOf<decltype(Api::descriptor_set)> cublasLtMatmulDescSetAttribute;
-EntryOf<decltype(Api::descriptor_get)> cublasLtMatmulDescGetAttribute;
-EntryOf<decltype(Api::layout_create)> cublasLtMatrixLayoutCreate;
-EntryOf<decltype(Api::layout_destroy)> cublasLtMatrixLayoutDestroy;
-EntryOf<decltype(Api::layout_set)> cublasLtMatrixLayoutSetAttribute;
-EntryOf<decltype(Api::layout_get)> cublasLtMatrixLayoutGetAttribute;
-EntryOf<decltype(Api::preference_create)> cublasLtMatmulPreferenceCreate;
-EntryOf<decltype(Api::preference_destroy)> cublasLtMatmulPreferenceDestroy;
-EntryOf<decltype(Api::preference_set)> cublasLtMatmulPreferenceSetAttribute;
 
 int cublasLtMatmulDescCreate(Descriptor* descriptor, ComputeType compute, CudaType scale) {
   return make(descriptor, cublaslt::DescriptorObject{.compute = compute, .scale = scale});
@@ -50,75 +88,14 @@ int cublasLtMatmulDescDestroy(Descriptor descriptor) { return destroy(descriptor
 
 int cublasLtMatmulDescSetAttribute(Descriptor descriptor, DescriptorAttribute attribute,
                                    const void* value, std::size_t bytes) {
-  if (!is_live(descriptor)) {
-    return kInvalidValue;
-  }
-  switch (attribute) {
-    case DescriptorAttribute::kComputeType:
-      return set_field(descriptor->compute, value, bytes);
-    case DescriptorAttribute::kScaleType:
-      return set_field(descriptor->scale, value, bytes);
-    case DescriptorAttribute::kPointerMode:
-      return set_field(descriptor->pointer_mode, value, bytes);
-    case DescriptorAttribute::kMultiprocessorCount:
-      return set_field(descriptor->multiprocessors, value, bytes);
-    case DescriptorAttribute::kFastAccumulation:
-      return set_field(descriptor->fast_accumulation, value, bytes);
-    case DescriptorAttribute::kScaleModeA:
-    case DescriptorAttribute::kScaleModeB:
-      return kInvalidValue;  // as before 12.8
-    case DescriptorAttribute::kTransposeA:
-      return set_field(descriptor->transpose_a, value, bytes);
-    case DescriptorAttribute::kTransposeB:
-      return set_field(descriptor->transpose_b, value, bytes);
-    case DescriptorAttribute::kEpilogue:
-      return set_field(descriptor->epilogue, value, bytes);
-    case DescriptorAttribute::kBiasPointer:
-      return set_field(descriptor->bias, value, bytes);
-    case DescriptorAttribute::kBiasDataType: {
-      CudaType type{};
-      const int status = set_field(type, value, bytes);
-      if (status == kSuccess) {
-        descriptor->bias_type = type;
-      }
-      return status;
-    }
-  }
-  return kInvalidValue;
+  return with_field(descriptor, attribute,
+                    [&](auto& field) { return set_field(field, value, bytes); });
 }
 
 int cublasLtMatmulDescGetAttribute(Descriptor descriptor, DescriptorAttribute attribute,
                                    void* value, std::size_t bytes, std::size_t* written) {
-  if (!is_live(descriptor)) {
-    return kInvalidValue;
-  }
-  switch (attribute) {
-    case DescriptorAttribute::kComputeType:
-      return give(descriptor->compute, value, bytes, written);
-    case DescriptorAttribute::kScaleType:
-      return give(descriptor->scale, value, bytes, written);
-    case DescriptorAttribute::kPointerMode:
-      return give(descriptor->pointer_mode, value, bytes, written);
-    case DescriptorAttribute::kTransposeA:
-      return give(descriptor->transpose_a, value, bytes, written);
-    case DescriptorAttribute::kTransposeB:
-      return give(descriptor->transpose_b, value, bytes, written);
-    case DescriptorAttribute::kEpilogue:
-      return give(descriptor->epilogue, value, bytes, written);
-    case DescriptorAttribute::kBiasPointer:
-      return give(descriptor->bias, value, bytes, written);
-    case DescriptorAttribute::kMultiprocessorCount:
-      return give(descriptor->multiprocessors, value, bytes, written);
-    case DescriptorAttribute::kFastAccumulation:
-      return give(descriptor->fast_accumulation, value, bytes, written);
-    case DescriptorAttribute::kBiasDataType:
-      return give(descriptor->bias_type ? static_cast<std::int32_t>(*descriptor->bias_type) : -1,
-                  value, bytes, written);
-    case DescriptorAttribute::kScaleModeA:
-    case DescriptorAttribute::kScaleModeB:
-      break;
-  }
-  return kInvalidValue;
+  return with_field(descriptor, attribute,
+                    [&](const auto& field) { return give(field, value, bytes, written); });
 }
 
 int cublasLtMatrixLayoutCreate(Layout* layout, CudaType type, std::uint64_t rows,
@@ -138,65 +115,13 @@ int cublasLtMatrixLayoutDestroy(Layout layout) { return destroy(layout); }
 
 int cublasLtMatrixLayoutSetAttribute(Layout layout, LayoutAttribute attribute, const void* value,
                                      std::size_t bytes) {
-  if (!is_live(layout)) {
-    return kInvalidValue;
-  }
-  const auto set_size = [&](std::int64_t& size) {
-    std::uint64_t given = 0;
-    const int status = set_field(given, value, bytes);
-    if (status == kSuccess) {
-      size = static_cast<std::int64_t>(given);
-    }
-    return status;
-  };
-  switch (attribute) {
-    case LayoutAttribute::kType:
-      return set_field(layout->matrix.type, value, bytes);
-    case LayoutAttribute::kOrder:
-      return set_field(layout->order, value, bytes);
-    case LayoutAttribute::kRows:
-      return set_size(layout->matrix.rows);
-    case LayoutAttribute::kColumns:
-      return set_size(layout->matrix.columns);
-    case LayoutAttribute::kLeading:
-      return set_field(layout->matrix.leading, value, bytes);
-    case LayoutAttribute::kBatchCount: {
-      std::int32_t count = 0;
-      const int status = set_field(count, value, bytes);
-      if (status == kSuccess) {
-        layout->matrix.batches = count;
-      }
-      return status;
-    }
-    case LayoutAttribute::kStridedBatchOffset:
-      return set_field(layout->matrix.stride, value, bytes);
-  }
-  return kInvalidValue;
+  return with_field(layout, attribute, [&](auto& field) { return set_field(field, value, bytes); });
 }
 
 int cublasLtMatrixLayoutGetAttribute(Layout layout, LayoutAttribute attribute, void* value,
                                      std::size_t bytes, std::size_t* written) {
-  if (!is_live(layout)) {
-    return kInvalidValue;
-  }
-  const Matrix& matrix = layout->matrix;
-  switch (attribute) {
-    case LayoutAttribute::kType:
-      return give(matrix.type, value, bytes, written);
-    case LayoutAttribute::kOrder:
-      return give(layout->order, value, bytes, written);
-    case LayoutAttribute::kRows:
-      return give(static_cast<std::uint64_t>(matrix.rows), value, bytes, written);
-    case LayoutAttribute::kColumns:
-      return give(static_cast<std::uint64_t>(matrix.columns), value, bytes, written);
-    case LayoutAttribute::kLeading:
-      return give(matrix.leading, value, bytes, written);
-    case LayoutAttribute::kBatchCount:
-      return give(static_cast<std::int32_t>(matrix.batches), value, bytes, written);
-    case LayoutAttribute::kStridedBatchOffset:
-      return give(matrix.stride, value, bytes, written);
-  }
-  return kInvalidValue;
+  return with_field(layout, attribute,
+                    [&](const auto& field) { return give(field, value, bytes, written); });
 }
 
 int cublasLtMatmulPreferenceCreate(Preference* preference) {
@@ -223,6 +148,4 @@ int cublasLtMatmulPreferenceSetAttribute(Preference preference, PreferenceAttrib
   return kInvalidValue;
 }
 
-}  // extern "C"
-#pragma GCC visibility pop
-// NOLINTEND(readability-identifier-naming)
+}  // namespace foretune::fake_gpu

@@ -5,13 +5,13 @@
 #include <string_view>
 
 #include "foretune/cuda/driver_api.h"
+#include "tests/fake_gpu/fake_abi.h"
 #include "tests/fake_gpu/fake_state.h"
 
 namespace foretune::fake_gpu {
 namespace {
 
 using cuda::DeviceAttribute;
-using cuda::DriverApi;
 using cuda::kDriverSuccess;
 
 constexpr int kDriverVersion = 13000;
@@ -115,29 +115,6 @@ int give_text(std::string_view text, char* to, int length) {
 }
 
 }  // namespace
-}  // namespace foretune::fake_gpu
-
-// Names of CUDA's ABI. Each is declared with the type by which the table calls it.
-// NOLINTBEGIN(readability-identifier-naming)
-#pragma GCC visibility push(default)
-extern "C" {
-
-using namespace foretune::fake_gpu;  // NOLINT(google-build-using-namespace)
-namespace cuda = foretune::cuda;
-
-EntryOf<decltype(DriverApi::init)> cuInit;
-EntryOf<decltype(DriverApi::driver_version)> cuDriverGetVersion;
-EntryOf<decltype(DriverApi::get_error_string)> cuGetErrorString;
-EntryOf<decltype(DriverApi::device_count)> cuDeviceGetCount;
-EntryOf<decltype(DriverApi::device_get)> cuDeviceGet;
-EntryOf<decltype(DriverApi::device_name)> cuDeviceGetName;
-EntryOf<decltype(DriverApi::device_total_memory)> cuDeviceTotalMem_v2;
-EntryOf<decltype(DriverApi::device_attribute)> cuDeviceGetAttribute;
-EntryOf<decltype(DriverApi::device_bus_id)> cuDeviceGetPCIBusId;
-EntryOf<decltype(DriverApi::primary_context_retain)> cuDevicePrimaryCtxRetain;
-EntryOf<decltype(DriverApi::primary_context_release)> cuDevicePrimaryCtxRelease_v2;
-EntryOf<decltype(DriverApi::context_set_current)> cuCtxSetCurrent;
-EntryOf<decltype(DriverApi::context_device)> cuCtxGetDevice;
 
 int cuInit(unsigned flags) {
   if (flags != 0) {
@@ -265,6 +242,4 @@ int cuCtxGetDevice(int* device) {
   return kDriverSuccess;
 }
 
-}  // extern "C"
-#pragma GCC visibility pop
-// NOLINTEND(readability-identifier-naming)
+}  // namespace foretune::fake_gpu

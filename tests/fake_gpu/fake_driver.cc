@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "foretune/cuda/driver_api.h"
+#include "tests/fake_gpu/fake_abi.h"
 #include "tests/fake_gpu/fake_kernels.h"
 #include "tests/fake_gpu/fake_state.h"
 #include "tests/fake_gpu/fake_triton.h"
@@ -17,7 +18,6 @@ namespace foretune::fake_gpu {
 namespace {
 
 using cuda::DevicePointer;
-using cuda::DriverApi;
 using cuda::kDriverSuccess;
 
 // Runs `body` with the state unless the context cannot be used.
@@ -105,41 +105,6 @@ int record(cuda::Event event, cuda::Stream stream, unsigned flags) {
 }
 
 }  // namespace
-}  // namespace foretune::fake_gpu
-
-// Names of CUDA's ABI. Each is declared with the type by which the table calls it.
-// NOLINTBEGIN(readability-identifier-naming)
-#pragma GCC visibility push(default)
-extern "C" {
-
-using namespace foretune::fake_gpu;  // NOLINT(google-build-using-namespace)
-namespace cuda = foretune::cuda;
-
-EntryOf<decltype(DriverApi::memory_info)> cuMemGetInfo_v2;
-EntryOf<decltype(DriverApi::memory_allocate)> cuMemAlloc_v2;
-EntryOf<decltype(DriverApi::memory_free)> cuMemFree_v2;
-EntryOf<decltype(DriverApi::memory_set)> cuMemsetD8Async;
-EntryOf<decltype(DriverApi::copy_to_host)> cuMemcpyDtoHAsync_v2;
-EntryOf<decltype(DriverApi::copy_to_device)> cuMemcpyHtoDAsync_v2;
-EntryOf<decltype(DriverApi::stream_create)> cuStreamCreate;
-EntryOf<decltype(DriverApi::stream_destroy)> cuStreamDestroy_v2;
-EntryOf<decltype(DriverApi::stream_synchronize)> cuStreamSynchronize;
-EntryOf<decltype(DriverApi::stream_is_capturing)> cuStreamIsCapturing;
-EntryOf<decltype(DriverApi::begin_capture)> cuStreamBeginCapture_v2;
-EntryOf<decltype(DriverApi::end_capture)> cuStreamEndCapture;
-EntryOf<decltype(DriverApi::event_create)> cuEventCreate;
-EntryOf<decltype(DriverApi::event_destroy)> cuEventDestroy_v2;
-EntryOf<decltype(DriverApi::event_record)> cuEventRecord;
-EntryOf<decltype(DriverApi::event_record_with_flags)> cuEventRecordWithFlags;
-EntryOf<decltype(DriverApi::event_elapsed_ms)> cuEventElapsedTime;
-EntryOf<decltype(DriverApi::graph_instantiate)> cuGraphInstantiateWithFlags;
-EntryOf<decltype(DriverApi::graph_launch)> cuGraphLaunch;
-EntryOf<decltype(DriverApi::graph_destroy)> cuGraphDestroy;
-EntryOf<decltype(DriverApi::graph_exec_destroy)> cuGraphExecDestroy;
-EntryOf<decltype(DriverApi::module_load)> cuModuleLoadData;
-EntryOf<decltype(DriverApi::module_function)> cuModuleGetFunction;
-EntryOf<decltype(DriverApi::function_attribute)> cuFuncSetAttribute;
-EntryOf<decltype(DriverApi::launch_kernel)> cuLaunchKernel;
 
 int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return with_context([&](State& device) {
@@ -434,6 +399,4 @@ int cuLaunchKernel(cuda::Function function, unsigned grid_x, unsigned grid_y, un
   });
 }
 
-}  // extern "C"
-#pragma GCC visibility pop
-// NOLINTEND(readability-identifier-naming)
+}  // namespace foretune::fake_gpu

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "foretune/cuda/device.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "tests/fake_gpu/float_formats.h"
 
@@ -59,20 +60,6 @@ float load(const std::byte* from, DataType type, std::uint64_t i) {
   }
 }
 
-int value_bits(DataType type) {
-  switch (type) {
-    case DataType::kF16:
-    case DataType::kTf32:
-      return 11;
-    case DataType::kBf16:
-      return 8;
-    case DataType::kF8e4m3:
-      return 4;
-    default:
-      return 24;
-  }
-}
-
 void pass_kernel(State& device, std::uint64_t bytes) {
   device.clock_ns += 2000 + static_cast<double>(bytes) / 2400;
 }
@@ -89,7 +76,7 @@ Operation bind_fill(const Launch& launch) {
     if (values == nullptr) {
       return kIllegalAddress;
     }
-    const int bits = value_bits(type);
+    const int bits = cuda::random_bits(type);
     const float scale = 1.0F / static_cast<float>(1 << (bits - 1));
     for (std::uint64_t i = 0; i < count; ++i) {
       const int whole = static_cast<int>(mix(seed + i) >> (64 - bits)) - (1 << (bits - 1));

@@ -87,6 +87,17 @@ int set_field(T& field, const void* value, std::size_t bytes) {
   return cublaslt::kSuccess;
 }
 
+// Sets a field that has no value until then.
+template <class T>
+int set_field(std::optional<T>& field, const void* value, std::size_t bytes) {
+  T given{};
+  const int status = set_field(given, value, bytes);
+  if (status == cublaslt::kSuccess) {
+    field = given;
+  }
+  return status;
+}
+
 // Gives a value as cuBLASLt does: with 0 bytes only how many are needed; of an array what fits.
 inline int give_bytes(const void* from, std::size_t size, std::size_t element, void* to,
                       std::size_t bytes, std::size_t* written) {
@@ -112,6 +123,12 @@ inline int give_bytes(const void* from, std::size_t size, std::size_t element, v
 template <class T>
 int give(T value, void* to, std::size_t bytes, std::size_t* written) {
   return give_bytes(&value, sizeof(T), sizeof(T), to, bytes, written);
+}
+
+// Gives -1 for no value.
+inline int give(std::optional<cublaslt::CudaType> type, void* to, std::size_t bytes,
+                std::size_t* written) {
+  return give(type ? static_cast<std::int32_t>(*type) : -1, to, bytes, written);
 }
 
 }  // namespace foretune::fake_gpu

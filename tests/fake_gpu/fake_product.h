@@ -16,7 +16,7 @@ struct Matrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t leading = 0;
-  std::int64_t batches = 1;
+  std::int32_t batches = 1;
   std::int64_t stride = 0;  // elements from one batch to the next
   cuda::DevicePointer pointer = 0;
 

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "foretune/base/hash.h"
+
 namespace foretune::fake_gpu {
 namespace {
 
@@ -80,12 +82,7 @@ const std::string& device_name() {
   return result;
 }
 
-std::uint64_t mix(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15ULL;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
+std::uint64_t mix(std::uint64_t value) { return mix64(value + 0x9e3779b97f4a7c15ULL); }
 
 cuda::DevicePointer to_device(const void* pointer) {
   return std::bit_cast<cuda::DevicePointer>(pointer);

@@ -13,7 +13,6 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 #include "foretune/cuda/driver_api.h"
@@ -40,10 +39,6 @@ inline constexpr int kCaptureImplicit = 906;
 
 // Executes an operation on the device and returns the driver's code.
 using Operation = std::function<int(State&)>;
-
-// The type of the function behind an entry of a table of functions, used to declare that function.
-template <class Pointer>
-using EntryOf = std::remove_pointer_t<Pointer>;
 
 inline constexpr const char* kBusId = "0000:01:00.0";
 
@@ -96,7 +91,7 @@ struct Faults {
 const Faults& faults();
 const std::string& device_name();
 
-// The finaliser of SplitMix64, as in the device's kernels.
+// A step of SplitMix64, as in the device's kernels.
 std::uint64_t mix(std::uint64_t value);
 
 class Memory {

@@ -114,7 +114,7 @@ CudaType type_of(const Kernel& kernel) {
 
 // Returns the transposed product, because the fake's products are column-major: its first operand
 // is B.
-Product product_of(const Kernel& kernel, const Arguments& of, std::int64_t batches) {
+Product product_of(const Kernel& kernel, const Arguments& of, std::int32_t batches) {
   const CudaType type = type_of(kernel);
   const auto matrix = [&](std::int64_t rows, std::int64_t columns, std::int64_t leading,
                           std::int64_t stride, DevicePointer pointer) {
@@ -145,7 +145,7 @@ Product product_of(const Kernel& kernel, const Arguments& of, std::int64_t batch
 
 // Returns the time of tiles in waves of 132, where larger tiles are more efficient and deeper
 // pipelines better for long k.
-double simulated_ns(const Kernel& kernel, const Arguments& of, std::int64_t batches) {
+double simulated_ns(const Kernel& kernel, const Arguments& of, std::int32_t batches) {
   const auto blocks = [](std::int64_t size, std::int64_t block) {
     const std::int64_t whole = (size + block - 1) / block;
     return static_cast<double>(whole);
@@ -162,7 +162,7 @@ double simulated_ns(const Kernel& kernel, const Arguments& of, std::int64_t batc
 
 Operation bind_triton(const Kernel& kernel, const Launch& launch) {
   const Arguments of(launch.parameters);
-  const auto batches = static_cast<std::int64_t>(launch.grid_z);
+  const auto batches = static_cast<std::int32_t>(launch.grid_z);
   const auto tile = static_cast<unsigned>(1000 * kernel.block_m + kernel.block_n);
   // The promises under which the kernel was compiled have to hold; otherwise the real kernel would
   // read out of bounds.
