@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "foretune/features/feature_table.h"
+#include "foretune/features/testing/named_row.h"
 #include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/problem/problem.h"
 
@@ -22,17 +23,10 @@ Config gemm_kernel(std::string_view name, std::int32_t split_k = 1) {
 }
 Config conv_kernel(std::string_view name) { return parse_ck_conv_name(name).value().config; }
 
-// By column name.
-std::map<std::string, double> named_row(std::string_view table_name, const Problem& problem,
-                                        std::string_view device, const Config& config) {
-  const FeatureTable& table = *find_feature_table(table_name).value();
-  std::vector<double> row(table.columns().size());
-  feature_row(table, problem, known_device(device).value().hardware, config, row);
-  std::map<std::string, double> out;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    out.emplace(table.columns()[i].name, row[i]);
-  }
-  return out;
+std::map<std::string, double> row_of(std::string_view table, const Problem& problem,
+                                     std::string_view device, const Config& config) {
+  return named_row(*find_feature_table(table).value(), problem,
+                   known_device(device).value().hardware, config);
 }
 
 TEST(GemmCk, ValuesByHand) {
@@ -41,7 +35,7 @@ TEST(GemmCk, ValuesByHand) {
   const std::string kernel =
       "gemm_universal_bf16_rcr_compv4_default_intrawave_False_False_False_False_128x64x64_2x2x1_"
       "32x32x16";
-  auto row = named_row("gemm-ck", problem, "gfx950", gemm_kernel(kernel));
+  auto row = row_of("gemm-ck", problem, "gfx950", gemm_kernel(kernel));
   EXPECT_DOUBLE_EQ(row["waves_per_block"], 4);
   EXPECT_DOUBLE_EQ(row["results_per_wave"], 2048);
   EXPECT_DOUBLE_EQ(row["instructions_per_step"], 8);  // 2 x 1 x 4
@@ -66,7 +60,7 @@ TEST(GemmCk, ValuesByHand) {
   EXPECT_DOUBLE_EQ(row["store_width_c"], 4);  // 300 = 4 x 75
 
   // The depth in two parts: twice the tiles, each of 8 steps.
-  row = named_row("gemm-ck", problem, "gfx950", gemm_kernel(kernel + "_vec2_4_1", 2));
+  row = row_of("gemm-ck", problem, "gfx950", gemm_kernel(kernel + "_vec2_4_1", 2));
   EXPECT_DOUBLE_EQ(row["log2_tiles"], std::log2(20));
   EXPECT_DOUBLE_EQ(row["k_steps"], 8);
   EXPECT_DOUBLE_EQ(row["use_k"], 1000.0 / 1024);
@@ -79,9 +73,9 @@ TEST(GemmCk, ValuesByHand) {
 TEST(GemmCk, TilesBeyondTheUnitsTakeWaves) {
   // 17 x 16 tiles on 256 units: two waves, the second nearly empty. One byte an element.
   const auto row =
-      named_row("gemm-ck", parsed("gemm m=2176 n=2048 k=128 dtype=f8e4m3 layout=rcr"), "gfx950",
-                gemm_kernel("gemm_universal_fp8_rcr_compv3_default_intrawave_True_True_True_False_"
-                            "128x128x128_2x2x1_32x32x16"));
+      row_of("gemm-ck", parsed("gemm m=2176 n=2048 k=128 dtype=f8e4m3 layout=rcr"), "gfx950",
+             gemm_kernel("gemm_universal_fp8_rcr_compv3_default_intrawave_True_True_True_False_"
+                         "128x128x128_2x2x1_32x32x16"));
   EXPECT_DOUBLE_EQ(row.at("waves"), 2);
   EXPECT_DOUBLE_EQ(row.at("wave_use"), 272.0 / 512);
   EXPECT_DOUBLE_EQ(row.at("resident_blocks"), 5);  // 32 KiB of 160
@@ -95,7 +89,7 @@ TEST(GemmCk, TilesBeyondTheUnitsTakeWaves) {
 
 TEST(GroupedConv, ValuesByHand) {
   // Products of 10 x 36 x 32, three of them: 4 x 4 outputs of 2 images are the depth.
-  const auto row = named_row(
+  const auto row = row_of(
       "grouped-conv",
       parsed("conv op=backward_weight n=2 c=12 k=30 g=3 hi=9 wi=9 y=3 x=3 stride_h=2 stride_w=2 "
              "dtype=bf16"),
@@ -124,10 +118,9 @@ TEST(GroupedConv, ValuesByHand) {
 TEST(GroupedConv, ForwardAndGradientsAreOtherProducts) {
   const Config config = conv_kernel("grouped_conv_forward_bf16_2d_64x64x32_compv3");
   const std::string sizes = " n=4 c=64 k=32 hi=14 wi=14 y=1 x=1 dtype=bf16";
-  const auto forward =
-      named_row("grouped-conv", parsed("conv op=forward" + sizes), "gfx942", config);
+  const auto forward = row_of("grouped-conv", parsed("conv op=forward" + sizes), "gfx942", config);
   const auto data =
-      named_row("grouped-conv", parsed("conv op=backward_data" + sizes), "gfx942", config);
+      row_of("grouped-conv", parsed("conv op=backward_data" + sizes), "gfx942", config);
   EXPECT_DOUBLE_EQ(forward.at("is_pointwise"), 1);
   EXPECT_DOUBLE_EQ(forward.at("log2_m"), std::log2(784));
   EXPECT_DOUBLE_EQ(forward.at("log2_n"), 5);

@@ -11,6 +11,7 @@
 
 #include "foretune/features/feature_table.h"
 #include "foretune/features/testing/foreign_row.h"
+#include "foretune/features/testing/named_row.h"
 #include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/problem/gemm/gemm.h"
@@ -44,19 +45,6 @@ void expect_row(std::string_view table_name, const Problem& problem, std::string
   for (std::size_t i = 0; i < row.size(); ++i) {
     EXPECT_DOUBLE_EQ(row[i], expected[i]) << i << ": " << table.columns()[order[i]].name;
   }
-}
-
-// Returns the values by column name.
-std::map<std::string, double> named_row(std::string_view table_name, const Problem& problem,
-                                        std::string_view device_name, const Config& config) {
-  const FeatureTable& table = table_of(table_name);
-  Values row(table.columns().size());
-  feature_row(table, problem, device(device_name), config, row);
-  std::map<std::string, double> out;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    out.emplace(table.columns()[i].name, row[i]);
-  }
-  return out;
 }
 
 struct GemmCase {
@@ -250,8 +238,8 @@ TEST(GemmCkForeign, RowsAreThoseOfTheModels) {
 TEST(GemmCkForeign, UnknownTypesHaveOneByte) {
   const Config config = gemm_kernel(gemm_cases()[0].kernel);
   const auto bytes_of = [&](const std::string& dtype) {
-    return named_row("gemm-ck-55", parsed("gemm m=1 n=1 k=1 dtype=" + dtype), "ck-gfx950",
-                     config)["lds_usage_estimate"] /
+    return named_row(table_of("gemm-ck-55"), parsed("gemm m=1 n=1 k=1 dtype=" + dtype),
+                     device("ck-gfx950"), config)["lds_usage_estimate"] /
            24576;
   };
   EXPECT_EQ(bytes_of("f64"), 1);

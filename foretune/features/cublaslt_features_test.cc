@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "foretune/features/feature_table.h"
+#include "foretune/features/testing/named_row.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -39,14 +40,8 @@ Config config_of(const Explicit& config) {
 
 std::map<std::string, double> row_of(const GemmSizes& sizes, const Config& config,
                                      const Hardware& hardware = h200_fingerprint().hardware) {
-  const FeatureTable& table = **find_feature_table("gemm-cublaslt");
-  std::vector<double> row(table.columns().size());
-  feature_row(table, GemmProblem::create(sizes).value().to_problem(), hardware, config, row);
-  std::map<std::string, double> out;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    out.emplace(table.columns()[i].name, row[i]);
-  }
-  return out;
+  return named_row(**find_feature_table("gemm-cublaslt"),
+                   GemmProblem::create(sizes).value().to_problem(), hardware, config);
 }
 
 Hardware two_cores() {

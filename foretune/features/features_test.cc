@@ -13,6 +13,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/testing/temporary_folder.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/features/testing/named_row.h"
 #include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/problem/gemm/gemm.h"
@@ -175,18 +176,6 @@ Hardware some_cpu() {
   hardware.set(HardwareValue::kL1Bytes, 48 * 1024);
   hardware.set(HardwareValue::kL2Bytes, 2 * 1024 * 1024);
   return hardware;
-}
-
-// By column name.
-std::map<std::string, double> named_row(const FeatureTable& table, const Problem& problem,
-                                        const Hardware& hardware, const Config& config) {
-  std::vector<double> row(table.columns().size());
-  feature_row(table, problem, hardware, config, row);
-  std::map<std::string, double> out;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    out.emplace(table.columns()[i].name, row[i]);
-  }
-  return out;
 }
 
 TEST(FeatureTables, ColumnsAreDistinctDescribedAndInOrder) {

@@ -11,6 +11,7 @@
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
+#include "foretune/features/testing/named_row.h"
 
 namespace foretune {
 namespace {
@@ -18,18 +19,10 @@ namespace {
 const ConfigSchema kWords{
     .name = "words", .version = 1, .kind = SchemaKind::kSequence, .parameters = {}};
 
-// The columns by name.
 std::map<std::string, double> row_of(const std::vector<std::int32_t>& words) {
-  const FeatureTable& table = **find_feature_table("sequence-words");
-  const Problem problem = Problem::parse("gemm m=4 n=8 k=16").value();
-  Config config{kWords.id(), Config::Words(words)};
-  std::vector<double> row(table.columns().size());
-  feature_row(table, problem, {}, config, row);
-  std::map<std::string, double> out;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    EXPECT_TRUE(out.emplace(table.columns()[i].name, row[i]).second) << table.columns()[i].name;
-  }
-  return out;
+  return named_row(**find_feature_table("sequence-words"),
+                   Problem::parse("gemm m=4 n=8 k=16").value(), {},
+                   {kWords.id(), Config::Words(words)});
 }
 
 TEST(RaggedTable, PoolsAreOfTheWholeAndOfQuarters) {

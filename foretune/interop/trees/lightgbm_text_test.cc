@@ -6,8 +6,8 @@
 #include <limits>
 #include <string>
 
-#include "foretune/base/rng.h"
 #include "foretune/formats/gzip.h"
+#include "foretune/interop/trees/testing/flipped_bytes.h"
 
 namespace foretune {
 namespace {
@@ -252,23 +252,9 @@ TEST(TreeModelFile, IsKnownByContentAlsoWhenZipped) {
 }
 
 TEST(TreeModelFile, FlippedBytesNeverYieldAnInvalidForest) {
-  constexpr std::uint64_t kSeed = 19;
-  Rng rng(kSeed);
-  std::size_t refused = 0;
-  for (int round = 0; round < 3000; ++round) {
-    std::string text = categorical_text();
-    for (std::uint64_t flips = 1 + rng.below(3); flips > 0; --flips) {
-      text[rng.below(text.size())] = static_cast<char>(rng.below(256));
-    }
-    const auto model = parse_tree_model(bytes_of(text));
-    if (!model) {
-      EXPECT_FALSE(model.error().message.empty());
-      ++refused;
-    } else {
-      EXPECT_TRUE(model->forest.validate()) << "seed " << kSeed << "\n" << text;
-    }
-  }
-  EXPECT_GT(refused, 500U);
+  expect_valid_forests_from_flipped_bytes(
+      categorical_text(), 3000, 19,
+      [](const std::string& text) { return parse_tree_model(bytes_of(text)); });
 }
 
 }  // namespace

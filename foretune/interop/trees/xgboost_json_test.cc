@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "foretune/base/file.h"
-#include "foretune/base/rng.h"
 #include "foretune/base/text.h"
+#include "foretune/interop/trees/testing/flipped_bytes.h"
 
 namespace foretune {
 namespace {
@@ -198,24 +198,9 @@ TEST(XgboostJson, EveryPrefixIsRefused) {
 }
 
 TEST(XgboostJson, FlippedBytesNeverYieldAnInvalidForest) {
-  constexpr std::uint64_t kSeed = 23;
-  Rng rng(kSeed);
-  const std::string good = golden_text("categories");
-  std::size_t refused = 0;
-  for (int round = 0; round < 1500; ++round) {
-    std::string text = good;
-    for (std::uint64_t flips = 1 + rng.below(3); flips > 0; --flips) {
-      text[rng.below(text.size())] = static_cast<char>(rng.below(256));
-    }
-    const auto model = parse_xgboost_json(text);
-    if (!model) {
-      EXPECT_FALSE(model.error().message.empty());
-      ++refused;
-    } else {
-      EXPECT_TRUE(model->forest.validate()) << "seed " << kSeed << "\n" << text;
-    }
-  }
-  EXPECT_GT(refused, 500U);
+  expect_valid_forests_from_flipped_bytes(
+      golden_text("categories"), 1500, 23,
+      [](const std::string& text) { return parse_xgboost_json(text); });
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+// A row of features by the names of its columns, for tests. Thread safety: a free function.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "foretune/features/feature_table.h"
+
+namespace foretune {
+
+inline std::map<std::string, double> named_row(const FeatureTable& table, const Problem& problem,
+                                               const Hardware& hardware, const Config& config) {
+  std::vector<double> row(table.columns().size());
+  feature_row(table, problem, hardware, config, row);
+  std::map<std::string, double> out;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    out.emplace(table.columns()[i].name, row[i]);
+  }
+  return out;
+}
+
+}  // namespace foretune
