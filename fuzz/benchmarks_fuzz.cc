@@ -2,21 +2,11 @@
 // and whose text form reads back to the same text.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "foretune/base/check.h"
 #include "foretune/loop/gym/benchmarks.h"
-
-namespace {
-
-void check(bool condition) {
-  if (!condition) {
-    std::abort();
-  }
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foretune;  // NOLINT(google-build-using-namespace)
@@ -24,15 +14,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto benchmarks = loop::gym::parse_benchmarks(text, "x");
   if (!benchmarks) {
     const std::string& message = benchmarks.error().message;
-    check(message.starts_with("x") && message.find_first_of("\n\x1b") == std::string::npos);
+    FORETUNE_CHECK(message.starts_with("x") &&
+                   message.find_first_of("\n\x1b") == std::string::npos);
     return 0;
   }
-  check(!benchmarks->empty());
+  FORETUNE_CHECK(!benchmarks->empty());
   for (const loop::gym::Benchmark& benchmark : *benchmarks) {
-    check(loop::check(benchmark.computation, benchmark.start()).has_value());
+    FORETUNE_CHECK(loop::check(benchmark.computation, benchmark.start()).has_value());
   }
   const std::string written = loop::gym::to_text(*benchmarks);
   const auto back = loop::gym::parse_benchmarks(written, "back");
-  check(back && loop::gym::to_text(*back) == written);
+  FORETUNE_CHECK(back && loop::gym::to_text(*back) == written);
   return 0;
 }

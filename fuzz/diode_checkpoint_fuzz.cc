@@ -2,11 +2,11 @@
 // what was read lies inside the bytes and can be folded, evaluated and read again.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <vector>
 
+#include "foretune/base/check.h"
 #include "foretune/formats/stored_zip.h"
 #include "foretune/formats/testing/zip_samples.h"
 #include "foretune/interop/diode/diode_checkpoint.h"
@@ -16,36 +16,30 @@ namespace {
 
 using foretune::formats::StoredEntry;
 
-void check(bool holds) {
-  if (!holds) {
-    std::abort();
-  }
-}
-
 void read_zip(std::span<const std::byte> bytes) {
   const auto entries = foretune::formats::read_stored_zip(bytes);
   if (!entries) {
-    check(!entries.error().message.empty());
+    FORETUNE_CHECK(!entries.error().message.empty());
     return;
   }
   for (const StoredEntry& entry : *entries) {
-    check(entry.bytes.data() >= bytes.data() &&
-          entry.bytes.data() + entry.bytes.size() <= bytes.data() + bytes.size());
+    FORETUNE_CHECK(entry.bytes.data() >= bytes.data() &&
+                   entry.bytes.data() + entry.bytes.size() <= bytes.data() + bytes.size());
   }
 }
 
 void read_checkpoint(std::span<const std::byte> bytes) {
   const auto checkpoint = foretune::parse_diode_checkpoint(bytes);
   if (!checkpoint) {
-    check(!checkpoint.error().message.empty());
+    FORETUNE_CHECK(!checkpoint.error().message.empty());
     return;
   }
-  check(foretune::parse_diode_checkpoint(bytes, checkpoint->kind).has_value());
+  FORETUNE_CHECK(foretune::parse_diode_checkpoint(bytes, checkpoint->kind).has_value());
   const auto folded = foretune::fold_layers(checkpoint->layers);
   if (folded) {
     // Weights may be large enough for sums that are no numbers.
     const std::vector<double> row(checkpoint->layers.front().inputs, 0.5);
-    check(foretune::evaluate_layers(checkpoint->layers, row).size() == 1);
+    FORETUNE_CHECK(foretune::evaluate_layers(checkpoint->layers, row).size() == 1);
   }
 }
 

@@ -2,21 +2,11 @@
 // whose configs can be checked, made canonical and (when there are few) listed.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
+#include "foretune/base/check.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
-
-namespace {
-
-void check(bool condition) {
-  if (!condition) {
-    std::abort();
-  }
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foretune;  // NOLINT(google-build-using-namespace)
@@ -30,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const Result<SpaceDefinition> back = SpaceDefinition::parse(definition->text());
-  check(back && *back == *definition);
+  FORETUNE_CHECK(back && *back == *definition);
   const Problem problem = GemmProblem::create({.m = 50, .n = 32, .k = 300}).value().to_problem();
   double combinations = 1;
   for (const auto& domain : definition->domains) {
@@ -45,11 +35,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   for (std::uint64_t i = 0; i < (*space)->count(); ++i) {
     const Config config = (*space)->unrank(i);
-    check(static_cast<bool>((*space)->why_not(config)));
-    check((*space)->canonical(config) == config);
+    FORETUNE_CHECK(static_cast<bool>((*space)->why_not(config)));
+    FORETUNE_CHECK((*space)->canonical(config) == config);
     if (i % 64 == 0) {
       for (const Config& neighbour : (*space)->neighbours(config)) {
-        check(static_cast<bool>((*space)->why_not(neighbour)));
+        FORETUNE_CHECK(static_cast<bool>((*space)->why_not(neighbour)));
       }
     }
   }
