@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-from sources import ROOT, sources
+from sources import ROOT, report, sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
@@ -218,10 +218,7 @@ def main() -> int:
     check_declarations(modules, problems)
     check_includes(modules, problems)
     check_dependencies(problems)
-    for problem in problems:
-        print(problem)
-    print(f"layering: {len(modules)} modules, {len(problems)} problems")
-    return 1 if problems else 0
+    return report(problems, f"layering: {len(modules)} modules")
 
 
 if __name__ == "__main__":

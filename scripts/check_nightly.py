@@ -7,11 +7,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 sys.dont_write_bytecode = True  # CI's clone stays as it was
 
 from nightly import RESULTS, ROOT, STEPS  # noqa: E402
+from sources import report  # noqa: E402
 
 MOST_COMMITS = 120
 
@@ -39,16 +39,14 @@ def problem_of(step: dict[str, object]) -> str | None:
 def main() -> int:
     path = RESULTS.relative_to(ROOT)
     steps = json.loads(RESULTS.read_text(encoding="utf-8"))["steps"] if RESULTS.exists() else {}
-    problems = 0
+    problems = []
     for name in STEPS:
         if name == "clang-tidy" and name not in steps:
             continue  # check_tidy.py then looks at every source itself
         problem = problem_of(steps[name]) if name in steps else "never ran"
         if problem:
-            print(f"{path}: {name} {problem}")
-            problems += 1
-    print(f"nightly: {len(STEPS)} steps, {problems} problems")
-    return 1 if problems else 0
+            problems.append(f"{path}: {name} {problem}")
+    return report(problems, f"nightly: {len(STEPS)} steps")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from check_layering import closure, read_modules
+from sources import report
 
 FORBIDDEN = re.compile(r"LGBM_|LightGBM|nlohmann|\bfmt::|\bCLI::|\bgz(open|read|dopen)|\binflate|"
                        r"GOMP_|omp_get|testing::")
@@ -55,11 +56,7 @@ def main() -> int:
     for symbol, name in sorted(undefined.items()):
         if OURS.match(symbol) and symbol not in defined:
             problems.append(f"{symbol}: needed by {name}, defined in none of {', '.join(archives)}")
-    for problem in problems:
-        print(problem)
-    print(f"select closure: {', '.join(archives)}: {len(defined)} symbols, "
-          f"{len(problems)} problems")
-    return 1 if problems else 0
+    return report(problems, f"select closure: {', '.join(archives)}: {len(defined)} symbols")
 
 
 if __name__ == "__main__":

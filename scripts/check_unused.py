@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from sources import ROOT, is_test_file, sources
+from sources import ROOT, is_test_file, report, sources
 
 ALLOWED = ROOT / "scripts/unused_allowed.txt"
 STRIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
@@ -86,16 +86,12 @@ def main() -> int:
             found[str(name)] = str(name)
     allowed = {line.split("#")[0].strip() for line in ALLOWED.read_text(encoding="utf-8").splitlines()
                } - {""} if ALLOWED.exists() else set()
-    problems = 0
-    for word, file in sorted(found.items(), key=lambda item: (item[1], item[0])):
-        if word not in allowed:
-            problems += 1
-            print(f"{file}: {word} is used by nothing but tests")
-    for word in sorted(allowed - set(found)):
-        problems += 1
-        print(f"{word} is used: take it from {ALLOWED.relative_to(ROOT)}")
-    print(f"unused: {len(declared)} functions, {len(enumerators)} enumerators, {problems} problems")
-    return 1 if problems else 0
+    problems = [f"{file}: {word} is used by nothing but tests"
+                for word, file in sorted(found.items(), key=lambda item: (item[1], item[0]))
+                if word not in allowed]
+    problems += [f"{word} is used: take it from {ALLOWED.relative_to(ROOT)}"
+                 for word in sorted(allowed - set(found))]
+    return report(problems, f"unused: {len(declared)} functions, {len(enumerators)} enumerators")
 
 
 if __name__ == "__main__":

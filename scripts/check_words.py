@@ -11,7 +11,8 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from sources import ROOT, report
+
 QUOTING = {"scripts/check_words.py", "CONTRIBUTING.md"}  # show such sentences
 FIRST = r"(What|Of|Whether)\b"
 # After the end of a sentence, or where a text begins.
@@ -87,13 +88,10 @@ def main():
              if pathlib.Path(name).suffix in COMMENT and not name.startswith("fuzz/corpus/")
              and (not name.endswith(".txt") or name.endswith("CMakeLists.txt"))
              or name.endswith(".md")]
-    failures = 0
-    for name in sorted(set(known) - QUOTING):
-        for number, text in found_in(ROOT / name) if (ROOT / name).exists() else []:
-            failures += 1
-            print(f"{name}:{number}: begins with {text.split()[0]}: {text}")
-    print(f"words: {len(known)} files, {failures} problems")
-    return 1 if failures else 0
+    problems = [f"{name}:{number}: begins with {text.split()[0]}: {text}"
+                for name in sorted(set(known) - QUOTING) if (ROOT / name).exists()
+                for number, text in found_in(ROOT / name)]
+    return report(problems, f"words: {len(known)} files")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ WORK = ROOT / "build/extension/work"
 BUILD = TREE / "build/release"
 FORETUNE = BUILD / "tools/foretune/foretune"
 TYPE_FOLDER = "foretune/problem/stencil"
+PRODUCT = ("gemm", "m=256", "n=512", "k=128")
 LIMITS = {"problem_type_places": 1, "problem_field_places": 0, "feature_column_places": 0,
           "metric_places": 1, "enumerator_places": 0, "model_kind_places": 1, "strategy_places": 1,
           "feature_places": 1, "family_places": 1}
@@ -38,7 +39,7 @@ class Failed(Exception):
     """Says what went wrong."""
 
 
-def run(*command: str | Path, wanted: int = 0, **environment: str) -> str:
+def run(*command: str | Path | int, wanted: int = 0, **environment: str) -> str:
     """Returns stdout and stderr; the exit code must be the wanted one."""
     done = subprocess.run([str(word) for word in command], cwd=WORK, capture_output=True, text=True,
                           check=False, env={**os.environ, **environment})
@@ -217,16 +218,14 @@ def feature_column(before: Path) -> int:
     places = places_outside(source)
     build()
     check_golden()
-    collect = ["collect", "--family", "null", "--num-shapes", "40", "--search-space", "SAMPLE:30"]
-    run(before, *collect, "--output", "null.ftd")
+    collect_null(40, 30, by=before)
     run(before, "train", "--dataset", "null.ftd", "--model", "old.ftm", "--trees", "60")
-    ask = ["gemm", "m=256", "n=512", "k=128"]
-    if run(before, "predict", "--model", "old.ftm", *ask) != run(FORETUNE, "predict", "--model",
-                                                                 "old.ftm", *ask):
+    predict = ["predict", "--model", "old.ftm", *PRODUCT]
+    if run(before, *predict) != run(FORETUNE, *predict):
         raise Failed("a model from before answers otherwise with one more column")
     run(FORETUNE, "train", "--dataset", "null.ftd", "--model", "new.ftm", "--trees", "60")
-    run(FORETUNE, "predict", "--model", "new.ftm", *ask)
-    refused = run(before, "predict", "--model", "new.ftm", *ask, wanted=3)
+    run(FORETUNE, "predict", "--model", "new.ftm", *PRODUCT)
+    refused = run(before, "predict", "--model", "new.ftm", *PRODUCT, wanted=3)
     expect("column 'blocks_m', which the feature table gemm-null does not have", refused)
     return places
 
@@ -250,7 +249,7 @@ def metric(before: Path) -> int:
     expect(r"^[^\n]*,spills:minimise:B,spills_spread,", (WORK / "spills.csv").read_text())
     run(FORETUNE, "convert", "spills.csv", "--family", "null", "--output", "again.ftd")
     expect(r"metrics .*\bspills:minimise:B", run(FORETUNE, "inspect", "again.ftd"))
-    ask = ["gemm", "m=256", "n=512", "k=128", "--strategy", "exhaustive", "--budget", "5000"]
+    ask = [*PRODUCT, "--strategy", "exhaustive", "--budget", "5000"]
     best = run(FORETUNE, "tune", *ask, *null, "--objective",
                "minimise time_ns subject to spills <= 64 B")
     expect(r"best: [^\n]*unroll=1\b", best)
@@ -292,6 +291,21 @@ def append_row(name: str, row: str) -> None:
     path.write_text(path.read_text(encoding="utf-8") + row + "\n", encoding="utf-8")
 
 
+def add_file(source: str, target: str, rows: str, row: str) -> int:
+    """Builds with one more file and its row in a list; returns the places outside of its folder."""
+    shutil.copy(ROOT / "scripts/extension" / source, TREE / target)
+    append_row(rows, row)
+    places = places_outside(f"{Path(target).parent}/")
+    build()
+    return places
+
+
+def collect_null(shapes: int, configs: int, by: Path = FORETUNE) -> None:
+    """Writes null.ftd, measurements of the family null."""
+    run(by, "collect", "--family", "null", "--num-shapes", shapes, "--search-space",
+        f"SAMPLE:{configs}", "--output", "null.ftd")
+
+
 def model_kind(before: Path) -> int:
     """A folder and a row: trained, inspected, explained and asked from everywhere."""
     folder = TREE / "foretune/model/ridge"
@@ -305,19 +319,18 @@ def model_kind(before: Path) -> int:
     places = places_outside("foretune/model/ridge")
     build()
     check_golden()
-    run(FORETUNE, "collect", "--family", "null", "--num-shapes", "40", "--search-space", "SAMPLE:60",
-        "--output", "null.ftd")
+    collect_null(40, 60)
     run(FORETUNE, "train", "--dataset", "null.ftd", "--model", "ridge.ftm", "--model-type", "ridge")
     expect(r"(?s)kind +ridge.*slopes +\d+ of a linear function", run(FORETUNE, "inspect", "ridge.ftm"))
-    ask = ["gemm", "m=256", "n=512", "k=128"]
-    expect(r"pick: block_m=\d+", run(FORETUNE, "predict", "--model", "ridge.ftm", *ask, "--explain"))
+    predict = ["predict", "--model", "ridge.ftm", *PRODUCT]
+    expect(r"pick: block_m=\d+", run(FORETUNE, *predict, "--explain"))
     run(FORETUNE, "create-validation", "--family", "null", "--num-shapes", "12", "--training-data",
         "null.ftd", "--search-space", "SAMPLE:60", "--output", "validation.ftd")
     run(FORETUNE, "validate-model", "--model", "ridge.ftm", "--dataset", "validation.ftd",
         "--no-measure", "--json", "figures.json")
     if json.loads((WORK / "figures.json").read_text())["metrics"]["mean_efficiency"] < 0.5:
         raise Failed("the picks of the new kind are poor")
-    refused = run(before, "predict", "--model", "ridge.ftm", *ask, wanted=4)
+    refused = run(before, *predict, wanted=4)
     expect("models of kind 'ridge' are not known to this version", refused)
     script = ("import foretune\n"
               "model = foretune.Model.open('ridge.ftm')\n"
@@ -330,34 +343,25 @@ def model_kind(before: Path) -> int:
 
 def strategy(_before: Path) -> int:
     """A file and a row: offered by every command that searches."""
-    shutil.copy(ROOT / "scripts/extension/halving_strategy.cc",
-                TREE / "foretune/search/strategies/halving.cc")
-    append_row("foretune/search/strategies.inc", "FORETUNE_STRATEGY(halving)")
-    places = places_outside("foretune/search/strategies/")
-    build()
-    ask = ["gemm", "m=256", "n=512", "k=128"]
-    expect(r"best: block_m=\d+", run(FORETUNE, "tune", *ask, "--family", "null", "--strategy",
+    places = add_file("halving_strategy.cc", "foretune/search/strategies/halving.cc",
+                      "foretune/search/strategies.inc", "FORETUNE_STRATEGY(halving)")
+    expect(r"best: block_m=\d+", run(FORETUNE, "tune", *PRODUCT, "--family", "null", "--strategy",
                                      "halving", "--budget", "80"))
-    run(FORETUNE, "collect", "--family", "null", "--num-shapes", "20", "--search-space", "SAMPLE:30",
-        "--output", "null.ftd")
+    collect_null(20, 30)
     run(FORETUNE, "train", "--dataset", "null.ftd", "--model", "null.ftm", "--trees", "30")
-    run(FORETUNE, "search", "--model", "null.ftm", *ask, "--strategy", "halving")
+    run(FORETUNE, "search", "--model", "null.ftm", *PRODUCT, "--strategy", "halving")
     return places
 
 
 def feature_table(_before: Path) -> int:
     """A file and a row: learned from and asked by its name."""
-    shutil.copy(ROOT / "scripts/extension/gemm_bytes_table.cc",
-                TREE / "foretune/features/tables/gemm_bytes.cc")
-    append_row("foretune/features/tables.inc", "FORETUNE_FEATURE_TABLE(gemm_bytes)")
-    places = places_outside("foretune/features/tables/")
-    build()
-    run(FORETUNE, "collect", "--family", "null", "--num-shapes", "30", "--search-space", "SAMPLE:40",
-        "--output", "null.ftd")
+    places = add_file("gemm_bytes_table.cc", "foretune/features/tables/gemm_bytes.cc",
+                      "foretune/features/tables.inc", "FORETUNE_FEATURE_TABLE(gemm_bytes)")
+    collect_null(30, 40)
     run(FORETUNE, "train", "--dataset", "null.ftd", "--model", "bytes.ftm", "--trees", "40",
         "--features", "gemm-bytes")
     expect("gemm-bytes", run(FORETUNE, "inspect", "bytes.ftm"))
-    run(FORETUNE, "predict", "--model", "bytes.ftm", "gemm", "m=256", "n=512", "k=128")
+    run(FORETUNE, "predict", "--model", "bytes.ftm", *PRODUCT)
     return places
 
 

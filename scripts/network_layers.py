@@ -28,8 +28,8 @@ from typing import Protocol
 import network_layers_conv  # noqa: F401, registers its networks
 from network_layers_gemm import GEMM_MODELS
 from network_layers_types import CONV_NETWORKS, TRAINING, VALIDATION, Layer
+from sources import ROOT, report
 
-ROOT = Path(__file__).resolve().parent.parent
 TOLERANCE = 0.03  # small layers, biases and norms are not described
 FEWEST = {("conv", TRAINING): 150, ("conv", VALIDATION): 100}
 DIODE_FILE = ROOT / "foretune/problem/gemm/networks/diode_operations.txt"
@@ -143,10 +143,7 @@ def check_roles() -> Iterable[str]:
 
 def check() -> int:
     problems = [*check_totals(), *check_roles(), *check_names(), *check_files()]
-    for problem in problems:
-        print(problem)
-    print(f"network layers: {len(NETWORKS)} networks, {len(problems)} problems")
-    return 1 if problems else 0
+    return report(problems, f"network layers: {len(NETWORKS)} networks")
 
 
 def write() -> int:

@@ -138,14 +138,17 @@ def resnet50_stages(net: Layers, x: Map, g: int = 1, group_width: int = 64,
     return ends
 
 
-@network(TRAINING, "ResNet-18: He, Zhang, Ren and Sun, Deep residual learning for image "
-         "recognition, 2015", macs=1814, weights=11.69)
-def resnet18(net: Layers) -> None:
-    x = net.conv("stem", image(224), 64, 7, 2).pooled(3, 2, 1)
+def resnet18_stages(net: Layers, x: Map) -> None:
     for stage in range(1, 5):
         for i in range(2):
             x = basic_block(net, f"stage{stage}_{i}", x, 32 << stage,
                             2 if stage > 1 and i == 0 else 1)
+
+
+@network(TRAINING, "ResNet-18: He, Zhang, Ren and Sun, Deep residual learning for image "
+         "recognition, 2015", macs=1814, weights=11.69)
+def resnet18(net: Layers) -> None:
+    resnet18_stages(net, net.conv("stem", image(224), 64, 7, 2).pooled(3, 2, 1))
     net.linear(512, 1000)
 
 
@@ -494,11 +497,7 @@ def c3d(net: Layers) -> None:
 @network(TRAINING, "R3D-18: Tran et al., A closer look at spatiotemporal convolutions for action "
          "recognition, 2017 (torchvision)", macs=40697, weights=33.37)
 def r3d_18(net: Layers) -> None:
-    x = net.conv("stem", VIDEO, 64, (3, 7, 7), (1, 2, 2))
-    for stage in range(1, 5):
-        for i in range(2):
-            x = basic_block(net, f"stage{stage}_{i}", x, 32 << stage,
-                            2 if stage > 1 and i == 0 else 1)
+    resnet18_stages(net, net.conv("stem", VIDEO, 64, (3, 7, 7), (1, 2, 2)))
     net.linear(512, 400)
 
 
