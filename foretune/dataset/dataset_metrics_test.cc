@@ -38,14 +38,8 @@ Problem gemm(std::int64_t m) { return GemmProblem::create({.m = m, .n = 8, .k = 
 
 Measurement row_of(std::int64_t m, std::int32_t tile, std::vector<MetricValue> metrics,
                    Stage stage = Stage::kNone, Outcome outcome = Outcome::kOk) {
-  return {.problem = gemm(m),
-          .config = {.schema = header_with({}).config_schema.id(), .words = {tile}},
-          .context = {.machine = 1, .device = "cpu"},
-          .outcome = outcome,
-          .stage = stage,
-          .reason = outcome == Outcome::kOk ? "" : "it broke",
-          .metrics = std::move(metrics),
-          .samples_ns = {}};
+  return row_with_metrics(gemm(m), {.schema = header_with({}).config_schema.id(), .words = {tile}},
+                          std::move(metrics), stage, outcome);
 }
 
 std::vector<MetricValue> time_of(double time_ns) { return {{kTimeNs, time_ns, 0, 3}}; }

@@ -32,14 +32,9 @@ DatasetHeader header_with(std::vector<MetricInfo> metrics) {
 
 Measurement row_of(std::int32_t tile, std::vector<MetricValue> metrics, Stage stage = Stage::kNone,
                    Outcome outcome = Outcome::kOk) {
-  return {.problem = GemmProblem::create({.m = 8, .n = 8, .k = 8})->to_problem(),
-          .config = {.schema = header_with({}).config_schema.id(), .words = {tile, 0}},
-          .context = {.machine = 1, .device = "cpu"},
-          .outcome = outcome,
-          .stage = stage,
-          .reason = outcome == Outcome::kOk ? "" : "it broke",
-          .metrics = std::move(metrics),
-          .samples_ns = {}};
+  return row_with_metrics(GemmProblem::create({.m = 8, .n = 8, .k = 8})->to_problem(),
+                          {.schema = header_with({}).config_schema.id(), .words = {tile, 0}},
+                          std::move(metrics), stage, outcome);
 }
 
 std::vector<BlockType> block_types(std::span<const std::byte> file) {

@@ -18,6 +18,7 @@
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/search/strategy.h"
 #include "foretune/search/testing/strategies.h"
+#include "foretune/space/testing/all_configs.h"
 
 namespace foretune {
 namespace {
@@ -209,10 +210,7 @@ TEST_F(ParetoStrategyTest, LocalBeatsRandomConfigsWithAnEqualBudgetAndAnnealingE
     double sum = 0;
     for (const Problem& problem : problems) {
       const auto space = *family->space(problem);
-      std::vector<Config> all;
-      for (std::uint64_t i = 0; i < space->enumerable()->count(); ++i) {
-        all.push_back(space->enumerable()->unrank(i));
-      }
+      const std::vector<Config> all = all_configs(*space->enumerable());
       sum += share_of_front(problem, all, walk(name, problem, 2, kBudget, problem.hash()));
     }
     return sum / kProblems;

@@ -21,6 +21,20 @@ inline const MetricInfo kPsnr{.name = "psnr_db",
                               .stage = MetricStage::kEvaluation};
 inline const MetricInfo kMisses{.name = "l2_misses", .unit = ""};
 
+// A measurement on some CPU; one that is not ok has a reason.
+inline Measurement row_with_metrics(Problem problem, Config config,
+                                    std::vector<MetricValue> metrics, Stage stage,
+                                    Outcome outcome) {
+  return {.problem = std::move(problem),
+          .config = std::move(config),
+          .context = {.machine = 1, .device = "cpu"},
+          .outcome = outcome,
+          .stage = stage,
+          .reason = outcome == Outcome::kOk ? "" : "it broke",
+          .metrics = std::move(metrics),
+          .samples_ns = {}};
+}
+
 // A measurement's metrics by name.
 inline void set_metrics(Measurement& measurement,
                         const std::vector<std::pair<std::string_view, double>>& values) {

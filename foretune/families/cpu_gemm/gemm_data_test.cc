@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "foretune/families/cpu_gemm/gemm_reference.h"
+#include "foretune/families/cpu_gemm/testing/right_output.h"
 
 namespace foretune {
 namespace {
@@ -26,25 +27,6 @@ std::unique_ptr<GemmData> data_of(const GemmSizes& sizes, const GemmData::Limits
   auto data = GemmData::create(problem_of(sizes), 1, limits);
   EXPECT_TRUE(data);
   return std::move(*data);
-}
-
-// Fills the output with a correct result.
-void compute(GemmData& data) {
-  const GemmProblem& problem = data.problem();
-  auto gemm = BlockedGemm::create(
-      {.m = problem.m(),
-       .n = problem.n(),
-       .k = problem.k(),
-       .batch = problem.batch(),
-       .a_by_columns = a_by_columns(problem.layout()),
-       .b_by_columns = b_by_columns(problem.layout())},
-      {.isa = CpuIsa::kGeneric, .mr = 4, .nr = 8, .pack_b = true, .mc = 64, .nc = 64, .kc = 64},
-      nullptr);
-  ASSERT_TRUE(gemm);
-  auto workspace = gemm->make_workspace();
-  ASSERT_TRUE(workspace);
-  gemm->run(data.operands(), workspace->view());
-  data.set_register_block(4, 8);
 }
 
 TEST(GemmReferenceTest, AgreesWithTheTripleLoop) {
@@ -135,7 +117,7 @@ TEST(GemmDataTest, RightResultsPassWithALargeMargin) {
   for (const auto& [sizes, limits] : checks()) {
     const auto data = data_of(sizes, limits);
     EXPECT_FALSE(data->verify()) << "a poisoned output passed";
-    compute(*data);
+    multiply(*data);
     for (int again = 0; again < 2; ++again) {
       const Support right = data->verify();
       EXPECT_TRUE(right) << right.reason();
@@ -148,7 +130,7 @@ TEST(GemmDataTest, RightResultsPassWithALargeMargin) {
 TEST(GemmDataTest, AnySingleWrongElementIsFound) {
   for (const auto& [sizes, limits] : checks()) {
     const auto data = data_of(sizes, limits);
-    compute(*data);
+    multiply(*data);
     ASSERT_TRUE(data->verify());
     const std::size_t step = std::max<std::size_t>(1, data->output().size() / 60);
     for (std::size_t i = 0; i < data->output().size(); i += step) {
@@ -173,7 +155,7 @@ TEST(GemmDataTest, AnySingleWrongElementIsFound) {
 // Tests the bound that the header states for elements that are not compared one by one.
 TEST(GemmDataTest, ASingleErrorOfTwiceTheBoundOfItsRowIsFoundAnywhere) {
   const auto data = data_of({.m = 64, .n = 512, .k = 300}, kSampled);
-  compute(*data);
+  multiply(*data);
   ASSERT_TRUE(data->verify());
   const float bound = 3.6e-7F * 300 * std::sqrt(512.0F);
   constexpr float kSpread = 1.2F;  // room for norms of a row and of B above their mean
@@ -191,7 +173,7 @@ TEST(GemmDataTest, MissingTilesRowsAndTermsAreFound) {
   for (const GemmData::Limits& limits : {GemmData::Limits(), kSampled}) {
     const auto data = data_of({.m = 60, .n = 90, .k = 64}, limits);
     const std::ptrdiff_t n = 90;
-    compute(*data);
+    multiply(*data);
     ASSERT_TRUE(data->verify());
     const std::vector<float> right(data->output().begin(), data->output().end());
     const auto restore = [&] { std::copy(right.begin(), right.end(), data->output().begin()); };
@@ -229,7 +211,7 @@ TEST(GemmDataTest, AMissingBiasIsFound) {
   for (const GemmData::Limits& limits : {GemmData::Limits(), kSampled}) {
     const auto data =
         data_of({.m = 20, .n = 30, .k = 40, .operation = GemmOperation::kAddmm}, limits);
-    compute(*data);
+    multiply(*data);
     ASSERT_TRUE(data->verify());
     GemmOperands operands = data->operands();
     operands.beta = 0;

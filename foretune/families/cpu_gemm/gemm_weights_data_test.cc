@@ -15,6 +15,7 @@
 #include "foretune/base/text.h"
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
+#include "foretune/families/cpu_gemm/testing/right_output.h"
 #include "foretune/hardware/cpu.h"
 
 namespace foretune {
@@ -38,25 +39,6 @@ std::unique_ptr<GemmData> data_with(const GemmSizes& sizes, const std::vector<fl
   auto data = GemmData::create(product_with(sizes, weights), 1, limits, file_of(weights));
   EXPECT_TRUE(data) << data.error().message;
   return std::move(*data);
-}
-
-// Fills the output with a right result, summed in blocks of `kc`.
-void multiply(GemmData& data, std::int32_t kc) {
-  const GemmProblem& problem = data.problem();
-  auto gemm = BlockedGemm::create(
-      {.m = problem.m(),
-       .n = problem.n(),
-       .k = problem.k(),
-       .batch = 1,
-       .a_by_columns = a_by_columns(problem.layout()),
-       .b_by_columns = b_by_columns(problem.layout())},
-      {.isa = CpuIsa::kGeneric, .mr = 4, .nr = 8, .pack_b = true, .mc = 64, .nc = 64, .kc = kc},
-      nullptr);
-  ASSERT_TRUE(gemm);
-  auto workspace = gemm->make_workspace();
-  ASSERT_TRUE(workspace);
-  gemm->run(data.operands(), workspace->view());
-  data.set_register_block(4, 8);
 }
 
 struct WeightsKind {

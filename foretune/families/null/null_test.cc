@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/testing/all_configs.h"
 
 namespace foretune {
 namespace {
@@ -33,13 +34,7 @@ Problem problem(std::int64_t m, std::int64_t n, std::int64_t k) {
 
 std::vector<Config> configs_of(const Family& family, const Problem& problem) {
   const auto space = family.space(problem);
-  const EnumerableSpace& ranked = *(*space)->enumerable();
-  std::vector<Config> configs;
-  configs.reserve(ranked.count());
-  for (std::uint64_t i = 0; i < ranked.count(); ++i) {
-    configs.push_back(ranked.unrank(i));
-  }
-  return configs;
+  return all_configs(*(*space)->enumerable());
 }
 
 TEST(Null, HasSomeHundredConfigsAndAtLeastOneForTheSmallestProblem) {
