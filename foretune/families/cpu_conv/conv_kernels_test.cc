@@ -156,8 +156,8 @@ std::string wrong_element(const Case& each, ThreadPool& pool, Rng& rng) {
 
 TEST(ConvKernelsTest, RandomConvolutionsAreRight) {
   ThreadPool pool(3);
-  const char* const many = std::getenv("FORETUNE_CONV_CASES");
-  const int cases = many == nullptr ? 1500 : std::atoi(many);
+  const char* const many = std::getenv("FORETUNE_CONV_CASES");  // NOLINT(concurrency-mt-unsafe)
+  const auto cases = static_cast<int>(parse_int(many == nullptr ? "" : many).value_or(1500));
   std::array<int, 3> run{};
   int depthwise = 0;
   for (int i = 0; i < cases; ++i) {
