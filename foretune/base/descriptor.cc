@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <string>
+#include <thread>
 
 #include "foretune/base/system_error.h"
 #include "foretune/base/text.h"
@@ -15,6 +16,8 @@ namespace foretune {
 namespace {
 
 constexpr int kMaxAttempts = 100;
+// Writers that share a file hold its lock for some microseconds.
+constexpr std::chrono::microseconds kPause{200};
 
 }  // namespace
 
@@ -23,7 +26,9 @@ bool Descriptor::close() {
   return value < 0 || ::close(value) == 0;
 }
 
-Result<Descriptor> open_locked(const std::filesystem::path& path, int flags) {
+Result<Descriptor> open_locked(const std::filesystem::path& path, int flags, const FileLock& lock) {
+  const auto deadline = std::chrono::steady_clock::now() + lock.patience;
+  const int operation = (lock.is_shared ? LOCK_SH : LOCK_EX) | LOCK_NB;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0644));
     if (!file.ok()) {
@@ -34,7 +39,11 @@ Result<Descriptor> open_locked(const std::filesystem::path& path, int flags) {
     if (::fstat(file.get(), &opened) == 0 && !S_ISREG(opened.st_mode)) {
       return fail(ErrorCode::kInvalidArgument, path.string(), " is not a regular file");
     }
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    while (::flock(file.get(), operation) != 0) {
+      if ((errno == EWOULDBLOCK || errno == EINTR) && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(kPause);
+        continue;
+      }
       return fail(ErrorCode::kIo, path.string(),
                   errno == EWOULDBLOCK ? std::string(" is being written by another process")
                                        : concat(" cannot be locked: ", last_error()));

@@ -6,6 +6,7 @@
 // Thread safety: plain values.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -41,8 +42,13 @@ class Descriptor {
 // Opens the regular file of this name and locks it until the descriptor is closed; `flags` are
 // those of open(2), new files get 0644. Opens the file again when it is replaced meanwhile. Errors:
 // kNotFound, kInvalidArgument for a file that is not regular, kIo, also when another process holds
-// the lock.
-Result<Descriptor> open_locked(const std::filesystem::path& path, int flags);
+// the lock, and goes on to hold it for `lock.patience`.
+struct FileLock {
+  bool is_shared = false;                // with other readers
+  std::chrono::milliseconds patience{};  // zero: an error at once
+};
+Result<Descriptor> open_locked(const std::filesystem::path& path, int flags,
+                               const FileLock& lock = {});
 
 // Writes all bytes, even when the system is interrupted or takes only a part at a time. `name` is
 // for the error, kIo.

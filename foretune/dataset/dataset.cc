@@ -145,6 +145,13 @@ void Dataset::add(const Measurement& measurement) {
   }
 }
 
+void Dataset::drop_rows(RowIndex first) {
+  rows_.resize(std::min<std::size_t>(first, rows_.size()));
+  const auto is_dropped = [&](const auto& entry) { return entry.row >= first; };
+  std::erase_if(extras_, is_dropped);
+  std::erase_if(samples_, is_dropped);
+}
+
 MetricIndex Dataset::intern_metric(std::string_view name) {
   if (const std::optional<MetricIndex> known = find_metric(name)) {
     return *known;

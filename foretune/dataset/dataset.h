@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,6 +51,10 @@ struct DatasetHeader {
 };
 
 using RowIndex = std::uint32_t;
+
+// Texts that travel with the measurements, by name: the meaning of numbers in problems, for
+// example.
+using Notes = std::map<std::string, std::string>;
 
 // Longer reasons (a compiler's whole output) are truncated, since reasons are for people.
 inline constexpr std::size_t kMaxReasonBytes = 4096;
@@ -127,12 +132,16 @@ class Dataset {
   // features need. Errors: those of PayloadStore::describe(), for the first missing payload.
   Status describe_payloads(PayloadStore& payloads);
 
-  // Removes rows, metrics and samples but keeps the interned values and their ids.
-  void drop_rows() {
-    rows_.clear();
-    extras_.clear();
-    samples_.clear();
-  }
+  // Removes the rows from `first` on with their metrics and samples, but keeps the interned values
+  // and their ids.
+  void drop_rows(RowIndex first = 0);
+  // Keeps only the rows for which keep[row] holds; returns how many rows this removed. Interned
+  // values and their ids stay.
+  std::size_t keep_rows(const std::vector<bool>& keep);
+
+  // A note with a name that exists replaces it. Notes are no part of fingerprint().
+  [[nodiscard]] const Notes& notes() const { return notes_; }
+  void set_note(const std::string& name, std::string text) { notes_[name] = std::move(text); }
 
   // Metrics besides time: sparse, in row order.
   struct ExtraMetric {
@@ -196,7 +205,8 @@ class Dataset {
   // Returns a digest that identifies the training data of a model. It does not depend on the order
   // of rows. It covers metrics besides the time where there are any.
   [[nodiscard]] Digest fingerprint() const;
-  // Appends the rows and baselines of `other`. When the two do not fit but one is empty, the result
+  // Appends the rows, baselines and notes of `other`; of two notes with one name, the first stays.
+  // When the two do not fit but one is empty, the result
   // is the other one with its header, since a schema without measurements does not matter.
   // Errors: kMismatch for another family or schema, or a metric of another unit or direction.
   Status merge(const Dataset& other);
@@ -206,8 +216,6 @@ class Dataset {
  private:
   [[nodiscard]] Status check_mergeable(const Dataset& other) const;
   [[nodiscard]] Status check_declarable(std::span<const MetricInfo> infos) const;
-  // Drops rows with their metrics and samples; returns how many.
-  std::size_t keep_rows(const std::vector<bool>& keep);
   struct Merging;
   void merge_config(std::span<const RowIndex> group, Merging& merging);
   void merge_group(std::span<const RowIndex> group, Merging& merging);
@@ -226,6 +234,7 @@ class Dataset {
   std::vector<ExtraMetric> extras_;
   std::vector<Samples> samples_;
   std::vector<Baseline> baselines_;
+  Notes notes_;
 };
 
 }  // namespace foretune

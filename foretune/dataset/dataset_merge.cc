@@ -161,12 +161,14 @@ Status Dataset::merge(const Dataset& other) {
   FORETUNE_TRY_STATUS(mergeable);
   FORETUNE_TRY_STATUS(declare_metrics(std::vector<MetricInfo>(other.header_.metrics)));
   RowCopier(other, *this).copy({});
+  notes_.insert(other.notes_.begin(), other.notes_.end());
   return {};
 }
 
 Dataset Dataset::filter_problems(const std::vector<bool>& keep) const {
   FORETUNE_CHECK(keep.size() == problems_.size());
   Dataset out(header_);
+  out.notes_ = notes_;
   if (!keep.empty()) {
     RowCopier(*this, out).copy(keep);
   }

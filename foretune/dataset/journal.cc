@@ -17,16 +17,21 @@
 #include "foretune/base/descriptor.h"
 #include "foretune/base/file.h"
 #include "foretune/base/system_error.h"
+#include "foretune/dataset/internal/journal_record.h"
 #include "foretune/dataset/records.h"
 #include "foretune/dataset/storable.h"
 
 namespace foretune {
 
+using dataset_internal::append_baselines;
 using dataset_internal::append_block;
-using dataset_internal::append_preamble;
+using dataset_internal::append_new_definitions;
+using dataset_internal::append_notes;
 using dataset_internal::Block;
 using dataset_internal::BlockReader;
 using dataset_internal::BlockType;
+using dataset_internal::check_same;
+using dataset_internal::Defined;
 
 namespace {
 
@@ -34,7 +39,6 @@ namespace {
 // block.
 constexpr std::size_t kSegmentRows = std::size_t{1} << 20U;
 constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 30U;
-constexpr std::size_t kDefinitionBytes = std::size_t{64} << 20U;  // of one block of definitions
 // The texts of a header and the labels of a schema are bounded (storable.h).
 constexpr std::size_t kMaxHeaderBytes = std::size_t{256} << 20U;
 
@@ -78,107 +82,8 @@ Result<Loaded> load(std::span<const std::byte> bytes) {
   }
 }
 
-// Returns the error that says why measurements of `wanted` do not belong with those of `in_file`,
-// which has another digest.
-Status other_machine(const Fingerprint& in_file, const Fingerprint& wanted) {
-  const double cores = in_file.hardware.get(HardwareValue::kCores);
-  Fingerprint limited = wanted;
-  limited.hardware.set(HardwareValue::kCores, cores);
-  if (limited.digest() == in_file.digest()) {
-    return fail(ErrorCode::kMismatch, "it was measured with the threads of ", cores,
-                cores == 1 ? " core" : " cores", " of this machine, not of ",
-                wanted.hardware.get(HardwareValue::kCores));
-  }
-  return fail(ErrorCode::kMismatch, "it was measured on another machine (", in_file.device, ")");
-}
-
-Status check_same(const DatasetHeader& in_file, const DatasetHeader& wanted) {
-  if (in_file.family != wanted.family) {
-    return fail(ErrorCode::kMismatch, "it holds measurements of family '", in_file.family,
-                "', not '", wanted.family, "'");
-  }
-  if (in_file.problem_type != wanted.problem_type) {
-    return fail(ErrorCode::kMismatch, "it holds problems of another type");
-  }
-  if (in_file.config_schema != wanted.config_schema) {
-    return fail(ErrorCode::kMismatch, "its configs have another schema (",
-                in_file.config_schema.name, " v", in_file.config_schema.version,
-                ") than this version of the family (", wanted.config_schema.name, " v",
-                wanted.config_schema.version, ")");
-  }
-  if (in_file.role != wanted.role) {
-    return fail(ErrorCode::kMismatch, "it is a ", to_string(in_file.role), " set, not a ",
-                to_string(wanted.role), " set");
-  }
-  if (in_file.fingerprint.digest() != wanted.fingerprint.digest()) {
-    return other_machine(in_file.fingerprint, wanted.fingerprint);
-  }
-  return {};
-}
-
 std::uint64_t pair_of(std::uint32_t problem, std::uint32_t config) {
   return std::uint64_t{problem} << 32U | config;
-}
-
-// Counts the interned values of a data set that a file defines.
-struct Defined {
-  std::size_t metrics = 0;  // besides the common ones
-  std::size_t problems = 0;
-  std::size_t configs = 0;
-  std::size_t contexts = 0;
-  std::size_t reasons = 1;  // the first one is "none" and needs no definition
-
-  static Defined all_of(const Dataset& dataset) {
-    return {dataset.header().metrics.size(), dataset.problems().size(), dataset.configs().size(),
-            dataset.contexts().size(), dataset.reason_count()};
-  }
-};
-
-// Appends one block, or several where the definitions are very long.
-template <class Items, class Encode>
-void append_definitions(ByteWriter& out, BlockType type, const Items& items, std::size_t first,
-                        const Encode& encode) {
-  if (items.size() <= first) {
-    return;
-  }
-  ByteWriter payload;
-  for (std::size_t i = first; i < items.size(); ++i) {
-    encode(payload, items[i]);
-    if (payload.size() >= kDefinitionBytes && i + 1 < items.size()) {
-      append_block(out, type, payload.bytes());
-      payload = ByteWriter();
-    }
-  }
-  append_block(out, type, payload.bytes());
-}
-
-// Appends all definitions that `defined` lacks. Their order lets each refer to earlier ones.
-void append_new_definitions(ByteWriter& out, const Dataset& dataset, const Defined& defined) {
-  append_definitions(out, BlockType::kMetrics, dataset.header().metrics, defined.metrics,
-                     &dataset_internal::encode_metric_info);
-  append_definitions(out, BlockType::kProblems, dataset.problems(), defined.problems,
-                     &dataset_internal::encode_problem);
-  append_definitions(out, BlockType::kConfigs, dataset.configs(), defined.configs,
-                     &dataset_internal::encode_config);
-  append_definitions(out, BlockType::kContexts, dataset.contexts(), defined.contexts,
-                     &dataset_internal::encode_context);
-  append_definitions(out, BlockType::kReasons, dataset.reasons(), defined.reasons,
-                     [](ByteWriter& to, const std::string& reason) { to.put_string(reason); });
-}
-
-// Fails unless the data set may have all of these metrics, including undeclared ones.
-Status check_names(const Dataset& tables, std::span<const MetricValue> values) {
-  std::size_t added = 0;
-  for (const MetricValue& value : values) {
-    if (!tables.find_metric(value.metric)) {
-      FORETUNE_TRY_STATUS(check_metric_info(metric_info(value.metric)));
-      ++added;
-    }
-  }
-  if (added > 0 && tables.metric_count() + added > kMaxMetrics) {
-    return fail(ErrorCode::kUnsupported, "a data set holds at most ", kMaxMetrics, " metrics");
-  }
-  return {};
 }
 
 }  // namespace
@@ -240,10 +145,7 @@ struct JournalWriter::State {
 
   Status begin_file(const DatasetHeader& header) {
     ByteWriter out;
-    append_preamble(out);
-    ByteWriter payload;
-    dataset_internal::encode_header(payload, header);
-    append_block(out, BlockType::kHeader, payload.bytes());
+    dataset_internal::append_beginning(out, header);
     bytes = 0;
     return write(out.bytes());
   }
@@ -287,24 +189,7 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::open(const std::filesystem
   FORETUNE_TRY(state.file, open_locked(path, O_RDWR | O_CREAT | O_APPEND));
   FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
   // A run killed while it wrote the very first block leaves an incomplete beginning.
-  ByteWriter preamble;
-  append_preamble(preamble);
-  const std::size_t common = std::min(bytes.size(), preamble.size());
-  const bool begun_only =
-      std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(common),
-                 preamble.bytes().begin()) &&
-      [&] {
-        if (bytes.size() < preamble.size()) {
-          return true;
-        }
-        auto reader = BlockReader::create(bytes);
-        if (!reader) {
-          return false;
-        }
-        const auto first = reader->next();
-        return first && !*first;
-      }();
-  if (begun_only) {
+  if (dataset_internal::is_only_begun(bytes)) {
     state.recovered_bytes = bytes.size();
     if (::ftruncate(state.file.get(), 0) != 0) {
       return fail(ErrorCode::kIo, "cannot empty ", path.string(), ": ", last_error());
@@ -321,35 +206,18 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::open(const std::filesystem
 Status JournalWriter::append(const Measurement& measurement) {
   State& state = *state_;
   Dataset& tables = state.tables;
-  FORETUNE_TRY_STATUS(dataset_internal::check_problem(tables.header(), measurement.problem));
-  FORETUNE_TRY_STATUS(
-      dataset_internal::check_config(tables.header(), state.schema_id, measurement.config));
-  FORETUNE_TRY_STATUS(dataset_internal::check_context(measurement.context));
-  if (state.rows >= dataset_internal::kMaxRows ||
-      (tables.contexts().size() >= dataset_internal::kMaxContexts &&
-       !tables.find_context(measurement.context))) {
+  FORETUNE_TRY_STATUS(dataset_internal::check_measurement(tables, state.schema_id, measurement));
+  if (state.rows >= dataset_internal::kMaxRows) {
     return fail(ErrorCode::kUnsupported, state.path.string(), " is full; begin another file");
   }
-  FORETUNE_TRY_STATUS(check_names(tables, measurement.metrics));
   // Values interned by a failed append stay in the tables, and the next append defines them.
   tables.drop_rows();
   tables.add(measurement);
-  const Dataset::Row row = tables.rows()[0];
-  FORETUNE_TRY_STATUS(dataset_internal::check_row(row, !tables.extras().empty()));
-  for (const Dataset::ExtraMetric& extra : tables.extras()) {
-    FORETUNE_TRY_STATUS(dataset_internal::check_metric(tables, extra));
-  }
-  if (!measurement.samples_ns.empty()) {
-    FORETUNE_TRY_STATUS(dataset_internal::check_samples(measurement.samples_ns));
-  }
   ByteWriter out;
-  append_new_definitions(out, tables, state.defined);
-  ByteWriter payload;
-  dataset_internal::encode_row(payload, row, tables.extras(), measurement.samples_ns);
-  append_block(out, BlockType::kRow, payload.bytes());
+  FORETUNE_TRY_STATUS(dataset_internal::append_row(out, tables, 0, state.defined));
   FORETUNE_TRY_STATUS(state.write(out.bytes()));
   state.defined = Defined::all_of(tables);
-  state.remember(row, tables.extras());
+  state.remember(tables.rows()[0], tables.extras());
   ++state.rows;
   return {};
 }
@@ -453,18 +321,12 @@ Result<DatasetHeader> read_dataset_header(const std::filesystem::path& path) {
 Result<std::vector<std::byte>> dataset_bytes(const Dataset& dataset, const WriteOptions& options) {
   FORETUNE_TRY_STATUS(dataset_internal::check_dataset(dataset));
   ByteWriter out;
-  append_preamble(out);
-  ByteWriter header;
-  dataset_internal::encode_header(header, dataset.header());
-  append_block(out, BlockType::kHeader, header.bytes());
+  dataset_internal::append_beginning(out, dataset.header());
   append_new_definitions(out, dataset, Defined());
-  const bool has_metrics =
-      std::any_of(dataset.baselines().begin(), dataset.baselines().end(),
-                  [](const Dataset::Baseline& baseline) { return !baseline.metrics.empty(); });
-  append_definitions(
-      out, has_metrics ? BlockType::kMetricBaselines : BlockType::kBaselines, dataset.baselines(),
-      0,
-      has_metrics ? &dataset_internal::encode_metric_baseline : &dataset_internal::encode_baseline);
+  append_baselines(out, dataset);
+  if (!dataset.notes().empty()) {
+    append_notes(out, dataset.notes());
+  }
   std::size_t limit = kSegmentRows;
   for (std::size_t begin = 0; begin < dataset.size();) {
     const std::size_t end = std::min(dataset.size(), begin + limit);

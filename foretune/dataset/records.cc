@@ -26,76 +26,6 @@ void put_digest(ByteWriter& out, const Digest& digest) {
 
 }  // namespace
 
-void append_preamble(ByteWriter& out) {
-  out.put_bytes(std::as_bytes(std::span(kMagic)));
-  out.put(kFormatVersion);
-}
-
-void append_block(ByteWriter& out, BlockType type, std::span<const std::byte> payload) {
-  ByteWriter head;
-  head.put(static_cast<std::uint32_t>(payload.size()));
-  head.put(static_cast<std::uint8_t>(type));
-  head.put(std::uint8_t{0});
-  // The head has its own checksum, so that a damaged length does not look like a torn tail.
-  head.put(static_cast<std::uint16_t>(crc32c(head.bytes())));
-  head.put(crc32c(payload, crc32c(head.bytes())));
-  out.put_bytes(head.bytes());
-  out.put_bytes(payload);
-}
-
-Result<BlockReader> BlockReader::create(std::span<const std::byte> file) {
-  ByteReader reader(file);
-  const std::span<const std::byte> magic = reader.get_bytes(kMagic.size());
-  if (!reader.ok() ||
-      !std::equal(magic.begin(), magic.end(), std::as_bytes(std::span(kMagic)).begin())) {
-    return corrupt("this is not a foretune data set (its first bytes are others)");
-  }
-  const auto version = reader.get<std::uint32_t>();
-  if (!reader.ok()) {
-    return corrupt("the file ends within its first 12 bytes");
-  }
-  if (version != kFormatVersion) {
-    return fail(ErrorCode::kUnsupported, "data set format version ", version,
-                " is not known to this version, which reads version ", kFormatVersion);
-  }
-  return BlockReader(file);
-}
-
-Result<std::optional<Block>> BlockReader::next() {
-  const std::span<const std::byte> rest = file_.subspan(position_);
-  if (rest.size() < kBlockHeadSize) {
-    return std::optional<Block>();
-  }
-  // A file system may leave zeros in place of a lost last write.
-  if (std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; })) {
-    return std::optional<Block>();
-  }
-  ByteReader reader(rest);
-  const auto length = reader.get<std::uint32_t>();
-  const auto type = reader.get<std::uint8_t>();
-  static_cast<void>(reader.get<std::uint8_t>());
-  const auto head_check = reader.get<std::uint16_t>();
-  const auto check = reader.get<std::uint32_t>();
-  if (static_cast<std::uint16_t>(crc32c(rest.first(6))) != head_check) {
-    return fail(ErrorCode::kCorrupt, "the block at byte ", position_, " is damaged (its head)");
-  }
-  if (length > reader.remaining()) {
-    return std::optional<Block>();
-  }
-  const std::span<const std::byte> payload = reader.get_bytes(length);
-  if (crc32c(payload, crc32c(rest.first(8))) != check) {
-    return fail(ErrorCode::kCorrupt, "the block at byte ", position_, " is damaged (its content)");
-  }
-  if (type < static_cast<std::uint8_t>(BlockType::kHeader) ||
-      type > static_cast<std::uint8_t>(BlockType::kMetricBaselines)) {
-    return fail(ErrorCode::kUnsupported, "the block at byte ", position_, " is of type ", type,
-                ", which this version does not know");
-  }
-  const Block block{static_cast<BlockType>(type), payload, position_};
-  position_ += kBlockHeadSize + length;
-  return std::optional<Block>(block);
-}
-
 void encode_header(ByteWriter& out, const DatasetHeader& header) {
   out.put_string(header.family);
   out.put(static_cast<std::uint16_t>(header.problem_type));
@@ -430,6 +360,17 @@ Status decode_metrics(ByteReader& reader, Dataset& dataset) {
   return {};
 }
 
+Status decode_notes(ByteReader& reader, Dataset& dataset) {
+  while (reader.ok() && !reader.at_end()) {
+    const std::string name = reader.get_string(kMaxNameBytes);
+    std::string text = reader.get_string(kMaxTextBytes);
+    if (reader.ok()) {
+      dataset.set_note(name, std::move(text));
+    }
+  }
+  return reader.ok() ? Status() : Status(corrupt("a note is cut off"));
+}
+
 }  // namespace
 
 Result<Dataset::ExtraMetric> decode_metric(ByteReader& reader, const Dataset& dataset) {
@@ -562,6 +503,8 @@ Status decode_payload(const Block& block, Dataset& dataset) {
       return decode_metrics(reader, dataset);
     case BlockType::kMetricBaselines:
       return decode_baselines(reader, true, dataset);
+    case BlockType::kNotes:
+      return decode_notes(reader, dataset);
   }
   return corrupt("a block of unknown type");
 }

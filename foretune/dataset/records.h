@@ -34,6 +34,7 @@ enum class BlockType : std::uint8_t {
   kBaselines = 8,
   kMetrics = 9,           // those beside the common ones
   kMetricBaselines = 10,  // baselines with other metrics than the time
+  kNotes = 11,
 };
 
 void append_preamble(ByteWriter& out);
@@ -50,15 +51,19 @@ struct Block {
 class BlockReader {
  public:
   static Result<BlockReader> create(std::span<const std::byte> file);
+  // Continues with the blocks from byte `position` on; `rest` is the file from there.
+  static BlockReader resume(std::span<const std::byte> rest, std::size_t position);
   // The next block; nothing at the end or at a torn tail.
   Result<std::optional<Block>> next();
   // Bytes from the last whole block to the end of the file.
-  [[nodiscard]] std::size_t torn_bytes() const { return file_.size() - position_; }
+  [[nodiscard]] std::size_t torn_bytes() const { return file_.size() - (position_ - begin_); }
   [[nodiscard]] std::size_t position() const { return position_; }
 
  private:
-  explicit BlockReader(std::span<const std::byte> file) : file_(file), position_(kPreambleSize) {}
-  std::span<const std::byte> file_;
+  BlockReader(std::span<const std::byte> bytes, std::size_t begin, std::size_t position)
+      : file_(bytes), begin_(begin), position_(position) {}
+  std::span<const std::byte> file_;  // from byte begin_ on
+  std::size_t begin_;
   std::size_t position_;
 };
 

@@ -208,6 +208,14 @@ Status check_baseline(const Dataset& dataset, const Dataset::Baseline& baseline)
   return {};
 }
 
+Status check_notes(const Notes& notes) {
+  for (const auto& [name, text] : notes) {
+    FORETUNE_TRY_STATUS(check_size("name of a note", name, kMaxNameBytes));
+    FORETUNE_TRY_STATUS(check_size("text of a note", text, kMaxTextBytes));
+  }
+  return {};
+}
+
 Status check_dataset(const Dataset& dataset) {
   const DatasetHeader& header = dataset.header();
   FORETUNE_TRY_STATUS(check_header(header));
@@ -245,7 +253,7 @@ Status check_dataset(const Dataset& dataset) {
   for (const Dataset::Baseline& baseline : dataset.baselines()) {
     FORETUNE_TRY_STATUS(check_baseline(dataset, baseline));
   }
-  return {};
+  return check_notes(dataset.notes());
 }
 
 }  // namespace foretune::dataset_internal

@@ -33,6 +33,7 @@ Status check_row(const Dataset::Row& row, bool has_metrics);
 Status check_metric(const Dataset& dataset, const Dataset::ExtraMetric& metric);
 Status check_samples(std::span<const float> samples_ns);
 Status check_baseline(const Dataset& dataset, const Dataset::Baseline& baseline);
+Status check_notes(const Notes& notes);
 
 // Checks everything, also that all references exist and that entries are in the order of rows.
 Status check_dataset(const Dataset& dataset);

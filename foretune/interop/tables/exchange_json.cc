@@ -105,6 +105,9 @@ Json to_json(const Dataset& dataset, bool short_numbers) {
       }
     }
   }
+  if (!dataset.notes().empty()) {
+    out["notes"] = dataset.notes();
+  }
   return out;
 }
 
@@ -227,6 +230,7 @@ class JsonImporter {
     FORETUNE_TRY_STATUS(check_rows());
     FORETUNE_TRY_STATUS(read_samples());
     FORETUNE_TRY_STATUS(read_baselines());
+    FORETUNE_TRY_STATUS(read_notes());
     if (report != nullptr) {
       *report = {.rows_read = rows->size(), .rows_kept = rows->size(), .dropped = {}, .notes = {}};
     }
@@ -463,6 +467,26 @@ class JsonImporter {
         return broken("baselines", i, fits);
       }
       dataset_.add_baseline(std::move(baseline));
+    }
+    return {};
+  }
+
+  Status read_notes() {
+    const Json* const notes = member(document_, "notes");
+    if (notes == nullptr) {
+      return {};
+    }
+    if (!notes->is_object()) {
+      return broken("notes");
+    }
+    for (const auto& [name, text] : notes->items()) {
+      if (!text.is_string()) {
+        return broken("notes");
+      }
+      dataset_.set_note(name, text.get<std::string>());
+    }
+    if (const Status fits = dataset_internal::check_notes(dataset_.notes()); !fits) {
+      return fail_because(fits.error(), "the document's notes");
     }
     return {};
   }
