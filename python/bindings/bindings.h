@@ -119,7 +119,9 @@ auto with_callbacks(const Work& work) {
 bool may_call_python(const Model& model);
 
 void bind_dataset(nb::module_& module);
+void bind_journal(nb::module_& module);
 void bind_collect(nb::module_& module);
+void bind_measuring(nb::module_& module);
 void bind_models(nb::module_& module);
 void bind_training(nb::module_& module);
 void bind_tuning(nb::module_& module);

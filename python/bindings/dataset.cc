@@ -3,6 +3,7 @@
 #include "foretune/dataset/dataset.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -357,6 +358,7 @@ void bind_dataset(nb::module_& module) {
       .def("baselines", &baselines_of)
       .def("extras", &extras_of)
       .def("metrics", &metrics_of)
+      .def("notes", &Dataset::notes)
       .def("baseline_metrics", &baseline_metrics_of)
       .def("problems",
            [](const Dataset& dataset) {

@@ -24,7 +24,9 @@ NB_MODULE(_foretune, module) {
   nanobind::set_leak_warnings(false);
   module.attr("version") = std::string(foretune::kVersion);
   foretune::python::bind_dataset(module);
+  foretune::python::bind_journal(module);
   foretune::python::bind_collect(module);
+  foretune::python::bind_measuring(module);
   foretune::python::bind_models(module);
   foretune::python::bind_training(module);
   foretune::python::bind_tuning(module);

@@ -87,7 +87,7 @@ def autotune(
             replaces the two options above.
         post_hook: ``post_hook(arguments, exception)``, called after every measured run.
         warmup: milliseconds before each measurement; 25 by default.
-        rep: milliseconds of each measurement; 100 by default.
+        rep: milliseconds of each measurement at most, in windows of a fifteenth; 100 by default.
         use_cuda_graph: measure in CUDA graphs, without launch overhead and with warm caches.
         do_bench: ``do_bench(call, quantiles)``, returns milliseconds; ignored, as by Triton, when
             one of the three options above is given.
@@ -98,8 +98,8 @@ def autotune(
             and takes the config that the model ranks first.
         min_keys: how many keys to measure in full before a model ranks configs.
         measure: ``measure(launch, limit_ns)``, replaces Triton's clock and needs no GPU. It returns
-            nanoseconds, or a tuple of nanoseconds, spread (20th to 80th percentile over the median)
-            and a bool that is true when the time is only a lower bound.
+            nanoseconds, or a tuple of nanoseconds, spread (interquartile range over the median) and
+            a bool that is true when the time is only a lower bound.
         device: name of the device, replaces the driver's; times are only valid for one device.
 
     Returns:
@@ -286,7 +286,8 @@ class Autotuner:
         if device not in self._searches:
             identity = {"kernel": self.base_fn.__qualname__, "source": source_digest(self.fn),
                         "device": device.name, "arch": device.arch, "triton": device.triton}
-            store = Store(_store_path(self._folder, identity), identity)
+            store = Store(_store_path(self._folder, identity), identity,
+                          [config_text(config) for config in self.configs], device.hardware)
             learner = Learner(self.keys, self._min_keys, device) if self._learn else None
             self._searches[device] = Search(store, learner, self._top_k, self.__name__)
         return self._searches[device]
@@ -400,7 +401,7 @@ def _store_path(folder: Folder | None, identity: Mapping[str, str]) -> str:
         folder = os.path.join(cache, "foretune")
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", identity["kernel"].rsplit(".", 1)[-1])[:60]
     digest = hashlib.sha256("\x00".join(f"{k}={v}" for k, v in sorted(identity.items())).encode())
-    return os.path.join(os.fspath(folder), "autotune", f"{name}-{digest.hexdigest()[:20]}.fta")
+    return os.path.join(os.fspath(folder), "autotune", f"{name}-{digest.hexdigest()[:20]}.ftd")
 
 
 def _check_pruners(pruners: Mapping[str, Any] | None) -> None:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._autotune_store import canonical
+from ._autotune_mapping import canonical
 from ._errors import InvalidArgumentError
 
 # Options of a kernel's decorators that change the generated code.

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._autotune_store import canonical
+from ._autotune_mapping import canonical
 from ._tile import PARAMETERS as PARAMETERS
 
 SIZES = ("m", "n", "k", "batch")

@@ -19,7 +19,8 @@ from typing import Any
 
 from ._autotune_device import Device
 from ._autotune_layout import PARAMETERS, Layout, make_layout, scope_of, size_places
-from ._autotune_store import Store, canonical
+from ._autotune_mapping import canonical
+from ._autotune_store import Store
 from ._dataset import Dataset
 from ._errors import Error
 from ._model import Predictor, train

@@ -12,17 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
+from . import _foretune
 from ._autotune_store import Measurement
 from ._errors import InvalidArgumentError
 
-# A config that is slower than the fastest so far by more than this factor is not measured in full.
-STOP_FACTOR = 2.0
 # Share of a full measurement's time; the minimum of a rough measurement is within a few per cent of
 # that of a full one.
 _ROUGH_SHARE = 1 / 20
 # Defaults of Triton's benchmark functions, in milliseconds.
 _WARMUP_MS = 25
 _REPETITION_MS = 100
+# The warm-up of a window, in milliseconds: the rough measurement before has warmed up.
+_WINDOW_WARMUP_MS = 1.0
 
 # Outcome and stage by the name of an exception's class or of one of its parents. Names are used
 # because Triton has moved these classes between modules, and need not be installed.
@@ -38,10 +39,14 @@ class Timing(NamedTuple):
     """A result that a ``measure`` function may return in place of nanoseconds, also as a tuple."""
 
     time_ns: float
-    """Median time of a launch; with ``censored`` a lower bound of it."""
+    """Time of a launch, the least of several windows; with ``censored`` a lower bound of it."""
     spread: float = 0.0
-    """20th to 80th percentile over the median; 0 when unknown."""
+    """Interquartile range of the windows over their median; 0 when unknown."""
     censored: bool = False
+    median_ns: float = 0.0
+    """Median of the windows; 0 when unknown."""
+    samples: int = 0
+    """Number of windows; 0 when unknown."""
 
 
 Measure = Callable[[Callable[[], None], Union[float, None]], Union[Timing, float]]
@@ -110,10 +115,12 @@ class Hooks:
 
 @dataclass(frozen=True)
 class TritonClock:
-    """Measures as ``triton.testing`` does: with events and a cold L2 cache, or with CUDA graphs.
+    """Measures by the library's timing protocol (docs/measuring.md) with the benchmark functions of
+    ``triton.testing`` as its clock: events and a cold L2 cache, or CUDA graphs.
 
-    When there is a limit, a rough measurement of a twentieth of the time comes first. A kernel
-    whose best launch there exceeds the limit is not measured any further.
+    A rough measurement of a twentieth of the time comes first. A kernel whose best launch there
+    exceeds the limit is not measured any further. Then windows follow, each the median of a
+    fifteenth of the time: at least five, and more while they scatter.
     """
 
     warmup_ms: float | None = None
@@ -124,20 +131,27 @@ class TritonClock:
 
     def __call__(self, launch: Callable[[], None], limit_ns: float | None) -> Timing:
         bench, is_adjustable = self._benchmark()
-        repetition = self.repetition_ms if self.repetition_ms is not None else _REPETITION_MS
-        if limit_ns is not None and is_adjustable:
-            rough = max(1.0, repetition * _ROUGH_SHARE)
-            best_ns = _milliseconds(self._run(bench, launch, 1.0, rough, (0.0, 0.5)))[0] * 1e6
-            if best_ns > limit_ns:
-                return Timing(limit_ns, censored=True)
         if not is_adjustable:
-            times = _milliseconds(bench(launch, quantiles=(0.5, 0.2, 0.8)))
-        else:
-            warmup = self.warmup_ms if self.warmup_ms is not None else _WARMUP_MS
-            times = _milliseconds(self._run(bench, launch, warmup, repetition, (0.5, 0.2, 0.8)))
-        median = times[0]
-        spread = (times[2] - times[1]) / median if len(times) > 2 and 0 < median < math.inf else 0.0
-        return Timing(median * 1e6, max(0.0, spread))
+            times = _milliseconds(bench(launch, quantiles=(0.5, 0.25, 0.75)))
+            median = times[0]
+            is_known = len(times) > 2 and 0 < median < math.inf
+            return Timing(median * 1e6, max(0.0, times[2] - times[1]) / median if is_known else 0.0)
+        warmup = self.warmup_ms if self.warmup_ms is not None else _WARMUP_MS
+        repetition = self.repetition_ms if self.repetition_ms is not None else _REPETITION_MS
+
+        def rough_ns() -> float:
+            rough = max(1.0, repetition * _ROUGH_SHARE)
+            return _milliseconds(self._run(bench, launch, warmup, rough, (0.0, 0.5)))[0] * 1e6
+
+        def windows_ns(count: int) -> list[float]:
+            length = repetition / _foretune.max_windows
+            return [_milliseconds(self._run(bench, launch, _WINDOW_WARMUP_MS, length,
+                                            (0.5, 0.25, 0.75)))[0] * 1e6 for _ in range(count)]
+
+        time_ns, median_ns, spread, samples, is_bound = _foretune.time_launch(
+            rough_ns, windows_ns, None if limit_ns is None else limit_ns / _foretune.censor_factor,
+            repetition * 1e6)
+        return Timing(time_ns, spread, is_bound, median_ns, samples)
 
     def _run(self, bench: Callable[..., Any], launch: Callable[[], None], warmup: float,
              repetition: float, quantiles: tuple[float, ...]) -> Any:
@@ -187,7 +201,8 @@ def measured(measure: Measure, launch: Callable[[], None], key: str, config: str
     """
     begin = time.perf_counter()
     try:
-        result = measure(launch, None if incumbent_ns is None else STOP_FACTOR * incumbent_ns)
+        limit_ns = None if incumbent_ns is None else _foretune.censor_factor * incumbent_ns
+        result = measure(launch, limit_ns)
     except Exception as error:
         failure = failure_of(error)
         if failure is None:
@@ -206,7 +221,8 @@ def measured(measure: Measure, launch: Callable[[], None], key: str, config: str
         raise InvalidArgumentError(f"a measured time is a positive number, not {timing.time_ns}")
     outcome = "censored" if timing.censored else "ok"
     return Measurement(key, config, outcome, float(timing.time_ns), float(timing.spread),
-                       seconds=seconds), None
+                       seconds=seconds, median_ns=float(timing.median_ns),
+                       samples=timing.samples), None
 
 
 def _milliseconds(times: Any) -> list[float]:

@@ -72,15 +72,14 @@ def report_of(store: Store, kernel: str, models: list[str]) -> AutotuneReport:
 
 def _key_report(store: Store, key: str) -> KeyReport:
     entries = store.measurements(key)
-    choice = store.choice(key)
     times = {config: entry.time_ns for config, entry in entries.items() if entry.is_ok}
-    config = choice.config if choice else min(times, key=lambda name: times[name], default="")
+    config = store.best(key) or ""
     return KeyReport(
         key=_key_label(key), config=config_label(json.loads(config)) if config else "",
         time_ns=times.get(config), measured=len(times),
         censored=sum(entry.outcome == "censored" for entry in entries.values()),
         failed=sum(not entry.is_timed for entry in entries.values()),
-        method=choice.method if choice else "", seconds=store.seconds(key))
+        method=store.method(key), seconds=store.seconds(key))
 
 
 def _key_label(key: str) -> str:

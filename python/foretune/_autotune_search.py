@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ._autotune_learn import FEWEST_CONFIGS, Learner
-from ._autotune_store import Choice, Measurement, Store, config_id
+from ._autotune_store import Measurement, Store
 from ._errors import UnsupportedError
 
 MeasureConfig = Callable[[str, "float | None"], tuple[Measurement, "BaseException | None"]]
@@ -59,10 +59,9 @@ class Search:
             Whatever ``measure`` raises; the measurements until then are kept.
         """
         known = self.store.measurements(key)
-        choice = self.store.choice(key)
-        fresh = self._fresh(configs, known, choice)
+        fresh = self._fresh(key, configs, known)
         if not fresh:
-            if (config := self._settled(choice, known, configs)) is not None:
+            if (config := self.store.best(key, configs)) is not None:
                 return Decision(config, 0, config in known)
             # The fast configs are no longer legal; one that was stopped early against them may be
             # the best that is left.
@@ -76,7 +75,7 @@ class Search:
         if ranking is None:
             return self._measured(key, configs, self._by_wins(fresh), None, measure)
         if is_predicted:
-            self._choose(key, configs, ranking[0], "prediction")
+            self.store.add_ranking(key, ranking)
             return Decision(ranking[0], 0, False)
         return self._measured(key, configs, ranking, self.top_k, measure)
 
@@ -84,34 +83,15 @@ class Search:
         """Returns another prediction for a key whose predicted config does not work; None when
         there is no other."""
         self.store.add_measurement(failed)
-        known = self.store.measurements(key)
-        left = [config for config in configs if config not in known or known[config].is_timed]
-        if not left:
-            return None
-        ranking = self.learner.rank(self.store, key, left) if self.learner else None
-        config = (ranking or left)[0]
-        self._choose(key, configs, config, "prediction")
-        return config
+        return self.store.best(key, configs)
 
-    def _settled(self, choice: Choice | None, known: Mapping[str, Measurement],
-                 configs: Sequence[str]) -> str | None:
-        """Returns the config of a key with nothing left to measure: the fastest measured one, or a
-        prediction; None when neither works."""
-        timed = [config for config in configs if config in known and known[config].is_ok]
-        if timed:
-            return min(timed, key=lambda config: known[config].time_ns)
-        if choice is not None and choice.method == "prediction" and choice.config in configs:
-            entry = known.get(choice.config)
-            return choice.config if entry is None or entry.is_timed else None
-        return None
-
-    def _fresh(self, configs: Sequence[str], known: Mapping[str, Measurement],
-               choice: Choice | None) -> list[str]:
-        """Returns the unmeasured configs that no decision has considered."""
+    def _fresh(self, key: str, configs: Sequence[str],
+               known: Mapping[str, Measurement]) -> list[str]:
+        """Returns the unmeasured configs that no model has ranked."""
         unknown = [config for config in configs if config not in known]
-        if choice is None or self.learner is None:
+        if self.learner is None:
             return unknown
-        fresh = [config for config in unknown if config_id(config) not in choice.considered]
+        fresh = [config for config in unknown if not self.store.is_considered(key, config)]
         # The prediction was never measured, so a time of a new config alone could not be compared.
         return unknown if fresh and not _any_ok(configs, known) else fresh
 
@@ -130,28 +110,20 @@ class Search:
             cause = cause or error
             count += 1
         known = self.store.measurements(key)
-        settled = self._settled(None, known, configs)
-        if settled is None:
+        if not _any_ok(configs, known):
             raise self._nothing_works(known, configs) from cause
-        # Earlier calls may have measured the other configs, so ``most`` does not tell the method.
-        method = "exhaustive" if all(entry in known for entry in configs) else "model"
-        self._choose(key, configs, settled, method)
-        return Decision(settled, count, True)
-
-    def _choose(self, key: str, configs: Sequence[str], config: str, method: str) -> None:
-        previous = self.store.choice(key)
-        considered = frozenset(config_id(entry) for entry in configs)
-        if previous is not None:
-            considered |= previous.considered
-        self.store.add_choice(Choice(key, config, method, considered))
+        if most is not None:
+            self.store.add_ranking(key, [config for config in order if config not in known])
+        best = self.store.best(key, configs)
+        assert best is not None  # at least one is ok
+        return Decision(best, count, True)
 
     def _by_wins(self, configs: Sequence[str]) -> list[str]:
         """Sorts the configs that won most other keys first, so that the others stop early."""
         wins: dict[str, int] = {}
         for key in self.store.keys:
-            choice = self.store.choice(key)
-            if choice is not None:
-                wins[choice.config] = wins.get(choice.config, 0) + 1
+            if (best := self.store.best(key)) is not None:
+                wins[best] = wins.get(best, 0) + 1
         return sorted(configs, key=lambda config: -wins.get(config, 0))
 
     def _nothing_works(self, known: Mapping[str, Measurement],

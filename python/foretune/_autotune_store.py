@@ -1,156 +1,104 @@
-"""The store of an autotuned kernel: an append-only file of records that outlives the process.
+"""The store of an autotuned kernel: data set files (``.ftd``) that outlive the process.
 
-One file per kernel source, device and Triton version. A record is one line::
+The files of a store belong to one kernel source, device and Triton version. Any number of processes
+append to them and read what the others append. A file has one list of parameters; configs that it
+cannot express begin another file beside it. Stores of the first versions (``.fta``) are read, too.
 
-    8 hexadecimal digits of CRC-32, a blank, bytes of the rest, a blank, one JSON object, a newline
-
-Lines that begin with ``#`` are comments; the first one identifies the format. Records do not depend
-on each other, so a damaged line loses only itself: it is reported once and made a comment, and its
-measurement is repeated when it is needed. Writers hold an exclusive ``flock`` while they append,
-readers a shared one, so a last line without its newline was left by a process that died.
-
-Thread safety: one thread at a time per object; any number of objects and processes per file.
+Thread safety: one thread at a time per object; any number of objects and processes per store.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
-import hashlib
-import json
+import glob
 import os
 import warnings
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ._dataset import OUTCOMES, STAGES
+from . import _foretune
+from ._autotune_mapping import (METRICS, Measurement, Row, canonical, config_of, key_of,
+                                measurement_of, measurement_row, parameters_of, problem_text,
+                                rank_of, ranking_rows, split_key, variant_note, words_of)
+from ._autotune_old_store import read_old_store
+from ._errors import CorruptDataError, Error, MismatchError, NotFoundError
 
-MAGIC = b"#foretune-autotune 1\n"
-_ANY_VERSION = b"#foretune-autotune "
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-METHODS = ("exhaustive", "model", "prediction")
-
-
-def canonical(value: Any) -> str:
-    """Returns JSON that is the same for equal values: names sorted, no blanks, one line."""
-    return _ENCODER.encode(value)
-
-
-def config_id(config: str) -> str:
-    """Returns a short hash of a config's canonical text, for lists of configs."""
-    return hashlib.sha256(config.encode()).hexdigest()[:12]
+_MAGIC = b"FTDATA\x1a\n"
+_IDENTITY, _CONVERTED = "identity", "converted from"
+_MOST_FILES = 100
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """The outcome of one config on one key."""
+@dataclass
+class _Key:
+    """Everything that the store knows of one key."""
 
-    key: str
-    """Canonical text."""
-    config: str
-    """Canonical text."""
-    outcome: str
-    """One of ``foretune.OUTCOMES``."""
-    time_ns: float = 0.0
-    """Median; for a censored measurement a lower bound; 0 where there is no time."""
-    spread: float = 0.0
-    """20th to 80th percentile over the median; 0 when unknown."""
-    stage: str = "none"
-    reason: str = ""
+    measurements: dict[str, Measurement] = field(default_factory=dict)
+    ranks: dict[str, float] = field(default_factory=dict)
+    """Place of a config in a model's order, 1 the first."""
     seconds: float = 0.0
-    """Seconds that the measurement took, compilation included."""
-
-    @property
-    def is_ok(self) -> bool:
-        return self.outcome == "ok"
-
-    @property
-    def is_timed(self) -> bool:
-        return self.outcome in ("ok", "censored")
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A decision for a key: the chosen config, how it was chosen, and from which configs."""
+@dataclass
+class _File:
+    """One file of a store, and how much of it was taken."""
 
-    key: str
-    config: str
-    """Canonical text of the chosen config."""
-    method: str
-    """``exhaustive``: all configs were measured; ``model``: only those that a model ranked first;
-    ``prediction``: the first of a model's ranking was taken unmeasured."""
-    considered: frozenset[str] = frozenset()
-    """``config_id`` of every config that the decision considered."""
+    journal: _foretune.SharedJournal
+    generation: int = 0
+    rows: int = 0
+    keys: list[str | None] = field(default_factory=list)
+    configs: list[str | None] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
 
-
-def encode(record: Mapping[str, Any]) -> bytes:
-    """Returns a record as one line of the file."""
-    body = canonical(record).encode("ascii")
-    return b"%08x %d %s\n" % (zlib.crc32(body), len(body), body)
-
-
-def decode(line: bytes) -> dict[str, Any] | None:
-    """Returns the record of a line (without its newline); None when it is damaged."""
-    parts = line.split(b" ", 2)
-    if len(parts) != 3:
-        return None
-    try:
-        checksum, length = int(parts[0], 16), int(parts[1])
-    except ValueError:
-        return None
-    if length != len(parts[2]) or checksum != zlib.crc32(parts[2]):
-        return None
-    try:
-        record = json.loads(parts[2])
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) else None
+    def begin_again(self) -> None:
+        self.generation, self.rows = self.journal.generation, 0
+        self.keys, self.configs, self.seconds = [], [], {}
 
 
 class Store:
-    """Measurements and choices of one kernel on one device.
+    """Measurements of one kernel on one device, and the order in which models ranked configs.
 
     A file error is a warning, never an exception: a measurement that cannot be read is made again,
     one that cannot be written is kept in memory.
 
     Args:
-        path: the file; the first record creates it and its folder. None keeps all in memory.
+        path: the first file; the first measurement creates it and its folder. None keeps all in
+            memory.
         identity: kernel, source, device and so on; a file with another identity is left alone.
+        configs: canonical texts of the configs that a new file should be able to express.
+        hardware: facts of the device by name, for models that are trained on the files.
     """
 
-    def __init__(self, path: str | None, identity: Mapping[str, str]) -> None:
+    def __init__(self, path: str | None, identity: Mapping[str, str], configs: Sequence[str] = (),
+                 hardware: Mapping[str, float] | None = None) -> None:
         self._path = path
         self._identity = dict(identity)
-        self._usable = path is not None
-        self._measurements: dict[str, dict[str, Measurement]] = {}
-        self._choices: dict[str, Choice] = {}
-        self._seconds: dict[str, float] = {}
-        self._forget_file()
+        self._expected = list(configs)
+        self._hardware = dict(hardware or {})
+        self._is_usable = path is not None
+        self._known: dict[str, _Key] = {}
+        self._files: dict[str, _File] = {}
+        self._has_old = False
 
     # -- reading ----------------------------------------------------------------------------------
 
     @property
     def path(self) -> str | None:
-        """The file; None when everything is in memory."""
+        """The first file; None when everything is in memory."""
         return self._path
 
     @property
     def identity(self) -> dict[str, str]:
-        """The identity of the file: kernel, source, device, architecture, Triton version."""
+        """The identity of the files: kernel, source, device, architecture, Triton version."""
         return dict(self._identity)
 
     @property
     def keys(self) -> list[str]:
-        """Keys with a measurement or a choice, those with measurements first, each in the order of
-        their records."""
-        return list(dict.fromkeys([*self._measurements, *self._choices]))
+        """Keys with a measurement or a ranking, in the order in which they were first seen."""
+        return list(self._known)
 
     def __len__(self) -> int:
         """Number of (key, config) pairs with a measurement."""
-        return sum(len(configs) for configs in self._measurements.values())
+        return sum(len(known.measurements) for known in self._known.values())
 
     def __repr__(self) -> str:
         return (f"<foretune.autotune store of {len(self):,} measurements of {len(self.keys):,} "
@@ -158,246 +106,259 @@ class Store:
 
     def measurements(self, key: str) -> dict[str, Measurement]:
         """Returns the measurements of one key, by the config's text."""
-        return dict(self._measurements.get(key, {}))
+        return dict(self._known.get(key, _Key()).measurements)
 
-    def choice(self, key: str) -> Choice | None:
-        """Returns the decision for a key; None when there is none."""
-        return self._choices.get(key)
+    def ranks(self, key: str) -> dict[str, float]:
+        """Returns the places, 1 the first, that a model gave to configs of one key."""
+        return dict(self._known.get(key, _Key()).ranks)
+
+    def is_considered(self, key: str, config: str) -> bool:
+        """True when the config was measured, or a model ranked it, for this key."""
+        known = self._known.get(key, _Key())
+        return config in known.measurements or config in known.ranks
+
+    def method(self, key: str) -> str:
+        """Returns how a key was decided: ``exhaustive`` when no model left out a config, ``model``
+        when one did, ``prediction`` when nothing was measured, empty when no config works."""
+        known = self._known.get(key, _Key())
+        if not any(entry.is_ok for entry in known.measurements.values()):
+            return "prediction" if self.best(key) else ""
+        return "model" if known.ranks.keys() - known.measurements.keys() else "exhaustive"
+
+    def best(self, key: str, configs: Iterable[str] | None = None) -> str | None:
+        """Returns the fastest measured config of a key; without any, the first of a model's order
+        that did not fail; None when there is neither.
+
+        Args:
+            key: canonical text.
+            configs: limits the choice; None allows all.
+        """
+        known = self._known.get(key, _Key())
+        allowed = set(known.measurements) | set(known.ranks) if configs is None else set(configs)
+        times = {config: entry.time_ns for config, entry in known.measurements.items()
+                 if entry.is_ok and config in allowed}
+        if times:
+            return min(times, key=lambda config: times[config])
+        if any(entry.is_ok for entry in known.measurements.values()):
+            return None  # what is left was ranked beside faster configs, so it has to be measured
+        ranks = {config: rank for config, rank in known.ranks.items() if config in allowed
+                 and (config not in known.measurements or known.measurements[config].is_timed)}
+        return min(ranks, key=lambda config: ranks[config], default=None)
 
     def seconds(self, key: str) -> float:
         """Returns the seconds that all measurements of a key took, including other processes."""
-        return self._seconds.get(key, 0.0)
+        return (self._known.get(key, _Key()).seconds
+                + sum(file.seconds.get(key, 0.0) for file in self._files.values()))
 
     def refresh(self) -> None:
-        """Reads the records that other processes have appended since the last call."""
-        if not self._usable:
+        """Reads the rows that other processes have appended since the last call."""
+        if not self._is_usable:
             return
-        try:
-            with self._opened(os.O_RDONLY, fcntl.LOCK_SH) as file:
-                start, text = self._unread(file)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            self._give_up(f"cannot be read: {error.strerror}")
-            return
-        if start == 0 and not self._is_ours(text):
-            return
-        damaged = self._read_lines(start, text)
-        if damaged and self._usable:
-            self._report_damage(damaged)
+        for path in self._paths():
+            try:
+                if path not in self._files:
+                    self._open(path)
+                else:
+                    self._files[path].journal.refresh()
+                    self._take(self._files[path])
+            except NotFoundError:
+                continue  # another process is making it
+            except Error as error:
+                self._refuse(path, error)
+        self._convert_old()
 
     # -- writing ----------------------------------------------------------------------------------
 
     def add_measurement(self, measurement: Measurement) -> None:
-        """Adds a measurement and appends it to the file at once."""
-        self._take_measurement(measurement)
-        self._append({
-            "record": "measurement", "key": json.loads(measurement.key),
-            "config": json.loads(measurement.config), "outcome": measurement.outcome,
-            "stage": measurement.stage, "reason": measurement.reason,
-            "time_ns": measurement.time_ns, "spread": measurement.spread,
-            "seconds": round(measurement.seconds, 6)})
+        """Adds a measurement and appends it to a file at once."""
+        self._add(measurement.key, [measurement], [])
 
-    def add_choice(self, choice: Choice) -> None:
-        """Adds the decision for a key and appends it to the file at once."""
-        self._choices[choice.key] = choice
-        self._append({"record": "choice", "key": json.loads(choice.key),
-                      "config": json.loads(choice.config), "method": choice.method,
-                      "considered": sorted(choice.considered)})
+    def add_ranking(self, key: str, configs: Sequence[str]) -> None:
+        """Adds the order in which a model ranked configs of a key, the best first."""
+        self._add(key, [], configs)
 
     def forget_failures(self) -> None:
-        """Lets failed configs be tried again; for failures that the environment caused, such as a
-        full disk while compiling."""
+        """Lets failed configs be tried again, by removing them from the files; for failures that the
+        environment caused, such as a full disk while compiling."""
         self.refresh()
         self._drop_failures()
-        self._append({"record": "forget failures"})
+        for path, file in list(self._files.items()):
+            try:
+                file.journal.remove_failures()
+                self._take(file)
+            except Error as error:
+                self._refuse(path, error)
 
-    # -- records ----------------------------------------------------------------------------------
+    # -- rows -------------------------------------------------------------------------------------
 
-    def _take(self, record: Mapping[str, Any]) -> None:
-        kind = record.get("record")
-        if kind == "header":
-            self._check_header(record)
-        elif kind == "forget failures":
+    def _take(self, file: _File) -> None:
+        """Takes the rows that a file has besides those taken before."""
+        journal = file.journal
+        if journal.generation != file.generation:
+            # Somebody replaced the file. Times stay valid, but failures may have been forgotten.
             self._drop_failures()
-        elif kind == "measurement":
-            if (measurement := _measurement_of(record)) is not None:
+            for one in self._files.values():
+                one.begin_again()
+        notes = journal.notes()
+        file.keys += [key_of(fields, notes) for fields in journal.problems(len(file.keys))]
+        file.configs += [config_of(words, journal.parameters)
+                         for words in journal.configs(len(file.configs))]
+        rows = journal.rows(file.rows)
+        file.rows += len(rows)
+        for problem, config_id, *rest in rows:
+            key, config = file.keys[problem], file.configs[config_id]
+            if key is None or config is None:
+                continue
+            if (rank := rank_of(rest)) is not None:
+                self._known.setdefault(key, _Key()).ranks[config] = rank
+            elif (measurement := measurement_of(key, config, rest)) is not None:
+                file.seconds[key] = file.seconds.get(key, 0.0) + measurement.seconds
                 self._take_measurement(measurement)
-        elif kind == "choice":
-            if (choice := _choice_of(record)) is not None:
-                self._choices[choice.key] = choice
-        # Later versions may add kinds of records; they read what this version writes.
 
     def _take_measurement(self, new: Measurement) -> None:
-        known = self._measurements.setdefault(new.key, {})
-        self._seconds[new.key] = self._seconds.get(new.key, 0.0) + new.seconds
+        known = self._known.setdefault(new.key, _Key()).measurements
         old = known.get(new.config)
         # Two processes may have measured the same: a time beats a bound, and a bound a failure.
         if old is None or _worth(new) >= _worth(old):
             known[new.config] = new
 
     def _drop_failures(self) -> None:
-        for key, known in self._measurements.items():
-            failed = {config for config, entry in known.items() if not entry.is_timed}
-            for config in failed:
-                del known[config]
-            choice = self._choices.get(key)
-            if choice is not None and failed:
-                self._choices[key] = Choice(choice.key, choice.config, choice.method,
-                                            choice.considered - {config_id(c) for c in failed})
+        for known in self._known.values():
+            for config in [text for text, entry in known.measurements.items()
+                           if not entry.is_timed]:
+                del known.measurements[config]
 
-    def _check_header(self, record: Mapping[str, Any]) -> None:
-        self._has_header = True
-        if record.get("identity") != self._identity:
-            self._give_up("belongs to another kernel, device or version of Triton")
+    # -- files ------------------------------------------------------------------------------------
 
-    # -- the file ---------------------------------------------------------------------------------
-
-    def _forget_file(self) -> None:
-        self._offset = 0
-        self._file: tuple[int, int] | None = None
-        self._has_header = False
-        self._reported: set[int] = set()
-        self._own: set[int] = set()  # offsets of the records that this object wrote
-
-    @contextlib.contextmanager
-    def _opened(self, flags: int, lock: int) -> Iterator[int]:
+    def _paths(self) -> list[str]:
         assert self._path is not None
-        file = os.open(self._path, flags | os.O_CLOEXEC, 0o666)
-        try:
+        stem, end = os.path.splitext(self._path)
+        others = glob.glob(f"{glob.escape(stem)}-*{end}")
+        return [path for path in dict.fromkeys([self._path, *sorted(others)])
+                if os.path.exists(path)]
+
+    def _open(self, path: str, make: Mapping[str, Any] | None = None) -> _File:
+        journal = _foretune.open_journal(path, make)
+        identity = journal.notes().get(_IDENTITY)
+        if make is None and identity != canonical(self._identity):
+            raise MismatchError("it belongs to another kernel, device or version of Triton")
+        file = self._files[path] = _File(journal)
+        file.begin_again()
+        self._take(file)
+        return file
+
+    def _add(self, key: str, measurements: Sequence[Measurement], ranking: Sequence[str],
+             notes: Mapping[str, str] | None = None) -> None:
+        """Appends to a file, or keeps in memory where no file can be written."""
+        rows = [*map(measurement_row, measurements), *ranking_rows(ranking)]
+        if not rows or self._append(key, rows, notes or {}):
+            return
+        known = self._known.setdefault(key, _Key())
+        known.ranks.update({config: float(rank) for rank, config in enumerate(ranking, 1)})
+        for measurement in measurements:
+            known.seconds += measurement.seconds
+            self._take_measurement(measurement)
+
+    def _append(self, key: str, rows: Sequence[Row], notes: Mapping[str, str]) -> bool:
+        """Appends rows of one key; false when no file can be written."""
+        variant, sizes = split_key(key)
+        for _ in range(_MOST_FILES):
+            if not self._is_usable:
+                return False
+            path = str(self._path)
             try:
-                fcntl.flock(file, lock)
+                path, file = self._file_for([config for config, *_ in rows])
+                number = variant.number(file.journal.notes())
+                problem, parameters = problem_text(number, sizes), file.journal.parameters
+                file.journal.append(
+                    [(problem, words_of(config, parameters) or [], outcome, stage, reason, metrics)
+                     for config, outcome, stage, reason, metrics in rows],
+                    {_IDENTITY: canonical(self._identity), variant_note(number): variant.text,
+                     **notes})
+                self._take(file)
+                return True
+            except (MismatchError, NotFoundError):
+                # Another process has made the file for other parameters meanwhile, or removed it.
+                self._files.pop(path, None)
+                self.refresh()
+            except Error as error:
+                self._refuse(path, error)
             except OSError as error:
-                # Some network file systems have no locks; single appending writes must then do.
-                if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
-                    raise
-            yield file
-        finally:
-            os.close(file)
-
-    def _unread(self, file: int) -> tuple[int, bytes]:
-        """Returns the offset of the unread part, and that part."""
-        self._recognise(file)
-        start = self._offset
-        pieces = []
-        position = start
-        while piece := os.pread(file, 1 << 20, position):
-            pieces.append(piece)
-            position += len(piece)
-        return start, b"".join(pieces)
-
-    def _recognise(self, file: int) -> None:
-        status = os.fstat(file)
-        is_same = self._file in (None, (status.st_dev, status.st_ino))
-        if not is_same or status.st_size < self._offset:
-            # Somebody removed and recreated the file; the measurements in memory stay valid.
-            self._forget_file()
-        self._file = (status.st_dev, status.st_ino)
-
-    def _is_ours(self, text: bytes) -> bool:
-        if text.startswith(MAGIC) or MAGIC.startswith(text):
-            return True
-        self._give_up("was written by another version of foretune" if text.startswith(_ANY_VERSION)
-                      else "is no store of foretune.autotune")
+                self._give_up(path, f"cannot be written: {error.strerror}")
         return False
 
-    def _read_lines(self, start: int, text: bytes) -> list[int]:
-        """Takes the records of ``text``; returns the offsets of damaged lines."""
-        damaged = []
-        position = 0
-        while position < len(text) and self._usable:
-            end = text.find(b"\n", position)
-            line = text[position:] if end < 0 else text[position:end]
-            if line and not line.startswith(b"#") and start + position not in self._own:
-                record = decode(line) if end >= 0 else None
-                if record is not None:
-                    self._take(record)
-                elif start + position not in self._reported:
-                    damaged.append(start + position)
-            if end < 0:
-                break
-            position = end + 1
-        self._offset = start + position
-        return damaged
-
-    def _report_damage(self, damaged: Sequence[int]) -> None:
-        self._reported.update(damaged)
-        records = "1 record was" if len(damaged) == 1 else f"{len(damaged)} records were"
-        warnings.warn(f"{self._path}: {records} damaged (at byte {damaged[0]}) and passed over; "
-                      "what was lost is measured again when it is needed", RuntimeWarning,
-                      stacklevel=2)
-        with contextlib.suppress(OSError), self._opened(os.O_RDWR, fcntl.LOCK_EX) as file:
-            status = os.fstat(file)
-            if self._file == (status.st_dev, status.st_ino):
-                for offset in damaged:
-                    # Makes the line a comment, so that it is reported only once.
-                    os.pwrite(file, b"#", offset)
-
-    def _append(self, record: Mapping[str, Any]) -> None:
-        if not self._usable:
-            return
+    def _file_for(self, configs: Sequence[str]) -> tuple[str, _File]:
+        """Returns a file that can express the configs; begins one when there is none."""
         assert self._path is not None
+        stem, end = os.path.splitext(self._path)
+        for number in range(1, _MOST_FILES):
+            path = self._path if number == 1 else f"{stem}-{number}{end}"
+            try:
+                file = self._files.get(path) or self._open(path)
+            except NotFoundError:
+                break  # also for a process that died while it began the file
+            parameters = file.journal.parameters
+            if all(words_of(config, parameters) is not None for config in configs):
+                return path, file
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        return path, self._open(path, self._header(parameters_of([*self._expected, *configs])))
+
+    def _header(self, parameters: Sequence[tuple[str, Sequence[str]]]) -> dict[str, Any]:
+        facts = " ".join(f"{name}={value!r}" for name, value in self._hardware.items())
+        lines = {"device": _line(self._identity.get("device", "")),
+                 "isa": _line(self._identity.get("arch", "")),
+                 "system": _line(f"Triton {self._identity.get('triton', '')}"), "hardware": facts}
+        return {"problem_type": "kernel", "schema": "autotune", "parameters": parameters,
+                "fingerprint": "".join(f"{name}: {value}\n" for name, value in lines.items()),
+                "metrics": METRICS,
+                "created_by": f"foretune.autotune of {self._identity.get('kernel', '')}"}
+
+    def _convert_old(self) -> None:
+        """Appends what a file of the first versions holds, once for all processes."""
+        if self._has_old or any(_CONVERTED in file.journal.notes() for file in self._files.values()):
+            return
+        self._has_old = True
+        old = os.path.splitext(str(self._path))[0] + ".fta"
         try:
-            os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
-            with self._opened(os.O_RDWR | os.O_CREAT | os.O_APPEND, fcntl.LOCK_EX) as file:
-                self._recognise(file)
-                begin = self._beginning(file)
-                line = begin + encode(record)
-                self._own.add(os.fstat(file).st_size + len(begin))
-                written = os.write(file, line)
-                if written != len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            for key, measurements, ranking in read_old_store(old, self._identity, self._expected):
+                self._add(key, measurements, ranking, {_CONVERTED: os.path.basename(old)})
+        except (FileNotFoundError, NotADirectoryError):
+            pass
         except OSError as error:
-            self._give_up(f"cannot be written: {error.strerror}")
+            warnings.warn(f"{old} cannot be read: {error.strerror}", RuntimeWarning, stacklevel=3)
 
-    def _beginning(self, file: int) -> bytes:
-        """Returns the bytes that must precede the next record."""
-        size = os.fstat(file).st_size
-        header = encode({"record": "header", "identity": self._identity})
-        if size <= len(MAGIC) and MAGIC.startswith(os.pread(file, len(MAGIC), 0)):
-            os.ftruncate(file, 0)  # the process that created the file died while doing so
-            self._has_header = True
-            return MAGIC + header
-        ended = os.pread(file, 1, size - 1) == b"\n"
-        begin = b"" if ended else b"\n"  # ends the line that a killed process left
-        if not self._has_header and self._offset > 0:
-            self._has_header = True
-            begin += header
-        return begin
+    def _refuse(self, path: str, error: Error) -> None:
+        self._files.pop(path, None)
+        if isinstance(error, CorruptDataError) and _is_data_set(path):
+            # Nobody can append behind damage, so the file makes room for a new one.
+            try:
+                os.replace(path, f"{path}.damaged")
+            except OSError:
+                self._give_up(path, f"is damaged: {error}")
+                return
+            warnings.warn(f"{error}; the file is now {path}.damaged, and what was in it is measured "
+                          "again when it is needed", RuntimeWarning, stacklevel=4)
+        else:
+            self._give_up(path, f"cannot be used: {error}")
 
-    def _give_up(self, why: str) -> None:
-        if self._usable:
-            self._usable = False
-            warnings.warn(f"{self._path} {why}; measurements of this process are kept in memory "
-                          "only", RuntimeWarning, stacklevel=2)
+    def _give_up(self, path: str, why: str) -> None:
+        if self._is_usable:
+            self._is_usable = False
+            warnings.warn(f"{path} {why}; measurements of this process are kept in memory only",
+                          RuntimeWarning, stacklevel=4)
 
 
 def _worth(measurement: Measurement) -> int:
     return 2 if measurement.is_ok else 1 if measurement.is_timed else 0
 
 
-def _measurement_of(record: Mapping[str, Any]) -> Measurement | None:
-    """Returns the measurement; None when a field is not what this version writes."""
-    outcome, stage, reason = (record.get(name) for name in ("outcome", "stage", "reason"))
-    key, config = record.get("key"), record.get("config")
-    numbers = [record.get(name) for name in ("time_ns", "spread", "seconds")]
-    if (outcome not in OUTCOMES or stage not in STAGES or not isinstance(reason, str)
-            or not isinstance(key, dict) or not isinstance(config, dict)):
-        return None
-    if not all(isinstance(number, (int, float)) and 0 <= number < 1e30 for number in numbers):
-        return None
-    time_ns, spread, seconds = (float(number) for number in numbers if number is not None)
-    if (outcome in ("ok", "censored")) != (time_ns > 0):
-        return None
-    return Measurement(canonical(key), canonical(config), outcome, time_ns, spread, stage, reason,
-                       seconds)
+def _is_data_set(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
 
 
-def _choice_of(record: Mapping[str, Any]) -> Choice | None:
-    key, config, considered = (record.get(name) for name in ("key", "config", "considered"))
-    method = record.get("method")
-    if (not isinstance(key, dict) or not isinstance(config, dict) or method not in METHODS
-            or not isinstance(considered, list)):
-        return None
-    return Choice(canonical(key), canonical(config), method,
-                  frozenset(entry for entry in considered if isinstance(entry, str)))
+def _line(text: str) -> str:
+    return " ".join(text.split())[:100]

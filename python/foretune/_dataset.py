@@ -322,6 +322,11 @@ class Dataset:
         return self._native.metrics()
 
     @property
+    def notes(self) -> dict[str, str]:
+        """Texts by name that travel with the measurements, such as ``variant 17`` of a kernel."""
+        return self._native.notes()
+
+    @property
     def baseline_metrics(self) -> list[tuple[str, str, str, float]]:
         """Problem, name, metric and value of each baseline's metrics other than its time."""
         return self._native.baseline_metrics()
