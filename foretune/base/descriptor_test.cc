@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "foretune/base/file.h"
@@ -34,6 +36,28 @@ TEST_F(DescriptorTest, OneWriterAtATime) {
     EXPECT_EQ(second.error().message, path_.string() + " is being written by another process");
   }
   EXPECT_TRUE(locked());
+}
+
+TEST_F(DescriptorTest, ReadersShareALockThatNoWriterShares) {
+  ASSERT_TRUE(locked());
+  const auto reader = open_locked(path_, O_RDONLY, {.is_shared = true});
+  ASSERT_TRUE(reader) << reader.error().message;
+  EXPECT_TRUE(open_locked(path_, O_RDONLY, {.is_shared = true}));
+  EXPECT_FALSE(locked());
+}
+
+TEST_F(DescriptorTest, APatientWriterWaitsForTheLock) {
+  auto first = locked();
+  ASSERT_TRUE(first);
+  const FileLock impatient{.patience = std::chrono::milliseconds(20)};
+  EXPECT_FALSE(open_locked(path_, O_RDWR, impatient));
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    first->close();
+  });
+  const auto second = open_locked(path_, O_RDWR, {.patience = std::chrono::minutes(1)});
+  other.join();
+  EXPECT_TRUE(second) << second.error().message;
 }
 
 TEST_F(DescriptorTest, AMovedOneIsClosedOnce) {

@@ -199,9 +199,9 @@ class Store:
             self._drop_failures()
             for one in self._files.values():
                 one.begin_again()
-        notes = journal.notes()
+        notes, parameters = journal.notes(), journal.parameters
         file.keys += [key_of(fields, notes) for fields in journal.problems(len(file.keys))]
-        file.configs += [config_of(words, journal.parameters)
+        file.configs += [config_of(words, parameters)
                          for words in journal.configs(len(file.configs))]
         rows = journal.rows(file.rows)
         file.rows += len(rows)
