@@ -13,7 +13,6 @@ using cublaslt::CudaType;
 using cublaslt::Descriptor;
 using cublaslt::DescriptorAttribute;
 using cublaslt::kInvalidValue;
-using cublaslt::kSuccess;
 using cublaslt::Layout;
 using cublaslt::LayoutAttribute;
 using cublaslt::Preference;
