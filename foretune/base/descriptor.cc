@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMaxAttempts = 100;
 // Writers that share a file hold its lock for some microseconds.
-constexpr std::chrono::microseconds kPause{200};
+constexpr std::chrono::microseconds kLockPause{200};
 
 }  // namespace
 
@@ -41,7 +41,7 @@ Result<Descriptor> open_locked(const std::filesystem::path& path, int flags, con
     }
     while (::flock(file.get(), operation) != 0) {
       if ((errno == EWOULDBLOCK || errno == EINTR) && std::chrono::steady_clock::now() < deadline) {
-        std::this_thread::sleep_for(kPause);
+        std::this_thread::sleep_for(kLockPause);
         continue;
       }
       return fail(ErrorCode::kIo, path.string(),
