@@ -61,8 +61,12 @@ struct Products {
 void add_products(const ConvTensors& tensors, std::span<double> result, ConvOperation operation,
                   const Products& at) {
   double* const to = result.data();
-  const double* const input = tensors.input.data() + at.input;
-  const double* const weights = tensors.weights.data() + at.weight;
+  // The tensor that is computed may be missing.
+  const auto from = [](std::span<const double> tensor, std::int64_t first) {
+    return tensor.empty() ? nullptr : tensor.data() + first;
+  };
+  const double* const input = from(tensors.input, at.input);
+  const double* const weights = from(tensors.weights, at.weight);
   switch (operation) {
     case ConvOperation::kForward: {
       double sum = 0;
