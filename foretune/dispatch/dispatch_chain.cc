@@ -91,8 +91,10 @@ class Chain {
         *baseline_score_ - score >= options_.margin) {
       return true;
     }
-    made_.note = concat("the best that can run is predicted to gain less than the margin of ",
-                        options_.margin);
+    if (made_.all.empty()) {
+      made_.note = concat("the best that can run is predicted to gain less than the margin of ",
+                          options_.margin);
+    }
     return false;
   }
 

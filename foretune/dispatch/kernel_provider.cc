@@ -14,10 +14,8 @@ class FamilyMaker final : public KernelMaker {
 
   Result<std::shared_ptr<const void>> make(const Config& config) override {
     const FamilyInfo& info = provider_.info();
-    if (info.space == nullptr) {
-      return provider_.make_kernel(problem_, config);
-    }
-    if (!info.space->is_legal(config.words.view(), problem_.fields(), info.fingerprint.hardware)) {
+    if (info.space != nullptr &&
+        !info.space->is_legal(config.words.view(), problem_.fields(), info.fingerprint.hardware)) {
       return fail(ErrorCode::kUnsupported, "it is not legal here");
     }
     return provider_.make_kernel(problem_, config);

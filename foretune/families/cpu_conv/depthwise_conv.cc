@@ -62,16 +62,12 @@ DepthwiseConv::Grid DepthwiseConv::plan(const ConvGrid& given) const {
     }
   }
   for (std::ptrdiff_t x = 0; x < given.count.w; ++x) {
-    Range columns{0, static_cast<std::ptrdiff_t>(grid.columns.size())};
-    const auto place = [&](std::ptrdiff_t column) {
-      return x * given.stride.w + grid.columns[static_cast<std::size_t>(column)].input / channels;
-    };
-    while (columns.begin < columns.end && place(columns.begin) < 0) {
-      ++columns.begin;
-    }
-    while (columns.begin < columns.end && place(columns.end - 1) >= view_.in.w) {
-      --columns.end;
-    }
+    const Range columns =
+        inside({0, static_cast<std::ptrdiff_t>(grid.columns.size())}, view_.in.w,
+               [&](std::ptrdiff_t column) {
+                 return x * given.stride.w +
+                        grid.columns[static_cast<std::size_t>(column)].input / channels;
+               });
     if (!grid.stretches.empty() && grid.stretches.back().columns.begin == columns.begin &&
         grid.stretches.back().columns.end == columns.end) {
       ++grid.stretches.back().points.end;
@@ -153,9 +149,6 @@ void DepthwiseConv::run_row(const Grid& grid, std::ptrdiff_t n, std::ptrdiff_t z
 void DepthwiseConv::run(const ConvOperands& operands, std::span<const float> packed) const {
   const std::ptrdiff_t threads = config_.threads;
   const bool shares_points = config_.split == ConvSplit::kPoints;
-  const auto part = [threads](std::ptrdiff_t length, std::ptrdiff_t thread) {
-    return Range{length * thread / threads, length * (thread + 1) / threads};
-  };
   // Blocks of channels, of a whole number of register blocks: kc at most in the order of points.
   const std::ptrdiff_t block =
       config_.order == ConvOrder::kPoints
@@ -167,8 +160,8 @@ void DepthwiseConv::run(const ConvOperands& operands, std::span<const float> pac
     const std::ptrdiff_t rows = view_.images * count.d * count.h;
     const auto work = [&](std::size_t index) {
       const auto thread = static_cast<std::ptrdiff_t>(index);
-      const Range of_rows = shares_points ? part(rows, thread) : Range{0, rows};
-      const Range of_blocks = shares_points ? Range{0, blocks} : part(blocks, thread);
+      const Range of_rows = shares_points ? share_of(rows, thread, threads) : Range{0, rows};
+      const Range of_blocks = shares_points ? Range{0, blocks} : share_of(blocks, thread, threads);
       for (std::ptrdiff_t begin = of_rows.begin; begin < of_rows.end; begin += config_.rows) {
         const std::ptrdiff_t end = std::min<std::ptrdiff_t>(of_rows.end, begin + config_.rows);
         for (std::ptrdiff_t b = of_blocks.begin; b < of_blocks.end; ++b) {

@@ -113,21 +113,14 @@ void InputSlabs::cut(const Options& options) {
   pitch_.h = extent_.w * pitch_.w;
   pitch_.d = extent_.h * pitch_.h;
   pitch_.image = extent_.d * pitch_.d;
-  size_ = copies_ ? static_cast<std::size_t>(images * pitch_.image) : 0;
+  size_ = copies_ ? in_lines(images * pitch_.image) : 0;
 }
 
 Range InputSlabs::inner(std::ptrdiff_t Triple::* axis, std::ptrdiff_t at) const {
   const std::vector<std::ptrdiff_t>& offsets = axis == &Triple::d ? offsets_d_ : offsets_h_;
-  const std::ptrdiff_t origin = at * (grid_.stride.*axis);
-  Range range{0, static_cast<std::ptrdiff_t>(offsets.size())};
-  while (range.begin < range.end && origin + offsets[static_cast<std::size_t>(range.begin)] < 0) {
-    ++range.begin;
-  }
-  while (range.begin < range.end &&
-         origin + offsets[static_cast<std::size_t>(range.end - 1)] >= in_.*axis) {
-    --range.end;
-  }
-  return range;
+  return inside({0, static_cast<std::ptrdiff_t>(offsets.size())}, in_.*axis, [&](std::ptrdiff_t i) {
+    return at * (grid_.stride.*axis) + offsets[static_cast<std::size_t>(i)];
+  });
 }
 
 Range InputSlabs::inner_taps(std::ptrdiff_t z, std::ptrdiff_t y) const {

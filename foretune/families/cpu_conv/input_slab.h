@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "foretune/families/cpu_conv/conv_view.h"
+#include "foretune/kernels/aligned_buffer.h"
 
 namespace foretune::cpu_conv {
 
@@ -42,6 +43,29 @@ constexpr std::ptrdiff_t even_part(std::ptrdiff_t length, std::ptrdiff_t bound) 
   return length == 0 ? 1 : ceil_div(length, ceil_div(length, bound));
 }
 
+// Returns a number of floats rounded up to whole cache lines.
+constexpr std::size_t in_lines(std::ptrdiff_t floats) {
+  constexpr auto kLine = static_cast<std::ptrdiff_t>(AlignedBuffer::kAlignment / sizeof(float));
+  return static_cast<std::size_t>(ceil_div(floats, kLine) * kLine);
+}
+
+// Returns the share of a thread when `threads` of them cut a length into nearly equal parts.
+constexpr Range share_of(std::ptrdiff_t length, std::ptrdiff_t thread, std::ptrdiff_t threads) {
+  return {length * thread / threads, length * (thread + 1) / threads};
+}
+
+// Returns the part of a range whose places are from 0 to below `limit`; places ascend.
+template <class Place>
+Range inside(Range range, std::ptrdiff_t limit, const Place& place) {
+  while (range.begin < range.end && place(range.begin) < 0) {
+    ++range.begin;
+  }
+  while (range.begin < range.end && place(range.end - 1) >= limit) {
+    --range.end;
+  }
+  return range;
+}
+
 class InputSlabs {
  public:
   struct Options {
@@ -60,7 +84,7 @@ class InputSlabs {
   [[nodiscard]] const std::vector<Slab>& slabs() const { return slabs_; }
   [[nodiscard]] bool copies() const { return copies_; }
   [[nodiscard]] const Pitch& pitch() const { return pitch_; }
-  // Returns how many floats a copy takes at most.
+  // Returns how many floats a copy takes at most, in whole cache lines.
   [[nodiscard]] std::size_t size() const { return size_; }
   // Returns true when the taps of a row are neighbours in memory, with all channels of a group.
   [[nodiscard]] bool has_dense_rows() const { return is_dense_; }

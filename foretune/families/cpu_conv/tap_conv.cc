@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "foretune/base/check.h"
-#include "foretune/kernels/aligned_buffer.h"
 
 namespace foretune::cpu_conv {
+
 // One register block of points of a slab.
 struct TapConv::Tile {
   const Grid& grid;
@@ -113,8 +113,7 @@ void TapConv::plan(const ConvGrid& given) {
   for (std::size_t tap = 0; tap < grid.taps.size(); tap += static_cast<std::size_t>(merged)) {
     grid.offsets.push_back(grid.input.offset(grid.taps[tap]));
   }
-  constexpr std::size_t kLine = AlignedBuffer::kAlignment / sizeof(float);
-  slab_size_ = std::max(slab_size_, (grid.input.size() + kLine - 1) / kLine * kLine);
+  slab_size_ = std::max(slab_size_, grid.input.size());
   packed_size_ += static_cast<std::size_t>(view_.groups * panels()) * panel_size(grid);
   grids_.push_back(std::move(grid));
 }
@@ -270,15 +269,8 @@ TapConv::Pieces TapConv::inner_pieces(const Grid& grid, std::ptrdiff_t z, std::p
   // The points that find a column.
   const auto covered_by = [&](std::ptrdiff_t column) {
     const std::ptrdiff_t offset = grid.columns[static_cast<std::size_t>(column)];
-    Range covered = all;
-    while (covered.begin < covered.end && (points.begin + covered.begin) * stride + offset < 0) {
-      ++covered.begin;
-    }
-    while (covered.begin < covered.end &&
-           (points.begin + covered.end - 1) * stride + offset >= input.width()) {
-      --covered.end;
-    }
-    return covered;
+    return inside(all, input.width(),
+                  [&](std::ptrdiff_t point) { return (points.begin + point) * stride + offset; });
   };
   const auto columns = static_cast<std::ptrdiff_t>(grid.columns.size());
   Range full{columns, columns};  // columns that all points find, which are neighbours
@@ -287,9 +279,6 @@ TapConv::Pieces TapConv::inner_pieces(const Grid& grid, std::ptrdiff_t z, std::p
       full.begin = std::min(full.begin, column);
       full.end = column + 1;
     }
-  }
-  if (full.begin == columns) {
-    full = {columns, columns};
   }
   if (full.length() < columns || full.length() == 0) {
     pieces.add({all, {0, 0}});  // begins the sums of all points
@@ -392,14 +381,12 @@ void TapConv::run(const ConvOperands& operands, std::span<const float> packed,
     const auto slabs = static_cast<std::ptrdiff_t>(grid.input.slabs().size());
     const std::ptrdiff_t threads = config_.threads;
     const bool shares_points = config_.split == ConvSplit::kPoints;
-    const auto part = [threads](std::ptrdiff_t length, std::ptrdiff_t thread) {
-      return Range{length * thread / threads, length * (thread + 1) / threads};
-    };
     const auto work = [&](std::size_t index) {
       const auto thread = static_cast<std::ptrdiff_t>(index);
-      const Range panels_of_thread = shares_points ? Range{0, panels()} : part(panels(), thread);
-      const Range units =
-          shares_points ? part(view_.groups * slabs, thread) : Range{0, view_.groups * slabs};
+      const Range panels_of_thread =
+          shares_points ? Range{0, panels()} : share_of(panels(), thread, threads);
+      const Range units = shares_points ? share_of(view_.groups * slabs, thread, threads)
+                                        : Range{0, view_.groups * slabs};
       float* const own = workspace.data() + index * slab_size_;
       for (std::ptrdiff_t unit = units.begin; unit < units.end && panels_of_thread.length() > 0;
            ++unit) {

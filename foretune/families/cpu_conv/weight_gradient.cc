@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "foretune/kernels/aligned_buffer.h"
-
 namespace foretune::cpu_conv {
 
 // One call of a micro-kernel.
@@ -52,10 +50,8 @@ Result<WeightGradient> WeightGradient::create(const ConvProblem& problem,
   made.block_k_ = even_part(made.view_.outputs, config.mr);
   made.out_channels_ = made.view_.groups * made.view_.outputs;
   made.filter_size_ = made.view_.filter_points * inputs;
-  constexpr std::size_t kLine = AlignedBuffer::kAlignment / sizeof(float);
-  const auto lines = [](std::size_t floats) { return (floats + kLine - 1) / kLine * kLine; };
-  made.slab_size_ = lines(made.input_.size());
-  made.gradient_size_ = lines(static_cast<std::size_t>(made.out_channels_ * made.filter_size_));
+  made.slab_size_ = made.input_.size();
+  made.gradient_size_ = in_lines(made.out_channels_ * made.filter_size_);
   return made;
 }
 
@@ -162,9 +158,6 @@ void WeightGradient::run(const WeightGradientOperands& operands, std::span<float
   const auto slabs = static_cast<std::ptrdiff_t>(input_.slabs().size());
   const std::ptrdiff_t blocks = ceil_div(view_.outputs, block_k_);
   const std::ptrdiff_t threads = config_.threads;
-  const auto part = [threads](std::ptrdiff_t length, std::ptrdiff_t thread) {
-    return Range{length * thread / threads, length * (thread + 1) / threads};
-  };
   float* const sums = workspace.data() + slab_size_ * static_cast<std::size_t>(threads);
   const auto sums_of = [&](std::ptrdiff_t thread) {
     return thread == 0 || !shares_points()
@@ -173,8 +166,8 @@ void WeightGradient::run(const WeightGradientOperands& operands, std::span<float
   };
   const auto work = [&](std::size_t index) {
     const auto thread = static_cast<std::ptrdiff_t>(index);
-    const Range mine = shares_points() ? Range{0, blocks} : part(blocks, thread);
-    const Range of_slabs = shares_points() ? part(slabs, thread) : Range{0, slabs};
+    const Range mine = shares_points() ? Range{0, blocks} : share_of(blocks, thread, threads);
+    const Range of_slabs = shares_points() ? share_of(slabs, thread, threads) : Range{0, slabs};
     WeightGradientOperands own = operands;
     own.gradient = sums_of(thread);
     if (of_slabs.length() == 0) {
@@ -195,7 +188,8 @@ void WeightGradient::run(const WeightGradientOperands& operands, std::span<float
   pool_->run(static_cast<std::size_t>(threads), work);
   if (shares_points()) {
     pool_->run(static_cast<std::size_t>(threads), [&](std::size_t index) {
-      const Range mine = part(out_channels_ * filter_size_, static_cast<std::ptrdiff_t>(index));
+      const Range mine =
+          share_of(out_channels_ * filter_size_, static_cast<std::ptrdiff_t>(index), threads);
       for (std::ptrdiff_t other = 1; other < threads; ++other) {
         const float* const from = sums_of(other);
         for (std::ptrdiff_t i = mine.begin; i < mine.end; ++i) {
