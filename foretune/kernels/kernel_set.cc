@@ -60,17 +60,17 @@ const TapKernelSet* tap_kernel_set(CpuIsa isa, KernelMath math) {
   return nullptr;
 }
 
-const DepthwiseKernelSet* depthwise_kernel_set(CpuIsa isa) {
+const GroupKernelSet* group_kernel_set(CpuIsa isa) {
   if (!cpu_runs(isa)) {
     return nullptr;
   }
   switch (isa) {
     case CpuIsa::kAvx512:
-      return avx512_depthwise_kernel_set();
+      return avx512_group_kernel_set();
     case CpuIsa::kAvx2:
-      return avx2_depthwise_kernel_set();
+      return avx2_group_kernel_set();
     case CpuIsa::kGeneric:
-      return generic_depthwise_kernel_set();
+      return generic_group_kernel_set();
   }
   return nullptr;
 }

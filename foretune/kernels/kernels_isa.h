@@ -3,7 +3,7 @@
 // can run it. Thread safety: free functions on constant tables.
 #pragma once
 
-#include "foretune/kernels/depthwise_kernel.h"
+#include "foretune/kernels/group_kernel.h"
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/kernels/packing.h"
 
@@ -19,9 +19,9 @@ const TapKernelSet* generic_tap_kernel_set(KernelMath math);
 const TapKernelSet* avx2_tap_kernel_set(KernelMath math);
 const TapKernelSet* avx512_tap_kernel_set(KernelMath math);
 
-const DepthwiseKernelSet* generic_depthwise_kernel_set();
-const DepthwiseKernelSet* avx2_depthwise_kernel_set();
-const DepthwiseKernelSet* avx512_depthwise_kernel_set();
+const GroupKernelSet* generic_group_kernel_set();
+const GroupKernelSet* avx2_group_kernel_set();
+const GroupKernelSet* avx512_group_kernel_set();
 
 // Return the portable functions where the file was compiled for another architecture.
 TransposePanel avx2_transpose_panel();

@@ -70,6 +70,16 @@ struct MicroKernelCall {
   const std::ptrdiff_t* a_offsets = nullptr;
   const std::ptrdiff_t* b_offsets = nullptr;
   int taps = 0;
+  // Bit i of tap_rows[t] says that row i of A exists for tap t; others are not read and count as 0.
+  // Null: all do. Only with A by rows.
+  const std::uint32_t* tap_rows = nullptr;
+  // One row that all sums begin with, or null.
+  const float* bias = nullptr;
+  // Blocks computed one after the other, and the distances of their A and of their C. C_in moves
+  // with C unless its stride is 0.
+  std::ptrdiff_t blocks = 1;
+  std::ptrdiff_t a_block = 0;
+  std::ptrdiff_t c_block = 0;
 };
 
 using MicroKernel = void (*)(const MicroKernelCall& call);
@@ -173,17 +183,20 @@ struct KernelSet {
   }
 };
 
+// Wider blocks are no faster, and each kernel takes long to compile.
+inline constexpr int kMaxTapVectors = 4;
+
 // The micro-kernels that sum over the taps of a convolution: plain A by rows (points of an image,
 // channels last) or by columns, of words of any kind.
 struct TapKernelSet {
   int lanes = 1;
   // [a_by_columns][tail][vectors - 1][rows - 1]
-  MicroKernel table[2][2][kMaxKernelVectors][kMaxKernelRows] = {};  // NOLINT(*-avoid-c-arrays)
+  MicroKernel table[2][2][kMaxTapVectors][kMaxKernelRows] = {};  // NOLINT(*-avoid-c-arrays)
 
   // Returns nullptr when there is no such block. `loop` does not matter.
   [[nodiscard]] MicroKernel find(const MicroKernelShape& shape) const {
     if (shape.rows < 1 || shape.rows > kMaxKernelRows || shape.vectors < 1 ||
-        shape.vectors > kMaxKernelVectors) {
+        shape.vectors > kMaxTapVectors) {
       return nullptr;
     }
     return table[shape.a_by_columns ? 1 : 0][shape.tail ? 1 : 0][shape.vectors - 1][shape.rows - 1];

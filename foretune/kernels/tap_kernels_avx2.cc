@@ -4,20 +4,17 @@
 #if defined(__AVX2__) && defined(__FMA__)
 
 #include "foretune/kernels/internal/avx2_inl.h"
-#include "foretune/kernels/internal/depthwise_inl.h"
 
 namespace foretune {
 namespace {
 
 constexpr TapKernelSet kKernels = make_tap_kernel_set<Avx2>();
-constexpr DepthwiseKernelSet kDepthwise = make_depthwise_kernel_set<Avx2>();
 
 }  // namespace
 
 const TapKernelSet* avx2_tap_kernel_set(KernelMath math) {
   return math == KernelMath::kF32 ? &kKernels : nullptr;
 }
-const DepthwiseKernelSet* avx2_depthwise_kernel_set() { return &kDepthwise; }
 
 }  // namespace foretune
 
@@ -26,7 +23,6 @@ const DepthwiseKernelSet* avx2_depthwise_kernel_set() { return &kDepthwise; }
 namespace foretune {
 
 const TapKernelSet* avx2_tap_kernel_set(KernelMath /*math*/) { return nullptr; }
-const DepthwiseKernelSet* avx2_depthwise_kernel_set() { return nullptr; }
 
 }  // namespace foretune
 

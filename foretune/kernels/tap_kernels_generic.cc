@@ -1,5 +1,4 @@
 // Defines the kernels of convolutions, in a separate file because kernels take long to compile.
-#include "foretune/kernels/internal/depthwise_inl.h"
 #include "foretune/kernels/internal/generic_inl.h"
 #include "foretune/kernels/kernels_isa.h"
 
@@ -7,13 +6,11 @@ namespace foretune {
 namespace {
 
 constexpr TapKernelSet kKernels = make_tap_kernel_set<Generic>();
-constexpr DepthwiseKernelSet kDepthwise = make_depthwise_kernel_set<Generic>();
 
 }  // namespace
 
 const TapKernelSet* generic_tap_kernel_set(KernelMath math) {
   return math == KernelMath::kF32 ? &kKernels : nullptr;
 }
-const DepthwiseKernelSet* generic_depthwise_kernel_set() { return &kDepthwise; }
 
 }  // namespace foretune

@@ -13,7 +13,8 @@
 #include "foretune/base/text.h"
 #include "foretune/base/thread_pool.h"
 #include "foretune/families/cpu_conv/conv_reference.h"
-#include "foretune/families/cpu_conv/depthwise_conv.h"
+#include "foretune/families/cpu_conv/group_conv.h"
+#include "foretune/families/cpu_conv/group_gradient.h"
 #include "foretune/families/cpu_conv/tap_conv.h"
 #include "foretune/families/cpu_conv/testing/draw_conv.h"
 #include "foretune/families/cpu_conv/weight_gradient.h"
@@ -45,7 +46,7 @@ CpuConvConfig draw_config(Rng& rng, CpuIsa isa) {
             .nr = vectors * lanes,
             .rows = static_cast<int>(rng.between(1, 12) * (rng.below(4) == 0 ? 20 : 1)),
             .kc = static_cast<int>(rng.between(1, 24)),
-            .order = static_cast<ConvOrder>(rng.below(2)),
+            .order = static_cast<ConvOrder>(rng.below(3)),
             .taps = static_cast<ConvTaps>(rng.below(3)),
             .copy = static_cast<ConvCopy>(rng.below(2)),
             .threads = static_cast<int>(rng.between(1, 3)),
@@ -82,8 +83,7 @@ std::string wrong_element(const Case& each, ThreadPool& pool, Rng& rng) {
   const std::vector<float> bias = random_values(each.has_bias ? channels : 0, rng);
   const std::vector<float> residual = random_values(each.has_residual ? elements : 0, rng);
   std::vector<float> result(static_cast<std::size_t>(elements), kNan);
-  if (operation == ConvOperation::kBackwardWeight) {
-    const auto made = WeightGradient::create(problem, each.config, &pool);
+  const auto weight_gradient = [&](const auto& made) -> std::string {
     if (!made) {
       return made.error().message;
     }
@@ -91,12 +91,23 @@ std::string wrong_element(const Case& each, ThreadPool& pool, Rng& rng) {
     std::ranges::fill(workspace->view(), kNan);
     made->run({.input = input.data(), .output_gradient = output.data(), .gradient = result.data()},
               workspace->view());
-  } else if (each.config.algorithm == ConvAlgorithm::kDepthwise) {
-    const auto made = DepthwiseConv::create(problem, each.config, &pool);
+    return {};
+  };
+  const bool of_groups = each.config.algorithm == ConvAlgorithm::kGroups;
+  if (operation == ConvOperation::kBackwardWeight) {
+    const std::string failed =
+        of_groups ? weight_gradient(GroupGradient::create(problem, each.config, &pool))
+                  : weight_gradient(WeightGradient::create(problem, each.config, &pool));
+    if (!failed.empty()) {
+      return failed;
+    }
+  } else if (of_groups) {
+    const auto made = GroupConv::create(problem, each.config, &pool);
     if (!made) {
       return made.error().message;
     }
     auto packed = AlignedBuffer::create(made->packed_size());
+    std::ranges::fill(packed->view(), kNan);
     made->pack_weights(weights.data(), packed->view());
     made->run({.input = operation == ConvOperation::kForward ? input.data() : output.data(),
                .bias = each.has_bias ? bias.data() : nullptr,
@@ -159,7 +170,7 @@ TEST(ConvKernelsTest, RandomConvolutionsAreRight) {
   const char* const many = std::getenv("FORETUNE_CONV_CASES");  // NOLINT(concurrency-mt-unsafe)
   const auto cases = static_cast<int>(parse_int(many == nullptr ? "" : many).value_or(1500));
   std::array<int, 3> run{};
-  int depthwise = 0;
+  int of_groups = 0;
   for (int i = 0; i < cases; ++i) {
     Rng rng(static_cast<std::uint64_t>(i));
     const auto isa = static_cast<CpuIsa>(i % 3);
@@ -173,20 +184,17 @@ TEST(ConvKernelsTest, RandomConvolutionsAreRight) {
       each.has_relu = rng.below(2) == 0;
     }
     const ConvSizes& sizes = each.problem.sizes();
-    if (sizes.g == sizes.c && sizes.g == sizes.k && rng.below(3) > 0 &&
-        each.problem.operation() != ConvOperation::kBackwardWeight) {
-      each.config.algorithm = ConvAlgorithm::kDepthwise;
-      const std::int64_t vectors = rng.between(1, isa == CpuIsa::kAvx512 ? 3 : 1);
-      each.config.mr = static_cast<int>(rng.between(1, 8));
-      each.config.nr = static_cast<int>(vectors) * kernel_limits(isa).lanes;
-      ++depthwise;
+    if (std::max(sizes.c, sizes.k) / sizes.g <= kernel_limits(isa).lanes && rng.below(3) > 0) {
+      each.config.algorithm = ConvAlgorithm::kGroups;
+      each.config.mr = static_cast<int>(rng.between(1, 14));
+      ++of_groups;
     }
     const std::string wrong = wrong_element(each, pool, rng);
     ASSERT_EQ(wrong, "") << "case " << i << "\n" << each.text();
     ++run[static_cast<std::size_t>(each.problem.operation())];
   }
   EXPECT_GT(*std::ranges::min_element(run), cases / 10);
-  EXPECT_GT(depthwise, cases / 100);
+  EXPECT_GT(of_groups, cases / 10);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "foretune/families/cpu_conv/cpu_conv.h"
 
+#include <algorithm>
 #include <bit>
 #include <mutex>
 #include <optional>
@@ -12,7 +13,8 @@
 #include "foretune/base/text.h"
 #include "foretune/families/cpu_conv/conv_data.h"
 #include "foretune/families/cpu_conv/cpu_conv_space.h"
-#include "foretune/families/cpu_conv/depthwise_conv.h"
+#include "foretune/families/cpu_conv/group_conv.h"
+#include "foretune/families/cpu_conv/group_gradient.h"
 #include "foretune/families/cpu_conv/tap_conv.h"
 #include "foretune/families/cpu_conv/weight_gradient.h"
 #include "foretune/kernels/cpu_limits.h"
@@ -25,7 +27,8 @@ namespace {
 
 using cpu_conv::ConvData;
 using cpu_conv::ConvOperands;
-using cpu_conv::DepthwiseConv;
+using cpu_conv::GroupConv;
+using cpu_conv::GroupGradient;
 using cpu_conv::TapConv;
 using cpu_conv::WeightGradient;
 using cpu_conv::WeightGradientOperands;
@@ -42,10 +45,15 @@ class ConvPlan {
     ConvPlan plan;
     ThreadPool* const pool = config.threads > 1 ? &shared.pool.pool() : nullptr;
     plan.turn_ = config.threads > 1 ? &shared.pool.turn() : nullptr;
-    if (config.algorithm == ConvAlgorithm::kDepthwise) {
-      FORETUNE_TRY(plan.depthwise_, DepthwiseConv::create(problem, config, pool));
-    } else if (problem.operation() == ConvOperation::kBackwardWeight) {
-      FORETUNE_TRY(plan.gradient_, WeightGradient::create(problem, config, pool));
+    const bool of_groups = config.algorithm == ConvAlgorithm::kGroups;
+    if (problem.operation() == ConvOperation::kBackwardWeight) {
+      if (of_groups) {
+        FORETUNE_TRY(plan.group_gradient_, GroupGradient::create(problem, config, pool));
+      } else {
+        FORETUNE_TRY(plan.gradient_, WeightGradient::create(problem, config, pool));
+      }
+    } else if (of_groups) {
+      FORETUNE_TRY(plan.groups_, GroupConv::create(problem, config, pool));
     } else {
       FORETUNE_TRY(plan.taps_, TapConv::create(problem, config, pool));
     }
@@ -53,16 +61,19 @@ class ConvPlan {
   }
 
   [[nodiscard]] std::size_t workspace_size() const {
-    return taps_ ? taps_->workspace_size() : gradient_ ? gradient_->workspace_size() : 0;
+    return taps_             ? taps_->workspace_size()
+           : gradient_       ? gradient_->workspace_size()
+           : group_gradient_ ? group_gradient_->workspace_size()
+                             : 0;
   }
   [[nodiscard]] std::size_t packed_size() const {
-    return taps_ ? taps_->packed_size() : depthwise_ ? depthwise_->packed_size() : 0;
+    return taps_ ? taps_->packed_size() : groups_ ? groups_->packed_size() : 0;
   }
   void pack_weights(const float* weights, std::span<float> packed) const {
     if (taps_) {
       taps_->pack_weights(weights, packed);
-    } else if (depthwise_) {
-      depthwise_->pack_weights(weights, packed);
+    } else if (groups_) {
+      groups_->pack_weights(weights, packed);
     }
   }
   // Only for an operation that gathers.
@@ -72,13 +83,19 @@ class ConvPlan {
       if (taps_) {
         taps_->run(operands, packed, workspace);
       } else {
-        depthwise_->run(operands, packed);
+        groups_->run(operands, packed);
       }
     });
   }
   // Only for a gradient of weights.
   void run(const WeightGradientOperands& operands, std::span<float> workspace) const {
-    in_turn([&] { gradient_->run(operands, workspace); });
+    in_turn([&] {
+      if (gradient_) {
+        gradient_->run(operands, workspace);
+      } else {
+        group_gradient_->run(operands, workspace);
+      }
+    });
   }
 
  private:
@@ -92,10 +109,11 @@ class ConvPlan {
     body();
   }
 
-  // One of the three.
+  // One of the four.
   std::optional<TapConv> taps_;
-  std::optional<DepthwiseConv> depthwise_;
+  std::optional<GroupConv> groups_;
   std::optional<WeightGradient> gradient_;
+  std::optional<GroupGradient> group_gradient_;
   ForkSafeTurn* turn_ = nullptr;  // null with one thread
 };
 
@@ -243,18 +261,18 @@ class CpuConvFamily final : public CpuConv {
     const Hardware& hardware = info_.fingerprint.hardware;
     const double vector_bytes = hardware.get(HardwareValue::kVectorBytes);
     const std::int32_t isa = vector_bytes >= 64 ? 2 : vector_bytes >= 32 ? 1 : 0;
+    const std::int32_t lanes = isa == 2 ? 16 : isa == 1 ? 8 : 4;
     const std::int32_t mr = isa == 2 ? 14 : 6;
     const std::int32_t nr = isa == 2 ? 32 : isa == 1 ? 16 : 8;
     for (auto threads =
              static_cast<std::int32_t>(std::bit_floor(static_cast<unsigned>(info_.max_threads)));
          threads >= 1; threads /= 2) {
       for (const std::int32_t split : {0, 1}) {
-        if (conv->sizes().g > 1 && conv->sizes().c == conv->sizes().g &&
-            conv->sizes().k == conv->sizes().g &&
-            conv->operation() != ConvOperation::kBackwardWeight) {
-          Config config{.schema = info_.config_schema.id(),
-                        .words = {isa, 1, isa == 2 ? 8 : 4, nr, 8, 64, 1, 0, 0, threads,
-                                  threads == 1 ? 0 : split}};
+        const std::int64_t channels = std::max(conv->sizes().c, conv->sizes().k) / conv->sizes().g;
+        if (conv->sizes().g > 1 && channels <= lanes / 2) {
+          Config config{
+              .schema = info_.config_schema.id(),
+              .words = {isa, 1, 7, nr, 8, 64, 0, 0, 0, threads, threads == 1 ? 0 : split}};
           config = info_.space->canonical(std::move(config), problem, hardware);
           if (info_.space->is_legal(config.words.view(), problem.fields(), hardware)) {
             return {std::move(config)};

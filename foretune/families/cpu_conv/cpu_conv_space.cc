@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/kernels/group_kernel.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/space/schemas/cpu_conv.h"
 
@@ -31,17 +32,17 @@ constexpr std::string_view kRowsOfAll =
 // Channels of a group that are summed over, and the columns of register blocks.
 constexpr std::string_view kSummed = "(select(op == op.backward_data, k, c) / g)";
 constexpr std::string_view kColumns =
-    "select(algorithm == algorithm.depthwise, g, select(op == op.backward_data, c / g, "
-    "select(op == op.forward, k / g, select(taps == taps.row, x, 1) * (c / g))))";
-constexpr std::string_view kIsDepthwise = "algorithm == algorithm.depthwise";
-// A group of one channel and one filter each.
-constexpr std::string_view kIsOfChannels =
-    "(g > 1 && g == c && g == k && op != op.backward_weight)";
+    "select(op == op.backward_data, c / g, "
+    "select(op == op.forward, k / g, select(taps == taps.row, x, 1) * (c / g)))";
+constexpr std::string_view kOfGroups = "algorithm == algorithm.groups";
+// Output channels of all groups, of which vectors hold several.
+constexpr std::string_view kOutputs = "select(op == op.backward_data, c, k)";
 constexpr std::string_view kIsPointwise =
     "(x * y * z == 1 && stride_d * stride_h * stride_w == 1 && pad_d + pad_h + pad_w == 0)";
 // The rows of a register block: points of a row, which a pointwise convolution has without end.
-const std::string kHeight = concat("select(", kIsGradient, ", k / g, select(", kIsPointwise,
-                                   ", n * di * hi * wi, ", kWidth, "))");
+const std::string kHeight =
+    concat("select(", kOfGroups, ", ", kWidth, ", select(", kIsGradient, ", k / g, select(",
+           kIsPointwise, ", n * di * hi * wi, ", kWidth, ")))");
 constexpr std::string_view kMultiplyAdds =
     "(n * di * hi * wi * (c / g) * k * x * y * z / (stride_d * stride_h * stride_w))";
 
@@ -58,45 +59,48 @@ std::vector<std::vector<std::int32_t>> domains() {
     mr.push_back(rows);
   }
   return {{0, 1, 2}, {0, 1},    mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
-          {0, 1},    {0, 1, 2}, {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
+          {0, 1, 2}, {0, 1, 2}, {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
 }
 
 void add_block_rules(std::vector<Constraint>& out) {
   out.push_back({concat("isa <= ", kBestIsa), "the CPU does not have these instructions"});
-  out.push_back(
-      {concat("(", kIsDepthwise, ") == ", kIsOfChannels),
-       "depthwise kernels are for groups of one channel and one filter, and those for them"});
-  out.push_back({concat("!(", kIsDepthwise, ") || mr <= 8 && nr / ", kLanes, " <= 3 && mr * (nr / ",
-                        kLanes, ") + 2 <= ", kRegisters),
-                 "no depthwise kernel has such a block"});
-  out.push_back({concat("!(", kIsDepthwise, ") || taps == taps.each && copy == copy.needed"),
-                 "depthwise kernels read the input where it is, tap by tap"});
+  out.push_back({concat("!(", kOfGroups, ") || g > 1 && max(c, k) / g <= ", kLanes),
+                 "a vector holds no group of so many channels, or there is a single group"});
+  out.push_back({concat(kOfGroups, " || g == 1 || max(c, k) > g"),
+                 "groups of one channel and one filter have kernels of their own"});
+  out.push_back({concat("!(", kOfGroups, ") || mr <= select(", kIsGradient, ", ",
+                        kMaxGradientPoints, ", ", kMaxGroupPoints, ")"),
+                 "no kernel of groups has so many points"});
+  out.push_back({concat("!(", kOfGroups, ") || taps == taps.each && copy == copy.needed"),
+                 "kernels of groups read the input where it is"});
   out.push_back({concat("nr % ", kLanes, " == 0"), "columns must be whole vectors"});
-  out.push_back({concat("nr / ", kLanes, " <= 8"), "no kernel is wider than eight vectors"});
+  out.push_back({concat("nr / ", kLanes, " <= 4"), "no kernel is wider than four vectors"});
   out.push_back(
       {concat("mr * (nr / ", kLanes, ") + min(mr, nr / ", kLanes, ") + 1 <= ", kRegisters),
        "the register block needs more vector registers than there are"});
-  out.push_back({concat("isa == ", kBestIsa, " || isa == isa.avx2 && nr == 16 && mr == 6"),
+  out.push_back({concat("isa == ", kBestIsa,
+                        " || isa == isa.avx2 && (nr == 16 && mr == 6 || nr == 24 && mr == 4 || ",
+                        kOfGroups, ")"),
                  "of a narrower instruction set only its best block is kept"});
   out.push_back(
-      {concat(kIsDepthwise, " || ", kFullBlock, " || mr == ", kHeight, " || ", kColumns, " <= nr"),
+      {concat(kOfGroups, " || ", kFullBlock, " || mr == ", kHeight, " || ", kColumns, " <= nr"),
        "a smaller block is only useful where it is as high or as wide as the problem"});
 }
 
 void add_blocking_rules(std::vector<Constraint>& out) {
   out.push_back({"taps != taps.row || x > 1 && dilation_w == 1",
                  "the taps of a row are no run of input with a dilation, or when there is one"});
-  out.push_back({"taps != taps.inner || pad_d + pad_h + pad_w > 0 && x * z <= 30",
-                 "all taps are within the image, or the filter has too many columns to part them"});
+  out.push_back(
+      {"taps != taps.inner || pad_d + pad_h + pad_w > 0", "all taps are within the image"});
   out.push_back(
       {"taps != taps.inner || copy == copy.needed", "what is left out need not be copied"});
   out.push_back({concat("taps != taps.inner || !(", kIsGradient, ")"),
                  "a gradient of weights leaves out whole rows only"});
   out.push_back({"copy == copy.needed || g > 1",
                  "copying brings channels together only where groups part them"});
-  out.push_back(
-      {concat(kIsGradient, " || kc >= select(x * y * z > 1, 16, 64) || ", kSummed, " <= kc"),
-       "sums of so few products are stored too often"});
+  out.push_back({concat(kOfGroups, " || ", kIsGradient,
+                        " || kc >= select(x * y * z > 1, 16, 64) || ", kSummed, " <= kc"),
+                 "sums of so few products are stored too often"});
 }
 
 void add_thread_rules(std::vector<Constraint>& out) {
@@ -108,8 +112,9 @@ void add_thread_rules(std::vector<Constraint>& out) {
   out.push_back({concat("threads == 1 || split == split.filters || ", kRowsOfAll,
                         " >= threads * min(rows, ", kRowsOfAll, ") || ", kIsPointwise),
                  "there are fewer slabs than threads"});
-  out.push_back({concat("threads == 1 || split == split.points || select(", kIsGradient,
-                        ", ceil_div(k / g, mr), ceil_div(", kColumns, ", nr)) >= threads"),
+  out.push_back({concat("threads == 1 || split == split.points || select(", kOfGroups,
+                        ", ceil_div(", kOutputs, ", ", kLanes, "), select(", kIsGradient,
+                        ", ceil_div(k / g, mr), ceil_div(", kColumns, ", nr))) >= threads"),
                  "there are fewer panels than threads"});
 }
 
@@ -121,17 +126,19 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
       {"taps", "select(taps != taps.row || x > 1 && dilation_w == 1, taps, taps.each)"},
       {"copy", "select(g > 1, copy, copy.needed)"},
       {"mr", concat("min(mr, ", kHeight, ")")},
-      {"nr", concat("min(nr, round_up(", kColumns, ", ", kLanes, "))")},
+      {"nr", concat("select(", kOfGroups, ", ", kLanes, ", min(nr, round_up(", kColumns, ", ",
+                    kLanes, ")))")},
       {"rows", concat("min(rows, ", kRowsOfAll, ")")},
-      // The taps of a row are summed with all channels.
-      // Depthwise kernels go through kc channels at a time in the order of points.
+      // The taps of a row are summed with all channels. Of groups, kc counts output channels, and a
+      // gradient of weights has no use for it.
       {"kc",
-       concat("select(", kIsDepthwise, ", select(order == order.filters, ", kKcValues.back(),
-              ", min(kc, g)), select(", kIsGradient, ", min(kc, rows), select(taps == taps.row, ",
+       concat("select(", kOfGroups, ", select(", kIsGradient, ", ", kKcValues.back(), ", min(kc, ",
+              kOutputs, ")), select(", kIsGradient, ", min(kc, rows), select(taps == taps.row, ",
               kKcValues.back(), ", min(kc, ", kSummed, "))))")},
-      // A single panel is visited alike by both orders.
+      // A single panel is visited alike by all orders; a gradient of weights has no rows.
       {"order",
-       concat("select(", kColumns, " <= nr && !(", kIsGradient, "), order.filters, order)")},
+       concat("select(", kOfGroups, " || ", kColumns, " <= nr && !(", kIsGradient,
+              "), order.filters, select(", kIsGradient, ", min(order, order.points), order))")},
   };
 }
 

@@ -1,13 +1,15 @@
 #include "foretune/families/cpu_conv/tap_conv.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <utility>
 
 #include "foretune/base/check.h"
 
 namespace foretune::cpu_conv {
 
-// One register block of points of a slab.
+// Register blocks of points of a slab that one call of a kernel computes.
 struct TapConv::Tile {
   const Grid& grid;
   const ConvOperands& operands;
@@ -15,8 +17,10 @@ struct TapConv::Tile {
   const float* from;    // the input of its first point, without taps
   std::ptrdiff_t to;    // position in the output, without output channel
   std::ptrdiff_t group;
-  std::ptrdiff_t points;
-  const Pieces* pieces;
+  std::ptrdiff_t points;  // of a block
+  std::ptrdiff_t blocks;
+  Range taps;                 // of the grid
+  const std::uint32_t* rows;  // as Strip::rows, or null
 };
 
 Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& config,
@@ -61,10 +65,6 @@ Result<TapConv> TapConv::create(const ConvProblem& problem, const CpuConvConfig&
   conv.pool_ = pool;
   conv.join_groups();
   conv.out_channels_ = conv.view_.groups * conv.view_.outputs;
-  const std::int64_t columns = problem.sizes().x * problem.sizes().z;
-  if (config.taps == ConvTaps::kInner && columns + 2 > static_cast<std::int64_t>(Pieces::kMost)) {
-    return fail(ErrorCode::kUnsupported, "the filter has too many columns to part them");
-  }
   for (const ConvGrid& grid : conv.view_.grids) {
     conv.plan(grid);
   }
@@ -99,22 +99,15 @@ void TapConv::plan(const ConvGrid& given) {
   const std::ptrdiff_t merged = is_row ? grid.input.taps_of_row() : 1;
   grid.merged = merged;
   grid.depth = is_row ? merged * view_.inputs : 0;
-  grid.taps = given.taps;
-  if (config_.taps == ConvTaps::kInner && !given.taps.empty()) {
-    // By column, so that the taps of a column are a range.
-    std::ranges::stable_sort(grid.taps, {}, [](const ConvTap& tap) { return tap.offset.w; });
-    const std::ptrdiff_t columns = grid.input.taps_of_row();
-    grid.taps_of_column = static_cast<std::ptrdiff_t>(grid.taps.size()) / columns;
-    for (std::ptrdiff_t column = 0; column < columns; ++column) {
-      grid.columns.push_back(
-          grid.taps[static_cast<std::size_t>(column * grid.taps_of_column)].offset.w);
-    }
+  for (std::size_t tap = 0; tap < given.taps.size(); tap += static_cast<std::size_t>(merged)) {
+    grid.offsets.push_back(grid.input.offset(given.taps[tap]));
   }
-  for (std::size_t tap = 0; tap < grid.taps.size(); tap += static_cast<std::size_t>(merged)) {
-    grid.offsets.push_back(grid.input.offset(grid.taps[tap]));
+  grid.panel_size = given.taps.size() * static_cast<std::size_t>(view_.inputs * config_.nr);
+  if (!given.taps.empty()) {
+    plan_rows(grid);
   }
   slab_size_ = std::max(slab_size_, grid.input.size());
-  packed_size_ += static_cast<std::size_t>(view_.groups * panels()) * panel_size(grid);
+  packed_size_ += static_cast<std::size_t>(view_.groups * panels()) * grid.panel_size;
   grids_.push_back(std::move(grid));
 }
 
@@ -123,8 +116,60 @@ std::ptrdiff_t TapConv::panel_width(std::ptrdiff_t panel) const {
   return std::min<std::ptrdiff_t>(config_.nr, ceil_div(rest, kernels_->lanes) * kernels_->lanes);
 }
 
-std::size_t TapConv::panel_size(const Grid& grid) const {
-  return grid.input.grid().taps.size() * static_cast<std::size_t>(view_.inputs * config_.nr);
+void TapConv::plan_rows(Grid& grid) const {
+  const InputSlabs& input = grid.input;
+  std::map<std::array<std::ptrdiff_t, 4>, std::size_t> known;
+  for (std::ptrdiff_t z = 0; z < input.grid().count.d; ++z) {
+    for (std::ptrdiff_t y = 0; y < input.grid().count.h; ++y) {
+      const Range planes = input.inner_planes(z);
+      const Range rows = input.inner_rows(y);
+      const auto [found, is_new] =
+          known.try_emplace({planes.begin, planes.end, rows.begin, rows.end}, grid.plans.size());
+      if (is_new) {
+        grid.plans.push_back(
+            {.taps = input.inner_taps(z, y), .strips = strips_of(grid, planes, rows)});
+      }
+      grid.plan_of.push_back(found->second);
+    }
+  }
+}
+
+std::vector<TapConv::Strip> TapConv::strips_of(const Grid& grid, const Range& planes,
+                                               const Range& rows) const {
+  const InputSlabs& input = grid.input;
+  const ConvGrid& points = input.grid();
+  const std::ptrdiff_t columns = input.taps_of_row();
+  std::vector<Strip> strips;
+  for (std::ptrdiff_t begin = 0; begin < points.count.w; begin += grid.block_w) {
+    Strip strip{.first = begin, .length = std::min(grid.block_w, points.count.w - begin)};
+    bool is_whole = true;
+    for (std::size_t tap = 0; config_.taps == ConvTaps::kInner && tap < points.taps.size(); ++tap) {
+      const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(tap) / columns;
+      const std::ptrdiff_t plane = row / input.rows_of_plane();
+      const std::ptrdiff_t of_plane = row % input.rows_of_plane();
+      const bool is_inside = planes.begin <= plane && plane < planes.end &&
+                             rows.begin <= of_plane && of_plane < rows.end;
+      std::uint32_t found = 0;
+      for (std::ptrdiff_t point = 0; is_inside && point < strip.length; ++point) {
+        const std::ptrdiff_t place = (begin + point) * points.stride.w + points.taps[tap].offset.w;
+        found |= place >= 0 && place < input.width() ? 1U << static_cast<unsigned>(point) : 0U;
+      }
+      // Rows of taps that lie outside are mostly left out by the range of taps.
+      is_whole = is_whole && (found + 1 == 1U << static_cast<unsigned>(strip.length) ||
+                              (!is_inside && planes.length() <= 1));
+      strip.rows.push_back(found);
+    }
+    if (is_whole) {
+      strip.rows.clear();
+    }
+    if (!strips.empty() && strips.back().length == strip.length &&
+        strips.back().rows == strip.rows) {
+      ++strips.back().blocks;
+    } else {
+      strips.push_back(std::move(strip));
+    }
+  }
+  return strips;
 }
 
 // Packed weights: for each grid, group, panel and chunk, one row of the panel for each tap and
@@ -144,12 +189,12 @@ void TapConv::pack_weights(const float* weights, std::span<float> packed) const 
     for (std::ptrdiff_t group = 0; group < view_.groups; ++group) {
       for (std::ptrdiff_t panel = 0; panel < panels(); ++panel) {
         float* to = packed.data() + grid.packed +
-                    static_cast<std::size_t>(group * panels() + panel) * panel_size(grid);
+                    static_cast<std::size_t>(group * panels() + panel) * grid.panel_size;
         const std::ptrdiff_t width = panel_width(panel);
         const std::ptrdiff_t first = panel * config_.nr;
         const std::ptrdiff_t filled = std::min<std::ptrdiff_t>(width, view_.outputs - first);
         for (const Range& chunk : grid.chunks) {
-          for (const ConvTap& tap : grid.taps) {
+          for (const ConvTap& tap : grid.input.grid().taps) {
             for (std::ptrdiff_t input = chunk.begin; input < chunk.end; ++input) {
               // The lanes of the input's own group; all others are 0.
               const std::ptrdiff_t own = input / inputs;
@@ -178,128 +223,44 @@ void TapConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chunk
   const Range& channels = grid.chunks[chunk];
   const std::ptrdiff_t width = panel_width(panel);
   const std::ptrdiff_t first = panel * config_.nr;
-  const std::ptrdiff_t outputs = std::min<std::ptrdiff_t>(width, view_.outputs - first);
   const int vectors = static_cast<int>(width / kernels_->lanes);
   const auto taps = static_cast<std::ptrdiff_t>(grid.input.grid().taps.size());
   const std::ptrdiff_t channel = tile.group * view_.outputs + first;
   const std::ptrdiff_t step = grid.input.grid().step.w * out_channels_;
+  const std::ptrdiff_t a_stride = grid.input.grid().stride.w * grid.input.pitch().w;
+  const int last = static_cast<int>(std::min<std::ptrdiff_t>(width, view_.outputs - first) -
+                                    (vectors - 1) * kernels_->lanes);
   float* const c = operands.output + tile.to + channel;
   MicroKernelCall call{.a = tile.from + channels.begin,
-                       .a_stride = grid.input.grid().stride.w * grid.input.pitch().w,
-                       .b = tile.packed + static_cast<std::size_t>(panel) * panel_size(grid) +
-                            channels.begin * taps * width,
+                       .a_stride = a_stride,
+                       .b = tile.packed + static_cast<std::size_t>(panel) * grid.panel_size +
+                            (channels.begin * taps + tile.taps.begin * channels.length()) * width,
                        .b_stride = width,
                        .c = c,
                        .c_stride = step,
                        .k = grid.depth > 0 ? grid.depth : channels.length(),
                        .prefetch_c = true,
-                       .last_columns = static_cast<int>(outputs - (vectors - 1) * kernels_->lanes),
-                       .a_offsets = grid.offsets.data()};
-  if (chunk > 0) {
-    call.c_in = c;
+                       .last_columns = last,
+                       .a_offsets = grid.offsets.data() + tile.taps.begin / grid.merged,
+                       .taps = static_cast<int>(tile.taps.length() / grid.merged),
+                       .tap_rows = tile.rows == nullptr ? nullptr : tile.rows + tile.taps.begin,
+                       .blocks = tile.blocks,
+                       .a_block = tile.points * a_stride,
+                       .c_block = tile.points * step};
+  if (chunk > 0 || operands.residual != nullptr) {
+    call.beta = 1;
+    call.c_in = chunk > 0 ? c : operands.residual + tile.to + channel;
     call.c_in_stride = step;
-    call.beta = 1;
-  } else if (operands.residual != nullptr) {
-    const float* residual = operands.residual + tile.to + channel;
-    call.beta = 1;
-    call.c_in = residual;
-    call.c_in_stride = step;
-    if (operands.bias != nullptr) {
-      for (std::ptrdiff_t point = 0; point < tile.points; ++point) {
-        for (std::ptrdiff_t output = 0; output < outputs; ++output) {
-          c[point * step + output] =
-              residual[point * step + output] + operands.bias[channel + output];
-        }
-      }
-      call.c_in = c;
-    }
-  } else if (operands.bias != nullptr) {
-    call.c_in = operands.bias + channel;
-    call.c_in_stride = 0;
-    call.beta = 1;
   }
-  const bool is_last_chunk = chunk + 1 == grid.chunks.size();
-  for (std::size_t i = 0; i < tile.pieces->count; ++i) {
-    const Piece& piece = tile.pieces->list[i];
-    MicroKernelCall part = call;
-    if (i > 0) {
-      part.c_in = c + piece.points.begin * step;
-      part.c_in_stride = step;
-      part.beta = 1;
-    }
-    part.a += piece.points.begin * call.a_stride;
-    part.b += piece.taps.begin * channels.length() * width;
-    part.c += piece.points.begin * step;
-    part.a_offsets += piece.taps.begin / grid.merged;
-    part.taps = static_cast<int>(piece.taps.length() / grid.merged);
-    if (operands.relu && is_last_chunk && i + 1 == tile.pieces->count) {
-      part.floor = 0;
-    }
-    const MicroKernel kernel = kernels_->find({.rows = static_cast<int>(piece.points.length()),
-                                               .vectors = vectors,
-                                               .tail = call.last_columns < kernels_->lanes});
-    kernel(part);
+  if (chunk == 0 && operands.bias != nullptr) {
+    call.bias = operands.bias + channel;
   }
-}
-
-// Columns that all points find within the image are one call; the others a call each, for the
-// points that find them.
-TapConv::Pieces TapConv::inner_pieces(const Grid& grid, std::ptrdiff_t z, std::ptrdiff_t y,
-                                      const Range& points) {
-  const InputSlabs& input = grid.input;
-  const std::ptrdiff_t stride = input.grid().stride.w;
-  const Range planes = input.inner_planes(z);
-  const Range rows = input.inner_rows(y);
-  const std::ptrdiff_t rows_of_plane = input.rows_of_plane();
-  const bool is_whole = planes.length() * rows.length() == grid.taps_of_column;
-  Pieces pieces;
-  const Range all{0, points.length()};
-  const auto add_column = [&](const Range& covered, std::ptrdiff_t column) {
-    const std::ptrdiff_t first = column * grid.taps_of_column;
-    // Rows of several planes are a range only when they are all rows.
-    const bool is_range = planes.length() <= 1 || rows.length() == rows_of_plane;
-    for (std::ptrdiff_t plane = planes.begin; plane < planes.end && rows.length() > 0; ++plane) {
-      const std::ptrdiff_t last = is_range ? planes.end - 1 : plane;
-      pieces.add(
-          {covered,
-           {first + plane * rows_of_plane + rows.begin, first + last * rows_of_plane + rows.end}});
-      plane = last;
-    }
-  };
-  // The points that find a column.
-  const auto covered_by = [&](std::ptrdiff_t column) {
-    const std::ptrdiff_t offset = grid.columns[static_cast<std::size_t>(column)];
-    return inside(all, input.width(),
-                  [&](std::ptrdiff_t point) { return (points.begin + point) * stride + offset; });
-  };
-  const auto columns = static_cast<std::ptrdiff_t>(grid.columns.size());
-  Range full{columns, columns};  // columns that all points find, which are neighbours
-  for (std::ptrdiff_t column = 0; column < columns; ++column) {
-    if (covered_by(column).length() == all.length()) {
-      full.begin = std::min(full.begin, column);
-      full.end = column + 1;
-    }
+  if (operands.relu && chunk + 1 == grid.chunks.size()) {
+    call.floor = 0;
   }
-  if (full.length() < columns || full.length() == 0) {
-    pieces.add({all, {0, 0}});  // begins the sums of all points
-  }
-  for (std::ptrdiff_t column = 0; column < columns; ++column) {
-    const Range covered = covered_by(column);
-    if (covered.length() > 0 && covered.length() < all.length()) {
-      add_column(covered, column);
-    }
-  }
-  if (is_whole && full.length() > 0) {
-    pieces.add({all, {full.begin * grid.taps_of_column, full.end * grid.taps_of_column}});
-  } else {
-    for (std::ptrdiff_t column = full.begin; column < full.end; ++column) {
-      add_column(all, column);
-    }
-  }
-  if (pieces.count == 0 || pieces.list[pieces.count - 1].points.length() < all.length()) {
-    pieces.add({all, {0, 0}});
-  }
-  return pieces;
+  kernels_->find({.rows = static_cast<int>(tile.points),
+                  .vectors = vectors,
+                  .tail = last < kernels_->lanes})(call);
 }
 
 void TapConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group,
@@ -307,48 +268,70 @@ void TapConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group,
                        const float* packed, float* workspace) const {
   const InputSlabs& input = grid.input;
   const float* const filled = input.fill(slab, group, operands.input, workspace);
-  const auto for_each_tile = [&](const auto& visit) {
+  const auto for_each_row = [&](const auto& visit) {
     for (std::ptrdiff_t n = slab.images.begin; n < slab.images.end; ++n) {
       for (std::ptrdiff_t z = slab.d.begin; z < slab.d.end; ++z) {
         for (std::ptrdiff_t y = slab.h.begin; y < slab.h.end; ++y) {
-          Pieces pieces;
-          if (config_.taps != ConvTaps::kInner) {
-            pieces.add({{}, input.inner_taps(z, y)});
-          }
-          for (std::ptrdiff_t x = slab.w.begin; x < slab.w.end; x += grid.block_w) {
-            const Range points{x, std::min(x + grid.block_w, slab.w.end)};
-            if (config_.taps == ConvTaps::kInner) {
-              pieces = inner_pieces(grid, z, y, points);
-            } else {
-              pieces.list[0].points = {0, points.length()};
-            }
-            visit(Tile{.grid = grid,
-                       .operands = operands,
-                       .packed = packed,
-                       .from = filled + input.place(slab, n, z, y, x),
-                       .to = input.out_point(n, z, y, x) * out_channels_,
-                       .group = group,
-                       .points = points.length(),
-                       .pieces = &pieces});
-          }
+          visit(n, z, y);
         }
       }
     }
   };
-  if (config_.order == ConvOrder::kPoints) {
-    for_each_tile([&](const Tile& tile) {
-      for (std::ptrdiff_t panel = panels_of_thread.begin; panel < panels_of_thread.end; ++panel) {
-        for (std::size_t chunk = 0; chunk < grid.chunks.size(); ++chunk) {
-          run_tile(tile, panel, chunk);
-        }
+  // Visits the strips of a row that begin in the slab, each as one tile or a tile for each block.
+  const auto for_each_tile = [&](std::ptrdiff_t n, std::ptrdiff_t z, std::ptrdiff_t y, bool single,
+                                 const auto& visit) {
+    const RowPlan& plan =
+        grid.plans[grid.plan_of[static_cast<std::size_t>(z * input.grid().count.h + y)]];
+    for (const Strip& strip : plan.strips) {
+      // Slabs are cut between blocks.
+      const Range blocks{
+          std::max<std::ptrdiff_t>(0, ceil_div(slab.w.begin - strip.first, strip.length)),
+          std::min(strip.blocks, ceil_div(slab.w.end - strip.first, strip.length))};
+      const std::ptrdiff_t together = single ? 1 : blocks.length();
+      for (std::ptrdiff_t block = blocks.begin; block < blocks.end; block += together) {
+        const std::ptrdiff_t x = strip.first + block * strip.length;
+        visit(Tile{.grid = grid,
+                   .operands = operands,
+                   .packed = packed,
+                   .from = filled + input.place(slab, n, z, y, x),
+                   .to = input.out_point(n, z, y, x) * out_channels_,
+                   .group = group,
+                   .points = strip.length,
+                   .blocks = together,
+                   .taps = plan.taps,
+                   .rows = strip.rows.empty() ? nullptr : strip.rows.data()});
       }
-    });
-    return;
-  }
-  for (std::ptrdiff_t panel = panels_of_thread.begin; panel < panels_of_thread.end; ++panel) {
-    for (std::size_t chunk = 0; chunk < grid.chunks.size(); ++chunk) {
-      for_each_tile([&](const Tile& tile) { run_tile(tile, panel, chunk); });
     }
+  };
+  const auto for_each_product = [&](const auto& visit) {
+    for (std::ptrdiff_t panel = panels_of_thread.begin; panel < panels_of_thread.end; ++panel) {
+      for (std::size_t chunk = 0; chunk < grid.chunks.size(); ++chunk) {
+        visit(panel, chunk);
+      }
+    }
+  };
+  switch (config_.order) {
+    case ConvOrder::kFilters:
+      for_each_product([&](std::ptrdiff_t panel, std::size_t chunk) {
+        for_each_row([&](std::ptrdiff_t n, std::ptrdiff_t z, std::ptrdiff_t y) {
+          for_each_tile(n, z, y, false, [&](const Tile& tile) { run_tile(tile, panel, chunk); });
+        });
+      });
+      return;
+    case ConvOrder::kRows:
+      for_each_row([&](std::ptrdiff_t n, std::ptrdiff_t z, std::ptrdiff_t y) {
+        for_each_product([&](std::ptrdiff_t panel, std::size_t chunk) {
+          for_each_tile(n, z, y, false, [&](const Tile& tile) { run_tile(tile, panel, chunk); });
+        });
+      });
+      return;
+    case ConvOrder::kPoints:
+      for_each_row([&](std::ptrdiff_t n, std::ptrdiff_t z, std::ptrdiff_t y) {
+        for_each_tile(n, z, y, true, [&](const Tile& tile) {
+          for_each_product(
+              [&](std::ptrdiff_t panel, std::size_t chunk) { run_tile(tile, panel, chunk); });
+        });
+      });
   }
 }
 
@@ -394,7 +377,7 @@ void TapConv::run(const ConvOperands& operands, std::span<const float> packed,
         run_slab(grid, grid.input.slabs()[static_cast<std::size_t>(unit % slabs)], group,
                  panels_of_thread, operands,
                  packed.data() + grid.packed +
-                     static_cast<std::size_t>(group * panels()) * panel_size(grid),
+                     static_cast<std::size_t>(group * panels()) * grid.panel_size,
                  own);
       }
     };

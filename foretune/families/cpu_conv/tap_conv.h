@@ -15,8 +15,8 @@
 // neither allocates nor locks.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -67,44 +67,43 @@ class TapConv {
            std::span<float> workspace) const;
 
  private:
+  // Blocks of neighbouring points that find the same taps within the image.
+  struct Strip {
+    std::ptrdiff_t first = 0;
+    std::ptrdiff_t length = 0;  // points of a block
+    std::ptrdiff_t blocks = 1;
+    std::vector<std::uint32_t> rows;  // as MicroKernelCall::tap_rows, for all taps; empty: all
+  };
+  // What rows of the grid share that find the same rows of taps.
+  struct RowPlan {
+    Range taps;  // of the grid
+    std::vector<Strip> strips;
+  };
   // One grid of the view, planned.
   struct Grid {
     InputSlabs input;
     std::vector<std::ptrdiff_t> offsets;  // of the kernel's taps
-    std::vector<ConvTap> taps;            // in the order of packed weights
-    // With taps=inner: offsets of the filter's columns, and the taps of each.
-    std::vector<std::ptrdiff_t> columns;
-    std::ptrdiff_t taps_of_column = 0;
-    std::ptrdiff_t merged = 1;   // taps of the grid in one of the kernel
+    std::vector<RowPlan> plans;
+    std::vector<std::size_t> plan_of;  // [z * count.h + y]
+    std::ptrdiff_t merged = 1;         // taps of the grid in one of the kernel
     std::ptrdiff_t depth = 0;    // words that a tap of the kernel sums; 0: a chunk of channels
     std::ptrdiff_t block_w = 1;  // points of a register block
     std::size_t packed = 0;      // where its weights begin
-    std::vector<Range> chunks;   // of input channels
-  };
-  // Points of a tile whose sums get the same taps in one call.
-  struct Piece {
-    Range points;
-    Range taps;
-  };
-  // The calls of a tile. The first and the last cover all points.
-  struct Pieces {
-    static constexpr std::size_t kMost = 34;
-    std::array<Piece, kMost> list;
-    std::size_t count = 0;
-    void add(const Piece& piece) { list[count++] = piece; }
+    std::size_t panel_size = 0;
+    std::vector<Range> chunks;  // of input channels
   };
   struct Tile;
 
   TapConv() = default;
   void join_groups();
   void plan(const ConvGrid& grid);
+  void plan_rows(Grid& grid) const;
+  [[nodiscard]] std::vector<Strip> strips_of(const Grid& grid, const Range& planes,
+                                             const Range& rows) const;
   [[nodiscard]] std::ptrdiff_t panels() const { return ceil_div(view_.outputs, config_.nr); }
   [[nodiscard]] std::ptrdiff_t panel_width(std::ptrdiff_t panel) const;
-  [[nodiscard]] std::size_t panel_size(const Grid& grid) const;
   void run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group, const Range& panels,
                 const ConvOperands& operands, const float* packed, float* workspace) const;
-  static Pieces inner_pieces(const Grid& grid, std::ptrdiff_t z, std::ptrdiff_t y,
-                             const Range& points);
   void run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chunk) const;
   void clear(const Grid& grid, const ConvOperands& operands) const;
 

@@ -19,6 +19,7 @@ alignas(64) constexpr int kMaskWindow[16] = {-1, -1, -1, -1, -1, -1, -1, -1,  //
 struct Avx2 {
   using Vector = __m256;
   using Mask = __m256i;
+  using Index = __m256i;
   static constexpr CpuIsa kIsa = CpuIsa::kAvx2;
   static constexpr KernelMath kMath = KernelMath::kF32;
   static constexpr int kLanes = 8;
@@ -36,6 +37,13 @@ struct Avx2 {
   FORETUNE_KERNEL_INLINE static void store(float* to, Vector value) { _mm256_storeu_ps(to, value); }
   FORETUNE_KERNEL_INLINE static void store_part(float* to, Mask mask, Vector value) {
     _mm256_maskstore_ps(to, mask, value);
+  }
+  FORETUNE_KERNEL_INLINE static Index index(const std::int32_t* lanes) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(lanes));
+  }
+  // Returns the lanes of a vector that the index names.
+  FORETUNE_KERNEL_INLINE static Vector gather(Vector from, Index index) {
+    return _mm256_permutevar8x32_ps(from, index);
   }
   FORETUNE_KERNEL_INLINE static Vector broadcast(const float* from) {
     return _mm256_broadcast_ss(from);

@@ -15,6 +15,7 @@ namespace {
 struct Avx512 {
   using Vector = __m512;
   using Mask = __mmask16;
+  using Index = __m512i;
   static constexpr CpuIsa kIsa = CpuIsa::kAvx512;
   static constexpr KernelMath kMath = KernelMath::kF32;
   static constexpr int kLanes = 16;
@@ -32,6 +33,13 @@ struct Avx512 {
   FORETUNE_KERNEL_INLINE static void store(float* to, Vector value) { _mm512_storeu_ps(to, value); }
   FORETUNE_KERNEL_INLINE static void store_part(float* to, Mask mask, Vector value) {
     _mm512_mask_storeu_ps(to, mask, value);
+  }
+  FORETUNE_KERNEL_INLINE static Index index(const std::int32_t* lanes) {
+    return _mm512_loadu_si512(lanes);
+  }
+  // Returns the lanes of a vector that the index names.
+  FORETUNE_KERNEL_INLINE static Vector gather(Vector from, Index index) {
+    return _mm512_maskz_permutexvar_ps(0xffff, index, from);
   }
   FORETUNE_KERNEL_INLINE static Vector broadcast(const float* from) {
     return _mm512_set1_ps(*from);

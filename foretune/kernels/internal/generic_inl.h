@@ -11,6 +11,7 @@ namespace {
 struct Generic {
   using Vector = float __attribute__((vector_size(16)));
   using Mask = int;  // columns that exist
+  using Index = const std::int32_t*;
   static constexpr CpuIsa kIsa = CpuIsa::kGeneric;
   static constexpr KernelMath kMath = KernelMath::kF32;
   static constexpr int kLanes = 4;
@@ -34,6 +35,11 @@ struct Generic {
     for (int lane = 0; lane < columns; ++lane) {
       to[lane] = value[lane];
     }
+  }
+  FORETUNE_KERNEL_INLINE static Index index(const std::int32_t* lanes) { return lanes; }
+  // Returns the lanes of a vector that the index names.
+  FORETUNE_KERNEL_INLINE static Vector gather(Vector from, Index index) {
+    return Vector{from[index[0]], from[index[1]], from[index[2]], from[index[3]]};
   }
   FORETUNE_KERNEL_INLINE static Vector broadcast(const float* from) {
     return Vector{*from, *from, *from, *from};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "foretune/kernels/micro_kernel.h"
 
@@ -110,17 +111,43 @@ struct Block {
     }
   }
 
-  FORETUNE_KERNEL_INLINE static void multiply(const MicroKernelCall& call, Mask mask, Sums& sums) {
+  // As step(), for the rows of A that exist.
+  FORETUNE_KERNEL_INLINE static void step_of_rows(const Pointers& a, std::ptrdiff_t a_stride,
+                                                  std::uint32_t rows, const float* b, Mask mask,
+                                                  Sums& sums) {
+    Vector row[std::size_t{kVectors}];  // NOLINT(modernize-avoid-c-arrays)
+    FORETUNE_UNROLL
+    for (int j = 0; j < kVectors; ++j) {
+      row[j] = load(b, j, mask);
+    }
     FORETUNE_UNROLL
     for (int i = 0; i < kRows; ++i) {
-      FORETUNE_UNROLL
-      for (int j = 0; j < kVectors; ++j) {
-        if constexpr (Isa::kMath == KernelMath::kI8Quads) {
-          sums[i][j] = load(call.b, j, mask);
-        } else {
-          sums[i][j] = Isa::zero();
+      if ((rows >> static_cast<unsigned>(i) & 1U) != 0) {
+        const Vector factor = Isa::broadcast(element(a, a_stride, i, 0));
+        FORETUNE_UNROLL
+        for (int j = 0; j < kVectors; ++j) {
+          Isa::accumulate(sums[i][j], factor, row[j]);
         }
       }
+    }
+  }
+
+  FORETUNE_KERNEL_INLINE static void begin_sums(const float* row, Mask mask, Sums& sums) {
+    FORETUNE_UNROLL
+    for (int j = 0; j < kVectors; ++j) {
+      const Vector first = row == nullptr ? Isa::zero() : load(row, j, mask);
+      FORETUNE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        sums[i][j] = first;
+      }
+    }
+  }
+
+  FORETUNE_KERNEL_INLINE static void multiply(const MicroKernelCall& call, Mask mask, Sums& sums) {
+    if constexpr (Isa::kMath == KernelMath::kI8Quads) {
+      begin_sums(call.b, mask, sums);
+    } else {
+      begin_sums(kLoop == KernelLoop::kTaps ? call.bias : nullptr, mask, sums);
     }
     const float* b = call.b;
     if constexpr (Isa::kMath == KernelMath::kI8Quads) {
@@ -131,11 +158,41 @@ struct Block {
         if (call.b_offsets != nullptr) {
           b = call.b + call.b_offsets[tap];
         }
-        b = multiply_place(call, call.a + call.a_offsets[tap], b, mask, sums);
+        const float* const a = call.a + call.a_offsets[tap];
+        const std::uint32_t rows = call.tap_rows == nullptr ? kAllRows : call.tap_rows[tap];
+        b = kByColumns || rows == kAllRows ? multiply_place(call, a, b, mask, sums)
+                                           : multiply_rows(call, a, rows, b, mask, sums);
       }
     } else {
       multiply_place(call, call.a, b, mask, sums);
     }
+  }
+
+  static constexpr std::uint32_t kAllRows = (1U << static_cast<unsigned>(kRows)) - 1U;
+
+  FORETUNE_KERNEL_INLINE static void begin_pointers(const MicroKernelCall& call, const float* first,
+                                                    Pointers& a) {
+    FORETUNE_UNROLL
+    for (int i = 0; i < kPointers; ++i) {
+      a[i] = first + i * kRowsOfPointer * call.a_stride;
+    }
+  }
+
+  // As multiply_place(), for the rows of A that exist.
+  FORETUNE_KERNEL_INLINE static const float* multiply_rows(const MicroKernelCall& call,
+                                                           const float* first, std::uint32_t rows,
+                                                           const float* b, Mask mask, Sums& sums) {
+    if (rows == 0) {
+      return b + call.k * call.b_stride;
+    }
+    Pointers a;
+    begin_pointers(call, first, a);
+    for (std::ptrdiff_t steps = call.k; steps > 0; --steps) {
+      step_of_rows(a, call.a_stride, rows, b, mask, sums);
+      advance(a, 1);
+      b += call.b_stride;
+    }
+    return b;
   }
 
   // Adds the product of the A that begins at `first` and the next rows of B; returns the row of B
@@ -144,10 +201,7 @@ struct Block {
                                                             const float* first, const float* b,
                                                             Mask mask, Sums& sums) {
     Pointers a;
-    FORETUNE_UNROLL
-    for (int i = 0; i < kPointers; ++i) {
-      a[i] = first + i * kRowsOfPointer * call.a_stride;
-    }
+    begin_pointers(call, first, a);
     const std::ptrdiff_t a_step = kByColumns ? call.a_stride : 1;
     std::ptrdiff_t steps = call.k;
     if constexpr (kLoop == KernelLoop::kUnrolled || kLoop == KernelLoop::kTaps) {
@@ -193,9 +247,10 @@ struct Block {
     }
   }
 
-  template <bool kAdds>
+  template <bool kAdds, bool kFloors>
   FORETUNE_KERNEL_INLINE static void store_sums(const MicroKernelCall& call, Mask mask,
                                                 const Sums& sums) {
+    const Vector floor = kFloors ? Isa::broadcast(&call.floor) : Isa::zero();
     FORETUNE_UNROLL
     for (int i = 0; i < kRows; ++i) {
       const float* in = kAdds ? call.c_in + i * call.c_in_stride : nullptr;
@@ -205,11 +260,18 @@ struct Block {
         if constexpr (kAdds) {
           value = Isa::add(load(in, j, mask), value);
         }
+        if constexpr (kFloors) {
+          value = Isa::at_least(floor, value);
+        }
         store(call.c + i * call.c_stride, j, mask, value);
       }
     }
   }
 };
+
+FORETUNE_KERNEL_INLINE inline bool has_floor(const MicroKernelCall& call) {
+  return call.floor != -__builtin_inff();
+}
 
 // Computes C = A * B, plus C_in where beta is not 0.
 template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail, KernelLoop kLoop>
@@ -220,10 +282,33 @@ __attribute__((noinline)) void compute_block(const MicroKernelCall& call, typena
   }
   typename Registers::Sums sums;
   Registers::multiply(call, mask, sums);
+  if constexpr (kLoop == KernelLoop::kTaps && Isa::kMath == KernelMath::kF32) {
+    if (has_floor(call)) {
+      if (call.beta == 0.0F) {
+        Registers::template store_sums<false, true>(call, mask, sums);
+      } else {
+        Registers::template store_sums<true, true>(call, mask, sums);
+      }
+      return;
+    }
+  }
   if (call.beta == 0.0F) {
-    Registers::template store_sums<false>(call, mask, sums);
+    Registers::template store_sums<false, false>(call, mask, sums);
   } else {
-    Registers::template store_sums<true>(call, mask, sums);
+    Registers::template store_sums<true, false>(call, mask, sums);
+  }
+}
+
+// Computes the blocks of a kernel with taps.
+template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail>
+void tap_kernel(const MicroKernelCall& call) {
+  const auto mask = Isa::mask(kTail ? call.last_columns : Isa::kLanes);
+  MicroKernelCall own = call;
+  for (std::ptrdiff_t block = 0; block < call.blocks; ++block) {
+    compute_block<Isa, kRows, kVectors, kByColumns, kTail, KernelLoop::kTaps>(own, mask);
+    own.a += call.a_block;
+    own.c += call.c_block;
+    own.c_in += call.c_in_stride == 0 ? 0 : call.c_block;
   }
 }
 
@@ -266,8 +351,7 @@ template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail, Kerne
 void micro_kernel(const MicroKernelCall& call) {
   // A tail is one column of blocks, or a thin matrix: it is not worth separate kernels for each
   // loop.
-  constexpr bool kIsPlain = kLoop != KernelLoop::kTaps && kTail &&
-                            (kLoop == KernelLoop::kPrefetching || Isa::kTailsAreSlow);
+  constexpr bool kIsPlain = kTail && (kLoop == KernelLoop::kPrefetching || Isa::kTailsAreSlow);
   constexpr auto kCompute = &compute_block < Isa, kRows, kVectors, kByColumns, kTail,
                  kIsPlain ? KernelLoop::kPlain : kLoop > ;
   constexpr bool kIsExact =
@@ -275,8 +359,8 @@ void micro_kernel(const MicroKernelCall& call) {
   const int last_columns = kTail ? call.last_columns : Isa::kLanes;
   // Scaling and the floor occupy the multiply-add units. They are left out where they change
   // nothing, which shows in products of little depth.
-  if (kIsExact || (call.alpha == 1.0F && call.floor == -__builtin_inff() &&
-                   (call.beta == 0.0F || call.beta == 1.0F))) {
+  if (kIsExact ||
+      (call.alpha == 1.0F && !has_floor(call) && (call.beta == 0.0F || call.beta == 1.0F))) {
     kCompute(call, Isa::mask(last_columns));
   } else {
     compute_scaled<Isa>(call, kCompute, kRows, kVectors, last_columns);
@@ -449,19 +533,18 @@ constexpr void add_vectors(KernelSet& set) {
 template <class Isa, int kVectors, int kRows>
 constexpr void add_tap_rows(TapKernelSet& set) {
   if constexpr (kRows > 0) {
-    constexpr KernelLoop kTaps = KernelLoop::kTaps;
     auto& table = set.table;
-    table[0][0][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, false, false, kTaps>;
-    table[0][1][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, false, true, kTaps>;
-    table[1][0][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, true, false, kTaps>;
-    table[1][1][kVectors - 1][kRows - 1] = &micro_kernel<Isa, kRows, kVectors, true, true, kTaps>;
+    table[0][0][kVectors - 1][kRows - 1] = &tap_kernel<Isa, kRows, kVectors, false, false>;
+    table[0][1][kVectors - 1][kRows - 1] = &tap_kernel<Isa, kRows, kVectors, false, true>;
+    table[1][0][kVectors - 1][kRows - 1] = &tap_kernel<Isa, kRows, kVectors, true, false>;
+    table[1][1][kVectors - 1][kRows - 1] = &tap_kernel<Isa, kRows, kVectors, true, true>;
     add_tap_rows<Isa, kVectors, kRows - 1>(set);
   }
 }
 
 template <class Isa, int kVectors = 1>
 constexpr void add_tap_vectors(TapKernelSet& set) {
-  if constexpr (kVectors <= kMaxKernelVectors) {
+  if constexpr (kVectors <= kMaxTapVectors) {
     add_tap_rows<Isa, kVectors, max_kernel_rows(Isa::kIsa, kVectors)>(set);
     add_tap_vectors<Isa, kVectors + 1>(set);
   }

@@ -4,14 +4,16 @@
 //   isa        generic, avx2, avx512: which micro-kernels
 //   algorithm  taps: register blocks of output points times output channels (of a gradient of
 //              weights: of output channels times input channels), summed over all taps
-//              depthwise: vectors along channels, for groups of one channel
-//   mr, nr     rows and columns of a register block, in elements; nr is a multiple of the lanes
+//              groups: vectors along the channels of several narrow groups, down to one channel
+//   mr, nr     rows and columns of a register block, in elements; nr is a multiple of the lanes. Of
+//              groups: points of a row and one vector
 //   rows       output rows of a slab, which is computed whole before the next one; more than the
 //              rows of an image mean several images
 //   kc         input channels of a chunk, an upper bound: partial sums stay in registers while all
-//              taps of a chunk are added. For a gradient of weights: output rows of a chunk
+//              taps of a chunk are added. For a gradient of weights: output rows of a chunk. Of
+//              groups: output channels that are computed before the next row
 //   order      filters: for each panel of nr output channels, all points of a slab; points: for
-//              each register block of points, all panels
+//              each register block of points, all panels; rows: for each row of points, all panels
 //   taps       each: a kernel goes from tap to tap; row: the taps of a filter's row are one run of
 //              input, which needs no dilation along the width; inner: points at the edges leave out
 //              the taps that read zeros, in calls of their own, and nothing is copied
@@ -33,8 +35,8 @@
 namespace foretune {
 
 // Words of configs: never renumber.
-enum class ConvAlgorithm : std::uint8_t { kTaps = 0, kDepthwise = 1 };
-enum class ConvOrder : std::uint8_t { kFilters = 0, kPoints = 1 };
+enum class ConvAlgorithm : std::uint8_t { kTaps = 0, kGroups = 1 };
+enum class ConvOrder : std::uint8_t { kFilters = 0, kPoints = 1, kRows = 2 };
 enum class ConvTaps : std::uint8_t { kEach = 0, kRow = 1, kInner = 2 };
 enum class ConvCopy : std::uint8_t { kNeeded = 0, kAlways = 1 };
 enum class ConvSplit : std::uint8_t { kPoints = 0, kFilters = 1 };

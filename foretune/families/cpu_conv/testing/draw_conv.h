@@ -15,14 +15,15 @@ inline ConvProblem draw_problem(Rng& rng) {
     sizes.operation = static_cast<ConvOperation>(rng.below(3));
     const int dimensions = static_cast<int>(rng.between(1, 3));
     const bool is_depthwise = rng.below(6) == 0;
-    sizes.g = is_depthwise || rng.below(2) == 0 ? rng.between(1, 9) : 1;
-    sizes.c = sizes.g * (is_depthwise ? 1 : rng.between(1, 20));
-    sizes.k = sizes.g * (is_depthwise ? rng.between(1, 2) : rng.between(1, 40));
+    sizes.g = is_depthwise || rng.below(2) == 0 ? rng.between(1, rng.below(4) == 0 ? 40 : 9) : 1;
+    const bool is_narrow = !is_depthwise && sizes.g > 1 && rng.below(2) == 0;
+    sizes.c = sizes.g * (is_depthwise ? 1 : rng.between(1, is_narrow ? 5 : 20));
+    sizes.k = sizes.g * (is_depthwise ? rng.between(1, 2) : rng.between(1, is_narrow ? 5 : 40));
     sizes.n = rng.between(1, 3);
     const auto axis = [&](std::int64_t& input, std::int64_t& filter, std::int64_t& stride,
                           std::int64_t& pad, std::int64_t& dilation, std::int64_t most) {
       input = rng.between(1, most);
-      filter = rng.between(1, 4);
+      filter = rng.below(8) == 0 ? rng.between(5, 7) : rng.between(1, 4);
       stride = rng.between(1, 3);
       pad = rng.between(0, 3);
       dilation = rng.between(1, 2);
