@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <mutex>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,11 +9,8 @@
 
 #include "foretune/base/text.h"
 #include "foretune/families/cpu_conv/conv_data.h"
+#include "foretune/families/cpu_conv/conv_plan.h"
 #include "foretune/families/cpu_conv/cpu_conv_space.h"
-#include "foretune/families/cpu_conv/group_conv.h"
-#include "foretune/families/cpu_conv/group_gradient.h"
-#include "foretune/families/cpu_conv/tap_conv.h"
-#include "foretune/families/cpu_conv/weight_gradient.h"
 #include "foretune/kernels/cpu_limits.h"
 #include "foretune/kernels/shared_cpu.h"
 #include "foretune/problem/conv/conv.h"
@@ -26,96 +20,11 @@ namespace foretune {
 namespace {
 
 using cpu_conv::ConvData;
-using cpu_conv::ConvOperands;
-using cpu_conv::GroupConv;
-using cpu_conv::GroupGradient;
-using cpu_conv::TapConv;
-using cpu_conv::WeightGradient;
-using cpu_conv::WeightGradientOperands;
+using cpu_conv::ConvPlan;
 
 constexpr std::string_view kName = "cpu-conv";
 constexpr std::string_view kDescription =
     "convolutions on this CPU in three directions, with our own kernels";
-
-// A planned convolution, with the lock that a run with several threads needs.
-class ConvPlan {
- public:
-  static Result<ConvPlan> create(const ConvProblem& problem, const CpuConvConfig& config,
-                                 SharedCpu& shared) {
-    ConvPlan plan;
-    ThreadPool* const pool = config.threads > 1 ? &shared.pool.pool() : nullptr;
-    plan.turn_ = config.threads > 1 ? &shared.pool.turn() : nullptr;
-    const bool of_groups = config.algorithm == ConvAlgorithm::kGroups;
-    if (problem.operation() == ConvOperation::kBackwardWeight) {
-      if (of_groups) {
-        FORETUNE_TRY(plan.group_gradient_, GroupGradient::create(problem, config, pool));
-      } else {
-        FORETUNE_TRY(plan.gradient_, WeightGradient::create(problem, config, pool));
-      }
-    } else if (of_groups) {
-      FORETUNE_TRY(plan.groups_, GroupConv::create(problem, config, pool));
-    } else {
-      FORETUNE_TRY(plan.taps_, TapConv::create(problem, config, pool));
-    }
-    return plan;
-  }
-
-  [[nodiscard]] std::size_t workspace_size() const {
-    return taps_             ? taps_->workspace_size()
-           : gradient_       ? gradient_->workspace_size()
-           : group_gradient_ ? group_gradient_->workspace_size()
-                             : 0;
-  }
-  [[nodiscard]] std::size_t packed_size() const {
-    return taps_ ? taps_->packed_size() : groups_ ? groups_->packed_size() : 0;
-  }
-  void pack_weights(const float* weights, std::span<float> packed) const {
-    if (taps_) {
-      taps_->pack_weights(weights, packed);
-    } else if (groups_) {
-      groups_->pack_weights(weights, packed);
-    }
-  }
-  // Only for an operation that gathers.
-  void run(const ConvOperands& operands, std::span<const float> packed,
-           std::span<float> workspace) const {
-    in_turn([&] {
-      if (taps_) {
-        taps_->run(operands, packed, workspace);
-      } else {
-        groups_->run(operands, packed);
-      }
-    });
-  }
-  // Only for a gradient of weights.
-  void run(const WeightGradientOperands& operands, std::span<float> workspace) const {
-    in_turn([&] {
-      if (gradient_) {
-        gradient_->run(operands, workspace);
-      } else {
-        group_gradient_->run(operands, workspace);
-      }
-    });
-  }
-
- private:
-  template <class Body>
-  void in_turn(const Body& body) const {
-    if (turn_ == nullptr) {
-      body();
-      return;
-    }
-    const std::lock_guard lock(*turn_);
-    body();
-  }
-
-  // One of the four.
-  std::optional<TapConv> taps_;
-  std::optional<GroupConv> groups_;
-  std::optional<WeightGradient> gradient_;
-  std::optional<GroupGradient> group_gradient_;
-  ForkSafeTurn* turn_ = nullptr;  // null with one thread
-};
 
 class CpuConvRun final : public Run {
  public:
@@ -156,50 +65,6 @@ class CpuConvRun final : public Run {
   ConvData& data_;
   bool is_gradient_;
   bool packs_once_;
-  std::shared_ptr<SharedCpu> shared_;
-};
-
-class PlannedConvKernel final : public CpuConvKernel {
- public:
-  PlannedConvKernel(ConvPlan plan, const ConvProblem& problem, std::shared_ptr<SharedCpu> shared)
-      : plan_(std::move(plan)), problem_(problem), shared_(std::move(shared)) {}
-
-  Status run(const CpuConvOperands& operands) const override {
-    const ConvOperation operation = problem_.operation();
-    const bool has_bias = problem_.epilogue() != ConvEpilogue::kNone;
-    const bool has_addend = problem_.epilogue() == ConvEpilogue::kBiasAddRelu;
-    if (operands.result == nullptr ||
-        (operation != ConvOperation::kBackwardData && operands.input == nullptr) ||
-        (operation != ConvOperation::kBackwardWeight && operands.weights == nullptr) ||
-        (operation != ConvOperation::kForward && operands.output == nullptr) ||
-        (has_bias && operands.bias == nullptr) || (has_addend && operands.addend == nullptr)) {
-      return fail(ErrorCode::kInvalidArgument, "a tensor of the convolution is missing");
-    }
-    FORETUNE_TRY(AlignedBuffer workspace,
-                 shared_->workspaces.borrow(plan_.workspace_size() + plan_.packed_size()));
-    const std::span<float> packed = workspace.view().first(plan_.packed_size());
-    const std::span<float> rest = workspace.view().subspan(plan_.packed_size());
-    if (operation == ConvOperation::kBackwardWeight) {
-      plan_.run({.input = operands.input,
-                 .output_gradient = operands.output,
-                 .gradient = operands.result},
-                rest);
-    } else {
-      plan_.pack_weights(operands.weights, packed);
-      plan_.run({.input = operation == ConvOperation::kForward ? operands.input : operands.output,
-                 .bias = has_bias ? operands.bias : nullptr,
-                 .residual = has_addend ? operands.addend : nullptr,
-                 .output = operands.result,
-                 .relu = problem_.epilogue() >= ConvEpilogue::kBiasRelu},
-                packed, rest);
-    }
-    shared_->workspaces.give_back(std::move(workspace));
-    return {};
-  }
-
- private:
-  ConvPlan plan_;
-  ConvProblem problem_;
   std::shared_ptr<SharedCpu> shared_;
 };
 
@@ -319,7 +184,7 @@ class CpuConvFamily final : public CpuConv {
     FORETUNE_TRY(const CpuConvConfig checked, config_for(problem, config));
     FORETUNE_TRY(const ConvProblem conv, ConvProblem::from(problem));
     FORETUNE_TRY(ConvPlan plan, ConvPlan::create(conv, checked, *shared_));
-    return std::make_shared<const PlannedConvKernel>(std::move(plan), conv, shared_);
+    return make_conv_kernel(std::move(plan), conv, shared_);
   }
 
   Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,

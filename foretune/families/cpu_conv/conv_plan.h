@@ -1,0 +1,61 @@
+// A planned convolution of any algorithm of cpu-conv, and the kernel made of one.
+//
+//   FORETUNE_TRY(ConvPlan plan, ConvPlan::create(problem, config, *shared));
+//   plan.pack_weights(weights, packed);
+//   plan.run({.input = x, .output = y}, packed, workspace);
+//
+// Thread safety: several threads may call run() at once, each with a workspace of its own; runs
+// with several threads take turns.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "foretune/base/fork.h"
+#include "foretune/base/result.h"
+#include "foretune/families/cpu_conv/cpu_conv.h"
+#include "foretune/families/cpu_conv/group_conv.h"
+#include "foretune/families/cpu_conv/group_gradient.h"
+#include "foretune/families/cpu_conv/tap_conv.h"
+#include "foretune/families/cpu_conv/weight_gradient.h"
+#include "foretune/kernels/shared_cpu.h"
+#include "foretune/problem/conv/conv.h"
+#include "foretune/space/schemas/cpu_conv.h"
+
+namespace foretune::cpu_conv {
+
+class ConvPlan {
+ public:
+  // `shared` must outlive the plan. Errors: as TapConv::create().
+  static Result<ConvPlan> create(const ConvProblem& problem, const CpuConvConfig& config,
+                                 SharedCpu& shared);
+
+  // Sizes in floats; a gradient of weights packs nothing.
+  [[nodiscard]] std::size_t workspace_size() const;
+  [[nodiscard]] std::size_t packed_size() const;
+  void pack_weights(const float* weights, std::span<float> packed) const;
+  // Only for an operation that gathers.
+  void run(const ConvOperands& operands, std::span<const float> packed,
+           std::span<float> workspace) const;
+  // Only for a gradient of weights.
+  void run(const WeightGradientOperands& operands, std::span<float> workspace) const;
+
+ private:
+  template <class Body>
+  void in_turn(const Body& body) const;
+
+  // One of the four.
+  std::optional<TapConv> taps_;
+  std::optional<GroupConv> groups_;
+  std::optional<WeightGradient> gradient_;
+  std::optional<GroupGradient> group_gradient_;
+  ForkSafeTurn* turn_ = nullptr;  // null with one thread
+};
+
+// Returns a kernel that runs the plan of the problem, made with `shared`.
+std::shared_ptr<const CpuConvKernel> make_conv_kernel(ConvPlan plan, const ConvProblem& problem,
+                                                      std::shared_ptr<SharedCpu> shared);
+
+}  // namespace foretune::cpu_conv
