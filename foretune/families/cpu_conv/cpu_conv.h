@@ -9,13 +9,21 @@
 //
 //   FORETUNE_TRY(const auto family, create_cpu_conv({.fingerprint = machine}));
 //   FORETUNE_TRY(const auto kernel, family->kernel(problem, config));
-//   kernel->run({.input = x, .weights = w, .result = y});
+//   FORETUNE_TRY_STATUS(kernel->run({.input = x, .weights = w, .result = y}));
+//
+// Weights that stay the same from call to call are packed once:
+//
+//   std::vector<std::byte> packed(kernel->packed_bytes());
+//   FORETUNE_TRY_STATUS(kernel->pack(w, packed));
+//   FORETUNE_TRY_STATUS(kernel->run({.input = x, .packed_weights = packed.data(), .result = y}));
 //
 // Thread safety: as Family. Any number of threads may run kernels at once; kernels that use several
 // threads take turns.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 
 #include "foretune/base/result.h"
 #include "foretune/family/family.h"
@@ -27,9 +35,11 @@ namespace foretune {
 struct CpuConvOperands {
   const float* input = nullptr;    // the input, or null when its gradient is computed
   const float* weights = nullptr;  // null when their gradient is computed
-  const float* output = nullptr;   // the gradient of the output, for both other gradients
-  const float* bias = nullptr;     // of each filter, when the epilogue has one
-  const float* addend = nullptr;   // of the output's shape, when the epilogue adds one
+  // What pack() of the same kernel wrote, instead of the weights; null: there are only those.
+  const std::byte* packed_weights = nullptr;
+  const float* output = nullptr;  // the gradient of the output, for both other gradients
+  const float* bias = nullptr;    // of each filter, when the epilogue has one
+  const float* addend = nullptr;  // of the output's shape, when the epilogue adds one
   float* result = nullptr;
 };
 
@@ -37,9 +47,16 @@ struct CpuConvOperands {
 class CpuConvKernel {
  public:
   virtual ~CpuConvKernel() = default;
-  // Packs the weights in every call. Errors: kInvalidArgument for a tensor that is missing,
-  // kUnsupported when there is no memory to work in; the result is then unchanged.
+  // Packs the weights in every call, unless it gets packed ones. Errors: kInvalidArgument for a
+  // tensor that is missing and for a result that overlaps another tensor, kUnsupported when there
+  // is no memory to work in; the result is then unchanged.
   virtual Status run(const CpuConvOperands& operands) const = 0;
+  // Returns the size of packed weights; 0 for gradients of weights, which read none.
+  [[nodiscard]] virtual std::size_t packed_bytes() const = 0;
+  // Packs weights of the problem's type and shape for later runs of this kernel. `packed` has
+  // packed_bytes(), best on a cache line. Errors: kInvalidArgument for no weights, for another size
+  // and for memory that is not aligned to 4 bytes.
+  virtual Status pack(const void* weights, std::span<std::byte> packed) const = 0;
 };
 
 class CpuConv : public Family {

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -218,6 +221,83 @@ TEST(CpuConvTest, GradientsAreDifferencesOfTheForwardPass) {
       EXPECT_NEAR(exact[place], difference, 1e-9) << backward.to_problem().text();
     }
   }
+}
+
+// Packed weights serve any number of runs, with kernels of taps and of single channels.
+TEST(CpuConvTest, WeightsArePackedOnceForManyRuns) {
+  const auto family = family_of({});
+  for (const std::int64_t groups : {std::int64_t{1}, std::int64_t{4}, std::int64_t{24}}) {
+    for (const auto operation : {ConvOperation::kForward, ConvOperation::kBackwardData}) {
+      const ConvProblem problem = *ConvProblem::create({.operation = operation,
+                                                        .n = 2,
+                                                        .c = 24,
+                                                        .k = 24,
+                                                        .g = groups,
+                                                        .hi = 9,
+                                                        .wi = 8,
+                                                        .y = 3,
+                                                        .x = 2,
+                                                        .stride_w = 2,
+                                                        .pad_h = 1,
+                                                        .weights = ConvWeights::kConstant});
+      const Problem asked = problem.to_problem();
+      const auto kernel = family->kernel(asked, family->default_configs(asked).front());
+      ASSERT_TRUE(kernel) << kernel.error().message;
+      const auto data = ConvData::create(problem, 8, {});
+      ASSERT_TRUE(data);
+      std::vector<std::byte> packed((*kernel)->packed_bytes());
+      ASSERT_GE(packed.size(), sizeof(float) * problem.weight_elements());
+      ASSERT_TRUE((*kernel)->pack((*data)->weights(), packed));
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        (*data)->poison();
+        const Status ran = (*kernel)->run({.input = (*data)->input(),
+                                           .packed_weights = packed.data(),
+                                           .output = (*data)->output(),
+                                           .result = (*data)->result().data()});
+        ASSERT_TRUE(ran) << ran.error().message;
+        const Support right = (*data)->verify();
+        EXPECT_TRUE(right) << right.reason() << asked.text();
+      }
+      EXPECT_EQ((*kernel)->pack(nullptr, packed).error().code, ErrorCode::kInvalidArgument);
+      EXPECT_EQ((*kernel)->pack((*data)->weights(), std::span(packed).first(4)).error().code,
+                ErrorCode::kInvalidArgument);
+    }
+  }
+}
+
+// A result that shares memory with an operand is refused before anything is written.
+TEST(CpuConvTest, RefusesAResultThatOverlaps) {
+  const auto family = family_of({});
+  ConvSizes sizes{
+      .n = 1, .c = 16, .k = 16, .hi = 4, .wi = 4, .epilogue = ConvEpilogue::kBiasAddRelu};
+  std::vector<float> memory(2000, 0.5F);
+  float* const start = memory.data();
+  const auto run = [&](const CpuConvOperands& operands) {
+    const Problem asked = ConvProblem::create(sizes)->to_problem();
+    return (*family->kernel(asked, family->default_configs(asked).front()))->run(operands);
+  };
+  const CpuConvOperands apart{.input = start,
+                              .weights = start + 256,
+                              .bias = start + 512,
+                              .addend = start + 528,
+                              .result = start + 784};
+  EXPECT_TRUE(run(apart));
+  for (const std::ptrdiff_t place : {0, 255, 256, 511, 520, 528, 783}) {
+    CpuConvOperands over = apart;
+    over.result = start + place;
+    const std::vector<float> before = memory;
+    const Status refused = run(over);
+    ASSERT_FALSE(refused) << place;
+    EXPECT_EQ(refused.error().message, "the tensor to be computed overlaps another one");
+    EXPECT_EQ(memory, before);
+  }
+  sizes.epilogue = ConvEpilogue::kNone;
+  sizes.operation = ConvOperation::kBackwardWeight;
+  EXPECT_FALSE(run({.input = start, .output = start + 256, .result = start + 1}));
+  EXPECT_TRUE(run({.input = start, .output = start + 256, .result = start + 512}));
+  sizes.operation = ConvOperation::kBackwardData;
+  EXPECT_FALSE(run({.weights = start, .output = start + 256, .result = start + 511}));
+  EXPECT_TRUE(run({.weights = start, .output = start + 256, .result = start + 512}));
 }
 
 TEST(CpuConvTest, SaysWhatItDoesNotCompute) {
