@@ -35,7 +35,7 @@ namespace foretune {
 struct CpuConvOperands {
   const float* input = nullptr;    // the input, or null when its gradient is computed
   const float* weights = nullptr;  // null when their gradient is computed
-  // What pack() of the same kernel wrote, instead of the weights; null: there are only those.
+  // Written by pack() of the same kernel and read instead of the weights, unless null.
   const std::byte* packed_weights = nullptr;
   const float* output = nullptr;  // the gradient of the output, for both other gradients
   const float* bias = nullptr;    // of each filter, when the epilogue has one
