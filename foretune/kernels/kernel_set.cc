@@ -30,7 +30,17 @@ bool cpu_multiplies(KernelMath math) {
   // Computed once, because it reads files.
   static const bool kHasBf16 = has("avx512_bf16");
   static const bool kHasVnni = has("avx512_vnni");
-  return math == KernelMath::kBf16Pairs ? kHasBf16 : math != KernelMath::kI8Quads || kHasVnni;
+  switch (math) {
+    case KernelMath::kBf16Pairs:
+      return kHasBf16;
+    case KernelMath::kI8Quads:
+    case KernelMath::kI8Shifted:
+      return kHasVnni;
+    case KernelMath::kF32:
+    case KernelMath::kI16Pairs:
+      break;
+  }
+  return true;
 }
 
 bool cpu_runs(CpuIsa isa) {

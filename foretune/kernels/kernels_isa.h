@@ -5,6 +5,7 @@
 
 #include "foretune/kernels/group_kernel.h"
 #include "foretune/kernels/micro_kernel.h"
+#include "foretune/kernels/output_stage.h"
 #include "foretune/kernels/packing.h"
 
 namespace foretune {
@@ -18,10 +19,14 @@ const KernelSet* avx512_word_kernel_set(KernelMath math);  // for words other th
 const TapKernelSet* generic_tap_kernel_set(KernelMath math);
 const TapKernelSet* avx2_tap_kernel_set(KernelMath math);
 const TapKernelSet* avx512_tap_kernel_set(KernelMath math);
+const TapKernelSet* avx512_word_tap_kernel_set(KernelMath math);  // for words other than f32
 
 const GroupKernelSet* generic_group_kernel_set();
 const GroupKernelSet* avx2_group_kernel_set();
 const GroupKernelSet* avx512_group_kernel_set();
+
+// Returns nullptr for types whose plain loops are fast enough.
+OutputStage avx512_output_stage(OutputType type);
 
 // Return the portable functions where the file was compiled for another architecture.
 TransposePanel avx2_transpose_panel();

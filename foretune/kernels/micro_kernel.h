@@ -37,6 +37,9 @@ enum class KernelMath : std::uint8_t {
   // start with the row before the first row of B.
   kI8Quads = 2,
   kI16Pairs = 3,  // two products of 16-bit integers, C in i32
+  // Signed bytes of A plus 128 times signed ones of B, four at a time, C in i32 (AVX512_VNNI): each
+  // sum is 128 times that of its column of B too large. Only kernels with taps.
+  kI8Shifted = 4,
 };
 
 // Strides are in elements, between rows unless said otherwise.
@@ -187,7 +190,7 @@ struct KernelSet {
 inline constexpr int kMaxTapVectors = 4;
 
 // The micro-kernels that sum over the taps of a convolution: plain A by rows (points of an image,
-// channels last) or by columns, of words of any kind.
+// channels last) or, for words of one float, by columns.
 struct TapKernelSet {
   int lanes = 1;
   // [a_by_columns][tail][vectors - 1][rows - 1]

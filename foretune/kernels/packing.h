@@ -4,6 +4,7 @@
 // Thread safety: free functions. Cost: memory-bound; no allocation.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,6 +16,17 @@ namespace foretune {
 struct Bf16 {
   std::uint16_t bits = 0;
 };
+
+// Returns the bits of the nearest bf16, the even one of two; a NaN stays one.
+constexpr std::uint16_t bf16_bits(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded =
+      value == value ? bits + 0x7fffU + (bits >> 16U & 1U) : bits | 0x400000U;
+  return static_cast<std::uint16_t>(rounded >> 16U);
+}
+constexpr float bf16_value(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
+}
 
 // The contents of a word of a packed panel, and the type of the elements it is made from. Several
 // elements in one word follow each other along the depth, the first in the lowest bits; missing

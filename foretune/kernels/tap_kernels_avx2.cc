@@ -9,11 +9,14 @@ namespace foretune {
 namespace {
 
 constexpr TapKernelSet kKernels = make_tap_kernel_set<Avx2>();
+constexpr TapKernelSet kPairKernels = make_tap_kernel_set<Avx2Pairs>();
 
 }  // namespace
 
 const TapKernelSet* avx2_tap_kernel_set(KernelMath math) {
-  return math == KernelMath::kF32 ? &kKernels : nullptr;
+  return math == KernelMath::kF32        ? &kKernels
+         : math == KernelMath::kI16Pairs ? &kPairKernels
+                                         : nullptr;
 }
 
 }  // namespace foretune

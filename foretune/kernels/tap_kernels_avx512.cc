@@ -13,7 +13,7 @@ constexpr TapKernelSet kKernels = make_tap_kernel_set<Avx512>();
 }  // namespace
 
 const TapKernelSet* avx512_tap_kernel_set(KernelMath math) {
-  return math == KernelMath::kF32 ? &kKernels : nullptr;
+  return math == KernelMath::kF32 ? &kKernels : avx512_word_tap_kernel_set(math);
 }
 
 }  // namespace foretune

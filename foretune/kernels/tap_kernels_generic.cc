@@ -6,11 +6,14 @@ namespace foretune {
 namespace {
 
 constexpr TapKernelSet kKernels = make_tap_kernel_set<Generic>();
+constexpr TapKernelSet kPairKernels = make_tap_kernel_set<GenericPairs>();
 
 }  // namespace
 
 const TapKernelSet* generic_tap_kernel_set(KernelMath math) {
-  return math == KernelMath::kF32 ? &kKernels : nullptr;
+  return math == KernelMath::kF32        ? &kKernels
+         : math == KernelMath::kI16Pairs ? &kPairKernels
+                                         : nullptr;
 }
 
 }  // namespace foretune

@@ -31,6 +31,8 @@ enum {
   FORETUNE_CONV_BIAS_RELU = 2,
   FORETUNE_CONV_BIAS_ADD_RELU = 3
 };
+/* .out, the type of the result: that of the problem, or that of its sums. */
+enum { FORETUNE_CONV_OUT_SAME = 0, FORETUNE_CONV_OUT_SUMS = 1 };
 
 /* n images of c channels and di x hi x wi points, k filters of (c / g) x z x y x x weights in g
  * groups. A gradient has the sizes of the forward pass. Strides, pads (on either side) and
@@ -47,12 +49,13 @@ typedef struct foretune_conv {
   int64_t layout;
   int64_t weights;
   int64_t epilogue;
+  int64_t out;
 } foretune_conv;
 
 /* One group, two dimensions, no stride, padding or dilation; f32, channels last; varying weights,
- * no epilogue. */
+ * no epilogue, a result of the same type. */
 #define FORETUNE_CONV_DEFAULTS \
-  {FORETUNE_CONV_FORWARD, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0}
+  {FORETUNE_CONV_FORWARD, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0}
 
 static inline int foretune_select_conv(const foretune_selector* selector, const foretune_conv* conv,
                                        foretune_choice* choice) {

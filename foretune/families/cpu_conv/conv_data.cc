@@ -20,12 +20,6 @@ constexpr std::uint64_t kInputStream = 1;
 constexpr std::uint64_t kCheckStream = 2;
 constexpr std::uint64_t kSampleStream = 3;
 
-void fill_uniform(std::span<float> values, Rng& rng) {
-  for (float& value : values) {
-    value = static_cast<float>(static_cast<std::int32_t>(rng.next() >> 40U) - (1 << 23)) * 0x1p-23F;
-  }
-}
-
 std::vector<double> in_doubles(std::span<const float> values) {
   return {values.begin(), values.end()};
 }
@@ -46,68 +40,126 @@ ConvData::ConvData(const ConvProblem& problem, const Limits& limits)
   const ConvSizes& s = problem.sizes();
   const bool is_data = problem.operation() == ConvOperation::kBackwardData;
   shape_.channels = index((is_data ? s.c : s.k) / s.g);
+  result_type_ = result_type(problem);
+  sum_type_ = problem.dtype() == DataType::kI8 ? OutputType::kI32 : OutputType::kF32;
 }
 
 Result<std::unique_ptr<ConvData>> ConvData::create(const ConvProblem& problem, std::uint64_t seed,
                                                    const Limits& limits) {
-  if (problem.dtype() != DataType::kF32 || problem.layout() != ConvLayout::kChannelsLast) {
+  const DataType dtype = problem.dtype();
+  if ((dtype != DataType::kF32 && dtype != DataType::kBf16 && dtype != DataType::kI8) ||
+      problem.layout() != ConvLayout::kChannelsLast) {
     return fail(ErrorCode::kUnsupported, "there are no data of ", to_string(problem.dtype()),
-                " with ", to_string(problem.layout()), " here, only of f32 with channels last");
+                " with ", to_string(problem.layout()),
+                " here, only of f32, bf16 and i8 with channels last");
   }
   if (problem.bytes() > kMaxBytes) {
     return fail(ErrorCode::kUnsupported, "the tensors take more than 1 TiB");
   }
   std::unique_ptr<ConvData> data(new ConvData(problem, limits));
   data->seed_ = seed;
-  FORETUNE_TRY(data->input_, AlignedBuffer::create(index(problem.input_elements())));
-  FORETUNE_TRY(data->weights_, AlignedBuffer::create(index(problem.weight_elements())));
-  FORETUNE_TRY(data->output_, AlignedBuffer::create(index(problem.output_elements())));
-  data->shape_.rows = data->result().size() / data->shape_.channels;
   Rng rng = Rng(seed).split(kInputStream);
-  for (AlignedBuffer* const tensor : {&data->input_, &data->weights_, &data->output_}) {
-    fill_uniform(tensor->view(), rng);
+  if (dtype == DataType::kI8) {
+    data->draw_quantization(rng);
   }
+  const OutputType operand = operand_type(problem);
+  const auto type_of = [&](ConvOperation computing) {
+    return problem.operation() == computing ? data->result_type_ : operand;
+  };
+  FORETUNE_TRY_STATUS(data->draw(data->input_, problem.input_elements(),
+                                 type_of(ConvOperation::kBackwardData), rng));
+  FORETUNE_TRY_STATUS(data->draw(data->weights_, problem.weight_elements(),
+                                 type_of(ConvOperation::kBackwardWeight), rng));
+  FORETUNE_TRY_STATUS(
+      data->draw(data->output_, problem.output_elements(), type_of(ConvOperation::kForward), rng));
+  data->shape_.rows = data->computed().size() / data->shape_.channels;
   if (data->has_bias()) {
-    data->bias_.resize(index(problem.sizes().k));
-    fill_uniform(data->bias_, rng);
+    FORETUNE_TRY_STATUS(data->draw(data->bias_, problem.sizes().k, data->sum_type_, rng));
   }
   if (data->has_addend()) {
-    FORETUNE_TRY(data->addend_, AlignedBuffer::create(data->output_.size()));
-    fill_uniform(data->addend_.view(), rng);
+    FORETUNE_TRY_STATUS(
+        data->draw(data->addend_, problem.output_elements(), data->result_type_, rng));
   }
   data->poison();
   return data;
 }
 
-std::span<float> ConvData::result() {
+Status ConvData::draw(Tensor& tensor, std::int64_t count, OutputType type, Rng& rng) {
+  FORETUNE_TRY(tensor.values, AlignedBuffer::create(index(count)));
+  draw_values(type, tensor.values.view(), rng);
+  if (type == OutputType::kF32) {
+    return {};
+  }
+  // The value of an input is its distance from the zero.
+  const bool is_input = type == OutputType::kI8 && &tensor == &input_;
+  for (float& value : is_input ? tensor.values.view() : std::span<float>()) {
+    value = limits_.has_plain_integers ? std::max(value, -value - 1)
+                                       : value - static_cast<float>(quantization_.input_zero);
+  }
+  FORETUNE_TRY(tensor.elements,
+               encode_values(type, tensor.view(),
+                             is_input ? static_cast<float>(quantization_.input_zero) : 0.0F));
+  return {};
+}
+
+// Scales bring most outputs into the range of i8, and some out of it.
+void ConvData::draw_quantization(Rng& rng) {
+  const double products = static_cast<double>(problem_.implicit_gemm().k);
+  scales_.resize(index(problem_.sizes().k));
+  for (float& scale : scales_) {
+    scale = static_cast<float>((rng.uniform() + 0.3) * 0.012 / std::sqrt(products));
+  }
+  quantization_.scales = scales_.data();
+  if (limits_.has_plain_integers) {
+    return;
+  }
+  quantization_.input_zero = static_cast<std::int32_t>(rng.between(-128, 127));
+  quantization_.output_zero = static_cast<std::int32_t>(rng.between(-128, 127));
+  quantization_.addend_zero = static_cast<std::int32_t>(rng.between(-128, 127));
+  quantization_.addend_scale = static_cast<float>(rng.uniform() + 0.25);
+}
+
+ConvData::Tensor& ConvData::computed() {
   switch (problem_.operation()) {
     case ConvOperation::kBackwardData:
-      return input_.view();
+      return input_;
     case ConvOperation::kBackwardWeight:
-      return weights_.view();
+      return weights_;
     case ConvOperation::kForward:
       break;
   }
-  return output_.view();
+  return output_;
+}
+
+std::span<float> ConvData::result() {
+  Tensor& tensor = computed();
+  return tensor.elements.size() > 0 ? tensor.elements.view() : tensor.values.view();
+}
+
+double ConvData::found(std::size_t place) {
+  return decode_value(result_type_, result().data(), place);
 }
 
 ConvOperands ConvData::operands() {
   const bool is_forward = problem_.operation() == ConvOperation::kForward;
-  return {.input = is_forward ? input_.data() : output_.data(),
-          .bias = has_bias() ? bias_.data() : nullptr,
-          .residual = has_addend() ? addend_.data() : nullptr,
+  return {.input = is_forward ? input() : output(),
+          .bias = has_bias() ? stored(bias_) : nullptr,
+          .residual = has_addend() ? stored(addend_) : nullptr,
           .output = result().data(),
-          .relu = has_relu()};
+          .relu = has_relu(),
+          .quantization = problem_.dtype() == DataType::kI8 ? &quantization_ : nullptr};
 }
 
 WeightGradientOperands ConvData::gradient_operands() {
-  return {.input = input_.data(), .output_gradient = output_.data(), .gradient = weights_.data()};
+  return {.input = input(), .output_gradient = output(), .gradient = weights()};
 }
 
 std::int64_t ConvData::bytes() const {
-  return static_cast<std::int64_t>(
-      sizeof(float) *
-      (input_.size() + weights_.size() + output_.size() + addend_.size() + bias_.size()));
+  std::size_t floats = scales_.size();
+  for (const Tensor* const tensor : {&input_, &weights_, &output_, &addend_, &bias_}) {
+    floats += tensor->values.size() + tensor->elements.size();
+  }
+  return static_cast<std::int64_t>(sizeof(float) * floats);
 }
 
 void ConvData::poison() { std::ranges::fill(result(), std::bit_cast<float>(kPoison)); }
@@ -186,7 +238,7 @@ void ConvData::compute_reference() {
     const std::vector<double> input = in_doubles(input_.view());
     const std::vector<double> weights = in_doubles(weights_.view());
     const std::vector<double> output = in_doubles(output_.view());
-    reference_->exact.resize(result().size());
+    reference_->exact.resize(computed().size());
     ConvSizes sizes = problem_.sizes();
     sizes.epilogue = ConvEpilogue::kNone;
     reference_conv(*ConvProblem::create(sizes), {input, weights, output}, reference_->exact);
@@ -211,19 +263,28 @@ double ConvData::bound(double shared, double own) const {
 Support ConvData::compare(std::size_t row, std::size_t channel, double exact) {
   const std::size_t place = element(row, channel);
   const std::size_t number = group_of(row) * shape_.channels + channel;
-  double allowed = bound(reference_->shared[row], reference_->own[number]);
-  for (const double addend : {has_bias() ? static_cast<double>(bias_[number]) : 0.0,
-                              has_addend() ? static_cast<double>(addend_.data()[place]) : 0.0}) {
+  const bool is_integer = sum_type_ == OutputType::kI32;
+  double allowed = is_integer ? 0 : bound(reference_->shared[row], reference_->own[number]);
+  const double addend = has_addend() ? static_cast<double>(addend_.view()[place]) : 0.0;
+  exact += has_bias() ? static_cast<double>(bias_.view()[number]) : 0.0;
+  if (result_type_ == OutputType::kI8) {
+    exact = quantized(exact, number, addend, has_addend(), has_relu(), quantization_);
+  } else {
     exact += addend;
-    allowed += 4 * kUnitRoundoff * std::fabs(addend);
+    exact = has_relu() ? std::max(exact, 0.0) : exact;
   }
-  exact = has_relu() ? std::max(exact, 0.0) : exact;
-  const auto found = static_cast<double>(result()[place]);
-  const double error = std::fabs(found - exact);
+  if (!is_integer) {
+    const double bias = has_bias() ? static_cast<double>(bias_.view()[number]) : 0.0;
+    allowed += 4 * kUnitRoundoff * (std::fabs(bias) + std::fabs(addend));
+    allowed += result_type_ == OutputType::kBf16 ? 0x1p-8 * std::fabs(exact) : 0.0;
+  }
+  const double value = found(place);
+  const double error = std::fabs(value - exact);
   if (!(error <= allowed)) {
-    return Support::no(
-        "element ", place, " of the result is ", found, ", not ", exact,
-        std::bit_cast<std::uint32_t>(result()[place]) == kPoison ? " (it was not written)" : "");
+    const bool is_untouched = result_type_ == OutputType::kF32 &&
+                              std::bit_cast<std::uint32_t>(result()[place]) == kPoison;
+    return Support::no("element ", place, " of the result is ", value, ", not ", exact,
+                       is_untouched ? " (it was not written)" : "");
   }
   worst_ = std::max(worst_, allowed > 0 ? error / allowed : 0.0);
   return Support::yes();
@@ -238,16 +299,17 @@ double ConvData::exact_element(std::size_t row, std::size_t channel) const {
   const auto own = static_cast<std::int64_t>(channel);
   const auto in = [&](std::int64_t n, std::int64_t point, std::int64_t c) {
     return static_cast<double>(
-        input_.data()[(n * s.di * s.hi * s.wi + point) * s.c + group * channels + c]);
+        input_.view()[index((n * s.di * s.hi * s.wi + point) * s.c + group * channels + c)]);
   };
   const std::int64_t points = problem_.depth_out() * problem_.ho() * problem_.wo();
   const auto out = [&](std::int64_t n, std::int64_t point, std::int64_t k) {
-    return static_cast<double>(output_.data()[(n * points + point) * s.k + group * filters + k]);
+    return static_cast<double>(
+        output_.view()[index((n * points + point) * s.k + group * filters + k)]);
   };
   const std::int64_t filter_points = s.z * s.y * s.x;
   const auto weight = [&](std::int64_t k, std::int64_t point, std::int64_t c) {
     return static_cast<double>(
-        weights_.data()[((group * filters + k) * filter_points + point) * channels + c]);
+        weights_.view()[index(((group * filters + k) * filter_points + point) * channels + c)]);
   };
   double sum = 0;
   if (s.operation == ConvOperation::kBackwardWeight) {
@@ -307,21 +369,24 @@ Support ConvData::compare_signs() {
     const std::vector<double>& signs = reference_->signs[vector];
     for (std::size_t row = 0; row < shape_.rows; ++row) {
       const std::size_t first = group_of(row) * shape_.channels;
-      double found = 0;
+      double total = 0;
       double exact = reference_->sums[vector][row];
       double own = 0;
       double biases = 0;
       for (std::size_t channel = 0; channel < shape_.channels; ++channel) {
         const double sign = signs[first + channel];
-        found += sign * static_cast<double>(result()[element(row, channel)]);
+        total += sign * found(element(row, channel));
         own += reference_->own[first + channel];
         if (has_bias()) {
-          exact += sign * static_cast<double>(bias_[first + channel]);
-          biases += 4 * kUnitRoundoff * std::fabs(static_cast<double>(bias_[first + channel]));
+          exact += sign * static_cast<double>(bias_.view()[first + channel]);
+          biases +=
+              4 * kUnitRoundoff * std::fabs(static_cast<double>(bias_.view()[first + channel]));
         }
       }
-      if (!(std::fabs(found - exact) <= bound(reference_->shared[row], own) + biases)) {
-        return Support::no("the channels of row ", row, " add up to ", found, " with signs, not ",
+      const double allowed =
+          sum_type_ == OutputType::kI32 ? 0.5 : bound(reference_->shared[row], own) + biases;
+      if (!(std::fabs(total - exact) <= allowed)) {
+        return Support::no("the channels of row ", row, " add up to ", total, " with signs, not ",
                            exact);
       }
     }
@@ -345,8 +410,8 @@ Support ConvData::verify() {
     return Support::yes();
   }
   Rng rng = Rng(seed_).split(kSampleStream);
-  // A ReLU is not linear: its outputs are only sampled, more of them.
-  const std::size_t samples = limits_.sampled_outputs * (has_relu() ? 4 : 1);
+  // Rounding and a ReLU are not linear: their outputs are only sampled, more of them.
+  const std::size_t samples = limits_.sampled_outputs * (is_rounded() ? 4 : 1);
   for (std::size_t i = 0; i < samples; ++i) {
     const std::size_t row = i == 0 ? 0 : i == 1 ? shape_.rows - 1 : rng.below(shape_.rows);
     const std::size_t channel = i == 1 ? shape_.channels - 1 : rng.below(shape_.channels);
@@ -354,7 +419,7 @@ Support ConvData::verify() {
       return same;
     }
   }
-  return has_relu() ? Support::yes() : compare_signs();
+  return is_rounded() ? Support::yes() : compare_signs();
 }
 
 }  // namespace foretune::cpu_conv

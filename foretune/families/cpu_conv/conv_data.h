@@ -1,13 +1,16 @@
-// Random operands of a convolution, and the judgement of a result. Operands are multiples of 2^-23
-// in [-1, 1). An element is right when it differs from the exact one (conv_reference.h) by at most
+// Random operands of a convolution, and the judgement of a result. Operands of f32 are multiples of
+// 2^-23 in [-1, 1), those of bf16 odd multiples of 2^-8 there, those of i8 all integers. Integers
+// must be exact (conv_values.h). An element of f32 is right when it differs from the exact one
+// (conv_reference.h) by at most
 //
 //   u (min(t, 16) + 4) |a| |b| + u (|bias| + |addend|)      u = 2^-24, t products, |.| Euclidean
 //
 // with a and b the two vectors whose inner product it is; families/cpu_gemm/gemm_data.h explains
-// why. Up to 2 * 10^9 operations of a problem all elements are compared. Above, 4,096 drawn ones
-// are, and all elements take part in a check by four random sign vectors over the channels that an
-// element's operand does not share (Freivalds 1977): the sum of a point's channels, each with its
-// sign, is itself a convolution with one channel for each group.
+// why. One of bf16 may differ by 2^-8 of its size more. Up to 2 * 10^9 operations of a problem all
+// elements are compared. Above, 4,096 drawn ones are, and all elements take part in a check by four
+// random sign vectors over the channels that an element's operand does not share (Freivalds 1977):
+// the sum of a point's channels, each with its sign, is itself a convolution with one channel for
+// each group.
 //
 // Thread safety: belongs to one thread. Cost: the reference is computed at the first verify() and
 // kept.
@@ -20,11 +23,15 @@
 #include <vector>
 
 #include "foretune/base/result.h"
+#include "foretune/base/rng.h"
 #include "foretune/families/cpu_conv/conv_reference.h"
+#include "foretune/families/cpu_conv/conv_values.h"
+#include "foretune/families/cpu_conv/quantization.h"
 #include "foretune/families/cpu_conv/tap_conv.h"
 #include "foretune/families/cpu_conv/weight_gradient.h"
 #include "foretune/family/family.h"
 #include "foretune/kernels/aligned_buffer.h"
+#include "foretune/kernels/output_stage.h"
 #include "foretune/problem/conv/conv.h"
 
 namespace foretune::cpu_conv {
@@ -35,8 +42,10 @@ class ConvData final : public ProblemData {
   struct Limits {
     double full_check_flops = 2e9;
     std::size_t sampled_outputs = 4096;
+    // Integers that other libraries take as well: inputs from 0 to 127 and zeros that are 0.
+    bool has_plain_integers = false;
   };
-  // Errors: kUnsupported for types other than f32, and where memory is short.
+  // Errors: kUnsupported for types other than f32, bf16 and i8, and where memory is short.
   static Result<std::unique_ptr<ConvData>> create(const ConvProblem& problem, std::uint64_t seed,
                                                   const Limits& limits);
 
@@ -47,12 +56,15 @@ class ConvData final : public ProblemData {
   [[nodiscard]] const ConvProblem& problem() const { return problem_; }
   // The operands of a forward pass or a gradient of the input.
   [[nodiscard]] ConvOperands operands();
-  // Return the three tensors of the forward pass, in the shapes of the problem.
-  [[nodiscard]] float* input() { return input_.data(); }
-  [[nodiscard]] float* weights() { return weights_.data(); }
-  [[nodiscard]] float* output() { return output_.data(); }
+  // Return the three tensors of the forward pass, in the shapes of the problem. Elements of other
+  // types are passed as if they were floats.
+  [[nodiscard]] float* input() { return stored(input_); }
+  [[nodiscard]] float* weights() { return stored(weights_); }
+  [[nodiscard]] float* output() { return stored(output_); }
+  // Returns the zeros and scales of integers.
+  [[nodiscard]] const ConvQuantization& quantization() const { return quantization_; }
   [[nodiscard]] WeightGradientOperands gradient_operands();
-  // Returns the tensor that is computed.
+  // Returns the tensor that is computed, as words: the last one may be of fewer elements.
   [[nodiscard]] std::span<float> result();
   // Returns the largest error of the last verify() relative to its bound.
   [[nodiscard]] double worst_relative_error() const { return worst_; }
@@ -74,7 +86,25 @@ class ConvData final : public ProblemData {
     std::vector<double> sums[kSignVectors];   // NOLINT(*-avoid-c-arrays) [row]
   };
 
+  // A tensor's values, which floats hold exactly, and its elements where they are not floats.
+  struct Tensor {
+    AlignedBuffer values;
+    AlignedBuffer elements;
+    [[nodiscard]] std::span<const float> view() const { return values.view(); }
+    [[nodiscard]] std::size_t size() const { return values.size(); }
+  };
+  static float* stored(Tensor& tensor) {
+    return tensor.elements.size() > 0 ? tensor.elements.data() : tensor.values.data();
+  }
+
   ConvData(const ConvProblem& problem, const Limits& limits);
+  Status draw(Tensor& tensor, std::int64_t count, OutputType type, Rng& rng);
+  void draw_quantization(Rng& rng);
+  [[nodiscard]] Tensor& computed();
+  [[nodiscard]] double found(std::size_t place);
+  // Returns true when the result is no linear function of the operands, so that sums of it with
+  // signs say nothing.
+  [[nodiscard]] bool is_rounded() const { return has_relu() || result_type_ != sum_type_; }
   [[nodiscard]] bool has_bias() const { return problem_.epilogue() != ConvEpilogue::kNone; }
   [[nodiscard]] bool has_relu() const {
     return problem_.epilogue() == ConvEpilogue::kBiasRelu || has_addend();
@@ -99,11 +129,15 @@ class ConvData final : public ProblemData {
   ConvProblem problem_;
   Limits limits_;
   std::uint64_t seed_ = 0;
-  AlignedBuffer input_;
-  AlignedBuffer weights_;
-  AlignedBuffer output_;
-  std::vector<float> bias_;
-  AlignedBuffer addend_;
+  Tensor input_;
+  Tensor weights_;
+  Tensor output_;
+  Tensor bias_;
+  Tensor addend_;
+  ConvQuantization quantization_;
+  std::vector<float> scales_;
+  OutputType result_type_ = OutputType::kF32;
+  OutputType sum_type_ = OutputType::kF32;
   Shape shape_;
   std::unique_ptr<Reference> reference_;
   double worst_ = 0;

@@ -144,14 +144,10 @@ std::ptrdiff_t InputSlabs::offset(const ConvTap& tap) const {
          (tap.offset.w - origin.w) * pitch_.w;
 }
 
-const float* InputSlabs::fill(const Slab& slab, std::ptrdiff_t group, const float* input,
-                              float* to) const {
-  if (!copies_) {
-    return input + group * inputs_;
-  }
+void InputSlabs::for_each_row(const Slab& slab, float* to,
+                              const std::function<void(const CopiedRow& row)>& visit) const {
   const std::ptrdiff_t planes = points_read(slab.d.length(), grid_.stride.d, reach_.d);
   const std::ptrdiff_t rows = points_read(slab.h.length(), grid_.stride.h, reach_.h);
-  // Zeros, points of the image from `first` on, zeros.
   const std::ptrdiff_t left = std::clamp<std::ptrdiff_t>(-low_.w, 0, extent_.w);
   const std::ptrdiff_t first = std::max<std::ptrdiff_t>(low_.w, 0);
   const std::ptrdiff_t length = std::clamp<std::ptrdiff_t>(in_.w - first, 0, extent_.w - left);
@@ -160,28 +156,40 @@ const float* InputSlabs::fill(const Slab& slab, std::ptrdiff_t group, const floa
       const std::ptrdiff_t depth = slab.d.begin * grid_.stride.d + low_.d + z;
       for (std::ptrdiff_t y = 0; y < rows; ++y) {
         const std::ptrdiff_t height = slab.h.begin * grid_.stride.h + low_.h + y;
-        float* const row =
-            to + (n - slab.images.begin) * pitch_.image + z * pitch_.d + y * pitch_.h;
-        if (depth < 0 || depth >= in_.d || height < 0 || height >= in_.h || length == 0) {
-          std::fill_n(row, pitch_.h, 0.0F);
-          continue;
-        }
-        std::fill_n(row, left * inputs_, 0.0F);
-        const float* const from =
-            input + (((n * in_.d + depth) * in_.h + height) * in_.w + first) * channels_ +
-            group * inputs_;
-        float* const inside = row + left * inputs_;
-        if (inputs_ == channels_) {
-          std::memcpy(inside, from, static_cast<std::size_t>(length * inputs_) * sizeof(float));
-        } else {
-          for (std::ptrdiff_t x = 0; x < length; ++x) {
-            std::copy_n(from + x * channels_, inputs_, inside + x * inputs_);
-          }
-        }
-        std::fill_n(inside + length * inputs_, (extent_.w - left - length) * inputs_, 0.0F);
+        const bool is_inside = depth >= 0 && depth < in_.d && height >= 0 && height < in_.h;
+        visit({.to = to + (n - slab.images.begin) * pitch_.image + z * pitch_.d + y * pitch_.h,
+               .points = extent_.w,
+               .left = left,
+               .first = ((n * in_.d + depth) * in_.h + height) * in_.w + first,
+               .length = is_inside ? length : 0});
       }
     }
   }
+}
+
+const float* InputSlabs::fill(const Slab& slab, std::ptrdiff_t group, const float* input,
+                              float* to) const {
+  if (!copies_) {
+    return input + group * inputs_;
+  }
+  for_each_row(slab, to, [&](const CopiedRow& row) {
+    if (row.length == 0) {
+      std::fill_n(row.to, row.points * inputs_, 0.0F);
+      return;
+    }
+    std::fill_n(row.to, row.left * inputs_, 0.0F);
+    const float* const from = input + row.first * channels_ + group * inputs_;
+    float* const inside = row.to + row.left * inputs_;
+    if (inputs_ == channels_) {
+      std::memcpy(inside, from, static_cast<std::size_t>(row.length * inputs_) * sizeof(float));
+    } else {
+      for (std::ptrdiff_t x = 0; x < row.length; ++x) {
+        std::copy_n(from + x * channels_, inputs_, inside + x * inputs_);
+      }
+    }
+    std::fill_n(inside + row.length * inputs_, (row.points - row.left - row.length) * inputs_,
+                0.0F);
+  });
   return to;
 }
 

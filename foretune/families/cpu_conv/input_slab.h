@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "foretune/families/cpu_conv/conv_view.h"
@@ -66,6 +67,15 @@ Range inside(Range range, std::ptrdiff_t limit, const Place& place) {
   return range;
 }
 
+// A row of a slab's copy: points of zeros, points of the image, points of zeros.
+struct CopiedRow {
+  float* to = nullptr;
+  std::ptrdiff_t points = 0;
+  std::ptrdiff_t left = 0;    // points of zeros before those of the image
+  std::ptrdiff_t first = 0;   // the first point of the image, counted over all images
+  std::ptrdiff_t length = 0;  // points of the image; 0: all are zeros
+};
+
 class InputSlabs {
  public:
   struct Options {
@@ -105,6 +115,9 @@ class InputSlabs {
 
   // Copies the input of a slab to `to` if it must; returns the input that place() refers to.
   const float* fill(const Slab& slab, std::ptrdiff_t group, const float* input, float* to) const;
+  // Calls visit(row) for each row of a slab's copy at `to`. Only where copies() is true.
+  void for_each_row(const Slab& slab, float* to,
+                    const std::function<void(const CopiedRow& row)>& visit) const;
   // Returns where in fill()'s result the grid's point (z, y, x) of image n finds its input, to
   // which the offsets of taps are added.
   [[nodiscard]] std::ptrdiff_t place(const Slab& slab, std::ptrdiff_t n, std::ptrdiff_t z,

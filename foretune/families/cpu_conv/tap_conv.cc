@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/families/cpu_conv/weight_places.h"
 
 namespace foretune::cpu_conv {
 
@@ -23,13 +24,9 @@ struct TapConv::Tile {
   const std::uint32_t* rows;  // as Strip::rows, or null
 };
 
-Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& config,
-                          const ThreadPool* pool) {
-  if (problem.layout() != ConvLayout::kChannelsLast || problem.dtype() != DataType::kF32) {
-    return fail(ErrorCode::kUnsupported,
-                "kernels of convolutions take f32 with channels last, not ",
-                to_string(problem.dtype()), " with ", to_string(problem.layout()));
-  }
+namespace {
+
+Status check_pool(const CpuConvConfig& config, const ThreadPool* pool) {
   if (config.threads > 1 &&
       (pool == nullptr || pool->threads() < static_cast<std::size_t>(config.threads))) {
     return fail(ErrorCode::kInvalidArgument, "the pool has fewer than ", config.threads,
@@ -38,10 +35,27 @@ Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& confi
   return {};
 }
 
+}  // namespace
+
+Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& config,
+                          const ThreadPool* pool) {
+  if (problem.layout() != ConvLayout::kChannelsLast || problem.dtype() != DataType::kF32) {
+    return fail(ErrorCode::kUnsupported, "these kernels take f32 with channels last, not ",
+                to_string(problem.dtype()), " with ", to_string(problem.layout()));
+  }
+  return check_pool(config, pool);
+}
+
 Result<const TapKernelSet*> tap_kernels_for(const ConvProblem& problem, const CpuConvConfig& config,
                                             const ThreadPool* pool) {
   FORETUNE_TRY_STATUS(check_conv_threads(problem, config, pool));
-  const TapKernelSet* const kernels = tap_kernel_set(config.isa);
+  return tap_kernels_for(config, pool, KernelMath::kF32);
+}
+
+Result<const TapKernelSet*> tap_kernels_for(const CpuConvConfig& config, const ThreadPool* pool,
+                                            KernelMath math) {
+  FORETUNE_TRY_STATUS(check_pool(config, pool));
+  const TapKernelSet* const kernels = tap_kernel_set(config.isa, math);
   if (kernels == nullptr) {
     return fail(ErrorCode::kUnsupported, "there are no ", to_string(config.isa), " kernels here");
   }
@@ -72,12 +86,7 @@ Result<TapConv> TapConv::create(const ConvProblem& problem, const CpuConvConfig&
 }
 
 void TapConv::join_groups() {
-  for (std::ptrdiff_t count = config_.nr / view_.outputs; count > 1; --count) {
-    if (view_.groups % count == 0) {
-      joined_ = count;
-      break;
-    }
-  }
+  joined_ = joined_groups(view_.groups, view_.outputs, config_.nr);
   view_.groups /= joined_;
   view_.inputs *= joined_;
   view_.outputs *= joined_;

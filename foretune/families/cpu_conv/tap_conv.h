@@ -24,19 +24,22 @@
 #include "foretune/base/thread_pool.h"
 #include "foretune/families/cpu_conv/conv_view.h"
 #include "foretune/families/cpu_conv/input_slab.h"
+#include "foretune/families/cpu_conv/quantization.h"
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/space/schemas/cpu_conv.h"
 
 namespace foretune::cpu_conv {
 
-// Tensors are dense, channels last, in the problem's type. The output must not overlap the others.
+// Tensors are dense, channels last, in the problem's type; elements of other types are passed as if
+// they were floats. The output must not overlap the others.
 struct ConvOperands {
   const float* input = nullptr;     // of the view: for a gradient of inputs, that of the output
   const float* bias = nullptr;      // one value for each output channel, or null
   const float* residual = nullptr;  // added to the output, of its shape, or null
   float* output = nullptr;
   bool relu = false;
+  const ConvQuantization* quantization = nullptr;  // only of integers; null: all zeros are 0
 };
 
 // Errors: kUnsupported for a type or layout without kernels, kInvalidArgument for a pool with fewer
@@ -44,6 +47,9 @@ struct ConvOperands {
 Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& config,
                           const ThreadPool* pool);
 // Returns the micro-kernels of a config. Errors: as TapConv::create().
+Result<const TapKernelSet*> tap_kernels_for(const CpuConvConfig& config, const ThreadPool* pool,
+                                            KernelMath math);
+// The same for f32.
 Result<const TapKernelSet*> tap_kernels_for(const ConvProblem& problem, const CpuConvConfig& config,
                                             const ThreadPool* pool);
 

@@ -354,8 +354,9 @@ void micro_kernel(const MicroKernelCall& call) {
   constexpr bool kIsPlain = kTail && (kLoop == KernelLoop::kPrefetching || Isa::kTailsAreSlow);
   constexpr auto kCompute = &compute_block < Isa, kRows, kVectors, kByColumns, kTail,
                  kIsPlain ? KernelLoop::kPlain : kLoop > ;
-  constexpr bool kIsExact =
-      Isa::kMath == KernelMath::kI8Quads || Isa::kMath == KernelMath::kI16Pairs;
+  constexpr bool kIsExact = Isa::kMath == KernelMath::kI8Quads ||
+                            Isa::kMath == KernelMath::kI16Pairs ||
+                            Isa::kMath == KernelMath::kI8Shifted;
   const int last_columns = kTail ? call.last_columns : Isa::kLanes;
   // Scaling and the floor occupy the multiply-add units. They are left out where they change
   // nothing, which shows in products of little depth.
@@ -536,8 +537,10 @@ constexpr void add_tap_rows(TapKernelSet& set) {
     auto& table = set.table;
     table[0][0][kVectors - 1][kRows - 1] = &tap_kernel<Isa, kRows, kVectors, false, false>;
     table[0][1][kVectors - 1][kRows - 1] = &tap_kernel<Isa, kRows, kVectors, false, true>;
-    table[1][0][kVectors - 1][kRows - 1] = &tap_kernel<Isa, kRows, kVectors, true, false>;
-    table[1][1][kVectors - 1][kRows - 1] = &tap_kernel<Isa, kRows, kVectors, true, true>;
+    if constexpr (Isa::kMath == KernelMath::kF32) {
+      table[1][0][kVectors - 1][kRows - 1] = &tap_kernel<Isa, kRows, kVectors, true, false>;
+      table[1][1][kVectors - 1][kRows - 1] = &tap_kernel<Isa, kRows, kVectors, true, true>;
+    }
     add_tap_rows<Isa, kVectors, kRows - 1>(set);
   }
 }

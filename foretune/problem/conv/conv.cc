@@ -15,6 +15,8 @@ constexpr std::array<std::string_view, 2> kConvLayouts{"channels_last", "channel
 constexpr std::array<std::string_view, 2> kConvWeights{"varying", "constant"};
 constexpr std::array<std::string_view, 4> kConvEpilogues{"none", "bias", "bias_relu",
                                                          "bias_add_relu"};
+constexpr std::array<std::string_view, 2> kConvOutputs{"same", "sums"};
+constexpr double kSumBytes = 4;
 
 // Up to this number, doubles count exactly.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 53;
@@ -55,7 +57,8 @@ ConvSizes sizes_of(std::span<const std::int64_t> fields) {
           .dtype = static_cast<DataType>(field(ConvField::kDtype)),
           .layout = static_cast<ConvLayout>(field(ConvField::kLayout)),
           .weights = static_cast<ConvWeights>(field(ConvField::kWeights)),
-          .epilogue = static_cast<ConvEpilogue>(field(ConvField::kEpilogue))};
+          .epilogue = static_cast<ConvEpilogue>(field(ConvField::kEpilogue)),
+          .out = static_cast<ConvOutput>(field(ConvField::kOut))};
 }
 
 Problem::Fields fields_of(const ConvSizes& sizes) {
@@ -82,7 +85,8 @@ Problem::Fields fields_of(const ConvSizes& sizes) {
           static_cast<std::int64_t>(sizes.dtype),
           static_cast<std::int64_t>(sizes.layout),
           static_cast<std::int64_t>(sizes.weights),
-          static_cast<std::int64_t>(sizes.epilogue)};
+          static_cast<std::int64_t>(sizes.epilogue),
+          static_cast<std::int64_t>(sizes.out)};
 }
 
 Status check_output(const ConvSizes& sizes) {
@@ -121,6 +125,7 @@ std::span<const std::string_view> conv_operation_labels() { return kDirections; 
 std::span<const std::string_view> conv_layout_labels() { return kConvLayouts; }
 std::span<const std::string_view> conv_weights_labels() { return kConvWeights; }
 std::span<const std::string_view> conv_epilogue_labels() { return kConvEpilogues; }
+std::span<const std::string_view> conv_output_labels() { return kConvOutputs; }
 
 std::string_view to_string(ConvOperation operation) {
   return kDirections[static_cast<std::size_t>(operation)];
@@ -145,6 +150,10 @@ Status check_conv(std::span<const std::int64_t> fields) {
   if (sizes.weights != ConvWeights::kVarying && sizes.operation == ConvOperation::kBackwardWeight) {
     return fail(ErrorCode::kInvalidArgument,
                 "conv: a gradient of weights reads no weights that could be constant");
+  }
+  if (sizes.out == ConvOutput::kSums && bytes_per_element(sizes.dtype) >= kSumBytes) {
+    return fail(ErrorCode::kInvalidArgument, "conv: the sums of ", to_string(sizes.dtype),
+                " are of that type; out=sums is for narrower ones");
   }
   FORETUNE_TRY_STATUS(check_output(sizes));
   const std::int64_t depth =
@@ -226,9 +235,14 @@ double ConvProblem::flops() const {
 
 double ConvProblem::bytes() const {
   const double outputs = sizes_.epilogue == ConvEpilogue::kBiasAddRelu ? 2 : 1;
-  return (static_cast<double>(input_elements()) + static_cast<double>(weight_elements()) +
-          outputs * static_cast<double>(output_elements())) *
-         bytes_per_element(sizes_.dtype);
+  const double element = bytes_per_element(sizes_.dtype);
+  const double result = has_sums() ? kSumBytes : element;
+  const auto bytes_of = [&](std::int64_t elements, ConvOperation computing) {
+    return static_cast<double>(elements) * (sizes_.operation == computing ? result : element);
+  };
+  return bytes_of(input_elements(), ConvOperation::kBackwardData) +
+         bytes_of(weight_elements(), ConvOperation::kBackwardWeight) +
+         outputs * bytes_of(output_elements(), ConvOperation::kForward);
 }
 
 }  // namespace foretune

@@ -49,6 +49,13 @@ enum class ConvEpilogue : std::uint8_t {
   kBiasAddRelu = 3,  // max(0, + bias + a tensor of the output's shape)
 };
 
+// The type of the tensor that is computed, and of one that an epilogue adds. Stored in files: never
+// renumber.
+enum class ConvOutput : std::uint8_t {
+  kSame = 0,  // the problem's type; integers are scaled, rounded and saturated
+  kSums = 1,  // the type of the sums: i32 for i8, f32 for other types narrower than that
+};
+
 std::string_view to_string(ConvOperation operation);
 std::string_view to_string(ConvLayout layout);
 Result<ConvOperation> parse_conv_operation(std::string_view text);
@@ -56,6 +63,7 @@ std::span<const std::string_view> conv_operation_labels();
 std::span<const std::string_view> conv_layout_labels();
 std::span<const std::string_view> conv_weights_labels();
 std::span<const std::string_view> conv_epilogue_labels();
+std::span<const std::string_view> conv_output_labels();
 
 struct ConvSizes {
   ConvOperation operation = ConvOperation::kForward;
@@ -82,6 +90,7 @@ struct ConvSizes {
   ConvLayout layout = ConvLayout::kChannelsLast;
   ConvWeights weights = ConvWeights::kVarying;
   ConvEpilogue epilogue = ConvEpilogue::kNone;
+  ConvOutput out = ConvOutput::kSame;
   auto operator<=>(const ConvSizes&) const = default;
 };
 
@@ -111,6 +120,7 @@ enum class ConvField : std::uint8_t {
   kLayout,
   kWeights,
   kEpilogue,
+  kOut,
 };
 
 // The matrix product that equals a convolution; there is one per group.
@@ -125,8 +135,8 @@ struct ImplicitGemm {
 class ConvProblem {
  public:
   // Refuses sizes out of range, c or k that g does not divide, a filter that does not fit the
-  // padded input, tensors of more than 2^53 elements, and an epilogue or constant weights of an
-  // operation that has none.
+  // padded input, tensors of more than 2^53 elements, an epilogue or constant weights of an
+  // operation that has none, and sums as the output of a type that is as wide as its sums.
   static Result<ConvProblem> create(const ConvSizes& sizes);
   // Refuses problems of another type.
   static Result<ConvProblem> from(const Problem& problem);
@@ -137,6 +147,8 @@ class ConvProblem {
   [[nodiscard]] DataType dtype() const { return sizes_.dtype; }
   [[nodiscard]] ConvLayout layout() const { return sizes_.layout; }
   [[nodiscard]] ConvEpilogue epilogue() const { return sizes_.epilogue; }
+  // Returns true when the result is of another type than the problem.
+  [[nodiscard]] bool has_sums() const { return sizes_.out == ConvOutput::kSums; }
   [[nodiscard]] bool has_constant_weights() const {
     return sizes_.weights == ConvWeights::kConstant;
   }

@@ -84,9 +84,12 @@ std::span<const ProblemField> conv_fields() {
             "whether the weights stay the same from call to call, so that they may be packed "
             "once"),
         conv_label("epilogue", conv_epilogue_labels(), 4,
-                   "the step that a forward pass applies to its sums")};
+                   "the step that a forward pass applies to its sums"),
+        conv_label("out", conv_output_labels(), 2,
+                   "the type of the result: that of the problem, or that of its sums")};
     list[position(ConvField::kWeights)].since = 2;
     list[position(ConvField::kEpilogue)].since = 2;
+    list[position(ConvField::kOut)].since = 3;
     return list;
   }();
   return fields;

@@ -1,0 +1,131 @@
+// Defines the output stages that are worth registers of their own.
+#include "foretune/kernels/kernels_isa.h"
+
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
+
+#include "foretune/kernels/internal/avx512_inl.h"
+
+namespace foretune {
+namespace {
+
+constexpr std::ptrdiff_t kLanes = Avx512::kLanes;
+
+// The lanes of a vector that begin at `column`.
+__mmask16 lanes_of(const OutputStageCall& call, std::ptrdiff_t column) {
+  const std::ptrdiff_t left = call.columns - column;
+  return left >= kLanes ? static_cast<__mmask16>(0xffff)
+                        : Avx512::mask(left > 0 ? static_cast<int>(left) : 0);
+}
+
+// Returns 16 rounded values, without the zero.
+__m512i rounded(const OutputStageCall& call, const float* sums, const std::int8_t* addend,
+                std::ptrdiff_t column) {
+  const __mmask16 mask = lanes_of(call, column);
+  const __m512i sum = _mm512_maskz_loadu_epi32(mask, sums + column);
+  __m512 value = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(0xffff, sum),
+                               _mm512_maskz_loadu_ps(mask, call.scales + column));
+  if (addend != nullptr) {
+    const __m512i bytes =
+        _mm512_maskz_cvtepi8_epi32(0xffff, _mm_maskz_loadu_epi8(mask, addend + column));
+    const __m512i centred = _mm512_sub_epi32(bytes, _mm512_set1_epi32(call.addend_zero));
+    value = _mm512_add_ps(value, _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(0xffff, centred),
+                                               _mm512_set1_ps(call.addend_scale)));
+  }
+  // Too large a value would be converted to the least integer, as too small a one is.
+  value = _mm512_maskz_min_ps(0xffff, _mm512_set1_ps(0x1p20F), value);
+  return _mm512_maskz_cvtps_epi32(0xffff, value);
+}
+
+// Four vectors of sums become one of bytes. Saturated to 16 bits, a value is still so far out that
+// the zero brings it not back.
+void store_i8(const OutputStageCall& call) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i zero = _mm512_set1_epi16(static_cast<short>(call.zero));
+  const __m512i low = _mm512_set1_epi8(static_cast<char>(call.relu ? call.zero : -128));
+  for (std::ptrdiff_t row = 0; row < call.rows; ++row) {
+    const float* const sums = call.sums + row * call.sums_stride;
+    const std::int8_t* const addend =
+        call.addend == nullptr
+            ? nullptr
+            : static_cast<const std::int8_t*>(call.addend) + row * call.output_stride;
+    std::int8_t* const to = static_cast<std::int8_t*>(call.output) + row * call.output_stride;
+    for (std::ptrdiff_t column = 0; column < call.columns; column += 4 * kLanes) {
+      __m512i four[4];  // NOLINT(*-avoid-c-arrays)
+      _Pragma("GCC unroll 4") for (int i = 0; i < 4; ++i) {
+        four[i] = column + i * kLanes < call.columns
+                      ? rounded(call, sums, addend, column + i * kLanes)
+                      : _mm512_setzero_si512();
+      }
+      const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(four[0], four[1]), zero);
+      const __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(four[2], four[3]), zero);
+      const __m512i bytes = _mm512_max_epi8(
+          _mm512_maskz_permutexvar_epi32(0xffff, order, _mm512_packs_epi16(first, second)), low);
+      const std::ptrdiff_t left = call.columns - column;
+      if (left >= 4 * kLanes) {
+        _mm512_storeu_si512(to + column, bytes);
+      } else if (left == 2 * kLanes) {
+        __builtin_memcpy(to + column, &bytes, 2 * kLanes);
+      } else if (left == kLanes) {
+        __builtin_memcpy(to + column, &bytes, kLanes);
+      } else {
+        _mm512_mask_storeu_epi8(to + column, (__mmask64{1} << static_cast<unsigned>(left)) - 1,
+                                bytes);
+      }
+    }
+  }
+}
+
+// Rounds to the upper halves; a NaN stays one.
+__m512i bf16_of(__m512 value) {
+  const __m512i bits = _mm512_castps_si512(value);
+  const __m512i odd =
+      _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, bits, 16), _mm512_set1_epi32(1));
+  const __m512i sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 is_nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+  return _mm512_mask_or_epi32(sum, is_nan, bits, _mm512_set1_epi32(0x400000));
+}
+
+void store_bf16(const OutputStageCall& call) {
+  const __m512 floor = _mm512_set1_ps(call.relu ? 0.0F : -__builtin_inff());
+  for (std::ptrdiff_t row = 0; row < call.rows; ++row) {
+    const float* const sums = call.sums + row * call.sums_stride;
+    const std::ptrdiff_t first = row * call.output_stride;
+    for (std::ptrdiff_t column = 0; column < call.columns; column += kLanes) {
+      const __mmask16 mask = lanes_of(call, column);
+      __m512 value = _mm512_maskz_loadu_ps(mask, sums + column);
+      if (call.addend != nullptr) {
+        const __m256i halves = _mm256_maskz_loadu_epi16(
+            mask, static_cast<const std::uint16_t*>(call.addend) + first + column);
+        value = _mm512_add_ps(value, _mm512_castsi512_ps(_mm512_maskz_slli_epi32(
+                                         0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, halves), 16)));
+      }
+      const __m512i upper =
+          _mm512_maskz_srli_epi32(0xffff, bf16_of(Avx512::at_least(floor, value)), 16);
+      const __m256i halves = _mm512_maskz_cvtepi32_epi16(0xffff, upper);
+      std::uint16_t* const to = static_cast<std::uint16_t*>(call.output) + first + column;
+      if (mask == 0xffff) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(to), halves);
+      } else {
+        _mm256_mask_storeu_epi16(to, mask, halves);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+OutputStage avx512_output_stage(OutputType type) {
+  return type == OutputType::kI8 ? &store_i8 : type == OutputType::kBf16 ? &store_bf16 : nullptr;
+}
+
+}  // namespace foretune
+
+#else
+
+namespace foretune {
+
+OutputStage avx512_output_stage(OutputType /*type*/) { return nullptr; }
+
+}  // namespace foretune
+
+#endif
