@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "foretune/base/check.h"
 #include "foretune/kernels/aligned_buffer.h"
 
 namespace foretune::cpu_conv {
@@ -12,7 +13,8 @@ namespace {
 // A dense tensor in memory.
 struct Extent {
   const void* start = nullptr;
-  std::int64_t floats = 0;
+  std::int64_t elements = 0;
+  double element_bytes = sizeof(float);
 };
 
 bool overlap(const Extent& x, const Extent& y) {
@@ -20,9 +22,37 @@ bool overlap(const Extent& x, const Extent& y) {
     return reinterpret_cast<std::uintptr_t>(extent.start);
   };
   const auto end = [&](const Extent& extent) {
-    return begin(extent) + static_cast<std::uintptr_t>(extent.floats) * sizeof(float);
+    return begin(extent) +
+           static_cast<std::uintptr_t>(static_cast<double>(extent.elements) * extent.element_bytes);
   };
   return x.start != nullptr && y.start != nullptr && begin(x) < end(y) && begin(y) < end(x);
+}
+
+// Checks the demands of types that are read by words.
+Status check_words(const ConvProblem& problem, const CpuConvOperands& operands) {
+  if (problem.dtype() == DataType::kF32) {
+    return {};
+  }
+  const float* const read =
+      problem.operation() == ConvOperation::kForward ? operands.input : operands.output;
+  if (reinterpret_cast<std::uintptr_t>(read) % sizeof(float) != 0) {
+    return fail(ErrorCode::kInvalidArgument, "a tensor of ", to_string(problem.dtype()),
+                " has to begin at a multiple of four bytes");
+  }
+  const ConvQuantization* const quantization = operands.quantization;
+  if (problem.dtype() != DataType::kI8) {
+    return {};
+  }
+  if (!problem.has_sums() && (quantization == nullptr || quantization->scales == nullptr)) {
+    return fail(ErrorCode::kInvalidArgument, "an output of i8 needs a scale for each filter");
+  }
+  const auto is_byte = [](std::int32_t zero) { return zero >= -128 && zero <= 127; };
+  if (quantization != nullptr &&
+      !(is_byte(quantization->input_zero) && is_byte(quantization->output_zero) &&
+        is_byte(quantization->addend_zero))) {
+    return fail(ErrorCode::kInvalidArgument, "a zero of i8 is from -128 to 127");
+  }
+  return {};
 }
 
 class PlannedConvKernel final : public CpuConvKernel {
@@ -52,7 +82,8 @@ class PlannedConvKernel final : public CpuConvKernel {
                  .bias = has_bias() ? operands.bias : nullptr,
                  .residual = has_addend() ? operands.addend : nullptr,
                  .output = operands.result,
-                 .relu = problem_.epilogue() >= ConvEpilogue::kBiasRelu},
+                 .relu = problem_.epilogue() >= ConvEpilogue::kBiasRelu,
+                 .quantization = operands.quantization},
                 is_packed ? std::span(reinterpret_cast<const float*>(operands.packed_weights),
                                       plan_.packed_size())
                           : packed,
@@ -95,19 +126,23 @@ class PlannedConvKernel final : public CpuConvKernel {
         (has_addend() && operands.addend == nullptr)) {
       return fail(ErrorCode::kInvalidArgument, "a tensor of the convolution is missing");
     }
-    const Extent input{reads_input ? operands.input : nullptr, problem_.input_elements()};
+    const double bytes = bytes_per_element(problem_.dtype());
+    const double result_bytes = problem_.has_sums() ? sizeof(float) : bytes;
+    const Extent input{reads_input ? operands.input : nullptr, problem_.input_elements(), bytes};
     const Extent weights{
         reads_weights && operands.packed_weights == nullptr ? operands.weights : nullptr,
-        problem_.weight_elements()};
-    const Extent output{reads_output ? operands.output : nullptr, problem_.output_elements()};
+        problem_.weight_elements(), bytes};
+    const Extent output{reads_output ? operands.output : nullptr, problem_.output_elements(),
+                        bytes};
     const Extent result{operands.result,
-                        reads_output ? (reads_input ? weights : input).floats : output.floats};
+                        reads_output ? (reads_input ? weights : input).elements : output.elements,
+                        result_bytes};
     if (overlap(result, input) || overlap(result, weights) || overlap(result, output) ||
         (has_bias() && overlap(result, {operands.bias, problem_.sizes().k})) ||
-        (has_addend() && overlap(result, {operands.addend, output.floats}))) {
+        (has_addend() && overlap(result, {operands.addend, output.elements, result_bytes}))) {
       return fail(ErrorCode::kInvalidArgument, "the tensor to be computed overlaps another one");
     }
-    return {};
+    return check_words(problem_, operands);
   }
 
   ConvPlan plan_;
@@ -119,72 +154,91 @@ class PlannedConvKernel final : public CpuConvKernel {
 
 Result<ConvPlan> ConvPlan::create(const ConvProblem& problem, const CpuConvConfig& config,
                                   SharedCpu& shared) {
-  ConvPlan plan;
   ThreadPool* const pool = config.threads > 1 ? &shared.pool.pool() : nullptr;
-  plan.turn_ = config.threads > 1 ? &shared.pool.turn() : nullptr;
+  ForkSafeTurn* const turn = config.threads > 1 ? &shared.pool.turn() : nullptr;
+  const auto plan = [turn](auto made) -> Result<ConvPlan> {
+    FORETUNE_TRY(auto algorithm, std::move(made));
+    return ConvPlan(std::move(algorithm), turn);
+  };
+  const bool is_f32 = problem.dtype() == DataType::kF32;
   const bool of_groups = config.algorithm == ConvAlgorithm::kGroups;
   if (problem.operation() == ConvOperation::kBackwardWeight) {
-    if (of_groups) {
-      FORETUNE_TRY(plan.group_gradient_, GroupGradient::create(problem, config, pool));
-    } else {
-      FORETUNE_TRY(plan.gradient_, WeightGradient::create(problem, config, pool));
-    }
-  } else if (of_groups) {
-    FORETUNE_TRY(plan.groups_, GroupConv::create(problem, config, pool));
-  } else {
-    FORETUNE_TRY(plan.taps_, TapConv::create(problem, config, pool));
+    return !is_f32     ? plan(WidenedGradient::create(problem, config, pool))
+           : of_groups ? plan(GroupGradient::create(problem, config, pool))
+                       : plan(WeightGradient::create(problem, config, pool));
   }
-  return plan;
+  return !is_f32     ? plan(WordConv::create(problem, config, pool))
+         : of_groups ? plan(GroupConv::create(problem, config, pool))
+                     : plan(TapConv::create(problem, config, pool));
 }
 
 std::size_t ConvPlan::workspace_size() const {
-  return taps_             ? taps_->workspace_size()
-         : gradient_       ? gradient_->workspace_size()
-         : group_gradient_ ? group_gradient_->workspace_size()
-                           : 0;
+  return std::visit(
+      [](const auto& algorithm) -> std::size_t {
+        if constexpr (requires { algorithm.workspace_size(); }) {
+          return algorithm.workspace_size();
+        }
+        return 0;
+      },
+      algorithm_);
 }
 
 std::size_t ConvPlan::packed_size() const {
-  return taps_ ? taps_->packed_size() : groups_ ? groups_->packed_size() : 0;
+  return std::visit(
+      [](const auto& algorithm) -> std::size_t {
+        if constexpr (requires { algorithm.packed_size(); }) {
+          return algorithm.packed_size();
+        }
+        return 0;
+      },
+      algorithm_);
 }
 
 void ConvPlan::pack_weights(const float* weights, std::span<float> packed) const {
-  if (taps_) {
-    taps_->pack_weights(weights, packed);
-  } else if (groups_) {
-    groups_->pack_weights(weights, packed);
-  }
+  std::visit(
+      [&](const auto& algorithm) {
+        if constexpr (requires { algorithm.pack_weights(weights, packed); }) {
+          algorithm.pack_weights(weights, packed);
+        }
+      },
+      algorithm_);
 }
 
-template <class Body>
-void ConvPlan::in_turn(const Body& body) const {
-  if (turn_ == nullptr) {
-    body();
-    return;
-  }
-  const std::lock_guard lock(*turn_);
-  body();
+namespace {
+
+std::unique_lock<ForkSafeTurn> turn_of(ForkSafeTurn* turn) {
+  return turn == nullptr ? std::unique_lock<ForkSafeTurn>() : std::unique_lock(*turn);
 }
+
+}  // namespace
 
 void ConvPlan::run(const ConvOperands& operands, std::span<const float> packed,
                    std::span<float> workspace) const {
-  in_turn([&] {
-    if (taps_) {
-      taps_->run(operands, packed, workspace);
-    } else {
-      groups_->run(operands, packed);
-    }
-  });
+  const auto turn = turn_of(turn_);
+  std::visit(
+      [&](const auto& algorithm) {
+        if constexpr (requires { algorithm.run(operands, packed, workspace); }) {
+          algorithm.run(operands, packed, workspace);
+        } else if constexpr (requires { algorithm.run(operands, packed); }) {
+          algorithm.run(operands, packed);
+        } else {
+          FORETUNE_CHECK(false);
+        }
+      },
+      algorithm_);
 }
 
 void ConvPlan::run(const WeightGradientOperands& operands, std::span<float> workspace) const {
-  in_turn([&] {
-    if (gradient_) {
-      gradient_->run(operands, workspace);
-    } else {
-      group_gradient_->run(operands, workspace);
-    }
-  });
+  const auto turn = turn_of(turn_);
+  std::visit(
+      [&](const auto& algorithm) {
+        if constexpr (requires { algorithm.run(operands, workspace); }) {
+          algorithm.run(operands, workspace);
+        } else {
+          FORETUNE_CHECK(false);
+        }
+      },
+      algorithm_);
 }
 
 std::shared_ptr<const CpuConvKernel> make_conv_kernel(ConvPlan plan, const ConvProblem& problem,

@@ -10,8 +10,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
+#include <utility>
+#include <variant>
 
 #include "foretune/base/fork.h"
 #include "foretune/base/result.h"
@@ -20,6 +21,8 @@
 #include "foretune/families/cpu_conv/group_gradient.h"
 #include "foretune/families/cpu_conv/tap_conv.h"
 #include "foretune/families/cpu_conv/weight_gradient.h"
+#include "foretune/families/cpu_conv/widened_gradient.h"
+#include "foretune/families/cpu_conv/word_conv.h"
 #include "foretune/kernels/shared_cpu.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/space/schemas/cpu_conv.h"
@@ -43,14 +46,13 @@ class ConvPlan {
   void run(const WeightGradientOperands& operands, std::span<float> workspace) const;
 
  private:
-  template <class Body>
-  void in_turn(const Body& body) const;
+  using Algorithm =
+      std::variant<TapConv, GroupConv, WordConv, WeightGradient, GroupGradient, WidenedGradient>;
 
-  // One of the four.
-  std::optional<TapConv> taps_;
-  std::optional<GroupConv> groups_;
-  std::optional<WeightGradient> gradient_;
-  std::optional<GroupGradient> group_gradient_;
+  ConvPlan(Algorithm algorithm, ForkSafeTurn* turn)
+      : algorithm_(std::move(algorithm)), turn_(turn) {}
+
+  Algorithm algorithm_;
   ForkSafeTurn* turn_ = nullptr;  // null with one thread
 };
 

@@ -1,6 +1,8 @@
-// The family "cpu-conv": convolutions in one to three dimensions with channels last, in f32:
-// forward passes with bias, ReLU and an added tensor, and the gradients of inputs and weights;
-// groups, strides, padding, dilation; any instruction set of this CPU, any number of threads.
+// The family "cpu-conv": convolutions in one to three dimensions with channels last, in f32, bf16
+// and i8: forward passes with bias, ReLU and an added tensor, and the gradients of inputs and
+// weights; groups, strides, padding, dilation; any instruction set of this CPU, any number of
+// threads. Products of bf16 are summed in f32, those of i8 in i32 (quantization.h); `out` says
+// which of both types the result has. Integers have no gradients.
 // FamilyOptions::threads and the parameters threads=N and isa=NAME restrict it
 // (kernels/cpu_limits). Constant weights (`weights=constant`) are packed before the clock runs,
 // others in each run.
@@ -26,6 +28,7 @@
 #include <span>
 
 #include "foretune/base/result.h"
+#include "foretune/families/cpu_conv/quantization.h"
 #include "foretune/family/family.h"
 
 namespace foretune {
@@ -41,6 +44,7 @@ struct CpuConvOperands {
   const float* bias = nullptr;    // of each filter, when the epilogue has one
   const float* addend = nullptr;  // of the output's shape, when the epilogue adds one
   float* result = nullptr;
+  const ConvQuantization* quantization = nullptr;  // needed for a result of i8
 };
 
 // One problem and config, ready for a caller's tensors.

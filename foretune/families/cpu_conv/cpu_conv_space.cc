@@ -64,9 +64,11 @@ std::vector<std::vector<std::int32_t>> domains() {
 
 void add_block_rules(std::vector<Constraint>& out) {
   out.push_back({concat("isa <= ", kBestIsa), "the CPU does not have these instructions"});
+  out.push_back({concat("!(", kOfGroups, ") || dtype == dtype.f32"),
+                 "words hold several channels, which kernels of groups part"});
   out.push_back({concat("!(", kOfGroups, ") || g > 1 && max(c, k) / g <= ", kLanes),
                  "a vector holds no group of so many channels, or there is a single group"});
-  out.push_back({concat(kOfGroups, " || g == 1 || max(c, k) > g"),
+  out.push_back({concat(kOfGroups, " || g == 1 || max(c, k) > g || dtype != dtype.f32"),
                  "groups of one channel and one filter have kernels of their own"});
   out.push_back({concat("!(", kOfGroups, ") || mr <= select(", kIsGradient, ", ",
                         kMaxGradientPoints, ", ", kMaxGroupPoints, ")"),
@@ -96,6 +98,8 @@ void add_blocking_rules(std::vector<Constraint>& out) {
       {"taps != taps.inner || copy == copy.needed", "what is left out need not be copied"});
   out.push_back({concat("taps != taps.inner || !(", kIsGradient, ")"),
                  "a gradient of weights leaves out whole rows only"});
+  out.push_back({"taps != taps.inner || dtype == dtype.f32",
+                 "words of several channels are summed over whole rows of taps"});
   out.push_back({"copy == copy.needed || g > 1",
                  "copying brings channels together only where groups part them"});
   out.push_back({concat(kOfGroups, " || ", kIsGradient,

@@ -95,6 +95,14 @@ TEST(CpuConvTest, RandomConfigsOfTheSpaceAreRight) {
       if (sizes.operation != ConvOperation::kBackwardWeight) {
         sizes.weights = static_cast<ConvWeights>(rng.below(2));
       }
+      // Mostly f32, which has the most kernels.
+      sizes.dtype = seed % 3 > 0 ? DataType::kF32
+                    : sizes.operation == ConvOperation::kForward && rng.below(2) == 0
+                        ? DataType::kI8
+                        : DataType::kBf16;
+      if (sizes.dtype != DataType::kF32) {
+        sizes.out = static_cast<ConvOutput>(rng.below(2));
+      }
       const ConvProblem problem = *ConvProblem::create(sizes);
       const auto space = family->space(problem.to_problem());
       ASSERT_TRUE(space) << space.error().message;
@@ -305,7 +313,7 @@ TEST(CpuConvTest, SaysWhatItDoesNotCompute) {
   ConvSizes sizes = middle_layer().sizes();
   sizes.dtype = DataType::kF16;
   EXPECT_EQ(family->supports(ConvProblem::create(sizes)->to_problem()).reason(),
-            "cpu-conv computes in f32, not f16");
+            "cpu-conv computes in f32, bf16 and i8, not f16");
   sizes = middle_layer().sizes();
   sizes.layout = ConvLayout::kChannelsFirst;
   EXPECT_EQ(family->supports(ConvProblem::create(sizes)->to_problem()).reason(),

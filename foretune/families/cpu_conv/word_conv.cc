@@ -55,11 +55,11 @@ Support WordConv::supports(const ConvProblem& problem) {
     return Support::no("bf16 and i8 are computed with channels last, not ",
                        to_string(problem.layout()));
   }
+  if (problem.dtype() == DataType::kI8 && problem.operation() != ConvOperation::kForward) {
+    return Support::no("gradients are computed in f32 and bf16, not i8");
+  }
   if (problem.operation() == ConvOperation::kBackwardWeight) {
     return Support::no("gradients of weights are not sums over taps");
-  }
-  if (problem.dtype() == DataType::kI8 && problem.operation() != ConvOperation::kForward) {
-    return Support::no("integers have no gradients");
   }
   return Support::yes();
 }

@@ -187,7 +187,7 @@ TEST(WordConvTest, SaysWhatItDoesNotCompute) {
   };
   EXPECT_TRUE(WordConv::supports(*ConvProblem::create(sizes)));
   EXPECT_EQ(reason([](ConvSizes& s) { s.operation = ConvOperation::kBackwardData; }),
-            "integers have no gradients");
+            "gradients are computed in f32 and bf16, not i8");
   EXPECT_EQ(reason([](ConvSizes& s) { s.layout = ConvLayout::kChannelsFirst; }),
             "bf16 and i8 are computed with channels last, not channels_first");
   EXPECT_EQ(reason([](ConvSizes& s) { s.dtype = DataType::kF16; }), "there are no words of f16");
