@@ -25,10 +25,16 @@ struct PeerConvolution {
   std::function<void()> whole;   // the same, with reorders of tensors that are not weights inside
   std::function<void()> finish;  // brings the result of run() to the caller's tensor
 };
-// The tensors are those of the problem; the result is the one that it computes. Weights of a
-// forward pass and of a gradient of inputs are reordered here, once. All functions are empty when
-// oneDNN does not support the convolution. The tensors have to outlive them.
+// The tensors are those of the problem, in its type; elements of other types are passed as if they
+// were floats, and inputs of i8 are taken as unsigned ones, which oneDNN prefers. The result is the
+// one that the problem computes; one of i8 takes a scale for each filter. Weights of a forward pass
+// and of a gradient of inputs are reordered here, once. All functions are empty when oneDNN does
+// not support the convolution. The tensors and scales have to outlive them.
 PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* weights,
-                               float* output);
+                               float* output, const float* scales = nullptr);
+
+// Restricts oneDNN to the instructions that our kernels for the type use. Only before its first
+// primitive; returns false when it is too late or when oneDNN has no such limit.
+bool limit_onednn(DataType dtype);
 
 }  // namespace foretune

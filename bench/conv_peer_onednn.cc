@@ -120,14 +120,36 @@ memory::dims channels_last(const memory::dims& dims) {
   return strides;
 }
 
-memory::desc any_of(const memory::dims& dims) {
-  return {dims, memory::data_type::f32, memory::format_tag::any};
+memory::desc any_of(const memory::dims& dims, memory::data_type type) {
+  return {dims, type, memory::format_tag::any};
+}
+
+// The types of a problem's three tensors.
+struct Types {
+  memory::data_type input = memory::data_type::f32;
+  memory::data_type weights = memory::data_type::f32;
+  memory::data_type output = memory::data_type::f32;
+};
+
+Types types_of(const ConvProblem& problem) {
+  using Type = memory::data_type;
+  if (problem.dtype() == DataType::kI8) {
+    return {Type::u8, Type::s8, problem.has_sums() ? Type::s32 : Type::s8};
+  }
+  const Type type = problem.dtype() == DataType::kBf16 ? Type::bf16 : Type::f32;
+  Types types{type, type, type};
+  if (problem.has_sums()) {
+    (problem.operation() == ConvOperation::kForward        ? types.output
+     : problem.operation() == ConvOperation::kBackwardData ? types.input
+                                                           : types.weights) = Type::f32;
+  }
+  return types;
 }
 
 }  // namespace
 
 PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* weights,
-                               float* output) {
+                               float* output, const float* scales) {
   const ConvSizes& s = problem.sizes();
   // Leading axes of one point are left out: oneDNN has convolutions of its own for each dimension.
   const std::size_t axes = problem.is_3d() ? 3 : s.hi == 1 && s.y == 1 ? 1 : 2;
@@ -151,6 +173,11 @@ PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* 
   const memory::dims strides = last({s.stride_d, s.stride_h, s.stride_w});
   const memory::dims dilations = last({s.dilation_d - 1, s.dilation_h - 1, s.dilation_w - 1});
   const memory::dims padding = last({s.pad_d, s.pad_h, s.pad_w});
+  const Types types = types_of(problem);
+  dnnl::primitive_attr attributes;
+  if (scales != nullptr) {
+    attributes.set_scales_mask(DNNL_ARG_WEIGHTS, s.g > 1 ? 3 : 1);
+  }
   constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
   try {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -158,7 +185,8 @@ PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* 
     const bool is_forward = problem.operation() == ConvOperation::kForward;
     const dnnl::convolution_forward::primitive_desc forward(
         engine, is_forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training,
-        kAlgorithm, any_of(in), any_of(filters), any_of(out), strides, dilations, padding, padding);
+        kAlgorithm, any_of(in, types.input), any_of(filters, types.weights),
+        any_of(out, types.output), strides, dilations, padding, padding, attributes);
     dnnl::primitive primitive;
     memory::desc in_desc;
     memory::desc filter_desc;
@@ -172,8 +200,8 @@ PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* 
         break;
       case ConvOperation::kBackwardData: {
         const dnnl::convolution_backward_data::primitive_desc described(
-            engine, kAlgorithm, any_of(in), any_of(filters), any_of(out), strides, dilations,
-            padding, padding, forward);
+            engine, kAlgorithm, any_of(in, types.input), any_of(filters, types.weights),
+            any_of(out, types.output), strides, dilations, padding, padding, forward);
         primitive = dnnl::convolution_backward_data(described);
         in_desc = described.diff_src_desc();
         filter_desc = described.weights_desc();
@@ -182,8 +210,8 @@ PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* 
       }
       case ConvOperation::kBackwardWeight: {
         const dnnl::convolution_backward_weights::primitive_desc described(
-            engine, kAlgorithm, any_of(in), any_of(filters), any_of(out), strides, dilations,
-            padding, padding, forward);
+            engine, kAlgorithm, any_of(in, types.input), any_of(filters, types.weights),
+            any_of(out, types.output), strides, dilations, padding, padding, forward);
         primitive = dnnl::convolution_backward_weights(described);
         in_desc = described.src_desc();
         filter_desc = described.diff_weights_desc();
@@ -191,10 +219,10 @@ PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* 
         break;
       }
     }
-    constexpr auto kF32 = memory::data_type::f32;
-    const Tensor x = tensor_of({in, kF32, channels_last(in)}, in_desc, input, engine);
-    const Tensor w = tensor_of({filters, kF32, filter_strides}, filter_desc, weights, engine);
-    const Tensor y = tensor_of({out, kF32, channels_last(out)}, out_desc, output, engine);
+    const Tensor x = tensor_of({in, types.input, channels_last(in)}, in_desc, input, engine);
+    const Tensor w =
+        tensor_of({filters, types.weights, filter_strides}, filter_desc, weights, engine);
+    const Tensor y = tensor_of({out, types.output, channels_last(out)}, out_desc, output, engine);
     const Tensor& result = is_forward                                            ? y
                            : problem.operation() == ConvOperation::kBackwardData ? x
                                                                                  : w;
@@ -211,10 +239,16 @@ PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* 
     stream->wait();
     const bool is_data = problem.operation() == ConvOperation::kBackwardData;
     const bool is_weight = problem.operation() == ConvOperation::kBackwardWeight;
-    const std::unordered_map<int, memory> arguments{
+    std::unordered_map<int, memory> arguments{
         {is_data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x.theirs},
         {is_weight ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w.theirs},
         {is_forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y.theirs}};
+    if (scales != nullptr) {
+      // Handles are changeable even where nothing is changed.
+      arguments[DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS] =
+          memory({{s.k}, memory::data_type::f32, memory::format_tag::x}, engine,
+                 const_cast<float*>(scales));  // NOLINT(*-const-cast)
+    }
     const auto run = [stream, primitive, arguments] {
       primitive.execute(*stream, arguments);
       stream->wait();
@@ -238,14 +272,23 @@ PeerConvolution prepare_onednn(const ConvProblem& problem, float* input, float* 
   }
 }
 
+bool limit_onednn(DataType dtype) {
+  const dnnl::cpu_isa isa = dtype == DataType::kI8     ? dnnl::cpu_isa::avx512_core_vnni
+                            : dtype == DataType::kBf16 ? dnnl::cpu_isa::avx512_core_bf16
+                                                       : dnnl::cpu_isa::avx512_core;
+  return dnnl::set_max_cpu_isa(isa) == dnnl::status::success;
+}
+
 #else
 
 std::string onednn_name() { return {}; }
 
 PeerConvolution prepare_onednn(const ConvProblem& /*problem*/, float* /*input*/, float* /*weights*/,
-                               float* /*output*/) {
+                               float* /*output*/, const float* /*scales*/) {
   return {};
 }
+
+bool limit_onednn(DataType /*dtype*/) { return false; }
 
 std::function<void()> prepare_onednn_convolution(const loop::ConvSizes& /*sizes*/, float* /*image*/,
                                                  float* /*weights*/, float* /*output*/) {

@@ -5,10 +5,19 @@
 // they are what is computed. Every contender's first result is compared with the definition.
 //
 //   conv_vs_peers [--images 1] [--threads 1] [--rounds 9] [--tune 5] [--layers 80] [--json FILE]
-//                 [--direction forward] [--class depthwise]
+//                 [--direction forward] [--class depthwise] [--dtype f32]
+//
+// With bf16 and i8 (its gradients left out) both sides have results of that type, and there are two
+// passes: with oneDNN restricted to the instructions that our kernels use (`_vs_capped`), in a
+// process of its own, and without (`_vs_uncapped`). Inputs of i8 are from 0 to 127, so that oneDNN
+// takes the same bytes as unsigned ones, its faster way.
 //
 // A ratio is our speed over oneDNN's: above 1 is faster.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -157,11 +166,13 @@ struct Times {
 Result<Times> compare(const Family& family, const ConvProblem& problem, const Config& config,
                       int rounds) {
   const Problem asked = problem.to_problem();
-  FORETUNE_TRY(const auto data, cpu_conv::ConvData::create(problem, 1, {}));
+  FORETUNE_TRY(const auto data,
+               cpu_conv::ConvData::create(problem, 1, {.has_plain_integers = true}));
   FORETUNE_TRY(const auto artifact, family.prepare(asked, config));
   FORETUNE_TRY(const std::shared_ptr<Run> ours, artifact->bind(asked, *data));
   const PeerConvolution peer =
-      prepare_onednn(problem, data->input(), data->weights(), data->output());
+      prepare_onednn(problem, data->input(), data->weights(), data->output(),
+                     problem.has_sums() ? nullptr : data->quantization().scales);
   if (!peer.run) {
     return fail(ErrorCode::kUnsupported, "oneDNN does not run ", asked.text());
   }
@@ -195,7 +206,13 @@ void print_ratios(const std::string& name, const std::vector<double>& ratios) {
               *std::min_element(ratios.begin(), ratios.end()));
 }
 
-Status run(int argc, char** argv, Figures& figures) {
+// Returns how a type is named in figures.
+std::string prefix_of(DataType dtype) {
+  return dtype == DataType::kF32 ? "" : dtype == DataType::kI8 ? "int8_" : "bf16_";
+}
+
+// Measures all layers; `peer` says which oneDNN, empty for f32.
+Status measure(int argc, char** argv, DataType dtype, const std::string& peer, Figures& figures) {
   const auto threads = bench::count_argument(argc, argv, "threads", 1U);
   const auto rounds = bench::count_argument(argc, argv, "rounds", 9U);
   const auto images = bench::count_argument(argc, argv, "images", 1U);
@@ -218,12 +235,14 @@ Status run(int argc, char** argv, Figures& figures) {
               images == 1 ? "" : "s", threads, threads == 1 ? "" : "s");
   std::map<std::string, std::vector<double>> by_class;
   const std::string suffix = concat("_", threads, "t");
+  const std::string prefix = prefix_of(dtype);
   double worst = 0;
   double worst_class = 0;
   for (const ConvOperation operation :
        {ConvOperation::kForward, ConvOperation::kBackwardData, ConvOperation::kBackwardWeight}) {
     const std::string name(to_string(operation));
-    if (!direction.empty() && direction != name) {
+    if ((!direction.empty() && direction != name) ||
+        (dtype == DataType::kI8 && operation != ConvOperation::kForward)) {
       continue;
     }
     std::map<std::string, std::vector<double>> ratios;
@@ -237,6 +256,7 @@ Status run(int argc, char** argv, Figures& figures) {
       }
       ConvSizes sizes = layer.sizes;
       sizes.n = images;
+      sizes.dtype = dtype;
       sizes.operation = operation;
       sizes.weights = operation == ConvOperation::kBackwardWeight ? ConvWeights::kVarying
                                                                   : ConvWeights::kConstant;
@@ -257,7 +277,9 @@ Status run(int argc, char** argv, Figures& figures) {
                   problem.flops() / times->peer_s / 1e9, ratio, times->peer_whole_s / times->ours_s,
                   to_text(family->info().config_schema, config).c_str());
       std::fflush(stdout);
-      figures.add(concat("ratio ", name, " ", text_of(sizes)), ratio);
+      figures.add(
+          concat("ratio ", prefix, name, " ", text_of(sizes), peer.empty() ? "" : " ", peer),
+          ratio);
       ratios[layer.of].push_back(ratio);
       by_class[layer.of].push_back(ratio);
       all.push_back(ratio);
@@ -273,11 +295,18 @@ Status run(int argc, char** argv, Figures& figures) {
       print_ratios(of, values);
       const double mean = geometric_mean(values);
       worst_class = worst_class == 0 ? mean : std::min(worst_class, mean);
-      figures.add(concat(name, " ", of, suffix), mean);
+      figures.add(concat(prefix, name, " ", of, peer.empty() ? "" : " ", peer, suffix), mean);
     }
     print_ratios("with reorders", whole);
+    if (!peer.empty()) {
+      figures.add(concat(prefix, name, "_vs_", peer, suffix), geometric_mean(all));
+      continue;
+    }
     figures.add(concat(name, "_vs_best", suffix), geometric_mean(all));
     figures.add(concat(name, "_vs_whole", suffix), geometric_mean(whole));
+  }
+  if (!peer.empty()) {
+    return {};
   }
   figures.add("worst_layer", worst);
   figures.add("worst_class", worst_class);
@@ -285,6 +314,54 @@ Status run(int argc, char** argv, Figures& figures) {
     figures.add(concat("depthwise_vs_best", suffix), geometric_mean(by_class.at("depthwise")));
   }
   return {};
+}
+
+// Measures in a child process, where oneDNN is restricted. Its figures come as lines of a file.
+Status measure_capped(int argc, char** argv, DataType dtype, Figures& figures) {
+  std::FILE* const lines = std::tmpfile();
+  if (lines == nullptr) {
+    return fail(ErrorCode::kIo, "there is no temporary file");
+  }
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    Figures own;
+    const Status status = limit_onednn(dtype)
+                              ? measure(argc, argv, dtype, "capped", own)
+                              : fail(ErrorCode::kUnsupported, "oneDNN cannot be restricted");
+    if (!status) {
+      std::fprintf(stderr, "%s\n", status.error().message.c_str());
+    }
+    for (const auto& [name, value] : own.metrics) {
+      std::fprintf(lines, "%.17g %s\n", value, name.c_str());
+    }
+    std::fflush(lines);
+    std::fflush(stdout);
+    _exit(status ? 0 : 1);
+  }
+  int outcome = 1;
+  if (child < 0 || waitpid(child, &outcome, 0) != child || outcome != 0) {
+    std::fclose(lines);
+    return fail(ErrorCode::kIo, "the process with the restricted oneDNN failed");
+  }
+  std::rewind(lines);
+  double value = 0;
+  std::array<char, 400> name{};
+  while (std::fscanf(lines, "%lf %399[^\n]", &value, name.data()) == 2) {
+    figures.add(name.data(), value);
+  }
+  std::fclose(lines);
+  return {};
+}
+
+Status run(int argc, char** argv, Figures& figures) {
+  const std::string wanted = bench::argument(argc, argv, "dtype", "f32");
+  FORETUNE_TRY(const DataType dtype, parse_data_type(wanted));
+  if (dtype == DataType::kF32) {
+    return measure(argc, argv, dtype, "", figures);
+  }
+  FORETUNE_TRY_STATUS(measure_capped(argc, argv, dtype, figures));
+  return measure(argc, argv, dtype, "uncapped", figures);
 }
 
 }  // namespace
