@@ -10,19 +10,9 @@ if [[ $# -ne 2 ]]; then
 fi
 build="$(cd "$1" && pwd)"
 compiler="$2"
-source_root="$(cd "$(dirname "$0")/.." && pwd)"
-work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
+source "$(dirname "$0")/check_functions.sh"
 
-fail() {
-  echo "check_install: $*" >&2
-  exit 1
-}
-
-cmake --install "$build" --prefix "$work/built" >"$work/install.log" || {
-  cat "$work/install.log"
-  fail "cmake --install failed"
-}
+logged install cmake --install "$build" --prefix "$work/built"
 # Moved away, as packages are: nothing may remember where it was installed or built.
 mv "$work/built" "$work/prefix"
 prefix="$work/prefix"
@@ -32,12 +22,9 @@ fi
 
 # The sources are copied, so that no path leads back into the repository by accident.
 cp -r "$source_root/examples/consumer" "$work/consumer"
-cmake -S "$work/consumer" -B "$work/consumer/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
-  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Release >"$work/consumer.log" 2>&1 &&
-  cmake --build "$work/consumer/build" >>"$work/consumer.log" 2>&1 || {
-  cat "$work/consumer.log"
-  fail "the consumer does not build"
-}
+logged configure cmake -S "$work/consumer" -B "$work/consumer/build" -G Ninja \
+  -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Release
+logged consumer cmake --build "$work/consumer/build"
 pick_cpp="$work/consumer/build/pick_cpp"
 pick_c="$work/consumer/build/pick_c"
 multiply_c="$work/consumer/build/multiply_c"
@@ -70,13 +57,10 @@ done
 
 foretune="$prefix/bin/foretune"
 "$foretune" --version
-"$foretune" --quiet --seed 1 collect --output "$work/train.ftd" --num-shapes 12 --random \
-  --max-flops 1e7 --search-space SAMPLE:8 --budget 96 >"$work/cli.log" 2>&1 &&
-  "$foretune" --quiet --seed 1 train --dataset "$work/train.ftd" --model "$work/model.ftm" \
-    >>"$work/cli.log" 2>&1 || {
-  cat "$work/cli.log"
-  fail "the installed command could not make a model"
-}
+logged collect "$foretune" --quiet --seed 1 collect --output "$work/train.ftd" --num-shapes 12 \
+  --random --max-flops 1e7 --search-space SAMPLE:8 --budget 96
+logged train "$foretune" --quiet --seed 1 train --dataset "$work/train.ftd" \
+  --model "$work/model.ftm"
 from_cpp="$("$pick_cpp" "$work/model.ftm" 128 128 128)"
 from_c="$("$pick_c" "$work/model.ftm" 128 128 128)"
 echo "$from_cpp"

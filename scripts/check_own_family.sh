@@ -12,23 +12,7 @@ fi
 build="$(cd "$1" && pwd)"
 export CXX="$2"
 python="${3:+$(cd "$(dirname "$3")" && pwd)/$(basename "$3")}"
-source_root="$(cd "$(dirname "$0")/.." && pwd)"
-work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
-
-fail() {
-  echo "check_own_family: $*" >&2
-  exit 1
-}
-# logged NAME COMMAND...: its output is shown if it fails.
-logged() {
-  local name="$1"
-  shift
-  "$@" >"$work/$name.log" 2>&1 || {
-    tail -60 "$work/$name.log"
-    fail "$name failed"
-  }
-}
+source "$(dirname "$0")/check_functions.sh"
 
 lines="$(cat "$source_root"/examples/own_family/*.{h,cc} | wc -l)"
 [[ $lines -le 250 ]] || fail "the example has $lines lines of C++; the page promises a short one"

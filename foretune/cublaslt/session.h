@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,30 +68,6 @@ struct Session {
   [[nodiscard]] std::optional<DeviceConditions> conditions() const;
   // Returns the joules of the device, as Family::read_energy_j() does.
   [[nodiscard]] Result<double> read_energy_j() const;
-};
-
-// Opens a session when it is first needed, and keeps it. Thread safety: any thread.
-template <class Opened>
-class OpenedOnce {
- public:
-  // Errors: those of `open`, which is called again the next time.
-  template <class Open>
-  Result<std::shared_ptr<Opened>> get(const Open& open) {
-    const std::lock_guard lock(mutex_);
-    if (session_ == nullptr) {
-      FORETUNE_TRY(session_, open());
-    }
-    return session_;
-  }
-  // Returns nullptr before the first get().
-  [[nodiscard]] std::shared_ptr<Opened> if_open() {
-    const std::lock_guard lock(mutex_);
-    return session_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::shared_ptr<Opened> session_;
 };
 
 // Returns no when the operands and their f32 reference do not fit a device with `memory_bytes`

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -124,12 +125,23 @@ INSTANTIATE_TEST_SUITE_P(Types, RandomElements,
                          testing::Values(DataType::kF32, DataType::kF16, DataType::kBf16,
                                          DataType::kTf32, DataType::kF8e4m3));
 
-TEST(Device, ComparesByTolerance) {
-  constexpr std::size_t kCount = 1000;
-  const auto device = open_device();
-  const auto wanted = device->allocate(kCount * sizeof(float));
-  const auto found = device->allocate(kCount * sizeof(float));
-  device->fill(*wanted, DataType::kF32, kCount, 1);
+// Has two buffers of single precision. `wanted` has values of seed 1.
+class ComparisonTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kCount = 1000;
+
+  void SetUp() override {
+    ASSERT_TRUE(wanted);
+    ASSERT_TRUE(found);
+    device->fill(*wanted, DataType::kF32, kCount, 1);
+  }
+
+  const std::shared_ptr<Device> device = open_device();
+  const Result<Buffer> wanted = device->allocate(kCount * sizeof(float));
+  const Result<Buffer> found = device->allocate(kCount * sizeof(float));
+};
+
+TEST_F(ComparisonTest, AllowsTheTolerance) {
   device->fill(*found, DataType::kF32, kCount, 1);
   EXPECT_EQ(device->compare(*found, DataType::kF32, *wanted, kCount, 0, 0).count, 0U);
   // Other numbers differ almost everywhere.
@@ -155,12 +167,7 @@ TEST(Device, AppliesGeluInPlace) {
   }
 }
 
-TEST(Device, PoisonIsNeverEqual) {
-  constexpr std::size_t kCount = 64;
-  const auto device = open_device();
-  const auto wanted = device->allocate(kCount * sizeof(float));
-  const auto found = device->allocate(kCount * sizeof(float));
-  device->fill(*wanted, DataType::kF32, kCount, 1);
+TEST_F(ComparisonTest, PoisonIsNeverEqual) {
   device->set(*found, 0xff);
   for (const DataType type : {DataType::kF32, DataType::kBf16, DataType::kF16, DataType::kF8e4m3}) {
     EXPECT_EQ(device->compare(*found, type, *wanted, kCount, 1e30F, 1).count, kCount)

@@ -25,6 +25,13 @@ using testing::Not;
 
 const EvaluateOptions kQuick{.bootstrap_samples = 50};
 
+// Returns the options for a model that was trained on these data.
+EvaluateOptions quick_after(const Dataset& training) {
+  EvaluateOptions options = kQuick;
+  options.training = &training;
+  return options;
+}
+
 std::string warnings_of(const Evaluation& evaluation) {
   std::string out;
   for (const std::string& warning : evaluation.warnings) {
@@ -273,8 +280,7 @@ TEST(Evaluate, WarnsOfALeak) {
   Rng rng(4);
   const Dataset dataset = random_dataset(30, 5, false, rng);
   Dataset training = training_of(random_dataset(30, 5, false, rng));
-  EvaluateOptions options = kQuick;
-  options.training = &training;
+  const EvaluateOptions options = quick_after(training);
   const auto ranked = rank_with_scores(dataset, noisy_scores(dataset, 0.1, rng));
   EXPECT_THAT(warnings_of(*evaluate(dataset, ranked, nullptr, options)), Not(HasSubstr("leak")));
   // The same sizes with another layout are the same group.
@@ -333,11 +339,9 @@ TEST(Evaluate, WarnsOfWhatMakesFiguresDoubtful) {
 TEST(Evaluate, IsQuietAboutGoodData) {
   Rng rng(5);
   const Dataset dataset = random_dataset(25, 300, false, rng);
-  Dataset training = training_of(random_dataset(20, 50, false, rng));
-  EvaluateOptions options = kQuick;
-  options.training = &training;
+  const Dataset training = training_of(random_dataset(20, 50, false, rng));
   const auto ranked = rank_with_scores(dataset, noisy_scores(dataset, 0.1, rng));
-  const Evaluation out = *evaluate(dataset, ranked, nullptr, options);
+  const Evaluation out = *evaluate(dataset, ranked, nullptr, quick_after(training));
   // Sizes are random: a group in common would be chance, and rightly warned of.
   if (out.unseen_problems == 25) {
     EXPECT_TRUE(out.warnings.empty()) << warnings_of(out);

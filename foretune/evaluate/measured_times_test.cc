@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
@@ -12,6 +13,23 @@
 
 namespace foretune {
 namespace {
+
+constexpr SampleRow kAgain{.flags = kFlagReference};
+
+// A time of a config of sample_problem(1).
+struct Time {
+  std::int32_t config = 0;
+  double ns = 0;
+  SampleRow row{};
+};
+
+Dataset measured(const std::vector<Time>& times) {
+  Dataset dataset(sample_header());
+  for (const Time& time : times) {
+    add_sample(dataset, sample_problem(1), sample_config(time.config), time.ns, time.row);
+  }
+  return dataset;
+}
 
 // A disturbed time may be too slow, so nothing is measured by it.
 TEST(MeasuredTimes, DisturbedTimesAreNeverTheBestAndCountWhereThereIsNoOther) {
@@ -61,14 +79,11 @@ TEST(MeasuredTimes, ComparesByOrdinaryTimesWhereThereAreNoOthers) {
 }
 
 TEST(MeasuredTimes, ComparesByReferenceTimesOnlyWhenPickAndBestHaveThem) {
-  Dataset dataset(sample_header());
-  const Problem problem = sample_problem(1);
-  const SampleRow reference{.flags = kFlagReference};
-  add_sample(dataset, problem, sample_config(0), 100);  // the luckiest
-  add_sample(dataset, problem, sample_config(1), 105);
-  add_sample(dataset, problem, sample_config(2), 120);
-  add_sample(dataset, problem, sample_config(0), 110, reference);
-  add_sample(dataset, problem, sample_config(1), 104, reference);
+  const Dataset dataset = measured({{0, 100},  // the luckiest
+                                    {1, 105},
+                                    {2, 120},
+                                    {0, 110, kAgain},
+                                    {1, 104, kAgain}});
   const MeasuredTimes times(dataset);
   EXPECT_DOUBLE_EQ(times.oracle_ns(0), 104);
   EXPECT_EQ(times.oracle_config(0), 1U);
@@ -80,17 +95,15 @@ TEST(MeasuredTimes, ComparesByReferenceTimesOnlyWhenPickAndBestHaveThem) {
 }
 
 TEST(MeasuredTimes, RelatesComparisonsOfDifferentHoursByWhatTheyShare) {
-  Dataset dataset(sample_header());
-  const Problem problem = sample_problem(1);
-  const SampleRow reference{.flags = kFlagReference};
-  add_sample(dataset, problem, sample_config(0), 100);
-  add_sample(dataset, problem, sample_config(1), 105);
-  add_sample(dataset, problem, sample_config(0), 100, reference);
-  add_sample(dataset, problem, sample_config(1), 110, reference);
-  // The machine became half as fast, and the new config is the fastest.
-  add_sample(dataset, problem, sample_config(2), 190);
-  add_sample(dataset, problem, sample_config(0), 200, reference);
-  add_sample(dataset, problem, sample_config(2), 180, reference);
+  const Dataset dataset =
+      measured({{0, 100},
+                {1, 105},
+                {0, 100, kAgain},
+                {1, 110, kAgain},
+                // The machine became half as fast, and the new config is the fastest.
+                {2, 190},
+                {0, 200, kAgain},
+                {2, 180, kAgain}});
   const MeasuredTimes times(dataset);
   EXPECT_EQ(times.oracle_config(0), 2U);
   EXPECT_DOUBLE_EQ(times.oracle_ns(0), 90);
@@ -129,12 +142,7 @@ TEST(MeasuredTimes, AConfigThatFailsDoesNotCutAComparison) {
 }
 
 TEST(MeasuredTimes, IgnoresReferenceTimesThatDoNotIncludeTheBest) {
-  Dataset dataset(sample_header());
-  const Problem problem = sample_problem(1);
-  const SampleRow reference{.flags = kFlagReference};
-  add_sample(dataset, problem, sample_config(0), 100);
-  add_sample(dataset, problem, sample_config(1), 150);
-  add_sample(dataset, problem, sample_config(1), 150, reference);
+  const Dataset dataset = measured({{0, 100}, {1, 150}, {1, 150, kAgain}});
   const MeasuredTimes times(dataset);
   EXPECT_FALSE(times.has_reference(0));
   EXPECT_DOUBLE_EQ(times.oracle_ns(0), 100);

@@ -11,6 +11,7 @@
 #include "foretune/features/feature_table.h"
 #include "foretune/model/forest/forest_body.h"
 #include "foretune/model/forest/testing/forest_samples.h"
+#include "foretune/model/testing/model_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
 
@@ -57,17 +58,9 @@ std::vector<Config> all_configs(const SpaceDefinition& definition) {
 Model block_model(std::uint64_t seed) {
   const SpaceDefinition definition = block_space();
   const FeatureTable* table = *find_feature_table("gemm-null");
-  Model model;
-  model.problem_type = kGemmProblem;
-  model.family = "blocks";
-  model.problem_schema = find_problem_schema(kGemmProblem)->id();
-  model.config_schema = definition.schema;
-  model.space_text = definition.text();
-  model.feature_table = "gemm-null";
-  model.feature_table_id = feature_table_id(*table);
+  Model model = bare_model(definition, *table);
   model.fingerprint.device = "here";
   model.pool = all_configs(definition);
-  model.target = "relative-log";
   Rng rng(seed);
   ForestShape shape;
   shape.features = static_cast<std::uint32_t>(table->columns().size());

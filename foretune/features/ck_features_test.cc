@@ -36,38 +36,40 @@ TEST(GemmCk, ValuesByHand) {
       "gemm_universal_bf16_rcr_compv4_default_intrawave_False_False_False_False_128x64x64_2x2x1_"
       "32x32x16";
   auto row = row_of("gemm-ck", problem, "gfx950", gemm_kernel(kernel));
-  EXPECT_DOUBLE_EQ(row["waves_per_block"], 4);
-  EXPECT_DOUBLE_EQ(row["results_per_wave"], 2048);
-  EXPECT_DOUBLE_EQ(row["instructions_per_step"], 8);  // 2 x 1 x 4
-  EXPECT_DOUBLE_EQ(row["buffers"], 2);
-  EXPECT_DOUBLE_EQ(row["memory_share"], 0.3);
-  EXPECT_DOUBLE_EQ(row["resident_blocks"], 3);
-  EXPECT_DOUBLE_EQ(row["use_m"], 129.0 / 256);
-  EXPECT_DOUBLE_EQ(row["use_n"], 300.0 / 320);
-  EXPECT_DOUBLE_EQ(row["use_k"], 1000.0 / 1024);
-  EXPECT_DOUBLE_EQ(row["log2_tiles"], std::log2(10));
-  EXPECT_DOUBLE_EQ(row["waves"], 1);
-  EXPECT_DOUBLE_EQ(row["wave_use"], 10.0 / 256);
-  EXPECT_DOUBLE_EQ(row["resident_wave_use"], 10.0 / 768);
-  EXPECT_DOUBLE_EQ(row["k_steps"], 16);
-  EXPECT_DOUBLE_EQ(row["log2_k_per_unit"], 10);
-  EXPECT_DOUBLE_EQ(row["log2_traffic"], std::log2(10.0 * 192 * 1024 / (429 * 1000)));
+  expect_columns(row, {{"waves_per_block", 4},
+                       {"results_per_wave", 2048},
+                       {"instructions_per_step", 8},  // 2 x 1 x 4
+                       {"buffers", 2},
+                       {"memory_share", 0.3},
+                       {"resident_blocks", 3},
+                       {"use_m", 129.0 / 256},
+                       {"use_n", 300.0 / 320},
+                       {"use_k", 1000.0 / 1024},
+                       {"log2_tiles", std::log2(10)},
+                       {"waves", 1},
+                       {"wave_use", 10.0 / 256},
+                       {"resident_wave_use", 10.0 / 768},
+                       {"k_steps", 16},
+                       {"log2_k_per_unit", 10},
+                       {"log2_traffic", std::log2(10.0 * 192 * 1024 / (429 * 1000))}});
   // 2 x 128 x 64 x 1024 flops at 2516.6e3 / 256 a nanosecond.
-  EXPECT_DOUBLE_EQ(row["log2_compute_ns"], std::log2(16777216 / (2516.6e3 / 256)));
-  EXPECT_DOUBLE_EQ(row["missing_pad_m"], 1);
-  EXPECT_DOUBLE_EQ(row["missing_pad_k"], 1);
-  EXPECT_DOUBLE_EQ(row["load_width_a"], 8);
-  EXPECT_DOUBLE_EQ(row["store_width_c"], 4);  // 300 = 4 x 75
+  expect_columns(row, {
+                          {"log2_compute_ns", std::log2(16777216 / (2516.6e3 / 256))},
+                          {"missing_pad_m", 1},
+                          {"missing_pad_k", 1},
+                          {"load_width_a", 8},
+                          {"store_width_c", 4}  // 300 = 4 x 75
+                      });
 
   // The depth in two parts: twice the tiles, each of 8 steps.
   row = row_of("gemm-ck", problem, "gfx950", gemm_kernel(kernel + "_vec2_4_1", 2));
-  EXPECT_DOUBLE_EQ(row["log2_tiles"], std::log2(20));
-  EXPECT_DOUBLE_EQ(row["k_steps"], 8);
-  EXPECT_DOUBLE_EQ(row["use_k"], 1000.0 / 1024);
-  EXPECT_DOUBLE_EQ(row["log2_k_per_unit"], 9);
-  EXPECT_DOUBLE_EQ(row["load_width_a"], 2);
-  EXPECT_DOUBLE_EQ(row["load_width_b"], 4);
-  EXPECT_DOUBLE_EQ(row["store_width_c"], 1);
+  expect_columns(row, {{"log2_tiles", std::log2(20)},
+                       {"k_steps", 8},
+                       {"use_k", 1000.0 / 1024},
+                       {"log2_k_per_unit", 9},
+                       {"load_width_a", 2},
+                       {"load_width_b", 4},
+                       {"store_width_c", 1}});
 }
 
 TEST(GemmCk, TilesBeyondTheUnitsTakeWaves) {
@@ -76,15 +78,15 @@ TEST(GemmCk, TilesBeyondTheUnitsTakeWaves) {
       row_of("gemm-ck", parsed("gemm m=2176 n=2048 k=128 dtype=f8e4m3 layout=rcr"), "gfx950",
              gemm_kernel("gemm_universal_fp8_rcr_compv3_default_intrawave_True_True_True_False_"
                          "128x128x128_2x2x1_32x32x16"));
-  EXPECT_DOUBLE_EQ(row.at("waves"), 2);
-  EXPECT_DOUBLE_EQ(row.at("wave_use"), 272.0 / 512);
-  EXPECT_DOUBLE_EQ(row.at("resident_blocks"), 5);  // 32 KiB of 160
-  EXPECT_DOUBLE_EQ(row.at("resident_wave_use"), 272.0 / 1280);
-  EXPECT_DOUBLE_EQ(row.at("log2_critical_work"), std::log2(512.0 / 272));
+  expect_columns(row, {{"waves", 2},
+                       {"wave_use", 272.0 / 512},
+                       {"resident_blocks", 5},  // 32 KiB of 160
+                       {"resident_wave_use", 272.0 / 1280},
+                       {"log2_critical_work", std::log2(512.0 / 272)}});
   // Both units' halves of 17 x 16 tiles at twice the peak of bf16.
-  EXPECT_DOUBLE_EQ(row.at("log2_compute_ns"),
-                   std::log2(2 * 2.0 * 128 * 128 * 128 / (2 * 2516.6e3 / 256)));
-  EXPECT_DOUBLE_EQ(row.at("missing_pad_m"), 0);
+  expect_columns(row,
+                 {{"log2_compute_ns", std::log2(2 * 2.0 * 128 * 128 * 128 / (2 * 2516.6e3 / 256))},
+                  {"missing_pad_m", 0}});
 }
 
 TEST(GroupedConv, ValuesByHand) {
@@ -94,23 +96,23 @@ TEST(GroupedConv, ValuesByHand) {
       parsed("conv op=backward_weight n=2 c=12 k=30 g=3 hi=9 wi=9 y=3 x=3 stride_h=2 stride_w=2 "
              "dtype=bf16"),
       "gfx942", conv_kernel("grouped_conv_bwd_weight_bf16_2d_16x64x32_compv3_dsb"));
-  EXPECT_DOUBLE_EQ(row.at("log2_m"), std::log2(10));
-  EXPECT_DOUBLE_EQ(row.at("log2_n"), std::log2(36));
-  EXPECT_DOUBLE_EQ(row.at("log2_k"), 5);
-  EXPECT_DOUBLE_EQ(row.at("log2_flops"), std::log2(2.0 * 10 * 36 * 32 * 3));
-  EXPECT_DOUBLE_EQ(row.at("is_pointwise"), 0);
-  EXPECT_DOUBLE_EQ(row.at("log2_stride"), 2);
-  EXPECT_DOUBLE_EQ(row.at("input_reuse"), std::log2(16.0 * 9 / 81));
+  expect_columns(row, {{"log2_m", std::log2(10)},
+                       {"log2_n", std::log2(36)},
+                       {"log2_k", 5},
+                       {"log2_flops", std::log2(2.0 * 10 * 36 * 32 * 3)},
+                       {"is_pointwise", 0},
+                       {"log2_stride", 2},
+                       {"input_reuse", std::log2(16.0 * 9 / 81)}});
   // Tiles of 16 x 64, 32 deep: one for each group, in two buffers of 80 x 32 elements.
-  EXPECT_DOUBLE_EQ(row.at("use_m"), 10.0 / 16);
-  EXPECT_DOUBLE_EQ(row.at("use_n"), 36.0 / 64);
-  EXPECT_DOUBLE_EQ(row.at("use_k"), 1);
-  EXPECT_DOUBLE_EQ(row.at("log2_tiles"), std::log2(3));
-  EXPECT_DOUBLE_EQ(row.at("k_steps"), 1);
-  EXPECT_DOUBLE_EQ(row.at("wave_use"), 3.0 / 304);
-  EXPECT_DOUBLE_EQ(row.at("buffers"), 2);
-  EXPECT_DOUBLE_EQ(row.at("memory_share"), 2.0 * 80 * 32 * 2 / 65536);
-  EXPECT_DOUBLE_EQ(row.at("resident_blocks"), 6);
+  expect_columns(row, {{"use_m", 10.0 / 16},
+                       {"use_n", 36.0 / 64},
+                       {"use_k", 1},
+                       {"log2_tiles", std::log2(3)},
+                       {"k_steps", 1},
+                       {"wave_use", 3.0 / 304},
+                       {"buffers", 2},
+                       {"memory_share", 2.0 * 80 * 32 * 2 / 65536},
+                       {"resident_blocks", 6}});
   // 3 tiles of 80 x 32 over 2 x (12 x 81 + 30 x 16) elements that are read.
   EXPECT_DOUBLE_EQ(row.at("log2_traffic"), std::log2(3.0 * 80 * 32 / (2 * (12 * 81 + 30 * 16))));
 }
@@ -121,12 +123,9 @@ TEST(GroupedConv, ForwardAndGradientsAreOtherProducts) {
   const auto forward = row_of("grouped-conv", parsed("conv op=forward" + sizes), "gfx942", config);
   const auto data =
       row_of("grouped-conv", parsed("conv op=backward_data" + sizes), "gfx942", config);
-  EXPECT_DOUBLE_EQ(forward.at("is_pointwise"), 1);
-  EXPECT_DOUBLE_EQ(forward.at("log2_m"), std::log2(784));
-  EXPECT_DOUBLE_EQ(forward.at("log2_n"), 5);
-  EXPECT_DOUBLE_EQ(forward.at("log2_k"), 6);
-  EXPECT_DOUBLE_EQ(data.at("log2_n"), 6);
-  EXPECT_DOUBLE_EQ(data.at("log2_k"), 5);
+  expect_columns(forward,
+                 {{"is_pointwise", 1}, {"log2_m", std::log2(784)}, {"log2_n", 5}, {"log2_k", 6}});
+  expect_columns(data, {{"log2_n", 6}, {"log2_k", 5}});
   EXPECT_DOUBLE_EQ(forward.at("use_n"), 0.5);
   EXPECT_DOUBLE_EQ(data.at("use_n"), 1);
   EXPECT_DOUBLE_EQ(forward.at("log2_flops"), data.at("log2_flops"));

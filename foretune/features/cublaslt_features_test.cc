@@ -68,40 +68,40 @@ TEST(GemmCublaslt, ValuesByHand) {
                                       .split_k = 2,
                                       .reduction = kInWorkspace,
                                       .custom = 5}));
-  EXPECT_DOUBLE_EQ(row["custom"], 5);
-  EXPECT_DOUBLE_EQ(row["custom_bit_0"], 1);
-  EXPECT_DOUBLE_EQ(row["custom_bit_1"], 0);
-  EXPECT_DOUBLE_EQ(row["custom_bit_2"], 1);
-  EXPECT_DOUBLE_EQ(row["tile_m"], 256);
-  EXPECT_DOUBLE_EQ(row["tile_n"], 128);
-  EXPECT_DOUBLE_EQ(row["tile_elements"], 256 * 128);
-  EXPECT_DOUBLE_EQ(row["tile_perimeter"], 384);
-  EXPECT_DOUBLE_EQ(row["tile_aspect"], 1);
-  EXPECT_DOUBLE_EQ(row["flops_per_loaded_element"], 256.0 * 128 / 384);
-  EXPECT_DOUBLE_EQ(row["cluster_m"], 2);
-  EXPECT_DOUBLE_EQ(row["cluster_n"], 1);
-  EXPECT_DOUBLE_EQ(row["cluster_size"], 2);
-  EXPECT_DOUBLE_EQ(row["cluster_tile_m"], 512);
-  EXPECT_DOUBLE_EQ(row["cluster_tile_n"], 128);
-  EXPECT_DOUBLE_EQ(row["stage_depth"], 64);
-  EXPECT_DOUBLE_EQ(row["stage_count"], 0);
+  expect_columns(row, {{"custom", 5},
+                       {"custom_bit_0", 1},
+                       {"custom_bit_1", 0},
+                       {"custom_bit_2", 1},
+                       {"tile_m", 256},
+                       {"tile_n", 128},
+                       {"tile_elements", 256 * 128},
+                       {"tile_perimeter", 384},
+                       {"tile_aspect", 1},
+                       {"flops_per_loaded_element", 256.0 * 128 / 384},
+                       {"cluster_m", 2},
+                       {"cluster_n", 1},
+                       {"cluster_size", 2},
+                       {"cluster_tile_m", 512},
+                       {"cluster_tile_n", 128},
+                       {"stage_depth", 64},
+                       {"stage_count", 0}});
   // The library's 256 rows are our columns: 1 x 4 tiles, 1 x 2 clusters, twice for the parts.
-  EXPECT_DOUBLE_EQ(row["use_m"], 100.0 / 128);
-  EXPECT_DOUBLE_EQ(row["use_n"], 1000.0 / 1024);
-  EXPECT_DOUBLE_EQ(row["use_tile"], 100.0 / 128 * 1000 / 1024);
-  EXPECT_DOUBLE_EQ(row["cluster_use_m"], 100.0 / 128);
-  EXPECT_DOUBLE_EQ(row["cluster_use_n"], 1000.0 / 1024);
-  EXPECT_DOUBLE_EQ(row["log2_tiles"], 2);
-  EXPECT_DOUBLE_EQ(row["log2_units"], 3);
-  EXPECT_DOUBLE_EQ(row["waves"], 1);
-  EXPECT_DOUBLE_EQ(row["wave_use"], 8.0 / 132);
-  EXPECT_DOUBLE_EQ(row["cluster_waves"], 1);
-  EXPECT_DOUBLE_EQ(row["cluster_wave_use"], 4.0 / 66);
-  EXPECT_DOUBLE_EQ(row["log2_split_depth"], std::log2(100.0));
-  EXPECT_DOUBLE_EQ(row["k_trips"], 2);
-  EXPECT_DOUBLE_EQ(row["log2_critical_work"],
-                   std::log2(256.0 * 128 * 128 / (100.0 * 1000 * 200 / 132)));
-  EXPECT_DOUBLE_EQ(row["log2_traffic"], std::log2(1200.0 / 1100));
+  expect_columns(row,
+                 {{"use_m", 100.0 / 128},
+                  {"use_n", 1000.0 / 1024},
+                  {"use_tile", 100.0 / 128 * 1000 / 1024},
+                  {"cluster_use_m", 100.0 / 128},
+                  {"cluster_use_n", 1000.0 / 1024},
+                  {"log2_tiles", 2},
+                  {"log2_units", 3},
+                  {"waves", 1},
+                  {"wave_use", 8.0 / 132},
+                  {"cluster_waves", 1},
+                  {"cluster_wave_use", 4.0 / 66},
+                  {"log2_split_depth", std::log2(100.0)},
+                  {"k_trips", 2},
+                  {"log2_critical_work", std::log2(256.0 * 128 * 128 / (100.0 * 1000 * 200 / 132))},
+                  {"log2_traffic", std::log2(1200.0 / 1100)}});
   const double bytes_per_ns = h200.get(HardwareValue::kBandwidthGbs);
   const double load_ns = 1200.0 * 200 * 2 / bytes_per_ns;
   EXPECT_DOUBLE_EQ(row["log2_load_ns"], std::log2(load_ns));
@@ -111,43 +111,43 @@ TEST(GemmCublaslt, ValuesByHand) {
   const double compute_ns =
       2.0 * 256 * 128 * 128 * 132 / h200.get(HardwareValue::kTensorPeakGflops);
   const double memory_ns = (100.0 * 200 + 200.0 * 1000 + 100.0 * 1000) * 2 / bytes_per_ns;
-  EXPECT_DOUBLE_EQ(row["log2_estimate_ns"],
-                   std::log2(std::max({compute_ns, memory_ns, 0.25 * load_ns}) + sum_ns + 2000));
-  EXPECT_DOUBLE_EQ(row["m_over_tile"], 100.0 / 128);
-  EXPECT_DOUBLE_EQ(row["n_over_tile"], 1000.0 / 256);
-  EXPECT_DOUBLE_EQ(row["log2_tiles_m"], 0);
-  EXPECT_DOUBLE_EQ(row["log2_tiles_n"], 2);
-  EXPECT_DOUBLE_EQ(row["last_wave"], 8.0 / 132);
+  expect_columns(row,
+                 {{"log2_estimate_ns",
+                   std::log2(std::max({compute_ns, memory_ns, 0.25 * load_ns}) + sum_ns + 2000)},
+                  {"m_over_tile", 100.0 / 128},
+                  {"n_over_tile", 1000.0 / 256},
+                  {"log2_tiles_m", 0},
+                  {"log2_tiles_n", 2},
+                  {"last_wave", 8.0 / 132}});
 
   // Rows of A are 400 bytes long, those of B and C 2,000.
-  EXPECT_DOUBLE_EQ(row["a_by_columns"], 0);
-  EXPECT_DOUBLE_EQ(row["b_by_columns"], 0);
-  EXPECT_DOUBLE_EQ(row["on_matrix_units"], 1);
-  EXPECT_DOUBLE_EQ(row["alignment_a"], 4);
-  EXPECT_DOUBLE_EQ(row["alignment_b"], 4);
-  EXPECT_DOUBLE_EQ(row["alignment_c"], 4);
+  expect_columns(row, {{"a_by_columns", 0},
+                       {"b_by_columns", 0},
+                       {"on_matrix_units", 1},
+                       {"alignment_a", 4},
+                       {"alignment_b", 4},
+                       {"alignment_c", 4}});
   row = row_of({.m = 24, .n = 4096, .k = 32768, .layout = GemmLayout::kCcr},
                config_of({.tile = kTile256x128}));
-  EXPECT_DOUBLE_EQ(row["a_by_columns"], 1);
-  EXPECT_DOUBLE_EQ(row["b_by_columns"], 1);
-  EXPECT_DOUBLE_EQ(row["on_matrix_units"], 0);
-  EXPECT_DOUBLE_EQ(row["alignment_a"], 5);   // 96 bytes
-  EXPECT_DOUBLE_EQ(row["alignment_b"], 14);  // 131,072 bytes: larger alignments count the same
-  EXPECT_DOUBLE_EQ(row["alignment_c"], 14);
+  expect_columns(row, {{"a_by_columns", 1},
+                       {"b_by_columns", 1},
+                       {"on_matrix_units", 0},
+                       {"alignment_a", 5},   // 96 bytes
+                       {"alignment_b", 14},  // 131,072 bytes: larger alignments count the same
+                       {"alignment_c", 14}});
 
   // A third tile along n leaves half of the second cluster empty.
   row = row_of({.m = 1, .n = 600, .k = 64},
                config_of({.tile = kTile256x128, .cluster = kCluster2x1}));
-  EXPECT_DOUBLE_EQ(row["use_n"], 600.0 / 768);
-  EXPECT_DOUBLE_EQ(row["cluster_use_n"], 600.0 / 1024);
+  expect_columns(row, {{"use_n", 600.0 / 768}, {"cluster_use_n", 600.0 / 1024}});
   row = row_of({.m = 5120, .n = 10240, .k = 64},
                config_of({.tile = kTile256x128, .cluster = kCluster4x4}));
-  EXPECT_DOUBLE_EQ(row["waves"], 13);          // 40 x 40 tiles on 132 multiprocessors
-  EXPECT_DOUBLE_EQ(row["cluster_waves"], 13);  // 10 x 10 clusters on 8 places
-  EXPECT_DOUBLE_EQ(row["wave_use"], 1600.0 / (13 * 132));
-  EXPECT_DOUBLE_EQ(row["last_wave"], 16.0 / 132);
-  EXPECT_DOUBLE_EQ(row["cluster_wave_use"], 100.0 / (13 * 8));
-  EXPECT_DOUBLE_EQ(row["m_over_tile"], 40);
+  expect_columns(row, {{"waves", 13},          // 40 x 40 tiles on 132 multiprocessors
+                       {"cluster_waves", 13},  // 10 x 10 clusters on 8 places
+                       {"wave_use", 1600.0 / (13 * 132)},
+                       {"last_wave", 16.0 / 132},
+                       {"cluster_wave_use", 100.0 / (13 * 8)},
+                       {"m_over_tile", 40}});
 }
 
 // The product with its sizes swapped by the transposed kernel is the same work.
@@ -184,54 +184,50 @@ TEST(GemmCublaslt, TransposedProblemsAndTilesAgree) {
 TEST(GemmCublaslt, CornerCases) {
   const Config plain = config_of({.tile = kTile256x128, .cluster = kCluster1x1});
   auto row = row_of({}, plain);
-  EXPECT_DOUBLE_EQ(row["use_m"], 1.0 / 128);
-  EXPECT_DOUBLE_EQ(row["use_n"], 1.0 / 256);
-  EXPECT_DOUBLE_EQ(row["log2_units"], 0);
-  EXPECT_DOUBLE_EQ(row["log2_split_depth"], 0);
-  EXPECT_DOUBLE_EQ(row["k_trips"], 1);
-  EXPECT_DOUBLE_EQ(row["log2_traffic"], 0);
-  EXPECT_DOUBLE_EQ(row["log2_reduction_ns"], 0);
+  expect_columns(row, {{"use_m", 1.0 / 128},
+                       {"use_n", 1.0 / 256},
+                       {"log2_units", 0},
+                       {"log2_split_depth", 0},
+                       {"k_trips", 1},
+                       {"log2_traffic", 0},
+                       {"log2_reduction_ns", 0}});
   // One tile on one multiprocessor, a step of 64 deep.
   const double flops = 2.0 * 256 * 128 * 64;
   const double flops_per_ns = h200_fingerprint().hardware.get(HardwareValue::kTensorPeakGflops);
   EXPECT_DOUBLE_EQ(row["log2_estimate_ns"], std::log2(1000 + flops / (flops_per_ns / 132)));
   // One row, one column: the other operand is loaded once, the vector by each tile.
   row = row_of({.n = 1024, .k = 100}, plain);
-  EXPECT_DOUBLE_EQ(row["log2_tiles"], 2);
-  EXPECT_DOUBLE_EQ(row["log2_traffic"], std::log2((1 * 4 + 1024 * 1) / 1025.0));
-  EXPECT_DOUBLE_EQ(row["n_over_tile"], 4);
+  expect_columns(row, {{"log2_tiles", 2},
+                       {"log2_traffic", std::log2((1 * 4 + 1024 * 1) / 1025.0)},
+                       {"n_over_tile", 4}});
   row = row_of({.m = 1024, .k = 100}, plain);
-  EXPECT_DOUBLE_EQ(row["log2_tiles"], 3);
-  EXPECT_DOUBLE_EQ(row["log2_traffic"], std::log2((1024 * 1 + 1 * 8) / 1025.0));
+  expect_columns(row,
+                 {{"log2_tiles", 3}, {"log2_traffic", std::log2((1024 * 1 + 1 * 8) / 1025.0)}});
   row = row_of({.m = 1 << 20}, plain);
   EXPECT_DOUBLE_EQ(row["m_over_tile"], 64);
   // With more parts than the depth has elements, each is still a unit.
   row = row_of({.m = 10, .n = 10}, config_of({.tile = kTile256x128, .split_k = 4}));
-  EXPECT_DOUBLE_EQ(row["log2_units"], 2);
-  EXPECT_DOUBLE_EQ(row["log2_split_depth"], 0);
+  expect_columns(row, {{"log2_units", 2}, {"log2_split_depth", 0}});
   EXPECT_GT(row["log2_reduction_ns"], 0);
   // Products of a batch are units of their own; 512 of them take four waves.
   row =
       row_of({.m = 100, .n = 100, .k = 100, .batch = 512, .operation = GemmOperation::kBmm}, plain);
-  EXPECT_DOUBLE_EQ(row["log2_tiles"], 0);
-  EXPECT_DOUBLE_EQ(row["log2_units"], 9);
-  EXPECT_DOUBLE_EQ(row["waves"], 4);
-  EXPECT_DOUBLE_EQ(row["wave_use"], 512.0 / (4 * 132));
-  EXPECT_DOUBLE_EQ(row["log2_traffic"], 0);
+  expect_columns(row, {{"log2_tiles", 0},
+                       {"log2_units", 9},
+                       {"waves", 4},
+                       {"wave_use", 512.0 / (4 * 132)},
+                       {"log2_traffic", 0}});
   // A cluster larger than the device. Refusing it is up to the pool.
   row = row_of({.m = 1000, .n = 1000, .k = 64},
                config_of({.tile = kTile256x128, .cluster = kCluster4x4}), two_cores());
-  EXPECT_DOUBLE_EQ(row["cluster_waves"], 2);
-  EXPECT_DOUBLE_EQ(row["cluster_wave_use"], 1);
+  expect_columns(row, {{"cluster_waves", 2}, {"cluster_wave_use", 1}});
   // The library's own choice of a cluster counts as none, and 64 elements as a step.
   auto chosen = row_of({.m = 1000, .n = 1000, .k = 100}, config_of({.tile = kTile256x128}));
   row = row_of({.m = 1000, .n = 1000, .k = 100}, plain);
-  EXPECT_DOUBLE_EQ(chosen["cluster_size"], 0);
-  EXPECT_DOUBLE_EQ(chosen["cluster_tile_m"], 256);
+  expect_columns(chosen, {{"cluster_size", 0}, {"cluster_tile_m", 256}});
   EXPECT_DOUBLE_EQ(chosen["cluster_use_m"], row["cluster_use_m"]);
   EXPECT_DOUBLE_EQ(chosen["cluster_waves"], row["cluster_waves"]);
-  EXPECT_DOUBLE_EQ(chosen["k_trips"], 2);
-  EXPECT_DOUBLE_EQ(chosen["stage_depth"], 0);
+  expect_columns(chosen, {{"k_trips", 2}, {"stage_depth", 0}});
 }
 
 TEST(GemmCublaslt, UnknownTilesHaveZeros) {

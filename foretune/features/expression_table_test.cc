@@ -34,6 +34,12 @@ std::string refusal(const ExpressionFeatures& features) {
   return table ? "" : table.error().message;
 }
 
+std::string refusal_after(void (*edit)(ExpressionFeatures& features)) {
+  ExpressionFeatures features = tiles();
+  edit(features);
+  return refusal(features);
+}
+
 TEST(ExpressionTable, ComputesInRealNumbersInTheOrderOfKinds) {
   const auto table = make_expression_table(tiles()).value();
   std::vector<std::string_view> names;
@@ -78,21 +84,16 @@ TEST(ExpressionTable, TextReadsBackAndIdentifiesTheTable) {
 }
 
 TEST(ExpressionTable, RefusalsNameTheColumn) {
-  ExpressionFeatures features = tiles();
-  features.columns[1].expression = "tile * 2";
-  EXPECT_THAT(refusal(features), HasSubstr("the column order: expression 'tile * 2', position 1"));
-  features = tiles();
-  features.columns[1].name = "waves";
-  EXPECT_THAT(refusal(features), HasSubstr("has the column 'waves' twice"));
-  features = tiles();
-  features.columns[1].description = "two\nlines";
-  EXPECT_THAT(refusal(features), HasSubstr("line break"));
-  features = tiles();
-  features.name = "two words";
-  EXPECT_THAT(refusal(features), HasSubstr("a name with blanks"));
-  features = tiles();
-  features.columns.clear();
-  EXPECT_THAT(refusal(features), HasSubstr("1 to 4096 columns"));
+  EXPECT_THAT(refusal_after([](auto& features) { features.columns[1].expression = "tile * 2"; }),
+              HasSubstr("the column order: expression 'tile * 2', position 1"));
+  EXPECT_THAT(refusal_after([](auto& features) { features.columns[1].name = "waves"; }),
+              HasSubstr("has the column 'waves' twice"));
+  EXPECT_THAT(refusal_after([](auto& features) { features.columns[1].description = "two\nlines"; }),
+              HasSubstr("line break"));
+  EXPECT_THAT(refusal_after([](auto& features) { features.name = "two words"; }),
+              HasSubstr("a name with blanks"));
+  EXPECT_THAT(refusal_after([](auto& features) { features.columns.clear(); }),
+              HasSubstr("1 to 4096 columns"));
   for (const char* text : {"", "column a m # m", "space tiles 1 gemm\ncolumn a m",
                            "space tiles 2 gemm\ncolumn a m # m",
                            "space tiles 1 gemm\nparameter block [] 1 2\ncolumn a m # m"}) {

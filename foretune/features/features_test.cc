@@ -284,18 +284,17 @@ TEST(GemmTriton, ValuesByHand) {
           .to_problem();
   const Config config{.schema = sampled.schema.id(), .words = {64, 128, 64, 8, 4, 8}};
   auto row = named_row(table, problem, h200_fingerprint().hardware, config);
-  EXPECT_DOUBLE_EQ(row["use_m"], 100.0 / 128);
-  EXPECT_DOUBLE_EQ(row["use_n"], 1000.0 / 1024);
-  EXPECT_DOUBLE_EQ(row["use_k"], 200.0 / 256);
-  EXPECT_DOUBLE_EQ(row["log2_tiles"], 4);  // 2 x 8
-  EXPECT_DOUBLE_EQ(row["waves"], 1);
-  EXPECT_DOUBLE_EQ(row["wave_use"], 16.0 / 132);
-  EXPECT_DOUBLE_EQ(row["k_trips"], 4);
-  EXPECT_DOUBLE_EQ(row["k_trips_per_stage"], 1);
-  EXPECT_DOUBLE_EQ(row["accumulators_per_thread"], 64.0 * 128 / 256);
+  expect_columns(row, {{"use_m", 100.0 / 128},
+                       {"use_n", 1000.0 / 1024},
+                       {"use_k", 200.0 / 256},
+                       {"log2_tiles", 4},  // 2 x 8
+                       {"waves", 1},
+                       {"wave_use", 16.0 / 132},
+                       {"k_trips", 4},
+                       {"k_trips_per_stage", 1},
+                       {"accumulators_per_thread", 64.0 * 128 / 256}});
   // 4 stages of 64 x 192 elements of 2 bytes and a kilobyte: two such blocks fit into 228 KiB.
-  EXPECT_DOUBLE_EQ(row["resident_blocks"], 2);
-  EXPECT_DOUBLE_EQ(row["m_over_block"], 100.0 / 64);
+  expect_columns(row, {{"resident_blocks", 2}, {"m_over_block", 100.0 / 64}});
 }
 
 TEST(GemmCpu, ValuesByHand) {
@@ -306,39 +305,37 @@ TEST(GemmCpu, ValuesByHand) {
   const Config config{.schema = sampled.schema.id(),
                       .words = {2, 0, 14, 32, 1, 1, 56, 64, 128, 1, 1, 0, 2, 0}};
   auto row = named_row(table, problem, some_cpu(), config);
-  EXPECT_DOUBLE_EQ(row["vectors"], 2);
-  EXPECT_DOUBLE_EQ(row["accumulators"], 28);
-  EXPECT_DOUBLE_EQ(row["loads_per_fma"], 16.0 / 28);
-  EXPECT_DOUBLE_EQ(row["flops_per_cycle"], 2);
+  expect_columns(
+      row,
+      {{"vectors", 2}, {"accumulators", 28}, {"loads_per_fma", 16.0 / 28}, {"flops_per_cycle", 2}});
   // A thread gets 50 rows, rounded up to whole blocks: 56.
-  EXPECT_DOUBLE_EQ(row["use_m"], 1);
-  EXPECT_DOUBLE_EQ(row["use_lanes"], 100.0 / 112);
-  EXPECT_DOUBLE_EQ(row["use_n"], 100.0 / 128);
-  EXPECT_DOUBLE_EQ(row["balance"], 50.0 / 56);
-  EXPECT_DOUBLE_EQ(row["log2_blocks_m"], 2);
-  EXPECT_DOUBLE_EQ(row["log2_blocks_n"], 2);
-  EXPECT_DOUBLE_EQ(row["k_passes"], 3);
-  EXPECT_DOUBLE_EQ(row["k_block"], 100);
-  EXPECT_DOUBLE_EQ(row["row_stride_pages"], 0);
+  expect_columns(row, {{"use_m", 1},
+                       {"use_lanes", 100.0 / 112},
+                       {"use_n", 100.0 / 128},
+                       {"balance", 50.0 / 56},
+                       {"log2_blocks_m", 2},
+                       {"log2_blocks_n", 2},
+                       {"k_passes", 3},
+                       {"k_block", 100},
+                       {"row_stride_pages", 0}});
 
   // Dot kernels of 4 x 4, two threads that share the depth.
   const Config dot{.schema = sampled.schema.id(),
                    .words = {2, 1, 4, 4, 0, 0, 64, 256, 512, 0, 1, 0, 2, 4}};
   row = named_row(table, problem, some_cpu(), dot);
-  EXPECT_DOUBLE_EQ(row["vectors"], 4);
-  EXPECT_DOUBLE_EQ(row["accumulators"], 16);
-  EXPECT_DOUBLE_EQ(row["use_lanes"], 152.0 / 160);  // 150 rounded up to 8
-  EXPECT_DOUBLE_EQ(row["balance"], 150.0 / 152);
-  EXPECT_DOUBLE_EQ(row["k_passes"], 1);
-  EXPECT_DOUBLE_EQ(row["k_block"], 152);
+  expect_columns(row, {{"vectors", 4},
+                       {"accumulators", 16},
+                       {"use_lanes", 152.0 / 160},  // 150 rounded up to 8
+                       {"balance", 150.0 / 152},
+                       {"k_passes", 1},
+                       {"k_block", 152}});
 
   // Four threads in a grid of two by two.
   const Config grid{.schema = sampled.schema.id(),
                     .words = {2, 0, 14, 32, 1, 1, 56, 64, 512, 1, 1, 0, 4, 3}};
   row = named_row(table, problem, some_cpu(), grid);
-  EXPECT_DOUBLE_EQ(row["log2_blocks_m"], 2);
-  EXPECT_DOUBLE_EQ(row["log2_blocks_n"], 1);
-  EXPECT_DOUBLE_EQ(row["balance"], 2500.0 / (56 * 64));
+  expect_columns(row,
+                 {{"log2_blocks_m", 2}, {"log2_blocks_n", 1}, {"balance", 2500.0 / (56 * 64)}});
 }
 
 TEST(GemmCpu, KnowsOfWeightsWhatTheirFileSays) {
@@ -375,18 +372,16 @@ TEST(FeatureTables, IdsAreGolden) {
   for (const FeatureTable* table : feature_tables()) {
     ids.emplace(table->name(), feature_table_id(*table));
   }
-  EXPECT_EQ(ids["gemm-cpu"], 4572547745254685475U);
-  EXPECT_EQ(ids["gemm-triton"], 5464519619889270585U);
-  EXPECT_EQ(ids["gemm-cublaslt"], 290416288027860257U);
-  EXPECT_EQ(ids["gemm-triton-templates"], 18112573255556927389U);
-  EXPECT_EQ(ids["gemm-triton-flags"], 6872679073680674645U);
-  EXPECT_EQ(ids["gemm-diode"], 14145410688281213581U);
-  EXPECT_EQ(ids["gemm-diode-v1"], 3823267661630822691U);
-  EXPECT_EQ(ids["gemm-ck"], 14050647595413995567U);
-  EXPECT_EQ(ids["grouped-conv"], 12767648221588833716U);
-  EXPECT_EQ(ids["gemm-ck-55"], 14656727082876628685U);
-  EXPECT_EQ(ids["gemm-ck-72"], 12070358566649545680U);
-  EXPECT_EQ(ids["grouped-conv-ck-83"], 3491618065044313682U);
+  const std::map<std::string, std::uint64_t> golden{
+      {"gemm-cpu", 4572547745254685475U},          {"gemm-triton", 5464519619889270585U},
+      {"gemm-cublaslt", 290416288027860257U},      {"gemm-triton-templates", 18112573255556927389U},
+      {"gemm-triton-flags", 6872679073680674645U}, {"gemm-diode", 14145410688281213581U},
+      {"gemm-diode-v1", 3823267661630822691U},     {"gemm-ck", 14050647595413995567U},
+      {"grouped-conv", 12767648221588833716U},     {"gemm-ck-55", 14656727082876628685U},
+      {"gemm-ck-72", 12070358566649545680U},       {"grouped-conv-ck-83", 3491618065044313682U}};
+  for (const auto& [name, id] : golden) {
+    EXPECT_EQ(ids[name], id) << name;
+  }
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
-#include "foretune/base/text.h"
 #include "foretune/loop/machine/testing/loop_samples.h"
+#include "foretune/loop/machine/testing/random_cases.h"
 
 namespace foretune::loop {
 namespace {
@@ -44,17 +44,13 @@ TEST(CanonicalSchedule, NamesMarksTheBlockAndPacks) {
 }
 
 TEST(CanonicalSchedule, LeadsToTheNestOfAnyActions) {
-  constexpr std::uint64_t kSeed = 20240611;
-  for (std::uint64_t i = 0; i < 3000; ++i) {
-    SCOPED_TRACE(concat("seed ", kSeed + i));
-    Rng rng(kSeed + i);
-    const Computation computation = random_computation(rng);
+  for_random_computations(20240611, 3000, [&](const Computation& computation, Rng& rng) {
     const Nest nest = random_nest(computation, rng, 12);
     const std::vector<Action> actions = schedule_of(computation, nest);
     const auto again = apply_all(computation, actions, {.max_loops = nest.loops.size()});
     ASSERT_TRUE(again) << again.error().message;
     ASSERT_EQ(*again, nest) << to_text(computation, actions);
-  }
+  });
 }
 
 TEST(CanonicalSchedule, TellsDifferentNestsApart) {

@@ -15,6 +15,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/loop/machine/testing/loop_samples.h"
+#include "foretune/loop/machine/testing/random_cases.h"
 
 namespace foretune::loop {
 namespace {
@@ -258,13 +259,9 @@ State random_state(const loop::Computation& computation, Rng& rng) {
 }
 
 TEST(CursorActions, TheMaskTellsExactlyWhatIsLegal) {
-  constexpr std::uint64_t kSeed = 8811;
   const ActionSet all = ActionSet::all();
   std::size_t legal = 0;
-  for (std::uint64_t i = 0; i < 4000; ++i) {
-    SCOPED_TRACE(concat("seed ", kSeed + i));
-    Rng rng(kSeed + i);
-    const loop::Computation computation = loop::random_computation(rng);
+  loop::for_random_computations(8811, 4000, [&](const loop::Computation& computation, Rng& rng) {
     const State state = random_state(computation, rng);
     const loop::Limits limits{.max_loops = 1 + rng.below(14)};
     const std::vector<bool> mask = legal_actions(computation, state, all, limits);
@@ -275,16 +272,12 @@ TEST(CursorActions, TheMaskTellsExactlyWhatIsLegal) {
       ASSERT_EQ(mask[a], is_legal(computation, state, all[a], limits));
       legal += next ? 1 : 0;
     }
-  }
+  });
   EXPECT_GT(legal, 10000U);
 }
 
 TEST(CursorActions, WhatIsLegalChangesSomethingAndStaysValid) {
-  constexpr std::uint64_t kSeed = 4417;
-  for (std::uint64_t i = 0; i < 2000; ++i) {
-    SCOPED_TRACE(concat("seed ", kSeed + i));
-    Rng rng(kSeed + i);
-    const loop::Computation computation = loop::random_computation(rng);
+  loop::for_random_computations(4417, 2000, [&](const loop::Computation& computation, Rng& rng) {
     const State state = random_state(computation, rng);
     for (const CursorAction action : all_cursor_actions()) {
       const Result<State> next = apply(computation, state, action);
@@ -298,17 +291,13 @@ TEST(CursorActions, WhatIsLegalChangesSomethingAndStaysValid) {
       ASSERT_EQ(parse_state(computation, to_text(computation, *next), {.max_loops = 99}).value(),
                 *next);
     }
-  }
+  });
 }
 
 TEST(CursorActions, UndoEachOther) {
-  constexpr std::uint64_t kSeed = 99;
   constexpr std::array<std::pair<CursorAction, CursorAction>, 2> kPairs = {
       {{CursorAction::kUp, CursorAction::kDown}, {CursorAction::kSwapUp, CursorAction::kSwapDown}}};
-  for (std::uint64_t i = 0; i < 500; ++i) {
-    SCOPED_TRACE(concat("seed ", kSeed + i));
-    Rng rng(kSeed + i);
-    const loop::Computation computation = loop::random_computation(rng);
+  loop::for_random_computations(99, 500, [&](const loop::Computation& computation, Rng& rng) {
     const State state = random_state(computation, rng);
     for (const auto& [there, back] : kPairs) {
       if (const Result<State> next = apply(computation, state, there)) {
@@ -318,7 +307,7 @@ TEST(CursorActions, UndoEachOther) {
         ASSERT_EQ(apply(computation, *next, there).value(), state);
       }
     }
-  }
+  });
 }
 
 }  // namespace

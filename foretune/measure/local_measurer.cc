@@ -119,8 +119,6 @@ class LocalMeasurer final : public Measurer {
       hooks_.on_stage(index, stage);
     }
   }
-  Measurement blank(const Problem& problem, const Config& config) const;
-  void refuse(Measurement& measurement, Outcome outcome, Stage stage, std::string reason) const;
   void enter(const Problem& problem);
   Bound make_run(std::size_t index, Measurement& measurement);
   bool verified(std::size_t index, Measurement& measurement);
@@ -151,24 +149,6 @@ class LocalMeasurer final : public Measurer {
   std::optional<std::int64_t> conditions_read_ns_;
   std::uint8_t conditions_ = 0;
 };
-
-Measurement LocalMeasurer::blank(const Problem& problem, const Config& config) const {
-  return Measurement{.problem = problem,
-                     .config = config,
-                     .context = context_,
-                     .reason = {},
-                     .metrics = {},
-                     .samples_ns = {}};
-}
-
-void LocalMeasurer::refuse(Measurement& measurement, Outcome outcome, Stage stage,
-                           std::string reason) const {
-  measurement.outcome = outcome;
-  measurement.stage = stage;
-  measurement.reason = std::move(reason);
-  measurement.metrics.clear();
-  measurement.samples_ns.clear();
-}
 
 // Returns load and clock of the last second, as flags.
 std::uint8_t LocalMeasurer::conditions() {

@@ -67,6 +67,12 @@ class Measurer {
   virtual std::vector<Measurement> compare(const Problem& problem, std::span<const Config> configs,
                                            int rounds) = 0;
   virtual const Context& context() const = 0;
+
+ protected:
+  // Returns a measurement without metrics in the context of this measurer.
+  Measurement blank(const Problem& problem, const Config& config) const;
+  // Turns a measurement into a failure, which has no metrics.
+  static void refuse(Measurement& measurement, Outcome outcome, Stage stage, std::string reason);
 };
 
 // The surroundings of a local measurer. Empty members mean the system's own.

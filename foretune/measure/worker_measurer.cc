@@ -124,8 +124,9 @@ class WorkerMeasurer final : public Measurer {
   std::optional<Failure> await_result(std::span<Measurement> measurements, StageMessage& last);
   Failure end_worker(Outcome outcome, const StageMessage& last, std::string reason);
   Failure bury_worker(const StageMessage& last);
-  Measurement blank(const Problem& problem, const Config& config) const;
-  static void apply(const Failure& failure, Measurement& measurement);
+  static void apply(const Failure& failure, Measurement& measurement) {
+    refuse(measurement, failure.outcome, failure.stage, failure.reason);
+  }
 
   WorkerSetup setup_;
   Protocol protocol_;
@@ -133,23 +134,6 @@ class WorkerMeasurer final : public Measurer {
   std::unique_ptr<ChildProcess> child_;
   std::vector<std::byte> buffer_;
 };
-
-Measurement WorkerMeasurer::blank(const Problem& problem, const Config& config) const {
-  return Measurement{.problem = problem,
-                     .config = config,
-                     .context = context_,
-                     .reason = {},
-                     .metrics = {},
-                     .samples_ns = {}};
-}
-
-void WorkerMeasurer::apply(const Failure& failure, Measurement& measurement) {
-  measurement.outcome = failure.outcome;
-  measurement.stage = failure.stage;
-  measurement.reason = failure.reason;
-  measurement.metrics.clear();
-  measurement.samples_ns.clear();
-}
 
 Status WorkerMeasurer::start_once() {
   buffer_.clear();

@@ -21,6 +21,7 @@
 #include "foretune/families/null/null.h"
 #include "foretune/measure/measure.h"
 #include "foretune/problem/gemm/gemm.h"
+#include "foretune/space/testing/all_configs.h"
 
 namespace foretune {
 namespace {
@@ -45,13 +46,7 @@ WorkerSetup setup_with(std::vector<std::pair<std::string, std::string>> paramete
 std::vector<Config> all_configs(const WorkerSetup& setup, const Problem& problem) {
   const auto family = make_null(setup.family_options);
   const auto space = (*family)->space(problem);
-  const EnumerableSpace& ranked = *(*space)->enumerable();
-  std::vector<Config> configs;
-  configs.reserve(ranked.count());
-  for (std::uint64_t i = 0; i < ranked.count(); ++i) {
-    configs.push_back(ranked.unrank(i));
-  }
-  return configs;
+  return all_configs(*(*space)->enumerable());
 }
 
 Protocol quick_protocol() {

@@ -234,6 +234,13 @@ double limit_of(std::string_view bound) {
   return judge ? judge->limit(0) : kNotANumber;
 }
 
+// Expects that these bounds, each alone, have these limits.
+void expect_limits(const std::vector<std::pair<std::string_view, double>>& expected) {
+  for (const auto& [bound, limit] : expected) {
+    EXPECT_EQ(limit_of(bound), limit) << bound;
+  }
+}
+
 std::string judge_refusal(std::string_view text, ErrorCode code = ErrorCode::kInvalidArgument) {
   const Result<Judge> judge = judge_of(text);
   EXPECT_FALSE(judge) << text;
@@ -245,24 +252,24 @@ std::string judge_refusal(std::string_view text, ErrorCode code = ErrorCode::kIn
 }
 
 TEST(Judge, ConvertsUnitsToTheMetrics) {
-  EXPECT_EQ(limit_of("time_ns <= 2"), 2);
-  EXPECT_EQ(limit_of("time_ns <= 2 ns"), 2);
-  EXPECT_EQ(limit_of("time_ns <= 1.5 us"), 1500);
-  EXPECT_EQ(limit_of("time_ns <= 2 ms"), 2e6);
-  EXPECT_EQ(limit_of("time_ns <= 0.1 s"), 1e8);
-  EXPECT_EQ(limit_of("bytes <= 3 B"), 3);
-  EXPECT_EQ(limit_of("bytes <= 3 kB"), 3000);
-  EXPECT_EQ(limit_of("bytes <= 3 MB"), 3e6);
-  EXPECT_EQ(limit_of("bytes <= 3 GB"), 3e9);
-  EXPECT_EQ(limit_of("bytes <= 3 KiB"), 3072);
-  EXPECT_EQ(limit_of("bytes <= 3 MiB"), 3 * 1024.0 * 1024);
-  EXPECT_EQ(limit_of("bytes <= 3 GiB"), 3 * 1024.0 * 1024 * 1024);
-  EXPECT_EQ(limit_of("joules <= 2 nJ"), 2e-9);
-  EXPECT_EQ(limit_of("joules <= 2 uJ"), 2e-6);
-  EXPECT_EQ(limit_of("joules <= 2 mJ"), 2e-3);
-  EXPECT_EQ(limit_of("joules <= 2 J"), 2);
-  EXPECT_EQ(limit_of("psnr_db >= 30 dB"), 30);
-  EXPECT_EQ(limit_of("share <= 30 %"), 30);
+  expect_limits({{"time_ns <= 2", 2},
+                 {"time_ns <= 2 ns", 2},
+                 {"time_ns <= 1.5 us", 1500},
+                 {"time_ns <= 2 ms", 2e6},
+                 {"time_ns <= 0.1 s", 1e8},
+                 {"bytes <= 3 B", 3},
+                 {"bytes <= 3 kB", 3000},
+                 {"bytes <= 3 MB", 3e6},
+                 {"bytes <= 3 GB", 3e9},
+                 {"bytes <= 3 KiB", 3072},
+                 {"bytes <= 3 MiB", 3 * 1024.0 * 1024},
+                 {"bytes <= 3 GiB", 3 * 1024.0 * 1024 * 1024},
+                 {"joules <= 2 nJ", 2e-9},
+                 {"joules <= 2 uJ", 2e-6},
+                 {"joules <= 2 mJ", 2e-3},
+                 {"joules <= 2 J", 2},
+                 {"psnr_db >= 30 dB", 30},
+                 {"share <= 30 %", 30}});
   const std::vector<MetricInfo> sizes{{.name = "size", .unit = "KiB"}};
   const Judge judge =
       Judge::create(parsed("minimise size subject to size <= 2048 kB"), sizes, {}).value();
@@ -288,11 +295,11 @@ TEST(Judge, ConversionsRoundOnce) {
 }
 
 TEST(Judge, RelativeBoundsStartAtTheBaseline) {
-  EXPECT_EQ(limit_of("time_ns <= baseline"), 1000);
-  EXPECT_EQ(limit_of("time_ns <= baseline - 100"), 900);
-  EXPECT_EQ(limit_of("time_ns <= baseline + 2 us"), 3000);
-  EXPECT_EQ(limit_of("time_ns <= 0.5 * baseline"), 500);
-  EXPECT_EQ(limit_of("qos_tune >= baseline - 2"), 88);
+  expect_limits({{"time_ns <= baseline", 1000},
+                 {"time_ns <= baseline - 100", 900},
+                 {"time_ns <= baseline + 2 us", 3000},
+                 {"time_ns <= 0.5 * baseline", 500},
+                 {"qos_tune >= baseline - 2", 88}});
   const Judge judge =
       judge_of("minimise time_ns subject to psnr_db >= baseline - 2 keep baseline - 3").value();
   EXPECT_EQ(judge.limit(0), 38);

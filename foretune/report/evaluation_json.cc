@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,9 +12,10 @@
 namespace foretune {
 namespace {
 
+using report_internal::array_of;
+using report_internal::interval_json;
 using report_internal::number;
 using Json = nlohmann::ordered_json;
-using report_internal::interval_json;
 
 // Figures that are not known are left out of `metrics`, and null elsewhere.
 void add_metric(Json& metrics, const std::string& name, double value) {
@@ -39,37 +41,59 @@ std::string metric_name(const std::string& text) {
   return out;
 }
 
+template <class Value, std::size_t kCount>
+using NamedFigures = std::array<std::pair<const char*, Value>, kCount>;
+
+NamedFigures<Interval, 5> efficiencies_of(const PickerResult& picker) {
+  return {{{"mean_efficiency", picker.mean_efficiency},
+           {"median_efficiency", picker.median_efficiency},
+           {"p10_efficiency", picker.p10_efficiency},
+           {"min_efficiency", picker.min_efficiency},
+           {"geomean_efficiency", picker.geomean_efficiency}}};
+}
+
+NamedFigures<double, 4> hits_of(const PickerResult& picker) {
+  return {{{"top1_hit", picker.top1_hit},
+           {"top3_hit", picker.top3_hit},
+           {"top5_hit", picker.top5_hit},
+           {"top10_hit", picker.top10_hit}}};
+}
+
+// Figures of a model's predictions, here and as Composable Kernel computes them.
+NamedFigures<double, 15> prediction_figures(const Evaluation& evaluation) {
+  const CkMetrics& ck = evaluation.ck;
+  return {{{"rmse_log", evaluation.rmse_log},
+           {"rmse_log_absolute", evaluation.rmse_log_absolute},
+           {"within_stated_error", evaluation.within_stated_error},
+           {"within_twice_stated_error", evaluation.within_twice_stated_error},
+           {"spearman_mean", evaluation.spearman_mean},
+           {"spearman_median", evaluation.spearman_median},
+           {"ndcg_at_1", ck.ndcg_at_1()},
+           {"r2", ck.r2},
+           {"r2_log", ck.r2_log},
+           {"rmse_tflops", ck.rmse_tflops},
+           {"mae_tflops", ck.mae_tflops},
+           {"ck_mean_efficiency", ck.mean_efficiency},
+           {"ck_median_efficiency", ck.median_efficiency},
+           {"ck_p10_efficiency", ck.p10_efficiency},
+           {"ck_min_efficiency", ck.min_efficiency}}};
+}
+
 Json metrics_json(const Evaluation& evaluation) {
   const PickerResult& model = evaluation.model;
   Json metrics = Json::object();
-  add_interval(metrics, "mean_efficiency", model.mean_efficiency);
-  add_interval(metrics, "median_efficiency", model.median_efficiency);
-  add_interval(metrics, "p10_efficiency", model.p10_efficiency);
-  add_interval(metrics, "min_efficiency", model.min_efficiency);
-  add_interval(metrics, "geomean_efficiency", model.geomean_efficiency);
+  for (const auto& [name, efficiency] : efficiencies_of(model)) {
+    add_interval(metrics, name, efficiency);
+  }
   add_interval(metrics, "top5_measured_efficiency", model.top5_measured_efficiency);
-  metrics["top1_hit"] = model.top1_hit;
-  metrics["top3_hit"] = model.top3_hit;
-  metrics["top5_hit"] = model.top5_hit;
-  metrics["top10_hit"] = model.top10_hit;
-  add_metric(metrics, "rmse_log", evaluation.rmse_log);
-  add_metric(metrics, "rmse_log_absolute", evaluation.rmse_log_absolute);
-  add_metric(metrics, "within_stated_error", evaluation.within_stated_error);
-  add_metric(metrics, "within_twice_stated_error", evaluation.within_twice_stated_error);
-  add_metric(metrics, "spearman_mean", evaluation.spearman_mean);
-  add_metric(metrics, "spearman_median", evaluation.spearman_median);
-  const CkMetrics& ck = evaluation.ck;
-  add_metric(metrics, "ndcg_at_1", ck.ndcg_at_1());
-  add_metric(metrics, "r2", ck.r2);
-  add_metric(metrics, "r2_log", ck.r2_log);
-  add_metric(metrics, "rmse_tflops", ck.rmse_tflops);
-  add_metric(metrics, "mae_tflops", ck.mae_tflops);
-  add_metric(metrics, "ck_mean_efficiency", ck.mean_efficiency);
-  add_metric(metrics, "ck_median_efficiency", ck.median_efficiency);
-  add_metric(metrics, "ck_p10_efficiency", ck.p10_efficiency);
-  add_metric(metrics, "ck_min_efficiency", ck.min_efficiency);
+  for (const auto& [name, hit] : hits_of(model)) {
+    metrics[name] = hit;
+  }
+  for (const auto& [name, value] : prediction_figures(evaluation)) {
+    add_metric(metrics, name, value);
+  }
   for (std::size_t i = 1; i < kCkHitDepths.size(); ++i) {
-    add_metric(metrics, concat("ck_top", kCkHitDepths[i], "_hit"), ck.top_k[i]);
+    add_metric(metrics, concat("ck_top", kCkHitDepths[i], "_hit"), evaluation.ck.top_k[i]);
   }
   add_metric(metrics, "strict_mean_efficiency", evaluation.strict_mean_efficiency);
   add_metric(metrics, "strict_p10_efficiency", evaluation.strict_p10_efficiency);
@@ -98,31 +122,25 @@ Json metrics_json(const Evaluation& evaluation) {
 }
 
 Json picker_json(const PickerResult& picker) {
-  Json curve = Json::array();
-  for (const double value : picker.measured_curve) {
-    curve.push_back(number(value));
+  Json out = {{"key", picker.key},
+              {"name", picker.name},
+              {"tries", picker.tries},
+              {"problems", picker.problems}};
+  for (const auto& [name, efficiency] : efficiencies_of(picker)) {
+    out[name] = interval_json(efficiency);
   }
-  return {{"key", picker.key},
-          {"name", picker.name},
-          {"tries", picker.tries},
-          {"problems", picker.problems},
-          {"mean_efficiency", interval_json(picker.mean_efficiency)},
-          {"median_efficiency", interval_json(picker.median_efficiency)},
-          {"p10_efficiency", interval_json(picker.p10_efficiency)},
-          {"min_efficiency", interval_json(picker.min_efficiency)},
-          {"geomean_efficiency", interval_json(picker.geomean_efficiency)},
-          {"top1_hit", number(picker.top1_hit)},
-          {"top3_hit", number(picker.top3_hit)},
-          {"top5_hit", number(picker.top5_hit)},
-          {"top10_hit", number(picker.top10_hit)},
-          {"top5_measured_efficiency", interval_json(picker.top5_measured_efficiency)},
-          {"top5_judges_itself", picker.top5_judges_itself},
-          {"measured_curve", std::move(curve)},
-          {"replaced", picker.replaced},
-          {"failed", picker.failed},
-          {"bounds", picker.bounds},
-          {"model_gain", interval_json(picker.model_gain)},
-          {"model_speedup", number(picker.model_speedup)}};
+  for (const auto& [name, hit] : hits_of(picker)) {
+    out[name] = number(hit);
+  }
+  out["top5_measured_efficiency"] = interval_json(picker.top5_measured_efficiency);
+  out["top5_judges_itself"] = picker.top5_judges_itself;
+  out["measured_curve"] = array_of(picker.measured_curve, number);
+  out["replaced"] = picker.replaced;
+  out["failed"] = picker.failed;
+  out["bounds"] = picker.bounds;
+  out["model_gain"] = interval_json(picker.model_gain);
+  out["model_speedup"] = number(picker.model_speedup);
+  return out;
 }
 
 Json slice_json(const Slice& slice) {
@@ -146,6 +164,20 @@ Json worst_json(const WorstCase& entry) {
           {"note", entry.note}};
 }
 
+Json point_json(const PortfolioPoint& point) {
+  return {{"configs", point.configs},
+          {"mean_efficiency", number(point.mean_efficiency)},
+          {"p10_efficiency", number(point.p10_efficiency)},
+          {"min_efficiency", number(point.min_efficiency)}};
+}
+
+Json picked_json(const PickedProblem& picked) {
+  return {{"problem", picked.problem},
+          {"pick", picked.pick},
+          {"best_ns", number(picked.best_ns)},
+          {"efficiency", number(picked.efficiency)}};
+}
+
 }  // namespace
 
 std::string report_json(const Evaluation& evaluation, const std::string& name,
@@ -156,32 +188,11 @@ std::string report_json(const Evaluation& evaluation, const std::string& name,
   out["machine"] = report_internal::machine_json(machine);
   out["command"] = command;
   out["model"] = picker_json(evaluation.model);
-  out["baselines"] = Json::array();
-  for (const PickerResult& baseline : evaluation.baselines) {
-    out["baselines"].push_back(picker_json(baseline));
-  }
-  out["slices"] = Json::array();
-  for (const Slice& slice : evaluation.slices) {
-    out["slices"].push_back(slice_json(slice));
-  }
-  out["portfolio"] = Json::array();
-  for (const PortfolioPoint& point : evaluation.portfolio) {
-    out["portfolio"].push_back({{"configs", point.configs},
-                                {"mean_efficiency", number(point.mean_efficiency)},
-                                {"p10_efficiency", number(point.p10_efficiency)},
-                                {"min_efficiency", number(point.min_efficiency)}});
-  }
-  out["worst"] = Json::array();
-  for (const WorstCase& entry : evaluation.worst) {
-    out["worst"].push_back(worst_json(entry));
-  }
-  out["problems"] = Json::array();
-  for (const PickedProblem& picked : evaluation.picks) {
-    out["problems"].push_back({{"problem", picked.problem},
-                               {"pick", picked.pick},
-                               {"best_ns", number(picked.best_ns)},
-                               {"efficiency", number(picked.efficiency)}});
-  }
+  out["baselines"] = array_of(evaluation.baselines, picker_json);
+  out["slices"] = array_of(evaluation.slices, slice_json);
+  out["portfolio"] = array_of(evaluation.portfolio, point_json);
+  out["worst"] = array_of(evaluation.worst, worst_json);
+  out["problems"] = array_of(evaluation.picks, picked_json);
   if (!evaluation.objective.empty()) {
     out["objective"] = evaluation.objective;
   }

@@ -73,23 +73,19 @@ TEST_F(CApiTest, AbstainsFromInvalidProblems) {
   for (const std::int64_t size :
        {std::int64_t{0}, std::int64_t{-5}, std::numeric_limits<std::int64_t>::max(),
         std::numeric_limits<std::int64_t>::min()}) {
-    foretune_gemm problem = gemm();
-    problem.m = size;
-    expect_invalid(problem);
-    problem = gemm();
-    problem.k = size;
-    expect_invalid(problem);
+    for (std::int64_t foretune_gemm::* const field : {&foretune_gemm::m, &foretune_gemm::k}) {
+      foretune_gemm problem = gemm();
+      problem.*field = size;
+      expect_invalid(problem);
+    }
   }
   for (const std::int32_t number : {-1, 99}) {
-    foretune_gemm problem = gemm();
-    problem.op = number;
-    expect_invalid(problem);
-    problem = gemm();
-    problem.dtype = number;
-    expect_invalid(problem);
-    problem = gemm();
-    problem.layout = number;
-    expect_invalid(problem);
+    for (std::int32_t foretune_gemm::* const field :
+         {&foretune_gemm::op, &foretune_gemm::dtype, &foretune_gemm::layout}) {
+      foretune_gemm problem = gemm();
+      problem.*field = number;
+      expect_invalid(problem);
+    }
   }
   foretune_gemm problem = gemm();
   problem.batch = 2;

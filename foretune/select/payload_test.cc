@@ -35,20 +35,12 @@ SpaceDefinition two_configs() {
 Model model_of_weights() {
   const FeatureTable& table = **find_feature_table("gemm-cpu");
   const SpaceDefinition space = two_configs();
-  Model model;
-  model.problem_type = kGemmProblem;
-  model.family = "sample";
-  model.problem_schema = find_problem_schema(kGemmProblem)->id();
-  model.config_schema = space.schema;
-  model.space_text = space.text();
-  model.feature_table = std::string(table.name());
-  model.feature_table_id = feature_table_id(table);
+  Model model = bare_model(space, table);
   for (const std::int32_t mr : {4, 6}) {
     model.pool.push_back(
         {.schema = space.schema.id(), .words = {1, 1, mr, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}});
   }
   model.portfolio = {0};
-  model.target = "relative-log";
   const std::vector<std::string_view> names{"weights_zeros", "mr"};
   const std::vector<std::uint16_t> columns = find_columns(table, names).value();
   Forest forest;

@@ -1,8 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "foretune/base/testing/damaged_text.h"
 #include "foretune/base/text.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
@@ -30,6 +34,20 @@ std::string refusal(SpaceDefinition bad) {
   const auto compiled = CompiledSpace::create(std::move(bad));
   EXPECT_FALSE(compiled);
   return compiled ? std::string() : compiled.error().message;
+}
+
+// An edit that makes definition() illegal, and a part of the sentence that says why.
+struct Refusal {
+  void (*edit)(SpaceDefinition& bad);
+  std::string_view reason;
+};
+
+void expect_refusals(const std::vector<Refusal>& refusals) {
+  for (const auto& [edit, reason] : refusals) {
+    SpaceDefinition bad = definition();
+    edit(bad);
+    EXPECT_THAT(refusal(bad), HasSubstr(std::string(reason)));
+  }
 }
 
 TEST(DefinitionText, IsReadable) {
@@ -65,29 +83,27 @@ TEST(DefinitionText, ReasonsMayHoldEveryPrintableCharacter) {
 }
 
 TEST(DefinitionText, WhatCannotBeWrittenIsRefusedAtOnce) {
-  SpaceDefinition bad = definition();
-  bad.constraints[0].reason = "two\nlines";
-  EXPECT_THAT(refusal(bad), HasSubstr("no text form"));
-  bad = definition();
-  bad.constraints[0].reason = "harmless\nconstraint 0 # smuggled";
-  EXPECT_THAT(refusal(bad), HasSubstr("no text form"));
-  bad = definition();
-  bad.schema.name = "two words";
-  EXPECT_THAT(refusal(bad), HasSubstr("no text form"));
-  bad = definition();
-  bad.schema.name = "";
-  EXPECT_THAT(refusal(bad), HasSubstr("no text form"));
-  bad = definition();
-  bad.schema.parameters[0].labels = {"a]b"};
-  bad.domains[0] = {0};
-  EXPECT_THAT(refusal(bad), HasSubstr("no text form"));
-  bad = definition();
-  bad.schema.parameters[2].name = "m c";
-  bad.constraints.pop_back();
-  EXPECT_FALSE(CompiledSpace::create(bad));
-  bad = definition();
-  bad.constraints.assign(13000, {"1", ""});
-  EXPECT_THAT(refusal(bad), HasSubstr("at most 12289 statements"));
+  expect_refusals({
+      {[](SpaceDefinition& bad) { bad.constraints[0].reason = "two\nlines"; }, "no text form"},
+      {[](SpaceDefinition& bad) {
+         bad.constraints[0].reason = "harmless\nconstraint 0 # smuggled";
+       },
+       "no text form"},
+      {[](SpaceDefinition& bad) { bad.schema.name = "two words"; }, "no text form"},
+      {[](SpaceDefinition& bad) { bad.schema.name = ""; }, "no text form"},
+      {[](SpaceDefinition& bad) {
+         bad.schema.parameters[0].labels = {"a]b"};
+         bad.domains[0] = {0};
+       },
+       "no text form"},
+      {[](SpaceDefinition& bad) {
+         bad.schema.parameters[2].name = "m c";
+         bad.constraints.pop_back();
+       },
+       ""},
+      {[](SpaceDefinition& bad) { bad.constraints.assign(13000, {"1", ""}); },
+       "at most 12289 statements"},
+  });
 }
 
 TEST(DefinitionText, HostileTextIsRefusedWithAReason) {
@@ -125,24 +141,7 @@ TEST(DefinitionText, MutatedTextNeverCrashesAndWhatCompilesRoundTrips) {
   std::size_t compiled_count = 0;
   for (std::uint64_t seed = 1; seed <= 6000; ++seed) {
     Rng rng(seed);
-    std::string text = original;
-    const std::uint64_t edits = 1 + rng.below(4);
-    for (std::uint64_t i = 0; i < edits; ++i) {
-      const std::size_t at = rng.below(text.size());
-      switch (rng.below(3)) {
-        case 0:
-          text[at] = static_cast<char>(rng.below(256));
-          break;
-        case 1:
-          text.erase(at, 1 + rng.below(8));
-          break;
-        default:
-          text.insert(at, original.substr(rng.below(original.size()), rng.below(12)));
-      }
-      if (text.empty()) {
-        text = "x";
-      }
-    }
+    const std::string text = testing_support::damaged_text(original, rng);
     const Result<SpaceDefinition> parsed = SpaceDefinition::parse(text);
     if (!parsed) {
       continue;
@@ -158,44 +157,30 @@ TEST(DefinitionText, MutatedTextNeverCrashesAndWhatCompilesRoundTrips) {
 }
 
 TEST(CompiledSpace, RefusesDefinitionsThatMakeNoSense) {
-  SpaceDefinition bad = definition();
-  bad.schema.kind = SchemaKind::kSequence;
-  EXPECT_THAT(refusal(bad), HasSubstr("parametric schema"));
   EXPECT_THAT(refusal({}), HasSubstr("1 to 4096 parameters, not 0"));
-  bad = definition();
-  bad.domains.pop_back();
-  EXPECT_THAT(refusal(bad), HasSubstr("3 parameters but 2 domains"));
   for (const std::vector<std::int32_t>& domain :
        {std::vector<std::int32_t>{}, std::vector<std::int32_t>{2, 1},
         std::vector<std::int32_t>{1, 1}}) {
-    bad = definition();
+    SpaceDefinition bad = definition();
     bad.domains[0] = domain;
     EXPECT_THAT(refusal(bad), HasSubstr("the values of mr are not an ascending list"));
   }
-  bad = definition();
-  bad.domains[1] = {0, 2};
-  EXPECT_THAT(refusal(bad), HasSubstr("order has 2 labels, but values from 0 to 2"));
-  bad = definition();
-  bad.schema.parameters[1].labels = {"same", "same"};
-  EXPECT_THAT(refusal(bad), HasSubstr("has a label twice"));
-  bad = definition();
-  bad.schema.parameters[0].name = "hw";
-  EXPECT_THAT(refusal(bad), HasSubstr("cannot be called 'hw'"));
-  bad = definition();
-  bad.schema.parameters[1].name = "mr";
-  EXPECT_THAT(refusal(bad), HasSubstr("the same name"));
-  bad = definition();
-  bad.constraints[1].expression = "mr <";
-  EXPECT_THAT(refusal(bad), HasSubstr("constraint 2 of cpu-gemm: expression 'mr <', position 5"));
-  bad = definition();
-  bad.canonical[0].first = "nc";
-  EXPECT_THAT(refusal(bad), HasSubstr("'nc' is not a parameter"));
-  bad = definition();
-  bad.canonical[0].second = "q";
-  EXPECT_THAT(refusal(bad), HasSubstr("canonical rule for mc: expression 'q', position 1"));
-  bad = definition();
-  bad.problem_type = ProblemType{5};
-  EXPECT_THAT(refusal(bad), HasSubstr("problem type unknown"));
+  expect_refusals({
+      {[](SpaceDefinition& bad) { bad.schema.kind = SchemaKind::kSequence; }, "parametric schema"},
+      {[](SpaceDefinition& bad) { bad.domains.pop_back(); }, "3 parameters but 2 domains"},
+      {[](SpaceDefinition& bad) { bad.domains[1] = {0, 2}; },
+       "order has 2 labels, but values from 0 to 2"},
+      {[](SpaceDefinition& bad) { bad.schema.parameters[1].labels = {"same", "same"}; },
+       "has a label twice"},
+      {[](SpaceDefinition& bad) { bad.schema.parameters[0].name = "hw"; }, "cannot be called 'hw'"},
+      {[](SpaceDefinition& bad) { bad.schema.parameters[1].name = "mr"; }, "the same name"},
+      {[](SpaceDefinition& bad) { bad.constraints[1].expression = "mr <"; },
+       "constraint 2 of cpu-gemm: expression 'mr <', position 5"},
+      {[](SpaceDefinition& bad) { bad.canonical[0].first = "nc"; }, "'nc' is not a parameter"},
+      {[](SpaceDefinition& bad) { bad.canonical[0].second = "q"; },
+       "canonical rule for mc: expression 'q', position 1"},
+      {[](SpaceDefinition& bad) { bad.problem_type = ProblemType{5}; }, "problem type unknown"},
+  });
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(Schemas, TheStructOfATritonConfigHasItsParametersInOrder) {
   EXPECT_EQ(*TritonConfig::from(config.to_config()), config);
 }
 
-TEST(Schemas, TheStructOfACublasltConfigHasItsParametersInOrder) {
+TEST(Schemas, TheStructOfACublasltConfigHasItsParametersInOrderAndReadsThemBack) {
   const CublasltConfig config{.heuristic = 0,
                               .algorithm = 66,
                               .tile = 23,
@@ -50,6 +50,13 @@ TEST(Schemas, TheStructOfACublasltConfigHasItsParametersInOrder) {
             "heuristic=0 algorithm=66 tile=23 stages=35 split_k=2 reduction=4 swizzle=1 custom=5 "
             "cluster=3 inner=6");
   EXPECT_EQ(cublaslt_schema().find("inner"), static_cast<std::size_t>(CublasltField::kInner));
+  EXPECT_EQ(*CublasltConfig::from(config.to_config()), config);
+  Config other = config.to_config();
+  other.schema = 1;
+  EXPECT_EQ(CublasltConfig::from(other).error().code, ErrorCode::kMismatch);
+  other = config.to_config();
+  other.words[2] = -1;
+  EXPECT_EQ(CublasltConfig::from(other).error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST(Schemas, ThePositionsOfCpuGemmAreThoseOfItsParameters) {

@@ -12,6 +12,7 @@
 #include "foretune/base/text.h"
 #include "foretune/cublaslt/matmul.h"
 #include "foretune/cublaslt/matmul_data.h"
+#include "foretune/cublaslt/product_family.h"
 #include "foretune/cublaslt/product_run.h"
 #include "foretune/cublaslt/session.h"
 #include "foretune/families/cublaslt/portfolio.h"
@@ -22,8 +23,8 @@ namespace foretune {
 namespace {
 
 using cublaslt::MatmulData;
-using cublaslt::OpenedOnce;
 using cublaslt::Plan;
+using cublaslt::ProductFamily;
 using cublaslt::ProductRun;
 using cublaslt::Session;
 using cublaslt::SessionOptions;
@@ -48,12 +49,12 @@ class MatmulArtifact final : public Artifact {
   CublasltConfig config_;
 };
 
-class Cublaslt final : public CublasltFamily {
+class Cublaslt final : public ProductFamily<Session, CublasltFamily> {
  public:
   Cublaslt(FamilyInfo info, SessionOptions options, std::vector<Config> portfolio)
-      : info_(std::move(info)), options_(std::move(options)), portfolio_(std::move(portfolio)) {}
-
-  const FamilyInfo& info() const override { return info_; }
+      : ProductFamily(std::move(info)),
+        options_(std::move(options)),
+        portfolio_(std::move(portfolio)) {}
 
   Support supports(const Problem& problem) const override {
     const Result<GemmProblem> gemm = GemmProblem::from(problem);
@@ -79,7 +80,7 @@ class Cublaslt final : public CublasltFamily {
       }
     }
     return cublaslt::fits_memory(*gemm,
-                                 info_.fingerprint.hardware.get(HardwareValue::kMemoryBytes));
+                                 info().fingerprint.hardware.get(HardwareValue::kMemoryBytes));
   }
 
   Result<std::unique_ptr<Space>> space(const Problem& problem) const override {
@@ -88,13 +89,13 @@ class Cublaslt final : public CublasltFamily {
     }
     std::vector<Config> legal;
     for (const Config& config : portfolio_) {
-      if (info_.space->is_legal(config.words.view(), problem.fields(),
-                                info_.fingerprint.hardware)) {
+      if (info().space->is_legal(config.words.view(), problem.fields(),
+                                 info().fingerprint.hardware)) {
         legal.push_back(config);
       }
     }
-    return std::make_unique<ListedSpace>(info_.config_schema, std::move(legal), info_.space,
-                                         problem, info_.fingerprint.hardware, std::string());
+    return std::make_unique<ListedSpace>(info().config_schema, std::move(legal), info().space,
+                                         problem, info().fingerprint.hardware, std::string());
   }
 
   // Returns the choice of cublasLtMatmul without an algorithm.
@@ -103,36 +104,11 @@ class Cublaslt final : public CublasltFamily {
                              : std::vector<Config>{};
   }
 
-  std::string artifact_key(const Problem& /*problem*/, const Config& config) const override {
-    return to_text(info_.config_schema, config);
-  }
-
   Result<std::unique_ptr<Artifact>> prepare(const Problem& /*problem*/,
                                             const Config& config) const override {
     FORETUNE_TRY(const CublasltConfig checked, CublasltConfig::from(config));
     FORETUNE_TRY(std::shared_ptr<Session> session, this->session());
     return std::make_unique<MatmulArtifact>(std::move(session), checked);
-  }
-
-  Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
-                                                 std::uint64_t seed) const override {
-    FORETUNE_TRY(std::unique_ptr<MatmulData> data, matmul_data(problem, seed));
-    return data;
-  }
-
-  Result<Fingerprint> read_device() const override {
-    FORETUNE_TRY(const std::shared_ptr<Session> session, this->session());
-    return session->fingerprint;
-  }
-
-  std::optional<DeviceConditions> conditions() const override {
-    const std::shared_ptr<Session> session = session_.if_open();
-    return session == nullptr ? DeviceConditions{} : session->conditions();
-  }
-
-  Result<double> read_energy_j() const override {
-    FORETUNE_TRY(const std::shared_ptr<Session> session, this->session());
-    return session->read_energy_j();
   }
 
   Result<std::vector<CublasltConfig>> enumerate(
@@ -152,23 +128,10 @@ class Cublaslt final : public CublasltFamily {
   }
 
  private:
-  Result<std::shared_ptr<Session>> session() const {
-    return session_.get([this] { return Session::open(options_); });
-  }
+  Result<std::shared_ptr<Session>> open() const override { return Session::open(options_); }
 
-  Result<std::unique_ptr<MatmulData>> matmul_data(const Problem& problem,
-                                                  std::uint64_t seed) const {
-    if (const Support support = supports(problem); !support) {
-      return fail(ErrorCode::kUnsupported, support.reason());
-    }
-    FORETUNE_TRY(const std::shared_ptr<Session> session, this->session());
-    return session->make_data(problem, seed);
-  }
-
-  FamilyInfo info_;
   SessionOptions options_;
   std::vector<Config> portfolio_;
-  mutable OpenedOnce<Session> session_;
 };
 
 }  // namespace

@@ -64,25 +64,6 @@ std::unique_ptr<Measurer> worker(const std::string& faults, Protocol protocol = 
   return *std::move(measurer);
 }
 
-TEST(CublasltConfig, SurvivesTheTrip) {
-  const CublasltConfig config{.algorithm = 66,
-                              .tile = 393,
-                              .stages = 35,
-                              .split_k = 4,
-                              .reduction = 2,
-                              .swizzle = 1,
-                              .custom = 7,
-                              .cluster = 9,
-                              .inner = 1};
-  EXPECT_EQ(*CublasltConfig::from(config.to_config()), config);
-  Config other = config.to_config();
-  other.schema = 1;
-  EXPECT_EQ(CublasltConfig::from(other).error().code, ErrorCode::kMismatch);
-  other = config.to_config();
-  other.words[2] = -1;
-  EXPECT_EQ(CublasltConfig::from(other).error().code, ErrorCode::kInvalidArgument);
-}
-
 TEST(CublasltSpace, SaysWhatIsNotLegalForAnyDevice) {
   const auto space = *CompiledSpace::create(cublaslt_space());
   const auto why_not = [&](const CublasltConfig& config) {

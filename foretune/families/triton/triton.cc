@@ -11,6 +11,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/cublaslt/matmul_data.h"
+#include "foretune/cublaslt/product_family.h"
 #include "foretune/cublaslt/product_run.h"
 #include "foretune/cublaslt/session.h"
 #include "foretune/cuda/kernel_file.h"
@@ -21,8 +22,8 @@ namespace foretune {
 namespace {
 
 using cublaslt::MatmulData;
-using cublaslt::OpenedOnce;
 using cublaslt::Operands;
+using cublaslt::ProductFamily;
 using cublaslt::ProductRun;
 using cublaslt::SessionOptions;
 using cuda::CompiledKernel;
@@ -43,28 +44,25 @@ struct LoadedKernel {
 };
 
 // The device with the kernels loaded on it; a kernel serves many problems.
-class TritonSession {
+class TritonSession : public cublaslt::Session {
  public:
+  explicit TritonSession(Session opened) : Session(std::move(opened)) {}
   static Result<std::shared_ptr<TritonSession>> open(const SessionOptions& options,
                                                      std::shared_ptr<const KernelFile> kernels) {
-    auto session = std::make_shared<TritonSession>();
-    FORETUNE_TRY(session->shared_, cublaslt::Session::open(options));
+    FORETUNE_TRY(const std::shared_ptr<Session> opened, Session::open(options));
+    auto session = std::make_shared<TritonSession>(std::move(*opened));
     session->kernels_ = std::move(kernels);
-    session->fingerprint_ = session->shared_->fingerprint;
     if (session->kernels_ != nullptr) {
       const cuda::KernelFileHeader& header = session->kernels_->header();
-      if (!session->fingerprint_.isa.starts_with(header.target + " ")) {
+      if (!session->fingerprint.isa.starts_with(header.target + " ")) {
         return fail(ErrorCode::kMismatch, "the kernels are for ", header.target, ", the device is ",
-                    session->fingerprint_.isa);
+                    session->fingerprint.isa);
       }
       // Another compiler makes other kernels from the same configs.
-      session->fingerprint_.isa += " " + header.compiler;
+      session->fingerprint.isa += " " + header.compiler;
     }
     return session;
   }
-
-  [[nodiscard]] const std::shared_ptr<cublaslt::Session>& shared() const { return shared_; }
-  [[nodiscard]] const Fingerprint& fingerprint() const { return fingerprint_; }
 
   // Errors: kUnsupported when there is no such kernel or the device refuses it.
   Result<LoadedKernel> load(const std::string& key);
@@ -73,9 +71,7 @@ class TritonSession {
   Result<cuda::DevicePointer> scratch(std::size_t bytes);
 
  private:
-  std::shared_ptr<cublaslt::Session> shared_;
   std::shared_ptr<const KernelFile> kernels_;
-  Fingerprint fingerprint_;
   std::unordered_map<std::string, LoadedKernel> loaded_;
   cuda::Buffer scratch_;
 };
@@ -91,7 +87,7 @@ Result<LoadedKernel> TritonSession::load(const std::string& key) {
   if (!compiled->error.empty()) {
     return fail(ErrorCode::kUnsupported, "it does not compile: ", compiled->error);
   }
-  const cuda::DriverApi& api = shared_->device->api();
+  const cuda::DriverApi& api = device->api();
   const auto must = [&api](int code, std::string_view call) -> Status {
     const Status status = api.check(code, call);
     return status ? status : Status(fail(ErrorCode::kUnsupported, status.error().message));
@@ -116,8 +112,8 @@ Result<LoadedKernel> TritonSession::load(const std::string& key) {
 Result<cuda::DevicePointer> TritonSession::scratch(std::size_t bytes) {
   if (bytes > scratch_.bytes()) {
     // Enqueued launches may still use the old memory.
-    shared_->device->synchronize();
-    FORETUNE_TRY(scratch_, shared_->device->allocate(bytes));
+    device->synchronize();
+    FORETUNE_TRY(scratch_, device->allocate(bytes));
   }
   return scratch_.pointer();
 }
@@ -172,7 +168,7 @@ Result<Launch> Launch::make(TritonSession& session, const GemmProblem& problem,
   };
   std::int64_t tiles = blocks(problem.m(), config.block_m) * blocks(problem.n(), config.block_n);
   if (config.kernel == TritonTemplate::kPersistent) {
-    const double cores = session.fingerprint().hardware.get(HardwareValue::kCores);
+    const double cores = session.fingerprint.hardware.get(HardwareValue::kCores);
     tiles = std::min(tiles, std::max<std::int64_t>(1, static_cast<std::int64_t>(cores)));
   }
   launch.grid_x = static_cast<unsigned>(tiles);
@@ -221,15 +217,15 @@ class TritonArtifact final : public Artifact {
   Result<std::unique_ptr<Run>> bind(const Problem& problem, ProblemData& data) override {
     FORETUNE_TRY(MatmulData* const product, MatmulData::of(problem, data));
     if (config_.kernel == TritonTemplate::kLibrary) {
-      return ProductRun::of_library(session_->shared(), *product, CublasltConfig::rank(1));
+      return ProductRun::of_library(session_, *product, CublasltConfig::rank(1));
     }
     FORETUNE_TRY(const Launch launch,
                  Launch::make(*session_, product->problem(), config_, product->bias()));
-    return std::make_unique<ProductRun>(session_->shared(), *product,
-                                        [launch, &api = session_->shared()->device->api()](
-                                            const Operands& operands, cuda::Stream stream) {
-                                          return launch.enqueue(api, operands, stream);
-                                        });
+    return std::make_unique<ProductRun>(
+        session_, *product,
+        [launch, &api = session_->device->api()](const Operands& operands, cuda::Stream stream) {
+          return launch.enqueue(api, operands, stream);
+        });
   }
 
  private:
@@ -237,12 +233,12 @@ class TritonArtifact final : public Artifact {
   TritonConfig config_;
 };
 
-class Triton final : public Family {
+class Triton final : public ProductFamily<TritonSession> {
  public:
   Triton(FamilyInfo info, SessionOptions options, std::shared_ptr<const KernelFile> kernels)
-      : info_(std::move(info)), options_(std::move(options)), kernels_(std::move(kernels)) {}
-
-  const FamilyInfo& info() const override { return info_; }
+      : ProductFamily(std::move(info)),
+        options_(std::move(options)),
+        kernels_(std::move(kernels)) {}
 
   Support supports(const Problem& problem) const override {
     const Result<GemmProblem> gemm = GemmProblem::from(problem);
@@ -273,7 +269,7 @@ class Triton final : public Family {
       return Support::no("more than ", kMaxBatches, " products at once");
     }
     return cublaslt::fits_memory(*gemm,
-                                 info_.fingerprint.hardware.get(HardwareValue::kMemoryBytes));
+                                 info().fingerprint.hardware.get(HardwareValue::kMemoryBytes));
   }
 
   // Returns the legal configs; with a file of kernels, only those in the file.
@@ -282,7 +278,7 @@ class Triton final : public Family {
       return fail(ErrorCode::kUnsupported, support.reason());
     }
     FORETUNE_TRY(auto legal,
-                 ParametricSpace::bind(info_.space, problem, info_.fingerprint.hardware));
+                 ParametricSpace::bind(info().space, problem, info().fingerprint.hardware));
     if (kernels_ == nullptr) {
       return legal;
     }
@@ -297,8 +293,8 @@ class Triton final : public Family {
       }
     }
     std::ranges::sort(compiled);
-    return std::make_unique<ListedSpace>(info_.config_schema, std::move(compiled), info_.space,
-                                         problem, info_.fingerprint.hardware,
+    return std::make_unique<ListedSpace>(info().config_schema, std::move(compiled), info().space,
+                                         problem, info().fingerprint.hardware,
                                          "the file of compiled kernels has none for it");
   }
 
@@ -308,10 +304,6 @@ class Triton final : public Family {
                              : std::vector<Config>{};
   }
 
-  std::string artifact_key(const Problem& /*problem*/, const Config& config) const override {
-    return to_text(info_.config_schema, config);
-  }
-
   Result<std::unique_ptr<Artifact>> prepare(const Problem& /*problem*/,
                                             const Config& config) const override {
     FORETUNE_TRY(const TritonConfig checked, TritonConfig::from(config));
@@ -319,40 +311,13 @@ class Triton final : public Family {
     return std::make_unique<TritonArtifact>(std::move(session), checked);
   }
 
-  Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
-                                                 std::uint64_t seed) const override {
-    if (const Support support = supports(problem); !support) {
-      return fail(ErrorCode::kUnsupported, support.reason());
-    }
-    FORETUNE_TRY(const std::shared_ptr<TritonSession> session, this->session());
-    FORETUNE_TRY(std::unique_ptr<MatmulData> data, session->shared()->make_data(problem, seed));
-    return data;
-  }
-
-  Result<Fingerprint> read_device() const override {
-    FORETUNE_TRY(const std::shared_ptr<TritonSession> session, this->session());
-    return session->fingerprint();
-  }
-
-  Result<double> read_energy_j() const override {
-    FORETUNE_TRY(const std::shared_ptr<TritonSession> session, this->session());
-    return session->shared()->read_energy_j();
-  }
-
-  std::optional<DeviceConditions> conditions() const override {
-    const std::shared_ptr<TritonSession> session = session_.if_open();
-    return session == nullptr ? DeviceConditions{} : session->shared()->conditions();
-  }
-
  private:
-  Result<std::shared_ptr<TritonSession>> session() const {
-    return session_.get([this] { return TritonSession::open(options_, kernels_); });
+  Result<std::shared_ptr<TritonSession>> open() const override {
+    return TritonSession::open(options_, kernels_);
   }
 
-  FamilyInfo info_;
   SessionOptions options_;
   std::shared_ptr<const KernelFile> kernels_;
-  mutable OpenedOnce<TritonSession> session_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -25,20 +26,18 @@ GemmSizes small(DataType dtype = DataType::kBf16, GemmLayout layout = GemmLayout
 
 Problem problem_of(const GemmSizes& sizes) { return GemmProblem::create(sizes)->to_problem(); }
 
-constexpr TritonConfig kTile{.kernel = TritonTemplate::kTile,
-                             .block_m = 64,
-                             .block_n = 32,
-                             .block_k = 32,
-                             .group_m = 8,
-                             .num_stages = 3,
-                             .num_warps = 4};
-constexpr TritonConfig kPersistent{.kernel = TritonTemplate::kPersistent,
-                                   .block_m = 128,
-                                   .block_n = 64,
-                                   .block_k = 64,
-                                   .group_m = 8,
-                                   .num_stages = 3,
-                                   .num_warps = 4};
+// Returns a config with blocks of 2 n by n by k.
+constexpr TritonConfig blocks_of(TritonTemplate kernel, std::int32_t n, std::int32_t k) {
+  return {.kernel = kernel,
+          .block_m = 2 * n,
+          .block_n = n,
+          .block_k = k,
+          .group_m = 8,
+          .num_stages = 3,
+          .num_warps = 4};
+}
+constexpr TritonConfig kTile = blocks_of(TritonTemplate::kTile, 32, 32);
+constexpr TritonConfig kPersistent = blocks_of(TritonTemplate::kPersistent, 64, 64);
 
 Protocol quick() {
   Protocol protocol;

@@ -1,5 +1,7 @@
-// A row of features by the names of its columns, for tests. Thread safety: a free function.
+// A row of features by the names of its columns, for tests. Thread safety: free functions.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <map>
 #include <string>
@@ -18,6 +20,16 @@ inline std::map<std::string, double> named_row(const FeatureTable& table, const 
     out.emplace(table.columns()[i].name, row[i]);
   }
   return out;
+}
+
+// Expects these columns of a row; it may have others.
+inline void expect_columns(const std::map<std::string, double>& row,
+                           const std::map<std::string, double>& expected) {
+  for (const auto& [name, value] : expected) {
+    const auto column = row.find(name);
+    ASSERT_NE(column, row.end()) << name;
+    EXPECT_DOUBLE_EQ(column->second, value) << name;
+  }
 }
 
 }  // namespace foretune

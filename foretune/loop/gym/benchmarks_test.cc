@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "foretune/base/rng.h"
+#include "foretune/base/testing/damaged_text.h"
 #include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/loop/problem_computation.h"
@@ -142,21 +143,7 @@ TEST(Benchmarks, DamagedTextsGiveBenchmarksOrOneSentence) {
   const std::string whole = to_text(generated({.dim_a = "8|9,4", .dim_b = "4,6", .permute = true}));
   Rng rng(8);
   for (int i = 0; i < 3000; ++i) {
-    std::string text = whole;
-    for (std::uint64_t left = 1 + rng.below(6); left > 0; --left) {
-      const std::size_t place = rng.below(text.size());
-      switch (rng.below(3)) {
-        case 0:
-          text[place] = static_cast<char>(rng.below(256));
-          break;
-        case 1:
-          text.erase(place, 1 + rng.below(20));
-          break;
-        default:
-          text.insert(place, text.substr(rng.below(text.size()), rng.below(20)));
-      }
-      text += ' ';
-    }
+    const std::string text = testing_support::damaged_text(whole, rng);
     if (const auto parsed = parse_benchmarks(text, "x"); parsed) {
       EXPECT_TRUE(parse_benchmarks(to_text(*parsed), "x"));
     } else {

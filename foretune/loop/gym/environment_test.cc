@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
-#include "foretune/base/text.h"
 #include "foretune/loop/gym/testing/evaluators.h"
 #include "foretune/loop/machine/testing/loop_samples.h"
+#include "foretune/loop/machine/testing/random_cases.h"
 
 namespace foretune::loop::gym {
 namespace {
@@ -227,11 +227,7 @@ CursorAction any_legal(const Environment& environment, Rng& rng) {
 }
 
 TEST(Environment, RewardsOfAnEpisodeAddUpToItsGain) {
-  constexpr std::uint64_t kSeed = 31337;
-  for (std::uint64_t i = 0; i < 300; ++i) {
-    SCOPED_TRACE(concat("seed ", kSeed + i));
-    Rng rng(kSeed + i);
-    const loop::Computation computation = loop::random_computation(rng);
+  loop::for_random_computations(31337, 300, [&](const loop::Computation& computation, Rng& rng) {
     FunctionEvaluator evaluator(by_hash(3));
     CachedEvaluator cached(evaluator);
     Environment environment =
@@ -260,7 +256,7 @@ TEST(Environment, RewardsOfAnEpisodeAddUpToItsGain) {
     };
     ASSERT_EQ(replayed(taken.size()), environment.state());
     ASSERT_EQ(replayed(environment.best().steps), environment.best().state);
-  }
+  });
 }
 
 TEST(Environment, TheMaskIsThatOfItsSteps) {

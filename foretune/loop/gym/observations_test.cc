@@ -17,6 +17,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/loop/machine/testing/loop_samples.h"
+#include "foretune/loop/machine/testing/random_cases.h"
 
 namespace foretune::loop::gym {
 namespace {
@@ -104,11 +105,7 @@ TEST(LoopsTensor, ShowsTheOutermostLoopsWhereThereIsRoomForFewer) {
 }
 
 TEST(LoopsTensor, HasPartsOfOneInEveryLoopThatMovesAnInput) {
-  constexpr std::uint64_t kSeed = 313;
-  for (std::uint64_t i = 0; i < 500; ++i) {
-    SCOPED_TRACE(concat("seed ", kSeed + i));
-    Rng rng(kSeed + i);
-    const auto computation = loop::random_computation(rng);
+  loop::for_random_computations(313, 500, [&](const loop::Computation& computation, Rng& rng) {
     const State state{.nest = loop::random_nest(computation, rng, 8)};
     const auto tensor = loops_tensor(computation, state, state.nest.loops.size());
     for (std::size_t level = 0; level < state.nest.loops.size(); ++level) {
@@ -126,7 +123,7 @@ TEST(LoopsTensor, HasPartsOfOneInEveryLoopThatMovesAnInput) {
       ASSERT_EQ(row[1] * step + row[2], static_cast<float>(state.nest.covers(computation, level)));
       ASSERT_EQ(row[0], level == 0 ? 1 : 0);
     }
-  }
+  });
 }
 
 TEST(LoopsFeatures, HaveNamesThatDiffer) {
@@ -258,18 +255,14 @@ TEST(LoopsFeatures, CountTheBytesThatAProductOrAConvolutionTouches) {
 }
 
 TEST(LoopsFeatures, AreFiniteForEverySchedule) {
-  constexpr std::uint64_t kSeed = 616;
-  for (std::uint64_t i = 0; i < 1000; ++i) {
-    SCOPED_TRACE(concat("seed ", kSeed + i));
-    Rng rng(kSeed + i);
-    const auto computation = loop::random_computation(rng);
+  loop::for_random_computations(616, 1000, [&](const loop::Computation& computation, Rng& rng) {
     const State state{.nest = loop::random_nest(computation, rng, 8)};
     for (const float value : loops_features(computation, state, 12)) {
       ASSERT_TRUE(std::isfinite(value));
       ASSERT_GE(value, 0);
       ASSERT_LE(value, 40);
     }
-  }
+  });
 }
 
 TEST(StrideTensor, CountsLoopsAndTheTensorsTheyMove) {
@@ -283,11 +276,7 @@ TEST(StrideTensor, CountsLoopsAndTheTensorsTheyMove) {
 }
 
 TEST(StrideTensor, HasPartsOfOne) {
-  constexpr std::uint64_t kSeed = 717;
-  for (std::uint64_t i = 0; i < 300; ++i) {
-    SCOPED_TRACE(concat("seed ", kSeed + i));
-    Rng rng(kSeed + i);
-    const auto computation = loop::random_computation(rng);
+  loop::for_random_computations(717, 300, [&](const loop::Computation& computation, Rng& rng) {
     const auto tensor =
         stride_tensor(computation, State{.nest = loop::random_nest(computation, rng, 8)});
     float sum = 0;
@@ -295,7 +284,7 @@ TEST(StrideTensor, HasPartsOfOne) {
       sum += part;
     }
     ASSERT_NEAR(sum, 1, 1e-6);
-  }
+  });
 }
 
 TEST(PreviousActions, AreTheLastOnesOldestFirst) {

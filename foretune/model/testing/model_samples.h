@@ -62,21 +62,27 @@ inline std::vector<Config> sample_pool(const ConfigSchema& schema, std::size_t c
   return pool;
 }
 
+// A model of relative times without a body and a pool.
+inline Model bare_model(const SpaceDefinition& space, const FeatureTable& table) {
+  Model model;
+  model.problem_type = space.problem_type;
+  model.family = "sample";
+  model.problem_schema = find_problem_schema(space.problem_type)->id();
+  model.config_schema = space.schema;
+  model.space_text = space.text();
+  model.feature_table = std::string(table.name());
+  model.feature_table_id = feature_table_id(table);
+  model.target = "relative-log";
+  return model;
+}
+
 inline Model sample_model(const ModelShape& shape, Rng& rng) {
   const FeatureTable* table = *find_feature_table("gemm-triton");
   const SpaceDefinition space = sample_space();
-  Model model;
-  model.problem_type = kGemmProblem;
-  model.family = "sample";
-  model.problem_schema = find_problem_schema(kGemmProblem)->id();
-  model.config_schema = space.schema;
-  model.space_text = space.text();
-  model.feature_table = std::string(table->name());
-  model.feature_table_id = feature_table_id(*table);
+  Model model = bare_model(space, *table);
   model.fingerprint = h200_fingerprint();
   model.pool = sample_pool(space.schema, shape.candidates, rng);
   model.portfolio = {3, 1, 2};
-  model.target = "relative-log";
   model.residual_std = 0.125;
   model.seed = rng.next();
   model.data_fingerprint = Digest{rng.next(), rng.next()};

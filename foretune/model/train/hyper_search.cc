@@ -21,12 +21,11 @@ using train_internal::Folds;
 using train_internal::ForestTrainer;
 using train_internal::Learned;
 using train_internal::learned_values;
-using train_internal::leave_out;
-using train_internal::make_training_set;
 using train_internal::regrets;
 using train_internal::run_side_by_side;
 using train_internal::score_sign;
-using train_internal::table_for;
+using train_internal::training_data;
+using train_internal::TrainingData;
 using train_internal::TrainingSet;
 using train_internal::weights_of;
 
@@ -179,12 +178,9 @@ Result<HyperSearch> search_hyper_parameters(const Dataset& dataset, const TrainO
   if (budget.trials == 0) {
     return fail(ErrorCode::kInvalidArgument, "a search without trials finds nothing");
   }
-  FORETUNE_TRY_STATUS(check_train_options(given));
-  TrainOptions options = given;
-  options.objective = settled_objective(given);
-  FORETUNE_TRY(const FeatureTable* const table, table_for(dataset, options.feature_table));
-  FORETUNE_TRY(TrainingSet set, make_training_set(dataset, *table, options.weight_decay));
-  FORETUNE_TRY_STATUS(leave_out(*table, options.without_columns, set));
+  FORETUNE_TRY(const TrainOptions options, settled_options(given));
+  FORETUNE_TRY(const TrainingData data, training_data(dataset, options));
+  const TrainingSet& set = data.set;
   FORETUNE_TRY(Learned learned,
                learned_values(dataset, set, options.target, options.log_transform));
   TrainOptions of_folds = options;

@@ -33,9 +33,7 @@ using train_internal::held_out_metrics;
 using train_internal::HeldOutMetrics;
 using train_internal::Learned;
 using train_internal::learned_values;
-using train_internal::leave_out;
 using train_internal::make_model;
-using train_internal::make_training_set;
 using train_internal::model_card;
 using train_internal::objective_of;
 using train_internal::predictions_of;
@@ -43,7 +41,8 @@ using train_internal::predicts_log_time;
 using train_internal::Rows;
 using train_internal::scaled;
 using train_internal::score_factor;
-using train_internal::table_for;
+using train_internal::training_data;
+using train_internal::TrainingData;
 using train_internal::TrainingSet;
 using train_internal::warm_forests;
 
@@ -277,15 +276,18 @@ Status check_train_options(const TrainOptions& options) {
   return {};
 }
 
+Result<TrainOptions> settled_options(const TrainOptions& options) {
+  FORETUNE_TRY_STATUS(check_train_options(options));
+  TrainOptions out = options;
+  out.objective = settled_objective(options);
+  return out;
+}
+
 Result<TrainResult> train_gbdt(const Dataset& dataset, const TrainOptions& given,
                                const ProgressHook& progress) {
-  FORETUNE_TRY_STATUS(check_train_options(given));
-  TrainOptions options = given;
-  options.objective = settled_objective(given);
-  FORETUNE_TRY(const FeatureTable* const table, table_for(dataset, options.feature_table));
-  FORETUNE_TRY(TrainingSet set, make_training_set(dataset, *table, options.weight_decay));
-  FORETUNE_TRY_STATUS(leave_out(*table, options.without_columns, set));
-  return Training(dataset, *table, set, options, progress).run();
+  FORETUNE_TRY(const TrainOptions options, settled_options(given));
+  FORETUNE_TRY(const TrainingData data, training_data(dataset, options));
+  return Training(dataset, *data.table, data.set, options, progress).run();
 }
 
 }  // namespace foretune

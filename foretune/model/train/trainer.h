@@ -119,6 +119,9 @@ TrainObjective settled_objective(const TrainOptions& options);
 // Errors: kInvalidArgument for options that are invalid or contradict each other.
 Status check_train_options(const TrainOptions& options);
 
+// Returns the options with their settled objective. Errors: those of check_train_options().
+Result<TrainOptions> settled_options(const TrainOptions& options);
+
 struct TrainProgress {
   std::string stage;       // "fold 2 of 5"
   std::uint32_t tree = 0;  // or epoch

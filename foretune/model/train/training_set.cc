@@ -122,12 +122,15 @@ Result<const FeatureTable*> table_for(const Dataset& dataset, const std::string&
               header.config_schema.name, " v", header.config_schema.version);
 }
 
-Status leave_out(const FeatureTable& table, std::span<const std::string> columns,
-                 TrainingSet& set) {
-  const std::vector<std::string_view> names(columns.begin(), columns.end());
-  FORETUNE_TRY(const std::vector<std::uint16_t> found, find_columns(table, names));
-  set.matrix.left_out.assign(found.begin(), found.end());
-  return {};
+Result<TrainingData> training_data(const Dataset& dataset, const TrainOptions& options) {
+  TrainingData out;
+  FORETUNE_TRY(out.table, table_for(dataset, options.feature_table));
+  FORETUNE_TRY(out.set, make_training_set(dataset, *out.table, options.weight_decay));
+  const std::vector<std::string_view> names(options.without_columns.begin(),
+                                            options.without_columns.end());
+  FORETUNE_TRY(const std::vector<std::uint16_t> found, find_columns(*out.table, names));
+  out.set.matrix.left_out.assign(found.begin(), found.end());
+  return out;
 }
 
 std::vector<double> predictions_of(const Forest& forest, const TrainingSet& set, std::size_t step) {

@@ -37,10 +37,6 @@ struct TrainingSet {
 Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable& table,
                                       double weight_decay);
 
-// Keeps the trees from these columns. Errors: kMismatch with the names that the table does not
-// have.
-Status leave_out(const FeatureTable& table, std::span<const std::string> columns, TrainingSet& set);
-
 // The prediction of the forest for every `step`th example; NaN for the others.
 std::vector<double> predictions_of(const Forest& forest, const TrainingSet& set,
                                    std::size_t step = 1);
@@ -51,6 +47,15 @@ std::vector<float> weights_of(const TrainingSet& set, double weight_decay);
 // The table of that name, or, for an empty one, the first that describes the configs. Errors:
 // kNotFound, kMismatch, kUnsupported.
 Result<const FeatureTable*> table_for(const Dataset& dataset, const std::string& name);
+
+// The examples that options ask for, with the table of their features.
+struct TrainingData {
+  const FeatureTable* table = nullptr;
+  TrainingSet set;
+};
+// Keeps the trees from the columns that are to be left out. Errors: those of table_for() and
+// make_training_set(); kMismatch with the names of columns that the table does not have.
+Result<TrainingData> training_data(const Dataset& dataset, const TrainOptions& options);
 
 // The rows that count: one per (problem, config), re-measured ones first, ok before censored.
 std::vector<bool> preferred_rows(const Dataset& dataset);

@@ -312,10 +312,9 @@ Status check_learned(const TrainOptions& options) {
 Result<TrainResult> train_networks(const Dataset& dataset, const TrainOptions& options,
                                    const std::string& architecture, PredictorTrainer& trainer,
                                    const ProgressHook& progress) {
-  FORETUNE_TRY(const FeatureTable* const table, table_for(dataset, options.feature_table));
-  FORETUNE_TRY(TrainingSet set, make_training_set(dataset, *table, options.weight_decay));
-  FORETUNE_TRY_STATUS(leave_out(*table, options.without_columns, set));
-  return NetworkTraining(dataset, *table, set, options, architecture, trainer, progress).run();
+  FORETUNE_TRY(const TrainingData data, training_data(dataset, options));
+  return NetworkTraining(dataset, *data.table, data.set, options, architecture, trainer, progress)
+      .run();
 }
 
 }  // namespace foretune::train_internal
