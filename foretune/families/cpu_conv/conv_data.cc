@@ -42,16 +42,18 @@ ConvData::ConvData(const ConvProblem& problem, const Limits& limits)
   shape_.channels = index((is_data ? s.c : s.k) / s.g);
   result_type_ = result_type(problem);
   sum_type_ = problem.dtype() == DataType::kI8 ? OutputType::kI32 : OutputType::kF32;
+  if (problem.layout() == ConvLayout::kChannelsFirst) {
+    shape_.points =
+        index(is_data ? s.di * s.hi * s.wi : problem.depth_out() * problem.ho() * problem.wo());
+  }
 }
 
 Result<std::unique_ptr<ConvData>> ConvData::create(const ConvProblem& problem, std::uint64_t seed,
                                                    const Limits& limits) {
   const DataType dtype = problem.dtype();
-  if ((dtype != DataType::kF32 && dtype != DataType::kBf16 && dtype != DataType::kI8) ||
-      problem.layout() != ConvLayout::kChannelsLast) {
-    return fail(ErrorCode::kUnsupported, "there are no data of ", to_string(problem.dtype()),
-                " with ", to_string(problem.layout()),
-                " here, only of f32, bf16 and i8 with channels last");
+  if (dtype != DataType::kF32 && dtype != DataType::kBf16 && dtype != DataType::kI8) {
+    return fail(ErrorCode::kUnsupported, "there are no data of ", to_string(dtype),
+                " here, only of f32, bf16 and i8");
   }
   if (problem.bytes() > kMaxBytes) {
     return fail(ErrorCode::kUnsupported, "the tensors take more than 1 TiB");
@@ -165,19 +167,32 @@ std::int64_t ConvData::bytes() const {
 void ConvData::poison() { std::ranges::fill(result(), std::bit_cast<float>(kPoison)); }
 
 // Rows of a gradient of weights are the values of a group's filters; rows of the other results are
-// points, each with its groups.
+// points, each with its groups, or with channels first groups, each with its points.
 std::size_t ConvData::group_of(std::size_t row) const {
   const std::size_t groups = index(problem_.sizes().g);
   return problem_.operation() == ConvOperation::kBackwardWeight ? row / (shape_.rows / groups)
-                                                                : row % groups;
+                                                                : row / shape_.points % groups;
 }
 
 std::size_t ConvData::element(std::size_t row, std::size_t channel) const {
   if (problem_.operation() != ConvOperation::kBackwardWeight) {
-    return row * shape_.channels + channel;
+    return (row / shape_.points * shape_.channels + channel) * shape_.points + row % shape_.points;
   }
   const std::size_t values = shape_.rows / index(problem_.sizes().g);
   return (row / values * shape_.channels + channel) * values + row % values;
+}
+
+// Filters of a forward pass follow each other. The channels of filters and of outputs are
+// neighbours or, with channels first, lie as far apart as they have points.
+std::size_t ConvData::own_distance() const {
+  const ConvSizes& s = problem_.sizes();
+  if (s.operation == ConvOperation::kForward) {
+    return weights_.size() / index(s.k);
+  }
+  if (s.layout == ConvLayout::kChannelsLast) {
+    return 1;
+  }
+  return s.operation == ConvOperation::kBackwardData ? index(s.z * s.y * s.x) : shape_.points;
 }
 
 std::vector<double> ConvData::combined(std::span<const double> shared,
@@ -190,15 +205,13 @@ std::vector<double> ConvData::combined(std::span<const double> shared,
   sizes.epilogue = ConvEpilogue::kNone;
   // This cannot fail: the sizes are no larger than those of the problem.
   const ConvProblem reduced = *ConvProblem::create(sizes);
-  // Channels of the operand lie next to each other, or a filter apart.
   const std::size_t channels = shape_.channels;
   const std::size_t groups = index(sizes.g);
-  const std::size_t apart =
-      sizes.operation == ConvOperation::kForward ? own.size() / (groups * channels) : 1;
+  const std::size_t apart = own_distance();
   std::vector<double> operand(own.size() / channels);
   for (std::size_t i = 0; i < operand.size(); ++i) {
     const std::size_t first = i / apart * apart * channels + i % apart;
-    const std::size_t group = is_weight ? i % groups : i / (operand.size() / groups);
+    const std::size_t group = is_weight ? i / apart % groups : i / (operand.size() / groups);
     double sum = 0;
     for (std::size_t channel = 0; channel < channels; ++channel) {
       const double factor = factors.empty() ? 1.0 / static_cast<double>(channels)
@@ -227,10 +240,9 @@ void ConvData::compute_reference() {
   reference_->own.assign(count, 0);
   const std::size_t of_group = own.size() / groups;
   for (std::size_t i = 0; i < own.size(); ++i) {
-    // Filters follow each other; channels of filters and of outputs alternate.
-    const std::size_t channel = is_weight ? i % count
-                                : is_data ? i / of_group * shape_.channels + i % shape_.channels
-                                          : i / (own.size() / count);
+    const std::size_t number = i / own_distance();
+    const std::size_t channel =
+        is_data ? i / of_group * shape_.channels + number % shape_.channels : number % count;
     const auto value = static_cast<double>(own[i]);
     reference_->own[channel] += value * value;
   }
@@ -297,34 +309,42 @@ double ConvData::exact_element(std::size_t row, std::size_t channel) const {
   const std::int64_t filters = s.k / s.g;
   const auto group = static_cast<std::int64_t>(group_of(row));
   const auto own = static_cast<std::int64_t>(channel);
+  const bool is_planar = s.layout == ConvLayout::kChannelsFirst;
+  // Returns an element of images of `count` channels and `size` points each.
+  const auto at = [&](const AlignedBuffer& images, std::int64_t count, std::int64_t size,
+                      std::int64_t image, std::int64_t point, std::int64_t number) {
+    const std::int64_t place = is_planar ? (image * count + number) * size + point
+                                         : (image * size + point) * count + number;
+    return static_cast<double>(images.data()[place]);
+  };
+  const std::int64_t in_points = s.di * s.hi * s.wi;
   const auto in = [&](std::int64_t n, std::int64_t point, std::int64_t c) {
-    return static_cast<double>(
-        input_.view()[index((n * s.di * s.hi * s.wi + point) * s.c + group * channels + c)]);
+    return at(input_, s.c, in_points, n, point, group * channels + c);
   };
   const std::int64_t points = problem_.depth_out() * problem_.ho() * problem_.wo();
   const auto out = [&](std::int64_t n, std::int64_t point, std::int64_t k) {
-    return static_cast<double>(
-        output_.view()[index((n * points + point) * s.k + group * filters + k)]);
+    return at(output_, s.k, points, n, point, group * filters + k);
   };
   const std::int64_t filter_points = s.z * s.y * s.x;
   const auto weight = [&](std::int64_t k, std::int64_t point, std::int64_t c) {
-    return static_cast<double>(
-        weights_.view()[index(((group * filters + k) * filter_points + point) * channels + c)]);
+    return at(weights_, channels, filter_points, group * filters + k, point, c);
   };
   double sum = 0;
   if (s.operation == ConvOperation::kBackwardWeight) {
     const auto value = static_cast<std::int64_t>(row % (shape_.rows / index(s.g)));
     for (std::int64_t o = 0; o < points; ++o) {
-      const std::int64_t i = input_point(o, value / channels);
+      const std::int64_t i = input_point(o, is_planar ? value % filter_points : value / channels);
       for (std::int64_t n = 0; n < (i < 0 ? 0 : s.n); ++n) {
-        sum += out(n, o, own) * in(n, i, value % channels);
+        sum += out(n, o, own) * in(n, i, is_planar ? value / filter_points : value % channels);
       }
     }
     return sum;
   }
-  const std::int64_t point = static_cast<std::int64_t>(row) / s.g;
   const bool is_forward = s.operation == ConvOperation::kForward;
-  const std::int64_t of_image = is_forward ? points : s.di * s.hi * s.wi;
+  const std::int64_t of_image = is_forward ? points : in_points;
+  const auto number = static_cast<std::int64_t>(row);
+  const std::int64_t point =
+      is_planar ? number / (s.g * of_image) * of_image + number % of_image : number / s.g;
   for (std::int64_t f = 0; f < filter_points; ++f) {
     const std::int64_t other =
         is_forward ? input_point(point % of_image, f) : output_point(point % of_image, f);

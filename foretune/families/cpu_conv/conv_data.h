@@ -76,6 +76,7 @@ class ConvData final : public ProblemData {
   struct Shape {
     std::size_t rows = 0;
     std::size_t channels = 0;
+    std::size_t points = 1;  // with channels first: points of an output, or of a computed input
   };
   // The exact result in part or as a whole, and what its bounds need.
   struct Reference {
@@ -114,6 +115,8 @@ class ConvData final : public ProblemData {
   }
   [[nodiscard]] std::size_t group_of(std::size_t row) const;
   [[nodiscard]] std::size_t element(std::size_t row, std::size_t channel) const;
+  // Returns how far the channels of the operand that they do not share lie apart.
+  [[nodiscard]] std::size_t own_distance() const;
   // Returns the result of the convolution with one channel for each group, whose operand is the sum
   // of the channels' operands, each times its factor.
   [[nodiscard]] std::vector<double> combined(std::span<const double> shared,

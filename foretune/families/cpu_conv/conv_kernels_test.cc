@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,23 +16,36 @@
 #include "foretune/families/cpu_conv/conv_reference.h"
 #include "foretune/families/cpu_conv/group_conv.h"
 #include "foretune/families/cpu_conv/group_gradient.h"
+#include "foretune/families/cpu_conv/planar_conv.h"
+#include "foretune/families/cpu_conv/planar_gradient.h"
 #include "foretune/families/cpu_conv/tap_conv.h"
 #include "foretune/families/cpu_conv/testing/draw_conv.h"
 #include "foretune/families/cpu_conv/weight_gradient.h"
 #include "foretune/kernels/aligned_buffer.h"
+#include "foretune/kernels/testing/guarded_buffer.h"
 
 namespace foretune::cpu_conv {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-std::vector<float> random_values(std::int64_t count, Rng& rng) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) {
-    value = static_cast<float>(rng.uniform() * 2 - 1);
+// Random values beside a page that faults.
+class Tensor {
+ public:
+  Tensor(std::int64_t count, Rng& rng)
+      : values_(static_cast<std::size_t>(count),
+                rng.below(2) == 0 ? GuardSide::kEnd : GuardSide::kStart) {
+    for (float& value : values_.view()) {
+      value = static_cast<float>(rng.uniform() * 2 - 1);
+    }
   }
-  return values;
-}
+  [[nodiscard]] const float* data() const { return values_.data(); }
+  [[nodiscard]] std::span<const float> view() const { return values_.view(); }
+  [[nodiscard]] std::span<float> view() { return values_.view(); }
+
+ private:
+  GuardedBuffer values_;
+};
 
 CpuConvConfig draw_config(Rng& rng, CpuIsa isa) {
   const int lanes = kernel_limits(isa).lanes;
@@ -71,19 +85,21 @@ struct Case {
 std::string wrong_element(const Case& each, ThreadPool& pool, Rng& rng) {
   const ConvProblem& problem = each.problem;
   const ConvOperation operation = problem.operation();
-  const std::vector<float> input = random_values(problem.input_elements(), rng);
-  const std::vector<float> weights = random_values(problem.weight_elements(), rng);
-  const std::vector<float> output = random_values(problem.output_elements(), rng);
+  const Tensor input(problem.input_elements(), rng);
+  const Tensor weights(problem.weight_elements(), rng);
+  const Tensor output(problem.output_elements(), rng);
   const std::int64_t elements = operation == ConvOperation::kForward ? problem.output_elements()
                                 : operation == ConvOperation::kBackwardData
                                     ? problem.input_elements()
                                     : problem.weight_elements();
   const std::int64_t channels =
       operation == ConvOperation::kForward ? problem.sizes().k : problem.sizes().c;
-  const std::vector<float> bias = random_values(each.has_bias ? channels : 0, rng);
-  const std::vector<float> residual = random_values(each.has_residual ? elements : 0, rng);
-  std::vector<float> result(static_cast<std::size_t>(elements), kNan);
-  const auto weight_gradient = [&](const auto& made) -> std::string {
+  const Tensor bias(each.has_bias ? channels : 0, rng);
+  const Tensor residual(each.has_residual ? elements : 0, rng);
+  Tensor computed(elements, rng);
+  const std::span<float> result = computed.view();
+  std::ranges::fill(result, kNan);
+  const auto run_gradient = [&](const auto& made) -> std::string {
     if (!made) {
       return made.error().message;
     }
@@ -93,30 +109,7 @@ std::string wrong_element(const Case& each, ThreadPool& pool, Rng& rng) {
               workspace->view());
     return {};
   };
-  const bool of_groups = each.config.algorithm == ConvAlgorithm::kGroups;
-  if (operation == ConvOperation::kBackwardWeight) {
-    const std::string failed =
-        of_groups ? weight_gradient(GroupGradient::create(problem, each.config, &pool))
-                  : weight_gradient(WeightGradient::create(problem, each.config, &pool));
-    if (!failed.empty()) {
-      return failed;
-    }
-  } else if (of_groups) {
-    const auto made = GroupConv::create(problem, each.config, &pool);
-    if (!made) {
-      return made.error().message;
-    }
-    auto packed = AlignedBuffer::create(made->packed_size());
-    std::ranges::fill(packed->view(), kNan);
-    made->pack_weights(weights.data(), packed->view());
-    made->run({.input = operation == ConvOperation::kForward ? input.data() : output.data(),
-               .bias = each.has_bias ? bias.data() : nullptr,
-               .residual = each.has_residual ? residual.data() : nullptr,
-               .output = result.data(),
-               .relu = each.has_relu},
-              packed->view());
-  } else {
-    const auto made = TapConv::create(problem, each.config, &pool);
+  const auto run_gathering = [&](const auto& made) -> std::string {
     if (!made) {
       return made.error().message;
     }
@@ -131,11 +124,27 @@ std::string wrong_element(const Case& each, ThreadPool& pool, Rng& rng) {
                .output = result.data(),
                .relu = each.has_relu},
               packed->view(), workspace->view());
+    return {};
+  };
+  const bool is_planar = each.config.algorithm == ConvAlgorithm::kPlanar;
+  const bool of_groups = each.config.algorithm == ConvAlgorithm::kGroups;
+  std::string refused;
+  if (operation == ConvOperation::kBackwardWeight) {
+    refused = is_planar   ? run_gradient(PlanarGradient::create(problem, each.config, &pool))
+              : of_groups ? run_gradient(GroupGradient::create(problem, each.config, &pool))
+                          : run_gradient(WeightGradient::create(problem, each.config, &pool));
+  } else {
+    refused = is_planar   ? run_gathering(PlanarConv::create(problem, each.config, &pool))
+              : of_groups ? run_gathering(GroupConv::create(problem, each.config, &pool))
+                          : run_gathering(TapConv::create(problem, each.config, &pool));
+  }
+  if (!refused.empty()) {
+    return refused;
   }
   std::vector<double> exact(result.size());
   std::vector<double> magnitude(result.size());
-  const auto in_doubles = [](const std::vector<float>& values, bool magnitudes) {
-    std::vector<double> out(values.begin(), values.end());
+  const auto in_doubles = [](const Tensor& values, bool magnitudes) {
+    std::vector<double> out(values.view().begin(), values.view().end());
     for (double& value : out) {
       value = magnitudes ? std::fabs(value) : value;
     }
@@ -148,12 +157,16 @@ std::string wrong_element(const Case& each, ThreadPool& pool, Rng& rng) {
     reference_conv(problem, {x, w, y}, magnitudes ? magnitude : exact);
   }
   const double terms = static_cast<double>(problem.implicit_gemm().k) + 4;
+  // Channels are neighbours, or as far apart as they have points.
+  const std::size_t apart =
+      is_planar ? static_cast<std::size_t>(elements / channels / problem.sizes().n) : 1;
   for (std::size_t i = 0; i < result.size(); ++i) {
     double wanted = exact[i];
     double size = magnitude[i];
-    const std::size_t channel = i % static_cast<std::size_t>(channels);
-    for (const double addend : {each.has_bias ? static_cast<double>(bias[channel]) : 0.0,
-                                each.has_residual ? static_cast<double>(residual[i]) : 0.0}) {
+    const std::size_t channel = i / apart % static_cast<std::size_t>(channels);
+    for (const double addend :
+         {each.has_bias ? static_cast<double>(bias.data()[channel]) : 0.0,
+          each.has_residual ? static_cast<double>(residual.data()[i]) : 0.0}) {
       wanted += addend;
       size += std::fabs(addend);
     }
@@ -170,6 +183,7 @@ TEST(ConvKernelsTest, RandomConvolutionsAreRight) {
   const char* const many = std::getenv("FORETUNE_CONV_CASES");  // NOLINT(concurrency-mt-unsafe)
   const auto cases = static_cast<int>(parse_int(many == nullptr ? "" : many).value_or(1500));
   std::array<int, 3> run{};
+  std::array<int, 3> planar{};
   int of_groups = 0;
   for (int i = 0; i < cases; ++i) {
     Rng rng(static_cast<std::uint64_t>(i));
@@ -184,7 +198,11 @@ TEST(ConvKernelsTest, RandomConvolutionsAreRight) {
       each.has_relu = rng.below(2) == 0;
     }
     const ConvSizes& sizes = each.problem.sizes();
-    if (std::max(sizes.c, sizes.k) / sizes.g <= kernel_limits(isa).lanes && rng.below(3) > 0) {
+    if (sizes.layout == ConvLayout::kChannelsFirst) {
+      each.config.algorithm = ConvAlgorithm::kPlanar;
+      ++planar[static_cast<std::size_t>(sizes.operation)];
+    } else if (std::max(sizes.c, sizes.k) / sizes.g <= kernel_limits(isa).lanes &&
+               rng.below(3) > 0) {
       each.config.algorithm = ConvAlgorithm::kGroups;
       each.config.mr = static_cast<int>(rng.between(1, 14));
       ++of_groups;
@@ -194,7 +212,8 @@ TEST(ConvKernelsTest, RandomConvolutionsAreRight) {
     ++run[static_cast<std::size_t>(each.problem.operation())];
   }
   EXPECT_GT(*std::ranges::min_element(run), cases / 10);
-  EXPECT_GT(of_groups, cases / 10);
+  EXPECT_GT(*std::ranges::min_element(planar), cases / 30);
+  EXPECT_GT(of_groups, cases / 20);
 }
 
 }  // namespace

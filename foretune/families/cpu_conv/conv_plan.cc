@@ -162,25 +162,21 @@ Result<ConvPlan> ConvPlan::create(const ConvProblem& problem, const CpuConvConfi
   };
   const bool is_f32 = problem.dtype() == DataType::kF32;
   const bool of_groups = config.algorithm == ConvAlgorithm::kGroups;
+  const bool is_planar = config.algorithm == ConvAlgorithm::kPlanar;
   if (problem.operation() == ConvOperation::kBackwardWeight) {
     return !is_f32     ? plan(WidenedGradient::create(problem, config, pool))
            : of_groups ? plan(GroupGradient::create(problem, config, pool))
+           : is_planar ? plan(PlanarGradient::create(problem, config, pool))
                        : plan(WeightGradient::create(problem, config, pool));
   }
   return !is_f32     ? plan(WordConv::create(problem, config, pool))
          : of_groups ? plan(GroupConv::create(problem, config, pool))
+         : is_planar ? plan(PlanarConv::create(problem, config, pool))
                      : plan(TapConv::create(problem, config, pool));
 }
 
 std::size_t ConvPlan::workspace_size() const {
-  return std::visit(
-      [](const auto& algorithm) -> std::size_t {
-        if constexpr (requires { algorithm.workspace_size(); }) {
-          return algorithm.workspace_size();
-        }
-        return 0;
-      },
-      algorithm_);
+  return std::visit([](const auto& algorithm) { return algorithm.workspace_size(); }, algorithm_);
 }
 
 std::size_t ConvPlan::packed_size() const {
@@ -219,8 +215,6 @@ void ConvPlan::run(const ConvOperands& operands, std::span<const float> packed,
       [&](const auto& algorithm) {
         if constexpr (requires { algorithm.run(operands, packed, workspace); }) {
           algorithm.run(operands, packed, workspace);
-        } else if constexpr (requires { algorithm.run(operands, packed); }) {
-          algorithm.run(operands, packed);
         } else {
           FORETUNE_CHECK(false);
         }

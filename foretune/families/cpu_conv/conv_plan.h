@@ -19,6 +19,8 @@
 #include "foretune/families/cpu_conv/cpu_conv.h"
 #include "foretune/families/cpu_conv/group_conv.h"
 #include "foretune/families/cpu_conv/group_gradient.h"
+#include "foretune/families/cpu_conv/planar_conv.h"
+#include "foretune/families/cpu_conv/planar_gradient.h"
 #include "foretune/families/cpu_conv/tap_conv.h"
 #include "foretune/families/cpu_conv/weight_gradient.h"
 #include "foretune/families/cpu_conv/widened_gradient.h"
@@ -46,8 +48,8 @@ class ConvPlan {
   void run(const WeightGradientOperands& operands, std::span<float> workspace) const;
 
  private:
-  using Algorithm =
-      std::variant<TapConv, GroupConv, WordConv, WeightGradient, GroupGradient, WidenedGradient>;
+  using Algorithm = std::variant<TapConv, GroupConv, PlanarConv, WordConv, WeightGradient,
+                                 GroupGradient, PlanarGradient, WidenedGradient>;
 
   ConvPlan(Algorithm algorithm, ForkSafeTurn* turn)
       : algorithm_(std::move(algorithm)), turn_(turn) {}

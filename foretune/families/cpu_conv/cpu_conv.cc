@@ -106,8 +106,9 @@ class CpuConvFamily final : public CpuConv {
     if (dtype != DataType::kF32 && dtype != DataType::kBf16 && dtype != DataType::kI8) {
       return Support::no("cpu-conv computes in f32, bf16 and i8, not ", to_string(dtype));
     }
-    if (conv->layout() != ConvLayout::kChannelsLast) {
-      return Support::no("cpu-conv takes channels last, not ", to_string(conv->layout()));
+    if (dtype != DataType::kF32 && conv->layout() != ConvLayout::kChannelsLast) {
+      return Support::no("cpu-conv computes in ", to_string(dtype), " with channels last, not ",
+                         to_string(conv->layout()));
     }
     if (dtype == DataType::kI8 ||
         (dtype == DataType::kBf16 && conv->operation() != ConvOperation::kBackwardWeight)) {
@@ -138,12 +139,14 @@ class CpuConvFamily final : public CpuConv {
     const std::int32_t nr = isa == 2 ? 32 : isa == 1 ? 16 : 8;
     // Weights of narrower types are fewer bytes, and sums that are stored are not.
     const std::int32_t kc = conv->dtype() == DataType::kF32 ? 64 : 512;
+    const bool is_planar = conv->layout() == ConvLayout::kChannelsFirst;
     for (auto threads =
              static_cast<std::int32_t>(std::bit_floor(static_cast<unsigned>(info_.max_threads)));
          threads >= 1; threads /= 2) {
       for (const std::int32_t split : {0, 1}) {
         const std::int64_t channels = std::max(conv->sizes().c, conv->sizes().k) / conv->sizes().g;
-        if (conv->dtype() == DataType::kF32 && conv->sizes().g > 1 && channels <= lanes / 2) {
+        if (conv->dtype() == DataType::kF32 && !is_planar && conv->sizes().g > 1 &&
+            channels <= lanes / 2) {
           Config config{
               .schema = info_.config_schema.id(),
               .words = {isa, 1, 7, nr, 8, 64, 0, 0, 0, threads, threads == 1 ? 0 : split}};
@@ -154,9 +157,9 @@ class CpuConvFamily final : public CpuConv {
         }
         for (const std::int32_t taps : {1, 0}) {
           for (const std::int32_t rows : {32, 8, 1}) {
-            Config config{
-                .schema = info_.config_schema.id(),
-                .words = {isa, 0, mr, nr, rows, kc, 1, taps, 0, threads, threads == 1 ? 0 : split}};
+            Config config{.schema = info_.config_schema.id(),
+                          .words = {isa, is_planar ? 2 : 0, mr, nr, rows, kc, 1, taps, 0, threads,
+                                    threads == 1 ? 0 : split}};
             config = info_.space->canonical(std::move(config), problem, hardware);
             if (info_.space->is_legal(config.words.view(), problem.fields(), hardware)) {
               return {std::move(config)};

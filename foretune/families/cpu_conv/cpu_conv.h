@@ -1,8 +1,8 @@
-// The family "cpu-conv": convolutions in one to three dimensions with channels last, in f32, bf16
-// and i8: forward passes with bias, ReLU and an added tensor, and the gradients of inputs and
-// weights; groups, strides, padding, dilation; any instruction set of this CPU, any number of
-// threads. Products of bf16 are summed in f32, those of i8 in i32 (quantization.h); `out` says
-// which of both types the result has. Integers have no gradients.
+// The family "cpu-conv": convolutions in one to three dimensions, in f32 with channels last or
+// first, in bf16 and i8 with channels last: forward passes with bias, ReLU and an added tensor, and
+// the gradients of inputs and weights; groups, strides, padding, dilation; any instruction set of
+// this CPU, any number of threads. Products of bf16 are summed in f32, those of i8 in i32
+// (quantization.h); `out` says which of both types the result has. Integers have no gradients.
 // FamilyOptions::threads and the parameters threads=N and isa=NAME restrict it
 // (kernels/cpu_limits). Constant weights (`weights=constant`) are packed before the clock runs,
 // others in each run.
@@ -33,8 +33,8 @@
 
 namespace foretune {
 
-// The tensors of a call, dense, channels last, each of the shape that the problem gives. The one
-// that is computed must not overlap the others.
+// The tensors of a call, dense, each of the shape and layout that the problem gives. The one that
+// is computed must not overlap the others.
 struct CpuConvOperands {
   const float* input = nullptr;    // the input, or null when its gradient is computed
   const float* weights = nullptr;  // null when their gradient is computed

@@ -29,20 +29,29 @@ constexpr std::string_view kRowsOfAll =
     "(n * select(op == op.backward_data, ceil_div(di, stride_d) * ceil_div(hi, stride_h), "
     "((di + 2 * pad_d - dilation_d * (z - 1) - 1) / stride_d + 1) * "
     "((hi + 2 * pad_h - dilation_h * (y - 1) - 1) / stride_h + 1)))";
-// Channels of a group that are summed over, and the columns of register blocks.
+// Channels of a group that are summed over.
 constexpr std::string_view kSummed = "(select(op == op.backward_data, k, c) / g)";
-constexpr std::string_view kColumns =
-    "select(op == op.backward_data, c / g, "
-    "select(op == op.forward, k / g, select(taps == taps.row, x, 1) * (c / g)))";
 constexpr std::string_view kOfGroups = "algorithm == algorithm.groups";
-// Output channels of all groups, of which vectors hold several.
-constexpr std::string_view kOutputs = "select(op == op.backward_data, c, k)";
+// Gradients of weights are computed alike with channels first and last.
+constexpr std::string_view kIsPlanar =
+    "(algorithm == algorithm.planar && op != op.backward_weight)";
 constexpr std::string_view kIsPointwise =
     "(x * y * z == 1 && stride_d * stride_h * stride_w == 1 && pad_d + pad_h + pad_w == 0)";
-// The rows of a register block: points of a row, which a pointwise convolution has without end.
-const std::string kHeight =
-    concat("select(", kOfGroups, ", ", kWidth, ", select(", kIsGradient, ", k / g, select(",
-           kIsPointwise, ", n * di * hi * wi, ", kWidth, ")))");
+// Points of a row, which a pointwise convolution and joined rows have without end.
+const std::string kRowPoints = concat("select(", kIsPointwise, " || ", kIsPlanar,
+                                      " && taps == taps.row, n * di * hi * wi, ", kWidth, ")");
+// Output channels of all groups, and of one.
+constexpr std::string_view kOutputs = "select(op == op.backward_data, c, k)";
+const std::string kChannels = concat("(", kOutputs, " / g)");
+// The rows and the columns of all register blocks. Of groups, a vector holds several.
+const std::string kHeight = concat("select(", kOfGroups, ", ", kWidth, ", select(", kIsGradient,
+                                   " || ", kIsPlanar, ", ", kChannels, ", ", kRowPoints, "))");
+const std::string kColumns = concat("select(", kOfGroups, ", ", kOutputs, ", select(", kIsGradient,
+                                    ", select(taps == taps.row, x, 1) * (c / g), select(",
+                                    kIsPlanar, ", ", kRowPoints, ", ", kChannels, ")))");
+// Panels that threads may share.
+const std::string kPanels = concat("select(!(", kOfGroups, ") && (", kIsGradient, " || ", kIsPlanar,
+                                   "), ceil_div(", kHeight, ", mr), ceil_div(", kColumns, ", nr))");
 constexpr std::string_view kMultiplyAdds =
     "(n * di * hi * wi * (c / g) * k * x * y * z / (stride_d * stride_h * stride_w))";
 
@@ -58,17 +67,21 @@ std::vector<std::vector<std::int32_t>> domains() {
   for (std::int32_t rows = 1; rows <= 16; ++rows) {
     mr.push_back(rows);
   }
-  return {{0, 1, 2}, {0, 1},    mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
+  return {{0, 1, 2}, {0, 1, 2}, mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
           {0, 1, 2}, {0, 1, 2}, {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
 }
 
 void add_block_rules(std::vector<Constraint>& out) {
   out.push_back({concat("isa <= ", kBestIsa), "the CPU does not have these instructions"});
+  out.push_back({"(algorithm == algorithm.planar) == (layout == layout.channels_first)",
+                 "the algorithm planar is for channels first, the others are for channels last"});
   out.push_back({concat("!(", kOfGroups, ") || dtype == dtype.f32"),
                  "words hold several channels, which kernels of groups part"});
   out.push_back({concat("!(", kOfGroups, ") || g > 1 && max(c, k) / g <= ", kLanes),
                  "a vector holds no group of so many channels, or there is a single group"});
-  out.push_back({concat(kOfGroups, " || g == 1 || max(c, k) > g || dtype != dtype.f32"),
+  out.push_back({concat(kOfGroups,
+                        " || g == 1 || max(c, k) > g || dtype != dtype.f32 || "
+                        "layout == layout.channels_first"),
                  "groups of one channel and one filter have kernels of their own"});
   out.push_back({concat("!(", kOfGroups, ") || mr <= select(", kIsGradient, ", ",
                         kMaxGradientPoints, ", ", kMaxGroupPoints, ")"),
@@ -90,8 +103,12 @@ void add_block_rules(std::vector<Constraint>& out) {
 }
 
 void add_blocking_rules(std::vector<Constraint>& out) {
-  out.push_back({"taps != taps.row || x > 1 && dilation_w == 1",
+  out.push_back({concat(kIsPlanar, " || taps != taps.row || x > 1 && dilation_w == 1"),
                  "the taps of a row are no run of input with a dilation, or when there is one"});
+  out.push_back({concat("!", kIsPlanar, " || taps != taps.inner"),
+                 "vectors along rows read all points of a tap"});
+  out.push_back({concat("!(", kIsPlanar, " && taps == taps.row && ", kIsPointwise, ")"),
+                 "the rows of a pointwise convolution are one row as it is"});
   out.push_back(
       {"taps != taps.inner || pad_d + pad_h + pad_w > 0", "all taps are within the image"});
   out.push_back(
@@ -100,7 +117,7 @@ void add_blocking_rules(std::vector<Constraint>& out) {
                  "a gradient of weights leaves out whole rows only"});
   out.push_back({"taps != taps.inner || dtype == dtype.f32",
                  "words of several channels are summed over whole rows of taps"});
-  out.push_back({"copy == copy.needed || g > 1",
+  out.push_back({concat("copy == copy.needed || g > 1 || ", kIsPlanar),
                  "copying brings channels together only where groups part them"});
   out.push_back({concat(kOfGroups, " || ", kIsGradient,
                         " || kc >= select(x * y * z > 1, 16, 64) || ", kSummed, " <= kc"),
@@ -116,9 +133,7 @@ void add_thread_rules(std::vector<Constraint>& out) {
   out.push_back({concat("threads == 1 || split == split.filters || ", kRowsOfAll,
                         " >= threads * min(rows, ", kRowsOfAll, ") || ", kIsPointwise),
                  "there are fewer slabs than threads"});
-  out.push_back({concat("threads == 1 || split == split.points || select(", kOfGroups,
-                        ", ceil_div(", kOutputs, ", ", kLanes, "), select(", kIsGradient,
-                        ", ceil_div(k / g, mr), ceil_div(", kColumns, ", nr))) >= threads"),
+  out.push_back({concat("threads == 1 || split == split.points || ", kPanels, " >= threads"),
                  "there are fewer panels than threads"});
 }
 
@@ -127,8 +142,9 @@ void add_thread_rules(std::vector<Constraint>& out) {
 std::vector<std::pair<std::string, std::string>> canonical_rules() {
   return {
       {"split", "select(threads == 1, split.points, split)"},
-      {"taps", "select(taps != taps.row || x > 1 && dilation_w == 1, taps, taps.each)"},
-      {"copy", "select(g > 1, copy, copy.needed)"},
+      {"taps", concat("select(taps != taps.row || select(", kIsPlanar, ", !", kIsPointwise,
+                      ", x > 1 && dilation_w == 1), taps, taps.each)")},
+      {"copy", concat("select(g > 1 || ", kIsPlanar, ", copy, copy.needed)")},
       {"mr", concat("min(mr, ", kHeight, ")")},
       {"nr", concat("select(", kOfGroups, ", ", kLanes, ", min(nr, round_up(", kColumns, ", ",
                     kLanes, ")))")},
@@ -137,12 +153,13 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
       // gradient of weights has no use for it.
       {"kc",
        concat("select(", kOfGroups, ", select(", kIsGradient, ", ", kKcValues.back(), ", min(kc, ",
-              kOutputs, ")), select(", kIsGradient, ", min(kc, rows), select(taps == taps.row, ",
-              kKcValues.back(), ", min(kc, ", kSummed, "))))")},
-      // A single panel is visited alike by all orders; a gradient of weights has no rows.
-      {"order",
-       concat("select(", kOfGroups, " || ", kColumns, " <= nr && !(", kIsGradient,
-              "), order.filters, select(", kIsGradient, ", min(order, order.points), order))")},
+              kOutputs, ")), select(", kIsGradient, ", min(kc, rows), select(taps == taps.row && !",
+              kIsPlanar, ", ", kKcValues.back(), ", min(kc, ", kSummed, "))))")},
+      // A single panel is visited alike by all orders. Only points that lie beside their channels
+      // are computed row by row.
+      {"order", concat("select(", kOfGroups, " || ", kPanels, " <= 1 && !(", kIsGradient,
+                       "), order.filters, select(", kIsGradient, " || ", kIsPlanar,
+                       ", min(order, order.points), order))")},
   };
 }
 

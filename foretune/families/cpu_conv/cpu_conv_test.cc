@@ -149,7 +149,10 @@ TEST(CpuConvTest, AMiddleLayerHasThousandsOfDifferentConfigs) {
 TEST(CpuConvTest, ASingleWrongElementIsFound) {
   for (const auto operation :
        {ConvOperation::kForward, ConvOperation::kBackwardData, ConvOperation::kBackwardWeight}) {
-    for (const double limit : {1e12, 0.0}) {
+    for (const auto& [layout, limit] :
+         {std::pair{ConvLayout::kChannelsLast, 1e12}, std::pair{ConvLayout::kChannelsLast, 0.0},
+          std::pair{ConvLayout::kChannelsFirst, 1e12},
+          std::pair{ConvLayout::kChannelsFirst, 0.0}}) {
       const ConvProblem problem = *ConvProblem::create({.operation = operation,
                                                         .n = 2,
                                                         .c = 24,
@@ -161,7 +164,8 @@ TEST(CpuConvTest, ASingleWrongElementIsFound) {
                                                         .x = 2,
                                                         .stride_h = 2,
                                                         .pad_h = 1,
-                                                        .pad_w = 1});
+                                                        .pad_w = 1,
+                                                        .layout = layout});
       const auto data =
           ConvData::create(problem, 5, {.full_check_flops = limit, .sampled_outputs = 16});
       ASSERT_TRUE(data);
@@ -315,13 +319,21 @@ TEST(CpuConvTest, SaysWhatItDoesNotCompute) {
   EXPECT_EQ(family->supports(ConvProblem::create(sizes)->to_problem()).reason(),
             "cpu-conv computes in f32, bf16 and i8, not f16");
   sizes = middle_layer().sizes();
+  sizes.dtype = DataType::kBf16;
   sizes.layout = ConvLayout::kChannelsFirst;
   EXPECT_EQ(family->supports(ConvProblem::create(sizes)->to_problem()).reason(),
-            "cpu-conv takes channels last, not channels_first");
+            "cpu-conv computes in bf16 with channels last, not channels_first");
   const Problem problem = middle_layer().to_problem();
   Config config = family->default_configs(problem).front();
   config.words[static_cast<std::size_t>(CpuConvField::kMr)] = 16;
   config.words[static_cast<std::size_t>(CpuConvField::kNr)] = 64;
+  sizes = middle_layer().sizes();
+  sizes.layout = ConvLayout::kChannelsFirst;
+  const auto other = family->prepare(ConvProblem::create(sizes)->to_problem(),
+                                     family->default_configs(problem)[0]);
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("planar is for channels first"), std::string::npos)
+      << other.error().message;
   const auto refused = family->prepare(problem, config);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("more vector registers than there are"), std::string::npos)

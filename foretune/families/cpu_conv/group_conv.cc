@@ -147,7 +147,8 @@ void GroupConv::run_row(const Grid& grid, std::ptrdiff_t row, const Range& block
   }
 }
 
-void GroupConv::run(const ConvOperands& operands, std::span<const float> packed) const {
+void GroupConv::run(const ConvOperands& operands, std::span<const float> packed,
+                    std::span<float> /*workspace*/) const {
   const std::ptrdiff_t threads = config_.threads;
   const bool shares_points = config_.split == ConvSplit::kPoints;
   const std::ptrdiff_t channels_of_block = channels_.of_block * view_.outputs;

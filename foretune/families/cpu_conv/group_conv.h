@@ -34,7 +34,9 @@ class GroupConv {
   // Sizes in floats.
   [[nodiscard]] std::size_t packed_size() const { return packed_size_; }
   void pack_weights(const float* weights, std::span<float> packed) const;
-  void run(const ConvOperands& operands, std::span<const float> packed) const;
+  [[nodiscard]] static std::size_t workspace_size() { return 0; }
+  void run(const ConvOperands& operands, std::span<const float> packed,
+           std::span<float> workspace) const;
 
  private:
   // One grid of the view, planned.

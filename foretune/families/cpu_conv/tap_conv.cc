@@ -39,9 +39,11 @@ Status check_pool(const CpuConvConfig& config, const ThreadPool* pool) {
 
 Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& config,
                           const ThreadPool* pool) {
-  if (problem.layout() != ConvLayout::kChannelsLast || problem.dtype() != DataType::kF32) {
-    return fail(ErrorCode::kUnsupported, "these kernels take f32 with channels last, not ",
-                to_string(problem.dtype()), " with ", to_string(problem.layout()));
+  const ConvLayout layout = config.algorithm == ConvAlgorithm::kPlanar ? ConvLayout::kChannelsFirst
+                                                                       : ConvLayout::kChannelsLast;
+  if (problem.layout() != layout || problem.dtype() != DataType::kF32) {
+    return fail(ErrorCode::kUnsupported, "these kernels take f32 with ", to_string(layout),
+                ", not ", to_string(problem.dtype()), " with ", to_string(problem.layout()));
   }
   return check_pool(config, pool);
 }

@@ -39,6 +39,7 @@ class GuardedArray {
   [[nodiscard]] Value* data() { return values_; }
   [[nodiscard]] const Value* data() const { return values_; }
   [[nodiscard]] std::span<Value> view() { return {values_, count_}; }
+  [[nodiscard]] std::span<const Value> view() const { return {values_, count_}; }
 
  private:
   std::byte* start_ = nullptr;

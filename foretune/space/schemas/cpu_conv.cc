@@ -19,7 +19,7 @@ struct ConvWordRange {
 };
 constexpr std::int32_t kMaxConvBlock = 1 << 24;
 constexpr std::array<ConvWordRange, kCpuConvWords> kConvWordRanges{{{0, 2},
-                                                                    {0, 1},
+                                                                    {0, 2},
                                                                     {1, 64},
                                                                     {1, 1024},
                                                                     {1, kMaxConvBlock},
@@ -37,7 +37,7 @@ const ConfigSchema& cpu_conv_schema() {
                                     .version = 1,
                                     .kind = SchemaKind::kParametric,
                                     .parameters = {{"isa", {"generic", "avx2", "avx512"}},
-                                                   {"algorithm", {"taps", "groups"}},
+                                                   {"algorithm", {"taps", "groups", "planar"}},
                                                    {"mr", {}},
                                                    {"nr", {}},
                                                    {"rows", {}},

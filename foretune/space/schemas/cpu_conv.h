@@ -5,6 +5,8 @@
 //   algorithm  taps: register blocks of output points times output channels (of a gradient of
 //              weights: of output channels times input channels), summed over all taps
 //              groups: vectors along the channels of several narrow groups, down to one channel
+//              planar: channels first, with register blocks of output channels times output points
+//              of a row; a gradient of weights is that of copies with channels last
 //   mr, nr     rows and columns of a register block, in elements; nr is a multiple of the lanes. Of
 //              groups: points of a row and one vector
 //   rows       output rows of a slab, which is computed whole before the next one; more than the
@@ -16,7 +18,8 @@
 //              each register block of points, all panels; rows: for each row of points, all panels
 //   taps       each: a kernel goes from tap to tap; row: the taps of a filter's row are one run of
 //              input, which needs no dilation along the width; inner: points at the edges leave out
-//              the taps that read zeros, in calls of their own, and nothing is copied
+//              the taps that read zeros, in calls of their own, and nothing is copied. planar: row
+//              joins the rows of a slab
 //   copy       needed: slabs are copied where taps reach beyond the image; always: so that channels
 //              of a group lie together
 //   threads    how many share the work
@@ -35,7 +38,7 @@
 namespace foretune {
 
 // Words of configs: never renumber.
-enum class ConvAlgorithm : std::uint8_t { kTaps = 0, kGroups = 1 };
+enum class ConvAlgorithm : std::uint8_t { kTaps = 0, kGroups = 1, kPlanar = 2 };
 enum class ConvOrder : std::uint8_t { kFilters = 0, kPoints = 1, kRows = 2 };
 enum class ConvTaps : std::uint8_t { kEach = 0, kRow = 1, kInner = 2 };
 enum class ConvCopy : std::uint8_t { kNeeded = 0, kAlways = 1 };

@@ -8,7 +8,8 @@
 
 namespace foretune::cpu_conv {
 
-// Draws a small convolution of any shape: one to three dimensions, groups, strides, dilations.
+// Draws a small convolution of any shape: one to three dimensions, groups, strides, dilations,
+// channels last or first.
 inline ConvProblem draw_problem(Rng& rng) {
   while (true) {
     ConvSizes sizes;
@@ -35,6 +36,7 @@ inline ConvProblem draw_problem(Rng& rng) {
     if (dimensions > 2) {
       axis(sizes.di, sizes.z, sizes.stride_d, sizes.pad_d, sizes.dilation_d, 5);
     }
+    sizes.layout = rng.below(3) == 0 ? ConvLayout::kChannelsFirst : ConvLayout::kChannelsLast;
     if (const auto problem = ConvProblem::create(sizes)) {
       return *problem;
     }
