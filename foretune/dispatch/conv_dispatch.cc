@@ -1,7 +1,10 @@
 #include "foretune/dispatch/conv_dispatch.h"
 
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "foretune/base/rng.h"
 #include "foretune/hardware/cpu.h"
 
 namespace foretune {
@@ -9,7 +12,8 @@ namespace {
 
 class CpuConvProvider final : public FamilyProvider {
  public:
-  explicit CpuConvProvider(std::shared_ptr<const CpuConv> family) : family_(std::move(family)) {}
+  CpuConvProvider(std::shared_ptr<const CpuConv> family, int trials)
+      : family_(std::move(family)), trials_(trials) {}
   const Family& family() const override { return *family_; }
   Result<std::shared_ptr<const void>> make_kernel(const Problem& problem,
                                                   const Config& config) const override {
@@ -17,9 +21,26 @@ class CpuConvProvider final : public FamilyProvider {
                  family_->kernel(problem, config));
     return std::shared_ptr<const void>(kernel);
   }
+  // Draws from the neighbours of the textbook's config: a list in their order would change the
+  // first parameters only.
+  std::vector<Config> variants(const Problem& problem) const override {
+    const std::vector<Config> textbook = family_->default_configs(problem);
+    if (trials_ <= static_cast<int>(textbook.size()) || textbook.empty()) {
+      return {};
+    }
+    const auto space = family_->space(problem);
+    if (!space) {
+      return {};
+    }
+    std::vector<Config> all = (*space)->neighbours(textbook.front());
+    Rng rng(0);
+    rng.shuffle(std::span(all));
+    return all;
+  }
 
  private:
   std::shared_ptr<const CpuConv> family_;
+  int trials_;
 };
 
 }  // namespace
@@ -36,7 +57,12 @@ Result<std::unique_ptr<ConvDispatcher>> ConvDispatcher::for_this_cpu(CpuDispatch
 }
 
 Status ConvDispatcher::add(std::shared_ptr<const CpuConv> family, std::optional<Model> model) {
-  return dispatcher_.add(std::make_shared<CpuConvProvider>(std::move(family)), std::move(model));
+  return dispatcher_.add(std::make_shared<CpuConvProvider>(std::move(family), trials_),
+                         std::move(model));
+}
+
+Result<std::unique_ptr<ConvLayer>> ConvDispatcher::layer(const ConvProblem& problem) {
+  return ConvLayer::create(dispatcher_, problem);
 }
 
 Status ConvDispatcher::run(const ConvProblem& problem, const CpuConvOperands& operands) {

@@ -26,6 +26,9 @@ class FamilyMaker final : public KernelMaker {
     for (Config& config : provider_.family().default_configs(problem_)) {
       all.push_back({std::move(config), nullptr, ChoiceSource::kDefault});
     }
+    for (Config& config : provider_.variants(problem_)) {
+      all.push_back({std::move(config), nullptr, ChoiceSource::kVariant});
+    }
     if (const auto space = provider_.family().space(problem_)) {
       Rng rng(0);
       if (auto any = (*space)->sample(rng)) {
@@ -66,6 +69,8 @@ std::string_view to_string(ChoiceSource source) {
       return "fast model";
     case ChoiceSource::kHeuristic:
       return "heuristic";
+    case ChoiceSource::kVariant:
+      return "variant";
   }
   return "unknown";
 }

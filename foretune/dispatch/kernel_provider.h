@@ -32,6 +32,7 @@ enum class ChoiceSource : std::uint8_t {
   kFirstLegal,
   kFastModel,  // the distilled model
   kHeuristic,  // the choice of the provider's own library
+  kVariant,    // close to the family's textbook config, for trials without a model
 };
 std::string_view to_string(ChoiceSource source);
 
@@ -94,13 +95,18 @@ class KernelProvider {
   [[nodiscard]] virtual std::unique_ptr<KernelMaker> maker(const DispatchCall& call) const = 0;
 };
 
-// Provides the kernels of a family. Falls back to its textbook configs, and last to any legal one.
+// Provides the kernels of a family. Falls back to its textbook configs, for trials to their
+// variants, and last to any legal config.
 class FamilyProvider : public KernelProvider {
  public:
   [[nodiscard]] virtual const Family& family() const = 0;
   // Errors: kUnsupported for a config that is not legal here or cannot be built.
   [[nodiscard]] virtual Result<std::shared_ptr<const void>> make_kernel(
       const Problem& problem, const Config& config) const = 0;
+  // Returns configs that trials compare with the textbook's where no model ranks them.
+  [[nodiscard]] virtual std::vector<Config> variants(const Problem& /*problem*/) const {
+    return {};
+  }
 
   [[nodiscard]] const FamilyInfo& info() const final { return family().info(); }
   [[nodiscard]] bool takes_models_of(std::string_view name) const final {
