@@ -311,11 +311,11 @@ double ConvData::exact_element(std::size_t row, std::size_t channel) const {
   const auto own = static_cast<std::int64_t>(channel);
   const bool is_planar = s.layout == ConvLayout::kChannelsFirst;
   // Returns an element of images of `count` channels and `size` points each.
-  const auto at = [&](const AlignedBuffer& images, std::int64_t count, std::int64_t size,
+  const auto at = [&](const Tensor& images, std::int64_t count, std::int64_t size,
                       std::int64_t image, std::int64_t point, std::int64_t number) {
     const std::int64_t place = is_planar ? (image * count + number) * size + point
                                          : (image * size + point) * count + number;
-    return static_cast<double>(images.data()[place]);
+    return static_cast<double>(images.view()[index(place)]);
   };
   const std::int64_t in_points = s.di * s.hi * s.wi;
   const auto in = [&](std::int64_t n, std::int64_t point, std::int64_t c) {

@@ -11,6 +11,7 @@
 #include "foretune/families/cpu_conv/conv_data.h"
 #include "foretune/families/cpu_conv/conv_plan.h"
 #include "foretune/families/cpu_conv/cpu_conv_space.h"
+#include "foretune/families/cpu_conv/word_conv.h"
 #include "foretune/kernels/cpu_limits.h"
 #include "foretune/kernels/shared_cpu.h"
 #include "foretune/problem/conv/conv.h"
@@ -21,6 +22,7 @@ namespace {
 
 using cpu_conv::ConvData;
 using cpu_conv::ConvPlan;
+using cpu_conv::WordConv;
 
 constexpr std::string_view kName = "cpu-conv";
 constexpr std::string_view kDescription =
