@@ -62,6 +62,9 @@ struct Avx2 {
   FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
     asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   }
+  FORETUNE_KERNEL_INLINE static void accumulate_times(Vector& sum, Vector a, const float* b) {
+    accumulate(sum, a, broadcast(b));
+  }
   // Sets to[i] to the sum of the lanes of the i-th vector.
   FORETUNE_KERNEL_INLINE static void sum_four(Vector a, Vector b, Vector c, Vector d, float* to) {
     const Vector all = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));

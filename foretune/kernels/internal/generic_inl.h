@@ -55,6 +55,9 @@ struct Generic {
   FORETUNE_KERNEL_INLINE static void accumulate(Vector& sum, Vector a, Vector b) {
     sum = fma(a, b, sum);
   }
+  FORETUNE_KERNEL_INLINE static void accumulate_times(Vector& sum, Vector a, const float* b) {
+    accumulate(sum, a, broadcast(b));
+  }
   FORETUNE_KERNEL_INLINE static float sum(Vector value) {
     return (value[0] + value[2]) + (value[1] + value[3]);
   }

@@ -77,6 +77,21 @@ struct Block {
     }
   }
 
+  // Adds an element of A times a row of B. A factor that only one vector multiplies is an operand
+  // of the multiplication itself where the instruction set has that.
+  template <class Row>
+  FORETUNE_KERNEL_INLINE static void add_row(const float* from, const Row& row, Row& sums) {
+    if constexpr (kLoop == KernelLoop::kTaps && kVectors == 1 && Isa::kMath == KernelMath::kF32) {
+      Isa::accumulate_times(sums[0], row[0], from);
+    } else {
+      const Vector factor = Isa::broadcast(from);
+      FORETUNE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
+        Isa::accumulate(sums[j], factor, row[j]);
+      }
+    }
+  }
+
   // Multiplies one column of A by one row of B.
   FORETUNE_KERNEL_INLINE static void step(const Pointers& a, std::ptrdiff_t a_stride, int ahead,
                                           const float* b, Mask mask, Sums& sums) {
@@ -88,11 +103,7 @@ struct Block {
       }
       FORETUNE_UNROLL
       for (int i = 0; i < kRows; ++i) {
-        const Vector factor = Isa::broadcast(element(a, a_stride, i, ahead));
-        FORETUNE_UNROLL
-        for (int j = 0; j < kVectors; ++j) {
-          Isa::accumulate(sums[i][j], factor, row[j]);
-        }
+        add_row(element(a, a_stride, i, ahead), row, sums[i]);
       }
     } else {
       Vector factors[std::size_t{kRows}];  // NOLINT(modernize-avoid-c-arrays)
@@ -123,11 +134,7 @@ struct Block {
     FORETUNE_UNROLL
     for (int i = 0; i < kRows; ++i) {
       if ((rows >> static_cast<unsigned>(i) & 1U) != 0) {
-        const Vector factor = Isa::broadcast(element(a, a_stride, i, 0));
-        FORETUNE_UNROLL
-        for (int j = 0; j < kVectors; ++j) {
-          Isa::accumulate(sums[i][j], factor, row[j]);
-        }
+        add_row(element(a, a_stride, i, 0), row, sums[i]);
       }
     }
   }
