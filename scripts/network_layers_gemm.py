@@ -157,6 +157,9 @@ def perceptron(prefix: str, *widths: int) -> list[Matrix]:
 
 # Encoders of text, images and sound.
 
+VIT = ("Dosovitskiy et al., An image is worth 16x16 words: transformers for image recognition at "
+       "scale, 2020")
+
 model(TRAINING, "bert_base", "BERT base: Devlin et al., BERT: pre-training of deep bidirectional "
       "transformers for language understanding, 2018", bert(768, 12, 12), weights=109.5)
 model(TRAINING, "bert_large", "BERT large: Devlin et al., BERT: pre-training of deep bidirectional "
@@ -168,14 +171,11 @@ model(VALIDATION, "t5_v1_1_xl", "T5 v1.1 XL: Raffel et al., Exploring the limits
       "learning with a unified text-to-text transformer, 2019; published configuration google/"
       "t5-v1_1-xl", [*attention(2048, 32, 72), *gated_mlp(2048, 5120, 48), head(32128, 2048)],
       lookups=32128 * 2048, weights=2849.8)
-model(TRAINING, "vit_b16", "ViT-B/16: Dosovitskiy et al., An image is worth 16x16 words: "
-      "transformers for image recognition at scale, 2020", vision_transformer(768, 12, 12, 16),
+model(TRAINING, "vit_b16", f"ViT-B/16: {VIT}", vision_transformer(768, 12, 12, 16),
       weights=86.57)
-model(TRAINING, "vit_l16", "ViT-L/16: Dosovitskiy et al., An image is worth 16x16 words: "
-      "transformers for image recognition at scale, 2020", vision_transformer(1024, 16, 24, 16),
+model(TRAINING, "vit_l16", f"ViT-L/16: {VIT}", vision_transformer(1024, 16, 24, 16),
       weights=304.33)
-model(VALIDATION, "vit_h14", "ViT-H/14: Dosovitskiy et al., An image is worth 16x16 words: "
-      "transformers for image recognition at scale, 2020", vision_transformer(1280, 16, 32, 14),
+model(VALIDATION, "vit_h14", f"ViT-H/14: {VIT}", vision_transformer(1280, 16, 32, 14),
       weights=632.0)
 model(VALIDATION, "deit_small", "DeiT-S: Touvron et al., Training data-efficient image "
       "transformers and distillation through attention, 2020", vision_transformer(384, 6, 12, 16),

@@ -17,11 +17,13 @@ namespace foretune {
 
 class ByteWriter {
  public:
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  void put(T value) {
+  // Writes the numbers one after another, each in the bytes of its type. A number that depends on
+  // the bytes before it needs a call of its own.
+  template <class... T>
+    requires(std::is_arithmetic_v<T> && ...)
+  void put(T... values) {
     static_assert(std::endian::native == std::endian::little);
-    put_bytes(std::as_bytes(std::span(&value, 1)));
+    (put_bytes(std::as_bytes(std::span(&values, 1))), ...);
   }
   void put_bytes(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());

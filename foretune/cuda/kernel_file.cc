@@ -25,9 +25,8 @@ constexpr std::uint32_t kMaxImage = 1U << 28U;
 
 std::vector<std::byte> record(std::span<const std::byte> words, std::span<const std::byte> image) {
   ByteWriter out;
-  out.put(static_cast<std::uint32_t>(words.size()));
-  out.put(static_cast<std::uint32_t>(image.size()));
-  out.put(crc32c(image, crc32c(words)));
+  out.put(static_cast<std::uint32_t>(words.size()), static_cast<std::uint32_t>(image.size()),
+          crc32c(image, crc32c(words)));
   out.put_bytes(words);
   out.put_bytes(image);
   return out.take();
@@ -38,9 +37,7 @@ std::vector<std::byte> words_of(const CompiledKernel& kernel) {
   out.put_string(kernel.key);
   out.put_string(kernel.error);
   out.put_string(kernel.function);
-  out.put(kernel.threads);
-  out.put(kernel.shared_bytes);
-  out.put(kernel.scratch_bytes);
+  out.put(kernel.threads, kernel.shared_bytes, kernel.scratch_bytes);
   return out.take();
 }
 

@@ -19,10 +19,7 @@ Status as_corrupt(const Status& status) {
   return status ? Status() : Status(corrupt(status.error().message));
 }
 
-void put_digest(ByteWriter& out, const Digest& digest) {
-  out.put(digest.high);
-  out.put(digest.low);
-}
+void put_digest(ByteWriter& out, const Digest& digest) { out.put(digest.high, digest.low); }
 
 }  // namespace
 
@@ -32,8 +29,7 @@ void encode_header(ByteWriter& out, const DatasetHeader& header) {
   const ProblemSchema* schema = find_problem_schema(header.problem_type);
   out.put(schema == nullptr ? std::uint64_t{0} : schema->id());
   out.put_string(header.config_schema.name);
-  out.put(header.config_schema.version);
-  out.put(static_cast<std::uint8_t>(header.config_schema.kind));
+  out.put(header.config_schema.version, static_cast<std::uint8_t>(header.config_schema.kind));
   out.put_varint(header.config_schema.parameters.size());
   for (const Parameter& parameter : header.config_schema.parameters) {
     out.put_string(parameter.name);
@@ -44,8 +40,7 @@ void encode_header(ByteWriter& out, const DatasetHeader& header) {
   }
   out.put_string(header.space_text);
   out.put_string(header.fingerprint.text());
-  out.put(static_cast<std::uint8_t>(header.role));
-  out.put(header.seed);
+  out.put(static_cast<std::uint8_t>(header.role), header.seed);
   out.put_string(header.created_by);
 }
 
@@ -170,23 +165,19 @@ void encode_baseline(ByteWriter& out, const Dataset::Baseline& baseline) {
 void encode_metric_info(ByteWriter& out, const MetricInfo& info) {
   out.put_string(info.name);
   out.put_string(info.unit);
-  out.put(static_cast<std::uint8_t>(info.direction));
-  out.put(static_cast<std::uint8_t>(info.stage));
+  out.put(static_cast<std::uint8_t>(info.direction), static_cast<std::uint8_t>(info.stage));
 }
 
 void encode_metric_baseline(ByteWriter& out, const Dataset::Baseline& baseline) {
   encode_baseline(out, baseline);
   out.put_varint(baseline.metrics.size());
   for (const Dataset::Baseline::Metric& metric : baseline.metrics) {
-    out.put(metric.metric);
-    out.put(metric.value);
+    out.put(metric.metric, metric.value);
   }
 }
 
 void encode_metric(ByteWriter& out, const Dataset::ExtraMetric& metric) {
-  out.put(metric.metric);
-  out.put(metric.value);
-  out.put(metric.spread);
+  out.put(metric.metric, metric.value, metric.spread);
   out.put_varint(metric.samples);
 }
 
@@ -200,12 +191,9 @@ void encode_row(ByteWriter& out, const Dataset::Row& row,
   out.put_varint(row.problem);
   out.put_varint(row.config);
   out.put_varint(row.context);
-  out.put(pack_outcome(row.outcome, row.stage));
-  out.put(row.flags);
+  out.put(pack_outcome(row.outcome, row.stage), row.flags);
   out.put_varint(row.reason);
-  out.put(row.time_ns);
-  out.put(encode_median(row.median_ns, row.time_ns));
-  out.put(encode_spread(row.spread));
+  out.put(row.time_ns, encode_median(row.median_ns, row.time_ns), encode_spread(row.spread));
   out.put_varint(row.samples);
   out.put_varint(extras.size());
   for (const Dataset::ExtraMetric& extra : extras) {

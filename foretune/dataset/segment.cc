@@ -52,8 +52,7 @@ void put_columns(ByteWriter& out, std::span<const Dataset::Row> rows) {
   out.put_varint(states.size());
   for (const RowState& state : states) {
     out.put_varint(state.context);
-    out.put(pack_outcome(state.outcome, state.stage));
-    out.put(state.flags);
+    out.put(pack_outcome(state.outcome, state.stage), state.flags);
     out.put_varint(state.reason);
   }
   put_column(out, values);

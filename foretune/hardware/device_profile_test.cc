@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "foretune/base/testing/refusals.h"
+
 namespace foretune {
 namespace {
 
@@ -88,17 +90,16 @@ TEST(DeviceProfile, IsReadFromItsText) {
 }
 
 TEST(DeviceProfile, RefusesWhatItDoesNotKnow) {
-  const auto message = [](std::string_view lines) {
-    const auto parsed = DeviceProfile::parse("device: d\nsource: s\n" + std::string(lines) + "\n");
-    EXPECT_FALSE(parsed) << lines;
-    return parsed ? std::string() : parsed.error().message;
-  };
-  EXPECT_THAT(message("corse=4"), HasSubstr("'corse=4'"));
-  EXPECT_THAT(message("cores"), HasSubstr("'cores'"));
-  EXPECT_THAT(message("cores=0"), HasSubstr("above 0"));
-  EXPECT_THAT(message("cores=nan"), HasSubstr("above 0"));
-  EXPECT_THAT(message("cores=4\ncores=5"), HasSubstr("cores is given twice"));
-  EXPECT_THAT(message("maker: me"), HasSubstr("'maker' is no key"));
+  testing_support::expect_refusals(
+      [](const std::string& lines) {
+        return DeviceProfile::parse("device: d\nsource: s\n" + lines + "\n");
+      },
+      {{"corse=4", "'corse=4'"},
+       {"cores", "'cores'"},
+       {"cores=0", "above 0"},
+       {"cores=nan", "above 0"},
+       {"cores=4\ncores=5", "cores is given twice"},
+       {"maker: me", "'maker' is no key"}});
   EXPECT_FALSE(DeviceProfile::parse("source: s\ncores=4"));
   EXPECT_FALSE(DeviceProfile::parse("device: d\ncores=4"));
 }

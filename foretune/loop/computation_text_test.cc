@@ -7,6 +7,7 @@
 #include <string>
 
 #include "foretune/base/rng.h"
+#include "foretune/base/testing/refusals.h"
 #include "foretune/loop/machine/testing/loop_samples.h"
 
 namespace foretune::loop {
@@ -50,30 +51,25 @@ TEST(ComputationText, ChainsGoByNameOrByTheirSteps) {
 }
 
 TEST(ComputationText, RefusesWhatItDoesNotKnow) {
-  const auto refusal = [](const char* text) {
-    const auto parsed = parse_computation(text);
-    EXPECT_FALSE(parsed) << text;
-    return parsed ? std::string() : parsed.error().message;
-  };
-  EXPECT_THAT(refusal(""), HasSubstr("'' is no kind of computation; there are mm, conv"));
-  EXPECT_THAT(refusal("gemm m=3"), HasSubstr("'gemm' is no kind"));
-  EXPECT_THAT(refusal("mm m=3 q=4"), HasSubstr("mm has no 'q'; it has m, n, k"));
-  EXPECT_THAT(refusal("mm m"), HasSubstr("'m' is no whole number: m=N"));
-  EXPECT_THAT(refusal("mm m=x"), HasSubstr("'m=x' is no whole number"));
-  EXPECT_THAT(refusal("mm m=3 m=4"), HasSubstr("'m' is there twice"));
-  EXPECT_THAT(refusal("mm bias=1"), HasSubstr("'bias' takes no value"));
-  EXPECT_THAT(refusal("mm m=0"), HasSubstr("m is 0"));
-  EXPECT_THAT(refusal("reduce r=4 op=divide"), HasSubstr("'op'"));
-  EXPECT_THAT(refusal("map r=4"), HasSubstr("map has no chain=NAME; there are relu, relu6"));
-  EXPECT_THAT(refusal("map r=4 chain=gelu"), HasSubstr("'gelu' is no chain; there are relu"));
-  EXPECT_THAT(refusal("map chain=relu chain=relu"), HasSubstr("'chain' is there twice"));
-  EXPECT_THAT(refusal("map chain=relu q=1"), HasSubstr("map has no 'q'; it has r, c"));
-  EXPECT_THAT(refusal("elementwise add=in5"),
-              HasSubstr("'add=in5' reads no tensor from in1 to in4"));
-  EXPECT_THAT(refusal("elementwise add=in0"), HasSubstr("'add=in0' reads no tensor"));
-  EXPECT_THAT(refusal("elementwise add=x"), HasSubstr("'add=x' has neither a tensor nor a number"));
-  EXPECT_THAT(refusal("elementwise add=1e39"), HasSubstr("neither a tensor nor a number"));
-  EXPECT_THAT(refusal("elementwise r=2 r=3"), HasSubstr("'r' is there twice"));
+  testing_support::expect_refusals(
+      parse_computation, {{"", "'' is no kind of computation; there are mm, conv"},
+                          {"gemm m=3", "'gemm' is no kind"},
+                          {"mm m=3 q=4", "mm has no 'q'; it has m, n, k"},
+                          {"mm m", "'m' is no whole number: m=N"},
+                          {"mm m=x", "'m=x' is no whole number"},
+                          {"mm m=3 m=4", "'m' is there twice"},
+                          {"mm bias=1", "'bias' takes no value"},
+                          {"mm m=0", "m is 0"},
+                          {"reduce r=4 op=divide", "'op'"},
+                          {"map r=4", "map has no chain=NAME; there are relu, relu6"},
+                          {"map r=4 chain=gelu", "'gelu' is no chain; there are relu"},
+                          {"map chain=relu chain=relu", "'chain' is there twice"},
+                          {"map chain=relu q=1", "map has no 'q'; it has r, c"},
+                          {"elementwise add=in5", "'add=in5' reads no tensor from in1 to in4"},
+                          {"elementwise add=in0", "'add=in0' reads no tensor"},
+                          {"elementwise add=x", "'add=x' has neither a tensor nor a number"},
+                          {"elementwise add=1e39", "neither a tensor nor a number"},
+                          {"elementwise r=2 r=3", "'r' is there twice"}});
 }
 
 }  // namespace

@@ -21,8 +21,7 @@ void put(ByteWriter& out, const Problem& problem) {
   for (const std::int64_t field : problem.fields()) {
     out.put_zigzag(field);
   }
-  out.put(problem.payload().high);
-  out.put(problem.payload().low);
+  out.put(problem.payload().high, problem.payload().low);
 }
 
 Result<Problem> get_problem(ByteReader& in) {
@@ -62,10 +61,8 @@ Config get_config(ByteReader& in) {
 void put(ByteWriter& out, const Context& context) {
   out.put(context.machine);
   out.put_string(context.device);
-  out.put(context.threads);
-  out.put(static_cast<std::uint8_t>(context.cache));
-  out.put(context.clock_mhz);
-  out.put(context.fidelity);
+  out.put(context.threads, static_cast<std::uint8_t>(context.cache), context.clock_mhz,
+          context.fidelity);
 }
 
 Context get_context(ByteReader& in) {
@@ -80,20 +77,13 @@ Context get_context(ByteReader& in) {
 }
 
 void put(ByteWriter& out, const Protocol& protocol) {
-  out.put(protocol.window_ns);
-  out.put(protocol.device_window_ns);
-  out.put(static_cast<std::int32_t>(protocol.windows));
-  out.put(static_cast<std::int32_t>(protocol.max_windows));
-  out.put(protocol.target_spread);
-  out.put(protocol.warmup_ns);
-  out.put(static_cast<std::int32_t>(protocol.warmup_runs));
-  out.put(protocol.max_total_ns);
-  out.put(protocol.censor_factor);
-  out.put(static_cast<std::uint8_t>(protocol.cache));
-  out.put(static_cast<std::uint8_t>(protocol.keep_samples));
-  out.put(static_cast<std::uint8_t>(protocol.verify));
-  out.put(protocol.time_limit_s);
-  out.put(protocol.data_seed);
+  out.put(protocol.window_ns, protocol.device_window_ns,
+          static_cast<std::int32_t>(protocol.windows),
+          static_cast<std::int32_t>(protocol.max_windows), protocol.target_spread,
+          protocol.warmup_ns, static_cast<std::int32_t>(protocol.warmup_runs),
+          protocol.max_total_ns, protocol.censor_factor, static_cast<std::uint8_t>(protocol.cache),
+          static_cast<std::uint8_t>(protocol.keep_samples),
+          static_cast<std::uint8_t>(protocol.verify), protocol.time_limit_s, protocol.data_seed);
 }
 
 Protocol get_protocol(ByteReader& in) {
@@ -116,16 +106,13 @@ Protocol get_protocol(ByteReader& in) {
 }
 
 void put_result(ByteWriter& out, const Measurement& measurement) {
-  out.put(static_cast<std::uint8_t>(measurement.outcome));
-  out.put(static_cast<std::uint8_t>(measurement.stage));
-  out.put(measurement.flags);
+  out.put(static_cast<std::uint8_t>(measurement.outcome),
+          static_cast<std::uint8_t>(measurement.stage), measurement.flags);
   out.put_string(measurement.reason);
   out.put_varint(measurement.metrics.size());
   for (const MetricValue& value : measurement.metrics) {
     out.put_string(value.metric);
-    out.put(value.value);
-    out.put(value.spread);
-    out.put(value.samples);
+    out.put(value.value, value.spread, value.samples);
   }
   out.put_varint(measurement.samples_ns.size());
   for (const float sample_ns : measurement.samples_ns) {
@@ -164,10 +151,8 @@ void get_result(ByteReader& in, Measurement& measurement) {
 std::vector<std::byte> encode_frame(FrameKind kind, std::span<const std::byte> payload) {
   const auto kind_byte = static_cast<std::byte>(kind);
   ByteWriter out;
-  out.put(kMagic);
-  out.put(static_cast<std::uint32_t>(payload.size()));
-  out.put(crc32c(payload, crc32c(std::span(&kind_byte, 1))));
-  out.put(static_cast<std::uint8_t>(kind));
+  out.put(kMagic, static_cast<std::uint32_t>(payload.size()),
+          crc32c(payload, crc32c(std::span(&kind_byte, 1))), static_cast<std::uint8_t>(kind));
   out.put_bytes(payload);
   return out.take();
 }
@@ -201,13 +186,12 @@ Result<std::optional<Frame>> take_frame(std::vector<std::byte>& buffer) {
 
 std::vector<std::byte> encode(const HelloMessage& message) {
   ByteWriter out;
-  out.put(message.version);
-  out.put(message.parent_process);
+  out.put(message.version, message.parent_process);
   out.put_string(message.family);
   out.put_string(message.options.fingerprint.text());
   out.put_string(message.options.data_path);
-  out.put(static_cast<std::int32_t>(message.options.build_jobs));
-  out.put(static_cast<std::int32_t>(message.options.threads));
+  out.put(static_cast<std::int32_t>(message.options.build_jobs),
+          static_cast<std::int32_t>(message.options.threads));
   out.put_varint(message.options.parameters.size());
   for (const auto& [key, value] : message.options.parameters) {
     out.put_string(key);
@@ -308,8 +292,7 @@ Result<CompareMessage> decode_compare(std::span<const std::byte> payload) {
 
 std::vector<std::byte> encode(const StageMessage& message) {
   ByteWriter out;
-  out.put(message.config);
-  out.put(static_cast<std::uint8_t>(message.stage));
+  out.put(message.config, static_cast<std::uint8_t>(message.stage));
   return out.take();
 }
 

@@ -214,13 +214,11 @@ Status ApplicabilityDomain::validate(std::size_t fields) const {
 void put_applicability_domain(ByteWriter& writer, const ApplicabilityDomain& domain) {
   writer.put_varint(domain.sizes.size());
   for (const ApplicabilityDomain::Size& size : domain.sizes) {
-    writer.put(size.field);
-    writer.put(size.per_log2);
+    writer.put(size.field, size.per_log2);
   }
   writer.put_varint(domain.labels.size());
   for (const ApplicabilityDomain::Label& label : domain.labels) {
-    writer.put(label.field);
-    writer.put(label.seen);
+    writer.put(label.field, label.seen);
   }
   writer.put(domain.limit);
   writer.put_varint(domain.points.size());

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace foretune {
 
@@ -36,10 +37,33 @@ class SharedBody {
   std::shared_ptr<const ModelBody> body_;
 };
 
+// The body of a model that is a list of parts: of trees, of networks.
+template <typename Part>
+class PartsBody final : public ModelBody {
+ public:
+  explicit PartsBody(std::vector<Part> parts) : parts_(std::move(parts)) {}
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
+  [[nodiscard]] bool equals(const ModelBody& other) const override {
+    const auto* const same = dynamic_cast<const PartsBody*>(&other);
+    return same != nullptr && same->parts_ == parts_;
+  }
+
+ private:
+  std::vector<Part> parts_;
+};
+
 // The body as the type that one kind gives it; nullptr where it is of another kind or not there.
 template <typename Body>
 const Body* body_as(const SharedBody& body) {
   return dynamic_cast<const Body*>(body.get());
+}
+
+// Returns the parts of a PartsBody; none where the body is of another kind or not there.
+template <typename Part>
+const std::vector<Part>& parts_of(const SharedBody& body) {
+  static const std::vector<Part> none;
+  const auto* const parts = body_as<PartsBody<Part>>(body);
+  return parts == nullptr ? none : parts->parts();
 }
 
 }  // namespace foretune

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
+#include "foretune/base/testing/refusals.h"
 #include "foretune/base/text.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/problem_type.h"
@@ -57,28 +58,25 @@ TEST(Problem, RandomProblemsRoundTripThroughTextAndView) {
 }
 
 TEST(Problem, RefusalsNameTheFieldAndWhatItMayBe) {
-  const auto message = [](std::string_view text) {
-    const Result<Problem> result = Problem::parse(text);
-    EXPECT_FALSE(result) << text;
-    return result ? std::string() : result.error().message;
-  };
-  EXPECT_THAT(message(""), HasSubstr("empty"));
-  EXPECT_THAT(message("fft n=8"), HasSubstr("'fft' is not a problem type"));
-  EXPECT_THAT(message("gemm m=1 n=2"), HasSubstr("k is missing"));
-  EXPECT_THAT(message("gemm m=1 n=2 k=3 q=4"), HasSubstr("'q' is not a field of gemm"));
-  EXPECT_THAT(message("gemm m=1 n=2 k=3 m=4"), HasSubstr("m is given twice"));
-  EXPECT_THAT(message("gemm m=0 n=2 k=3"), HasSubstr("m is 0; it must be an integer from 1"));
-  EXPECT_THAT(message("gemm m=-5 n=2 k=3"), HasSubstr("m is -5"));
-  EXPECT_THAT(message("gemm m=2147483648 n=2 k=3"), HasSubstr("m is 2147483648"));
-  EXPECT_THAT(message("gemm m=big n=2 k=3"), HasSubstr("m=big is not an integer"));
-  EXPECT_THAT(message("gemm m=1 n=2 k=3 dtype=f31"), HasSubstr("one of f32 f16"));
-  EXPECT_THAT(message("gemm op=mm m=1 n=2 k=3 batch=2"), HasSubstr("only op=bmm"));
-  EXPECT_THAT(message("gemm m n=2 k=3"), HasSubstr("field=value"));
-  EXPECT_THAT(message("gemm m=1 n=2 k=3 payload=0"), HasSubstr("32 hexadecimal digits"));
-  EXPECT_THAT(message("gemm m=1 n=2 k=3 payload=@w.npy"), HasSubstr("no folder of payloads"));
+  testing_support::expect_refusals(Problem::parse,
+                                   {{"", "empty"},
+                                    {"fft n=8", "'fft' is not a problem type"},
+                                    {"gemm m=1 n=2", "k is missing"},
+                                    {"gemm m=1 n=2 k=3 q=4", "'q' is not a field of gemm"},
+                                    {"gemm m=1 n=2 k=3 m=4", "m is given twice"},
+                                    {"gemm m=0 n=2 k=3", "m is 0; it must be an integer from 1"},
+                                    {"gemm m=-5 n=2 k=3", "m is -5"},
+                                    {"gemm m=2147483648 n=2 k=3", "m is 2147483648"},
+                                    {"gemm m=big n=2 k=3", "m=big is not an integer"},
+                                    {"gemm m=1 n=2 k=3 dtype=f31", "one of f32 f16"},
+                                    {"gemm op=mm m=1 n=2 k=3 batch=2", "only op=bmm"},
+                                    {"gemm m n=2 k=3", "field=value"},
+                                    {"gemm m=1 n=2 k=3 payload=0", "32 hexadecimal digits"},
+                                    {"gemm m=1 n=2 k=3 payload=@w.npy", "no folder of payloads"}});
   const std::string payload = concat(" payload=", Digest{1, 2}.hex());
-  EXPECT_THAT(message("gemm m=1 n=2 k=3" + payload + payload), HasSubstr("payload is given twice"));
-  EXPECT_THAT(message("conv n=1 c=2 k=3 hi=8 wi=8 y=1 x=1" + payload), HasSubstr("not a field"));
+  testing_support::expect_refusals(
+      Problem::parse, {{"gemm m=1 n=2 k=3" + payload + payload, "payload is given twice"},
+                       {"conv n=1 c=2 k=3 hi=8 wi=8 y=1 x=1" + payload, "not a field"}});
 }
 
 TEST(Problem, CreateChecksCountRangeAndPayload) {

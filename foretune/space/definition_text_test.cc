@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "foretune/base/testing/damaged_text.h"
+#include "foretune/base/testing/refusals.h"
 #include "foretune/base/text.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/parametric_space.h"
@@ -37,13 +38,13 @@ std::string refusal(SpaceDefinition bad) {
 }
 
 // An edit that makes definition() illegal, and a part of the sentence that says why.
-struct Refusal {
+struct BadEdit {
   void (*edit)(SpaceDefinition& bad);
   std::string_view reason;
 };
 
-void expect_refusals(const std::vector<Refusal>& refusals) {
-  for (const auto& [edit, reason] : refusals) {
+void expect_edits_refused(const std::vector<BadEdit>& edits) {
+  for (const auto& [edit, reason] : edits) {
     SpaceDefinition bad = definition();
     edit(bad);
     EXPECT_THAT(refusal(bad), HasSubstr(std::string(reason)));
@@ -83,7 +84,7 @@ TEST(DefinitionText, ReasonsMayHoldEveryPrintableCharacter) {
 }
 
 TEST(DefinitionText, WhatCannotBeWrittenIsRefusedAtOnce) {
-  expect_refusals({
+  expect_edits_refused({
       {[](SpaceDefinition& bad) { bad.constraints[0].reason = "two\nlines"; }, "no text form"},
       {[](SpaceDefinition& bad) {
          bad.constraints[0].reason = "harmless\nconstraint 0 # smuggled";
@@ -107,33 +108,29 @@ TEST(DefinitionText, WhatCannotBeWrittenIsRefusedAtOnce) {
 }
 
 TEST(DefinitionText, HostileTextIsRefusedWithAReason) {
-  const auto message = [](std::string_view text) {
-    const Result<SpaceDefinition> parsed = SpaceDefinition::parse(text);
-    EXPECT_FALSE(parsed) << text;
-    return parsed ? std::string() : parsed.error().message;
-  };
-  EXPECT_THAT(message(""), HasSubstr("empty"));
-  EXPECT_THAT(message("\n \n"), HasSubstr("empty"));
-  EXPECT_THAT(message("parameter a [] 1\n"), HasSubstr("begins with one 'space' line"));
-  EXPECT_THAT(message("space x 1 gemm\nspace x 1 gemm\n"), HasSubstr("one 'space' line"));
-  EXPECT_THAT(message("space x gemm\n"), HasSubstr("name, version and problem type"));
-  EXPECT_THAT(message("space x -1 gemm\n"), HasSubstr("name, version"));
-  EXPECT_THAT(message("space x 4294967296 gemm\n"), HasSubstr("name, version"));
-  EXPECT_THAT(message("space x 1 fft\n"), HasSubstr("'fft' problems"));
-  EXPECT_THAT(message("space x 1 gemm\nfoo\n"), HasSubstr("statement 2 of the space: 'foo'"));
-  EXPECT_THAT(message("space x 1 gemm\nparameter a 1 2\n"), HasSubstr("name, [labels] and values"));
-  EXPECT_THAT(message("space x 1 gemm\nparameter a ]1[\n"), HasSubstr("name, [labels] and values"));
-  EXPECT_THAT(message("space x 1 gemm\nparameter [] 1\n"), HasSubstr("not a new parameter name"));
-  EXPECT_THAT(message("space x 1 gemm\nparameter a [] 1\nparameter a [] 1\n"),
-              HasSubstr("'a' is not a new parameter name"));
-  EXPECT_THAT(message("space x 1 gemm\nparameter a [] 1.5\n"), HasSubstr("'1.5'"));
-  EXPECT_THAT(message("space x 1 gemm\nparameter a [] 2147483648\n"), HasSubstr("'2147483648'"));
-  EXPECT_THAT(message("space x 1 gemm\nparameter a [] 1\nparameter b []\n"),
-              HasSubstr("some parameters of the space have values and some have none"));
-  EXPECT_THAT(message("space x 1 gemm\nconstraint a < 1\n"), HasSubstr("a reason"));
-  EXPECT_THAT(message("space x 1 gemm\ncanonical a\n"), HasSubstr("a parameter and an expression"));
-  EXPECT_THAT(message(std::string((1U << 20U) + 1, ' ')), HasSubstr("over the limit"));
-  EXPECT_THAT(message("space x 1 gemm\n\x1b[2J\n"), HasSubstr("'?[2J'"));
+  testing_support::expect_refusals(
+      SpaceDefinition::parse,
+      {{"", "empty"},
+       {"\n \n", "empty"},
+       {"parameter a [] 1\n", "begins with one 'space' line"},
+       {"space x 1 gemm\nspace x 1 gemm\n", "one 'space' line"},
+       {"space x gemm\n", "name, version and problem type"},
+       {"space x -1 gemm\n", "name, version"},
+       {"space x 4294967296 gemm\n", "name, version"},
+       {"space x 1 fft\n", "'fft' problems"},
+       {"space x 1 gemm\nfoo\n", "statement 2 of the space: 'foo'"},
+       {"space x 1 gemm\nparameter a 1 2\n", "name, [labels] and values"},
+       {"space x 1 gemm\nparameter a ]1[\n", "name, [labels] and values"},
+       {"space x 1 gemm\nparameter [] 1\n", "not a new parameter name"},
+       {"space x 1 gemm\nparameter a [] 1\nparameter a [] 1\n", "'a' is not a new parameter name"},
+       {"space x 1 gemm\nparameter a [] 1.5\n", "'1.5'"},
+       {"space x 1 gemm\nparameter a [] 2147483648\n", "'2147483648'"},
+       {"space x 1 gemm\nparameter a [] 1\nparameter b []\n",
+        "some parameters of the space have values and some have none"},
+       {"space x 1 gemm\nconstraint a < 1\n", "a reason"},
+       {"space x 1 gemm\ncanonical a\n", "a parameter and an expression"},
+       {std::string((1U << 20U) + 1, ' '), "over the limit"},
+       {"space x 1 gemm\n\x1b[2J\n", "'?[2J'"}});
 }
 
 TEST(DefinitionText, MutatedTextNeverCrashesAndWhatCompilesRoundTrips) {
@@ -165,7 +162,7 @@ TEST(CompiledSpace, RefusesDefinitionsThatMakeNoSense) {
     bad.domains[0] = domain;
     EXPECT_THAT(refusal(bad), HasSubstr("the values of mr are not an ascending list"));
   }
-  expect_refusals({
+  expect_edits_refused({
       {[](SpaceDefinition& bad) { bad.schema.kind = SchemaKind::kSequence; }, "parametric schema"},
       {[](SpaceDefinition& bad) { bad.domains.pop_back(); }, "3 parameters but 2 domains"},
       {[](SpaceDefinition& bad) { bad.domains[1] = {0, 2}; },

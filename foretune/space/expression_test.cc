@@ -6,8 +6,10 @@
 #include <array>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "foretune/base/testing/refusals.h"
 #include "foretune/base/text.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/testing/random_expression.h"
@@ -41,6 +43,11 @@ class ExpressionTest : public ::testing::Test {
     EXPECT_TRUE(expression) << text << ": " << (expression ? "" : expression.error().message);
     return expression ? expression->evaluate(words_, fields_, hardware_) : -777;
   }
+  void expect_values(const std::vector<std::pair<std::string, std::int64_t>>& expected) const {
+    for (const auto& [text, wanted] : expected) {
+      EXPECT_EQ(value(text), wanted) << text;
+    }
+  }
   static std::string refusal(std::string_view text) {
     const Result<Expression> expression = Expression::parse(text, schema(), gemm());
     EXPECT_FALSE(expression) << text;
@@ -54,74 +61,74 @@ class ExpressionTest : public ::testing::Test {
 };
 
 TEST_F(ExpressionTest, PrecedenceAndAssociativity) {
-  EXPECT_EQ(value("2 + 3 * 4"), 14);
-  EXPECT_EQ(value("(2 + 3) * 4"), 20);
-  EXPECT_EQ(value("10 - 3 - 2"), 5);
-  EXPECT_EQ(value("100 / 10 / 5"), 2);
-  EXPECT_EQ(value("7 % 4 * 2"), 6);
-  EXPECT_EQ(value("1 + 2 == 3"), 1);
-  EXPECT_EQ(value("3 < 2 < 1"), 1);  // (3 < 2) < 1
-  EXPECT_EQ(value("0 && 0 || 1"), 1);
-  EXPECT_EQ(value("0 && (0 || 1)"), 0);
-  EXPECT_EQ(value("1 || 0 && 0"), 1);
-  EXPECT_EQ(value("-2 * 3"), -6);
-  EXPECT_EQ(value("!2 + 1"), 1);
-  EXPECT_EQ(value("- -5"), 5);
-  EXPECT_EQ(value("!!7"), 1);
-  EXPECT_EQ(value("2 - -3"), 5);
+  expect_values({{"2 + 3 * 4", 14},
+                 {"(2 + 3) * 4", 20},
+                 {"10 - 3 - 2", 5},
+                 {"100 / 10 / 5", 2},
+                 {"7 % 4 * 2", 6},
+                 {"1 + 2 == 3", 1},
+                 {"3 < 2 < 1", 1},  // (3 < 2) < 1
+                 {"0 && 0 || 1", 1},
+                 {"0 && (0 || 1)", 0},
+                 {"1 || 0 && 0", 1},
+                 {"-2 * 3", -6},
+                 {"!2 + 1", 1},
+                 {"- -5", 5},
+                 {"!!7", 1},
+                 {"2 - -3", 5}});
 }
 
 TEST_F(ExpressionTest, NamesLabelsFactsAndHiding) {
   hardware_.set(HardwareValue::kCores, 6);
   hardware_.set(HardwareValue::kClockMhz, 2600.9);
-  EXPECT_EQ(value("mr"), 8);
-  EXPECT_EQ(value("m"), 100);
-  EXPECT_EQ(value("problem.m"), 100);
-  EXPECT_EQ(value("k"), 3);
-  EXPECT_EQ(value("problem.k"), 300);
-  EXPECT_EQ(value("pack == pack.yes"), 1);
-  EXPECT_EQ(value("pack.128x64"), 2);
-  EXPECT_EQ(value("op == op.bmm"), 1);
-  EXPECT_EQ(value("dtype.wide"), 1);
-  EXPECT_EQ(value("problem.dtype"), 0);
-  EXPECT_EQ(value("hw.cores"), 6);
-  EXPECT_EQ(value("hw.clock_mhz"), 2600);
-  EXPECT_EQ(value("hw.l1_bytes"), 0);
-  EXPECT_EQ(value("select"), 5);  // a parameter of that name
-  EXPECT_EQ(value("select (1, 2, 3)"), 2);
+  expect_values({{"mr", 8},
+                 {"m", 100},
+                 {"problem.m", 100},
+                 {"k", 3},
+                 {"problem.k", 300},
+                 {"pack == pack.yes", 1},
+                 {"pack.128x64", 2},
+                 {"op == op.bmm", 1},
+                 {"dtype.wide", 1},
+                 {"problem.dtype", 0},
+                 {"hw.cores", 6},
+                 {"hw.clock_mhz", 2600},
+                 {"hw.l1_bytes", 0},
+                 {"select", 5},  // a parameter of that name
+                 {"select (1, 2, 3)", 2}});
 }
 
 TEST_F(ExpressionTest, DivisionRoundsDownAndByZeroIsZero) {
-  EXPECT_EQ(value("7 / 2"), 3);
-  EXPECT_EQ(value("-7 / 2"), -4);
-  EXPECT_EQ(value("7 / -2"), -4);
-  EXPECT_EQ(value("-7 / -2"), 3);
-  EXPECT_EQ(value("7 % 3"), 1);
-  EXPECT_EQ(value("-7 % 3"), 2);
-  EXPECT_EQ(value("7 % -3"), -2);
-  EXPECT_EQ(value("5 / 0"), 0);
-  EXPECT_EQ(value("5 % 0"), 0);
-  EXPECT_EQ(value("ceil_div(7, 2)"), 4);
-  EXPECT_EQ(value("ceil_div(-7, 2)"), -3);
-  EXPECT_EQ(value("ceil_div(7, 0)"), 0);
-  EXPECT_EQ(value("round_up(13, 8)"), 16);
-  EXPECT_EQ(value("round_up(16, 8)"), 16);
-  EXPECT_EQ(value("round_up(13, 0)"), 0);
+  expect_values({{"7 / 2", 3},
+                 {"-7 / 2", -4},
+                 {"7 / -2", -4},
+                 {"-7 / -2", 3},
+                 {"7 % 3", 1},
+                 {"-7 % 3", 2},
+                 {"7 % -3", -2},
+                 {"5 / 0", 0},
+                 {"5 % 0", 0},
+                 {"ceil_div(7, 2)", 4},
+                 {"ceil_div(-7, 2)", -3},
+                 {"ceil_div(7, 0)", 0},
+                 {"round_up(13, 8)", 16},
+                 {"round_up(16, 8)", 16},
+                 {"round_up(13, 0)", 0}});
 }
 
 TEST_F(ExpressionTest, ArithmeticSaturates) {
   const std::string largest = "9223372036854775807";
   const std::string smallest = "(-9223372036854775807 - 1)";
-  EXPECT_EQ(value(largest + " + 1"), kLargest);
-  EXPECT_EQ(value(smallest), kSmallest);
-  EXPECT_EQ(value(smallest + " - 1"), kSmallest);
-  EXPECT_EQ(value("-" + smallest), kLargest);
-  EXPECT_EQ(value(smallest + " / -1"), kLargest);
-  EXPECT_EQ(value(smallest + " % -1"), 0);
-  EXPECT_EQ(value(largest + " * -2"), kSmallest);
-  EXPECT_EQ(value(smallest + " * -2"), kLargest);
-  EXPECT_EQ(value("ceil_div(" + smallest + ", -1)"), kLargest);
-  EXPECT_EQ(value("round_up(" + largest + ", 1000)"), kLargest);
+  expect_values({{largest + " + 1", kLargest},
+                 {smallest, kSmallest},
+                 {smallest + " - 1", kSmallest},
+                 {"-" + smallest, kLargest},
+                 {smallest + " / -1", kLargest},
+                 {smallest + " % -1", 0},
+                 {largest + " * -2", kSmallest},
+                 {smallest + " * -2", kLargest},
+                 {"ceil_div(" + smallest + ", -1)", kLargest},
+                 {"round_up(" + largest + ", 1000)", kLargest}});
 }
 
 TEST_F(ExpressionTest, FactsThatNoIntegerHoldsSaturate) {
@@ -194,29 +201,31 @@ TEST_F(ExpressionTest, ErrorsSayWhereAndWhat) {
   EXPECT_EQ(refusal("mr <= foo"),
             "expression 'mr <= foo', position 7: 'foo' is neither a parameter nor a field of the "
             "problem");
-  EXPECT_THAT(refusal("pakc == 1"), HasSubstr("did you mean 'pack'?"));
-  EXPECT_THAT(refusal(""), HasSubstr("position 1: a value was expected"));
-  EXPECT_THAT(refusal("1 +"), HasSubstr("position 4: a value was expected"));
-  EXPECT_THAT(refusal("1 + * 2"), HasSubstr("position 5: a value was expected"));
-  EXPECT_THAT(refusal("(1 + 2"), HasSubstr("position 7: ')' or an operator was expected"));
-  EXPECT_THAT(refusal("1 2"), HasSubstr("position 3: an operator or the end was expected"));
-  EXPECT_THAT(refusal("1)"), HasSubstr("position 2"));
-  EXPECT_THAT(refusal("min(1)"), HasSubstr("',' was expected; min takes 2 arguments"));
-  EXPECT_THAT(refusal("min(1, 2, 3)"), HasSubstr("')' was expected; min takes 2 arguments"));
-  EXPECT_THAT(refusal("min(1"), HasSubstr("',' was expected"));
-  EXPECT_THAT(refusal("pack.maybe"), HasSubstr("'maybe' is not a label of pack: no, yes, 128x64"));
-  EXPECT_THAT(refusal("mr.x"), HasSubstr("not a label of mr, which has none"));
-  EXPECT_THAT(refusal("hw.speed"), HasSubstr("'speed' is not a hardware value"));
-  EXPECT_THAT(refusal("hw."), HasSubstr("not a hardware value"));
-  EXPECT_THAT(refusal("problem.q"), HasSubstr("'q' is not a field of the problem"));
-  EXPECT_THAT(refusal("foo.bar"), HasSubstr("'foo' is neither"));
-  EXPECT_THAT(refusal("9223372036854775808"), HasSubstr("the number is too large"));
-  EXPECT_THAT(refusal("a = 1"), HasSubstr("'a' is neither"));
-  EXPECT_THAT(refusal("mr = 1"), HasSubstr("position 4: an operator or the end"));
-  EXPECT_THAT(refusal("mr & 1"), HasSubstr("position 4"));
-  EXPECT_THAT(refusal("1.5"), HasSubstr("position 2"));
-  EXPECT_THAT(refusal("mr\n< 1"), HasSubstr("expression 'mr?< 1', position 3"));
-  EXPECT_THAT(refusal(std::string("mr\0", 3)), HasSubstr("position 3"));
+  testing_support::expect_refusals(
+      [](std::string_view text) { return Expression::parse(text, schema(), gemm()); },
+      {{"pakc == 1", "did you mean 'pack'?"},
+       {"", "position 1: a value was expected"},
+       {"1 +", "position 4: a value was expected"},
+       {"1 + * 2", "position 5: a value was expected"},
+       {"(1 + 2", "position 7: ')' or an operator was expected"},
+       {"1 2", "position 3: an operator or the end was expected"},
+       {"1)", "position 2"},
+       {"min(1)", "',' was expected; min takes 2 arguments"},
+       {"min(1, 2, 3)", "')' was expected; min takes 2 arguments"},
+       {"min(1", "',' was expected"},
+       {"pack.maybe", "'maybe' is not a label of pack: no, yes, 128x64"},
+       {"mr.x", "not a label of mr, which has none"},
+       {"hw.speed", "'speed' is not a hardware value"},
+       {"hw.", "not a hardware value"},
+       {"problem.q", "'q' is not a field of the problem"},
+       {"foo.bar", "'foo' is neither"},
+       {"9223372036854775808", "the number is too large"},
+       {"a = 1", "'a' is neither"},
+       {"mr = 1", "position 4: an operator or the end"},
+       {"mr & 1", "position 4"},
+       {"1.5", "position 2"},
+       {"mr\n< 1", "expression 'mr?< 1', position 3"},
+       {std::string("mr\0", 3), "position 3"}});
 }
 
 TEST_F(ExpressionTest, NestingAndLengthHaveLimits) {

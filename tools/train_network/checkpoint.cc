@@ -64,15 +64,9 @@ Status write_checkpoint(const TrainingState& state, const std::filesystem::path&
   ByteWriter writer;
   writer.put(state.identity);
   put_epochs(writer, state.epochs);
-  writer.put(state.best_epoch);
-  writer.put(state.best_loss);
-  writer.put(state.schedule.learning_rate);
-  writer.put(state.schedule.best);
-  writer.put(static_cast<std::uint8_t>(state.schedule.has_best ? 1 : 0));
-  writer.put(state.schedule.bad_epochs);
-  writer.put(state.steps);
-  writer.put(state.rows_seen);
-  writer.put(state.seconds);
+  writer.put(state.best_epoch, state.best_loss, state.schedule.learning_rate, state.schedule.best,
+             static_cast<std::uint8_t>(state.schedule.has_best ? 1 : 0), state.schedule.bad_epochs,
+             state.steps, state.rows_seen, state.seconds);
   for (const at::Tensor& tensor : state.tensors) {
     put_tensor(writer, tensor);
   }

@@ -75,15 +75,8 @@ Status check_distilled_feature(const DistilledFeature& feature, std::size_t inde
 }
 
 void put_distilled_feature(ByteWriter& writer, const DistilledFeature& feature) {
-  writer.put(static_cast<std::uint8_t>(feature.kind));
-  writer.put(feature.field);
-  writer.put(feature.other);
-  writer.put(feature.repeat);
-  writer.put(feature.block);
-  writer.put(feature.other_block);
-  writer.put(feature.places);
-  writer.put(feature.mean);
-  writer.put(feature.scale);
+  writer.put(static_cast<std::uint8_t>(feature.kind), feature.field, feature.other, feature.repeat,
+             feature.block, feature.other_block, feature.places, feature.mean, feature.scale);
 }
 
 DistilledFeature get_distilled_feature(ByteReader& reader) {
@@ -267,13 +260,9 @@ void put_distilled_model(ByteWriter& writer, const DistilledModel& model) {
   writer.put(model.score_unit);
   writer.put_varint(model.regions.size());
   for (const DistilledRegion& region : model.regions) {
-    writer.put(region.feature);
-    writer.put(region.threshold);
-    writer.put(region.left);
-    writer.put(region.bound);
+    writer.put(region.feature, region.threshold, region.left, region.bound);
   }
-  writer.put(model.mean_regret);
-  writer.put(model.p90_regret);
+  writer.put(model.mean_regret, model.p90_regret);
 }
 
 namespace {

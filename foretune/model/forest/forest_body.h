@@ -18,12 +18,7 @@
 
 namespace foretune {
 
-struct ForestBody final : ModelBody {
-  explicit ForestBody(std::vector<Forest> given) : forests(std::move(given)) {}
-  [[nodiscard]] bool equals(const ModelBody& other) const override;
-
-  std::vector<Forest> forests;
-};
+using ForestBody = PartsBody<Forest>;
 
 // None where the model is of another kind, or was read without its body.
 const std::vector<Forest>& forests_of(const Model& model);

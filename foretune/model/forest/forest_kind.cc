@@ -11,16 +11,7 @@
 
 namespace foretune {
 
-bool ForestBody::equals(const ModelBody& other) const {
-  const auto* const same = dynamic_cast<const ForestBody*>(&other);
-  return same != nullptr && same->forests == forests;
-}
-
-const std::vector<Forest>& forests_of(const Model& model) {
-  static const std::vector<Forest> none;
-  const auto* const body = body_as<ForestBody>(model.body);
-  return body == nullptr ? none : body->forests;
-}
+const std::vector<Forest>& forests_of(const Model& model) { return parts_of<Forest>(model.body); }
 
 void put_forests(ByteWriter& writer, const std::vector<Forest>& forests) {
   writer.put_varint(forests.size());

@@ -15,15 +15,12 @@ constexpr std::size_t kStringBytes = 4;  // the least of a string
 void put_identity(ByteWriter& writer, const Model& model) {
   writer.put_string(model.kind);
   writer.put_string(model.family);
-  writer.put(static_cast<std::uint16_t>(model.problem_type));
-  writer.put(model.problem_schema);
+  writer.put(static_cast<std::uint16_t>(model.problem_type), model.problem_schema);
   writer.put_string(model.feature_table);
   writer.put(model.feature_table_id);
   writer.put_string(model.target);
-  writer.put(model.residual_std);
-  writer.put(model.seed);
-  writer.put(model.data_fingerprint.high);
-  writer.put(model.data_fingerprint.low);
+  writer.put(model.residual_std, model.seed, model.data_fingerprint.high,
+             model.data_fingerprint.low);
 }
 
 Status get_identity(ByteReader& reader, Model& model) {
@@ -44,8 +41,7 @@ Status get_identity(ByteReader& reader, Model& model) {
 void put_schema(ByteWriter& writer, const Model& model) {
   const ConfigSchema& schema = model.config_schema;
   writer.put_string(schema.name);
-  writer.put(schema.version);
-  writer.put(static_cast<std::uint8_t>(schema.kind));
+  writer.put(schema.version, static_cast<std::uint8_t>(schema.kind));
   writer.put_varint(schema.parameters.size());
   for (const Parameter& parameter : schema.parameters) {
     writer.put_string(parameter.name);
@@ -163,8 +159,7 @@ Status get_portfolio(ByteReader& reader, Model& model) {
 void put_ranges(ByteWriter& writer, const Model& model) {
   writer.put_varint(model.problem_range.size());
   for (const auto& [low, high] : model.problem_range) {
-    writer.put(low);
-    writer.put(high);
+    writer.put(low, high);
   }
 }
 

@@ -27,12 +27,7 @@ struct MetricModel {
   bool operator==(const MetricModel& other) const;  // of the models themselves
 };
 
-struct MetricsBody final : ModelBody {
-  explicit MetricsBody(std::vector<MetricModel> given) : metrics(std::move(given)) {}
-  [[nodiscard]] bool equals(const ModelBody& other) const override;
-
-  std::vector<MetricModel> metrics;
-};
+using MetricsBody = PartsBody<MetricModel>;
 
 // The one that scores are of first. None where the model is of another kind, or was read without
 // its body.

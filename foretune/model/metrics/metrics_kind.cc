@@ -56,12 +56,10 @@ void put_metrics(ByteWriter& writer, const Model& model) {
   for (const MetricModel& part : metrics_of(model)) {
     writer.put_string(part.metric.name);
     writer.put_string(part.metric.unit);
-    writer.put(static_cast<std::uint8_t>(part.metric.direction));
-    writer.put(static_cast<std::uint8_t>(part.metric.stage));
-    writer.put(static_cast<std::uint8_t>(part.scale.kind));
-    writer.put(part.scale.offset);
-    writer.put(part.scale.reference);
-    writer.put(part.scale.step);
+    writer.put(static_cast<std::uint8_t>(part.metric.direction),
+               static_cast<std::uint8_t>(part.metric.stage),
+               static_cast<std::uint8_t>(part.scale.kind), part.scale.offset, part.scale.reference,
+               part.scale.step);
     const SectionIds shared = shared_sections(model, *part.model);
     writer.put_varint(shared.size());
     for (const std::uint32_t id : shared) {
@@ -277,15 +275,8 @@ bool MetricModel::operator==(const MetricModel& other) const {
           (model != nullptr && other.model != nullptr && *model == *other.model));
 }
 
-bool MetricsBody::equals(const ModelBody& other) const {
-  const auto* const same = dynamic_cast<const MetricsBody*>(&other);
-  return same != nullptr && same->metrics == metrics;
-}
-
 const std::vector<MetricModel>& metrics_of(const Model& model) {
-  static const std::vector<MetricModel> none;
-  const auto* const body = body_as<MetricsBody>(model.body);
-  return body == nullptr ? none : body->metrics;
+  return parts_of<MetricModel>(model.body);
 }
 
 const ModelKind& metrics_model_kind() {

@@ -161,8 +161,7 @@ float run_towers(const Network& network, std::span<const float> problem,
 void put_layers(ByteWriter& writer, const std::vector<DenseLayer>& layers) {
   writer.put_varint(layers.size());
   for (const DenseLayer& layer : layers) {
-    writer.put(layer.inputs);
-    writer.put(layer.outputs);
+    writer.put(layer.inputs, layer.outputs);
     writer.put(static_cast<std::uint8_t>((layer.is_rectified ? 1U : 0U) |
                                          (layer.adds_skip ? 2U : 0U) |
                                          (layer.is_int8() ? 4U : 0U)));
@@ -313,27 +312,21 @@ double above_least(const Network& network, float score) {
 
 void put_network(ByteWriter& writer, const Network& network) {
   writer.put_string(network.architecture);
-  writer.put(network.problem_inputs);
-  writer.put(network.config_inputs);
+  writer.put(network.problem_inputs, network.config_inputs);
   writer.put_varint(network.inputs.size());
   for (const NetworkInput& input : network.inputs) {
-    writer.put(input.column);
-    writer.put(static_cast<std::uint8_t>(input.transform));
-    writer.put(input.value);
-    writer.put(input.mean);
-    writer.put(input.inverse_std);
+    writer.put(input.column, static_cast<std::uint8_t>(input.transform), input.value, input.mean,
+               input.inverse_std);
   }
   writer.put_varint(network.field_inputs.size());
   for (const FieldInput& input : network.field_inputs) {
     put_distilled_feature(writer, input.feature);
-    writer.put(input.mean);
-    writer.put(input.inverse_std);
+    writer.put(input.mean, input.inverse_std);
   }
   put_layers(writer, network.layers);
   put_layers(writer, network.config_layers);
   put_array(writer, network.interaction);
-  writer.put(static_cast<std::uint8_t>(network.has_least ? 1 : 0));
-  writer.put(network.least);
+  writer.put(static_cast<std::uint8_t>(network.has_least ? 1 : 0), network.least);
 }
 
 Result<Network> get_network(ByteReader& reader) {

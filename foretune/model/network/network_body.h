@@ -18,12 +18,7 @@
 
 namespace foretune {
 
-struct NetworkBody final : ModelBody {
-  explicit NetworkBody(std::vector<Network> given) : networks(std::move(given)) {}
-  [[nodiscard]] bool equals(const ModelBody& other) const override;
-
-  std::vector<Network> networks;
-};
+using NetworkBody = PartsBody<Network>;
 
 // None where the model is of another kind, or was read without its body.
 const std::vector<Network>& networks_of(const Model& model);

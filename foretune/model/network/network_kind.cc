@@ -30,15 +30,8 @@ std::size_t weights_of(const Network& network) {
 
 }  // namespace
 
-bool NetworkBody::equals(const ModelBody& other) const {
-  const auto* const same = dynamic_cast<const NetworkBody*>(&other);
-  return same != nullptr && same->networks == networks;
-}
-
 const std::vector<Network>& networks_of(const Model& model) {
-  static const std::vector<Network> none;
-  const auto* const body = body_as<NetworkBody>(model.body);
-  return body == nullptr ? none : body->networks;
+  return parts_of<Network>(model.body);
 }
 
 void put_networks(ByteWriter& writer, double share, const std::vector<Network>& networks) {

@@ -325,8 +325,7 @@ void put_torch_layers(ByteWriter& writer, std::span<const TorchLayer> layers) {
     if (layer.kind != Kind::kLinear && layer.kind != Kind::kBatchNorm) {
       continue;
     }
-    writer.put(layer.inputs);
-    writer.put(layer.outputs);
+    writer.put(layer.inputs, layer.outputs);
     put_floats(writer, layer.weight);
     put_floats(writer, layer.bias);
     if (layer.kind == Kind::kBatchNorm) {

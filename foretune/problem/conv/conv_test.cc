@@ -6,6 +6,7 @@
 #include <string>
 
 #include "foretune/base/rng.h"
+#include "foretune/base/testing/refusals.h"
 #include "foretune/base/text.h"
 
 namespace foretune {
@@ -156,28 +157,21 @@ TEST(ConvProblem, CountsBytesOfAllThreeTensors) {
 }
 
 TEST(ConvProblem, RefusalsSayWhatDoesNotFit) {
-  const auto message = [](std::string_view text) {
-    const Result<Problem> result = Problem::parse(text);
-    EXPECT_FALSE(result) << text;
-    return result ? std::string() : result.error().message;
-  };
-  EXPECT_THAT(message("conv n=1 c=6 k=8 g=4 hi=8 wi=8 y=1 x=1"),
-              HasSubstr("g=4 does not divide c=6 and k=8"));
-  EXPECT_THAT(message("conv n=1 c=8 k=6 g=4 hi=8 wi=8 y=1 x=1"), HasSubstr("does not divide"));
-  EXPECT_THAT(message("conv n=1 c=8 k=8 hi=2 wi=8 y=5 x=1 pad_h=1"),
-              HasSubstr("y=5 with dilation 1 does not fit hi=2 with pad 1"));
-  EXPECT_THAT(message("conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=3 dilation_w=4"),
-              HasSubstr("x=3 with dilation 4 does not fit wi=8"));
-  EXPECT_THAT(message("conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=1 z=2"), HasSubstr("z=2"));
-  EXPECT_THAT(message("conv n=1 c=8 k=8 hi=8 wi=8 y=1"), HasSubstr("x is missing"));
-  EXPECT_THAT(message("conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=1 stride_h=0"), HasSubstr("stride_h is 0"));
-  EXPECT_THAT(message("conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=1 pad_w=-1"), HasSubstr("pad_w is -1"));
-  EXPECT_THAT(message("conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=1 op=backward"),
-              HasSubstr("one of forward backward_data backward_weight"));
-  EXPECT_THAT(message("conv n=2147483647 c=2147483647 k=1 hi=1 wi=1 y=1 x=1"),
-              HasSubstr("more than 2^53 elements"));
-  EXPECT_THAT(message("conv n=1 c=1 k=2147483647 hi=65535 wi=65535 y=1 x=1"),
-              HasSubstr("more than 2^53 elements"));
+  testing_support::expect_refusals(
+      Problem::parse,
+      {{"conv n=1 c=6 k=8 g=4 hi=8 wi=8 y=1 x=1", "g=4 does not divide c=6 and k=8"},
+       {"conv n=1 c=8 k=6 g=4 hi=8 wi=8 y=1 x=1", "does not divide"},
+       {"conv n=1 c=8 k=8 hi=2 wi=8 y=5 x=1 pad_h=1",
+        "y=5 with dilation 1 does not fit hi=2 with pad 1"},
+       {"conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=3 dilation_w=4", "x=3 with dilation 4 does not fit wi=8"},
+       {"conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=1 z=2", "z=2"},
+       {"conv n=1 c=8 k=8 hi=8 wi=8 y=1", "x is missing"},
+       {"conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=1 stride_h=0", "stride_h is 0"},
+       {"conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=1 pad_w=-1", "pad_w is -1"},
+       {"conv n=1 c=8 k=8 hi=8 wi=8 y=1 x=1 op=backward",
+        "one of forward backward_data backward_weight"},
+       {"conv n=2147483647 c=2147483647 k=1 hi=1 wi=1 y=1 x=1", "more than 2^53 elements"},
+       {"conv n=1 c=1 k=2147483647 hi=65535 wi=65535 y=1 x=1", "more than 2^53 elements"}});
   // 2^53 to the point.
   EXPECT_TRUE(Problem::parse("conv n=1073741824 c=8388608 k=1 hi=1 wi=1 y=1 x=1"));
   EXPECT_FALSE(Problem::parse("conv n=1073741824 c=8388609 k=1 hi=1 wi=1 y=1 x=1"));

@@ -164,6 +164,8 @@ class HalvesLookup {
 };
 
 struct Avx512Operations : PlainOperations {
+  static constexpr const char* kName = "AVX-512";
+
   static void select(const std::uint64_t* predicate, const std::uint64_t* if_one,
                      const std::uint64_t* if_zero, std::size_t blocks, std::uint64_t* out) {
     for (std::size_t i = 0; i < blocks * kEngineBlockWords; i += kEngineBlockWords) {

@@ -7,6 +7,8 @@ namespace foretune {
 namespace {
 
 struct Avx2Operations : PlainOperations {
+  static constexpr const char* kName = "AVX2";
+
   static void at_most_bytes(const std::uint8_t* codes, std::uint8_t rank, std::size_t words,
                             std::uint64_t* out) {
     const __m256i ranks = _mm256_set1_epi8(static_cast<char>(rank));
@@ -75,15 +77,7 @@ struct Avx2Operations : PlainOperations {
 
 }  // namespace
 
-const EngineKernels* engine_kernels_avx2() {
-  static constexpr EngineKernels kKernels{"AVX2",
-                                          &PlainOperations::range,
-                                          &Avx2Operations::quantise<std::uint8_t>,
-                                          &Avx2Operations::quantise<std::uint16_t>,
-                                          &run_trees<Avx2Operations>,
-                                          false};
-  return &kKernels;
-}
+const EngineKernels* engine_kernels_avx2() { return kernels_of<Avx2Operations>(); }
 
 }  // namespace foretune
 #else

@@ -2,15 +2,7 @@
 
 namespace foretune {
 
-const EngineKernels* engine_kernels_generic() {
-  static constexpr EngineKernels kKernels{"generic",
-                                          &PlainOperations::range,
-                                          &PlainOperations::quantise<std::uint8_t>,
-                                          &PlainOperations::quantise<std::uint16_t>,
-                                          &run_trees<PlainOperations>,
-                                          false};
-  return &kKernels;
-}
+const EngineKernels* engine_kernels_generic() { return kernels_of<PlainOperations>(); }
 
 const EngineKernels* engine_kernels(CpuIsa isa) {
   switch (isa) {

@@ -246,6 +246,8 @@ void run_trees(EngineQuery& query) {
 // ---- plain C++ versions of what an Isa provides -----------------------------------------------
 
 struct PlainOperations {
+  static constexpr const char* kName = "generic";
+
   static void select(const std::uint64_t* predicate, const std::uint64_t* if_one,
                      const std::uint64_t* if_zero, std::size_t blocks, std::uint64_t* out) {
     for (std::size_t i = 0; i < blocks * kEngineBlockWords; ++i) {
@@ -347,6 +349,18 @@ struct PlainOperations {
     }
   }
 };
+
+// Returns the kernels made of an instruction set's operations.
+template <class Isa>
+const EngineKernels* kernels_of() {
+  static constexpr EngineKernels kKernels{Isa::kName,
+                                          &Isa::range,
+                                          &Isa::template quantise<std::uint8_t>,
+                                          &Isa::template quantise<std::uint16_t>,
+                                          &run_trees<Isa>,
+                                          false};
+  return &kKernels;
+}
 
 }  // namespace
 }  // namespace foretune

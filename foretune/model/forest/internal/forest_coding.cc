@@ -281,18 +281,24 @@ void get_packed(ByteReader& reader, std::size_t leaves, std::vector<double>& val
   }
 }
 
+// Calls `use` with each array that has a value per node.
+template <class Use>
+void for_each_node_array(Forest& forest, const Use& use) {
+  use(forest.feature);
+  use(forest.threshold);
+  use(forest.left);
+  use(forest.right);
+  use(forest.default_left);
+  use(forest.missing);
+}
+
 // Reads the trees of a forest one after another. Turns the reader bad where the bytes are.
 class TreeReader {
  public:
   // `reserve_nodes` is the number of nodes that the remaining bytes can hold.
   TreeReader(const std::vector<Split>& splits, std::size_t reserve_nodes, Forest& forest)
       : splits_(splits), forest_(forest) {
-    forest.feature.reserve(reserve_nodes);
-    forest.threshold.reserve(reserve_nodes);
-    forest.left.reserve(reserve_nodes);
-    forest.right.reserve(reserve_nodes);
-    forest.default_left.reserve(reserve_nodes);
-    forest.missing.reserve(reserve_nodes);
+    for_each_node_array(forest, [&](auto& values) { values.reserve(reserve_nodes); });
   }
 
   void read(ByteReader& reader) {
@@ -313,12 +319,7 @@ class TreeReader {
                              .leaf_count = static_cast<std::uint32_t>(nodes + 1)});
     leaves_ += nodes + 1;
     const std::size_t end = first + nodes;
-    forest_.feature.resize(end);
-    forest_.threshold.resize(end);
-    forest_.left.resize(end);
-    forest_.right.resize(end);
-    forest_.default_left.resize(end);
-    forest_.missing.resize(end);
+    for_each_node_array(forest_, [&](auto& values) { values.resize(end); });
     ByteReader own = reader;  // a local copy: the compiler knows that nothing else changes it
     if (form == kGrown) {
       read_grown(own, first, nodes);
@@ -406,8 +407,7 @@ void put_forest(ByteWriter& writer, const Forest& forest) {
   writer.put_varint(splits.size());
   for (const Split& split : splits) {
     writer.put_varint(split.feature);
-    writer.put(split.flags);
-    writer.put(split.threshold_bits);
+    writer.put(split.flags, split.threshold_bits);
   }
   if (std::any_of(splits.begin(), splits.end(), is_categorical)) {
     put_categories(writer, forest.categories);

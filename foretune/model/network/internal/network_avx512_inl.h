@@ -17,6 +17,7 @@ namespace {
 
 // 24 sums, three vectors of values and a weight: 28 of 32 registers, 11 loads for 24 multiply-adds.
 struct Avx512 {
+  static constexpr const char* kName = "AVX-512";
   using V = __m512;
   static constexpr std::size_t kWidth = 16;
   static constexpr std::size_t kVectors = 3;

@@ -138,5 +138,12 @@ void dense_int8(const NetworkDense& task, const NetworkInt8Weights& weights,
   }
 }
 
+// Returns the kernels made of an instruction set's operations.
+template <class Isa>
+const NetworkKernels* kernels_of() {
+  static constexpr NetworkKernels kKernels{Isa::kName, &dense<Isa>, &dense_int8<Isa>, &towers<Isa>};
+  return &kKernels;
+}
+
 }  // namespace
 }  // namespace foretune

@@ -8,6 +8,7 @@ namespace {
 
 // 12 sums, three vectors of values and a weight: all 16 registers.
 struct Avx2 {
+  static constexpr const char* kName = "AVX2";
   using V = __m256;
   static constexpr std::size_t kWidth = 8;
   static constexpr std::size_t kVectors = 3;
@@ -63,10 +64,7 @@ struct Avx2 {
 
 }  // namespace
 
-const NetworkKernels* network_kernels_avx2() {
-  static constexpr NetworkKernels kKernels{"AVX2", &dense<Avx2>, &dense_int8<Avx2>, &towers<Avx2>};
-  return &kKernels;
-}
+const NetworkKernels* network_kernels_avx2() { return kernels_of<Avx2>(); }
 
 }  // namespace foretune
 #else

@@ -5,11 +5,7 @@
 
 namespace foretune {
 
-const NetworkKernels* network_kernels_avx512() {
-  static constexpr NetworkKernels kKernels{"AVX-512", &dense<Avx512>, &dense_int8<Avx512>,
-                                           &towers<Avx512>};
-  return &kKernels;
-}
+const NetworkKernels* network_kernels_avx512() { return kernels_of<Avx512>(); }
 
 }  // namespace foretune
 #else

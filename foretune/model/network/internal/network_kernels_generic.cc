@@ -6,6 +6,7 @@ namespace {
 // One float at a time. Where the compiler may not use the instruction, the multiply-add is a call
 // of the C library, which rounds once as well: slow, and the same bits.
 struct Plain {
+  static constexpr const char* kName = "generic";
   struct V {
     float value;
   };
@@ -64,11 +65,7 @@ const NetworkKernels* best_of_avx512() {
 
 }  // namespace
 
-const NetworkKernels* network_kernels_generic() {
-  static constexpr NetworkKernels kKernels{"generic", &dense<Plain>, &dense_int8<Plain>,
-                                           &towers<Plain>};
-  return &kKernels;
-}
+const NetworkKernels* network_kernels_generic() { return kernels_of<Plain>(); }
 
 const NetworkKernels* network_kernels(CpuIsa isa) {
   const NetworkKernels* found = isa == CpuIsa::kAvx512 ? best_of_avx512()

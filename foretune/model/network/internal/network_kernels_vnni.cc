@@ -10,6 +10,7 @@ namespace {
 // written in assembly because g++ 12 copies every sum of the intrinsic twice and keeps it in
 // memory, at a third of the speed.
 struct Vnni : Avx512 {
+  static constexpr const char* kName = "AVX-512 VNNI";
   using Quads = I;
   using Weights = I;
   static constexpr std::size_t kInt8Outputs = 8;
@@ -23,11 +24,7 @@ struct Vnni : Avx512 {
 
 }  // namespace
 
-const NetworkKernels* network_kernels_vnni() {
-  static constexpr NetworkKernels kKernels{"AVX-512 VNNI", &dense<Vnni>, &dense_int8<Vnni>,
-                                           &towers<Vnni>};
-  return &kKernels;
-}
+const NetworkKernels* network_kernels_vnni() { return kernels_of<Vnni>(); }
 
 }  // namespace foretune
 #else

@@ -94,9 +94,7 @@ Status check_rows(const TrainingRows& rows) {
 }
 
 void put_rows(ByteWriter& writer, const TrainingRows& rows) {
-  writer.put(rows.problem_columns);
-  writer.put(rows.config_columns);
-  writer.put(rows.interaction_columns);
+  writer.put(rows.problem_columns, rows.config_columns, rows.interaction_columns);
   put_array(writer, rows.plain_columns);
   put_array(writer, rows.inputs);
   put_array(writer, rows.problem);
@@ -191,8 +189,7 @@ void put_trained(ByteWriter& writer, const TrainedNetwork& network) {
   put_torch_layers(writer, network.layers);
   put_torch_layers(writer, network.config_layers);
   put_array(writer, network.interaction);
-  writer.put(network.scale);
-  writer.put(network.offset);
+  writer.put(network.scale, network.offset);
   put_array(writer, network.mean);
   put_array(writer, network.inverse_std);
   put_array(writer, network.predictions);
@@ -258,11 +255,8 @@ Result<T> read_sealed(const FileSeal& what, Status (*check)(const T&),
 void put_epochs(ByteWriter& writer, std::span<const TrainedNetwork::Epoch> epochs) {
   writer.put_varint(epochs.size());
   for (const TrainedNetwork::Epoch& epoch : epochs) {
-    writer.put(epoch.train_loss);
-    writer.put(epoch.stop_loss);
-    writer.put(epoch.stop_efficiency);
-    writer.put(epoch.learning_rate);
-    writer.put(epoch.seconds);
+    writer.put(epoch.train_loss, epoch.stop_loss, epoch.stop_efficiency, epoch.learning_rate,
+               epoch.seconds);
   }
 }
 
