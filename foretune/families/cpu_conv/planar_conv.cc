@@ -53,15 +53,35 @@ void PlanarConv::plan(const ConvGrid& given) {
   const std::ptrdiff_t vectors = ceil_div(grid.input.longest_line(), kernels_->lanes);
   grid.block_columns = even_part(vectors, config_.nr / kernels_->lanes) * kernels_->lanes;
   const std::ptrdiff_t last_rows = rows_of(panels() - 1);
-  for (const ConvTap& tap : given.taps) {
-    const auto number = static_cast<std::ptrdiff_t>(grid.offsets.size());
-    grid.panel_offsets.push_back(number * view_.inputs * panel_rows_);
-    grid.last_offsets.push_back(number * view_.inputs * last_rows);
-    grid.offsets.push_back(grid.input.offset(tap));
+  merge_taps(grid);
+  for (std::size_t tap = 0; tap < given.taps.size(); tap += static_cast<std::size_t>(grid.merged)) {
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(tap) * view_.inputs;
+    grid.panel_offsets.push_back(first * panel_rows_);
+    grid.last_offsets.push_back(first * last_rows);
+    grid.offsets.push_back(grid.input.offset(given.taps[tap]));
   }
   slab_size_ = std::max(slab_size_, grid.input.size());
   packed_size_ += static_cast<std::size_t>(view_.groups * group_size(grid, view_));
   grids_.push_back(std::move(grid));
+}
+
+void PlanarConv::merge_taps(Grid& grid) const {
+  grid.distance = grid.input.channel_pitch();
+  const std::vector<ConvTap>& taps = grid.input.grid().taps;
+  const auto of_row = static_cast<std::size_t>(grid.input.taps_of_row());
+  if (view_.inputs > 1 || of_row < 2) {
+    return;
+  }
+  const auto distance_to_next = [&](std::size_t tap) {
+    return grid.input.offset(taps[tap + 1]) - grid.input.offset(taps[tap]);
+  };
+  for (std::size_t tap = 0; tap < taps.size(); ++tap) {
+    if (tap % of_row + 1 < of_row && distance_to_next(tap) != distance_to_next(0)) {
+      return;  // a stride has parted the columns
+    }
+  }
+  grid.merged = grid.input.taps_of_row();
+  grid.distance = distance_to_next(0);
 }
 
 // Packed weights: for each grid, group and panel one column of the panel for each tap and input
@@ -136,22 +156,22 @@ void PlanarConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::ptrdiff_t
   const std::ptrdiff_t rows = rows_of(panel);
   const auto& taps_of_panel = panel + 1 == panels() ? grid.last_offsets : grid.panel_offsets;
   const std::ptrdiff_t first_input = chunk * chunk_;
-  const std::ptrdiff_t channel_pitch = grid.input.channel_pitch();
+  const std::ptrdiff_t inputs = std::min(chunk_, view_.inputs - first_input);
   const std::ptrdiff_t points = view_.out.volume();
   const std::ptrdiff_t columns = tile.columns.length();
   const int vectors = static_cast<int>(ceil_div(columns, kernels_->lanes));
   const int last = static_cast<int>(columns - (vectors - 1) * kernels_->lanes);
   const bool is_dense = grid.input.has_dense_lines();
-  const std::ptrdiff_t taps = static_cast<std::ptrdiff_t>(grid.offsets.size());
+  const auto taps = static_cast<std::ptrdiff_t>(grid.input.grid().taps.size());
   MicroKernelCall call{.a = tile.packed + first * taps * view_.inputs + first_input * rows,
                        .a_stride = rows,
-                       .b = tile.from + first_input * channel_pitch,
-                       .b_stride = channel_pitch,
-                       .k = std::min(chunk_, view_.inputs - first_input),
+                       .b = tile.from + first_input * grid.input.channel_pitch(),
+                       .b_stride = grid.distance,
+                       .k = inputs * grid.merged,
                        .last_columns = last,
-                       .a_offsets = taps_of_panel.data() + tile.taps.begin,
-                       .b_offsets = grid.offsets.data() + tile.taps.begin,
-                       .taps = static_cast<int>(tile.taps.length())};
+                       .a_offsets = taps_of_panel.data() + tile.taps.begin / grid.merged,
+                       .b_offsets = grid.offsets.data() + tile.taps.begin / grid.merged,
+                       .taps = static_cast<int>(tile.taps.length() / grid.merged)};
   alignas(AlignedBuffer::kAlignment) float block[kMaxBlock];  // NOLINT(*-avoid-c-arrays)
   const bool adds = chunk > 0 || operands.bias != nullptr || operands.residual != nullptr;
   if (adds && (chunk == 0 || !is_dense)) {
@@ -175,7 +195,7 @@ void PlanarConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::ptrdiff_t
     call.c_stride = config_.nr;
   }
   call.beta = adds ? 1.0F : 0.0F;
-  if (operands.relu && first_input + call.k == view_.inputs) {
+  if (operands.relu && first_input + inputs == view_.inputs) {
     call.floor = 0;
   }
   const MicroKernel kernel = kernels_->find({.rows = static_cast<int>(rows),

@@ -50,9 +50,13 @@ class PlanarConv {
   // One grid of the view, planned.
   struct Grid {
     PlaneSlabs input;
-    std::vector<std::ptrdiff_t> offsets;        // of the input, by tap
-    std::vector<std::ptrdiff_t> panel_offsets;  // of the taps in a whole panel, and in the last one
+    std::vector<std::ptrdiff_t> offsets;        // of the input, by tap of the kernel
+    std::vector<std::ptrdiff_t> panel_offsets;  // of these taps in a whole panel, and in the last
     std::vector<std::ptrdiff_t> last_offsets;
+    // With one input channel the taps of a row are summed like channels: a tap of the kernel is
+    // `merged` taps of the grid, whose inputs are `distance` apart.
+    std::ptrdiff_t merged = 1;
+    std::ptrdiff_t distance = 0;
     std::ptrdiff_t block_columns = 1;  // of a register block
     std::size_t packed = 0;            // where its weights begin
   };
@@ -60,6 +64,7 @@ class PlanarConv {
 
   PlanarConv() = default;
   void plan(const ConvGrid& grid);
+  void merge_taps(Grid& grid) const;
   [[nodiscard]] std::ptrdiff_t panels() const { return ceil_div(view_.outputs, panel_rows_); }
   [[nodiscard]] std::ptrdiff_t rows_of(std::ptrdiff_t panel) const {
     return std::min(panel_rows_, view_.outputs - panel * panel_rows_);

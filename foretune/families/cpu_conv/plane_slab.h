@@ -56,6 +56,7 @@ class PlaneSlabs {
   // Returns where in fill()'s result the first column of a line finds its input, to which the
   // offsets of taps are added.
   [[nodiscard]] std::ptrdiff_t place(const Slab& slab, const Line& line) const;
+  [[nodiscard]] std::ptrdiff_t taps_of_row() const { return points_.taps_of_row(); }
   // Returns taps of which all others of a line read only zeros around the image.
   [[nodiscard]] Range inner_taps(const Line& line) const;
   // Returns the number of an output point within its image.
