@@ -207,6 +207,10 @@ TEST(ConvKernelsTest, RandomConvolutionsAreRight) {
       each.config.mr = static_cast<int>(rng.between(1, 14));
       ++of_groups;
     }
+    if (sizes.operation == ConvOperation::kBackwardWeight &&
+        each.config.algorithm == ConvAlgorithm::kTaps && rng.below(2) == 0) {
+      each.config.algorithm = ConvAlgorithm::kTurned;
+    }
     const std::string wrong = wrong_element(each, pool, rng);
     ASSERT_EQ(wrong, "") << "case " << i << "\n" << each.text();
     ++run[static_cast<std::size_t>(each.problem.operation())];

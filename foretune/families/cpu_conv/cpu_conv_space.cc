@@ -43,15 +43,20 @@ const std::string kRowPoints = concat("select(", kIsPointwise, " || ", kIsPlanar
 // Output channels of all groups, and of one.
 constexpr std::string_view kOutputs = "select(op == op.backward_data, c, k)";
 const std::string kChannels = concat("(", kOutputs, " / g)");
+constexpr std::string_view kIsTurned = "algorithm == algorithm.turned";
+// Neighbouring values of a filter that one run of input multiplies.
+constexpr std::string_view kValues = "(select(taps == taps.row, x, 1) * (c / g))";
 // The rows and the columns of all register blocks. Of groups, a vector holds several.
-const std::string kHeight = concat("select(", kOfGroups, ", ", kWidth, ", select(", kIsGradient,
-                                   " || ", kIsPlanar, ", ", kChannels, ", ", kRowPoints, "))");
-const std::string kColumns = concat("select(", kOfGroups, ", ", kOutputs, ", select(", kIsGradient,
-                                    ", select(taps == taps.row, x, 1) * (c / g), select(",
-                                    kIsPlanar, ", ", kRowPoints, ", ", kChannels, ")))");
+const std::string kHeight =
+    concat("select(", kOfGroups, ", ", kWidth, ", select(", kIsTurned, ", ", kValues, ", select(",
+           kIsGradient, " || ", kIsPlanar, ", ", kChannels, ", ", kRowPoints, ")))");
+const std::string kColumns =
+    concat("select(", kOfGroups, ", ", kOutputs, ", select(", kIsGradient, ", select(", kIsTurned,
+           ", k / g, ", kValues, "), select(", kIsPlanar, ", ", kRowPoints, ", ", kChannels, ")))");
 // Panels that threads may share.
-const std::string kPanels = concat("select(!(", kOfGroups, ") && (", kIsGradient, " || ", kIsPlanar,
-                                   "), ceil_div(", kHeight, ", mr), ceil_div(", kColumns, ", nr))");
+const std::string kPanels =
+    concat("select(!(", kOfGroups, " || ", kIsTurned, ") && (", kIsGradient, " || ", kIsPlanar,
+           "), ceil_div(", kHeight, ", mr), ceil_div(", kColumns, ", nr))");
 constexpr std::string_view kMultiplyAdds =
     "(n * di * hi * wi * (c / g) * k * x * y * z / (stride_d * stride_h * stride_w))";
 
@@ -67,14 +72,18 @@ std::vector<std::vector<std::int32_t>> domains() {
   for (std::int32_t rows = 1; rows <= 16; ++rows) {
     mr.push_back(rows);
   }
-  return {{0, 1, 2}, {0, 1, 2}, mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
-          {0, 1, 2}, {0, 1, 2}, {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
+  return {{0, 1, 2}, {0, 1, 2, 3}, mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
+          {0, 1, 2}, {0, 1, 2},    {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
 }
 
 void add_block_rules(std::vector<Constraint>& out) {
   out.push_back({concat("isa <= ", kBestIsa), "the CPU does not have these instructions"});
   out.push_back({"(algorithm == algorithm.planar) == (layout == layout.channels_first)",
                  "the algorithm planar is for channels first, the others are for channels last"});
+  out.push_back({concat("!(", kIsTurned, ") || ", kIsGradient),
+                 "only a gradient of weights has values of filters as rows"});
+  out.push_back({concat("!(", kIsTurned, ") || dtype == dtype.f32"),
+                 "gradients of narrower types are widened for the algorithm taps"});
   out.push_back({concat("!(", kOfGroups, ") || dtype == dtype.f32"),
                  "words hold several channels, which kernels of groups part"});
   out.push_back({concat("!(", kOfGroups, ") || g > 1 && max(c, k) / g <= ", kLanes),

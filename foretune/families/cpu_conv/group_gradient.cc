@@ -25,6 +25,14 @@ Result<GroupGradient> GroupGradient::create(const ConvProblem& problem, const Cp
   for (std::ptrdiff_t begin = 0; begin < rows; begin += config.rows) {
     made.chunks_.push_back(made.rows_of({begin, std::min(begin + config.rows, rows)}));
   }
+  const std::ptrdiff_t run_taps = shape_of(made.plan_.run).taps;
+  for (std::ptrdiff_t tap = 0; tap < made.view_.filter_points; ++tap) {
+    for (std::ptrdiff_t input = 0; input < made.view_.inputs; ++input) {
+      const std::ptrdiff_t vector =
+          (tap / run_taps * made.view_.inputs + input) * run_taps + tap % run_taps;
+      made.places_.push_back(vector * made.channels_.lanes);
+    }
+  }
   made.block_sums_ = made.view_.filter_points * made.channels_.inputs * made.channels_.lanes;
   made.sums_size_ = in_lines(made.channels_.blocks * made.block_sums_);
   return made;
@@ -96,21 +104,14 @@ void GroupGradient::sum(const Range& chunks, const Range& blocks,
 }
 
 void GroupGradient::store(const Range& blocks, std::span<const float> sums, float* gradient) const {
-  const std::vector<ConvTap>& taps = view_.grids.front().taps;
-  const std::ptrdiff_t run_taps = shape_of(plan_.run).taps;
   for (std::ptrdiff_t block = blocks.begin; block < blocks.end; ++block) {
     const std::ptrdiff_t first = block * channels_.of_block * view_.outputs;
     const std::ptrdiff_t filled = channels_.groups_in(block) * view_.outputs;
     for (std::ptrdiff_t lane = 0; lane < filled; ++lane) {
-      float* const filter = gradient + (first + lane) * view_.filter_points * view_.inputs;
-      for (std::size_t tap = 0; tap < taps.size(); ++tap) {
-        const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(tap) / run_taps;
-        const std::ptrdiff_t in_run = static_cast<std::ptrdiff_t>(tap) % run_taps;
-        for (std::ptrdiff_t input = 0; input < view_.inputs; ++input) {
-          const std::ptrdiff_t vector = (column * view_.inputs + input) * run_taps + in_run;
-          filter[taps[tap].point * view_.inputs + input] =
-              sums[static_cast<std::size_t>(block * block_sums_ + vector * channels_.lanes + lane)];
-        }
+      float* filter = gradient + (first + lane) * view_.filter_points * view_.inputs;
+      const float* const of_lane = sums.data() + block * block_sums_ + lane;
+      for (const std::ptrdiff_t place : places_) {
+        *filter++ = of_lane[place];
       }
     }
   }

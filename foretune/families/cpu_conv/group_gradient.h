@@ -57,6 +57,7 @@ class GroupGradient {
   ThreadPool* pool_ = nullptr;
   const GroupKernelSet* kernels_ = nullptr;
   std::vector<std::vector<Rows>> chunks_;  // of `rows` rows each, by row of the filter
+  std::vector<std::ptrdiff_t> places_;     // of a filter\'s values in the sums of a block
   std::ptrdiff_t block_sums_ = 0;          // floats of a block of channels
   std::size_t sums_size_ = 0;
 };

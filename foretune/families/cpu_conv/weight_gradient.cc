@@ -47,7 +47,8 @@ Result<WeightGradient> WeightGradient::create(const ConvProblem& problem,
       made.rows_.push_back(made.rows_of(slab, static_cast<std::ptrdiff_t>(row)));
     }
   }
-  made.block_k_ = even_part(made.view_.outputs, config.mr);
+  made.block_k_ = made.is_turned() ? std::min<std::ptrdiff_t>(config.nr, made.view_.outputs)
+                                   : even_part(made.view_.outputs, config.mr);
   made.out_channels_ = made.view_.groups * made.view_.outputs;
   made.filter_size_ = made.view_.filter_points * inputs;
   made.slab_size_ = made.input_.size();
@@ -80,6 +81,10 @@ WeightGradient::Rows WeightGradient::rows_of(const Slab& slab, std::ptrdiff_t fi
 }
 
 void WeightGradient::run_block(const Block& block) const {
+  if (is_turned()) {
+    run_turned_block(block);
+    return;
+  }
   const int vectors = static_cast<int>(ceil_div(block.values, kernels_->lanes));
   const int last = static_cast<int>(block.values - (vectors - 1) * kernels_->lanes);
   const auto first = static_cast<std::size_t>(block.chunk.begin);
@@ -103,6 +108,30 @@ void WeightGradient::run_block(const Block& block) const {
           .taps = static_cast<int>(block.chunk.length())});
 }
 
+void WeightGradient::run_turned_block(const Block& block) const {
+  const int vectors = static_cast<int>(ceil_div(block.channels, kernels_->lanes));
+  const int last = static_cast<int>(block.channels - (vectors - 1) * kernels_->lanes);
+  const auto first = static_cast<std::size_t>(block.chunk.begin);
+  const MicroKernel kernel = kernels_->find({.rows = static_cast<int>(block.values),
+                                             .vectors = vectors,
+                                             .a_by_columns = true,
+                                             .tail = last < kernels_->lanes});
+  kernel({.a = block.input,
+          .a_stride = input_.grid().stride.w * input_.pitch().w,
+          .b = block.output,
+          .b_stride = out_channels_,
+          .c_in = block.to,
+          .c_in_stride = view_.outputs,
+          .c = block.to,
+          .c_stride = view_.outputs,
+          .k = block.depth,
+          .beta = block.adds ? 1.0F : 0.0F,
+          .last_columns = last,
+          .a_offsets = block.rows.input.data() + first,
+          .b_offsets = block.rows.output.data() + first,
+          .taps = static_cast<int>(block.chunk.length())});
+}
+
 void WeightGradient::run_slab(std::size_t index, std::ptrdiff_t group, const Range& blocks,
                               const WeightGradientOperands& operands, bool adds,
                               float* workspace) const {
@@ -122,32 +151,51 @@ void WeightGradient::run_slab(std::size_t index, std::ptrdiff_t group, const Ran
     const Rows& rows = rows_[index * filter_rows_ + run.filter_row];
     const auto count = static_cast<std::ptrdiff_t>(rows.input.size());
     const std::ptrdiff_t channel = block * block_k_;
+    const std::ptrdiff_t place =
+        is_turned() ? (group * filter_size_ + run.place + value) * view_.outputs + channel
+                    : (group * view_.outputs + channel) * filter_size_ + run.place + value;
     run_block({.rows = rows,
                .chunk = {count * chunk / chunks, count * (chunk + 1) / chunks},
                .depth = slab.w.length(),
                .output = output + channel,
                .input = input + run.offset + value,
-               .to = operands.gradient + (group * view_.outputs + channel) * filter_size_ +
-                     run.place + value,
+               .to = operands.gradient + place,
                .channels = std::min(block_k_, view_.outputs - channel),
-               .values = std::min<std::ptrdiff_t>(config_.nr, run.length - value),
+               .values = std::min(values_of(run), run.length - value),
                .adds = adds || chunk > 0});
   };
   for (std::ptrdiff_t chunk = 0; chunk < chunks; ++chunk) {
     if (config_.order == ConvOrder::kFilters) {
       for (std::ptrdiff_t block = blocks.begin; block < blocks.end; ++block) {
         for (const Run& run : runs_) {
-          for (std::ptrdiff_t value = 0; value < run.length; value += config_.nr) {
+          for (std::ptrdiff_t value = 0; value < run.length; value += values_of(run)) {
             block_at(chunk, block, run, value);
           }
         }
       }
     } else {
       for (const Run& run : runs_) {
-        for (std::ptrdiff_t value = 0; value < run.length; value += config_.nr) {
+        for (std::ptrdiff_t value = 0; value < run.length; value += values_of(run)) {
           for (std::ptrdiff_t block = blocks.begin; block < blocks.end; ++block) {
             block_at(chunk, block, run, value);
           }
+        }
+      }
+    }
+  }
+}
+
+// Stores sums that lie by value of a filter, then by output channel.
+void WeightGradient::turn(const float* sums, const Range& blocks, float* gradient) const {
+  constexpr std::ptrdiff_t kFilters = 16;  // as many places are written in turn
+  const Range channels{blocks.begin * block_k_, std::min(view_.outputs, blocks.end * block_k_)};
+  for (std::ptrdiff_t group = 0; group < view_.groups; ++group) {
+    for (std::ptrdiff_t k = channels.begin; k < channels.end; k += kFilters) {
+      const std::ptrdiff_t end = std::min(channels.end, k + kFilters);
+      for (std::ptrdiff_t value = 0; value < filter_size_; ++value) {
+        const float* const from = sums + (group * filter_size_ + value) * view_.outputs;
+        for (std::ptrdiff_t channel = k; channel < end; ++channel) {
+          gradient[(group * view_.outputs + channel) * filter_size_ + value] = from[channel];
         }
       }
     }
@@ -159,10 +207,12 @@ void WeightGradient::run(const WeightGradientOperands& operands, std::span<float
   const std::ptrdiff_t blocks = ceil_div(view_.outputs, block_k_);
   const std::ptrdiff_t threads = config_.threads;
   float* const sums = workspace.data() + slab_size_ * static_cast<std::size_t>(threads);
+  float* const first_sums = is_turned() ? sums : operands.gradient;
+  float* const other_sums = sums + (is_turned() ? gradient_size_ : 0);
   const auto sums_of = [&](std::ptrdiff_t thread) {
     return thread == 0 || !shares_points()
-               ? operands.gradient
-               : sums + gradient_size_ * static_cast<std::size_t>(thread - 1);
+               ? first_sums
+               : other_sums + gradient_size_ * static_cast<std::size_t>(thread - 1);
   };
   const auto work = [&](std::size_t index) {
     const auto thread = static_cast<std::ptrdiff_t>(index);
@@ -180,6 +230,9 @@ void WeightGradient::run(const WeightGradientOperands& operands, std::span<float
                  workspace.data() + index * slab_size_);
       }
     }
+    if (is_turned() && !shares_points()) {
+      turn(first_sums, mine, operands.gradient);
+    }
   };
   if (threads == 1) {
     work(0);
@@ -193,10 +246,16 @@ void WeightGradient::run(const WeightGradientOperands& operands, std::span<float
       for (std::ptrdiff_t other = 1; other < threads; ++other) {
         const float* const from = sums_of(other);
         for (std::ptrdiff_t i = mine.begin; i < mine.end; ++i) {
-          operands.gradient[i] += from[i];
+          first_sums[i] += from[i];
         }
       }
     });
+    if (is_turned()) {
+      pool_->run(static_cast<std::size_t>(threads), [&](std::size_t index) {
+        turn(first_sums, share_of(blocks, static_cast<std::ptrdiff_t>(index), threads),
+             operands.gradient);
+      });
+    }
   }
 }
 

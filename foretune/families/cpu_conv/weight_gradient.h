@@ -39,7 +39,9 @@ class WeightGradient {
   // In floats.
   [[nodiscard]] std::size_t workspace_size() const {
     const auto threads = static_cast<std::size_t>(config_.threads);
-    return slab_size_ * threads + (shares_points() ? gradient_size_ * (threads - 1) : 0);
+    const std::size_t gradients =
+        (shares_points() ? threads - 1 : 0) + (is_turned() ? std::size_t{1} : std::size_t{0});
+    return slab_size_ * threads + gradient_size_ * gradients;
   }
   void run(const WeightGradientOperands& operands, std::span<float> workspace) const;
 
@@ -64,10 +66,18 @@ class WeightGradient {
   [[nodiscard]] bool shares_points() const {
     return config_.threads > 1 && config_.split == ConvSplit::kPoints;
   }
+  // Returns true when register blocks have rows of values and columns of output channels.
+  [[nodiscard]] bool is_turned() const { return config_.algorithm == ConvAlgorithm::kTurned; }
+  // Returns the values of a run in a register block.
+  [[nodiscard]] std::ptrdiff_t values_of(const Run& run) const {
+    return is_turned() ? even_part(run.length, config_.mr) : config_.nr;
+  }
   [[nodiscard]] Rows rows_of(const Slab& slab, std::ptrdiff_t filter_row) const;
   void run_slab(std::size_t slab, std::ptrdiff_t group, const Range& blocks,
                 const WeightGradientOperands& operands, bool adds, float* workspace) const;
   void run_block(const Block& block) const;
+  void run_turned_block(const Block& block) const;
+  void turn(const float* sums, const Range& blocks, float* gradient) const;
 
   ConvView view_;
   CpuConvConfig config_;

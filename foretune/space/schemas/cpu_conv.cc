@@ -19,7 +19,7 @@ struct ConvWordRange {
 };
 constexpr std::int32_t kMaxConvBlock = 1 << 24;
 constexpr std::array<ConvWordRange, kCpuConvWords> kConvWordRanges{{{0, 2},
-                                                                    {0, 2},
+                                                                    {0, 3},
                                                                     {1, 64},
                                                                     {1, 1024},
                                                                     {1, kMaxConvBlock},
@@ -33,20 +33,21 @@ constexpr std::array<ConvWordRange, kCpuConvWords> kConvWordRanges{{{0, 2},
 }  // namespace
 
 const ConfigSchema& cpu_conv_schema() {
-  static const ConfigSchema kSchema{.name = "cpu-conv",
-                                    .version = 1,
-                                    .kind = SchemaKind::kParametric,
-                                    .parameters = {{"isa", {"generic", "avx2", "avx512"}},
-                                                   {"algorithm", {"taps", "groups", "planar"}},
-                                                   {"mr", {}},
-                                                   {"nr", {}},
-                                                   {"rows", {}},
-                                                   {"kc", {}},
-                                                   {"order", {"filters", "points", "rows"}},
-                                                   {"taps", {"each", "row", "inner"}},
-                                                   {"copy", {"needed", "always"}},
-                                                   {"threads", {}},
-                                                   {"split", {"points", "filters"}}}};
+  static const ConfigSchema kSchema{
+      .name = "cpu-conv",
+      .version = 1,
+      .kind = SchemaKind::kParametric,
+      .parameters = {{"isa", {"generic", "avx2", "avx512"}},
+                     {"algorithm", {"taps", "groups", "planar", "turned"}},
+                     {"mr", {}},
+                     {"nr", {}},
+                     {"rows", {}},
+                     {"kc", {}},
+                     {"order", {"filters", "points", "rows"}},
+                     {"taps", {"each", "row", "inner"}},
+                     {"copy", {"needed", "always"}},
+                     {"threads", {}},
+                     {"split", {"points", "filters"}}}};
   return kSchema;
 }
 
