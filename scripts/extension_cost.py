@@ -49,6 +49,11 @@ def run(*command: str | Path | int, wanted: int = 0, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
+def run_script(script: str) -> str:
+    """Runs a Python script with the package of the build."""
+    return run(ROOT / "build/venv/bin/python", "-c", script, PYTHONPATH=str(BUILD / "python"))
+
+
 def git(*arguments: str) -> str:
     return run("git", "-C", TREE, *arguments)
 
@@ -160,8 +165,7 @@ def problem_type() -> int:
     script = ("import foretune\n"
               "choice = foretune.select('stencil.ftm', {'cells': 4096, 'radius': 2, 'border': 'wrap'})\n"
               "print('picked', choice.config)")
-    expect(r"picked .*block_m", run(ROOT / "build/venv/bin/python", "-c", script,
-                                    PYTHONPATH=str(BUILD / "python")))
+    expect(r"picked .*block_m", run_script(script))
     return places
 
 
@@ -260,8 +264,7 @@ def metric(before: Path) -> int:
               "timed = frame[frame['time_ns'] > 0]\n"
               "assert (timed['spills:minimise:B'] == 64 * timed['unroll']).all()\n"
               "print('spills of', len(timed))")
-    expect(r"spills of \d+", run(ROOT / "build/venv/bin/python", "-c", script,
-                                 PYTHONPATH=str(BUILD / "python")))
+    expect(r"spills of \d+", run_script(script))
     return places
 
 
@@ -335,8 +338,7 @@ def model_kind(before: Path) -> int:
               "model = foretune.Model.open('ridge.ftm')\n"
               "assert model.info['kind'] == 'ridge' and model.info['figures']['slopes'] > 5\n"
               "print('picked', foretune.select(model, 'gemm m=256 n=512 k=128').config)")
-    expect(r"picked .*block_m", run(ROOT / "build/venv/bin/python", "-c", script,
-                                    PYTHONPATH=str(BUILD / "python")))
+    expect(r"picked .*block_m", run_script(script))
     return places
 
 

@@ -18,6 +18,7 @@
 #include "foretune/base/testing/temporary_folder.h"
 #include "foretune/collect/testing/first_word_scorer.h"
 #include "foretune/families/null/null.h"
+#include "foretune/families/null/testing/null_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -27,18 +28,14 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-Problem problem(std::int64_t m) {
-  return GemmProblem::create({.m = m, .n = 256, .k = 512})->to_problem();
-}
+Problem problem(std::int64_t m) { return testing_support::null_problem(m); }
 
 class ActiveTest : public testing::Test {
  protected:
   ActiveTest() { make({}); }
 
   void make(std::vector<std::pair<std::string, std::string>> parameters) {
-    FamilyOptions family_options;
-    family_options.parameters = std::move(parameters);
-    family = make_null(family_options).value();
+    family = testing_support::null_with(std::move(parameters));
     Context context;
     context.machine = family->info().fingerprint.digest();
     measurer = make_local_measurer(family, {}, context);

@@ -15,6 +15,7 @@
 #include "foretune/dataset/journal.h"
 #include "foretune/families/load_recorded.h"
 #include "foretune/families/null/null.h"
+#include "foretune/families/null/testing/null_samples.h"
 #include "foretune/families/recorded/recorded.h"
 #include "foretune/measure/dataset_header.h"
 #include "foretune/problem/gemm/gemm.h"
@@ -29,16 +30,14 @@ class CollectStagesTest : public testing::Test {
  protected:
   CollectStagesTest() { make({}); }
   void make(std::vector<std::pair<std::string, std::string>> parameters) {
-    FamilyOptions family_options;
-    family_options.parameters = std::move(parameters);
-    family_options.parameters.emplace_back("metrics", "1");
-    family = *make_null(family_options);
+    parameters.emplace_back("metrics", "1");
+    family = testing_support::null_with(std::move(parameters));
     context.machine = family->info().fingerprint.digest();
     measurer = make_local_measurer(family, {}, context);
     options.search_space.sample_size = 20;
     options.evaluate = {std::string(kNullAccuracy)};
     for (const std::int64_t m : {64, 700}) {
-      problems.push_back(GemmProblem::create({.m = m, .n = 256, .k = 512})->to_problem());
+      problems.push_back(testing_support::null_problem(m));
     }
     problems.resize(2, problems.front());
   }

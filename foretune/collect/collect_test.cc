@@ -21,6 +21,7 @@
 #include "foretune/base/text.h"
 #include "foretune/collect/selection.h"
 #include "foretune/families/null/null.h"
+#include "foretune/families/null/testing/null_samples.h"
 #include "foretune/family/testing/forwarding_family.h"
 #include "foretune/measure/testing/measurers.h"
 #include "foretune/problem/gemm/gemm.h"
@@ -32,9 +33,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-Problem problem(std::int64_t m) {
-  return GemmProblem::create({.m = m, .n = 256, .k = 512})->to_problem();
-}
+Problem problem(std::int64_t m) { return testing_support::null_problem(m); }
 
 // The null family, which refuses problems of height 13.
 class PickyFamily final : public testing_support::ForwardingFamily {
@@ -84,11 +83,7 @@ class CollectTest : public testing::Test {
 
   void make(std::vector<std::pair<std::string, std::string>> parameters,
             const Protocol& protocol = {}) {
-    FamilyOptions family_options;
-    family_options.parameters = std::move(parameters);
-    auto made = make_null(family_options);
-    ASSERT_TRUE(made) << made.error().message;
-    family = std::make_shared<PickyFamily>(*std::move(made));
+    family = std::make_shared<PickyFamily>(testing_support::null_with(std::move(parameters)));
     context.machine = family->info().fingerprint.digest();
     measurer = std::make_unique<WatchedMeasurer>(make_local_measurer(family, protocol, context));
     hooks.now_s = [this] { return measurer->now_s; };

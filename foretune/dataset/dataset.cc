@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "foretune/base/check.h"
 #include "foretune/base/statistics.h"
@@ -31,6 +33,17 @@ bool has_time(Outcome outcome) { return outcome == Outcome::kOk || outcome == Ou
 bool by_row(const Dataset::ExtraMetric& entry, RowIndex wanted) { return entry.row < wanted; }
 bool samples_by_row(const Dataset::Samples& entry, RowIndex wanted) { return entry.row < wanted; }
 
+// Returns the number of a value, which is added where it is new.
+template <class Value>
+std::uint32_t intern(const Value& value, std::unordered_map<Value, std::uint32_t>& ids,
+                     std::vector<Value>& values) {
+  const auto [found, is_new] = ids.emplace(value, static_cast<std::uint32_t>(values.size()));
+  if (is_new) {
+    values.push_back(value);
+  }
+  return found->second;
+}
+
 std::uint16_t clamp_samples(std::uint32_t samples) {
   return static_cast<std::uint16_t>(
       std::min<std::uint32_t>(samples, std::numeric_limits<std::uint16_t>::max()));
@@ -43,12 +56,7 @@ std::string_view to_string(DatasetRole role) {
 }
 
 std::uint32_t Dataset::intern_problem(const Problem& problem) {
-  const auto [found, is_new] =
-      problem_ids_.emplace(problem, static_cast<std::uint32_t>(problems_.size()));
-  if (is_new) {
-    problems_.push_back(problem);
-  }
-  return found->second;
+  return intern(problem, problem_ids_, problems_);
 }
 
 Status Dataset::describe_payloads(PayloadStore& payloads) {
@@ -59,12 +67,7 @@ Status Dataset::describe_payloads(PayloadStore& payloads) {
 }
 
 std::uint32_t Dataset::intern_config(const Config& config) {
-  const auto [found, is_new] =
-      config_ids_.emplace(config, static_cast<std::uint32_t>(configs_.size()));
-  if (is_new) {
-    configs_.push_back(config);
-  }
-  return found->second;
+  return intern(config, config_ids_, configs_);
 }
 
 std::uint32_t Dataset::intern_context(const Context& context) {

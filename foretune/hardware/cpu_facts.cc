@@ -9,6 +9,9 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
@@ -192,6 +195,9 @@ int usable_cores() {
   return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
+constexpr std::array<std::pair<CpuIsa, std::string_view>, 3> kIsaNames{
+    {{CpuIsa::kGeneric, "generic"}, {CpuIsa::kAvx2, "avx2"}, {CpuIsa::kAvx512, "avx512"}}};
+
 bool has(const std::vector<std::string>& features, std::initializer_list<const char*> wanted) {
   for (const char* name : wanted) {
     if (std::find(features.begin(), features.end(), name) == features.end()) {
@@ -204,20 +210,17 @@ bool has(const std::vector<std::string>& features, std::initializer_list<const c
 }  // namespace
 
 std::string_view to_string(CpuIsa isa) {
-  switch (isa) {
-    case CpuIsa::kGeneric:
-      return "generic";
-    case CpuIsa::kAvx2:
-      return "avx2";
-    case CpuIsa::kAvx512:
-      return "avx512";
+  for (const auto& [known, name] : kIsaNames) {
+    if (known == isa) {
+      return name;
+    }
   }
   return "generic";
 }
 
 std::optional<CpuIsa> parse_cpu_isa(std::string_view text) {
-  for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
-    if (text == to_string(isa)) {
+  for (const auto& [isa, name] : kIsaNames) {
+    if (text == name) {
       return isa;
     }
   }

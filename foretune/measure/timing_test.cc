@@ -343,73 +343,66 @@ struct Neighbour {
   }
 };
 
-Timing time_beside(Neighbour& neighbour, FakeMachine& machine, FakeRun& run,
-                   double incumbent = -1) {
-  return time_run(run, Protocol{}, incumbent, machine.clock(), kNoEviction, neighbour.waits());
-}
+class TimingBesideNeighbour : public testing::Test {
+ protected:
+  Timing time_beside(FakeRun& run, double incumbent = -1) {
+    return time_run(run, Protocol{}, incumbent, machine.clock(), kNoEviction, neighbour.waits());
+  }
 
-TEST(Timing, DisturbedWindowsAreRepeatedAndDoNotCount) {
   FakeMachine machine;
   Neighbour neighbour;
+};
+
+TEST_F(TimingBesideNeighbour, DisturbedWindowsAreRepeatedAndDoNotCount) {
   // Every third run of 1.2 ms waits for half a millisecond.
   FakeRun run(machine, [&](int i) { return 1.2e6 + (i % 3 == 2 ? neighbour.take(5e5) : 0.0); });
-  const Timing timing = time_beside(neighbour, machine, run);
+  const Timing timing = time_beside(run);
   EXPECT_FALSE(timing.is_disturbed);
   EXPECT_THAT(timing.windows_ns, testing::SizeIs(5));
   EXPECT_THAT(timing.windows_ns, testing::Each(testing::DoubleNear(1.2e6, 1)));
 }
 
-TEST(Timing, WaitingForATwentiethIsNoDisturbance) {
-  FakeMachine machine;
-  Neighbour neighbour;
+TEST_F(TimingBesideNeighbour, WaitingForATwentiethIsNoDisturbance) {
   FakeRun run(machine, [&](int) { return 1.2e6 + neighbour.take(5e4); });
-  const Timing timing = time_beside(neighbour, machine, run);
+  const Timing timing = time_beside(run);
   EXPECT_FALSE(timing.is_disturbed);
   EXPECT_EQ(run.runs, 1 + 5);
 }
 
-TEST(Timing, WithoutAnUndisturbedWindowTheTimeIsMarked) {
-  FakeMachine machine;
-  Neighbour neighbour;
+TEST_F(TimingBesideNeighbour, WithoutAnUndisturbedWindowTheTimeIsMarked) {
   FakeRun run(machine, [&](int) { return 1e6 + neighbour.take(1e6); });
-  const Timing timing = time_beside(neighbour, machine, run);
+  const Timing timing = time_beside(run);
   EXPECT_TRUE(timing.is_disturbed);
   EXPECT_FALSE(timing.windows_ns.empty());
   // Three repetitions of each window.
   EXPECT_EQ(run.runs, 1 + 4 * 5);
 }
 
-TEST(Timing, RepetitionsEndWithTheTimeOfTheConfig) {
-  FakeMachine machine;
-  Neighbour neighbour;
+TEST_F(TimingBesideNeighbour, RepetitionsEndWithTheTimeOfTheConfig) {
   FakeRun run(machine, [&](int) { return 4e7 + neighbour.take(6e7); });
-  const Timing timing = time_beside(neighbour, machine, run);
+  const Timing timing = time_beside(run);
   EXPECT_TRUE(timing.is_disturbed);
   EXPECT_EQ(run.runs, 3);
 }
 
-TEST(Timing, WhatANeighbourTookStopsNothingEarly) {
-  FakeMachine machine;
-  Neighbour neighbour;
+TEST_F(TimingBesideNeighbour, WhatANeighbourTookStopsNothingEarly) {
   // 1 ms of work takes 3 to 12 ms because of the neighbour: the config must not be stopped for it.
   for (const double taken_ns : {2e6, 5e6, 1.1e7}) {
     FakeRun run(machine, [&](int) { return 1e6 + neighbour.take(taken_ns); });
-    const Timing timing = time_beside(neighbour, machine, run, 9e5);
+    const Timing timing = time_beside(run, 9e5);
     EXPECT_FALSE(timing.censored) << taken_ns;
   }
   // This one is slow in any case: the stored bound is below the time of its own work.
   FakeRun slow(machine, [&](int) { return 4e6 + neighbour.take(4e6); });
-  const Timing timing = time_beside(neighbour, machine, slow, 9e5);
+  const Timing timing = time_beside(slow, 9e5);
   EXPECT_TRUE(timing.censored);
   EXPECT_LE(timing.bound_ns, 4e6);
   EXPECT_GE(timing.bound_ns, 1.8e6);
 }
 
-TEST(Timing, OneLongRunOfAWaitingThreadDecidesNothing) {
-  FakeMachine machine;
-  Neighbour neighbour;
+TEST_F(TimingBesideNeighbour, OneLongRunOfAWaitingThreadDecidesNothing) {
   FakeRun run(machine, [&](int) { return 1e7 + neighbour.take(9e7); });
-  const Timing timing = time_beside(neighbour, machine, run, 9e6);
+  const Timing timing = time_beside(run, 9e6);
   EXPECT_FALSE(timing.censored);
 }
 

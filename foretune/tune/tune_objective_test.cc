@@ -15,6 +15,7 @@
 #include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
 #include "foretune/families/null/null.h"
+#include "foretune/families/null/testing/null_samples.h"
 #include "foretune/family/testing/forwarding_family.h"
 #include "foretune/measure/dataset_header.h"
 #include "foretune/measure/testing/measurers.h"
@@ -55,11 +56,9 @@ class TuneObjectiveTest : public testing::Test {
  protected:
   TuneObjectiveTest() { make({}); }
   void make(std::vector<std::pair<std::string, std::string>> parameters) {
-    FamilyOptions family_options;
-    family_options.parameters = std::move(parameters);
-    family_options.parameters.emplace_back("metrics", "1");
-    family_options.parameters.emplace_back("noise", "0");
-    family = std::make_shared<NullWithDefault>(*make_null(family_options));
+    parameters.emplace_back("metrics", "1");
+    parameters.emplace_back("noise", "0");
+    family = std::make_shared<NullWithDefault>(testing_support::null_with(std::move(parameters)));
     measurer = std::make_unique<RequestsMeasurer>(make_local_measurer(family, {}, {}));
     options.strategy = "exhaustive";
     all.clear();
@@ -151,7 +150,7 @@ class TuneObjectiveTest : public testing::Test {
                                }));
   }
 
-  Problem problem = GemmProblem::create({.m = 300, .n = 256, .k = 512})->to_problem();
+  Problem problem = testing_support::null_problem(300);
   std::shared_ptr<NullWithDefault> family;
   std::unique_ptr<RequestsMeasurer> measurer;
   TuneOptions options;

@@ -14,6 +14,7 @@
 #include "foretune/base/text.h"
 #include "foretune/families/null/null.h"
 #include "foretune/families/null/null_layers.h"
+#include "foretune/families/null/testing/null_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 
 namespace foretune {
@@ -24,11 +25,7 @@ using testing::HasSubstr;
 class TuneProblemTest : public testing::Test {
  protected:
   void make(std::vector<std::pair<std::string, std::string>> parameters) {
-    FamilyOptions family_options;
-    family_options.parameters = std::move(parameters);
-    auto made = make_null(family_options);
-    ASSERT_TRUE(made) << made.error().message;
-    family = *std::move(made);
+    family = testing_support::null_with(std::move(parameters));
     context.machine = family->info().fingerprint.digest();
     measurer = make_local_measurer(family, {}, context);
     hooks.now_s = [this] { return now_s; };

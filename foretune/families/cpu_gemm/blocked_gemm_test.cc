@@ -39,6 +39,16 @@ std::ptrdiff_t random_size(Rng& rng) {
   }
 }
 
+// Returns sizes of one product or, one time in four, of a batch.
+BlockedGemmSizes random_sizes(Rng& rng) {
+  BlockedGemmSizes sizes{
+      .m = random_size(rng), .n = random_size(rng), .k = random_size(rng), .batch = 1};
+  if (rng.below(4) == 0) {
+    sizes.batch = static_cast<std::ptrdiff_t>(rng.between(2, 5));
+  }
+  return sizes;
+}
+
 // Any config that has a kernel, legal in the space or not: the loops must be right for all.
 CpuGemmConfig random_config(Rng& rng) {
   CpuGemmConfig config;
@@ -212,10 +222,7 @@ TEST(BlockedGemmTest, RandomProblemsWithRandomConfigsAgreeWithTheTripleLoop) {
   ThreadPool pool(4);
   for (int i = 0; i < 6000; ++i) {
     Trial trial;
-    trial.sizes = {.m = random_size(rng), .n = random_size(rng), .k = random_size(rng), .batch = 1};
-    if (rng.below(4) == 0) {
-      trial.sizes.batch = static_cast<std::ptrdiff_t>(rng.between(2, 5));
-    }
+    trial.sizes = random_sizes(rng);
     trial.config = random_config(rng);
     if (trial.sizes.batch > 1 && trial.config.split == GemmSplit::kK) {
       trial.config.split = GemmSplit::kGrid;
@@ -418,10 +425,7 @@ TEST(BlockedGemmTest, Bf16AndIntegersAgreeWithTheTripleLoop) {
   ThreadPool pool(4);
   for (int i = 0; i < 4000; ++i) {
     Trial trial;
-    trial.sizes = {.m = random_size(rng), .n = random_size(rng), .k = random_size(rng), .batch = 1};
-    if (rng.below(4) == 0) {
-      trial.sizes.batch = static_cast<std::ptrdiff_t>(rng.between(2, 5));
-    }
+    trial.sizes = random_sizes(rng);
     trial.sizes.dtype = pick(rng, {DataType::kBf16, DataType::kI8});
     do {
       trial.config = random_config(rng);

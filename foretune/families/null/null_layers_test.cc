@@ -14,6 +14,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/families/null/null.h"
+#include "foretune/families/null/testing/null_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/problem_type.h"
 #include "foretune/problem/sampler.h"
@@ -24,12 +25,8 @@ namespace {
 using testing::HasSubstr;
 
 std::unique_ptr<Family> make(std::vector<std::pair<std::string, std::string>> parameters = {}) {
-  FamilyOptions options;
-  options.parameters = std::move(parameters);
-  options.parameters.emplace_back("sequence", "yes");
-  auto family = make_null(options);
-  EXPECT_TRUE(family) << (family ? "" : family.error().message);
-  return *std::move(family);
+  parameters.emplace_back("sequence", "yes");
+  return testing_support::null_with(std::move(parameters));
 }
 
 Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/families/null/testing/null_samples.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/space/testing/all_configs.h"
 
@@ -21,11 +22,7 @@ namespace {
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
 std::unique_ptr<Family> make(Parameters parameters = {}) {
-  FamilyOptions options;
-  options.parameters = std::move(parameters);
-  auto family = make_null(options);
-  EXPECT_TRUE(family) << (family ? "" : family.error().message);
-  return *std::move(family);
+  return testing_support::null_with(std::move(parameters));
 }
 
 Problem problem(std::int64_t m, std::int64_t n, std::int64_t k) {

@@ -25,6 +25,7 @@
 #include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/interop/ck/output_directory.h"
 #include "foretune/interop/ck/testing/foreign_samples.h"
+#include "foretune/interop/ck/testing/lightgbm_predict.h"
 #include "foretune/model/model_scorer.h"
 #include "foretune/model/train/testing/training_samples.h"
 #include "foretune/problem/conv/conv.h"
@@ -36,8 +37,6 @@ namespace {
 
 using nlohmann::json;
 using testing_support::TemporaryFolder;
-
-void check(int result) { ASSERT_EQ(result, 0) << LGBM_GetLastError(); }
 
 // -- Their reader. --------------------------------------------------------------------------------
 
@@ -241,19 +240,14 @@ class Booster {
  public:
   explicit Booster(const std::filesystem::path& path) {
     int iterations = 0;
-    check(LGBM_BoosterCreateFromModelfile(path.c_str(), &iterations, &handle_));
+    check_lightgbm(LGBM_BoosterCreateFromModelfile(path.c_str(), &iterations, &handle_));
   }
   ~Booster() { LGBM_BoosterFree(handle_); }
   Booster(const Booster&) = delete;
   Booster& operator=(const Booster&) = delete;
 
   [[nodiscard]] double predict(const std::vector<double>& row) const {
-    double out = 0;
-    std::int64_t length = 0;
-    check(LGBM_BoosterPredictForMat(handle_, row.data(), C_API_DTYPE_FLOAT64, 1,
-                                    static_cast<std::int32_t>(row.size()), 1, C_API_PREDICT_NORMAL,
-                                    0, -1, "num_threads=1", &length, &out));
-    return out;
+    return lightgbm_prediction(handle_, row);
   }
 
  private:

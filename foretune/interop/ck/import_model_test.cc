@@ -19,6 +19,7 @@
 #include "foretune/features/testing/foreign_row.h"
 #include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/interop/ck/testing/foreign_samples.h"
+#include "foretune/interop/ck/testing/lightgbm_predict.h"
 #include "foretune/model/forest/forest_body.h"
 #include "foretune/model/model_scorer.h"
 #include "foretune/model/train/trainer.h"
@@ -28,8 +29,6 @@
 
 namespace foretune {
 namespace {
-
-void check(int result) { ASSERT_EQ(result, 0) << LGBM_GetLastError(); }
 
 struct ForeignCase {
   const char* table;
@@ -113,22 +112,24 @@ class ForeignModel : public testing::TestWithParam<ForeignCase> {
       }
     }
     parameters += categories;
-    check(LGBM_DatasetCreateFromMat(
+    check_lightgbm(LGBM_DatasetCreateFromMat(
         rows_.data(), C_API_DTYPE_FLOAT64, static_cast<std::int32_t>(labels_.size()),
         static_cast<std::int32_t>(names.size()), 1, parameters.c_str(), nullptr, &data_));
-    check(LGBM_DatasetSetFeatureNames(data_, names.data(), static_cast<int>(names.size())));
-    check(LGBM_DatasetSetField(data_, "label", labels_.data(), static_cast<int>(labels_.size()),
-                               C_API_DTYPE_FLOAT32));
-    check(LGBM_BoosterCreate(data_, parameters.c_str(), &booster_));
+    check_lightgbm(
+        LGBM_DatasetSetFeatureNames(data_, names.data(), static_cast<int>(names.size())));
+    check_lightgbm(LGBM_DatasetSetField(data_, "label", labels_.data(),
+                                        static_cast<int>(labels_.size()), C_API_DTYPE_FLOAT32));
+    check_lightgbm(LGBM_BoosterCreate(data_, parameters.c_str(), &booster_));
     int finished = 0;
     for (int i = 0; i < 40 && finished == 0; ++i) {
-      check(LGBM_BoosterUpdateOneIter(booster_, &finished));
+      check_lightgbm(LGBM_BoosterUpdateOneIter(booster_, &finished));
     }
   }
 
   void write() {
     ASSERT_TRUE(std::filesystem::create_directories(folder()));
-    check(LGBM_BoosterSaveModel(booster_, 0, -1, 0, (folder() / "model_tflops.lgbm").c_str()));
+    check_lightgbm(
+        LGBM_BoosterSaveModel(booster_, 0, -1, 0, (folder() / "model_tflops.lgbm").c_str()));
     const nlohmann::json spec = {{"op_type", spec_.op_type},
                                  {"dtype", spec_.dtype},
                                  {"arch", spec_.arch},
@@ -145,12 +146,7 @@ class ForeignModel : public testing::TestWithParam<ForeignCase> {
   [[nodiscard]] double raw(const Problem& problem, const Config& config) const {
     std::vector<double> row(table_->columns().size());
     foreign_row(*table_, problem, known_device("ck-gfx950")->hardware, config, row);
-    double out = 0;
-    std::int64_t length = 0;
-    check(LGBM_BoosterPredictForMat(booster_, row.data(), C_API_DTYPE_FLOAT64, 1,
-                                    static_cast<std::int32_t>(row.size()), 1, C_API_PREDICT_NORMAL,
-                                    0, -1, "num_threads=1", &length, &out));
-    return out;
+    return lightgbm_prediction(booster_, row);
   }
 
   const FeatureTable* table_ = nullptr;

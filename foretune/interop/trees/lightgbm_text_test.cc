@@ -8,6 +8,7 @@
 
 #include "foretune/formats/gzip.h"
 #include "foretune/interop/trees/testing/flipped_bytes.h"
+#include "foretune/interop/trees/testing/refused_trees.h"
 
 namespace foretune {
 namespace {
@@ -98,12 +99,7 @@ TEST(LightgbmText, AcceptsInfiniteThresholds) {
 }
 
 TEST(LightgbmText, RefusesWithTheReason) {
-  struct Case {
-    std::string text;
-    ErrorCode code;
-    std::string_view reason;
-  };
-  const std::vector<Case> cases{
+  const std::vector<RefusedTrees> refused{
       {"", ErrorCode::kCorrupt, "begins with"},
       {"treee\n", ErrorCode::kCorrupt, "begins with"},
       {replaced("end of trees", ""), ErrorCode::kCorrupt, "truncated"},
@@ -139,13 +135,7 @@ TEST(LightgbmText, RefusesWithTheReason) {
       {replaced("num_leaves=3", "num_leaves=4000000000"), ErrorCode::kCorrupt, "leaf_value"},
       {replaced("decision_type=2 8", "decision_type=2 12"), ErrorCode::kCorrupt, "decision type"},
   };
-  for (const Case& test : cases) {
-    const auto forest = parse_lightgbm_text(test.text);
-    ASSERT_FALSE(forest.has_value()) << test.reason;
-    EXPECT_EQ(forest.error().code, test.code) << forest.error().message;
-    EXPECT_NE(forest.error().message.find(test.reason), std::string::npos)
-        << forest.error().message;
-  }
+  expect_refused_trees(refused, [](const std::string& text) { return parse_lightgbm_text(text); });
 }
 
 TEST(LightgbmText, EveryPrefixIsRefused) {

@@ -12,6 +12,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/text.h"
 #include "foretune/interop/trees/testing/flipped_bytes.h"
+#include "foretune/interop/trees/testing/refused_trees.h"
 
 namespace foretune {
 namespace {
@@ -134,12 +135,7 @@ TEST(XgboostJson, SendsCategoriesOfTheSetRight) {
 
 TEST(XgboostJson, RefusesWithTheReason) {
   const std::string good = golden_text("categories");
-  struct Case {
-    std::string text;
-    ErrorCode code;
-    std::string_view reason;
-  };
-  const std::vector<Case> cases{
+  const std::vector<RefusedTrees> refused{
       {"[]", ErrorCode::kCorrupt, "gradient_booster"},
       {"{\"learner\":3}", ErrorCode::kCorrupt, "gradient_booster"},
       {replaced(good, "\"gbtree\"", "\"gblinear\""), ErrorCode::kUnsupported, "'gblinear'"},
@@ -180,13 +176,7 @@ TEST(XgboostJson, RefusesWithTheReason) {
       {replaced(stump("1", "0", "1", "[5]"), "categories_sizes\":[1]", "categories_sizes\":[2]"),
        ErrorCode::kCorrupt, "categories of node 0"},
   };
-  for (const Case& test : cases) {
-    const auto model = parse_xgboost_json(test.text);
-    ASSERT_FALSE(model.has_value()) << test.reason;
-    EXPECT_EQ(model.error().code, test.code) << model.error().message;
-    EXPECT_NE(model.error().message.find(test.reason), std::string::npos)
-        << model.error().message << " lacks " << test.reason;
-  }
+  expect_refused_trees(refused, [](const std::string& text) { return parse_xgboost_json(text); });
 }
 
 TEST(XgboostJson, EveryPrefixIsRefused) {
