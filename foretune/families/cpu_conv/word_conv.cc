@@ -125,7 +125,7 @@ void WordConv::plan(const ConvGrid& given) {
   slab_size_ = std::max(slab_size_, grid.input.size());
   // Chunks of a tile follow each other, except when a panel is visited by chunk, then by tile.
   std::ptrdiff_t tiles = 1;
-  if (grid.chunks.size() > 1 && config_.order == ConvOrder::kFilters) {
+  if (grid.chunks.size() > 1 && config_.order != ConvOrder::kPoints) {
     for (const Slab& slab : grid.input.slabs()) {
       tiles = std::max(tiles, slab.images.length() * slab.d.length() * slab.h.length() *
                                   ceil_div(slab.w.length(), grid.block_w));
@@ -262,7 +262,7 @@ void WordConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chun
   const std::ptrdiff_t channel = tile.group * view_.outputs + first;
   const std::ptrdiff_t step = grid.input.grid().step.w * out_channels_;
   const bool is_word = bytes_of(output_) == sizeof(float);  // sums are the output
-  const bool keeps_tiles = grid.chunks.size() > 1 && config_.order == ConvOrder::kFilters;
+  const bool keeps_tiles = grid.chunks.size() > 1 && config_.order != ConvOrder::kPoints;
   float* const sums =
       is_word ? operands.output + tile.to + channel
               : tile.scratch.sums + (keeps_tiles ? tile.number * grid.block_w * config_.nr : 0);
