@@ -13,6 +13,8 @@
 #include "foretune/families/cpu_conv/cpu_conv_space.h"
 #include "foretune/families/cpu_conv/word_conv.h"
 #include "foretune/kernels/cpu_limits.h"
+#include "foretune/kernels/group_kernel.h"
+#include "foretune/kernels/micro_kernel.h"
 #include "foretune/kernels/shared_cpu.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/space/schemas/cpu_conv.h"
@@ -126,43 +128,24 @@ class CpuConvFamily final : public CpuConv {
     return Support::yes();
   }
 
-  // Returns the largest register block, slabs of an image, and all threads along the points. A
-  // value that is not legal becomes the next one that is.
+  // Returns what is fast on most layers: the largest register block, slabs of some rows, all
+  // threads along the points. A value that is not legal becomes the next one that is.
   std::vector<Config> default_configs(const Problem& problem) const override {
     const Result<ConvProblem> conv = ConvProblem::from(problem);
     if (!conv || !supports(problem)) {
       return {};
     }
     const Hardware& hardware = info_.fingerprint.hardware;
-    const double vector_bytes = hardware.get(HardwareValue::kVectorBytes);
-    const std::int32_t isa = vector_bytes >= 64 ? 2 : vector_bytes >= 32 ? 1 : 0;
-    const std::int32_t lanes = isa == 2 ? 16 : isa == 1 ? 8 : 4;
-    const std::int32_t mr = isa == 2 ? 14 : 6;
-    const std::int32_t nr = isa == 2 ? 32 : isa == 1 ? 16 : 8;
-    // Weights of narrower types are fewer bytes, and sums that are stored are not.
-    const std::int32_t kc = conv->dtype() == DataType::kF32 ? 64 : 512;
-    const bool is_planar = conv->layout() == ConvLayout::kChannelsFirst;
     for (auto threads =
              static_cast<std::int32_t>(std::bit_floor(static_cast<unsigned>(info_.max_threads)));
          threads >= 1; threads /= 2) {
       for (const std::int32_t split : {0, 1}) {
-        const std::int64_t channels = std::max(conv->sizes().c, conv->sizes().k) / conv->sizes().g;
-        if (conv->dtype() == DataType::kF32 && !is_planar && conv->sizes().g > 1 &&
-            channels <= lanes / 2) {
-          Config config{
-              .schema = info_.config_schema.id(),
-              .words = {isa, 1, 7, nr, 8, 64, 0, 0, 0, threads, threads == 1 ? 0 : split}};
-          config = info_.space->canonical(std::move(config), problem, hardware);
-          if (info_.space->is_legal(config.words.view(), problem.fields(), hardware)) {
-            return {std::move(config)};
-          }
-        }
-        for (const std::int32_t taps : {1, 0}) {
-          for (const std::int32_t rows : {32, 8, 1}) {
-            Config config{.schema = info_.config_schema.id(),
-                          .words = {isa, is_planar ? 2 : 0, mr, nr, rows, kc, 1, taps, 0, threads,
-                                    threads == 1 ? 0 : split}};
-            config = info_.space->canonical(std::move(config), problem, hardware);
+        for (CpuConvConfig chosen : defaults_of(*conv)) {
+          for (const int rows : {chosen.rows, 4, 1}) {
+            chosen.rows = rows;
+            chosen.threads = threads;
+            chosen.split = static_cast<ConvSplit>(threads == 1 ? 0 : split);
+            Config config = info_.space->canonical(chosen.to_config(), problem, hardware);
             if (info_.space->is_legal(config.words.view(), problem.fields(), hardware)) {
               return {std::move(config)};
             }
@@ -212,6 +195,61 @@ class CpuConvFamily final : public CpuConv {
   }
 
  private:
+  // Returns configs for one thread, the best first; not all of them need be legal.
+  [[nodiscard]] std::vector<CpuConvConfig> defaults_of(const ConvProblem& conv) const {
+    const double vector_bytes = info_.fingerprint.hardware.get(HardwareValue::kVectorBytes);
+    CpuConvConfig config{.isa = vector_bytes >= 64   ? CpuIsa::kAvx512
+                                : vector_bytes >= 32 ? CpuIsa::kAvx2
+                                                     : CpuIsa::kGeneric,
+                         .mr = 6,
+                         .rows = 16,
+                         .order = ConvOrder::kPoints};
+    const int lanes = kernel_limits(config.isa).lanes;
+    config.nr = 2 * lanes;
+    if (config.isa == CpuIsa::kAvx512) {
+      config.mr = 14;
+    }
+    // Weights of narrower types are fewer bytes, and sums that are stored are not.
+    const bool is_f32 = conv.dtype() == DataType::kF32;
+    config.kc = is_f32 ? 64 : 512;
+    const bool is_gradient = conv.operation() == ConvOperation::kBackwardWeight;
+    const std::int64_t channels = conv.sizes().c / conv.sizes().g;
+    std::vector<CpuConvConfig> found;
+    if (conv.layout() == ConvLayout::kChannelsFirst) {
+      config.algorithm = ConvAlgorithm::kPlanar;
+    } else if (is_f32 && conv.sizes().g > 1 &&
+               std::max(channels, conv.sizes().k / conv.sizes().g) <= lanes / 2) {
+      CpuConvConfig groups = config;
+      groups.algorithm = ConvAlgorithm::kGroups;
+      groups.mr = is_gradient
+                      ? kMaxGradientPoints
+                      : max_group_points(GroupRun::kThree, kernel_limits(config.isa).registers);
+      groups.rows = 8;
+      groups.kc = 256;
+      found.push_back(groups);
+    } else if (is_f32 && is_gradient && channels <= 4) {
+      CpuConvConfig turned = config;
+      turned.algorithm = ConvAlgorithm::kTurned;
+      turned.mr = 6;
+      turned.nr = config.isa == CpuIsa::kAvx512 ? 4 * lanes : config.nr;
+      turned.taps = ConvTaps::kRow;
+      found.push_back(turned);
+    } else if (is_f32 && !is_gradient) {
+      CpuConvConfig inner = config;
+      inner.order = ConvOrder::kFilters;
+      inner.kc = 256;
+      inner.taps = ConvTaps::kInner;
+      found.push_back(inner);
+      inner.taps = ConvTaps::kEach;
+      found.push_back(inner);
+    }
+    for (const ConvTaps taps : {ConvTaps::kRow, ConvTaps::kEach}) {
+      config.taps = taps;
+      found.push_back(config);
+    }
+    return found;
+  }
+
   // Returns the canonical form of a config for a problem.
   [[nodiscard]] Result<CpuConvConfig> config_for(const Problem& problem,
                                                  const Config& config) const {

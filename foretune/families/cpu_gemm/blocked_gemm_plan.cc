@@ -34,6 +34,7 @@ PackedWords words_of(DataType dtype, KernelMath math) {
     case KernelMath::kI16Pairs:
       return PackedWords::kI8AsI16Pairs;
     case KernelMath::kF32:
+    case KernelMath::kI8Shifted:  // only of convolutions
       break;
   }
   return dtype == DataType::kBf16 ? PackedWords::kBf16AsF32 : PackedWords::kF32;
