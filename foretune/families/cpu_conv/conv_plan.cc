@@ -158,7 +158,7 @@ Result<ConvPlan> ConvPlan::create(const ConvProblem& problem, const CpuConvConfi
   ForkSafeTurn* const turn = config.threads > 1 ? &shared.pool.turn() : nullptr;
   const auto plan = [turn](auto made) -> Result<ConvPlan> {
     FORETUNE_TRY(auto algorithm, std::move(made));
-    return ConvPlan(std::move(algorithm), turn);
+    return ConvPlan(std::make_shared<const Algorithm>(std::move(algorithm)), turn);
   };
   const bool is_f32 = problem.dtype() == DataType::kF32;
   const bool of_groups = config.algorithm == ConvAlgorithm::kGroups;
@@ -176,7 +176,7 @@ Result<ConvPlan> ConvPlan::create(const ConvProblem& problem, const CpuConvConfi
 }
 
 std::size_t ConvPlan::workspace_size() const {
-  return std::visit([](const auto& algorithm) { return algorithm.workspace_size(); }, algorithm_);
+  return std::visit([](const auto& algorithm) { return algorithm.workspace_size(); }, *algorithm_);
 }
 
 std::size_t ConvPlan::packed_size() const {
@@ -187,7 +187,7 @@ std::size_t ConvPlan::packed_size() const {
         }
         return 0;
       },
-      algorithm_);
+      *algorithm_);
 }
 
 void ConvPlan::pack_weights(const float* weights, std::span<float> packed) const {
@@ -197,7 +197,7 @@ void ConvPlan::pack_weights(const float* weights, std::span<float> packed) const
           algorithm.pack_weights(weights, packed);
         }
       },
-      algorithm_);
+      *algorithm_);
 }
 
 namespace {
@@ -219,7 +219,7 @@ void ConvPlan::run(const ConvOperands& operands, std::span<const float> packed,
           FORETUNE_CHECK(false);
         }
       },
-      algorithm_);
+      *algorithm_);
 }
 
 void ConvPlan::run(const WeightGradientOperands& operands, std::span<float> workspace) const {
@@ -232,7 +232,7 @@ void ConvPlan::run(const WeightGradientOperands& operands, std::span<float> work
           FORETUNE_CHECK(false);
         }
       },
-      algorithm_);
+      *algorithm_);
 }
 
 std::shared_ptr<const CpuConvKernel> make_conv_kernel(ConvPlan plan, const ConvProblem& problem,

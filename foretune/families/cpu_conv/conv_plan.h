@@ -51,11 +51,11 @@ class ConvPlan {
   using Algorithm = std::variant<TapConv, GroupConv, PlanarConv, WordConv, WeightGradient,
                                  GroupGradient, PlanarGradient, WidenedGradient>;
 
-  ConvPlan(Algorithm algorithm, ForkSafeTurn* turn)
+  ConvPlan(std::shared_ptr<const Algorithm> algorithm, ForkSafeTurn* turn)
       : algorithm_(std::move(algorithm)), turn_(turn) {}
 
-  Algorithm algorithm_;
-  ForkSafeTurn* turn_ = nullptr;  // null with one thread
+  std::shared_ptr<const Algorithm> algorithm_;  // shared, so that a plan is cheap to move
+  ForkSafeTurn* turn_ = nullptr;                // null with one thread
 };
 
 // Returns a kernel that runs the plan of the problem, made with `shared`.
