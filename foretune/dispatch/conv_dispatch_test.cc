@@ -73,9 +73,10 @@ TEST(ConvDispatchTest, FollowsWhatWasMeasuredBefore) {
   const auto before = (*dispatcher)->dispatcher().decision(problem.to_problem());
   ASSERT_TRUE(before);
   std::string config = before->config_text;
-  const std::size_t taps = config.find("taps=row");
+  const std::size_t taps = config.find(" taps=");
   ASSERT_NE(taps, std::string::npos) << config;
-  config.replace(taps, 8, "taps=each");
+  config.replace(taps, config.find(' ', taps + 1) - taps, " taps=each");
+  ASSERT_NE(config, before->config_text);
   const auto taken = (*dispatcher)
                          ->dispatcher()
                          .take_choices(head + "cpu-conv\t" + problem.to_problem().text() + "\t" +

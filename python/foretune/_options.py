@@ -155,6 +155,8 @@ class CollectOptions(TypedDict, total=False):
     """draw or keep problems with these (gemm: varying, constant; conv: varying, constant)"""
     epilogues: Sequence[str]
     """draw or keep problems with these (conv: none, bias, bias_relu, bias_add_relu)"""
+    outs: Sequence[str]
+    """draw or keep problems with these (conv: same, sums)"""
     tas: Sequence[str]
     """draw or keep problems with these (nest_mm: no, yes)"""
     tbs: Sequence[str]

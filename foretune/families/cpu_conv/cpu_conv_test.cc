@@ -102,6 +102,7 @@ TEST(CpuConvTest, RandomConfigsOfTheSpaceAreRight) {
                         : DataType::kBf16;
       if (sizes.dtype != DataType::kF32) {
         sizes.out = static_cast<ConvOutput>(rng.below(2));
+        sizes.layout = ConvLayout::kChannelsLast;
       }
       const ConvProblem problem = *ConvProblem::create(sizes);
       const auto space = family->space(problem.to_problem());

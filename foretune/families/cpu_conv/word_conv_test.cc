@@ -78,7 +78,7 @@ std::string wrong_element(const ConvProblem& problem, const CpuConvConfig& confi
 
 CpuConvConfig draw_config(Rng& rng, CpuIsa isa) {
   while (true) {
-    const auto vectors = static_cast<int>(rng.between(1, 5));
+    const auto vectors = static_cast<int>(rng.between(1, kMaxTapVectors));
     const auto rows = static_cast<int>(rng.between(1, kMaxKernelRows));
     if (rows > max_kernel_rows(isa, vectors)) {
       continue;
@@ -108,6 +108,7 @@ TEST(WordConvTest, RandomConvolutionsAreRight) {
       continue;
     }
     ConvSizes sizes = draw_problem(rng).sizes();
+    sizes.layout = ConvLayout::kChannelsLast;
     sizes.dtype = rng.below(2) == 0 ? DataType::kI8 : DataType::kBf16;
     if (sizes.operation == ConvOperation::kBackwardWeight || sizes.dtype == DataType::kI8) {
       sizes.operation = ConvOperation::kForward;
