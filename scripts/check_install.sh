@@ -28,22 +28,33 @@ logged consumer cmake --build "$work/consumer/build"
 pick_cpp="$work/consumer/build/pick_cpp"
 pick_c="$work/consumer/build/pick_c"
 multiply_c="$work/consumer/build/multiply_c"
-for program in "$pick_cpp" "$pick_c" "$multiply_c" "$prefix"/lib/libforetune_dispatch.so; do
+convolve_c="$work/consumer/build/convolve_c"
+for program in "$pick_cpp" "$pick_c" "$multiply_c" "$convolve_c" "$prefix"/lib/libforetune_dispatch.so; do
   libraries="$(ldd "$program" | awk '{ print $1 }')"
   if grep -vE '^(linux-vdso|libstdc\+\+|libm|libgcc_s|libc|libpthread|/lib.*/ld-linux)' \
     <<<"$libraries"; then
     fail "$(basename "$program") links more than the C++ run time"
   fi
 done
-# The same program on the shared library, which exports its C functions and nothing else.
-cc -o "$work/multiply_shared" "$work/consumer/multiply.c" -I"$prefix/include" -L"$prefix/lib" \
-  -lforetune_dispatch -Wl,-rpath,"$prefix/lib" || fail "libforetune_dispatch.so does not link"
+# The same programs in C99 on the shared library, which exports its C functions and nothing else.
+for name in multiply convolve; do
+  cc -std=c99 -Wall -Wextra -Wpedantic -Werror -o "$work/${name}_shared" "$work/consumer/$name.c" \
+    -I"$prefix/include" -L"$prefix/lib" -lforetune_dispatch -Wl,-rpath,"$prefix/lib" ||
+    fail "libforetune_dispatch.so does not link"
+done
 for program in "$multiply_c" "$work/multiply_shared"; do
   product="$("$program")"
   [[ "$product" == "0: 4 5 10 11" ]] || fail "$(basename "$program") computes '$product'"
 done
+# A corner's difference and the sums of the image under each weight: output and gradient.
+for program in "$convolve_c" "$work/convolve_shared"; do
+  result="$("$program")"
+  [[ "$result" == "5 5: 45 54 81 90" ]] || fail "$(basename "$program") computes '$result'"
+done
 exported="$(nm -D --defined-only "$prefix/lib/libforetune_dispatch.so" | awk '{ print $3 }' | sort)"
-[[ "$(tr '\n' ' ' <<<"$exported")" == "foretune_cublaslt_close foretune_cublaslt_explain \
+[[ "$(tr '\n' ' ' <<<"$exported")" == "foretune_conv_plan_create foretune_conv_plan_destroy \
+foretune_conv_plan_elements foretune_conv_plan_explain foretune_conv_plan_pack \
+foretune_conv_plan_run foretune_conv_plan_save foretune_cublaslt_close foretune_cublaslt_explain \
 foretune_cublaslt_matmul foretune_cublaslt_open foretune_cublaslt_open_with \
 foretune_set_num_threads foretune_sgemm " ]] ||
   fail "libforetune_dispatch.so exports $exported"

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "foretune/base/c_errors.h"
 #include "foretune/base/c_text.h"
 #include "foretune/dispatch/cublaslt_dispatch.h"
 #include "foretune/model/model_file.h"
@@ -74,23 +75,6 @@ Status save(const foretune_cublaslt* opened) {
   return {};
 }
 
-// Runs a step that may fail; returns its code and fills the caller's message.
-template <class Step>
-int guarded(char* message, std::size_t message_size, const Step& step) {
-  copy_text("", message, message_size);
-  try {
-    const Status status = step();
-    if (status) {
-      return FORETUNE_CUBLASLT_OK;
-    }
-    copy_text(status.error().message, message, message_size);
-    return static_cast<int>(status.error().code);
-  } catch (const std::exception& error) {
-    copy_text(error.what(), message, message_size);
-    return FORETUNE_CUBLASLT_INTERNAL;
-  }
-}
-
 }  // namespace
 }  // namespace foretune
 
@@ -102,7 +86,7 @@ int foretune_cublaslt_open(const char* model_path, foretune_cublaslt** out) {
 
 int foretune_cublaslt_open_with(const foretune_cublaslt_options* options, foretune_cublaslt** out,
                                 char* message, size_t message_size) {
-  return foretune::guarded(message, message_size, [&] {
+  return foretune::report_errors(message, message_size, [&] {
     return foretune::open(options == nullptr ? foretune_cublaslt_options{} : *options, out);
   });
 }
@@ -110,8 +94,8 @@ int foretune_cublaslt_open_with(const foretune_cublaslt_options* options, foretu
 void foretune_cublaslt_close(foretune_cublaslt* foretune) { delete foretune; }
 
 int foretune_cublaslt_save(foretune_cublaslt* foretune, char* message, size_t message_size) {
-  return ::foretune::guarded(message, message_size,
-                             [foretune] { return ::foretune::save(foretune); });
+  return ::foretune::report_errors(message, message_size,
+                                   [foretune] { return ::foretune::save(foretune); });
 }
 
 int foretune_cublaslt_matmul(foretune_cublaslt* foretune, void* handle, void* matmul_desc,

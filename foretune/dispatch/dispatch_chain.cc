@@ -154,10 +154,8 @@ class Chain {
       return;
     }
     for (Fallback& fallback : maker_->fallbacks()) {
-      // A config that is only legal, or none, is the last resort, and no candidate for a trial.
-      const bool is_last =
-          fallback.source == ChoiceSource::kFirstLegal || fallback.config.words.empty();
-      if (is_full() || (is_last && !made_.all.empty())) {
+      // A library's own choice at every call is no candidate for a trial.
+      if (is_full() || (fallback.config.words.empty() && !made_.all.empty())) {
         return;
       }
       if (fallback.kernel == nullptr) {
@@ -166,6 +164,11 @@ class Chain {
         made_.all.push_back({.config = std::move(fallback.config),
                              .source = fallback.source,
                              .kernel = std::move(fallback.kernel)});
+      }
+    }
+    if (made_.all.empty()) {
+      if (const std::optional<Fallback> last = maker_->last_resort()) {
+        add(last->config, last->source);
       }
     }
   }

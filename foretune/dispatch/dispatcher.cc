@@ -323,6 +323,11 @@ void Dispatcher::State::settle_if_complete(Entry& entry) {
   }
 }
 
+std::string Decision::text() const {
+  return concat(to_string(source), ": ", config_text.empty() ? "left to the library" : config_text,
+                note.empty() ? "" : "; ", note);
+}
+
 Result<Decision> Dispatcher::decision(const DispatchCall& call) {
   FORETUNE_TRY(const std::shared_ptr<State::Entry> entry, state_->find(call));
   const std::lock_guard lock(state_->trials_mutex);

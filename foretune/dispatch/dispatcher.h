@@ -75,6 +75,8 @@ struct Decision {
   double measured_ns = -1;  // fastest call of the trials, or the remembered time; -1: unknown
   bool is_settled = true;   // false while trials go on
   std::shared_ptr<const void> kernel;
+  // Returns source, config and note as one line: "default: isa=avx512 ...; The problem lies ...".
+  [[nodiscard]] std::string text() const;
 };
 
 class Dispatcher {

@@ -29,13 +29,17 @@ class FamilyMaker final : public KernelMaker {
     for (Config& config : provider_.variants(problem_)) {
       all.push_back({std::move(config), nullptr, ChoiceSource::kVariant});
     }
+    return all;
+  }
+
+  std::optional<Fallback> last_resort() override {
     if (const auto space = provider_.family().space(problem_)) {
       Rng rng(0);
       if (auto any = (*space)->sample(rng)) {
-        all.push_back({*std::move(any), nullptr, ChoiceSource::kFirstLegal});
+        return Fallback{*std::move(any), nullptr, ChoiceSource::kFirstLegal};
       }
     }
-    return all;
+    return std::nullopt;
   }
 
   std::optional<Baseline> baseline() override {

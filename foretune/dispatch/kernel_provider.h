@@ -72,6 +72,9 @@ class KernelMaker {
   virtual Result<std::shared_ptr<const void>> make(const Config& config) = 0;
   // Returns what runs the call where no model does, best first.
   virtual std::vector<Fallback> fallbacks() = 0;
+  // Returns a way to run a call that nothing else runs. It is asked for only then, since it may
+  // take long.
+  virtual std::optional<Fallback> last_resort() { return std::nullopt; }
   virtual std::optional<Baseline> baseline() { return std::nullopt; }
   // Returns false after an error that says nothing about later calls, such as a lack of memory.
   [[nodiscard]] virtual bool may_be_kept() const { return true; }

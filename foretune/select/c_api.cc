@@ -1,8 +1,8 @@
 #include <array>
-#include <exception>
 #include <span>
 #include <string>
 
+#include "foretune/base/c_errors.h"
 #include "foretune/base/c_text.h"
 #include "foretune/plugin/shared_object.h"
 #include "foretune/problem/gemm/gemm.h"
@@ -57,25 +57,6 @@ void fill(const Selector& selector, const Choice& picked, foretune_choice& choic
   }
   choice.score = picked.score;
   choice.margin = picked.margin;
-}
-
-// The error's code, and its message as far as it fits. Exceptions are errors too.
-template <class Work>
-int report_errors(char* message, std::size_t size, const Work& work) {
-  copy_text("", message, size);
-  try {
-    const Status status = work();
-    if (status) {
-      return FORETUNE_OK;
-    }
-    copy_text(status.error().message, message, size);
-    return static_cast<int>(status.error().code);
-  } catch (const std::exception& error) {
-    copy_text(error.what(), message, size);
-  } catch (...) {
-    copy_text("an unknown exception", message, size);
-  }
-  return FORETUNE_INTERNAL;
 }
 
 const ProblemSchema& schema_of(const Selector& selector) {
