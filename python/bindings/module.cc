@@ -35,4 +35,5 @@ NB_MODULE(_foretune, module) {
   foretune::python::bind_features(module);
   foretune::python::bind_triton(module);
   foretune::python::bind_loops(module);
+  foretune::python::bind_convolutions(module);
 }

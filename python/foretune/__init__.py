@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _foretune
 from ._collector import CollectionMode, CollectionSummary, MatmulDatasetCollector, families
+from ._convolution import (ConvDispatcher, Convolution, conv, conv_input_gradient,
+                           conv_weight_gradient)
 from ._dataset import OUTCOMES, STAGES, Dataset, ImportReport
 from ._errors import (CancelledError, CorruptDataError, Error, InputOutputError, InternalError,
                       InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError)
@@ -36,13 +38,14 @@ __version__: str = _foretune.version
 
 __all__ = [
     "OUTCOMES", "STAGES", "CancelledError", "Choice", "CollectionMode", "CollectionSummary",
-    "CorruptDataError", "Dataset", "Error", "Evaluation", "Feature", "FeatureTable", "ImportReport",
-    "InputOutputError", "InternalError", "InvalidArgumentError", "MatmulDatasetCollector",
-    "MeasuredConfig", "MismatchError", "Model", "NotFoundError", "Predictor", "RankedKernel",
-    "Selector", "TrainingRows", "TuneResult", "TunedConfig", "UnsupportedError", "autotune",
-    "evaluate", "exported_layers", "families", "feature_table", "feature_tables", "load_plugin",
-    "loaded_plugins", "measure", "problem_text", "register_features", "register_model", "select",
-    "train", "tune",
+    "ConvDispatcher", "Convolution", "CorruptDataError", "Dataset", "Error", "Evaluation",
+    "Feature", "FeatureTable", "ImportReport", "InputOutputError", "InternalError",
+    "InvalidArgumentError", "MatmulDatasetCollector", "MeasuredConfig", "MismatchError", "Model",
+    "NotFoundError", "Predictor", "RankedKernel", "Selector", "TrainingRows", "TuneResult",
+    "TunedConfig", "UnsupportedError", "autotune", "conv", "conv_input_gradient",
+    "conv_weight_gradient", "evaluate", "exported_layers", "families", "feature_table",
+    "feature_tables", "load_plugin", "loaded_plugins", "measure", "problem_text",
+    "register_features", "register_model", "select", "train", "tune",
 ]
 
 

@@ -32,6 +32,15 @@ def test_the_pages_of_features_run(tmp_path, monkeypatch, training):
         assert names["values" if name == "features" else "model"] is not None
 
 
+def test_the_page_of_convolutions_runs(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "convolutions.md").read_text()
+    block, of_torch = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert "import torch" in of_torch  # test_torch_convolution.py runs it
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "docs/convolutions.md", "exec"), {})  # noqa: S102
+    assert len(foretune.Dataset.open("layers.ftd")) > 1
+
+
 @needs_vectors
 def test_the_page_of_loop_nests_runs():
     page = (ROOT / "docs" / "loop-nests.md").read_text()

@@ -298,7 +298,7 @@ TEST(CpuConvTest, RefusesAResultThatOverlaps) {
   for (const std::ptrdiff_t place : {0, 255, 256, 511, 520, 528, 783}) {
     CpuConvOperands over = apart;
     over.result = start + place;
-    const std::vector<float> before = memory;
+    const std::vector<float> before(memory.begin(), memory.end());
     const Status refused = run(over);
     ASSERT_FALSE(refused) << place;
     EXPECT_EQ(refused.error().message, "the tensor to be computed overlaps another one");
