@@ -90,6 +90,7 @@ def pytorch(requirement: str):
         version = run(log, python, "-c", "import torch; print('version', torch.__version__)")
         text = run(log, python, "-m", "pytest", "-q", "python/tests/test_torch_version.py",
                    "python/tests/test_torch_real.py", "python/tests/test_registered_torch.py",
+                   "python/tests/test_torch_convolution.py",
                    PYTHONPATH="build/dev/python")
         passed = re.search(r"(\d+) passed", text)
         if not passed:
