@@ -85,6 +85,21 @@ const GroupKernelSet* group_kernel_set(CpuIsa isa) {
   return nullptr;
 }
 
+const WinogradKernels* winograd_kernels(CpuIsa isa, bool large) {
+  if (!cpu_runs(isa)) {
+    return nullptr;
+  }
+  switch (isa) {
+    case CpuIsa::kAvx512:
+      return avx512_winograd_kernels(large);
+    case CpuIsa::kAvx2:
+      return avx2_winograd_kernels(large);
+    case CpuIsa::kGeneric:
+      return generic_winograd_kernels(large);
+  }
+  return nullptr;
+}
+
 Support kernel_set_support(CpuIsa isa) {
   if (built_kernel_set(isa, KernelMath::kF32) == nullptr) {
     return Support::no("this build has no ", to_string(isa), " kernels");

@@ -7,6 +7,7 @@
 #include "foretune/kernels/micro_kernel.h"
 #include "foretune/kernels/output_stage.h"
 #include "foretune/kernels/packing.h"
+#include "foretune/kernels/winograd_kernel.h"
 
 namespace foretune {
 
@@ -27,6 +28,10 @@ const GroupKernelSet* avx512_group_kernel_set();
 
 // Returns nullptr for types whose plain loops are fast enough.
 OutputStage avx512_output_stage(OutputType type);
+
+const WinogradKernels* generic_winograd_kernels(bool large);
+const WinogradKernels* avx2_winograd_kernels(bool large);
+const WinogradKernels* avx512_winograd_kernels(bool large);
 
 // Return the portable functions where the file was compiled for another architecture.
 TransposePanel avx2_transpose_panel();

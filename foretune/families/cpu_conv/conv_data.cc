@@ -13,6 +13,10 @@ namespace foretune::cpu_conv {
 namespace {
 
 constexpr double kUnitRoundoff = 0x1p-24;
+// Bounds of Winograd's algorithm over those of the definition, from the errors that
+// docs/convolutions.md lists: the largest one is half of its bound.
+constexpr double kGrowthOfTwo = 1;
+constexpr double kGrowthOfFour = 8;
 // A quiet NaN with a payload of its own.
 constexpr std::uint32_t kPoison = 0x7fc0f0e7U;
 constexpr double kMaxBytes = 0x1p40;
@@ -269,14 +273,49 @@ void ConvData::compute_reference() {
 
 double ConvData::bound(double shared, double own) const {
   const double terms = std::min<double>(static_cast<double>(problem_.implicit_gemm().k), 16) + 4;
-  return kUnitRoundoff * terms * std::sqrt(shared * own);
+  const double growth = tile_points_ == 0 ? 1 : tile_points_ == 2 ? kGrowthOfTwo : kGrowthOfFour;
+  return growth * kUnitRoundoff * terms * std::sqrt(shared * own);
+}
+
+void ConvData::expect_tiles(int points) {
+  if (tile_points_ != points && reference_ != nullptr) {
+    reference_->by_tile.clear();
+  }
+  tile_points_ = points;
+}
+
+// The points that the corners of a tile read are all that it reads, so four times the largest norm
+// of its outputs bounds its own.
+std::vector<double> ConvData::shared_by_tiles() const {
+  const ConvSizes& s = problem_.sizes();
+  const bool is_data = problem_.operation() == ConvOperation::kBackwardData;
+  const std::size_t height = index(is_data ? s.hi : problem_.ho());
+  const std::size_t width = index(is_data ? s.wi : problem_.wo());
+  const auto side = static_cast<std::size_t>(tile_points_);
+  const std::size_t tiles_of_row = (width + side - 1) / side;
+  const std::size_t tiles_of_image = (height + side - 1) / side * tiles_of_row;
+  const auto tile_of = [&](std::size_t row) {
+    const std::size_t point = row % (height * width);
+    return row / (height * width) * tiles_of_image + point / width / side * tiles_of_row +
+           point % width / side;
+  };
+  std::vector<double> largest(index(s.n) * tiles_of_image);
+  for (std::size_t row = 0; row < shape_.rows; ++row) {
+    double& tile = largest[tile_of(row)];
+    tile = std::max(tile, 4 * reference_->shared[row]);
+  }
+  std::vector<double> norms(shape_.rows);
+  for (std::size_t row = 0; row < shape_.rows; ++row) {
+    norms[row] = largest[tile_of(row)];
+  }
+  return norms;
 }
 
 Support ConvData::compare(std::size_t row, std::size_t channel, double exact) {
   const std::size_t place = element(row, channel);
   const std::size_t number = group_of(row) * shape_.channels + channel;
   const bool is_integer = sum_type_ == OutputType::kI32;
-  double allowed = is_integer ? 0 : bound(reference_->shared[row], reference_->own[number]);
+  double allowed = is_integer ? 0 : bound(shared_norm(row), reference_->own[number]);
   const double addend = has_addend() ? static_cast<double>(addend_.view()[place]) : 0.0;
   exact += has_bias() ? static_cast<double>(bias_.view()[number]) : 0.0;
   if (result_type_ == OutputType::kI8) {
@@ -404,7 +443,7 @@ Support ConvData::compare_signs() {
         }
       }
       const double allowed =
-          sum_type_ == OutputType::kI32 ? 0.5 : bound(reference_->shared[row], own) + biases;
+          sum_type_ == OutputType::kI32 ? 0.5 : bound(shared_norm(row), own) + biases;
       if (!(std::fabs(total - exact) <= allowed)) {
         return Support::no("the channels of row ", row, " add up to ", total, " with signs, not ",
                            exact);
@@ -417,6 +456,9 @@ Support ConvData::compare_signs() {
 Support ConvData::verify() {
   if (reference_ == nullptr) {
     compute_reference();
+  }
+  if (tile_points_ != 0 && reference_->by_tile.empty()) {
+    reference_->by_tile = shared_by_tiles();
   }
   worst_ = 0;
   if (!reference_->exact.empty()) {

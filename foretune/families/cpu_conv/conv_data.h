@@ -10,7 +10,7 @@
 // elements are compared. Above, 4,096 drawn ones are, and all elements take part in a check by four
 // random sign vectors over the channels that an element's operand does not share (Freivalds 1977):
 // the sum of a point's channels, each with its sign, is itself a convolution with one channel for
-// each group.
+// each group. Winograd's algorithm has wider bounds (expect_tiles()).
 //
 // Thread safety: belongs to one thread. Cost: the reference is computed at the first verify() and
 // kept.
@@ -66,6 +66,11 @@ class ConvData final : public ProblemData {
   [[nodiscard]] WeightGradientOperands gradient_operands();
   // Returns the tensor that is computed, as words: the last one may be of fewer elements.
   [[nodiscard]] std::span<float> result();
+  // Says that the result is computed by Winograd's algorithm with tiles of `points` x `points`
+  // outputs, or with 0 that it is not. Its bounds are those of the tile: the input's norm is that
+  // of all points that the tile reads, and they are larger by a factor that measurements justify
+  // (docs/convolutions.md).
+  void expect_tiles(int points);
   // Returns the largest error of the last verify() relative to its bound.
   [[nodiscard]] double worst_relative_error() const { return worst_; }
 
@@ -80,9 +85,10 @@ class ConvData final : public ProblemData {
   };
   // The exact result in part or as a whole, and what its bounds need.
   struct Reference {
-    std::vector<double> exact;   // without an epilogue; of all elements or, above the limit, empty
-    std::vector<double> shared;  // [row]: squared norm of the operand that its channels share
-    std::vector<double> own;     // [group * channels]: squared norm of a channel's operand
+    std::vector<double> exact;    // without an epilogue; of all elements or, above the limit, empty
+    std::vector<double> shared;   // [row]: squared norm of the operand that its channels share
+    std::vector<double> by_tile;  // as `shared`, of whole tiles; empty without them
+    std::vector<double> own;      // [group * channels]: squared norm of a channel's operand
     std::vector<double> signs[kSignVectors];  // NOLINT(*-avoid-c-arrays) [group * channels]
     std::vector<double> sums[kSignVectors];   // NOLINT(*-avoid-c-arrays) [row]
   };
@@ -122,6 +128,11 @@ class ConvData final : public ProblemData {
   [[nodiscard]] std::vector<double> combined(std::span<const double> shared,
                                              std::span<const double> factors) const;
   void compute_reference();
+  [[nodiscard]] std::vector<double> shared_by_tiles() const;
+  // Returns the squared norm of the operand that a row's channels share, or a bound of its tile's.
+  [[nodiscard]] double shared_norm(std::size_t row) const {
+    return tile_points_ == 0 ? reference_->shared[row] : reference_->by_tile[row];
+  }
   [[nodiscard]] double bound(double shared, double own) const;
   [[nodiscard]] Support compare(std::size_t row, std::size_t channel, double exact);
   [[nodiscard]] Support compare_signs();
@@ -143,6 +154,7 @@ class ConvData final : public ProblemData {
   OutputType sum_type_ = OutputType::kF32;
   Shape shape_;
   std::unique_ptr<Reference> reference_;
+  int tile_points_ = 0;
   double worst_ = 0;
 };
 

@@ -169,14 +169,22 @@ Result<ConvPlan> ConvPlan::create(const ConvProblem& problem, const CpuConvConfi
            : is_planar ? plan(PlanarGradient::create(problem, config, pool))
                        : plan(WeightGradient::create(problem, config, pool));
   }
-  return !is_f32     ? plan(WordConv::create(problem, config, pool))
-         : of_groups ? plan(GroupConv::create(problem, config, pool))
-         : is_planar ? plan(PlanarConv::create(problem, config, pool))
-                     : plan(TapConv::create(problem, config, pool));
+  const bool is_winograd = config.algorithm == ConvAlgorithm::kWinograd2 ||
+                           config.algorithm == ConvAlgorithm::kWinograd4;
+  return !is_f32       ? plan(WordConv::create(problem, config, pool))
+         : is_winograd ? plan(WinogradConv::create(problem, config, pool))
+         : of_groups   ? plan(GroupConv::create(problem, config, pool))
+         : is_planar   ? plan(PlanarConv::create(problem, config, pool))
+                       : plan(TapConv::create(problem, config, pool));
 }
 
 std::size_t ConvPlan::workspace_size() const {
   return std::visit([](const auto& algorithm) { return algorithm.workspace_size(); }, *algorithm_);
+}
+
+int ConvPlan::tile_points() const {
+  const auto* const winograd = std::get_if<WinogradConv>(algorithm_.get());
+  return winograd == nullptr ? 0 : winograd->tile_points();
 }
 
 std::size_t ConvPlan::packed_size() const {

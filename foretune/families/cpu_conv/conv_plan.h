@@ -24,6 +24,7 @@
 #include "foretune/families/cpu_conv/tap_conv.h"
 #include "foretune/families/cpu_conv/weight_gradient.h"
 #include "foretune/families/cpu_conv/widened_gradient.h"
+#include "foretune/families/cpu_conv/winograd_conv.h"
 #include "foretune/families/cpu_conv/word_conv.h"
 #include "foretune/kernels/shared_cpu.h"
 #include "foretune/problem/conv/conv.h"
@@ -40,6 +41,8 @@ class ConvPlan {
   // Sizes in floats; a gradient of weights packs nothing.
   [[nodiscard]] std::size_t workspace_size() const;
   [[nodiscard]] std::size_t packed_size() const;
+  // Returns the points of a row of Winograd's tiles, or 0.
+  [[nodiscard]] int tile_points() const;
   void pack_weights(const float* weights, std::span<float> packed) const;
   // Only for an operation that gathers.
   void run(const ConvOperands& operands, std::span<const float> packed,
@@ -48,8 +51,8 @@ class ConvPlan {
   void run(const WeightGradientOperands& operands, std::span<float> workspace) const;
 
  private:
-  using Algorithm = std::variant<TapConv, GroupConv, PlanarConv, WordConv, WeightGradient,
-                                 GroupGradient, PlanarGradient, WidenedGradient>;
+  using Algorithm = std::variant<TapConv, GroupConv, PlanarConv, WinogradConv, WordConv,
+                                 WeightGradient, GroupGradient, PlanarGradient, WidenedGradient>;
 
   ConvPlan(std::shared_ptr<const Algorithm> algorithm, ForkSafeTurn* turn)
       : algorithm_(std::move(algorithm)), turn_(turn) {}

@@ -47,6 +47,7 @@ class CpuConvRun final : public Run {
   }
 
   void run() override {
+    data_.expect_tiles(plan_.tile_points());
     if (is_gradient_) {
       plan_.run(data_.gradient_operands(), workspace_.view());
       return;
@@ -277,13 +278,24 @@ Result<std::unique_ptr<Family>> make_cpu_conv(const FamilyOptions& options) {
 Result<std::unique_ptr<CpuConv>> create_cpu_conv(const FamilyOptions& options) {
   FamilyInfo info;
   info.fingerprint = options.fingerprint;
-  FORETUNE_TRY_STATUS(
-      apply_cpu_limits(kName, options.threads, options.parameters, info.fingerprint.hardware));
+  std::vector<std::pair<std::string, std::string>> limits;
+  bool winograd = false;
+  for (const auto& parameter : options.parameters) {
+    if (parameter.first != "winograd") {
+      limits.push_back(parameter);
+    } else if (parameter.second == "on" || parameter.second == "off") {
+      winograd = parameter.second == "on";
+    } else {
+      return fail(ErrorCode::kInvalidArgument, "winograd is on or off, not '", parameter.second,
+                  "'");
+    }
+  }
+  FORETUNE_TRY_STATUS(apply_cpu_limits(kName, options.threads, limits, info.fingerprint.hardware));
   info.name = kName;
   info.description = kDescription;
   info.problem_type = kConvProblem;
   info.config_schema = cpu_conv_schema();
-  FORETUNE_TRY(info.space, cpu_conv_space());
+  FORETUNE_TRY(info.space, cpu_conv_space(winograd));
   info.feature_table = "conv-cpu";
   info.metrics = {metric_info(kPackNs), metric_info(kWorkspaceBytes)};
   info.max_threads = usable_threads(info.fingerprint.hardware);

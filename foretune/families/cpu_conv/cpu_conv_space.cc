@@ -37,6 +37,16 @@ constexpr std::string_view kIsPlanar =
     "(algorithm == algorithm.planar && op != op.backward_weight)";
 constexpr std::string_view kIsPointwise =
     "(x * y * z == 1 && stride_d * stride_h * stride_w == 1 && pad_d + pad_h + pad_w == 0)";
+constexpr std::string_view kIsWinograd =
+    "(algorithm == algorithm.winograd2 || algorithm == algorithm.winograd4)";
+constexpr std::string_view kFitsWinograd =
+    "(x == 3 && y == 3 && z == 1 && di == 1 && pad_d == 0 && g == 1 && op != op.backward_weight && "
+    "stride_d * stride_h * stride_w == 1 && dilation_h * dilation_w == 1)";
+// Tiles of all images.
+constexpr std::string_view kTiles =
+    "(n * ceil_div(select(op == op.backward_data, hi, hi + 2 * pad_h - 2), "
+    "select(algorithm == algorithm.winograd4, 4, 2)) * ceil_div(select(op == op.backward_data, wi, "
+    "wi + 2 * pad_w - 2), select(algorithm == algorithm.winograd4, 4, 2)))";
 // Points of a row, which a pointwise convolution and joined rows have without end.
 const std::string kRowPoints = concat("select(", kIsPointwise, " || ", kIsPlanar,
                                       " && taps == taps.row, n * di * hi * wi, ", kWidth, ")");
@@ -49,7 +59,8 @@ constexpr std::string_view kValues = "(select(taps == taps.row, x, 1) * (c / g))
 // The rows and the columns of all register blocks. Of groups, a vector holds several.
 const std::string kHeight =
     concat("select(", kOfGroups, ", ", kWidth, ", select(", kIsTurned, ", ", kValues, ", select(",
-           kIsGradient, " || ", kIsPlanar, ", ", kChannels, ", ", kRowPoints, ")))");
+           kIsGradient, " || ", kIsPlanar, ", ", kChannels, ", select(", kIsWinograd, ", ", kTiles,
+           ", ", kRowPoints, "))))");
 const std::string kColumns =
     concat("select(", kOfGroups, ", ", kOutputs, ", select(", kIsGradient, ", select(", kIsTurned,
            ", k / g, ", kValues, "), select(", kIsPlanar, ", ", kRowPoints, ", ", kChannels, ")))");
@@ -72,8 +83,9 @@ std::vector<std::vector<std::int32_t>> domains() {
   for (std::int32_t rows = 1; rows <= 16; ++rows) {
     mr.push_back(rows);
   }
-  return {{0, 1, 2}, {0, 1, 2, 3}, mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
-          {0, 1, 2}, {0, 1, 2},    {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
+  return {
+      {0, 1, 2}, {0, 1, 2, 3, 4, 5}, mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
+      {0, 1, 2}, {0, 1, 2},          {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
 }
 
 void add_block_rules(std::vector<Constraint>& out) {
@@ -97,6 +109,14 @@ void add_block_rules(std::vector<Constraint>& out) {
                  "no kernel of groups has so many points"});
   out.push_back({concat("!(", kOfGroups, ") || taps == taps.each && copy == copy.needed"),
                  "kernels of groups read the input where it is"});
+  out.push_back({concat("!", kIsWinograd, " || ", kFitsWinograd),
+                 "Winograd's algorithm takes 3 x 3 filters in two dimensions, one group, no stride "
+                 "and no dilation"});
+  out.push_back(
+      {concat("!", kIsWinograd,
+              " || taps == taps.each && copy == copy.needed && split == split.points"),
+       "Winograd's algorithm transforms tiles of the input where it is, and threads share "
+       "the tiles"});
   out.push_back({concat("nr % ", kLanes, " == 0"), "columns must be whole vectors"});
   out.push_back({concat("nr / ", kLanes, " <= 4"), "no kernel is wider than four vectors"});
   out.push_back(
@@ -150,9 +170,9 @@ void add_thread_rules(std::vector<Constraint>& out) {
 // its domain.
 std::vector<std::pair<std::string, std::string>> canonical_rules() {
   return {
-      {"split", "select(threads == 1, split.points, split)"},
-      {"taps", concat("select(taps != taps.row || select(", kIsPlanar, ", !", kIsPointwise,
-                      ", x > 1 && dilation_w == 1), taps, taps.each)")},
+      {"split", concat("select(threads == 1 || ", kIsWinograd, ", split.points, split)")},
+      {"taps", concat("select(!", kIsWinograd, " && (taps != taps.row || select(", kIsPlanar, ", !",
+                      kIsPointwise, ", x > 1 && dilation_w == 1)), taps, taps.each)")},
       {"copy", concat("select(g > 1 || ", kIsPlanar, ", copy, copy.needed)")},
       {"mr", concat("min(mr, ", kHeight, ")")},
       {"nr", concat("select(", kOfGroups, ", ", kLanes, ", min(nr, round_up(", kColumns, ", ",
@@ -167,29 +187,36 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
       // A single panel is visited alike by all orders. Only points of f32 that lie beside their
       // channels are computed row by row.
       {"order", concat("select(", kOfGroups, " || ", kPanels, " <= 1 && !(", kIsGradient,
-                       "), order.filters, select(", kIsGradient, " || ", kIsPlanar,
-                       " || dtype != dtype.f32, min(order, order.points), order))")},
+                       "), order.filters, select(", kIsGradient, " || ", kIsPlanar, " || ",
+                       kIsWinograd, " || dtype != dtype.f32, min(order, order.points), order))")},
   };
 }
 
 }  // namespace
 
-SpaceDefinition cpu_conv_space_definition() {
+SpaceDefinition cpu_conv_space_definition(bool winograd) {
   SpaceDefinition definition{.schema = cpu_conv_schema(),
                              .problem_type = kConvProblem,
                              .domains = domains(),
                              .constraints = {},
                              .canonical = canonical_rules()};
+  if (!winograd) {
+    definition.constraints.push_back(
+        {concat("!", kIsWinograd),
+         "Winograd's algorithm rounds differently: give the family the option winograd=on"});
+  }
   add_block_rules(definition.constraints);
   add_blocking_rules(definition.constraints);
   add_thread_rules(definition.constraints);
   return definition;
 }
 
-Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space() {
+Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space(bool winograd) {
   static const Result<std::shared_ptr<const CompiledSpace>> kSpace =
-      CompiledSpace::create(cpu_conv_space_definition());
-  return kSpace;
+      CompiledSpace::create(cpu_conv_space_definition(false));
+  static const Result<std::shared_ptr<const CompiledSpace>> kSpaceWithWinograd =
+      CompiledSpace::create(cpu_conv_space_definition(true));
+  return winograd ? kSpaceWithWinograd : kSpace;
 }
 
 }  // namespace foretune

@@ -9,9 +9,10 @@
 
 namespace foretune {
 
-SpaceDefinition cpu_conv_space_definition();
+// `winograd` makes configs with Winograd's algorithm legal.
+SpaceDefinition cpu_conv_space_definition(bool winograd);
 
 // Returns the definition, compiled once.
-Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space();
+Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space(bool winograd);
 
 }  // namespace foretune

@@ -19,7 +19,7 @@ struct ConvWordRange {
 };
 constexpr std::int32_t kMaxConvBlock = 1 << 24;
 constexpr std::array<ConvWordRange, kCpuConvWords> kConvWordRanges{{{0, 2},
-                                                                    {0, 3},
+                                                                    {0, 5},
                                                                     {1, 64},
                                                                     {1, 1024},
                                                                     {1, kMaxConvBlock},
@@ -37,17 +37,18 @@ const ConfigSchema& cpu_conv_schema() {
       .name = "cpu-conv",
       .version = 1,
       .kind = SchemaKind::kParametric,
-      .parameters = {{"isa", {"generic", "avx2", "avx512"}},
-                     {"algorithm", {"taps", "groups", "planar", "turned"}},
-                     {"mr", {}},
-                     {"nr", {}},
-                     {"rows", {}},
-                     {"kc", {}},
-                     {"order", {"filters", "points", "rows"}},
-                     {"taps", {"each", "row", "inner"}},
-                     {"copy", {"needed", "always"}},
-                     {"threads", {}},
-                     {"split", {"points", "filters"}}}};
+      .parameters = {
+          {"isa", {"generic", "avx2", "avx512"}},
+          {"algorithm", {"taps", "groups", "planar", "turned", "winograd2", "winograd4"}},
+          {"mr", {}},
+          {"nr", {}},
+          {"rows", {}},
+          {"kc", {}},
+          {"order", {"filters", "points", "rows"}},
+          {"taps", {"each", "row", "inner"}},
+          {"copy", {"needed", "always"}},
+          {"threads", {}},
+          {"split", {"points", "filters"}}}};
   return kSchema;
 }
 

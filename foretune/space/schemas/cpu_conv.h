@@ -9,6 +9,8 @@
 //              of a row; a gradient of weights is that of copies with channels last
 //              turned: a gradient of weights by register blocks of values of a filter times output
 //              channels
+//              winograd2, winograd4: Winograd's algorithm with tiles of 2 x 2 or 4 x 4 points;
+//              register blocks of tiles times output channels. They round differently
 //   mr, nr     rows and columns of a register block, in elements; nr is a multiple of the lanes. Of
 //              groups: points of a row and one vector
 //   rows       output rows of a slab, which is computed whole before the next one; more than the
@@ -40,7 +42,14 @@
 namespace foretune {
 
 // Words of configs: never renumber.
-enum class ConvAlgorithm : std::uint8_t { kTaps = 0, kGroups = 1, kPlanar = 2, kTurned = 3 };
+enum class ConvAlgorithm : std::uint8_t {
+  kTaps = 0,
+  kGroups = 1,
+  kPlanar = 2,
+  kTurned = 3,
+  kWinograd2 = 4,
+  kWinograd4 = 5,
+};
 enum class ConvOrder : std::uint8_t { kFilters = 0, kPoints = 1, kRows = 2 };
 enum class ConvTaps : std::uint8_t { kEach = 0, kRow = 1, kInner = 2 };
 enum class ConvCopy : std::uint8_t { kNeeded = 0, kAlways = 1 };
