@@ -46,9 +46,23 @@ struct GroupRunShape {
   int stride = 1;
 };
 constexpr GroupRunShape shape_of(GroupRun run) {
-  constexpr GroupRunShape kShapes[kGroupRuns] = {{1, 1}, {2, 1}, {3, 1}, {3, 2},  // NOLINT
-                                                 {5, 1}, {5, 2}, {7, 1}};
-  return kShapes[static_cast<int>(run)];
+  switch (run) {
+    case GroupRun::kOne:
+      break;
+    case GroupRun::kTwo:
+      return {.taps = 2, .stride = 1};
+    case GroupRun::kThree:
+      return {.taps = 3, .stride = 1};
+    case GroupRun::kThreeByTwo:
+      return {.taps = 3, .stride = 2};
+    case GroupRun::kFive:
+      return {.taps = 5, .stride = 1};
+    case GroupRun::kFiveByTwo:
+      return {.taps = 5, .stride = 2};
+    case GroupRun::kSeven:
+      return {.taps = 7, .stride = 1};
+  }
+  return {};
 }
 
 // Returns how many neighbouring input points a block of points reads.

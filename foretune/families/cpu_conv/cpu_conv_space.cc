@@ -56,7 +56,7 @@ const std::string kChannels = concat("(", kOutputs, " / g)");
 constexpr std::string_view kIsTurned = "algorithm == algorithm.turned";
 // Neighbouring values of a filter that one run of input multiplies.
 constexpr std::string_view kValues = "(select(taps == taps.row, x, 1) * (c / g))";
-// The rows and the columns of all register blocks. Of groups, a vector holds several.
+// The rows and the columns of all register blocks. A vector holds several groups of few channels.
 const std::string kHeight =
     concat("select(", kOfGroups, ", ", kWidth, ", select(", kIsTurned, ", ", kValues, ", select(",
            kIsGradient, " || ", kIsPlanar, ", ", kChannels, ", select(", kIsWinograd, ", ", kTiles,
@@ -178,7 +178,7 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
       {"nr", concat("select(", kOfGroups, ", ", kLanes, ", min(nr, round_up(", kColumns, ", ",
                     kLanes, ")))")},
       {"rows", concat("min(rows, ", kRowsOfAll, ")")},
-      // The taps of a row are summed with all channels. Of groups, kc counts output channels, and a
+      // The taps of a row are summed with all channels. For groups kc counts output channels, and a
       // gradient of weights has no use for it.
       {"kc",
        concat("select(", kOfGroups, ", select(", kIsGradient, ", ", kKcValues.back(), ", min(kc, ",

@@ -80,7 +80,7 @@ class TapConv {
     std::ptrdiff_t blocks = 1;
     std::vector<std::uint32_t> rows;  // as MicroKernelCall::tap_rows, for all taps; empty: all
   };
-  // What rows of the grid share that find the same rows of taps.
+  // The plan of all rows of the grid that find the same rows of taps.
   struct RowPlan {
     Range taps;  // of the grid
     std::vector<Strip> strips;

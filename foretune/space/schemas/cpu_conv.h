@@ -11,13 +11,13 @@
 //              channels
 //              winograd2, winograd4: Winograd's algorithm with tiles of 2 x 2 or 4 x 4 points;
 //              register blocks of tiles times output channels. They round differently
-//   mr, nr     rows and columns of a register block, in elements; nr is a multiple of the lanes. Of
-//              groups: points of a row and one vector
+//   mr, nr     rows and columns of a register block, in elements; nr is a multiple of the
+//              lanes. The algorithm groups has points of a row and one vector
 //   rows       output rows of a slab, which is computed whole before the next one; more than the
 //              rows of an image mean several images
 //   kc         input channels of a chunk, an upper bound: partial sums stay in registers while all
-//              taps of a chunk are added. For a gradient of weights: output rows of a chunk. Of
-//              groups: output channels that are computed before the next row
+//              taps of a chunk are added. For a gradient of weights: output rows of a chunk. The
+//              algorithm groups computes kc output channels before the next row
 //   order      filters: for each panel of nr output channels, all points of a slab; points: for
 //              each register block of points, all panels; rows: for each row of points, all panels
 //   taps       each: a kernel goes from tap to tap; row: the taps of a filter's row are one run of
