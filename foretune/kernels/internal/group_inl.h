@@ -72,6 +72,11 @@ void group_kernel(const GroupCall& call) {
     const std::ptrdiff_t channel = std::ptrdiff_t{block} * call.output_channels;
     const float* const block_input = call.input + std::ptrdiff_t{block} * call.input_channels;
     const float* const block_weights = call.weights + block * call.block_weights;
+    // Fetched while the products are summed.
+    FORETUNE_UNROLL
+    for (int p = 0; p < kPoints; ++p) {
+      __builtin_prefetch(call.output + p * call.output_step + channel, 1, 3);
+    }
     Sums sums;
     const Vector first = call.bias == nullptr ? Isa::zero() : vectors.output(call.bias + channel);
     FORETUNE_UNROLL
