@@ -116,6 +116,31 @@ def test_trials_find_a_config_and_the_next_dispatcher_knows_it(tmp_path):
     close(foretune.conv(x, w, padding=1, dispatcher=second), exact)
 
 
+def test_a_model_of_trials_decides_problems_that_nobody_measured(tmp_path):
+    measuring = foretune.ConvDispatcher(threads=1, measure_top=6)
+    for channels in (4, 8, 12, 16):
+        for size in (6, 10, 14):
+            x, w = draw(1, size, size, channels), draw(16, 3, 3, channels)
+            for _ in range(18):
+                foretune.conv(x, w, padding=1, dispatcher=measuring)
+    measuring.save_trials(tmp_path / "trials.ftd")
+    model = foretune.train(foretune.Dataset.open(tmp_path / "trials.ftd"), trees=20, folds=2,
+                           threads=1)
+    model.save(tmp_path / "conv.ftm")
+    x, w = draw(1, 9, 9, 8), draw(16, 3, 3, 8)
+    exact = conv_formula.forward(x, w, (1, 1), (1, 1), (1, 1), 1)
+    for given in (model, tmp_path / "conv.ftm"):
+        deciding = foretune.ConvDispatcher(threads=1, model=given)
+        assert deciding.explain("conv n=1 c=8 k=16 hi=9 wi=9 y=3 x=3 pad_h=1 pad_w=1").startswith(
+            "model: isa=")
+        close(foretune.conv(x, w, padding=1, dispatcher=deciding), exact)
+
+
+def test_a_model_of_another_family_is_refused(model):
+    with pytest.raises(foretune.MismatchError, match="the model ranks configs of null"):
+        foretune.ConvDispatcher(model=model)
+
+
 def test_threads_may_share_a_layer():
     x, w = draw(1, 20, 20, 16), draw(16, 3, 3, 16)
     exact = conv_formula.forward(x, w, (1, 1), (1, 1), (1, 1), 1)
