@@ -21,10 +21,15 @@ namespace {
   " * "                                                                     \
   "" FORETUNE_HO ")"
 #define FORETUNE_CHANNELS "(select(op == op.backward_data, k, c) / g)"
-#define FORETUNE_COLUMNS                                            \
-  "select(op == op.backward_data, c / g, select(op == op.forward, " \
-  "k / g, select(taps == taps.row, x, 1) * c / g))"
-#define FORETUNE_HEIGHT "select(op == op.backward_weight, k / g, " FORETUNE_WIDTH ")"
+// Register blocks of channels first have channels as rows and points as columns.
+#define FORETUNE_IS_PLANAR "(algorithm == algorithm.planar && op != op.backward_weight)"
+#define FORETUNE_OUTPUTS "(select(op == op.backward_data, c, k) / g)"
+#define FORETUNE_COLUMNS                                                      \
+  "select(op == op.backward_weight, select(taps == taps.row, x, 1) * c / g, " \
+  "select(" FORETUNE_IS_PLANAR ", " FORETUNE_WIDTH ", " FORETUNE_OUTPUTS "))"
+#define FORETUNE_HEIGHT                                                          \
+  "select(op == op.backward_weight || " FORETUNE_IS_PLANAR ", " FORETUNE_OUTPUTS \
+  ", " FORETUNE_WIDTH ")"
 #define FORETUNE_FLOPS \
   "(2 * " FORETUNE_WO " * " FORETUNE_HO " * " FORETUNE_DO " * n * k * c / g * x * y * z)"
 
