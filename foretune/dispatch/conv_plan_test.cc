@@ -18,6 +18,7 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/rng.h"
+#include "foretune/base/testing/forked_child.h"
 #include "foretune/base/testing/temporary_folder.h"
 #include "foretune/families/cpu_conv/conv_data.h"
 
@@ -191,6 +192,26 @@ TEST(ConvPlanTest, ThreadsMayShareAPlan) {
       }
     });
   }
+}
+
+TEST(ConvPlanTest, AForkedChildMayRunThePlansOfItsParent) {
+  if (!testing_support::kChildMayMakeThreads) {
+    GTEST_SKIP() << "this sanitizer forbids threads in a child";
+  }
+  foretune_conv conv = layer();
+  Plan plan(conv);
+  ASSERT_EQ(plan.code, FORETUNE_OK);
+  const auto data = data_of(conv, 1);
+  expect_right(plan, operands_of(*data), *data);
+  conv.hi = 13;
+  EXPECT_TRUE(testing_support::is_true_in_child([&] {
+    data->poison();
+    Plan first_met_here(conv);
+    const auto other = data_of(conv, 2);
+    return plan.run(operands_of(*data)) == FORETUNE_OK && data->verify() &&
+           first_met_here.run(operands_of(*other)) == FORETUNE_OK && other->verify();
+  }));
+  expect_right(plan, operands_of(*data), *data);
 }
 
 TEST(ConvPlanTest, RefusesMissingArguments) {
