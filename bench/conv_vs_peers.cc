@@ -344,7 +344,10 @@ Status measure_capped(int argc, char** argv, DataType dtype, Figures& figures) {
     std::fclose(lines);
     return fail(ErrorCode::kIo, "the process with the restricted oneDNN failed");
   }
-  std::rewind(lines);
+  if (std::fseek(lines, 0, SEEK_SET) != 0) {
+    std::fclose(lines);
+    return fail(ErrorCode::kIo, "the figures of the restricted oneDNN cannot be read");
+  }
   double value = 0;
   std::array<char, 400> name{};
   while (std::fscanf(lines, "%lf %399[^\n]", &value, name.data()) == 2) {

@@ -13,7 +13,7 @@
 namespace foretune {
 namespace {
 
-std::shared_ptr<const CpuConvKernel> kernel_of(const Dispatcher::Turn& turn) {
+std::shared_ptr<const CpuConvKernel> conv_kernel_of(const Dispatcher::Turn& turn) {
   return std::static_pointer_cast<const CpuConvKernel>(turn.shared_kernel());
 }
 
@@ -29,7 +29,7 @@ Result<std::unique_ptr<ConvLayer>> ConvLayer::create(Dispatcher& dispatcher,
   std::unique_ptr<ConvLayer> layer(new ConvLayer(dispatcher, problem));
   FORETUNE_TRY(const Dispatcher::Turn turn, dispatcher.best(layer->asked_));
   if (turn.is_final()) {
-    layer->keep(kernel_of(turn));
+    layer->keep(conv_kernel_of(turn));
   }
   return layer;
 }
@@ -118,7 +118,7 @@ Status ConvLayer::run(const CpuConvOperands& operands) {
   Dispatcher::Turn turn;
   if (kernel == nullptr) {
     FORETUNE_TRY(turn, dispatcher_.next(asked_));
-    kernel = kernel_of(turn);
+    kernel = conv_kernel_of(turn);
     if (turn.is_final()) {
       keep(kernel);
     }

@@ -56,7 +56,9 @@ void widen_i8(const WordFormat& format, const WordSource& source, const std::byt
     to[words - 1] = 0;
     auto* const at = reinterpret_cast<std::byte*>(to);
     for (std::ptrdiff_t channel = 0; channel < source.inputs; ++channel) {
-      const auto wide = static_cast<std::int16_t>(static_cast<std::int8_t>(from[channel]));
+      // The sign of a byte fills the higher one.
+      const int byte = std::to_integer<int>(from[channel]);
+      const auto wide = static_cast<std::int16_t>(byte < 128 ? byte : byte - 256);
       std::memcpy(at + 2 * channel, &wide, sizeof wide);
     }
     from += source.channels;
