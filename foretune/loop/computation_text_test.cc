@@ -13,8 +13,6 @@
 namespace foretune::loop {
 namespace {
 
-using testing::HasSubstr;
-
 TEST(ComputationText, NamesParseBackToTheSameComputation) {
   constexpr std::uint64_t kSeed = 77;
   int parsed = 0;
