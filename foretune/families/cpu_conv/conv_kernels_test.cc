@@ -157,9 +157,10 @@ std::string wrong_element(const Case& each, ThreadPool& pool, Rng& rng) {
     reference_conv(problem, {x, w, y}, magnitudes ? magnitude : exact);
   }
   const double terms = static_cast<double>(problem.implicit_gemm().k) + 4;
-  // Channels are neighbours, or as far apart as they have points.
-  const std::size_t apart =
-      is_planar ? static_cast<std::size_t>(elements / channels / problem.sizes().n) : 1;
+  // Channels are neighbours, or as far apart as they have points. Weights have no bias.
+  const std::size_t apart = is_planar && operation != ConvOperation::kBackwardWeight
+                                ? static_cast<std::size_t>(elements / channels / problem.sizes().n)
+                                : 1;
   for (std::size_t i = 0; i < result.size(); ++i) {
     double wanted = exact[i];
     double size = magnitude[i];
