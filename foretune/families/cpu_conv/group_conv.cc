@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/families/cpu_conv/work_shares.h"
 #include "foretune/kernels/micro_kernel.h"
 
 namespace foretune::cpu_conv {
@@ -149,17 +150,11 @@ void GroupConv::run_row(const Grid& grid, std::ptrdiff_t row, const Range& block
 
 void GroupConv::run(const ConvOperands& operands, std::span<const float> packed,
                     std::span<float> /*workspace*/) const {
-  const std::ptrdiff_t threads = config_.threads;
-  const bool shares_points = config_.split == ConvSplit::kPoints;
   const std::ptrdiff_t channels_of_block = channels_.of_block * view_.outputs;
   const std::ptrdiff_t chunk = std::max<std::ptrdiff_t>(1, config_.kc / channels_of_block);
   for (const Grid& grid : grids_) {
     const std::ptrdiff_t rows = view_.images * grid.grid.count.d * grid.grid.count.h;
-    const auto work = [&](std::size_t index) {
-      const auto thread = static_cast<std::ptrdiff_t>(index);
-      const Range of_rows = shares_points ? share_of(rows, thread, threads) : Range{0, rows};
-      const Range of_blocks =
-          shares_points ? Range{0, channels_.blocks} : share_of(channels_.blocks, thread, threads);
+    const auto work = [&](std::size_t /*thread*/, const Range& of_rows, const Range& of_blocks) {
       for (std::ptrdiff_t begin = of_rows.begin; begin < of_rows.end; begin += config_.rows) {
         const std::ptrdiff_t end = std::min<std::ptrdiff_t>(of_rows.end, begin + config_.rows);
         for (std::ptrdiff_t b = of_blocks.begin; b < of_blocks.end; b += chunk) {
@@ -170,11 +165,7 @@ void GroupConv::run(const ConvOperands& operands, std::span<const float> packed,
         }
       }
     };
-    if (threads == 1) {
-      work(0);
-    } else {
-      pool_->run(static_cast<std::size_t>(threads), work);
-    }
+    share_work(config_, pool_, rows, channels_.blocks, work);
   }
 }
 

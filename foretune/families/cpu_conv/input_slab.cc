@@ -144,27 +144,28 @@ std::ptrdiff_t InputSlabs::offset(const ConvTap& tap) const {
          (tap.offset.w - origin.w) * pitch_.w;
 }
 
-void InputSlabs::for_each_row(const Slab& slab, float* to,
-                              const std::function<void(const CopiedRow& row)>& visit) const {
+std::ptrdiff_t InputSlabs::copied_rows(const Slab& slab) const {
+  return slab.images.length() * points_read(slab.d.length(), grid_.stride.d, reach_.d) *
+         points_read(slab.h.length(), grid_.stride.h, reach_.h);
+}
+
+CopiedRow InputSlabs::copied_row(const Slab& slab, std::ptrdiff_t row, float* to) const {
   const std::ptrdiff_t planes = points_read(slab.d.length(), grid_.stride.d, reach_.d);
   const std::ptrdiff_t rows = points_read(slab.h.length(), grid_.stride.h, reach_.h);
+  const std::ptrdiff_t image = row / (planes * rows);
+  const std::ptrdiff_t z = row / rows % planes;
+  const std::ptrdiff_t y = row % rows;
+  const std::ptrdiff_t depth = slab.d.begin * grid_.stride.d + low_.d + z;
+  const std::ptrdiff_t height = slab.h.begin * grid_.stride.h + low_.h + y;
+  const bool is_inside = depth >= 0 && depth < in_.d && height >= 0 && height < in_.h;
   const std::ptrdiff_t left = std::clamp<std::ptrdiff_t>(-low_.w, 0, extent_.w);
   const std::ptrdiff_t first = std::max<std::ptrdiff_t>(low_.w, 0);
   const std::ptrdiff_t length = std::clamp<std::ptrdiff_t>(in_.w - first, 0, extent_.w - left);
-  for (std::ptrdiff_t n = slab.images.begin; n < slab.images.end; ++n) {
-    for (std::ptrdiff_t z = 0; z < planes; ++z) {
-      const std::ptrdiff_t depth = slab.d.begin * grid_.stride.d + low_.d + z;
-      for (std::ptrdiff_t y = 0; y < rows; ++y) {
-        const std::ptrdiff_t height = slab.h.begin * grid_.stride.h + low_.h + y;
-        const bool is_inside = depth >= 0 && depth < in_.d && height >= 0 && height < in_.h;
-        visit({.to = to + (n - slab.images.begin) * pitch_.image + z * pitch_.d + y * pitch_.h,
-               .points = extent_.w,
-               .left = left,
-               .first = ((n * in_.d + depth) * in_.h + height) * in_.w + first,
-               .length = is_inside ? length : 0});
-      }
-    }
-  }
+  return {.to = to + image * pitch_.image + z * pitch_.d + y * pitch_.h,
+          .points = extent_.w,
+          .left = left,
+          .first = (((slab.images.begin + image) * in_.d + depth) * in_.h + height) * in_.w + first,
+          .length = is_inside ? length : 0};
 }
 
 const float* InputSlabs::fill(const Slab& slab, std::ptrdiff_t group, const float* input,
@@ -172,10 +173,11 @@ const float* InputSlabs::fill(const Slab& slab, std::ptrdiff_t group, const floa
   if (!copies_) {
     return input + group * inputs_;
   }
-  for_each_row(slab, to, [&](const CopiedRow& row) {
+  for (std::ptrdiff_t index = 0; index < copied_rows(slab); ++index) {
+    const CopiedRow row = copied_row(slab, index, to);
     if (row.length == 0) {
       std::fill_n(row.to, row.points * inputs_, 0.0F);
-      return;
+      continue;
     }
     std::fill_n(row.to, row.left * inputs_, 0.0F);
     const float* const from = input + row.first * channels_ + group * inputs_;
@@ -189,7 +191,7 @@ const float* InputSlabs::fill(const Slab& slab, std::ptrdiff_t group, const floa
     }
     std::fill_n(inside + row.length * inputs_, (row.points - row.left - row.length) * inputs_,
                 0.0F);
-  });
+  }
   return to;
 }
 

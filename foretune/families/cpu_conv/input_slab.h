@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <vector>
 
 #include "foretune/families/cpu_conv/conv_view.h"
@@ -115,9 +114,10 @@ class InputSlabs {
 
   // Copies the input of a slab to `to` if it must; returns the input that place() refers to.
   const float* fill(const Slab& slab, std::ptrdiff_t group, const float* input, float* to) const;
-  // Calls visit(row) for each row of a slab's copy at `to`. Only where copies() is true.
-  void for_each_row(const Slab& slab, float* to,
-                    const std::function<void(const CopiedRow& row)>& visit) const;
+  // Returns how many rows a slab's copy has, and one of them in the copy at `to`. Only where
+  // copies() is true.
+  [[nodiscard]] std::ptrdiff_t copied_rows(const Slab& slab) const;
+  [[nodiscard]] CopiedRow copied_row(const Slab& slab, std::ptrdiff_t row, float* to) const;
   // Returns where in fill()'s result the grid's point (z, y, x) of image n finds its input, to
   // which the offsets of taps are added.
   [[nodiscard]] std::ptrdiff_t place(const Slab& slab, std::ptrdiff_t n, std::ptrdiff_t z,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/families/cpu_conv/work_shares.h"
 
 namespace foretune::cpu_conv {
 namespace {
@@ -287,26 +288,16 @@ void PlanarConv::run(const ConvOperands& operands, std::span<const float> packed
       continue;
     }
     const auto slabs = static_cast<std::ptrdiff_t>(grid.input.slabs().size());
-    const std::ptrdiff_t threads = config_.threads;
-    const bool shares_points = config_.split == ConvSplit::kPoints;
-    const auto work = [&](std::size_t index) {
-      const auto thread = static_cast<std::ptrdiff_t>(index);
-      const std::ptrdiff_t units = view_.groups * slabs;
-      const Range mine = shares_points ? share_of(units, thread, threads) : Range{0, units};
-      const Range of_panels =
-          shares_points ? Range{0, panels()} : share_of(panels(), thread, threads);
-      for (std::ptrdiff_t unit = mine.begin; unit < mine.end && of_panels.length() > 0; ++unit) {
-        const std::ptrdiff_t group = unit / slabs;
-        run_slab(grid, grid.input.slabs()[static_cast<std::size_t>(unit % slabs)], group, of_panels,
-                 operands, packed.data() + grid.packed + group * group_size(grid, view_),
-                 workspace.data() + index * slab_size_);
-      }
-    };
-    if (threads == 1) {
-      work(0);
-    } else {
-      pool_->run(static_cast<std::size_t>(threads), work);
-    }
+    share_work(config_, pool_, view_.groups * slabs, panels(),
+               [&](std::size_t thread, const Range& units, const Range& of_panels) {
+                 for (std::ptrdiff_t unit = units.begin; unit < units.end; ++unit) {
+                   const std::ptrdiff_t group = unit / slabs;
+                   run_slab(grid, grid.input.slabs()[static_cast<std::size_t>(unit % slabs)], group,
+                            of_panels, operands,
+                            packed.data() + grid.packed + group * group_size(grid, view_),
+                            workspace.data() + thread * slab_size_);
+                 }
+               });
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "foretune/base/check.h"
 #include "foretune/families/cpu_conv/weight_places.h"
+#include "foretune/families/cpu_conv/work_shares.h"
 
 namespace foretune::cpu_conv {
 
@@ -137,8 +138,8 @@ void TapConv::plan_rows(Grid& grid) const {
       const auto [found, is_new] =
           known.try_emplace({planes.begin, planes.end, rows.begin, rows.end}, grid.plans.size());
       if (is_new) {
-        grid.plans.push_back(
-            {.taps = input.inner_taps(z, y), .strips = strips_of(grid, planes, rows)});
+        const Range taps = input.inner_taps(z, y);
+        grid.plans.push_back({.taps = taps, .strips = strips_of(grid, planes, rows, taps)});
       }
       grid.plan_of.push_back(found->second);
     }
@@ -146,7 +147,7 @@ void TapConv::plan_rows(Grid& grid) const {
 }
 
 std::vector<TapConv::Strip> TapConv::strips_of(const Grid& grid, const Range& planes,
-                                               const Range& rows) const {
+                                               const Range& rows, const Range& taps) const {
   const InputSlabs& input = grid.input;
   const ConvGrid& points = input.grid();
   const std::ptrdiff_t columns = input.taps_of_row();
@@ -154,20 +155,20 @@ std::vector<TapConv::Strip> TapConv::strips_of(const Grid& grid, const Range& pl
   for (std::ptrdiff_t begin = 0; begin < points.count.w; begin += grid.block_w) {
     Strip strip{.first = begin, .length = std::min(grid.block_w, points.count.w - begin)};
     bool is_whole = true;
-    for (std::size_t tap = 0; config_.taps == ConvTaps::kInner && tap < points.taps.size(); ++tap) {
-      const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(tap) / columns;
+    for (std::ptrdiff_t tap = 0; config_.taps == ConvTaps::kInner && tap < taps.end; ++tap) {
+      const std::ptrdiff_t row = tap / columns;
       const std::ptrdiff_t plane = row / input.rows_of_plane();
       const std::ptrdiff_t of_plane = row % input.rows_of_plane();
       const bool is_inside = planes.begin <= plane && plane < planes.end &&
                              rows.begin <= of_plane && of_plane < rows.end;
+      const std::ptrdiff_t offset = points.taps[static_cast<std::size_t>(tap)].offset.w;
       std::uint32_t found = 0;
       for (std::ptrdiff_t point = 0; is_inside && point < strip.length; ++point) {
-        const std::ptrdiff_t place = (begin + point) * points.stride.w + points.taps[tap].offset.w;
+        const std::ptrdiff_t place = (begin + point) * points.stride.w + offset;
         found |= place >= 0 && place < input.width() ? 1U << static_cast<unsigned>(point) : 0U;
       }
-      // Rows of taps that lie outside are mostly left out by the range of taps.
-      is_whole = is_whole && (found + 1 == 1U << static_cast<unsigned>(strip.length) ||
-                              (!is_inside && planes.length() <= 1));
+      is_whole =
+          is_whole && (tap < taps.begin || found + 1 == 1U << static_cast<unsigned>(strip.length));
       strip.rows.push_back(found);
     }
     if (is_whole) {
@@ -373,30 +374,17 @@ void TapConv::run(const ConvOperands& operands, std::span<const float> packed,
       continue;
     }
     const auto slabs = static_cast<std::ptrdiff_t>(grid.input.slabs().size());
-    const std::ptrdiff_t threads = config_.threads;
-    const bool shares_points = config_.split == ConvSplit::kPoints;
-    const auto work = [&](std::size_t index) {
-      const auto thread = static_cast<std::ptrdiff_t>(index);
-      const Range panels_of_thread =
-          shares_points ? Range{0, panels()} : share_of(panels(), thread, threads);
-      const Range units = shares_points ? share_of(view_.groups * slabs, thread, threads)
-                                        : Range{0, view_.groups * slabs};
-      float* const own = workspace.data() + index * slab_size_;
-      for (std::ptrdiff_t unit = units.begin; unit < units.end && panels_of_thread.length() > 0;
-           ++unit) {
-        const std::ptrdiff_t group = unit / slabs;
-        run_slab(grid, grid.input.slabs()[static_cast<std::size_t>(unit % slabs)], group,
-                 panels_of_thread, operands,
-                 packed.data() + grid.packed +
-                     static_cast<std::size_t>(group * panels()) * grid.panel_size,
-                 own);
-      }
-    };
-    if (threads == 1) {
-      work(0);
-    } else {
-      pool_->run(static_cast<std::size_t>(threads), work);
-    }
+    share_work(config_, pool_, view_.groups * slabs, panels(),
+               [&](std::size_t thread, const Range& units, const Range& panels_of_thread) {
+                 for (std::ptrdiff_t unit = units.begin; unit < units.end; ++unit) {
+                   const std::ptrdiff_t group = unit / slabs;
+                   run_slab(grid, grid.input.slabs()[static_cast<std::size_t>(unit % slabs)], group,
+                            panels_of_thread, operands,
+                            packed.data() + grid.packed +
+                                static_cast<std::size_t>(group * panels()) * grid.panel_size,
+                            workspace.data() + thread * slab_size_);
+                 }
+               });
   }
 }
 

@@ -78,7 +78,8 @@ class TapConv {
     std::ptrdiff_t first = 0;
     std::ptrdiff_t length = 0;  // points of a block
     std::ptrdiff_t blocks = 1;
-    std::vector<std::uint32_t> rows;  // as MicroKernelCall::tap_rows, for all taps; empty: all
+    std::vector<std::uint32_t>
+        rows;  // as MicroKernelCall::tap_rows, up to the last tap; empty: all
   };
   // The plan of all rows of the grid that find the same rows of taps.
   struct RowPlan {
@@ -105,7 +106,7 @@ class TapConv {
   void plan(const ConvGrid& grid);
   void plan_rows(Grid& grid) const;
   [[nodiscard]] std::vector<Strip> strips_of(const Grid& grid, const Range& planes,
-                                             const Range& rows) const;
+                                             const Range& rows, const Range& taps) const;
   [[nodiscard]] std::ptrdiff_t panels() const { return ceil_div(view_.outputs, config_.nr); }
   [[nodiscard]] std::ptrdiff_t panel_width(std::ptrdiff_t panel) const;
   void run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group, const Range& panels,

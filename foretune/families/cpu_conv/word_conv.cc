@@ -6,6 +6,7 @@
 
 #include "foretune/base/check.h"
 #include "foretune/families/cpu_conv/weight_places.h"
+#include "foretune/families/cpu_conv/work_shares.h"
 
 namespace foretune::cpu_conv {
 namespace {
@@ -338,8 +339,9 @@ void WordConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group
         .inputs = view_.inputs,
         .channels = view_.groups * view_.inputs,
         .zero = operands.quantization == nullptr ? 0 : operands.quantization->input_zero};
-    input.for_each_row(slab, scratch.slab,
-                       [&](const CopiedRow& row) { copy_word_row(format_, source, row); });
+    for (std::ptrdiff_t row = 0; row < input.copied_rows(slab); ++row) {
+      copy_word_row(format_, source, input.copied_row(slab, row, scratch.slab));
+    }
   } else {
     filled = operands.input + group * words_;
   }
@@ -417,32 +419,21 @@ void WordConv::run(const ConvOperands& operands, std::span<const float> packed,
       continue;
     }
     const auto slabs = static_cast<std::ptrdiff_t>(grid.input.slabs().size());
-    const std::ptrdiff_t threads = config_.threads;
-    const bool shares_points = config_.split == ConvSplit::kPoints;
-    const auto work = [&](std::size_t index) {
-      const auto thread = static_cast<std::ptrdiff_t>(index);
-      const Range panels_of_thread =
-          shares_points ? Range{0, panels()} : share_of(panels(), thread, threads);
-      const Range units = shares_points ? share_of(view_.groups * slabs, thread, threads)
-                                        : Range{0, view_.groups * slabs};
-      float* const own = workspace.data() + index * thread_size_;
-      const Scratch scratch{
-          .slab = own, .sums = own + slab_size_, .starts = own + slab_size_ + sums_size_};
-      for (std::ptrdiff_t unit = units.begin; unit < units.end && panels_of_thread.length() > 0;
-           ++unit) {
-        const std::ptrdiff_t group = unit / slabs;
-        run_slab(grid, grid.input.slabs()[static_cast<std::size_t>(unit % slabs)], group,
-                 panels_of_thread, operands,
-                 packed.data() + grid.packed +
-                     static_cast<std::size_t>(group * panels()) * panel_size(grid),
-                 scratch);
-      }
-    };
-    if (threads == 1) {
-      work(0);
-    } else {
-      pool_->run(static_cast<std::size_t>(threads), work);
-    }
+    share_work(config_, pool_, view_.groups * slabs, panels(),
+               [&](std::size_t thread, const Range& units, const Range& panels_of_thread) {
+                 float* const own = workspace.data() + thread * thread_size_;
+                 const Scratch scratch{.slab = own,
+                                       .sums = own + slab_size_,
+                                       .starts = own + slab_size_ + sums_size_};
+                 for (std::ptrdiff_t unit = units.begin; unit < units.end; ++unit) {
+                   const std::ptrdiff_t group = unit / slabs;
+                   run_slab(grid, grid.input.slabs()[static_cast<std::size_t>(unit % slabs)], group,
+                            panels_of_thread, operands,
+                            packed.data() + grid.packed +
+                                static_cast<std::size_t>(group * panels()) * panel_size(grid),
+                            scratch);
+                 }
+               });
   }
 }
 
