@@ -8,7 +8,11 @@
 //   i:
 //                       input[p * stride + t + r + c][gather[i][l]] * weights[r][c][i][t][l])
 //
-// and the gradient of weights is
+// Operands are f32, or bf16 or i8 with an output of the same type or of sums (f32 or i32), which
+// kernels/output_stage.h defines. bf16 is multiplied as f32; of i8 the input's zero is subtracted
+// first, and weights are words of 32 bits whose upper half is 0.
+//
+// The gradient of weights, in f32 only, is
 //
 //   sums[i][t][l] += sum over rows r, points p: input[r][p * stride + t][gather[i][l]] *
 //   output[r][p][l]
@@ -22,6 +26,7 @@
 #include <limits>
 
 #include "foretune/hardware/cpu.h"
+#include "foretune/kernels/output_stage.h"
 
 namespace foretune {
 
@@ -93,7 +98,7 @@ struct GroupColumn {
 
 // Distances are in elements.
 struct GroupCall {
-  const float* input = nullptr;  // of the first point, at the first row and column
+  const void* input = nullptr;  // of the first point, at the first row and column
   // Between input points: neighbours, or with a run of one tap those of neighbouring points.
   std::ptrdiff_t input_step = 0;
   const float* weights = nullptr;  // of the first block
@@ -111,11 +116,19 @@ struct GroupCall {
   // Blocks to compute, whose channels follow each other.
   int blocks = 1;
   std::ptrdiff_t block_weights = 0;  // between the weights of blocks
-  const float* bias = nullptr;       // of the first channel, or null
-  const float* addend = nullptr;     // as the output, or null
-  float* output = nullptr;
+  const float* bias = nullptr;       // of the first channel, or null; for i8 the bits of i32
+  const void* addend = nullptr;      // as the output, or null
+  void* output = nullptr;
   std::ptrdiff_t output_step = 0;
-  float floor = -std::numeric_limits<float>::infinity();
+  float floor = -std::numeric_limits<float>::infinity();  // or 0 for a ReLU
+  // Only for bf16 and i8: the output is one of sums.
+  bool stores_sums = false;
+  // Only for i8, as of OutputStageCall.
+  std::int32_t input_zero = 0;
+  const float* scales = nullptr;
+  float addend_scale = 1;
+  std::int32_t addend_zero = 0;
+  std::int32_t output_zero = 0;
 };
 
 // One block of channels and of points, over rows of the output.
@@ -160,6 +173,7 @@ struct GroupKernelSet {
 };
 
 // Returns the kernels for `isa`, or nullptr when this build has none or this CPU cannot run them.
-const GroupKernelSet* group_kernel_set(CpuIsa isa);
+// `element`: the type of the operands, of which only AVX-512 has kernels for bf16 and i8.
+const GroupKernelSet* group_kernel_set(CpuIsa isa, OutputType element = OutputType::kF32);
 
 }  // namespace foretune

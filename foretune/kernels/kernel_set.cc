@@ -70,9 +70,16 @@ const TapKernelSet* tap_kernel_set(CpuIsa isa, KernelMath math) {
   return nullptr;
 }
 
-const GroupKernelSet* group_kernel_set(CpuIsa isa) {
+const GroupKernelSet* group_kernel_set(CpuIsa isa, OutputType element) {
   if (!cpu_runs(isa)) {
     return nullptr;
+  }
+  if (element != OutputType::kF32) {
+    return isa != CpuIsa::kAvx512         ? nullptr
+           : element == OutputType::kBf16 ? avx512_bf16_group_kernel_set()
+           : element != OutputType::kI8
+               ? nullptr
+               : avx512_i8_group_kernel_set(cpu_multiplies(KernelMath::kI8Quads));
   }
   switch (isa) {
     case CpuIsa::kAvx512:

@@ -25,6 +25,8 @@ const TapKernelSet* avx512_word_tap_kernel_set(KernelMath math);  // for words o
 const GroupKernelSet* generic_group_kernel_set();
 const GroupKernelSet* avx2_group_kernel_set();
 const GroupKernelSet* avx512_group_kernel_set();
+const GroupKernelSet* avx512_bf16_group_kernel_set();
+const GroupKernelSet* avx512_i8_group_kernel_set(bool is_fused);  // with VNNI
 
 // Returns nullptr for types whose plain loops are fast enough.
 OutputStage avx512_output_stage(OutputType type);

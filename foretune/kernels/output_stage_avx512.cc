@@ -3,7 +3,7 @@
 
 #if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
 
-#include "foretune/kernels/internal/avx512_inl.h"
+#include "foretune/kernels/internal/avx512_output_inl.h"
 
 namespace foretune {
 namespace {
@@ -21,19 +21,13 @@ __mmask16 lanes_of(const OutputStageCall& call, std::ptrdiff_t column) {
 __m512i rounded(const OutputStageCall& call, const float* sums, const std::int8_t* addend,
                 std::ptrdiff_t column) {
   const __mmask16 mask = lanes_of(call, column);
-  const __m512i sum = _mm512_maskz_loadu_epi32(mask, sums + column);
-  __m512 value = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(0xffff, sum),
-                               _mm512_maskz_loadu_ps(mask, call.scales + column));
+  __m512 value = scaled_sums(_mm512_maskz_loadu_epi32(mask, sums + column),
+                             _mm512_maskz_loadu_ps(mask, call.scales + column));
   if (addend != nullptr) {
-    const __m512i bytes =
-        _mm512_maskz_cvtepi8_epi32(0xffff, _mm_maskz_loadu_epi8(mask, addend + column));
-    const __m512i centred = _mm512_sub_epi32(bytes, _mm512_set1_epi32(call.addend_zero));
-    value = _mm512_add_ps(value, _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(0xffff, centred),
-                                               _mm512_set1_ps(call.addend_scale)));
+    value = _mm512_add_ps(value,
+                          scaled_bytes(mask, addend + column, call.addend_zero, call.addend_scale));
   }
-  // Too large a value would be converted to the least integer, as too small a one is.
-  value = _mm512_maskz_min_ps(0xffff, _mm512_set1_ps(0x1p20F), value);
-  return _mm512_maskz_cvtps_epi32(0xffff, value);
+  return rounded_to_i32(value);
 }
 
 // Four vectors of sums become one of bytes. Saturated to 16 bits, a value is still so far out that
@@ -75,16 +69,6 @@ void store_i8(const OutputStageCall& call) {
   }
 }
 
-// Rounds to the upper halves; a NaN stays one.
-__m512i bf16_of(__m512 value) {
-  const __m512i bits = _mm512_castps_si512(value);
-  const __m512i odd =
-      _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, bits, 16), _mm512_set1_epi32(1));
-  const __m512i sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  const __mmask16 is_nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-  return _mm512_mask_or_epi32(sum, is_nan, bits, _mm512_set1_epi32(0x400000));
-}
-
 void store_bf16(const OutputStageCall& call) {
   const __m512 floor = _mm512_set1_ps(call.relu ? 0.0F : -__builtin_inff());
   for (std::ptrdiff_t row = 0; row < call.rows; ++row) {
@@ -94,14 +78,11 @@ void store_bf16(const OutputStageCall& call) {
       const __mmask16 mask = lanes_of(call, column);
       __m512 value = _mm512_maskz_loadu_ps(mask, sums + column);
       if (call.addend != nullptr) {
-        const __m256i halves = _mm256_maskz_loadu_epi16(
-            mask, static_cast<const std::uint16_t*>(call.addend) + first + column);
-        value = _mm512_add_ps(value, _mm512_castsi512_ps(_mm512_maskz_slli_epi32(
-                                         0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, halves), 16)));
+        value = _mm512_add_ps(
+            value,
+            bf16_values(mask, static_cast<const std::uint16_t*>(call.addend) + first + column));
       }
-      const __m512i upper =
-          _mm512_maskz_srli_epi32(0xffff, bf16_of(Avx512::at_least(floor, value)), 16);
-      const __m256i halves = _mm512_maskz_cvtepi32_epi16(0xffff, upper);
+      const __m256i halves = bf16_of(Avx512::at_least(floor, value));
       std::uint16_t* const to = static_cast<std::uint16_t*>(call.output) + first + column;
       if (mask == 0xffff) {
         _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(to), halves);

@@ -171,9 +171,9 @@ Result<ConvPlan> ConvPlan::create(const ConvProblem& problem, const CpuConvConfi
   }
   const bool is_winograd = config.algorithm == ConvAlgorithm::kWinograd2 ||
                            config.algorithm == ConvAlgorithm::kWinograd4;
-  return !is_f32       ? plan(WordConv::create(problem, config, pool))
+  return of_groups     ? plan(GroupConv::create(problem, config, pool))
+         : !is_f32     ? plan(WordConv::create(problem, config, pool))
          : is_winograd ? plan(WinogradConv::create(problem, config, pool))
-         : of_groups   ? plan(GroupConv::create(problem, config, pool))
          : is_planar   ? plan(PlanarConv::create(problem, config, pool))
                        : plan(TapConv::create(problem, config, pool));
 }

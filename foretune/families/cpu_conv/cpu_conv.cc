@@ -218,7 +218,7 @@ class CpuConvFamily final : public CpuConv {
     std::vector<CpuConvConfig> found;
     if (conv.layout() == ConvLayout::kChannelsFirst) {
       config.algorithm = ConvAlgorithm::kPlanar;
-    } else if (is_f32 && conv.sizes().g > 1 &&
+    } else if ((is_f32 || (config.isa == CpuIsa::kAvx512 && !is_gradient)) && conv.sizes().g > 1 &&
                std::max(channels, conv.sizes().k / conv.sizes().g) <= lanes / 2) {
       CpuConvConfig groups = config;
       groups.algorithm = ConvAlgorithm::kGroups;

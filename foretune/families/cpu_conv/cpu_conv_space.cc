@@ -96,14 +96,17 @@ void add_block_rules(std::vector<Constraint>& out) {
                  "only a gradient of weights has values of filters as rows"});
   out.push_back({concat("!(", kIsTurned, ") || dtype == dtype.f32"),
                  "gradients of narrower types are widened for the algorithm taps"});
-  out.push_back({concat("!(", kOfGroups, ") || dtype == dtype.f32"),
-                 "words hold several channels, which kernels of groups part"});
+  out.push_back({concat("!(", kOfGroups, ") || dtype == dtype.f32 || isa == isa.avx512 && !(",
+                        kIsGradient, ")"),
+                 "kernels of groups in narrower types are for AVX-512 and not for gradients of "
+                 "weights"});
   out.push_back({concat("!(", kOfGroups, ") || g > 1 && max(c, k) / g <= ", kLanes),
                  "a vector holds no group of so many channels, or there is a single group"});
-  out.push_back({concat(kOfGroups,
-                        " || g == 1 || max(c, k) > g || dtype != dtype.f32 || "
-                        "layout == layout.channels_first"),
-                 "groups of one channel and one filter have kernels of their own"});
+  out.push_back(
+      {concat(kOfGroups,
+              " || g == 1 || max(c, k) > g || dtype != dtype.f32 && (isa != isa.avx512 || ",
+              kIsGradient, ") || layout == layout.channels_first"),
+       "groups of one channel and one filter have kernels of their own"});
   out.push_back({concat("!(", kOfGroups, ") || mr <= select(", kIsGradient, ", ",
                         kMaxGradientPoints, ", ", kMaxGroupPoints, ")"),
                  "no kernel of groups has so many points"});

@@ -1,24 +1,48 @@
 #include "foretune/families/cpu_conv/group_conv.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/families/cpu_conv/conv_values.h"
 #include "foretune/families/cpu_conv/work_shares.h"
 #include "foretune/kernels/micro_kernel.h"
+#include "foretune/kernels/packing.h"
 
 namespace foretune::cpu_conv {
+namespace {
+
+float packed_weight(float weight) { return weight; }
+float packed_weight(std::uint16_t weight) { return bf16_value(weight); }
+// Returns a word whose lower half is the weight.
+float packed_weight(std::int8_t weight) {
+  return std::bit_cast<float>(std::int32_t{weight} & 0xffff);
+}
+
+// Returns where an element of a tensor is.
+const std::byte* at(const float* tensor, OutputType type, std::ptrdiff_t element) {
+  return reinterpret_cast<const std::byte*>(tensor) + element * bytes_of(type);
+}
+
+}  // namespace
 
 Result<GroupConv> GroupConv::create(const ConvProblem& problem, const CpuConvConfig& config,
                                     ThreadPool* pool) {
   if (problem.operation() == ConvOperation::kBackwardWeight) {
     return fail(ErrorCode::kUnsupported, "these kernels do not compute gradients of weights");
   }
+  if (problem.operation() != ConvOperation::kForward && problem.dtype() == DataType::kI8) {
+    return fail(ErrorCode::kUnsupported, "gradients are computed in f32 and bf16, not i8");
+  }
   GroupConv conv;
   FORETUNE_TRY(conv.kernels_, group_kernels_for(problem, config, pool));
   conv.view_ = ConvView::of(problem);
   conv.channels_ = GroupChannels(conv.view_, conv.kernels_->lanes);
+  conv.operand_ = operand_type(problem);
+  conv.result_ = result_type(problem);
   conv.config_ = config;
   conv.pool_ = pool;
   for (const ConvGrid& grid : conv.view_.grids) {
@@ -58,8 +82,8 @@ void GroupConv::plan(const ConvGrid& given) {
 
 // Packed weights: for each grid and block of channels, and each row, column and input of a group,
 // the vectors of the column's taps.
-void GroupConv::pack_weights(const float* weights, std::span<float> packed) const {
-  FORETUNE_CHECK(packed.size() >= packed_size_);
+template <class Element>
+void GroupConv::pack(const Element* weights, float* packed) const {
   const std::ptrdiff_t points = view_.filter_points;
   const std::ptrdiff_t inputs = view_.inputs;
   const std::ptrdiff_t outputs = view_.outputs;
@@ -70,23 +94,35 @@ void GroupConv::pack_weights(const float* weights, std::span<float> packed) cons
   const std::ptrdiff_t of_group = points * inputs * outputs;
   for (const Grid& grid : grids_) {
     const auto run_taps = static_cast<std::size_t>(shape_of(grid.plan.run).taps);
-    float* to = packed.data() + grid.packed;
+    float* to = packed + grid.packed;
     for (std::ptrdiff_t block = 0; block < channels_.blocks; ++block) {
       const std::ptrdiff_t first = block * channels_.of_block;
       const std::ptrdiff_t filled = channels_.groups_in(block) * outputs;
       for (std::size_t tap = 0; tap < grid.grid.taps.size(); tap += run_taps) {
         for (std::ptrdiff_t input = 0; input < inputs; ++input) {
           for (std::size_t t = 0; t < run_taps; ++t, to += channels_.lanes) {
-            const float* const from =
+            const Element* const from =
                 weights + grid.grid.taps[tap + t].point * of_point + input * of_input;
             std::fill(to + filled, to + channels_.lanes, 0.0F);
             for (std::ptrdiff_t lane = 0; lane < filled; ++lane) {
-              to[lane] = from[(first + lane / outputs) * of_group + lane % outputs * of_output];
+              to[lane] = packed_weight(
+                  from[(first + lane / outputs) * of_group + lane % outputs * of_output]);
             }
           }
         }
       }
     }
+  }
+}
+
+void GroupConv::pack_weights(const float* weights, std::span<float> packed) const {
+  FORETUNE_CHECK(packed.size() >= packed_size_);
+  if (operand_ == OutputType::kI8) {
+    pack(reinterpret_cast<const std::int8_t*>(weights), packed.data());
+  } else if (operand_ == OutputType::kBf16) {
+    pack(reinterpret_cast<const std::uint16_t*>(weights), packed.data());
+  } else {
+    pack(weights, packed.data());
   }
 }
 
@@ -99,7 +135,9 @@ void GroupConv::run_row(const Grid& grid, std::ptrdiff_t row, const Range& block
   const std::vector<GroupRow>& rows = grid.rows[static_cast<std::size_t>(z * points.count.h + y)];
   const std::ptrdiff_t in_channels = view_.groups * view_.inputs;
   const std::ptrdiff_t out_channels = view_.groups * view_.outputs;
-  const float* const input = operands.input + n * view_.in.volume() * in_channels;
+  const std::ptrdiff_t image = n * view_.in.volume() * in_channels;
+  const ConvQuantization quantization =
+      operands.quantization == nullptr ? ConvQuantization{} : *operands.quantization;
   const std::ptrdiff_t out_row =
       ((n * view_.out.d + points.first.d + z * points.step.d) * view_.out.h + points.first.h +
        y * points.step.h) *
@@ -115,25 +153,32 @@ void GroupConv::run_row(const Grid& grid, std::ptrdiff_t row, const Range& block
     const GroupKernel kernel =
         kernels_->find(grid.plan.run, !channels_.gather.empty(), channels_.is_partial(mine.begin),
                        static_cast<int>(part.points.length()));
-    kernel(
-        {.input = input + part.points.begin * points.stride.w * in_channels + group * view_.inputs,
-         .input_step = grid.plan.input_step,
-         .weights = packed + grid.packed + mine.begin * grid.block_weights,
-         .rows = rows.data(),
-         .row_count = static_cast<int>(rows.size()),
-         .columns = part.columns.data(),
-         .column_count = static_cast<int>(part.columns.size()),
-         .gather = channels_.gather_lanes(),
-         .inputs = static_cast<int>(view_.inputs),
-         .input_channels = static_cast<int>(groups * view_.inputs),
-         .output_channels = static_cast<int>(groups * view_.outputs),
-         .blocks = static_cast<int>(mine.length()),
-         .block_weights = grid.block_weights,
-         .bias = operands.bias == nullptr ? nullptr : operands.bias + channel,
-         .addend = operands.residual == nullptr ? nullptr : operands.residual + to,
-         .output = operands.output + to,
-         .output_step = points.step.w * out_channels,
-         .floor = operands.relu ? 0.0F : -std::numeric_limits<float>::infinity()});
+    kernel({.input = at(
+                operands.input, operand_,
+                image + part.points.begin * points.stride.w * in_channels + group * view_.inputs),
+            .input_step = grid.plan.input_step,
+            .weights = packed + grid.packed + mine.begin * grid.block_weights,
+            .rows = rows.data(),
+            .row_count = static_cast<int>(rows.size()),
+            .columns = part.columns.data(),
+            .column_count = static_cast<int>(part.columns.size()),
+            .gather = channels_.gather_lanes(),
+            .inputs = static_cast<int>(view_.inputs),
+            .input_channels = static_cast<int>(groups * view_.inputs),
+            .output_channels = static_cast<int>(groups * view_.outputs),
+            .blocks = static_cast<int>(mine.length()),
+            .block_weights = grid.block_weights,
+            .bias = operands.bias == nullptr ? nullptr : operands.bias + channel,
+            .addend = operands.residual == nullptr ? nullptr : at(operands.residual, result_, to),
+            .output = reinterpret_cast<std::byte*>(operands.output) + to * bytes_of(result_),
+            .output_step = points.step.w * out_channels,
+            .floor = operands.relu ? 0.0F : -std::numeric_limits<float>::infinity(),
+            .stores_sums = result_ != operand_,
+            .input_zero = quantization.input_zero,
+            .scales = quantization.scales == nullptr ? nullptr : quantization.scales + channel,
+            .addend_scale = quantization.addend_scale,
+            .addend_zero = quantization.addend_zero,
+            .output_zero = quantization.output_zero});
   };
   const bool ends_partial =
       blocks.end == channels_.blocks && channels_.groups_in(blocks.end - 1) < channels_.of_block;
@@ -150,6 +195,8 @@ void GroupConv::run_row(const Grid& grid, std::ptrdiff_t row, const Range& block
 
 void GroupConv::run(const ConvOperands& operands, std::span<const float> packed,
                     std::span<float> /*workspace*/) const {
+  FORETUNE_CHECK(result_ != OutputType::kI8 ||
+                 (operands.quantization != nullptr && operands.quantization->scales != nullptr));
   const std::ptrdiff_t channels_of_block = channels_.of_block * view_.outputs;
   const std::ptrdiff_t chunk = std::max<std::ptrdiff_t>(1, config_.kc / channels_of_block);
   for (const Grid& grid : grids_) {

@@ -1,7 +1,8 @@
 // Convolutions in narrow groups, down to one channel (depthwise), channels last: forward passes and
 // gradients of inputs. A register block is up to `mr` neighbouring points of a row times a vector
 // of channels. Points at the edges of the image leave out the taps that read zeros, so no input is
-// copied, and every group multiplies its own channels only.
+// copied, and every group multiplies its own channels only. With AVX-512 also in bf16 and i8, with
+// tensors as of WordConv.
 //
 //   FORETUNE_TRY(const GroupConv conv, GroupConv::create(problem, config, pool));
 //
@@ -27,7 +28,7 @@ namespace foretune::cpu_conv {
 
 class GroupConv {
  public:
-  // Errors: as group_kernels_for(); kUnsupported also for a gradient of weights.
+  // Errors: as group_kernels_for(); kUnsupported also for a gradient of weights or of integers.
   static Result<GroupConv> create(const ConvProblem& problem, const CpuConvConfig& config,
                                   ThreadPool* pool);
 
@@ -51,6 +52,8 @@ class GroupConv {
 
   GroupConv() = default;
   void plan(const ConvGrid& grid);
+  template <class Element>
+  void pack(const Element* weights, float* packed) const;
   void run_row(const Grid& grid, std::ptrdiff_t row, const Range& blocks,
                const ConvOperands& operands, const float* packed) const;
 
@@ -59,6 +62,8 @@ class GroupConv {
   CpuConvConfig config_;
   ThreadPool* pool_ = nullptr;
   const GroupKernelSet* kernels_ = nullptr;
+  OutputType operand_ = OutputType::kF32;
+  OutputType result_ = OutputType::kF32;
   std::vector<Grid> grids_;
   std::size_t packed_size_ = 0;
 };

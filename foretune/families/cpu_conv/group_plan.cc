@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "foretune/families/cpu_conv/conv_values.h"
 #include "foretune/families/cpu_conv/tap_conv.h"
 
 namespace foretune::cpu_conv {
@@ -81,10 +82,12 @@ GroupGrid::GroupGrid(const ConvView& view, const ConvGrid& grid, const GroupChan
 Result<const GroupKernelSet*> group_kernels_for(const ConvProblem& problem,
                                                 const CpuConvConfig& config,
                                                 const ThreadPool* pool) {
-  FORETUNE_TRY_STATUS(check_conv_threads(problem, config, pool));
-  const GroupKernelSet* const kernels = group_kernel_set(config.isa);
+  FORETUNE_TRY_STATUS(
+      check_conv_threads(problem, config, pool, {DataType::kF32, DataType::kBf16, DataType::kI8}));
+  const GroupKernelSet* const kernels = group_kernel_set(config.isa, operand_type(problem));
   if (kernels == nullptr) {
-    return fail(ErrorCode::kUnsupported, "there are no ", to_string(config.isa), " kernels here");
+    return fail(ErrorCode::kUnsupported, "there are no ", to_string(config.isa), " kernels for ",
+                to_string(problem.dtype()), " here");
   }
   const ConvSizes& sizes = problem.sizes();
   if (std::max(sizes.c, sizes.k) / sizes.g > kernels->lanes) {

@@ -39,12 +39,12 @@ Status check_pool(const CpuConvConfig& config, const ThreadPool* pool) {
 }  // namespace
 
 Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& config,
-                          const ThreadPool* pool) {
+                          const ThreadPool* pool, std::initializer_list<DataType> types) {
   const ConvLayout layout = config.algorithm == ConvAlgorithm::kPlanar ? ConvLayout::kChannelsFirst
                                                                        : ConvLayout::kChannelsLast;
-  if (problem.layout() != layout || problem.dtype() != DataType::kF32) {
-    return fail(ErrorCode::kUnsupported, "these kernels take f32 with ", to_string(layout),
-                ", not ", to_string(problem.dtype()), " with ", to_string(problem.layout()));
+  if (problem.layout() != layout || std::ranges::find(types, problem.dtype()) == types.end()) {
+    return fail(ErrorCode::kUnsupported, "these kernels do not take ", to_string(problem.dtype()),
+                " with ", to_string(problem.layout()));
   }
   return check_pool(config, pool);
 }

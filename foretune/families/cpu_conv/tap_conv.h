@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -45,7 +46,8 @@ struct ConvOperands {
 // Errors: kUnsupported for a type or layout without kernels, kInvalidArgument for a pool with fewer
 // threads than the config has.
 Status check_conv_threads(const ConvProblem& problem, const CpuConvConfig& config,
-                          const ThreadPool* pool);
+                          const ThreadPool* pool,
+                          std::initializer_list<DataType> types = {DataType::kF32});
 // Returns the micro-kernels of a config. Errors: as TapConv::create().
 Result<const TapKernelSet*> tap_kernels_for(const CpuConvConfig& config, const ThreadPool* pool,
                                             KernelMath math);

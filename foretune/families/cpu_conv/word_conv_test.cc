@@ -16,6 +16,8 @@
 #include "foretune/base/text.h"
 #include "foretune/base/thread_pool.h"
 #include "foretune/families/cpu_conv/conv_data.h"
+#include "foretune/families/cpu_conv/conv_values.h"
+#include "foretune/families/cpu_conv/group_conv.h"
 #include "foretune/families/cpu_conv/testing/draw_conv.h"
 #include "foretune/kernels/aligned_buffer.h"
 #include "foretune/kernels/testing/guarded_buffer.h"
@@ -41,10 +43,11 @@ class Guarded {
   GuardedArray<std::byte> array_;
 };
 
+template <class Algorithm>
 std::string wrong_element(const ConvProblem& problem, const CpuConvConfig& config, ThreadPool& pool,
                           std::uint64_t seed) {
   const auto data = ConvData::create(problem, seed, {});
-  const auto conv = WordConv::create(problem, config, &pool);
+  const auto conv = Algorithm::create(problem, config, &pool);
   if (!data || !conv) {
     return data ? conv.error().message : data.error().message;
   }
@@ -101,6 +104,7 @@ TEST(WordConvTest, RandomConvolutionsAreRight) {
   const char* const many = std::getenv("FORETUNE_CONV_CASES");  // NOLINT(concurrency-mt-unsafe)
   const auto cases = static_cast<int>(parse_int(many == nullptr ? "" : many).value_or(1500));
   std::map<std::string, int> run;
+  int in_groups = 0;
   for (int i = 0; i < cases; ++i) {
     Rng rng(static_cast<std::uint64_t>(i));
     const auto isa = static_cast<CpuIsa>(i % 3);
@@ -118,8 +122,18 @@ TEST(WordConvTest, RandomConvolutionsAreRight) {
     }
     sizes.out = static_cast<ConvOutput>(rng.below(2));
     const ConvProblem problem = *ConvProblem::create(sizes);
-    const CpuConvConfig config = draw_config(rng, isa);
-    const std::string wrong = wrong_element(problem, config, pool, static_cast<std::uint64_t>(i));
+    CpuConvConfig config = draw_config(rng, isa);
+    const bool of_groups = group_kernel_set(isa, operand_type(problem)) != nullptr &&
+                           std::max(sizes.c, sizes.k) / sizes.g <= kernel_limits(isa).lanes &&
+                           rng.below(3) > 0;
+    if (of_groups) {
+      config.algorithm = ConvAlgorithm::kGroups;
+      config.mr = static_cast<int>(rng.between(1, kMaxGroupPoints));
+      ++in_groups;
+    }
+    const auto seed = static_cast<std::uint64_t>(i);
+    const std::string wrong = of_groups ? wrong_element<GroupConv>(problem, config, pool, seed)
+                                        : wrong_element<WordConv>(problem, config, pool, seed);
     ASSERT_EQ(wrong, "") << "case " << i << "\n"
                          << problem.to_problem().text() << "\n"
                          << to_text(cpu_conv_schema(), config.to_config());
@@ -129,6 +143,9 @@ TEST(WordConvTest, RandomConvolutionsAreRight) {
   EXPECT_EQ(run.size(), 6U);
   for (const auto& [name, count] : run) {
     EXPECT_GT(count, cases / 30) << name;
+  }
+  if (group_kernel_set(CpuIsa::kAvx512, OutputType::kI8) != nullptr) {
+    EXPECT_GT(in_groups, cases / 20);
   }
 }
 
