@@ -5,12 +5,16 @@
 // they are what is computed. Every contender's first result is compared with the definition.
 //
 //   conv_vs_peers [--images 1] [--threads 1] [--rounds 9] [--tune 5] [--layers 80] [--json FILE]
-//                 [--direction forward] [--class depthwise] [--dtype f32]
+//                 [--direction forward] [--class depthwise] [--dtype f32] [--peer capped] [--fuzz
+//                 N]
 //
 // With bf16 and i8 (its gradients left out) both sides have results of that type, and there are two
 // passes: with oneDNN restricted to the instructions that our kernels use (`_vs_capped`), in a
-// process of its own, and without (`_vs_uncapped`). Inputs of i8 are from 0 to 127, so that oneDNN
-// takes the same bytes as unsigned ones, its faster way.
+// process of its own, and without (`_vs_uncapped`); --peer names the only one to run. Inputs of i8
+// are from 0 to 127, so that oneDNN takes the same bytes as unsigned ones, its faster way.
+//
+// --fuzz compares N random convolutions in all types and directions, with configs drawn from the
+// space, with the definition first, element by element (`fuzz_mismatches`).
 //
 // A ratio is our speed over oneDNN's: above 1 is faster.
 #include <sys/wait.h>
@@ -18,12 +22,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,6 +39,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/families/cpu_conv/conv_data.h"
 #include "foretune/families/cpu_conv/cpu_conv.h"
+#include "foretune/families/cpu_conv/testing/draw_conv.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/problem/network_layers.h"
 #include "foretune/problem/problem_type.h"
@@ -144,7 +151,15 @@ struct Contender {
   std::vector<double> seconds;
 };
 
-double timed(const std::function<void()>& run) {
+// `has_threads`: those of the last contender may spin for a while on cores that this one uses, and
+// its own take a while to wake on cores of their own.
+double timed(const std::function<void()>& run, bool has_threads) {
+  if (has_threads) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    for (const double woken = bench::seconds_now(); bench::seconds_now() - woken < 10e-3;) {
+      run();
+    }
+  }
   double start = bench::seconds_now();
   run();
   const double once = bench::seconds_now() - start;
@@ -191,7 +206,7 @@ Result<Times> compare(const Family& family, const ConvProblem& problem, const Co
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       Contender& next = contenders[(i + static_cast<std::size_t>(round)) % contenders.size()];
-      next.seconds.push_back(timed(next.run));
+      next.seconds.push_back(timed(next.run, family.info().max_threads > 1));
     }
   }
   return Times{median(contenders[0].seconds), median(contenders[1].seconds),
@@ -357,14 +372,67 @@ Status measure_capped(int argc, char** argv, DataType dtype, Figures& figures) {
   return {};
 }
 
+// Returns a random problem of any type; not all of them are supported.
+ConvProblem draw_typed_problem(Rng& rng) {
+  while (true) {
+    ConvSizes sizes = cpu_conv::draw_problem(rng).sizes();
+    sizes.dtype = std::array{DataType::kF32, DataType::kBf16, DataType::kI8}[rng.below(3)];
+    if (sizes.operation == ConvOperation::kForward) {
+      sizes.epilogue = static_cast<ConvEpilogue>(rng.below(4));
+    }
+    if (sizes.dtype != DataType::kF32) {
+      sizes.layout = ConvLayout::kChannelsLast;
+    }
+    if (const auto problem = ConvProblem::create(sizes)) {
+      return *problem;
+    }
+  }
+}
+
+Status fuzz(std::size_t count, Figures& figures) {
+  FamilyOptions options;
+  options.fingerprint = cpu_fingerprint(read_cpu_facts(), {});
+  options.threads = 2;
+  FORETUNE_TRY(const auto family, create_cpu_conv(options));
+  Rng rng(20);
+  std::size_t mismatches = 0;
+  for (std::size_t done = 0; done < count;) {
+    const Problem problem = draw_typed_problem(rng).to_problem();
+    if (!family->supports(problem)) {
+      continue;
+    }
+    ++done;
+    FORETUNE_TRY(const auto space, family->space(problem));
+    FORETUNE_TRY(const Config config, space->sample(rng));
+    FORETUNE_TRY(const auto data, family->make_data(problem, rng.next()));
+    FORETUNE_TRY(const auto artifact, family->prepare(problem, config));
+    FORETUNE_TRY(const std::shared_ptr<Run> run, artifact->bind(problem, *data));
+    run->run();
+    if (const Support right = data->verify(); !right) {
+      ++mismatches;
+      std::printf("%s, %s: %s\n", problem.text().c_str(),
+                  to_text(family->info().config_schema, config).c_str(), right.reason().c_str());
+    }
+  }
+  std::printf("%zu random convolutions, %zu mismatches\n", count, mismatches);
+  figures.add("fuzz_mismatches", static_cast<double>(mismatches));
+  return {};
+}
+
 Status run(int argc, char** argv, Figures& figures) {
+  if (const auto cases = bench::count_argument<std::size_t>(argc, argv, "fuzz", 0); cases > 0) {
+    FORETUNE_TRY_STATUS(fuzz(cases, figures));
+  }
   const std::string wanted = bench::argument(argc, argv, "dtype", "f32");
   FORETUNE_TRY(const DataType dtype, parse_data_type(wanted));
   if (dtype == DataType::kF32) {
     return measure(argc, argv, dtype, "", figures);
   }
-  FORETUNE_TRY_STATUS(measure_capped(argc, argv, dtype, figures));
-  return measure(argc, argv, dtype, "uncapped", figures);
+  const std::string peer = bench::argument(argc, argv, "peer");
+  if (peer != "uncapped") {
+    FORETUNE_TRY_STATUS(measure_capped(argc, argv, dtype, figures));
+  }
+  return peer == "capped" ? Status() : measure(argc, argv, dtype, "uncapped", figures);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/kernels/output_stage.h"
 
 namespace foretune {
 
@@ -83,6 +84,9 @@ struct MicroKernelCall {
   std::ptrdiff_t blocks = 1;
   std::ptrdiff_t a_block = 0;
   std::ptrdiff_t c_block = 0;
+  // Only for sets that round: the sums are not stored in C but rounded, and C is not looked at.
+  // Rows and columns are those of the block. One block at a time.
+  const OutputStageCall* rounding = nullptr;
 };
 
 using MicroKernel = void (*)(const MicroKernelCall& call);
@@ -193,6 +197,8 @@ inline constexpr int kMaxTapVectors = 4;
 // channels last) or, for words of one float, by columns.
 struct TapKernelSet {
   int lanes = 1;
+  // The output type that the kernels round their sums to; f32 and i32 where they do not.
+  OutputType rounds_to = OutputType::kF32;
   // [a_by_columns][tail][vectors - 1][rows - 1]
   MicroKernel table[2][2][kMaxTapVectors][kMaxKernelRows] = {};  // NOLINT(*-avoid-c-arrays)
 

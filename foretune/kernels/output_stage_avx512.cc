@@ -30,12 +30,8 @@ __m512i rounded(const OutputStageCall& call, const float* sums, const std::int8_
   return rounded_to_i32(value);
 }
 
-// Four vectors of sums become one of bytes. Saturated to 16 bits, a value is still so far out that
-// the zero brings it not back.
 void store_i8(const OutputStageCall& call) {
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const __m512i zero = _mm512_set1_epi16(static_cast<short>(call.zero));
-  const __m512i low = _mm512_set1_epi8(static_cast<char>(call.relu ? call.zero : -128));
+  const std::int32_t low = call.relu ? call.zero : -128;
   for (std::ptrdiff_t row = 0; row < call.rows; ++row) {
     const float* const sums = call.sums + row * call.sums_stride;
     const std::int8_t* const addend =
@@ -43,28 +39,17 @@ void store_i8(const OutputStageCall& call) {
             ? nullptr
             : static_cast<const std::int8_t*>(call.addend) + row * call.output_stride;
     std::int8_t* const to = static_cast<std::int8_t*>(call.output) + row * call.output_stride;
-    for (std::ptrdiff_t column = 0; column < call.columns; column += 4 * kLanes) {
+    std::ptrdiff_t column = 0;
+    for (; column + 4 * kLanes <= call.columns; column += 4 * kLanes) {
       __m512i four[4];  // NOLINT(*-avoid-c-arrays)
       _Pragma("GCC unroll 4") for (int i = 0; i < 4; ++i) {
-        four[i] = column + i * kLanes < call.columns
-                      ? rounded(call, sums, addend, column + i * kLanes)
-                      : _mm512_setzero_si512();
+        four[i] = rounded(call, sums, addend, column + i * kLanes);
       }
-      const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(four[0], four[1]), zero);
-      const __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(four[2], four[3]), zero);
-      const __m512i bytes = _mm512_max_epi8(
-          _mm512_maskz_permutexvar_epi32(0xffff, order, _mm512_packs_epi16(first, second)), low);
-      const std::ptrdiff_t left = call.columns - column;
-      if (left >= 4 * kLanes) {
-        _mm512_storeu_si512(to + column, bytes);
-      } else if (left == 2 * kLanes) {
-        __builtin_memcpy(to + column, &bytes, 2 * kLanes);
-      } else if (left == kLanes) {
-        __builtin_memcpy(to + column, &bytes, kLanes);
-      } else {
-        _mm512_mask_storeu_epi8(to + column, (__mmask64{1} << static_cast<unsigned>(left)) - 1,
-                                bytes);
-      }
+      store_bytes<4, false>(four, to + column, call.zero, low, 0xffff);
+    }
+    for (; column < call.columns; column += kLanes) {
+      const __m512i one = rounded(call, sums, addend, column);
+      store_bytes<1, true>(&one, to + column, call.zero, low, lanes_of(call, column));
     }
   }
 }

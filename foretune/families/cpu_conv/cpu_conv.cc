@@ -244,6 +244,30 @@ class CpuConvFamily final : public CpuConv {
       inner.taps = ConvTaps::kEach;
       found.push_back(inner);
     }
+    if (!is_f32 && config.isa == CpuIsa::kAvx512) {
+      // Rounded outputs are stored by whole cache lines where there are channels enough.
+      const std::int64_t outputs =
+          (conv.operation() == ConvOperation::kForward ? conv.sizes().k : conv.sizes().c) /
+          conv.sizes().g;
+      const int vectors = static_cast<int>(std::clamp<std::int64_t>((outputs + 15) / 16, 2, 4));
+      config.nr = vectors * lanes;
+      config.mr = max_kernel_rows(config.isa, vectors);
+    }
+    if (is_gradient) {
+      // Slabs of about as many points, so that both operands stay in the second cache while all
+      // blocks of channels read them.
+      constexpr std::int64_t kMaxPoints = 600;
+      config.rows = 4;
+      while (config.rows < 64 && 2 * config.rows * conv.wo() <= kMaxPoints) {
+        config.rows *= 2;
+      }
+      // A slab whose input is larger than that is read once for all output channels.
+      constexpr std::int64_t kMaxInput = 150000;
+      const bool is_small = config.rows * conv.wo() * conv.sizes().c <= kMaxInput;
+      config.order = is_small ? ConvOrder::kFilters : ConvOrder::kPoints;
+    } else if (!is_f32) {
+      config.order = ConvOrder::kRows;
+    }
     for (const ConvTaps taps : {ConvTaps::kRow, ConvTaps::kEach}) {
       config.taps = taps;
       found.push_back(config);

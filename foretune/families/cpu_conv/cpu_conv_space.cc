@@ -187,11 +187,11 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
        concat("select(", kOfGroups, ", select(", kIsGradient, ", ", kKcValues.back(), ", min(kc, ",
               kOutputs, ")), select(", kIsGradient, ", min(kc, rows), select(taps == taps.row && !",
               kIsPlanar, ", ", kKcValues.back(), ", min(kc, ", kSummed, "))))")},
-      // A single panel is visited alike by all orders. Only points of f32 that lie beside their
-      // channels are computed row by row.
+      // A single panel is visited alike by all orders. Only points that lie beside their channels
+      // are computed row by row.
       {"order", concat("select(", kOfGroups, " || ", kPanels, " <= 1 && !(", kIsGradient,
                        "), order.filters, select(", kIsGradient, " || ", kIsPlanar, " || ",
-                       kIsWinograd, " || dtype != dtype.f32, min(order, order.points), order))")},
+                       kIsWinograd, ", min(order, order.points), order))")},
   };
 }
 

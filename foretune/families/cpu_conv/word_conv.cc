@@ -34,7 +34,7 @@ OutputType output_type(const ConvProblem& problem) {
 
 }  // namespace
 
-// One register block of points of a slab.
+// Register blocks of points of a slab, side by side.
 struct WordConv::Tile {
   const Grid& grid;
   const ConvOperands& operands;
@@ -43,8 +43,9 @@ struct WordConv::Tile {
   const float* from;    // the input of its first point, without taps
   std::ptrdiff_t to;    // position in the output, without output channel
   std::ptrdiff_t group;
-  std::ptrdiff_t points;
-  std::ptrdiff_t number;  // among those of the slab
+  std::ptrdiff_t points;  // of a block
+  std::ptrdiff_t blocks;
+  std::ptrdiff_t number;  // of the first block, among those of the slab
   Range taps;
 };
 
@@ -126,7 +127,7 @@ void WordConv::plan(const ConvGrid& given) {
   slab_size_ = std::max(slab_size_, grid.input.size());
   // Chunks of a tile follow each other, except when a panel is visited by chunk, then by tile.
   std::ptrdiff_t tiles = 1;
-  if (grid.chunks.size() > 1 && config_.order != ConvOrder::kPoints) {
+  if (grid.chunks.size() > 1 && config_.order == ConvOrder::kFilters) {
     for (const Slab& slab : grid.input.slabs()) {
       tiles = std::max(tiles, slab.images.length() * slab.d.length() * slab.h.length() *
                                   ceil_div(slab.w.length(), grid.block_w));
@@ -263,7 +264,7 @@ void WordConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chun
   const std::ptrdiff_t channel = tile.group * view_.outputs + first;
   const std::ptrdiff_t step = grid.input.grid().step.w * out_channels_;
   const bool is_word = bytes_of(output_) == sizeof(float);  // sums are the output
-  const bool keeps_tiles = grid.chunks.size() > 1 && config_.order != ConvOrder::kPoints;
+  const bool keeps_tiles = grid.chunks.size() > 1 && config_.order == ConvOrder::kFilters;
   float* const sums =
       is_word ? operands.output + tile.to + channel
               : tile.scratch.sums + (keeps_tiles ? tile.number * grid.block_w * config_.nr : 0);
@@ -280,7 +281,10 @@ void WordConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chun
       .k = grid.depth > 0 ? grid.depth : words.length(),
       .last_columns = last,
       .a_offsets = grid.offsets.data() + tile.taps.begin / grid.merged,
-      .taps = static_cast<int>(tile.taps.length() / grid.merged)};
+      .taps = static_cast<int>(tile.taps.length() / grid.merged),
+      .blocks = tile.blocks,
+      .a_block = tile.points * grid.input.grid().stride.w * grid.input.pitch().w,
+      .c_block = tile.points * step};
   if (chunk > 0) {
     call.c_in = sums;
     call.c_in_stride = stride;
@@ -291,27 +295,35 @@ void WordConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chun
   }
   const MicroKernel kernel = kernels_->find(
       {.rows = static_cast<int>(tile.points), .vectors = vectors, .tail = last < kernels_->lanes});
+  if (chunk + 1 < grid.chunks.size()) {
+    kernel(call);
+    return;
+  }
+  const OutputStageCall finish = finishing(operands, sums, stride, tile.blocks * tile.points,
+                                           outputs, channel, tile.to + channel, step);
+  if (kernels_round()) {
+    call.rounding = &finish;
+    kernel(call);
+    return;
+  }
   kernel(call);
-  if (chunk + 1 == grid.chunks.size()) {
-    finish(operands, sums, stride, tile.points, outputs, channel, tile.to + channel, step);
+  if (!is_word || operands.residual != nullptr || operands.relu) {
+    stage_(finish);
   }
 }
 
-void WordConv::finish(const ConvOperands& operands, const float* sums, std::ptrdiff_t sums_stride,
-                      std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t channel,
-                      std::ptrdiff_t to, std::ptrdiff_t step) const {
+// Returns the step from sums to the output at position `to`.
+OutputStageCall WordConv::finishing(const ConvOperands& operands, const float* sums,
+                                    std::ptrdiff_t sums_stride, std::ptrdiff_t rows,
+                                    std::ptrdiff_t columns, std::ptrdiff_t channel,
+                                    std::ptrdiff_t to, std::ptrdiff_t step) const {
   const std::ptrdiff_t bytes = bytes_of(output_);
-  auto* const output = reinterpret_cast<std::byte*>(operands.output) + to * bytes;
-  if (output == reinterpret_cast<const std::byte*>(sums) && operands.residual == nullptr &&
-      !operands.relu) {
-    return;
-  }
   OutputStageCall call{
       .sums = sums,
       .sums_stride = sums_stride,
       .rows = rows,
       .columns = columns,
-      .output = output,
+      .output = reinterpret_cast<std::byte*>(operands.output) + to * bytes,
       .output_stride = step,
       .addend = operands.residual == nullptr
                     ? nullptr
@@ -324,7 +336,7 @@ void WordConv::finish(const ConvOperands& operands, const float* sums, std::ptrd
     call.addend_zero = quantization.addend_zero;
     call.zero = quantization.output_zero;
   }
-  stage_(call);
+  return call;
 }
 
 void WordConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group,
@@ -348,13 +360,20 @@ void WordConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group
   for (std::ptrdiff_t panel = 0; panel < panels(); ++panel) {
     put_integer(scratch.starts + panel * (config_.nr + kStartKey), 0, -1);
   }
+  // Blocks of a row are computed by one call, except where their sums are kept.
+  const bool keeps_sums =
+      bytes_of(output_) != sizeof(float) && (grid.chunks.size() > 1 || !kernels_round());
+  const std::ptrdiff_t most_blocks =
+      config_.order == ConvOrder::kPoints || keeps_sums ? 1 : slab.w.length();
   const auto for_each_tile = [&](const auto& visit) {
     std::ptrdiff_t number = 0;
     for (std::ptrdiff_t n = slab.images.begin; n < slab.images.end; ++n) {
       for (std::ptrdiff_t z = slab.d.begin; z < slab.d.end; ++z) {
         for (std::ptrdiff_t y = slab.h.begin; y < slab.h.end; ++y) {
           const Range taps = input.inner_taps(z, y);
-          for (std::ptrdiff_t x = slab.w.begin; x < slab.w.end; x += grid.block_w) {
+          for (std::ptrdiff_t x = slab.w.begin; x < slab.w.end;) {
+            const std::ptrdiff_t points = std::min(grid.block_w, slab.w.end - x);
+            const std::ptrdiff_t blocks = std::min(most_blocks, (slab.w.end - x) / points);
             visit(Tile{.grid = grid,
                        .operands = operands,
                        .scratch = scratch,
@@ -362,15 +381,18 @@ void WordConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group
                        .from = filled + input.place(slab, n, z, y, x),
                        .to = input.out_point(n, z, y, x) * out_channels_,
                        .group = group,
-                       .points = std::min(grid.block_w, slab.w.end - x),
-                       .number = number++,
+                       .points = points,
+                       .blocks = blocks,
+                       .number = number,
                        .taps = taps});
+            number += blocks;
+            x += blocks * points;
           }
         }
       }
     }
   };
-  if (config_.order == ConvOrder::kPoints) {
+  if (config_.order != ConvOrder::kFilters) {
     for_each_tile([&](const Tile& tile) {
       for (std::ptrdiff_t panel = panels_of_thread.begin; panel < panels_of_thread.end; ++panel) {
         for (std::size_t chunk = 0; chunk < grid.chunks.size(); ++chunk) {
@@ -404,7 +426,7 @@ void WordConv::clear(const Grid& grid, const ConvOperands& operands) const {
         std::memcpy(sums, operands.bias + channel,
                     static_cast<std::size_t>(columns) * sizeof(float));
       }
-      finish(operands, sums, kColumns, 1, columns, channel, to + channel, out_channels_);
+      stage_(finishing(operands, sums, kColumns, 1, columns, channel, to + channel, out_channels_));
     }
   }
 }

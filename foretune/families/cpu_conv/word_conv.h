@@ -74,6 +74,10 @@ class WordConv {
   void join_groups();
   void plan(const ConvGrid& grid);
   [[nodiscard]] std::ptrdiff_t panels() const { return ceil_div(view_.outputs, config_.nr); }
+  // Returns true when kernels round sums to the output in registers.
+  [[nodiscard]] bool kernels_round() const {
+    return bytes_of(output_) != sizeof(float) && kernels_->rounds_to == output_;
+  }
   [[nodiscard]] std::ptrdiff_t panel_width(std::ptrdiff_t panel) const;
   // Returns how many rows of sums precede the weights of a panel: those of the first rows of taps,
   // for every number of them.
@@ -92,9 +96,10 @@ class WordConv {
   void run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group, const Range& panels,
                 const ConvOperands& operands, const float* packed, const Scratch& scratch) const;
   void run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chunk) const;
-  void finish(const ConvOperands& operands, const float* sums, std::ptrdiff_t sums_stride,
-              std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t channel,
-              std::ptrdiff_t to, std::ptrdiff_t step) const;
+  [[nodiscard]] OutputStageCall finishing(const ConvOperands& operands, const float* sums,
+                                          std::ptrdiff_t sums_stride, std::ptrdiff_t rows,
+                                          std::ptrdiff_t columns, std::ptrdiff_t channel,
+                                          std::ptrdiff_t to, std::ptrdiff_t step) const;
   void clear(const Grid& grid, const ConvOperands& operands) const;
 
   ConvView view_;             // with joined groups, as in TapConv; channels are elements

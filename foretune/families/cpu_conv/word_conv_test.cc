@@ -91,7 +91,7 @@ CpuConvConfig draw_config(Rng& rng, CpuIsa isa) {
             .nr = vectors * kernel_limits(isa).lanes,
             .rows = static_cast<int>(rng.between(1, 12) * (rng.below(4) == 0 ? 20 : 1)),
             .kc = static_cast<int>(rng.between(1, 40)),
-            .order = static_cast<ConvOrder>(rng.below(2)),
+            .order = static_cast<ConvOrder>(rng.below(3)),
             .taps = static_cast<ConvTaps>(rng.below(2)),
             .copy = static_cast<ConvCopy>(rng.below(2)),
             .threads = static_cast<int>(rng.between(1, 3)),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace foretune::cpu_conv {
 namespace {
@@ -19,15 +20,38 @@ void copy_points(const WordFormat& format, const WordSource& source, const std::
     std::memcpy(to, from, size(points * bytes));
     return;
   }
-  if (words == 1) {
-    // All points but the last may be read as a whole word.
-    const std::uint32_t mask = 0xffffffffU >> (8U * static_cast<unsigned>(kWordBytes - bytes));
-    for (; points > 4; --points, from += step, ++to) {
-      std::uint32_t word = 0;
-      std::memcpy(&word, from, sizeof word);
-      word &= mask;
-      std::memcpy(to, &word, sizeof word);
+  // Some points are read by whole words, of which the last may reach into the points behind it.
+  const std::ptrdiff_t last = bytes == words * kWordBytes ? 0 : 4;
+  const std::uint32_t mask =
+      0xffffffffU >> (8U * static_cast<unsigned>(words * kWordBytes - bytes));
+  const auto copy = [&](auto copied_words) {
+    constexpr std::ptrdiff_t kWords = decltype(copied_words)::value;
+    for (; points > last; --points, from += step, to += kWords) {
+      std::uint32_t point[std::size_t{kWords}];  // NOLINT(*-avoid-c-arrays)
+      std::memcpy(point, from, sizeof point);
+      point[kWords - 1] &= mask;
+      std::memcpy(to, point, sizeof point);
     }
+  };
+  using std::integral_constant;
+  switch (words) {
+    case 1:
+      copy(integral_constant<std::ptrdiff_t, 1>());
+      break;
+    case 2:
+      copy(integral_constant<std::ptrdiff_t, 2>());
+      break;
+    case 4:
+      copy(integral_constant<std::ptrdiff_t, 4>());
+      break;
+    case 8:
+      copy(integral_constant<std::ptrdiff_t, 8>());
+      break;
+    case 16:
+      copy(integral_constant<std::ptrdiff_t, 16>());
+      break;
+    default:
+      break;
   }
   for (std::ptrdiff_t point = 0; point < points; ++point) {
     to[words - 1] = 0;

@@ -148,19 +148,9 @@ class I8Groups : public WordGroups {
           value, scaled_bytes(outputs_, static_cast<const std::int8_t*>(call_.addend) + place,
                               call_.addend_zero, call_.addend_scale));
     }
-    // Saturated to 16 bits, a value is still so far out that the zero brings it not back.
-    const __m256i halves =
-        _mm256_adds_epi16(_mm512_maskz_cvtsepi32_epi16(0xffff, rounded_to_i32(value)),
-                          _mm256_set1_epi16(static_cast<short>(call_.output_zero)));
-    const __m128i bytes =
-        _mm_max_epi8(_mm256_maskz_cvtsepi16_epi8(0xffff, halves),
-                     _mm_set1_epi8(static_cast<char>(relu ? call_.output_zero : -128)));
-    std::int8_t* const to = static_cast<std::int8_t*>(call_.output) + place;
-    if (outputs_ == 0xffff) {
-      _mm_storeu_si128(reinterpret_cast<__m128i_u*>(to), bytes);
-    } else {
-      _mm_mask_storeu_epi8(to, outputs_, bytes);
-    }
+    const __m512i rounded = rounded_to_i32(value);
+    store_bytes<1, true>(&rounded, static_cast<std::int8_t*>(call_.output) + place,
+                         call_.output_zero, relu ? call_.output_zero : -128, outputs_);
   }
 
  private:

@@ -52,6 +52,47 @@ FORETUNE_KERNEL_INLINE inline __m512i rounded_to_i32(__m512 value) {
                                   _mm512_maskz_min_ps(0xffff, _mm512_set1_ps(0x1p20F), value));
 }
 
+// Stores up to four vectors of rounded integers plus `zero` as bytes of at least `low`. Saturated
+// to 16 bits, a value is still so far out that the zero brings it not back. With kTail, the mask
+// has the columns of the last vector.
+template <int kVectors, bool kTail>
+FORETUNE_KERNEL_INLINE inline void store_bytes(const __m512i* rounded, std::int8_t* to,
+                                               std::int32_t zero, std::int32_t low,
+                                               __mmask16 mask) {
+  constexpr int kLanes = Avx512::kLanes;
+  if constexpr (kVectors == 1) {
+    const __m256i halves = _mm256_adds_epi16(_mm512_maskz_cvtsepi32_epi16(0xffff, rounded[0]),
+                                             _mm256_set1_epi16(static_cast<short>(zero)));
+    const __m128i bytes = _mm_max_epi8(_mm256_maskz_cvtsepi16_epi8(0xffff, halves),
+                                       _mm_set1_epi8(static_cast<char>(low)));
+    if (kTail && mask != 0xffff) {
+      _mm_mask_storeu_epi8(to, mask, bytes);
+    } else {
+      _mm_storeu_si128(reinterpret_cast<__m128i_u*>(to), bytes);
+    }
+  } else {
+    const __m512i zeros = _mm512_set1_epi16(static_cast<short>(zero));
+    const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(rounded[0], rounded[1]), zeros);
+    const __m512i second =
+        kVectors == 2 ? first
+                      : _mm512_adds_epi16(
+                            _mm512_packs_epi32(rounded[2], rounded[kVectors == 4 ? 3 : 2]), zeros);
+    // Each pack puts quarters of vectors side by side.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i bytes = _mm512_max_epi8(
+        _mm512_maskz_permutexvar_epi32(0xffff, order, _mm512_packs_epi16(first, second)),
+        _mm512_set1_epi8(static_cast<char>(low)));
+    if (kTail) {
+      const __mmask64 columns =
+          (static_cast<__mmask64>(mask) << static_cast<unsigned>((kVectors - 1) * kLanes)) |
+          ((__mmask64{1} << static_cast<unsigned>((kVectors - 1) * kLanes)) - 1);
+      _mm512_mask_storeu_epi8(to, columns, bytes);
+    } else {
+      __builtin_memcpy(to, &bytes, std::size_t{kVectors * kLanes});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace foretune
 

@@ -276,6 +276,12 @@ struct Block {
   }
 };
 
+// Returns true for words whose sums are rounded to a narrower type in registers.
+template <class Isa>
+constexpr bool can_round() {
+  return requires { Isa::kRoundsTo; };
+}
+
 FORETUNE_KERNEL_INLINE inline bool has_floor(const MicroKernelCall& call) {
   return call.floor != -__builtin_inff();
 }
@@ -289,6 +295,22 @@ __attribute__((noinline)) void compute_block(const MicroKernelCall& call, typena
   }
   typename Registers::Sums sums;
   Registers::multiply(call, mask, sums);
+  if constexpr (kLoop == KernelLoop::kTaps && can_round<Isa>()) {
+    if (call.rounding != nullptr) {
+      FORETUNE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        if (call.beta != 0.0F) {
+          FORETUNE_UNROLL
+          for (int j = 0; j < kVectors; ++j) {
+            sums[i][j] =
+                Isa::add(Registers::load(call.c_in + i * call.c_in_stride, j, mask), sums[i][j]);
+          }
+        }
+        Isa::template store_rounded<kVectors, kTail>(*call.rounding, i, sums[i], mask);
+      }
+      return;
+    }
+  }
   if constexpr (kLoop == KernelLoop::kTaps && Isa::kMath == KernelMath::kF32) {
     if (has_floor(call)) {
       if (call.beta == 0.0F) {
@@ -310,9 +332,29 @@ __attribute__((noinline)) void compute_block(const MicroKernelCall& call, typena
 template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail>
 void tap_kernel(const MicroKernelCall& call) {
   const auto mask = Isa::mask(kTail ? call.last_columns : Isa::kLanes);
+  constexpr auto kCompute =
+      &compute_block<Isa, kRows, kVectors, kByColumns, kTail, KernelLoop::kTaps>;
+  if (call.blocks == 1) {
+    kCompute(call, mask);
+    return;
+  }
   MicroKernelCall own = call;
   for (std::ptrdiff_t block = 0; block < call.blocks; ++block) {
-    compute_block<Isa, kRows, kVectors, kByColumns, kTail, KernelLoop::kTaps>(own, mask);
+    if constexpr (can_round<Isa>()) {
+      if (call.rounding != nullptr) {
+        OutputStageCall rounding = *call.rounding;
+        const std::ptrdiff_t bytes = block * call.c_block * bytes_of(Isa::kRoundsTo);
+        rounding.output = static_cast<std::byte*>(rounding.output) + bytes;
+        rounding.addend = rounding.addend == nullptr
+                              ? nullptr
+                              : static_cast<const std::byte*>(rounding.addend) + bytes;
+        own.rounding = &rounding;
+        kCompute(own, mask);
+        own.a += call.a_block;
+        continue;
+      }
+    }
+    kCompute(own, mask);
     own.a += call.a_block;
     own.c += call.c_block;
     own.c_in += call.c_in_stride == 0 ? 0 : call.c_block;
@@ -564,6 +606,9 @@ template <class Isa>
 constexpr TapKernelSet make_tap_kernel_set() {
   TapKernelSet set;
   set.lanes = Isa::kLanes;
+  if constexpr (can_round<Isa>()) {
+    set.rounds_to = Isa::kRoundsTo;
+  }
   add_tap_vectors<Isa>(set);
   return set;
 }
