@@ -18,13 +18,14 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
 # The modules that a module may use besides itself (docs/architecture.md). "families" knows all
 # families.
-DESCRIBE = {"base", "metrics", "hardware", "problem", "space"}
+DESCRIBE = {"base", "metrics", "hardware", "sparse", "problem", "space"}
 ALLOWED = {
     "base": set(),
     "formats": {"base"},
     "metrics": {"base"},
     "hardware": {"base"},
-    "problem": {"base"},
+    "sparse": {"base"},
+    "problem": {"base", "sparse"},
     "space": {"base", "hardware", "problem"},
     "interop_names": {"base", "hardware", "problem", "space"},
     "dataset": DESCRIBE,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct PayloadInfo {
   Status (*check)(const Problem& problem, std::span<const std::byte> bytes) = nullptr;
   // Fills `out`, one number per name. Errors: one sentence, for bytes that are not such a payload.
   Status (*describe)(std::span<const std::byte> bytes, std::span<double> out) = nullptr;
+  // Returns the fields that follow from a file and its name, as a problem's text has them ("rows=3
+  // columns=4"); nullptr where none do. Errors: one sentence.
+  Result<std::string> (*fields)(std::string_view name, std::span<const std::byte> bytes) = nullptr;
 };
 
 struct PayloadDescriptor {

@@ -18,6 +18,10 @@
 namespace foretune {
 namespace {
 
+bool is_gzip(std::span<const std::byte> bytes) {
+  return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
+}
+
 using problem_internal::FileStamp;
 using problem_internal::IndexedPayload;
 
@@ -110,6 +114,7 @@ struct PayloadStore::State {
   void note(std::string sentence);
 
   std::mutex mutex;
+  InflateGzip inflate = nullptr;
   std::vector<Folder> folders;
   std::map<Digest, Loaded> loaded;
   std::vector<std::string> notes;  // why a payload may be missing; for the current call
@@ -200,7 +205,17 @@ PayloadStore::State::MaybePayload PayloadStore::State::read(Folder& folder, File
   file.stamp = *stamp;
   file.digest = Digest::of(mapped->bytes());
   folder.has_news = true;
-  return std::make_shared<const Payload>(*std::move(mapped), *file.digest, path);
+  std::vector<std::byte> content;
+  if (inflate != nullptr && is_gzip(mapped->bytes())) {
+    Result<std::vector<std::byte>> inflated = inflate(mapped->bytes());
+    if (!inflated) {
+      note(concat(path, ": ", inflated.error().message));
+      return nullptr;
+    }
+    content = *std::move(inflated);
+  }
+  return std::make_shared<const Payload>(*std::move(mapped), std::move(content), *file.digest,
+                                         path);
 }
 
 PayloadStore::State::MaybePayload PayloadStore::State::search(const Digest& digest) {
@@ -333,8 +348,10 @@ void PayloadStore::State::note(std::string sentence) {
 PayloadStore::PayloadStore(std::unique_ptr<State> state) : state_(std::move(state)) {}
 PayloadStore::~PayloadStore() = default;
 
-Result<std::shared_ptr<PayloadStore>> PayloadStore::open(std::span<const std::string> folders) {
+Result<std::shared_ptr<PayloadStore>> PayloadStore::open(std::span<const std::string> folders,
+                                                         InflateGzip inflate) {
   auto state = std::make_unique<State>();
+  state->inflate = inflate;
   for (const std::string& path : folders) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
@@ -359,16 +376,40 @@ Result<std::string> PayloadStore::resolve_names(std::string_view text) {
   if (text.find(kNameWord) == std::string_view::npos) {
     return std::string(text);
   }
+  const std::vector<std::string_view> given = split_words(text);
   std::vector<std::string> words;
-  for (const std::string_view word : split_words(text)) {
-    if (word.starts_with(kNameWord)) {
-      FORETUNE_TRY(const Digest digest, find(word.substr(kNameWord.size())));
-      words.push_back(concat("payload=", digest.hex()));
-    } else {
+  for (const std::string_view word : given) {
+    if (!word.starts_with(kNameWord)) {
       words.emplace_back(word);
+      continue;
+    }
+    const std::string_view name = word.substr(kNameWord.size());
+    FORETUNE_TRY(const Digest digest, find(name));
+    words.push_back(concat("payload=", digest.hex()));
+    FORETUNE_TRY(const std::string fields, fields_of(given.front(), name, digest));
+    for (const std::string_view field : split_words(fields)) {
+      const std::string_view key = field.substr(0, field.find('=') + 1);
+      if (std::none_of(given.begin(), given.end(),
+                       [&](std::string_view other) { return other.starts_with(key); })) {
+        words.emplace_back(field);
+      }
     }
   }
   return join(words, " ");
+}
+
+Result<std::string> PayloadStore::fields_of(std::string_view type, std::string_view name,
+                                            const Digest& digest) {
+  const ProblemTypeInfo* const info = find_problem_type(type);
+  if (info == nullptr || info->payload == nullptr || info->payload->fields == nullptr) {
+    return std::string();
+  }
+  FORETUNE_TRY(const std::shared_ptr<const Payload> payload, load(digest));
+  auto fields = info->payload->fields(name, payload->bytes());
+  if (!fields) {
+    return fail_because(fields.error(), payload->path());
+  }
+  return fields;
 }
 
 Result<std::shared_ptr<const Payload>> PayloadStore::load(const Digest& digest) {

@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "foretune/base/file.h"
 #include "foretune/base/hash.h"
@@ -36,17 +37,27 @@ namespace foretune {
 
 class Payload {
  public:
-  Payload(MappedFile file, Digest digest, std::string path)
-      : file_(std::move(file)), digest_(digest), path_(std::move(path)) {}
-  [[nodiscard]] std::span<const std::byte> bytes() const { return file_.bytes(); }
+  // `content` stands for the bytes of a compressed file.
+  Payload(MappedFile file, std::vector<std::byte> content, Digest digest, std::string path)
+      : file_(std::move(file)),
+        content_(std::move(content)),
+        digest_(digest),
+        path_(std::move(path)) {}
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    return content_.empty() ? file_.bytes() : std::span<const std::byte>(content_);
+  }
   [[nodiscard]] const Digest& digest() const { return digest_; }
   [[nodiscard]] const std::string& path() const { return path_; }  // for messages
 
  private:
   MappedFile file_;
+  std::vector<std::byte> content_;
   Digest digest_;
   std::string path_;
 };
+
+// Returns the content of gzip data. Errors: one sentence.
+using InflateGzip = Result<std::vector<std::byte>> (*)(std::span<const std::byte> bytes);
 
 class PayloadStore {
  public:
@@ -54,14 +65,17 @@ class PayloadStore {
   PayloadStore(const PayloadStore&) = delete;
   PayloadStore& operator=(const PayloadStore&) = delete;
   // Opens the folders. Where two folders have a file of the same name, the earlier folder counts.
-  // Without folders, the store has no payloads. Errors: kNotFound, kInvalidArgument for a path that
-  // is not a folder, kIo.
-  static Result<std::shared_ptr<PayloadStore>> open(std::span<const std::string> folders);
+  // Without folders, the store has no payloads. Files that are gzip are inflated by `inflate`; a
+  // store without it has their bytes as they are, since products link no decompressor. Digests are
+  // those of the files. Errors: kNotFound, kInvalidArgument for a path that is not a folder, kIo.
+  static Result<std::shared_ptr<PayloadStore>> open(std::span<const std::string> folders,
+                                                    InflateGzip inflate = nullptr);
 
   // Returns the digest of the file with this name. Errors: kNotFound, with the folders; kIo.
   [[nodiscard]] Result<Digest> find(std::string_view name);
-  // Returns the text of a problem with digests in place of names (`payload=@NAME`). Errors: as
-  // find().
+  // Returns the text of a problem with digests in place of names (`payload=@NAME`), and with the
+  // fields that follow from the file (PayloadInfo::fields()) where the text lacks them. Errors: as
+  // find() and load(), and those of the type for a file that is no such payload.
   [[nodiscard]] Result<std::string> resolve_names(std::string_view text);
   // Returns the payload, mapped; all callers share one mapping. Errors: kNotFound, with the digest
   // and the folders, also for a file whose content has changed since; kIo.
@@ -79,6 +93,8 @@ class PayloadStore {
  private:
   struct State;
   explicit PayloadStore(std::unique_ptr<State> state);
+  // Returns the fields that follow from a file, for a problem whose text begins with `type`.
+  Result<std::string> fields_of(std::string_view type, std::string_view name, const Digest& digest);
 
   std::unique_ptr<State> state_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "foretune/formats/gzip.h"
+
 namespace foretune::workflow {
 
 void PayloadArguments::visit(OptionList& list) {
@@ -12,7 +14,9 @@ void PayloadArguments::visit(OptionList& list) {
 }
 
 Result<std::shared_ptr<PayloadStore>> PayloadArguments::open() const {
-  return PayloadStore::open(folders);
+  return PayloadStore::open(folders, [](std::span<const std::byte> bytes) {
+    return formats::inflate_gzip(bytes, formats::kMaxInflatedBytes);
+  });
 }
 
 Result<std::size_t> PayloadArguments::describe(Dataset& dataset) const {
