@@ -74,4 +74,26 @@ expect 0 "$foretune" evaluate --dataset recorded.ftd --folds 3 --trees 40
 expect 0 "$foretune" compare recorded.ftm "$source_dir/tests/golden/conv.ftm" --dataset recorded.ftd
 expect 2 "$foretune" create-validation "${recorded[@]}" --num-shapes 0 --dtypes f64 --output none.ftd
 one_sentence
+
+# Kernels of Composable Kernel: picked among those that exist, and searched among all that could.
+awk 'BEGIN {
+  print "kernel,N,C,K,G,Hi,Wi,Y,X,stride_h,stride_w,pad_h,pad_w,latency_ms"
+  for (c = 64; c <= 1024; c *= 2) for (h = 7; h <= 56; h *= 2) for (m = 16; m <= 64; m *= 2) {
+    work = h * h * c * c * 9 * 1e-11
+    for (v = 3; v <= 4; ++v) printf "grouped_conv_forward_bf16_2d_%dx64x64_compv%d,1,%d,%d,1,%d,%d,3,3,1,1,1,1,%.7f\n",
+      m, v, c, c, h, h, 0.002 + work * (1 + 16 / m + h / 56 * m / 64) * (v == 4 ? 0.9 : 1)
+  }
+}' >ck.csv
+expect 0 "$foretune" convert ck.csv --arch gfx950 --output ck.ftd
+expect 0 "$foretune" train --dataset ck.ftd --model ck.ftm --folds 3 --trees 60
+layer=(--n 1 --c 256 --k 256 --hi 28 --wi 28 --y 3 --x 3 --pad_h 1 --pad_w 1 --dtype bf16)
+for strategy in random de; do
+  expect 0 "$foretune" search --model ck.ftm "${layer[@]}" --strategy $strategy --budget 500 --top-k 10
+  grep -q "^scored 18 of 18 legal configs ($strategy)" out.txt
+done
+expect 0 "$foretune" predict --model ck.ftm "${layer[@]}"
+grep -q "^6 of 6 candidates are legal" out.txt
+# A group of four channels is no vector: the kernels refuse it, and the model abstains.
+expect 0 "$foretune" predict --model ck.ftm "${layer[@]/256/4}"
+grep -q "^abstains: No candidate" out.txt
 echo "convolutions: as expected"

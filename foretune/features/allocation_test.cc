@@ -29,7 +29,8 @@ TEST(FeatureTables, ExtractionDoesNotAllocate) {
       Problem::parse("conv op=backward_data n=2 c=8 k=8 g=2 hi=9 wi=9 y=3 x=3").value();
   const Hardware hardware = known_device("gfx950").value().hardware;
   for (const char* name : {"gemm-ck", "gemm-ck-55", "gemm-ck-72", "grouped-conv",
-                           "grouped-conv-ck-83", "gemm-cublaslt", "gemm-diode-v1", "gemm-diode"}) {
+                           "grouped-conv-ck-83", "grouped-conv-ck-91", "grouped-conv-ck-97",
+                           "gemm-cublaslt", "gemm-diode-v1", "gemm-diode"}) {
     const FeatureTable& table = *find_feature_table(name).value();
     const bool is_gemm = std::string(name).rfind("gemm", 0) == 0;
     const bool is_diode = std::string(name).rfind("gemm-diode", 0) == 0;

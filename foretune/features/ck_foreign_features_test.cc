@@ -443,6 +443,69 @@ TEST(GroupedConvCkForeign, DilationDepthAndTheOperationAreNotSeen) {
   }
 }
 
+TEST(GroupedConvCkForeign, LaterVersionsSeeDepthDilationAndEndings) {
+  const Problem problem = parsed(
+      "conv n=2 c=64 k=96 g=2 di=9 hi=20 wi=21 z=3 y=3 x=5 stride_d=2 stride_h=2 pad_d=1 "
+      "pad_h=3 pad_w=2 dilation_h=3 dilation_w=2 dtype=bf16");
+  const Config config = conv_kernel("grouped_conv_forward_bf16_3d_32x64x128_mem_interwave_dsb");
+  auto row = named_row(table_of("grouped-conv-ck-97"), problem, device("ck-gfx950"), config);
+  // 5 x 10 x 17 outputs; the first version would see 12 x 21.
+  const std::map<std::string, double> expected{
+      {"Ho", 10},
+      {"Wo", 17},
+      {"Do", 5},
+      {"is_3d", 1},
+      {"Di", 9},
+      {"Z", 3},
+      {"stride_d", 2},
+      {"pad_d", 1},
+      {"dilation_h", 3},
+      {"dilation_w", 2},
+      {"filter_area", 45},
+      {"is_3x3_conv", 0},
+      {"is_1x1_conv", 0},
+      {"is_intrawave", 0},
+      {"has_dsb", 1},
+      {"has_si", 0},
+      {"is_basic", 0},
+      {"is_compv6", 0},
+      {"is_mem", 1},
+      {"is_compv3", 0},
+      {"gemm_m_output", 1700},
+      {"gemm_n_output", 96},
+      {"gemm_k_output", 1440},
+      {"num_tiles_m", 27},
+      {"num_tiles_k", 45},
+      {"log2_spatial", std::log2(3780)},
+      {"log2_output", std::log2(850)},
+      {"arithmetic_intensity",
+       2.0 * 2 * 96 * 850 * 32 * 45 / (2.0 * (2 * 64 * 3780 + 96 * 32 * 45 + 2 * 96 * 850))}};
+  for (const auto& [name, value] : expected) {
+    EXPECT_DOUBLE_EQ(row[name], value) << name;
+  }
+  // A name without a wave mode counts as intrawave.
+  row = named_row(table_of("grouped-conv-ck-97"), problem, device("ck-gfx950"),
+                  conv_kernel("grouped_conv_forward_bf16_3d_32x64x128_basic_v1"));
+  EXPECT_EQ(row["is_intrawave"], 1);
+  EXPECT_EQ(row["is_basic"], 1);
+  EXPECT_EQ(row["has_dsb"], 0);
+}
+
+// On two dimensions without dilation the versions agree.
+TEST(GroupedConvCkForeign, VersionsAgreeWhereTheySeeTheSame) {
+  const Problem problem =
+      parsed("conv n=3 c=32 k=48 g=2 hi=19 wi=20 y=3 x=3 stride_w=2 pad_h=1 dtype=f16");
+  const Config config = conv_kernel("grouped_conv_forward_fp16_2d_64x128x64_compv6_intrawave_si");
+  const auto first =
+      named_row(table_of("grouped-conv-ck-83"), problem, device("ck-gfx950"), config);
+  for (const char* name : {"grouped-conv-ck-91", "grouped-conv-ck-97"}) {
+    auto row = named_row(table_of(name), problem, device("ck-gfx950"), config);
+    for (const auto& [column, value] : first) {
+      EXPECT_EQ(row[column], value) << name << " " << column;
+    }
+  }
+}
+
 TEST(ForeignOrder, IsAPermutationOfTheColumns) {
   for (const FeatureTable* table : feature_tables()) {
     SCOPED_TRACE(std::string(table->name()));
@@ -460,6 +523,8 @@ TEST(ForeignOrder, IsAPermutationOfTheColumns) {
   EXPECT_EQ(foreign_order(table_of("gemm-ck-55")).size(), 55U);
   EXPECT_EQ(foreign_order(table_of("gemm-ck-72")).size(), 72U);
   EXPECT_EQ(foreign_order(table_of("grouped-conv-ck-83")).size(), 83U);
+  EXPECT_EQ(foreign_order(table_of("grouped-conv-ck-91")).size(), 91U);
+  EXPECT_EQ(foreign_order(table_of("grouped-conv-ck-97")).size(), 97U);
 }
 
 TEST(FindColumns, MapsAModelsFeaturesByName) {

@@ -49,7 +49,8 @@ std::vector<Sampled> sampled_ck_tables() {
                     {0, 4},         {0, 2}},
                    kGemmProblem});
   }
-  for (const char* table : {"grouped-conv", "grouped-conv-ck-83"}) {
+  for (const char* table :
+       {"grouped-conv", "grouped-conv-ck-83", "grouped-conv-ck-91", "grouped-conv-ck-97"}) {
     out.push_back(
         {table,
          ck_grouped_conv_schema(),

@@ -1,7 +1,9 @@
 #include "foretune/workflow/config_search.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "foretune/model/model_scorer.h"
 #include "foretune/search/strategy.h"
 #include "foretune/search/surrogate.h"
+#include "foretune/space/known_spaces.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune::workflow {
@@ -34,6 +37,31 @@ void SearchArguments::visit(OptionList& list) {
 
 namespace {
 
+// Returns the values that each parameter may take on the model's device, by a space that is known
+// without a family. A value of a kernel of the pool is always among them. A parameter in which all
+// of these agree keeps its value, because the model cannot judge another.
+Result<std::vector<std::vector<std::int32_t>>> known_values_of(const Model& model) {
+  const auto known = known_space_of(model.config_schema, model.fingerprint.isa);
+  if (!known || known->domains.empty()) {
+    return fail(ErrorCode::kMismatch, "the model does not say which values the parameters of ",
+                model.config_schema.name,
+                " may take, so there is no space to search; 'foretune predict' ranks the ",
+                model.pool.size(), " configs that it knows");
+  }
+  std::vector<std::vector<std::int32_t>> out;
+  for (std::size_t i = 0; i < known->domains.size(); ++i) {
+    std::set<std::int32_t> values;
+    for (const Config& config : model.pool) {
+      values.insert(config.words[i]);
+    }
+    if (values.size() != 1) {
+      values.insert(known->domains[i].begin(), known->domains[i].end());
+    }
+    out.emplace_back(values.begin(), values.end());
+  }
+  return out;
+}
+
 Result<std::unique_ptr<Space>> space_of(const Model& model, const Problem& problem) {
   if (problem.type() != model.problem_type) {
     return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
@@ -49,10 +77,7 @@ Result<std::unique_ptr<Space>> space_of(const Model& model, const Problem& probl
   }
   FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(model.space_text));
   if (definition.domains.empty()) {
-    return fail(ErrorCode::kMismatch, "the model does not say which values the parameters of ",
-                model.config_schema.name,
-                " may take, so there is no space to search; 'foretune predict' ranks the ",
-                model.pool.size(), " configs that it knows");
+    FORETUNE_TRY(definition.domains, known_values_of(model));
   }
   FORETUNE_TRY(auto compiled, CompiledSpace::create(std::move(definition)));
   FORETUNE_TRY(std::unique_ptr<ParametricSpace> bound,

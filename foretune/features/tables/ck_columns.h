@@ -1,9 +1,9 @@
 // The code shared by the tables for Composable Kernel's configs. Internal to the module.
 //
-// The tables gemm-ck-55, gemm-ck-72 and grouped-conv-ck-83 reproduce the features that the models
-// of its heuristics (dispatcher/heuristics, 2026) were trained on, by the same arithmetic, so that
-// such a model can be run here. They therefore have the same mistakes, which the descriptions of
-// the columns mention:
+// The tables gemm-ck-55, gemm-ck-72 and grouped-conv-ck-83, -91 and -97 reproduce the features that
+// the models of its heuristics (dispatcher/heuristics, 2026) were trained on, by the same
+// arithmetic, so that such a model can be run here. They therefore have the same mistakes, which
+// the descriptions of the columns mention:
 //
 // - tile_eff_*, overall_tile_efficiency: how full the last tile is, not how much of all tiles is
 //   useful. 129 rows in tiles of 128 have 0.008, not 0.504.
@@ -16,7 +16,7 @@
 // - block_size, gemm_*_per_block: the first, second and third size in a convolution kernel's name,
 //   which are rows, columns and depth of its tile. All that is derived from them (num_tiles_*,
 //   tile_eff_*, lds_*, num_warps, ratio_*) is about other dimensions than it says.
-// - Ho, Wo: without dilation; depth is left out, too.
+// - Ho, Wo: without dilation; depth is left out, too. Tables of 91 and 97 features have both right.
 // - gemm_*_output: those of the forward pass for the gradients, too, and with the filters of all
 //   groups.
 // - hw_*: constant for a device, so that no model of one device can learn from them.

@@ -1,8 +1,15 @@
-// The 83 features that models of Composable Kernel's heuristics for grouped convolutions were
-// trained on. Their mistakes are kept: see ck_columns.h.
+// The features that models of Composable Kernel's heuristics for grouped convolutions were trained
+// on: 83 at first, 91 with depth and dilation, 97 with the endings of kernels' names. Their
+// mistakes are kept: see ck_columns.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "foretune/features/tables/ck_columns.h"
 #include "foretune/features/tables/table_rows.h"
@@ -11,7 +18,10 @@
 namespace foretune::features_internal {
 namespace {
 
-constexpr std::array kProblemColumns{
+// The engine's features grew; a version is its number of them.
+enum class Version : std::uint8_t { k83 = 83, k91 = 91, k97 = 97 };
+
+constexpr std::array kLayerColumns{
     of_problem("N", "images"),
     of_problem("C", "channels of all groups"),
     of_problem("K", "filters of all groups"),
@@ -42,6 +52,20 @@ constexpr std::array kProblemColumns{
     of_problem("channels_per_group", "C / G"),
     of_problem("aspect_ratio_hw", "Hi / Wi"),
     of_problem("aspect_ratio_filter", "Y / X"),
+};
+
+constexpr std::array kDepthColumns{
+    of_problem("is_3d", "1 when input, filter or padding have depth"),
+    of_problem("Di", "depth of the input"),
+    of_problem("Z", "depth of a filter"),
+    of_problem("Do", "depth of the output"),
+    of_problem("stride_d", "layers between outputs"),
+    of_problem("pad_d", "layers of zeros on either side"),
+    of_problem("dilation_h", "rows between points of a filter"),
+    of_problem("dilation_w", "columns between points of a filter"),
+};
+
+constexpr std::array kGroupColumns{
     of_problem("log2_channels_per_group", "log2 of C / G"),
     of_problem("log2_output_channels_per_group", "log2 of K / G"),
     of_problem("is_depthwise", "1 when every group has one channel and one filter"),
@@ -72,6 +96,15 @@ constexpr std::array kKernelColumns{
     of_config("is_compv5", "1 for this pipeline"),
 };
 
+constexpr std::array kEndingColumns{
+    of_config("is_intrawave", "1 for this wave mode, and for names without one"),
+    of_config("has_dsb", "1 for names with _dsb"),
+    of_config("has_si", "1 for names with _si"),
+    of_config("is_basic", "1 for the pipeline basic_v1"),
+    of_config("is_compv6", "1 for this pipeline"),
+    of_config("is_mem", "1 for this pipeline"),
+};
+
 constexpr std::array kInteractionColumns{
     of_problem("gemm_m_output", "N Ho Wo, for the gradients, too"),
     of_problem("gemm_n_output", "K of all groups, for the gradients, too"),
@@ -93,16 +126,74 @@ constexpr std::array kInteractionColumns{
     of_both("problem_smaller_than_tile_k", "1 when that is below 1"),
 };
 
-// The fields of a convolution that the engine sees: two dimensions without dilation.
+// Descriptions of columns that the later versions compute otherwise.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kLaterDescriptions{
+    {{"Ho", "rows of the output"},
+     {"Wo", "columns of the output"},
+     {"log2_spatial", "log2 of Di Hi Wi"},
+     {"log2_filter", "log2 of Z Y X"},
+     {"log2_output", "log2 of Do Ho Wo"},
+     {"filter_area", "Z Y X"},
+     {"is_3x3_conv", "1 for filters of 3 x 3 points, with depth of 3 x 3 x 3"},
+     {"gemm_m_output", "N Do Ho Wo, for the gradients, too"},
+     {"gemm_k_output", "(C / G) Z Y X, for the gradients, too"}}};
+
+// Returns the columns in the order of the engine.
+std::vector<FeatureInfo> columns_of(Version version) {
+  std::vector<FeatureInfo> out;
+  const auto put = [&](std::span<const FeatureInfo> part) {
+    out.insert(out.end(), part.begin(), part.end());
+  };
+  put(kLayerColumns);
+  if (version != Version::k83) {
+    put(kDepthColumns);
+  }
+  put(kGroupColumns);
+  put(kKernelColumns);
+  if (version == Version::k97) {
+    put(kEndingColumns);
+  }
+  put(kInteractionColumns);
+  put(ck_hardware_columns());
+  for (FeatureInfo& info : out) {
+    for (const auto& [name, description] : kLaterDescriptions) {
+      if (version != Version::k83 && info.name == name) {
+        info.description = description;
+      }
+    }
+  }
+  const std::span<const FeatureInfo> whole(out);
+  return by_kind({&whole, 1});
+}
+
+// The fields of a convolution that the engine sees. The first version sees two dimensions without
+// dilation: its filters reach as far as if they had none.
 struct Seen {
   double n = 1, c = 1, k = 1, g = 1, hi = 1, wi = 1, y = 1, x = 1;
   double stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
   double bytes_per_element = 2;
+  double di = 1, z = 1, stride_d = 1, pad_d = 0;
+  double dilation_d = 1, dilation_h = 1, dilation_w = 1;
 
-  static Seen of(const Problem& problem) {
+  static Seen of(const Problem& problem, Version version) {
     const auto field = [&](ConvField index) {
       return static_cast<double>(problem.field(static_cast<std::size_t>(index)));
     };
+    Seen out = plane_of(problem, field);
+    if (version != Version::k83) {
+      out.di = field(ConvField::kDi);
+      out.z = field(ConvField::kZ);
+      out.stride_d = field(ConvField::kStrideD);
+      out.pad_d = field(ConvField::kPadD);
+      out.dilation_d = field(ConvField::kDilationD);
+      out.dilation_h = field(ConvField::kDilationH);
+      out.dilation_w = field(ConvField::kDilationW);
+    }
+    return out;
+  }
+
+  template <class Field>
+  static Seen plane_of(const Problem& problem, const Field& field) {
     return {
         .n = field(ConvField::kN),
         .c = field(ConvField::kC),
@@ -119,22 +210,33 @@ struct Seen {
         .bytes_per_element = ck_element_bytes(
             static_cast<DataType>(problem.field(static_cast<std::size_t>(ConvField::kDtype))), 2)};
   }
-  [[nodiscard]] double ho() const { return std::floor((hi + 2 * pad_h - y) / stride_h) + 1; }
-  [[nodiscard]] double wo() const { return std::floor((wi + 2 * pad_w - x) / stride_w) + 1; }
-  [[nodiscard]] double gemm_m() const { return n * ho() * wo(); }
+  // Returns the outputs along a dimension of `size` points.
+  static double outputs(double size, double pad, double filter, double dilation, double stride) {
+    return std::floor((size + 2 * pad - ((filter - 1) * dilation + 1)) / stride) + 1;
+  }
+  [[nodiscard]] bool is_3d() const { return di > 1 || z > 1 || pad_d > 0; }
+  [[nodiscard]] double depth_out() const { return outputs(di, pad_d, z, dilation_d, stride_d); }
+  [[nodiscard]] double ho() const { return outputs(hi, pad_h, y, dilation_h, stride_h); }
+  [[nodiscard]] double wo() const { return outputs(wi, pad_w, x, dilation_w, stride_w); }
+  [[nodiscard]] double input_points() const { return di * hi * wi; }
+  [[nodiscard]] double filter_points() const { return z * y * x; }
+  [[nodiscard]] double output_points() const { return depth_out() * ho() * wo(); }
+  [[nodiscard]] double gemm_m() const { return n * output_points(); }
   [[nodiscard]] double gemm_n() const { return k; }
-  [[nodiscard]] double gemm_k() const { return c / g * (y * x); }
+  [[nodiscard]] double gemm_k() const { return c / g * filter_points(); }
   [[nodiscard]] double intensity() const {
-    const double flops = n * k * (ho() * wo()) * (c / g) * (y * x) * 2;
-    const double bytes = n * c * (hi * wi) * bytes_per_element +
-                         k * (c / g) * (y * x) * bytes_per_element +
-                         n * k * (ho() * wo()) * bytes_per_element;
+    const double flops = n * k * output_points() * (c / g) * filter_points() * 2;
+    const double bytes = n * c * input_points() * bytes_per_element +
+                         k * (c / g) * filter_points() * bytes_per_element +
+                         n * k * output_points() * bytes_per_element;
     return flops / bytes;
   }
 };
 
 constexpr std::array<CkPipeline, 3> kFlagged{CkPipeline::kCompV3, CkPipeline::kCompV4,
                                              CkPipeline::kCompV5};
+constexpr std::array<CkPipeline, 3> kFlaggedLater{CkPipeline::kBasicV1, CkPipeline::kCompV6,
+                                                  CkPipeline::kMem};
 
 // The three sizes of a kernel's name, named as the engine interprets them.
 struct Sizes {
@@ -151,15 +253,13 @@ std::int32_t pipeline_of(std::span<const std::int32_t> words) {
 
 class GroupedConvCkForeignTable final : public CkTable {
  public:
-  GroupedConvCkForeignTable()
-      : CkTable("grouped-conv-ck-83", kConvProblem, ck_grouped_conv_schema(),
-                by_kind(std::array<std::span<const FeatureInfo>, 4>{
-                    kProblemColumns, kKernelColumns, kInteractionColumns, ck_hardware_columns()})) {
-  }
+  GroupedConvCkForeignTable(std::string_view name, Version version)
+      : CkTable(name, kConvProblem, ck_grouped_conv_schema(), columns_of(version)),
+        version_(version) {}
 
   void problem_row(const Problem& problem, const Hardware& hardware,
                    std::span<double> out) const override {
-    const Seen seen = Seen::of(problem);
+    const Seen seen = Seen::of(problem, version_);
     ColumnWriter writer(out, 1);
     writer.start(0);
     for (const double size :
@@ -167,17 +267,23 @@ class GroupedConvCkForeignTable final : public CkTable {
           seen.stride_w, seen.pad_h, seen.pad_w, seen.ho(), seen.wo()}) {
       writer.put(size);
     }
-    for (const double size : {seen.n, seen.c, seen.k, seen.g, seen.hi, seen.wi, seen.hi * seen.wi,
-                              seen.y * seen.x, seen.ho() * seen.wo()}) {
+    for (const double size : {seen.n, seen.c, seen.k, seen.g, seen.hi, seen.wi, seen.input_points(),
+                              seen.filter_points(), seen.output_points()}) {
       writer.put(std::log2(size));
     }
     writer.put(seen.intensity());
-    writer.put(seen.y * seen.x);
-    writer.put(seen.y == 1 && seen.x == 1 ? 1 : 0);
-    writer.put(seen.y == 3 && seen.x == 3 ? 1 : 0);
+    writer.put(seen.filter_points());
+    writer.put(seen.filter_points() == 1 ? 1 : 0);
+    writer.put(seen.y == 3 && seen.x == 3 && (!seen.is_3d() || seen.z == 3) ? 1 : 0);
     writer.put(seen.c / seen.g);
     writer.put(seen.hi / seen.wi);
     writer.put(seen.y / seen.x);
+    if (version_ != Version::k83) {
+      for (const double size : {seen.is_3d() ? 1.0 : 0.0, seen.di, seen.z, seen.depth_out(),
+                                seen.stride_d, seen.pad_d, seen.dilation_h, seen.dilation_w}) {
+        writer.put(size);
+      }
+    }
     put_groups(seen, writer);
     writer.put(seen.gemm_m());
     writer.put(seen.gemm_n());
@@ -202,11 +308,20 @@ class GroupedConvCkForeignTable final : public CkTable {
     for (const CkPipeline pipeline : kFlagged) {
       writer.put(pipeline_of(words) == static_cast<std::int32_t>(pipeline) ? 1 : 0);
     }
+    if (version_ == Version::k97) {
+      constexpr double kInterwave = 2;
+      writer.put(at(words, CkConvParameter::kWaveMode) == kInterwave ? 0 : 1);
+      writer.put(at(words, CkConvParameter::kDsb));
+      writer.put(at(words, CkConvParameter::kSi));
+      for (const CkPipeline pipeline : kFlaggedLater) {
+        writer.put(pipeline_of(words) == static_cast<std::int32_t>(pipeline) ? 1 : 0);
+      }
+    }
   }
 
   void interaction_columns(const Problem& problem, const Hardware& hardware, ConfigWords configs,
                            std::span<double> out, std::size_t stride) const override {
-    const Seen seen = Seen::of(problem);
+    const Seen seen = Seen::of(problem, version_);
     const std::array<double, 3> gemm{seen.gemm_m(), seen.gemm_n(), seen.gemm_k()};
     ColumnWriter writer(out, stride);
     for_each_config(configs, writer, [&](std::span<const std::int32_t> config) {
@@ -243,12 +358,24 @@ class GroupedConvCkForeignTable final : public CkTable {
     writer.put(seen.n * seen.g);
     writer.put(seen.n < 8 && seen.g > 1 ? 1 : 0);
   }
+
+  Version version_;
 };
 
 }  // namespace
 
 const FeatureTable& grouped_conv_ck_83_table() {
-  static const GroupedConvCkForeignTable table;
+  static const GroupedConvCkForeignTable table("grouped-conv-ck-83", Version::k83);
+  return table;
+}
+
+const FeatureTable& grouped_conv_ck_91_table() {
+  static const GroupedConvCkForeignTable table("grouped-conv-ck-91", Version::k91);
+  return table;
+}
+
+const FeatureTable& grouped_conv_ck_97_table() {
+  static const GroupedConvCkForeignTable table("grouped-conv-ck-97", Version::k97);
   return table;
 }
 

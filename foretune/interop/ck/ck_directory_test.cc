@@ -236,6 +236,23 @@ std::vector<double> conv_row(const Problem& problem, const std::string& kernel,
   return row.values;
 }
 
+// The 97 features of a convolution in two dimensions without dilation: depth behind the first 30,
+// and the ending of the kernel's name behind the last flag of a pipeline.
+std::vector<double> later_conv_row(const Problem& problem, const std::string& kernel,
+                                   const Engine& engine) {
+  std::vector<double> row = conv_row(problem, kernel, engine);
+  const std::vector<std::string> name = words_of(kernel);
+  const auto has = [&](std::string_view word) {
+    return std::find(name.begin() + 6, name.end(), word) != name.end() ? 1.0 : 0.0;
+  };
+  const std::array<double, 6> ending{1 - has("interwave"), has("dsb"),    has("si"),
+                                     has("basic"),         has("compv6"), has("mem")};
+  const std::array<double, 8> depth{0, 1, 1, 1, 1, 0, 1, 1};
+  row.insert(row.begin() + 53, ending.begin(), ending.end());
+  row.insert(row.begin() + 30, depth.begin(), depth.end());
+  return row;
+}
+
 class Booster {
  public:
   explicit Booster(const std::filesystem::path& path) {
@@ -321,6 +338,9 @@ class CkDirectory : public testing::TestWithParam<DirectoryCase> {
 
   [[nodiscard]] std::vector<double> row_of(const Problem& problem, const std::string& kernel,
                                            const Engine& engine) const {
+    if (std::string_view(GetParam().table).ends_with("97")) {
+      return later_conv_row(problem, kernel, engine);
+    }
     return is_conv_ ? conv_row(problem, kernel, engine)
                     : gemm_row(problem, kernel, std::string_view(GetParam().table).ends_with("72"),
                                engine);
@@ -391,7 +411,8 @@ TEST_P(CkDirectory, FeaturesStandAsInThePublishedSpecs) {
   const std::map<std::string, const char*> published{
       {"gemm-ck-55", "gemm_fp8_gfx950_v55"},
       {"gemm-ck-72", "gemm_fp16_gfx950_v72"},
-      {"grouped-conv-ck-83", "conv_fwd_bf16_gfx950_shipped_v83"}};
+      {"grouped-conv-ck-83", "conv_fwd_bf16_gfx950_shipped_v83"},
+      {"grouped-conv-ck-97", "conv_fwd_2d3d_suffix_bf16_gfx950_v97"}};
   const auto text = read_text_file(concat(FORETUNE_SHARED_DATA_DIR "/ck/models/",
                                           published.at(GetParam().table), ".feature_spec.json"));
   if (!text) {
@@ -449,7 +470,8 @@ INSTANTIATE_TEST_SUITE_P(Tables, CkDirectory,
                          testing::Values(DirectoryCase{"gemm-ck-55", "gfx950"},
                                          DirectoryCase{"gemm-ck-72", "gfx942"},
                                          DirectoryCase{"grouped-conv-ck-83", "gfx950"},
-                                         DirectoryCase{"grouped-conv-ck-83", "gfx90a"}));
+                                         DirectoryCase{"grouped-conv-ck-83", "gfx90a"},
+                                         DirectoryCase{"grouped-conv-ck-97", "gfx950"}));
 
 }  // namespace
 }  // namespace foretune

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "foretune/base/text.h"
 #include "foretune/interop/ck/ck_kernels.h"
 
 namespace foretune {
@@ -11,6 +12,19 @@ namespace {
 
 std::int64_t round_up(std::int64_t size, std::int64_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
+}
+
+// Returns true when the space lets one of the kernels compute the problem.
+bool any_computes(std::span<const Config> kernels, const Problem& problem,
+                  const CompiledSpace& space, const Hardware& hardware) {
+  return std::any_of(kernels.begin(), kernels.end(), [&](const Config& kernel) {
+    return static_cast<bool>(space.why_not(kernel, problem, hardware));
+  });
+}
+
+Error computed_by_none(std::size_t kernels, const Problem& problem) {
+  return {ErrorCode::kUnsupported,
+          concat("none of ", kernels, " kernels computes '", problem.text(), "', padded or not")};
 }
 
 }  // namespace
@@ -25,9 +39,12 @@ Result<GemmProblem> padded_for(const GemmProblem& gemm, const Config& kernel) {
       std::min({word(P::kTileM), word(P::kTileN), word(P::kTileK), word(P::kSplitK)}) < 1) {
     return fail(ErrorCode::kInvalidArgument, "the config is no kernel of ", schema.name);
   }
-  std::int64_t of_m = word(P::kPadM) != 0 ? 1 : word(P::kTileM);
+  // Edges matter along the dimensions in which memory is contiguous; C has rows.
+  const bool loads_m = a_by_columns(gemm.layout());
+  const bool loads_k = !loads_m || b_by_columns(gemm.layout());
+  std::int64_t of_m = word(P::kPadM) != 0 || !loads_m ? 1 : word(P::kTileM);
   std::int64_t of_n = word(P::kPadN) != 0 ? 1 : word(P::kTileN);
-  std::int64_t of_k = word(P::kPadK) != 0 ? 1 : word(P::kTileK) * word(P::kSplitK);
+  std::int64_t of_k = word(P::kPadK) != 0 || !loads_k ? 1 : word(P::kTileK) * word(P::kSplitK);
   const auto suit_vector = [&](P width, std::int64_t& multiple) {
     if (word(width) > 0) {
       multiple = std::lcm(multiple, word(width));
@@ -45,23 +62,19 @@ Result<GemmProblem> padded_for(const GemmProblem& gemm, const Config& kernel) {
 
 Result<GemmProblem> padded_for_pool(const GemmProblem& gemm, std::span<const Config> pool,
                                     const CompiledSpace& space, const Hardware& hardware) {
-  const auto allows = [&](const GemmProblem& problem, const Config& kernel) {
-    return static_cast<bool>(space.why_not(kernel, problem.to_problem(), hardware));
-  };
-  if (std::any_of(pool.begin(), pool.end(),
-                  [&](const Config& kernel) { return allows(gemm, kernel); })) {
+  if (any_computes(pool, gemm.to_problem(), space, hardware)) {
     return gemm;
   }
   std::optional<GemmProblem> best;
   for (const Config& kernel : pool) {
     const Result<GemmProblem> padded = padded_for(gemm, kernel);
-    if (padded && (!best || padded->flops() < best->flops()) && allows(*padded, kernel)) {
+    if (padded && (!best || padded->flops() < best->flops()) &&
+        any_computes({&kernel, 1}, padded->to_problem(), space, hardware)) {
       best = *padded;
     }
   }
   if (!best) {
-    return fail(ErrorCode::kUnsupported, "none of ", pool.size(), " kernels computes '",
-                gemm.to_problem().text(), "', padded or not");
+    return tl::unexpected(computed_by_none(pool.size(), gemm.to_problem()));
   }
   return *best;
 }
@@ -75,6 +88,18 @@ Result<ConvProblem> padded_channels(const ConvProblem& conv, std::int64_t multip
   sizes.c = sizes.g * round_up(sizes.c / sizes.g, multiple);
   sizes.k = sizes.g * round_up(sizes.k / sizes.g, multiple);
   return ConvProblem::create(sizes);
+}
+
+Result<ConvProblem> padded_for_pool(const ConvProblem& conv, std::span<const Config> pool,
+                                    const CompiledSpace& space, const Hardware& hardware) {
+  constexpr std::int64_t kMaxMultiple = 64;
+  for (std::int64_t multiple = 1; multiple <= kMaxMultiple; multiple *= 2) {
+    FORETUNE_TRY(ConvProblem padded, padded_channels(conv, multiple));
+    if (any_computes(pool, padded.to_problem(), space, hardware)) {
+      return padded;
+    }
+  }
+  return tl::unexpected(computed_by_none(pool.size(), conv.to_problem()));
 }
 
 }  // namespace foretune

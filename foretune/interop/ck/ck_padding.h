@@ -21,9 +21,9 @@
 namespace foretune {
 
 // The smallest problem that contains `gemm` and whose sizes suit the kernel, a config of
-// "ck-gemm": multiples of the tile where it pads nothing, and of its vector widths. `gemm` itself
-// when that suits. Errors: kInvalidArgument for a config of another schema or sizes below 1,
-// or when the result were too large a problem.
+// "ck-gemm": multiples of the tile where it pads nothing and memory is contiguous, and of its
+// vector widths. `gemm` itself when that suits. Errors: kInvalidArgument for a config of another
+// schema or sizes below 1, or when the result were too large a problem.
 Result<GemmProblem> padded_for(const GemmProblem& gemm, const Config& kernel);
 
 // `gemm` itself when the space lets a kernel of the pool compute it as it is. Else the one with the
@@ -36,5 +36,11 @@ Result<GemmProblem> padded_for_pool(const GemmProblem& gemm, std::span<const Con
 // support for edges reads whole vectors of channels. Errors: kInvalidArgument for a multiple below
 // 1, or when the result were too large a problem.
 Result<ConvProblem> padded_channels(const ConvProblem& conv, std::int64_t multiple);
+
+// `conv` itself when the space lets a kernel of the pool compute it as it is. Else
+// padded_channels() for the smallest power of two with which it does, up to 64. Errors:
+// kUnsupported when there is none.
+Result<ConvProblem> padded_for_pool(const ConvProblem& conv, std::span<const Config> pool,
+                                    const CompiledSpace& space, const Hardware& hardware);
 
 }  // namespace foretune

@@ -25,8 +25,13 @@ GemmProblem gemm(std::int64_t m, std::int64_t n, std::int64_t k,
 }
 
 TEST(PaddedFor, RoundsUpWhatTheKernelDoesNotPad) {
-  EXPECT_EQ(padded_for(gemm(1, 1, 1), kernel("False_False_False")).value(), gemm(128, 64, 32));
-  EXPECT_EQ(padded_for(gemm(129, 65, 33), kernel("False_False_False")).value(), gemm(256, 128, 64));
+  // Rows of A that lie one after the other need no padding.
+  EXPECT_EQ(padded_for(gemm(1, 1, 1), kernel("False_False_False")).value(), gemm(1, 64, 32));
+  EXPECT_EQ(padded_for(gemm(129, 65, 33), kernel("False_False_False")).value(), gemm(129, 128, 64));
+  EXPECT_EQ(padded_for(gemm(129, 65, 33, GemmLayout::kCcr), kernel("False_False_False")).value(),
+            gemm(256, 128, 64, GemmLayout::kCcr));
+  EXPECT_EQ(padded_for(gemm(129, 65, 33, GemmLayout::kCrr), kernel("False_False_False")).value(),
+            gemm(256, 128, 33, GemmLayout::kCrr));
   EXPECT_EQ(padded_for(gemm(129, 65, 33), kernel("True_False_True")).value(), gemm(129, 128, 33));
   EXPECT_EQ(padded_for(gemm(129, 65, 33), kernel("True_True_True")).value(), gemm(129, 65, 33));
   EXPECT_EQ(padded_for(gemm(256, 640, 96), kernel("False_False_False")).value(),
@@ -53,7 +58,7 @@ TEST(PaddedFor, RefusesOtherConfigsAndTooLargeProblems) {
   Config no_tile = kernel("False_False_False");
   no_tile.words[0] = 0;
   EXPECT_EQ(padded_for(gemm(1, 1, 1), no_tile).error().code, ErrorCode::kInvalidArgument);
-  EXPECT_FALSE(padded_for(gemm(0x7fffffff, 1, 1), kernel("False_False_False")));
+  EXPECT_FALSE(padded_for(gemm(0x7fffffff, 1, 1, GemmLayout::kCcr), kernel("False_False_False")));
 }
 
 TEST(PaddedForPool, PadsOnlyWhenNoKernelComputesTheProblemAsItIs) {
@@ -64,9 +69,9 @@ TEST(PaddedForPool, PadsOnlyWhenNoKernelComputesTheProblemAsItIs) {
                                  kernel("False_True_False", "256x128x64_2x2x1_32x32x16")};
   // The third kernel takes any n.
   EXPECT_EQ(padded_for_pool(gemm(256, 7, 64), pool, *space, hardware).value(), gemm(256, 7, 64));
-  // No kernel takes any m: the smallest tile adds the least.
-  EXPECT_EQ(padded_for_pool(gemm(65, 64, 100), pool, *space, hardware).value(), gemm(128, 64, 128));
-  EXPECT_EQ(padded_for_pool(gemm(200, 7, 64), pool, *space, hardware).value(), gemm(256, 7, 64));
+  // No kernel takes any k: the smallest tile adds the least.
+  EXPECT_EQ(padded_for_pool(gemm(65, 64, 100), pool, *space, hardware).value(), gemm(65, 64, 128));
+  EXPECT_EQ(padded_for_pool(gemm(200, 7, 60), pool, *space, hardware).value(), gemm(200, 7, 64));
   // Its instructions are for f16.
   const auto none = padded_for_pool(
       GemmProblem::create({.m = 64, .n = 64, .k = 64, .dtype = DataType::kF64}).value(), pool,
@@ -84,6 +89,25 @@ TEST(PaddedChannels, RoundsUpTheChannelsAndFiltersOfEachGroup) {
   EXPECT_EQ(padded_channels(conv, 8).value().sizes(), larger);
   EXPECT_EQ(padded_channels(conv, 1).value(), conv);
   EXPECT_EQ(padded_channels(conv, 0).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(PaddedForPool, RoundsUpChannelsThatNoKernelLoads) {
+  const auto space = CompiledSpace::create(known_space("ck-conv-gfx950").value()).value();
+  const Hardware hardware = known_device("gfx950").value().hardware;
+  const std::vector<Config> pool{
+      parse_ck_conv_name("grouped_conv_forward_bf16_2d_64x64x64_compv3_intrawave").value().config};
+  ConvSizes sizes{.n = 2, .c = 6, .k = 40, .g = 2, .hi = 8, .wi = 8, .y = 3, .x = 3};
+  sizes.dtype = DataType::kBf16;
+  const auto padded =
+      padded_for_pool(ConvProblem::create(sizes).value(), pool, *space, hardware).value();
+  sizes.c = 16;
+  sizes.k = 48;
+  EXPECT_EQ(padded.sizes(), sizes);
+  EXPECT_EQ(padded_for_pool(padded, pool, *space, hardware).value(), padded);
+  sizes.dtype = DataType::kF64;
+  EXPECT_EQ(
+      padded_for_pool(ConvProblem::create(sizes).value(), pool, *space, hardware).error().code,
+      ErrorCode::kUnsupported);
 }
 
 }  // namespace

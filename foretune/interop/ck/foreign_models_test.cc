@@ -66,7 +66,9 @@ TEST(ForeignModels, PredictsInTheUnitOfTheTarget) {
 TEST(ForeignModels, TakesTheFirstTableThatHasAllNames) {
   for (const auto& [name, type] : {std::pair{"gemm-ck-55", kGemmProblem},
                                    {"gemm-ck-72", kGemmProblem},
-                                   {"grouped-conv-ck-83", kConvProblem}}) {
+                                   {"grouped-conv-ck-83", kConvProblem},
+                                   {"grouped-conv-ck-91", kConvProblem},
+                                   {"grouped-conv-ck-97", kConvProblem}}) {
     const auto models =
         ForeignModels::create(sample_foreign_spec(**find_feature_table(name), type));
     ASSERT_TRUE(models) << models.error().message;

@@ -45,12 +45,13 @@ std::string_view without_flags(std::string_view isa) { return isa.substr(0, isa.
 // The rules of `text`, or where there are none those known of the architecture, for the device.
 Result<std::string> space_for(const ForeignModels& models, std::string_view text,
                               const Hardware& device) {
-  const std::string known_name = concat("ck-gemm-", without_flags(models.fingerprint().isa));
-  const auto known = known_space(known_name);
-  if (text.empty() && (models.problem_type() != kGemmProblem || !known)) {
-    return std::string();
+  const std::string rules = text.empty()
+                                ? known_rules_of(models.config_schema(), models.fingerprint().isa)
+                                : std::string(text);
+  if (rules.empty()) {
+    return rules;
   }
-  FORETUNE_TRY(const SpaceDefinition space, text.empty() ? known : SpaceDefinition::parse(text));
+  FORETUNE_TRY(const SpaceDefinition space, SpaceDefinition::parse(rules));
   return space_with_numbers(space, device).text();
 }
 

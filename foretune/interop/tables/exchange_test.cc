@@ -16,7 +16,6 @@
 #include "foretune/interop/tables/testing/documents.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/problem_type.h"
-#include "foretune/space/known_spaces.h"
 
 namespace foretune {
 namespace {
@@ -298,18 +297,6 @@ TEST(ShapeSet, ColumnsMayComeInAnyOrderAndSayLayoutAndRegime) {
   const auto wrong = parse_shape_set("m,n,k,layout\n4,4,4,rrr\n1,2,3,xyz\n");
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().message.find("line 3"), std::string::npos) << wrong.error().message;
-}
-
-// So that a model that learns from them knows what is legal.
-TEST(CkRules, AreThoseOfTheArchitecture) {
-  const auto space_of = [](std::string_view arch) {
-    ImportFacts facts;
-    facts.fingerprint = ck_fingerprint(arch).value();
-    return import_ck_text("", ExchangeFormat::kCkLog, facts)->header().space_text;
-  };
-  EXPECT_EQ(space_of("gfx942"), known_space("ck-gemm-gfx942")->text());
-  EXPECT_EQ(space_of("gfx950"), known_space("ck-gemm-gfx950")->text());
-  EXPECT_EQ(space_of("gfx1201"), "");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "foretune/base/statistics.h"
@@ -35,11 +37,25 @@ Result<Fingerprint> ck_fingerprint(std::string_view arch) {
 namespace dataset_internal {
 namespace {
 
-// Returns the rules known for the architecture; nothing for other architectures or convolutions.
-std::string ck_space(const DatasetHeader& header) {
-  const std::string_view isa = header.fingerprint.isa;
-  const auto known = known_space(concat("ck-gemm-", isa.substr(0, isa.find(':'))));
-  return known && header.problem_type == kGemmProblem ? known->text() : std::string();
+// Returns the reason why the rules refuse a kernel that ran; nothing when they allow all of them.
+std::optional<std::string> refused_kernel(const Dataset& dataset) {
+  const auto definition = SpaceDefinition::parse(dataset.header().space_text);
+  const auto space = definition ? CompiledSpace::create(*definition)
+                                : Result<std::shared_ptr<const CompiledSpace>>(nullptr);
+  if (!space || *space == nullptr) {
+    return std::nullopt;
+  }
+  const Hardware& hardware = dataset.header().fingerprint.hardware;
+  for (const Dataset::Row& row : dataset.rows()) {
+    if (row.outcome == Outcome::kOk) {
+      const Support support = (*space)->why_not(dataset.configs()[row.config],
+                                                dataset.problems()[row.problem], hardware);
+      if (!support) {
+        return std::string(support.reason());
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 constexpr std::string_view kUnknownDevice = "unknown AMD GPU";
@@ -198,7 +214,7 @@ Status CkCollector::open(ProblemType type, const std::string& arch) {
       FORETUNE_TRY(header.fingerprint, ck_fingerprint(arch));
     }
   }
-  header.space_text = ck_space(header);
+  header.space_text = known_rules_of(header.config_schema, header.fingerprint.isa);
   dataset_.emplace(std::move(header));
   return {};
 }
@@ -308,8 +324,8 @@ void CkCollector::add_row(const Key& key, const Entry& entry) {
 }
 
 Result<Dataset> CkCollector::finish(ImportReport* report) {
-  FORETUNE_TRY_STATUS(counter_.finish(report));
   if (!dataset_) {
+    FORETUNE_TRY_STATUS(counter_.finish(report));
     FORETUNE_TRY_STATUS(open(kGemmProblem, ""));
   }
   if (const Status status = check_header(dataset_->header()); !status) {
@@ -318,6 +334,13 @@ Result<Dataset> CkCollector::finish(ImportReport* report) {
   for (const auto& [key, entry] : entries_) {
     add_row(key, entry);
   }
+  // Newer kernels may keep other rules. Rules that are wrong must not rule out kernels that ran.
+  if (const auto refused = refused_kernel(*dataset_)) {
+    counter_.note(concat("without the rules of the architecture, which refuse a kernel that ran: ",
+                         *refused));
+    dataset_->mutable_header().space_text.clear();
+  }
+  FORETUNE_TRY_STATUS(counter_.finish(report));
   return *std::move(dataset_);
 }
 
