@@ -68,7 +68,7 @@ TEST(CommandExamples, CompilerFlags) {
     values += domain.size();
   }
   EXPECT_GE(values, 30U);
-  const Problem problem = *Problem::parse("compiler_flags n=100");
+  const Problem problem = *Problem::parse("compiler_flags n=300");
   const auto space = *family->space(problem);
   EXPECT_EQ(space->enumerable(), nullptr);  // far too many to list
   const auto measurer = make_local_measurer(family, brief(), {});
@@ -117,7 +117,7 @@ TEST(CommandExamples, CompilerFlags) {
 
 TEST(CommandExamples, TuningCompilerFlagsIsNoSlowerThanTheDefault) {
   const auto family = family_of(example("compiler_flags/flags.toml"), "compiler-flags");
-  const Problem problem = *Problem::parse("compiler_flags n=100");
+  const Problem problem = *Problem::parse("compiler_flags n=300");
   const auto measurer = make_local_measurer(family, brief(), {});
   TuneOptions options{.strategy = "local", .budget = {.measurements = 20}};
   options.finalists = 3;
