@@ -68,8 +68,8 @@ ALLOWED = {
 }
 # The modules that every family may use; never another family, never dataset.
 FAMILY = DESCRIBE | {"family", "cuda", "kernels", "loop", "loop_machine", "cublaslt"}
-# The modules of a family that reads the output of programs.
-COMMAND_FAMILY = FAMILY | {"formats"}
+# The modules of a family that reads the output of programs, or compressed files.
+READING_FAMILY = FAMILY | {"formats"}
 
 # Our headers that include a third-party one on purpose: a file that includes them counts as its
 # user.
@@ -105,8 +105,8 @@ def allowed_for(name, modules):
         # recorded family its rows, for which it reads data sets.
         families = {other for other in modules if other.startswith("families_")}
         return FAMILY | {"dataset", "interop_data", "features"} | families
-    if name == "families_command":
-        return COMMAND_FAMILY
+    if name in ("families_command", "families_sparse_cpu"):
+        return READING_FAMILY
     if name.startswith("families_"):
         return FAMILY
     raise SystemExit(f"module {name} is not in the table of {pathlib.Path(__file__).name}")

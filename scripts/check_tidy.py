@@ -5,7 +5,7 @@
     scripts/check_tidy.py --all    every source: half an hour on two cores
 
 A changed header is checked through its own source, else its test, else a source that includes it.
-A change of .clang-tidy, a clone without history, or no nightly result means all. More than 100 sources
+A change of .clang-tidy, a clone without history, or no nightly result means all. More than 50 sources
 are checked without the analyzer, and several of a module at once, as the preset asan compiles them:
 headers are parsed once for all of them, which takes a sixth of the time. The nightly run has the
 analyzer. Needs the presets tidy and asan configured.
@@ -36,7 +36,7 @@ BUILD = ROOT / "build/tidy"
 UNITY_BUILD = ROOT / "build/asan"
 CLEAN = BUILD / "clean"
 # The analyzer takes two thirds of the time that tests need, and tests run under the sanitizers.
-MOST_ANALYZED = 100  # sources, without --all
+MOST_ANALYZED = 50  # sources, without --all
 WITHOUT_ANALYZER = ["-checks=-clang-analyzer-*"]
 OF_UNITY = ["-checks=-clang-analyzer-*,-bugprone-suspicious-include",
             r"-header-filter=/(foretune|tools|bench|fuzz|examples)/.*\.(h|cc)$"]

@@ -56,6 +56,10 @@ Result<std::vector<std::byte>> inflate_gzip(std::span<const std::byte> bytes,
               state == Z_BUF_ERROR ? "the gzip data ends too early" : "the gzip data is damaged");
 }
 
+Result<std::vector<std::byte>> inflate_gzip(std::span<const std::byte> bytes) {
+  return inflate_gzip(bytes, kMaxInflatedBytes);
+}
+
 std::vector<std::byte> deflate_gzip(std::span<const std::byte> bytes) {
   z_stream stream{};
   FORETUNE_CHECK(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8,
@@ -92,7 +96,7 @@ Result<std::vector<std::byte>> read_maybe_gzip(const std::filesystem::path& path
   if (!is_gzip(bytes)) {
     return bytes;
   }
-  auto inflated = inflate_gzip(bytes, kMaxInflatedBytes);
+  auto inflated = inflate_gzip(bytes);
   if (!inflated) {
     return fail_because(inflated.error(), path.string());
   }

@@ -24,6 +24,8 @@ bool is_gzip(std::span<const std::byte> bytes);
 // cut off or damaged, kInvalidArgument for more than `max_bytes`.
 Result<std::vector<std::byte>> inflate_gzip(std::span<const std::byte> bytes,
                                             std::size_t max_bytes);
+// The same with at most kMaxInflatedBytes.
+Result<std::vector<std::byte>> inflate_gzip(std::span<const std::byte> bytes);
 std::vector<std::byte> deflate_gzip(std::span<const std::byte> bytes);
 
 }  // namespace foretune::formats

@@ -163,7 +163,7 @@ TEST(AutosparseTest, ReadsPatternsAndValues) {
 }
 
 TEST(AutosparseTest, RefusesWithTheReason) {
-  const auto file = [](std::vector<std::int32_t> numbers) { return refusal(raw(numbers)); };
+  const auto file = [](const std::vector<std::int32_t>& numbers) { return refusal(raw(numbers)); };
   EXPECT_THAT(refusal(""), HasSubstr("empty"));
   EXPECT_THAT(refusal("PNG"), HasSubstr("none of"));
   EXPECT_THAT(refusal("some text that is no matrix"), HasSubstr("neither MatrixMarket's nor"));

@@ -202,9 +202,8 @@ Result<Coordinates> read_matrix_market(std::span<const std::byte> bytes) {
     return out;
   }
   // An entry takes four bytes at least, so that a false number of entries reserves little.
-  const std::size_t reserved =
-      std::min(static_cast<std::size_t>(entries), bytes.size() / 4 + 1) *
-      (banner.symmetry == Symmetry::kGeneral ? 1 : 2);
+  const std::size_t reserved = std::min(static_cast<std::size_t>(entries), bytes.size() / 4 + 1) *
+                               (banner.symmetry == Symmetry::kGeneral ? 1 : 2);
   constexpr std::size_t kMaxReserved = std::size_t{1} << 24U;
   for (std::vector<std::int32_t>* indices : {&out.indices[0], &out.indices[1]}) {
     indices->reserve(std::min(reserved, kMaxReserved));

@@ -73,7 +73,7 @@ template <class T>
 void fill_blocks(const Csr<T>& matrix, std::size_t begin, std::size_t end, BlockShape block,
                  std::span<std::int32_t> columns, T* values, std::int32_t* place) {
   const BlockColumn block_of(block.columns);
-  const auto area = static_cast<std::size_t>(block.rows * block.columns);
+  const auto area = static_cast<std::size_t>(block.rows) * static_cast<std::size_t>(block.columns);
   const auto width = static_cast<std::uint32_t>(block.columns);
   std::fill_n(values, columns.size() * area, T{0});
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -206,7 +206,7 @@ Result<Bcsr<T>> pack_bcsr(const Csr<T>& matrix, BlockShape block, const PackOpti
   const auto height = static_cast<std::size_t>(block.rows);
   const auto wide = static_cast<std::size_t>(ceil_div(matrix.columns, block.columns));
   const auto tall = static_cast<std::size_t>(ceil_div(matrix.rows, block.rows));
-  const auto area = static_cast<std::size_t>(block.rows * block.columns);
+  const auto area = static_cast<std::size_t>(block.rows) * static_cast<std::size_t>(block.columns);
   const internal::RowShares shares(matrix.pattern(), options.pool.threads(), height);
   Bcsr<T> out;
   out.rows = matrix.rows;

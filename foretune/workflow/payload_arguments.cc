@@ -14,9 +14,7 @@ void PayloadArguments::visit(OptionList& list) {
 }
 
 Result<std::shared_ptr<PayloadStore>> PayloadArguments::open() const {
-  return PayloadStore::open(folders, [](std::span<const std::byte> bytes) {
-    return formats::inflate_gzip(bytes, formats::kMaxInflatedBytes);
-  });
+  return PayloadStore::open(folders, &formats::inflate_gzip);
 }
 
 Result<std::size_t> PayloadArguments::describe(Dataset& dataset) const {

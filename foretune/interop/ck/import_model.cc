@@ -45,9 +45,9 @@ std::string_view without_flags(std::string_view isa) { return isa.substr(0, isa.
 // The rules of `text`, or where there are none those known of the architecture, for the device.
 Result<std::string> space_for(const ForeignModels& models, std::string_view text,
                               const Hardware& device) {
-  const std::string rules = text.empty()
-                                ? known_rules_of(models.config_schema(), models.fingerprint().isa)
-                                : std::string(text);
+  std::string rules = text.empty()
+                          ? known_rules_of(models.config_schema(), models.fingerprint().isa)
+                          : std::string(text);
   if (rules.empty()) {
     return rules;
   }

@@ -131,8 +131,7 @@ TEST(SparsePayloadTest, ACompressedFileIsInflatedByTheStore) {
   const std::string asked = "sparse op=spmv payload=@small.mtx.gz";
   const auto store = PayloadStore::open(folders, [](std::span<const std::byte> /*bytes*/) {
     const auto content = bytes_of(kMatrix);
-    return Result<std::vector<std::byte>>(
-        std::vector<std::byte>(content.begin(), content.end()));
+    return Result<std::vector<std::byte>>(std::vector<std::byte>(content.begin(), content.end()));
   });
   const std::string text = (*store)->resolve_names(asked).value();
   EXPECT_EQ(SparseProblem::from(Problem::parse(text).value())->sizes().non_zeros, 6);

@@ -1,0 +1,204 @@
+// Features of sparse products on a CPU: what the descriptor says of the matrix, how register blocks
+// fit the dense columns and the rows, how often the matrix is read, and how evenly threads share
+// it.
+#include "foretune/space/schemas/sparse_cpu.h"
+
+#include <array>
+
+#include "foretune/features/column_table.h"
+#include "foretune/features/tables/table_rows.h"
+#include "foretune/problem/sparse/sparse_payload.h"
+#include "foretune/problem/sparse/sparse_problem.h"
+
+namespace foretune::features_internal {
+namespace {
+
+constexpr FeatureInfo of_matrix(std::string_view name, std::string_view description) {
+  return {.name = name,
+          .kind = FeatureKind::kProblem,
+          .description = description,
+          .may_be_missing = true};
+}
+
+constexpr std::array kSizeColumns{
+    as_categorical(of_problem("op", "number of the operation's label")),
+    of_problem("log2_rows", "log2 of the rows"),
+    of_problem("log2_columns", "log2 of the columns"),
+    of_problem("log2_nnz", "log2 of the non-zeros and one"),
+    of_problem("log2_n", "log2 of the dense columns"),
+    of_problem("log2_row_mean", "log2 of the mean length of a row and one"),
+    of_problem("value_bytes", "bytes of a value"),
+    of_problem("log2_dense_over_l2",
+               "log2 of the bytes of the dense operand that A's columns name "
+               "over the L2 cache"),
+    of_problem("log2_all_over_l2", "log2 of the bytes of all operands over the L2 cache"),
+    of_problem("log2_roofline_ns", "log2 of the time that the peaks of one core allow, in ns"),
+};
+
+// Columns of the descriptor, and where it has them.
+struct MatrixColumn {
+  FeatureInfo info;
+  std::size_t position;
+};
+constexpr std::size_t place(SparseValue value, std::size_t more = 0) {
+  return static_cast<std::size_t>(value) + more;
+}
+constexpr std::array kMatrixColumns{
+    MatrixColumn{of_matrix("row_deviation", "standard deviation of the rows' lengths"),
+                 place(SparseValue::kRowDeviation)},
+    MatrixColumn{of_matrix("row_longest", "length of the longest row"),
+                 place(SparseValue::kRowLongest)},
+    MatrixColumn{of_matrix("column_deviation", "standard deviation of the columns' lengths"),
+                 place(SparseValue::kColumnDeviation)},
+    MatrixColumn{of_matrix("bandwidth", "largest distance from the diagonal over the extent"),
+                 place(SparseValue::kBandwidth)},
+    MatrixColumn{of_matrix("distance", "mean distance from the diagonal over the extent"),
+                 place(SparseValue::kDistance)},
+    MatrixColumn{of_matrix("row_overlap", "share of non-zeros below another"),
+                 place(SparseValue::kRowOverlap)},
+    MatrixColumn{of_matrix("run_share", "share of non-zeros to the right of another"),
+                 place(SparseValue::kRunShare)},
+    MatrixColumn{of_matrix("fill_2", "share of non-zeros in the blocks of 2 x 2 that have any"),
+                 place(SparseValue::kBlockFill, 0)},
+    MatrixColumn{of_matrix("fill_4", "the same of blocks of 4 x 4"),
+                 place(SparseValue::kBlockFill, 1)},
+    MatrixColumn{of_matrix("fill_16", "the same of blocks of 16 x 16"),
+                 place(SparseValue::kBlockFill, 3)},
+    MatrixColumn{of_matrix("fill_64", "the same of blocks of 64 x 64"),
+                 place(SparseValue::kBlockFill, 5)},
+    MatrixColumn{of_matrix("rows_empty", "share of rows without a non-zero"),
+                 place(SparseValue::kRowLengths, 0)},
+    MatrixColumn{of_matrix("rows_of_1", "share of rows with one non-zero"),
+                 place(SparseValue::kRowLengths, 1)},
+    MatrixColumn{of_matrix("rows_of_2", "share of rows with two or three"),
+                 place(SparseValue::kRowLengths, 2)},
+    MatrixColumn{of_matrix("rows_of_4", "share of rows with four to seven"),
+                 place(SparseValue::kRowLengths, 3)},
+};
+
+constexpr std::array kConfigColumns{
+    of_config("isa", "instruction set: 0 generic, 1 AVX2, 2 AVX-512"),
+    of_config("format", "0 CSR, 1 SELL"),
+    as_categorical(of_config("vector", "number of the label of the axis of vectors")),
+    of_config("vectors", "vectors of columns in a register block"),
+    of_config("unroll", "non-zeros that are summed apart"),
+    of_config("group", "rows side by side"),
+    of_config("log2_row_tile", "log2 of the rows of a tile"),
+    of_config("height", "rows of a slice"),
+    of_config("log2_window", "log2 of the rows that are sorted together"),
+    of_config("threads", "threads"),
+    as_categorical(of_config("partition", "number of the label of what threads share")),
+    of_config("log2_chunk", "log2 of the rows of a dynamic chunk"),
+    of_config("sums", "vectors of sums in registers"),
+};
+
+constexpr std::array kInteractionColumns{
+    of_both("column_blocks", "blocks of dense columns, so often A is read"),
+    of_both("lane_use", "useful share of the lanes along the dense columns"),
+    of_both("entries_per_step", "mean length of a row over the non-zeros of a step"),
+    of_both("log2_tile_over_l2",
+            "log2 of the bytes of a tile of A and of its results over the L2 "
+            "cache"),
+    of_both("log2_thread_flops", "log2 of the operations of a thread that gets an even share"),
+};
+
+class SparseCpuTable final : public FeatureTable {
+ public:
+  SparseCpuTable() {
+    std::vector<FeatureInfo> matrix;
+    for (const MatrixColumn& column : kMatrixColumns) {
+      matrix.push_back(column.info);
+    }
+    columns_ = joined({kSizeColumns, matrix, kConfigColumns, kInteractionColumns});
+  }
+
+  std::string_view name() const override { return "sparse-cpu"; }
+  std::span<const FeatureInfo> columns() const override { return columns_; }
+  Support supports(ProblemType type, const ConfigSchema& schema) const override {
+    return type == kSparseProblem && has_parameters(schema, sparse_cpu_schema())
+               ? Support::yes()
+               : Support::no(
+                     "the table sparse-cpu describes sparse problems with configs of the "
+                     "schema sparse-cpu");
+  }
+
+  void problem_row(const Problem& problem, const Hardware& hardware,
+                   std::span<double> out) const override {
+    const SparseProblem typed = *SparseProblem::from(problem);
+    const SparseSizes& sizes = typed.sizes();
+    const double rows = static_cast<double>(sizes.rows);
+    const double non_zeros = static_cast<double>(sizes.non_zeros);
+    const double width = static_cast<double>(sizes.width);
+    const double value_bytes = bytes_per_element(sizes.dtype);
+    const double l2 = std::max(1.0, hardware.get(HardwareValue::kL2Bytes));
+    const double rate = hardware.get(HardwareValue::kFmaPeakGflops);
+    const double bandwidth = hardware.get(HardwareValue::kBandwidthGbs);
+    const double roofline = std::max(rate > 0 ? typed.flops() / rate : 0,
+                                     bandwidth > 0 ? typed.bytes() / bandwidth : 0);
+    std::size_t i = 0;
+    out[i++] = static_cast<double>(sizes.operation);
+    out[i++] = std::log2(rows);
+    out[i++] = std::log2(static_cast<double>(sizes.columns));
+    out[i++] = std::log2(non_zeros + 1);
+    out[i++] = std::log2(width);
+    out[i++] = std::log2(non_zeros / rows + 1);
+    out[i++] = value_bytes;
+    out[i++] = std::log2(static_cast<double>(sizes.columns) * width * value_bytes / l2);
+    out[i++] = std::log2(typed.bytes() / l2);
+    out[i++] = std::log2(roofline + 1);
+    for (const MatrixColumn& column : kMatrixColumns) {
+      out[i++] = described_value(problem, column.position);
+    }
+  }
+
+  void config_row(std::span<const std::int32_t> words, std::span<double> out) const override {
+    for (std::size_t i = 0; i < kSparseCpuWords; ++i) {
+      out[i] = words[i];
+    }
+    for (const SparseCpuField field :
+         {SparseCpuField::kRowTile, SparseCpuField::kWindow, SparseCpuField::kChunk}) {
+      out[static_cast<std::size_t>(field)] = std::log2(at(words, field));
+    }
+    out[kSparseCpuWords] =
+        at(words, SparseCpuField::kVectors) *
+        std::max(at(words, SparseCpuField::kUnroll), at(words, SparseCpuField::kGroup));
+  }
+
+  void interaction_columns(const Problem& problem, const Hardware& hardware, ConfigWords configs,
+                           std::span<double> out, std::size_t stride) const override {
+    const SparseProblem typed = *SparseProblem::from(problem);
+    const SparseSizes& sizes = typed.sizes();
+    const double rows = static_cast<double>(sizes.rows);
+    const double row_mean = static_cast<double>(sizes.non_zeros) / rows;
+    const double width = static_cast<double>(sizes.width);
+    const double value_bytes = bytes_per_element(sizes.dtype);
+    const double l2 = std::max(1.0, hardware.get(HardwareValue::kL2Bytes));
+    ColumnWriter writer(out, stride);
+    for_each_config(configs, writer, [&](std::span<const std::int32_t> words) {
+      const double isa = at(words, SparseCpuField::kIsa);
+      const double lanes = (isa == 2 ? 64 : isa == 1 ? 32 : 16) / value_bytes;
+      const double vectors = ceil_div(width, lanes);
+      const bool along_columns = words[static_cast<std::size_t>(SparseCpuField::kVector)] ==
+                                 static_cast<std::int32_t>(SparseVector::kColumns);
+      const double step = (along_columns ? 1 : lanes) * at(words, SparseCpuField::kUnroll);
+      const double tile = std::min(rows, at(words, SparseCpuField::kRowTile));
+      writer.put(ceil_div(vectors, at(words, SparseCpuField::kVectors)));
+      writer.put(along_columns ? edge_use(width, lanes) : 1);
+      writer.put(row_mean / step);
+      writer.put_log2((tile * (row_mean * (4 + value_bytes) + width * value_bytes) + 1) / l2);
+      writer.put_log2(typed.flops() / at(words, SparseCpuField::kThreads) + 1);
+    });
+  }
+
+ private:
+  std::vector<FeatureInfo> columns_;
+};
+
+}  // namespace
+
+const FeatureTable& sparse_cpu_table() {
+  static const SparseCpuTable table;
+  return table;
+}
+
+}  // namespace foretune::features_internal
