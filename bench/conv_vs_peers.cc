@@ -5,8 +5,8 @@
 // they are what is computed. Every contender's first result is compared with the definition.
 //
 //   conv_vs_peers [--images 1] [--threads 1] [--rounds 9] [--tune 5] [--layers 80] [--json FILE]
-//                 [--direction forward] [--class depthwise] [--dtype f32] [--peer capped] [--fuzz
-//                 N]
+//                 [--direction forward] [--class depthwise] [--dtype f32] [--peer capped]
+//                 [--fuzz N]
 //
 // With bf16 and i8 (its gradients left out) both sides have results of that type, and there are two
 // passes: with oneDNN restricted to the instructions that our kernels use (`_vs_capped`), in a

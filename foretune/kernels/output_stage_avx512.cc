@@ -30,7 +30,7 @@ __m512i rounded(const OutputStageCall& call, const float* sums, const std::int8_
   return rounded_to_i32(value);
 }
 
-void store_i8(const OutputStageCall& call) {
+void store_rows_i8(const OutputStageCall& call) {
   const std::int32_t low = call.relu ? call.zero : -128;
   for (std::ptrdiff_t row = 0; row < call.rows; ++row) {
     const float* const sums = call.sums + row * call.sums_stride;
@@ -54,7 +54,7 @@ void store_i8(const OutputStageCall& call) {
   }
 }
 
-void store_bf16(const OutputStageCall& call) {
+void store_rows_bf16(const OutputStageCall& call) {
   const __m512 floor = _mm512_set1_ps(call.relu ? 0.0F : -__builtin_inff());
   for (std::ptrdiff_t row = 0; row < call.rows; ++row) {
     const float* const sums = call.sums + row * call.sums_stride;
@@ -67,13 +67,8 @@ void store_bf16(const OutputStageCall& call) {
             value,
             bf16_values(mask, static_cast<const std::uint16_t*>(call.addend) + first + column));
       }
-      const __m256i halves = bf16_of(Avx512::at_least(floor, value));
-      std::uint16_t* const to = static_cast<std::uint16_t*>(call.output) + first + column;
-      if (mask == 0xffff) {
-        _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(to), halves);
-      } else {
-        _mm256_mask_storeu_epi16(to, mask, halves);
-      }
+      store_bf16(static_cast<std::uint16_t*>(call.output) + first + column, mask,
+                 bf16_of(Avx512::at_least(floor, value)));
     }
   }
 }
@@ -81,7 +76,9 @@ void store_bf16(const OutputStageCall& call) {
 }  // namespace
 
 OutputStage avx512_output_stage(OutputType type) {
-  return type == OutputType::kI8 ? &store_i8 : type == OutputType::kBf16 ? &store_bf16 : nullptr;
+  return type == OutputType::kI8     ? &store_rows_i8
+         : type == OutputType::kBf16 ? &store_rows_bf16
+                                     : nullptr;
 }
 
 }  // namespace foretune

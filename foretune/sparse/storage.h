@@ -1,7 +1,7 @@
 // Storages of a sparse matrix beside its canonical form (csr.h): how large each is, and packing it.
 //
-//   const StorageSize size = count_bcsr(matrix.pattern(), {4, 4}, pool);   // before a byte is
-//   taken FORETUNE_TRY(const Bcsr<float> blocks, pack_bcsr(matrix, {4, 4}, {pool, size_limit}));
+//   const StorageSize size = count_bcsr(matrix.pattern(), {4, 4}, pool);  // allocates no storage
+//   FORETUNE_TRY(const Bcsr<float> blocks, pack_bcsr(matrix, {4, 4}, {pool, size_limit}));
 //
 // A storage that is larger than the limit is refused with its bytes. Zeros that a storage adds have
 // the value 0 and a column of their row where the row has any, else column 0, so that kernels may

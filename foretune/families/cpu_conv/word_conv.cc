@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "foretune/base/check.h"
+#include "foretune/families/cpu_conv/conv_values.h"
 #include "foretune/families/cpu_conv/weight_places.h"
 #include "foretune/families/cpu_conv/work_shares.h"
 
@@ -23,13 +24,6 @@ std::int32_t integer_at(const float* values, std::ptrdiff_t index) {
 
 void put_integer(float* values, std::ptrdiff_t index, std::int32_t value) {
   std::memcpy(values + index, &value, sizeof value);
-}
-
-OutputType output_type(const ConvProblem& problem) {
-  if (problem.dtype() == DataType::kI8) {
-    return problem.has_sums() ? OutputType::kI32 : OutputType::kI8;
-  }
-  return problem.has_sums() ? OutputType::kF32 : OutputType::kBf16;
 }
 
 }  // namespace
@@ -77,7 +71,7 @@ Result<WordConv> WordConv::create(const ConvProblem& problem, const CpuConvConfi
   WordConv conv;
   FORETUNE_TRY(conv.format_, WordFormat::of(problem.dtype(), config.isa));
   FORETUNE_TRY(conv.kernels_, tap_kernels_for(config, pool, conv.format_.math));
-  conv.output_ = output_type(problem);
+  conv.output_ = result_type(problem);
   conv.stage_ = output_stage(config.isa, conv.output_);
   conv.view_ = ConvView::of(problem);
   conv.config_ = config;

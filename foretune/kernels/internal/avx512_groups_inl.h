@@ -83,13 +83,8 @@ class Bf16Groups : public WordGroups {
       sum = Avx512::add(
           sum, bf16_values(outputs_, static_cast<const std::uint16_t*>(call_.addend) + place));
     }
-    const __m256i halves = bf16_of(Avx512::at_least(floor_, sum));
-    std::uint16_t* const to = static_cast<std::uint16_t*>(call_.output) + place;
-    if (outputs_ == 0xffff) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(to), halves);
-    } else {
-      _mm256_mask_storeu_epi16(to, outputs_, halves);
-    }
+    store_bf16(static_cast<std::uint16_t*>(call_.output) + place, outputs_,
+               bf16_of(Avx512::at_least(floor_, sum)));
   }
 
  private:

@@ -33,6 +33,15 @@ FORETUNE_KERNEL_INLINE inline __m256i bf16_of(__m512 value) {
   return _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_maskz_srli_epi32(0xffff, rounded, 16));
 }
 
+// Stores the columns that the mask has.
+FORETUNE_KERNEL_INLINE inline void store_bf16(std::uint16_t* to, __mmask16 mask, __m256i halves) {
+  if (mask == 0xffff) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(to), halves);
+  } else {
+    _mm256_mask_storeu_epi16(to, mask, halves);
+  }
+}
+
 FORETUNE_KERNEL_INLINE inline __m512 scaled_sums(__m512i sums, __m512 scales) {
   return _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(0xffff, sums), scales);
 }

@@ -26,21 +26,15 @@ struct Avx512Bf16 : Avx512 {
     const float floor = call.relu ? 0.0F : -__builtin_inff();
     FORETUNE_UNROLL
     for (int j = 0; j < kVectors; ++j) {
-      const bool is_part = kTail && j == kVectors - 1;
-      const Mask columns = is_part ? mask : static_cast<Mask>(0xffff);
+      const Mask columns = kTail && j == kVectors - 1 ? mask : static_cast<Mask>(0xffff);
       const std::ptrdiff_t place = first + j * kLanes;
       Vector value = sums[j];
       if (call.addend != nullptr) {
         value = add(value,
                     bf16_values(columns, static_cast<const std::uint16_t*>(call.addend) + place));
       }
-      const __m256i halves = bf16_of(at_least(Avx512::broadcast(&floor), value));
-      std::uint16_t* const to = static_cast<std::uint16_t*>(call.output) + place;
-      if (is_part) {
-        _mm256_mask_storeu_epi16(to, columns, halves);
-      } else {
-        _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(to), halves);
-      }
+      store_bf16(static_cast<std::uint16_t*>(call.output) + place, columns,
+                 bf16_of(at_least(Avx512::broadcast(&floor), value)));
     }
   }
 };

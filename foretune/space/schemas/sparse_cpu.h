@@ -6,8 +6,7 @@
 //   vector     what lies in a vector: columns of the dense operands (spmm, sddmm), the entries of a
 //              row, the rows of a slice (sell), or none
 //   vectors    spmm: vectors of columns in a register block, 1 to 8. The columns are cut into
-//   blocks
-//              of nearly equal numbers of vectors, up to this
+//              blocks of nearly equal numbers of vectors, up to this
 //   unroll     non-zeros that are summed apart: 1, 2, 4 (spmm, spmv); slices' vectors of rows at
 //              once (sell); non-zeros that share loads (sddmm: 1, 2, 4, 8)
 //   group      spmm: rows that are summed side by side, for short rows: 1, 2, 4
