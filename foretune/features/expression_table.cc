@@ -37,7 +37,7 @@ Result<ExpressionColumn> parse_column(std::string_view rest, bool is_categorical
 }
 
 FeatureKind kind_of(const Expression& expression) {
-  if (expression.last_parameter() < 0) {
+  if (expression.parameters().empty()) {
     return FeatureKind::kProblem;
   }
   return expression.uses_problem() || expression.uses_hardware() ? FeatureKind::kInteraction

@@ -1,6 +1,9 @@
 // Compiles a definition into a space, and refuses every wrong definition.
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "foretune/base/text.h"
 #include "foretune/space/parametric_space.h"
@@ -81,13 +84,62 @@ Status check_text_form(const SpaceDefinition& definition) {
   return {};
 }
 
-// Groups rules by their last parameter; rules without a parameter go with the first.
+using Positions = std::span<const std::size_t>;
+
+// Returns an order of the parameters in which constraints can be checked early, so that a walk
+// leaves out large parts of the space: next comes the parameter with the fewest values for each
+// constraint that becomes known with it. Takes the given order without domains, and where there are
+// so many parameters that no walk ends.
+std::vector<std::size_t> walk_order(std::span<const std::vector<std::int32_t>> domains,
+                                    std::size_t parameters, std::span<const Positions> rules) {
+  std::vector<std::size_t> order(parameters);
+  std::iota(order.begin(), order.end(), 0);
+  if (domains.empty() || parameters > CompiledSpace::kUsualParameters) {
+    return order;
+  }
+  std::vector<std::size_t> unknown;  // parameters of each rule that are not set yet
+  for (const Positions rule : rules) {
+    unknown.push_back(rule.size());
+  }
+  const auto completes = [&](std::size_t parameter, std::size_t rule) {
+    return unknown[rule] == 1 &&
+           std::binary_search(rules[rule].begin(), rules[rule].end(), parameter);
+  };
+  for (auto next = order.begin(); next != order.end(); ++next) {
+    const auto values_per_rule = [&](std::size_t parameter) {
+      std::size_t completed = 0;
+      for (std::size_t rule = 0; rule < rules.size(); ++rule) {
+        completed += completes(parameter, rule) ? 1 : 0;
+      }
+      return static_cast<double>(domains[parameter].size()) / static_cast<double>(1 + completed);
+    };
+    const auto best = std::min_element(next, order.end(), [&](std::size_t a, std::size_t b) {
+      return values_per_rule(a) < values_per_rule(b);
+    });
+    std::rotate(next, best, best + 1);
+    for (std::size_t rule = 0; rule < rules.size(); ++rule) {
+      unknown[rule] -= std::binary_search(rules[rule].begin(), rules[rule].end(), *next) ? 1 : 0;
+    }
+  }
+  return order;
+}
+
+// Groups rules by the step of the walk that sets the last of their parameters; rules without a
+// parameter go with the first.
 template <class Rule>
-std::vector<std::vector<std::size_t>> by_last_parameter(const std::vector<Rule>& rules,
-                                                        std::size_t parameters) {
-  std::vector<std::vector<std::size_t>> out(parameters);
+std::vector<std::vector<std::size_t>> by_last_step(const std::vector<Rule>& rules,
+                                                   std::span<const std::size_t> order) {
+  std::vector<std::size_t> step_of(order.size());
+  for (std::size_t step = 0; step < order.size(); ++step) {
+    step_of[order[step]] = step;
+  }
+  std::vector<std::vector<std::size_t>> out(order.size());
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    out[static_cast<std::size_t>(std::max(rules[i].expression.last_parameter(), 0))].push_back(i);
+    std::size_t last = 0;
+    for (const std::size_t parameter : rules[i].expression.parameters()) {
+      last = std::max(last, step_of[parameter]);
+    }
+    out[last].push_back(i);
   }
   return out;
 }
@@ -124,9 +176,15 @@ Result<std::shared_ptr<const CompiledSpace>> CompiledSpace::create(SpaceDefiniti
     compiled->canonical_.push_back({*index, *std::move(expression)});
   }
   FORETUNE_TRY_STATUS(check_text_form(definition));
-  const std::size_t parameters = definition.schema.parameters.size();
-  compiled->config_rules_at_ = by_last_parameter(compiled->config_rules_, parameters);
-  compiled->problem_rules_at_ = by_last_parameter(compiled->problem_rules_, parameters);
+  std::vector<Positions> rules;
+  for (const auto* const list : {&compiled->config_rules_, &compiled->problem_rules_}) {
+    for (const Rule& rule : *list) {
+      rules.push_back(rule.expression.parameters());
+    }
+  }
+  compiled->order_ = walk_order(definition.domains, definition.schema.parameters.size(), rules);
+  compiled->config_rules_at_ = by_last_step(compiled->config_rules_, compiled->order_);
+  compiled->problem_rules_at_ = by_last_step(compiled->problem_rules_, compiled->order_);
   compiled->schema_id_ = definition.schema.id();
   compiled->definition_ = std::move(definition);
   return compiled;

@@ -20,6 +20,7 @@
 // allocate; 1 to 2 ns an operation, and && || and select() evaluate only the operands they need.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -55,9 +56,9 @@ class Expression {
   // True when the value depends on the problem.
   [[nodiscard]] bool uses_problem() const { return uses_problem_; }
   [[nodiscard]] bool uses_hardware() const { return uses_hardware_; }
-  // Returns the highest parameter position used, or -1: an enumeration can check the expression as
-  // soon as that parameter is set.
-  [[nodiscard]] int last_parameter() const { return last_parameter_; }
+  // Returns the positions of the parameters in the expression, ascending: an enumeration can check
+  // the expression as soon as they are set.
+  [[nodiscard]] std::span<const std::size_t> parameters() const { return parameters_; }
 
   // Returns the names in the expression with their values, for the reason of a refusal: "mr=16
   // pack_b=no".
@@ -89,7 +90,7 @@ class Expression {
   std::vector<Name> names_;
   bool uses_problem_ = false;
   bool uses_hardware_ = false;
-  int last_parameter_ = -1;
+  std::vector<std::size_t> parameters_;
 };
 
 }  // namespace foretune

@@ -323,7 +323,11 @@ class ExpressionParser {
 
   Result<Piece> load_word(std::string_view name, std::size_t position) {
     const auto index = static_cast<std::uint32_t>(position);
-    out_.last_parameter_ = std::max(out_.last_parameter_, static_cast<int>(index));
+    std::vector<std::size_t>& used = out_.parameters_;
+    const auto place = std::lower_bound(used.begin(), used.end(), position);
+    if (place == used.end() || *place != position) {
+      used.insert(place, position);
+    }
     remember({.text = std::string(name),
               .labels = config_.parameters[index].labels,
               .source = kWord,

@@ -199,8 +199,8 @@ ParametricSpace::ParametricSpace(std::shared_ptr<const CompiledSpace> compiled, 
                                  Hardware hardware)
     : compiled_(std::move(compiled)), problem_(std::move(problem)), hardware_(hardware) {}
 
-// Walks depth first over the parameters. It checks a constraint as soon as its last parameter is
-// set, which prunes whole subtrees early.
+// Walks depth first over the parameters, in the order of the compiled space. It checks a constraint
+// as soon as its last parameter is set, which prunes whole subtrees early.
 class SpaceWalk {
  public:
   SpaceWalk(const CompiledSpace& compiled, const Problem& problem, const Hardware& hardware)
@@ -208,7 +208,12 @@ class SpaceWalk {
         domains_(compiled.definition().domains),
         problem_(problem),
         hardware_(hardware),
-        config_{compiled.schema_id(), Config::Words(domains_.size())} {}
+        config_{compiled.schema_id(), Config::Words(domains_.size())},
+        weights_(domains_.size(), 1) {
+    for (std::size_t i = domains_.size(); i-- > 1;) {
+      weights_[i - 1] = weights_[i] * domains_[i].size();  // used where the product fits
+    }
+  }
 
   // Returns the mixed-radix numbers of the legal canonical configs, ascending; nothing when there
   // are too many.
@@ -219,10 +224,12 @@ class SpaceWalk {
     }
     std::vector<std::uint64_t> found;
     steps_left_ = kMaxSteps;
-    return combinations <= kMaxCombinations && !is_surely_too_large(combinations) &&
-                   list_from(0, 0, found)
-               ? std::optional(std::move(found))
-               : std::nullopt;
+    if (combinations > kMaxCombinations || is_surely_too_large(combinations) ||
+        !list_from(0, 0, found)) {
+      return std::nullopt;
+    }
+    std::sort(found.begin(), found.end());
+    return found;
   }
 
   // Returns a random legal canonical config; nothing when none was found.
@@ -253,9 +260,16 @@ class SpaceWalk {
     });
   }
 
+  [[nodiscard]] std::size_t parameter_at(std::size_t depth) const {
+    return compiled_.order_[depth];
+  }
+  [[nodiscard]] const std::vector<std::int32_t>& domain_at(std::size_t depth) const {
+    return domains_[parameter_at(depth)];
+  }
+
   // Sets a parameter; returns true when the constraints hold whose last parameter it is.
   bool set(std::size_t depth, std::int32_t value) {
-    config_.words[depth] = value;
+    config_.words[parameter_at(depth)] = value;
     const std::span<const std::int32_t> words = config_.words.view();
     return hold(compiled_.config_rules_, compiled_.config_rules_at_[depth], words,
                 problem_.fields(), hardware_) &&
@@ -280,7 +294,7 @@ class SpaceWalk {
 
   // Returns false when the walk gives up.
   bool list_from(std::size_t depth, std::uint64_t rank, std::vector<std::uint64_t>& found) {
-    const std::vector<std::int32_t>& domain = domains_[depth];
+    const std::vector<std::int32_t>& domain = domain_at(depth);
     for (std::size_t i = 0; i < domain.size(); ++i) {
       if (steps_left_-- == 0 || found.size() > kMaxListed) {
         return false;
@@ -288,7 +302,7 @@ class SpaceWalk {
       if (!set(depth, domain[i])) {
         continue;
       }
-      const std::uint64_t next = rank * domain.size() + i;
+      const std::uint64_t next = rank + i * weights_[parameter_at(depth)];
       if (depth + 1 < domains_.size()) {
         if (!list_from(depth + 1, next, found)) {
           return false;
@@ -303,7 +317,8 @@ class SpaceWalk {
   // Draws every value independently of the others: all combinations are equally likely.
   bool draw_blindly(Rng& rng) {
     for (std::size_t depth = 0; depth < domains_.size(); ++depth) {
-      if (!set(depth, domains_[depth][rng.below(domains_[depth].size())])) {
+      const std::vector<std::int32_t>& domain = domain_at(depth);
+      if (!set(depth, domain[rng.below(domain.size())])) {
         return false;
       }
     }
@@ -315,7 +330,7 @@ class SpaceWalk {
     if (depth == domains_.size()) {
       return true;
     }
-    std::vector<std::int32_t> values = domains_[depth];
+    std::vector<std::int32_t> values = domain_at(depth);
     rng.shuffle(std::span(values));
     for (const std::int32_t value : values) {
       if (steps_left_ == 0) {
@@ -334,6 +349,7 @@ class SpaceWalk {
   const Problem& problem_;
   const Hardware& hardware_;
   Config config_;
+  std::vector<std::uint64_t> weights_;  // of each parameter in the mixed-radix number
   std::uint64_t steps_left_ = 0;
 };
 

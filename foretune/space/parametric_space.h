@@ -131,8 +131,9 @@ class CompiledSpace {
   std::uint64_t schema_id_ = 0;
   std::vector<Rule> config_rules_;   // depend on config and hardware only
   std::vector<Rule> problem_rules_;  // depend on the problem too
-  // Positions in the two lists, by the last parameter of the rule: a walk can check the rule as
-  // soon as that parameter is set.
+  // The order in which a walk sets the parameters, and for each of its steps the positions in the
+  // two lists of the rules that can be checked after it.
+  std::vector<std::size_t> order_;
   std::vector<std::vector<std::size_t>> config_rules_at_;
   std::vector<std::vector<std::size_t>> problem_rules_at_;
   std::vector<Canonical> canonical_;
@@ -140,11 +141,11 @@ class CompiledSpace {
 
 class ParametricSpace final : public Space, public EnumerableSpace {
  public:
-  // Lists all legal canonical configs once (a depth-first walk that checks each constraint as
-  // soon as its parameters are set). A space where this would take too long (more than four million
-  // configs, or about a second) is not listed: enumerable() then returns nullptr, and only
-  // sample(), neighbours(), canonical() and why_not() are left. Errors: kInvalidArgument for a
-  // problem of another type or empty domains.
+  // Lists all legal canonical configs once: a depth-first walk that checks each constraint as
+  // soon as its parameters are set, those first that few values and many constraints have. A space
+  // where this would take too long (more than four million configs, or about a second) is not
+  // listed: enumerable() then returns nullptr, and only sample(), neighbours(), canonical() and
+  // why_not() are left. Errors: kInvalidArgument for a problem of another type or empty domains.
   static Result<std::unique_ptr<ParametricSpace>> bind(
       std::shared_ptr<const CompiledSpace> compiled, const Problem& problem,
       const Hardware& hardware);
