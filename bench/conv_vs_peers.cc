@@ -22,28 +22,21 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
-#include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/conv_contest.h"
 #include "bench/conv_peer.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
-#include "foretune/families/cpu_conv/conv_data.h"
 #include "foretune/families/cpu_conv/cpu_conv.h"
 #include "foretune/families/cpu_conv/testing/draw_conv.h"
 #include "foretune/hardware/cpu.h"
-#include "foretune/problem/network_layers.h"
-#include "foretune/problem/problem_type.h"
-#include "foretune/tune/tune_problem.h"
 
 // Declared here because not every compiler has the header of the library's OpenMP runtime. Weak,
 // because the peer may be missing.
@@ -51,175 +44,6 @@ extern "C" __attribute__((weak)) void omp_set_num_threads(int threads);  // NOLI
 
 namespace foretune {
 namespace {
-
-constexpr double kWindowSeconds = 4e-3;
-constexpr std::size_t kResamples = 4000;
-
-struct Layer {
-  ConvSizes sizes;  // forward, one image
-  std::string of;   // its class
-};
-
-// Returns the first class that a layer is in.
-std::string class_of(const ConvSizes& s) {
-  if (s.di > 1 || s.z > 1) {
-    return "3-D";
-  }
-  if (s.hi == 1 && s.y == 1) {
-    return "1-D";
-  }
-  if (s.g > 1) {
-    return s.g == s.c ? "depthwise" : "grouped";
-  }
-  if (s.c <= 4) {
-    return "first layer";
-  }
-  if (s.dilation_h > 1 || s.dilation_w > 1) {
-    return "dilated";
-  }
-  if (s.stride_h > 1 || s.stride_w > 1) {
-    return "strided";
-  }
-  if (s.x * s.y == 1) {
-    return "1x1";
-  }
-  return s.hi <= 8 ? "7x7 map" : s.x == 3 && s.y == 3 ? "3x3" : "other filter";
-}
-
-// Returns about `count` of the layers of all networks, as many of each class, evenly spaced within
-// it, in the order of the sets.
-std::vector<Layer> choose_layers(std::size_t count) {
-  std::map<std::string, std::vector<Layer>> by_class;
-  std::set<ConvSizes> known;
-  const ProblemTypeInfo* conv = nullptr;
-  for (const ProblemTypeInfo* const type : problem_types()) {
-    conv = type->schema.type == kConvProblem ? type : conv;
-  }
-  for (const NamedShapeSet& set : conv->shape_sets()) {
-    for (const Problem& problem : set.make()) {
-      const ConvSizes sizes = ConvProblem::from(problem)->sizes();
-      const bool is_layer = set.name.starts_with("conv-") && sizes.n == 1 &&
-                            sizes.operation == ConvOperation::kForward;
-      if (is_layer && known.insert(sizes).second) {
-        by_class[class_of(sizes)].push_back({sizes, class_of(sizes)});
-      }
-    }
-  }
-  std::vector<Layer> chosen;
-  const std::size_t each = std::max<std::size_t>(1, count / by_class.size());
-  for (const auto& [name, layers] : by_class) {
-    const std::size_t taken = std::min(each, layers.size());
-    for (std::size_t i = 0; i < taken; ++i) {
-      chosen.push_back(layers[i * layers.size() / taken]);
-    }
-  }
-  return chosen;
-}
-
-std::string text_of(const ConvSizes& s) {
-  const auto volume = [](std::int64_t d, std::int64_t h, std::int64_t w) {
-    return concat(d > 1 ? concat(d, "x") : "", h, "x", w);
-  };
-  return concat(s.c, "->", s.k, " ", volume(s.di, s.hi, s.wi), " f", volume(s.z, s.y, s.x),
-                s.stride_w > 1 ? concat(" s", s.stride_w) : "",
-                s.dilation_w > 1 ? concat(" d", s.dilation_w) : "",
-                s.g > 1 ? concat(" g", s.g) : "");
-}
-
-Result<Config> tune(const std::shared_ptr<const Family>& family, const Problem& problem,
-                    double seconds) {
-  Context context;
-  context.machine = family->info().fingerprint.digest();
-  context.device = family->info().fingerprint.device;
-  context.threads = family->info().max_threads;
-  Protocol protocol;
-  protocol.windows = 2;
-  protocol.max_windows = 3;
-  const std::unique_ptr<Measurer> measurer = make_local_measurer(family, protocol, context);
-  CollectHooks hooks;
-  hooks.now_s = &bench::seconds_now;
-  TuneOptions options;
-  options.strategy = "local";
-  options.budget.seconds = seconds;
-  FORETUNE_TRY(const TuneResult result,
-               tune_problem(*family, *measurer, nullptr, problem, options, hooks));
-  return result.finalists.front().config;
-}
-
-struct Contender {
-  std::function<void()> run;
-  std::vector<double> seconds;
-};
-
-// `has_threads`: those of the last contender may spin for a while on cores that this one uses, and
-// its own take a while to wake on cores of their own.
-double timed(const std::function<void()>& run, bool has_threads) {
-  if (has_threads) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    for (const double woken = bench::seconds_now(); bench::seconds_now() - woken < 10e-3;) {
-      run();
-    }
-  }
-  double start = bench::seconds_now();
-  run();
-  const double once = bench::seconds_now() - start;
-  const int repeats = std::max(1, static_cast<int>(kWindowSeconds / once));
-  start = bench::seconds_now();
-  for (int i = 0; i < repeats; ++i) {
-    run();
-  }
-  return (bench::seconds_now() - start) / repeats;
-}
-
-struct Times {
-  double ours_s = 0;
-  double peer_s = 0;
-  double peer_whole_s = 0;
-};
-
-// Checks both contenders and times them in turn.
-Result<Times> compare(const Family& family, const ConvProblem& problem, const Config& config,
-                      int rounds) {
-  const Problem asked = problem.to_problem();
-  FORETUNE_TRY(const auto data,
-               cpu_conv::ConvData::create(problem, 1, {.has_plain_integers = true}));
-  FORETUNE_TRY(const auto artifact, family.prepare(asked, config));
-  FORETUNE_TRY(const std::shared_ptr<Run> ours, artifact->bind(asked, *data));
-  const PeerConvolution peer =
-      prepare_onednn(problem, data->input(), data->weights(), data->output(),
-                     problem.has_sums() ? nullptr : data->quantization().scales);
-  if (!peer.run) {
-    return fail(ErrorCode::kUnsupported, "oneDNN does not run ", asked.text());
-  }
-  std::vector<Contender> contenders{{[&] { ours->run(); }, {}}, {peer.run, {}}, {peer.whole, {}}};
-  for (std::size_t i = 0; i < contenders.size(); ++i) {
-    data->poison();
-    contenders[i].run();
-    if (i == 1) {
-      peer.finish();
-    }
-    if (const Support right = data->verify(); !right) {
-      return fail(ErrorCode::kInvalidArgument, i == 0 ? "foretune" : "oneDNN", " is wrong for ",
-                  asked.text(), ": ", right.reason());
-    }
-  }
-  for (int round = 0; round < rounds; ++round) {
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      Contender& next = contenders[(i + static_cast<std::size_t>(round)) % contenders.size()];
-      next.seconds.push_back(timed(next.run, family.info().max_threads > 1));
-    }
-  }
-  return Times{median(contenders[0].seconds), median(contenders[1].seconds),
-               median(contenders[2].seconds)};
-}
-
-void print_ratios(const std::string& name, const std::vector<double>& ratios) {
-  Rng rng(1);
-  const BootstrapInterval interval = bootstrap_interval(ratios, &geometric_mean, kResamples, rng);
-  std::printf("  %-14s %3zu layers: %.3f (%.3f to %.3f), least %.3f\n", name.c_str(), ratios.size(),
-              geometric_mean(ratios), interval.low, interval.high,
-              *std::min_element(ratios.begin(), ratios.end()));
-}
 
 // Returns how a type is named in figures.
 std::string prefix_of(DataType dtype) {
@@ -265,7 +89,7 @@ Status measure(int argc, char** argv, DataType dtype, const std::string& peer, F
     std::vector<double> whole;
     std::printf("%s\n  %-12s %-34s %9s %9s %7s %7s  config\n", name.c_str(), "class", "layer",
                 "GFLOP/s", "oneDNN", "ratio", "whole");
-    for (const Layer& layer : choose_layers(count)) {
+    for (const bench::ConvLayer& layer : bench::choose_conv_layers(count)) {
       if (!only.empty() && only != layer.of) {
         continue;
       }
@@ -276,10 +100,11 @@ Status measure(int argc, char** argv, DataType dtype, const std::string& peer, F
       sizes.weights = operation == ConvOperation::kBackwardWeight ? ConvWeights::kVarying
                                                                   : ConvWeights::kConstant;
       FORETUNE_TRY(const ConvProblem problem, ConvProblem::create(sizes));
-      FORETUNE_TRY(const Config config, tune(family, problem.to_problem(), seconds));
-      const Result<Times> times = compare(*family, problem, config, static_cast<int>(rounds));
+      FORETUNE_TRY(const Config config, bench::tune_conv(family, problem.to_problem(), seconds));
+      const Result<bench::ConvTimes> times =
+          bench::compare_with_peer(*family, problem, config, static_cast<int>(rounds));
       if (!times) {
-        std::printf("  %-12s %-34s %s\n", layer.of.c_str(), text_of(sizes).c_str(),
+        std::printf("  %-12s %-34s %s\n", layer.of.c_str(), bench::text_of(sizes).c_str(),
                     times.error().message.c_str());
         if (times.error().code != ErrorCode::kUnsupported) {
           return fail_because(times.error());
@@ -288,12 +113,12 @@ Status measure(int argc, char** argv, DataType dtype, const std::string& peer, F
       }
       const double ratio = times->peer_s / times->ours_s;
       std::printf("  %-12s %-34s %9.1f %9.1f %7.3f %7.3f  %s\n", layer.of.c_str(),
-                  text_of(sizes).c_str(), problem.flops() / times->ours_s / 1e9,
+                  bench::text_of(sizes).c_str(), problem.flops() / times->ours_s / 1e9,
                   problem.flops() / times->peer_s / 1e9, ratio, times->peer_whole_s / times->ours_s,
                   to_text(family->info().config_schema, config).c_str());
       std::fflush(stdout);
       figures.add(
-          concat("ratio ", prefix, name, " ", text_of(sizes), peer.empty() ? "" : " ", peer),
+          concat("ratio ", prefix, name, " ", bench::text_of(sizes), peer.empty() ? "" : " ", peer),
           ratio);
       ratios[layer.of].push_back(ratio);
       by_class[layer.of].push_back(ratio);
@@ -305,14 +130,14 @@ Status measure(int argc, char** argv, DataType dtype, const std::string& peer, F
       continue;
     }
     std::printf("our speed over oneDNN's, geometric means\n");
-    print_ratios("all", all);
+    bench::print_ratios("all", all);
     for (const auto& [of, values] : ratios) {
-      print_ratios(of, values);
+      bench::print_ratios(of, values);
       const double mean = geometric_mean(values);
       worst_class = worst_class == 0 ? mean : std::min(worst_class, mean);
       figures.add(concat(prefix, name, " ", of, peer.empty() ? "" : " ", peer, suffix), mean);
     }
-    print_ratios("with reorders", whole);
+    bench::print_ratios("with reorders", whole);
     if (!peer.empty()) {
       figures.add(concat(prefix, name, "_vs_", peer, suffix), geometric_mean(all));
       continue;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <unordered_map>
 
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/split.h"
+#include "foretune/families/families.h"
+#include "foretune/measure/measure.h"
 #include "foretune/model/train/distilled_model.h"
 #include "foretune/model/train/trainer.h"
 #include "foretune/model/training_range.h"
@@ -103,6 +106,36 @@ void report(Figures& figures, const char* name, double value, const char* text) 
   std::printf("%-34s %12.4g  %s\n", name, value, text);
 }
 
+Status report_picks(Figures& figures, const Picks& picks) {
+  if (picks.exact.empty() || picks.us.empty()) {
+    return fail(ErrorCode::kNotFound, "the fast mode answered for none of the held-out problems");
+  }
+  const auto count = static_cast<double>(picks.exact.size());
+  report(figures, "fast_mode_us", median(picks.us), "a new problem, legality included");
+  report(figures, "fast_mode_p90_us", quantile(picks.us, 0.9), "... 9 of 10 take at most");
+  report(figures, "fast_mode_exact_mean", mean(picks.exact), "mean efficiency of the exact model");
+  report(figures, "fast_mode_exact_p10", quantile(picks.exact, 0.1), "... and P10");
+  report(figures, "fast_mode_mean_loss", mean(picks.exact) - mean(picks.fast),
+         "mean efficiency, exact minus fast");
+  report(figures, "fast_mode_p10_loss", quantile(picks.exact, 0.1) - quantile(picks.fast, 0.1),
+         "... and P10");
+  report(figures, "fast_mode_forced_mean_loss", mean(picks.exact) - mean(picks.forced),
+         "... without falling through over the bound");
+  report(figures, "fast_mode_forced_p10_loss",
+         quantile(picks.exact, 0.1) - quantile(picks.forced, 0.1), "... and P10");
+  report(figures, "fast_mode_fell_through", static_cast<double>(picks.fell_through) / count,
+         "share of problems that the exact model answered");
+  report(figures, "fast_mode_median_bound", median(picks.bounds), "of a problem's region");
+  report(figures, "outside_hull", static_cast<double>(picks.outside_hull) / count,
+         "share of held-out problems outside of the applicability domain");
+  report(figures, "outside_box", static_cast<double>(picks.outside_box) / count,
+         "... outside of the box of feature ranges");
+  report(figures, "fast_mode_untimed", static_cast<double>(picks.untimed),
+         "problems left out because a pick has no time");
+  report(figures, "fast_mode_problems", count, "problems judged");
+  return {};
+}
+
 }  // namespace
 
 Timer recorded_timer(const Dataset& dataset) {
@@ -122,6 +155,30 @@ Timer recorded_timer(const Dataset& dataset) {
     }
     return out;
   };
+}
+
+Result<Timer> live_timer(std::string_view family, const FamilyOptions& options, int rounds) {
+  FORETUNE_TRY(std::shared_ptr<const Family> created, create_family(family, options));
+  Context context;
+  context.machine = created->info().fingerprint.digest();
+  context.device = created->info().fingerprint.device;
+  context.threads = created->info().max_threads;
+  std::shared_ptr<Measurer> measurer = make_local_measurer(created, Protocol{}, context);
+  return Timer([measurer, rounds](const Problem& problem, std::span<const Config> configs) {
+    std::vector<double> out;
+    for (const Measurement& measured : measurer->compare(problem, configs, rounds)) {
+      const MetricValue* time = measured.find(kTimeNs);
+      out.push_back(measured.outcome == Outcome::kOk && time != nullptr ? time->value : 0);
+    }
+    return out;
+  });
+}
+
+Status report_distilled(Figures& figures, const Model& model, const Dataset& held_out,
+                        const Timer& timer, double max_regret) {
+  Picks picks;
+  FORETUNE_TRY_STATUS(judge(model, held_out, timer, max_regret, picks));
+  return report_picks(figures, picks);
 }
 
 Status report_fast_mode(Figures& figures, const Dataset& dataset, const Timer& timer,
@@ -157,32 +214,7 @@ Status report_fast_mode(Figures& figures, const Dataset& dataset, const Timer& t
     bytes = static_cast<double>(writer.size());
     FORETUNE_TRY_STATUS(judge(trained.model, held_out, timer, options.max_regret, picks));
   }
-  if (picks.exact.empty() || picks.us.empty()) {
-    return fail(ErrorCode::kNotFound, "the fast mode answered for none of the held-out problems");
-  }
-  const auto count = static_cast<double>(picks.exact.size());
-  report(figures, "fast_mode_us", median(picks.us), "a new problem, legality included");
-  report(figures, "fast_mode_p90_us", quantile(picks.us, 0.9), "... 9 of 10 take at most");
-  report(figures, "fast_mode_exact_mean", mean(picks.exact), "mean efficiency of the exact model");
-  report(figures, "fast_mode_exact_p10", quantile(picks.exact, 0.1), "... and P10");
-  report(figures, "fast_mode_mean_loss", mean(picks.exact) - mean(picks.fast),
-         "mean efficiency, exact minus fast");
-  report(figures, "fast_mode_p10_loss", quantile(picks.exact, 0.1) - quantile(picks.fast, 0.1),
-         "... and P10");
-  report(figures, "fast_mode_forced_mean_loss", mean(picks.exact) - mean(picks.forced),
-         "... without falling through over the bound");
-  report(figures, "fast_mode_forced_p10_loss",
-         quantile(picks.exact, 0.1) - quantile(picks.forced, 0.1), "... and P10");
-  report(figures, "fast_mode_fell_through", static_cast<double>(picks.fell_through) / count,
-         "share of problems that the exact model answered");
-  report(figures, "fast_mode_median_bound", median(picks.bounds), "of a problem's region");
-  report(figures, "outside_hull", static_cast<double>(picks.outside_hull) / count,
-         "share of held-out problems outside of the applicability domain");
-  report(figures, "outside_box", static_cast<double>(picks.outside_box) / count,
-         "... outside of the box of feature ranges");
-  report(figures, "fast_mode_untimed", static_cast<double>(picks.untimed),
-         "problems left out because a pick has no time");
-  report(figures, "fast_mode_problems", count, "problems judged");
+  FORETUNE_TRY_STATUS(report_picks(figures, picks));
   report(figures, "fast_mode_bytes", bytes, "in the model file");
   report(figures, "fast_mode_distill_s", seconds / options.folds, "to distil one fast model");
   return {};

@@ -5,40 +5,13 @@
 //   build/bench/bench/fast_mode --data triton_mm_bf16.csv.gz [--folds 5] [--json FILE]
 //   build/bench/bench/fast_mode --training-data FOLDER [--isa avx512] [--rounds 5]
 //   ... [--hidden 48] [--problems 16000] [--max-regret 0.1]
-#include <cstdio>
-#include <memory>
-#include <string>
 
 #include "bench/bench_json.h"
 #include "bench/fast_mode.h"
 #include "bench/training_data.h"
-#include "foretune/families/families.h"
-#include "foretune/measure/measure.h"
 
 namespace foretune {
 namespace {
-
-// Times the configs on this machine, one run of each in turn.
-Result<bench::Timer> live_timer(const Fingerprint& fingerprint, const std::string& isa,
-                                int rounds) {
-  FORETUNE_TRY(std::shared_ptr<const Family> family,
-               create_family("cpu-gemm", {.fingerprint = fingerprint,
-                                          .data_path = {},
-                                          .parameters = {{"isa", isa}, {"threads", "1"}}}));
-  Context context;
-  context.machine = family->info().fingerprint.digest();
-  context.device = family->info().fingerprint.device;
-  context.threads = 1;
-  std::shared_ptr<Measurer> measurer = make_local_measurer(family, Protocol{}, context);
-  return bench::Timer([measurer, rounds](const Problem& problem, std::span<const Config> configs) {
-    std::vector<double> out;
-    for (const Measurement& measured : measurer->compare(problem, configs, rounds)) {
-      const MetricValue* time = measured.find(kTimeNs);
-      out.push_back(measured.outcome == Outcome::kOk && time != nullptr ? time->value : 0);
-    }
-    return out;
-  });
-}
 
 Status run(int argc, char** argv, Figures& figures) {
   bench::FastModeOptions options;
@@ -53,8 +26,12 @@ Status run(int argc, char** argv, Figures& figures) {
   } else {
     FORETUNE_TRY(
         const bench::Timer timer,
-        live_timer(dataset.header().fingerprint, bench::argument(argc, argv, "isa", "avx512"),
-                   static_cast<int>(bench::count_argument(argc, argv, "rounds", 5U))));
+        bench::live_timer("cpu-gemm",
+                          {.fingerprint = dataset.header().fingerprint,
+                           .data_path = {},
+                           .parameters = {{"isa", bench::argument(argc, argv, "isa", "avx512")},
+                                          {"threads", "1"}}},
+                          static_cast<int>(bench::count_argument(argc, argv, "rounds", 5U))));
     FORETUNE_TRY_STATUS(bench::report_fast_mode(figures, dataset, timer, options));
   }
   return {};
