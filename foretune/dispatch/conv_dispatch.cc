@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
+#include "foretune/dispatch/default_models.h"
 #include "foretune/hardware/cpu.h"
 
 namespace foretune {
@@ -46,11 +47,15 @@ class CpuConvProvider final : public FamilyProvider {
 }  // namespace
 
 Result<std::unique_ptr<ConvDispatcher>> ConvDispatcher::for_this_cpu(CpuDispatchOptions options) {
+  const CpuFacts facts = read_cpu_facts();
   FamilyOptions family_options;
   // The legality of kernels depends only on the facts; peaks would have to be measured.
-  family_options.fingerprint = cpu_fingerprint(read_cpu_facts(), CpuPeaks{});
+  family_options.fingerprint = cpu_fingerprint(facts, CpuPeaks{});
   family_options.threads = options.threads;
   FORETUNE_TRY(std::shared_ptr<const CpuConv> family, create_cpu_conv(family_options));
+  if (!options.model) {
+    options.model = default_cpu_model(family->info().name, facts.isa, family->info().max_threads);
+  }
   auto dispatcher = std::make_unique<ConvDispatcher>(options.dispatch);
   FORETUNE_TRY_STATUS(dispatcher->add(std::move(family), std::move(options.model)));
   return dispatcher;

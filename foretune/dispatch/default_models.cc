@@ -34,17 +34,19 @@ namespace foretune {
 
 std::span<const DefaultModel> default_models() {
   static const std::array kModels{
-      DefaultModel{"cpu-gemm-avx512-1", CpuIsa::kAvx512, 1, {kAvx512One, kAvx512OneEnd}},
-      DefaultModel{"cpu-gemm-avx512-2", CpuIsa::kAvx512, 2, {kAvx512Two, kAvx512TwoEnd}},
-      DefaultModel{"cpu-gemm-avx2-1", CpuIsa::kAvx2, 1, {kAvx2One, kAvx2OneEnd}},
+      DefaultModel{
+          "cpu-gemm", "cpu-gemm-avx512-1", CpuIsa::kAvx512, 1, {kAvx512One, kAvx512OneEnd}},
+      DefaultModel{
+          "cpu-gemm", "cpu-gemm-avx512-2", CpuIsa::kAvx512, 2, {kAvx512Two, kAvx512TwoEnd}},
+      DefaultModel{"cpu-gemm", "cpu-gemm-avx2-1", CpuIsa::kAvx2, 1, {kAvx2One, kAvx2OneEnd}},
   };
   return kModels;
 }
 
-std::optional<Model> default_gemm_model(CpuIsa isa, int threads) {
+std::optional<Model> default_cpu_model(std::string_view family, CpuIsa isa, int threads) {
   const DefaultModel* best = nullptr;
   for (const DefaultModel& model : default_models()) {
-    if (model.isa <= isa && model.threads == threads &&
+    if (model.family == family && model.isa <= isa && model.threads == threads &&
         (best == nullptr || model.isa > best->isa)) {
       best = &model;
     }

@@ -1,6 +1,6 @@
 // The models that this build ships, each for the machine that its fingerprint names: those of the
-// CPU trained by scripts/default_model.sh, that of cuBLASLt as docs/gpu.md says.
-// Thread safety: free functions on constant data.
+// CPU trained by scripts/default_model.sh and default_conv_model.sh, that of cuBLASLt as
+// docs/gpu.md says. Thread safety: free functions on constant data.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,10 @@
 
 namespace foretune {
 
-// A model that ranks configs of cpu-gemm.
+// A model that ranks configs of a family of the CPU.
 struct DefaultModel {
-  std::string_view name;  // "cpu-gemm-avx512-1"
+  std::string_view family;  // "cpu-gemm"
+  std::string_view name;    // "cpu-gemm-avx512-1"
   CpuIsa isa = CpuIsa::kGeneric;
   int threads = 1;  // that its configs use at most
   std::span<const std::byte> bytes;
@@ -23,9 +24,9 @@ struct DefaultModel {
 
 std::span<const DefaultModel> default_models();
 
-// Returns the model for this number of threads, of the widest instruction set up to `isa`. Returns
-// nothing when there is none: the fastest config on two cores says little about sixteen.
-std::optional<Model> default_gemm_model(CpuIsa isa, int threads);
+// Returns the family's model for this number of threads, of the widest instruction set up to `isa`.
+// Returns nothing when there is none: the fastest config on two cores says little about sixteen.
+std::optional<Model> default_cpu_model(std::string_view family, CpuIsa isa, int threads);
 
 // A model that ranks configs of cublaslt, for the device and the version of the library in its
 // fingerprint's isa.

@@ -33,7 +33,7 @@ Result<std::unique_ptr<GemmDispatcher>> GemmDispatcher::for_this_cpu(CpuDispatch
   family_options.threads = options.threads;
   FORETUNE_TRY(std::shared_ptr<const CpuGemm> family, create_cpu_gemm(family_options));
   if (!options.model) {
-    options.model = default_gemm_model(facts.isa, family->info().max_threads);
+    options.model = default_cpu_model(family->info().name, facts.isa, family->info().max_threads);
   }
   auto dispatcher = std::make_unique<GemmDispatcher>(options.dispatch);
   FORETUNE_TRY_STATUS(dispatcher->add(std::move(family), std::move(options.model)));

@@ -6,11 +6,9 @@
 #include <vector>
 
 #include "foretune/base/rng.h"
-#include "foretune/base/text.h"
 #include "foretune/dispatch/default_models.h"
 #include "foretune/families/cpu_gemm/cpu_gemm_space.h"
 #include "foretune/families/cpu_gemm/gemm_data.h"
-#include "foretune/space/schemas/cpu_gemm.h"
 
 namespace foretune {
 namespace {
@@ -57,50 +55,6 @@ void run_random_problems(GemmDispatcher& dispatcher, std::uint64_t seed, int cou
       ASSERT_TRUE(right) << problem.to_problem().text() << ": " << right.reason();
     }
   }
-}
-
-// A model keeps the rules of the family that it was trained on. Later ones may allow more, never
-// less: what the model picks must run.
-void expect_legal_in_family(const Model& model, std::string_view name) {
-  const auto definition = SpaceDefinition::parse(model.space_text);
-  ASSERT_TRUE(definition) << name;
-  const auto known = CompiledSpace::create(*definition);
-  const auto family = cpu_gemm_space();
-  ASSERT_TRUE(known && family) << name;
-  const Hardware& hardware = model.fingerprint.hardware;
-  Rng rng(5);
-  for (int i = 0; i < 40; ++i) {
-    const Problem problem = random_problem(rng).to_problem();
-    for (const Config& config : model.pool) {
-      if ((*known)->is_legal(config.words.view(), problem.fields(), hardware)) {
-        ASSERT_TRUE((*family)->is_legal(config.words.view(), problem.fields(), hardware))
-            << name << ": " << to_text(model.config_schema, config) << " for " << problem.text();
-      }
-    }
-  }
-}
-
-TEST(DefaultModelsTest, AreReadableRankThisFamilyAndNameTheirMachine) {
-  ASSERT_FALSE(default_models().empty());
-  for (const DefaultModel& shipped : default_models()) {
-    const auto model = parse_model(shipped.bytes);
-    ASSERT_TRUE(model) << shipped.name << ": " << model.error().message;
-    EXPECT_EQ(model->family, "cpu-gemm");
-    EXPECT_TRUE(model->config_schema == cpu_gemm_schema()) << shipped.name;
-    EXPECT_FALSE(model->fingerprint.device.empty());
-    EXPECT_FALSE(model->portfolio.empty());
-    expect_legal_in_family(*model, shipped.name);
-    EXPECT_EQ(model->fingerprint.hardware.get(HardwareValue::kCores), shipped.threads);
-    EXPECT_EQ(model->fingerprint.hardware.get(HardwareValue::kVectorBytes),
-              4 * kernel_limits(shipped.isa).lanes);
-    for (const Config& config : model->pool) {
-      const auto parsed = CpuGemmConfig::from(config);
-      ASSERT_TRUE(parsed) << shipped.name;
-      ASSERT_LE(parsed->threads, shipped.threads) << shipped.name;
-    }
-  }
-  EXPECT_FALSE(default_gemm_model(CpuIsa::kGeneric, 1));
-  EXPECT_FALSE(default_gemm_model(CpuIsa::kAvx512, 3));
 }
 
 TEST(GemmDispatchTest, RandomProblemsOfAllTypesAreRight) {

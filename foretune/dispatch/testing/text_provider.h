@@ -69,7 +69,7 @@ inline std::string text_of(const Dispatcher::Turn& turn) {
 }
 
 inline Model shipped() {
-  auto model = default_gemm_model(CpuIsa::kAvx512, 1);
+  auto model = default_cpu_model("cpu-gemm", CpuIsa::kAvx512, 1);
   EXPECT_TRUE(model);
   return *model;
 }

@@ -1,0 +1,95 @@
+#include "foretune/dispatch/default_models.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "foretune/base/rng.h"
+#include "foretune/base/text.h"
+#include "foretune/families/cpu_conv/cpu_conv.h"
+#include "foretune/families/cpu_gemm/cpu_gemm.h"
+#include "foretune/problem/sampler.h"
+#include "foretune/space/parametric_space.h"
+
+namespace foretune {
+namespace {
+
+std::unique_ptr<Family> family_of(const DefaultModel& shipped, const Fingerprint& machine) {
+  const FamilyOptions options{.fingerprint = machine, .threads = shipped.threads};
+  if (shipped.family == "cpu-gemm") {
+    return *create_cpu_gemm(options);
+  }
+  EXPECT_EQ(shipped.family, "cpu-conv") << shipped.name;
+  return *create_cpu_conv(options);
+}
+
+// Draws problems with all labels that the type's fields have.
+std::vector<Problem> drawn_problems(const Family& family) {
+  const ProblemSchema& schema = *find_problem_schema(family.info().problem_type);
+  ProblemSampling sampling;
+  for (const ProblemField& field : schema.fields) {
+    if (!field.labels.empty()) {
+      sampling.labels[std::string(field.name)] = {field.labels.begin(), field.labels.end()};
+    }
+  }
+  sampling.labels["dtype"] = {"f32"};
+  Rng rng(5);
+  const auto drawn = sample_log_normal(*find_problem_type(schema.name), 40, {}, sampling, rng);
+  EXPECT_TRUE(drawn) << drawn.error().message;
+  return drawn ? drawn->problems : std::vector<Problem>();
+}
+
+// A model keeps the rules of the family that it was trained on. Later ones may allow more, never
+// less: a config that is legal by the model's rules must run.
+void expect_legal_in_family(const Model& model, const Family& family) {
+  const auto definition = SpaceDefinition::parse(model.space_text);
+  ASSERT_TRUE(definition);
+  const auto known = CompiledSpace::create(*definition);
+  ASSERT_TRUE(known);
+  const Hardware& hardware = model.fingerprint.hardware;
+  std::size_t legal = 0;
+  for (const Problem& problem : drawn_problems(family)) {
+    if (!family.supports(problem)) {
+      continue;
+    }
+    for (const Config& config : model.pool) {
+      if ((*known)->is_legal(config.words.view(), problem.fields(), hardware)) {
+        ++legal;
+        ASSERT_TRUE(family.info().space->is_legal(config.words.view(), problem.fields(), hardware))
+            << to_text(model.config_schema, config) << " for " << problem.text();
+      }
+    }
+  }
+  EXPECT_GT(legal, model.pool.size());
+}
+
+TEST(DefaultModelsTest, AreReadableRankTheirFamilyAndNameTheirMachine) {
+  ASSERT_FALSE(default_models().empty());
+  for (const DefaultModel& shipped : default_models()) {
+    SCOPED_TRACE(shipped.name);
+    const auto model = parse_model(shipped.bytes);
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ(model->family, shipped.family);
+    EXPECT_FALSE(model->fingerprint.device.empty());
+    EXPECT_FALSE(model->portfolio.empty());
+    EXPECT_EQ(model->fingerprint.hardware.get(HardwareValue::kCores), shipped.threads);
+    EXPECT_EQ(model->fingerprint.hardware.get(HardwareValue::kVectorBytes),
+              4 * kernel_limits(shipped.isa).lanes);
+    const std::unique_ptr<Family> family = family_of(shipped, model->fingerprint);
+    EXPECT_TRUE(model->config_schema == family->info().config_schema);
+    expect_legal_in_family(*model, *family);
+    const auto threads = model->config_schema.find("threads");
+    ASSERT_TRUE(threads);
+    for (const Config& config : model->pool) {
+      ASSERT_LE(config.words[*threads], shipped.threads);
+    }
+  }
+  EXPECT_FALSE(default_cpu_model("cpu-gemm", CpuIsa::kGeneric, 1));
+  EXPECT_FALSE(default_cpu_model("cpu-gemm", CpuIsa::kAvx512, 3));
+  EXPECT_FALSE(default_cpu_model("sparse-cpu", CpuIsa::kAvx512, 1));
+}
+
+}  // namespace
+}  // namespace foretune
