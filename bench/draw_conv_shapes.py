@@ -5,7 +5,7 @@
     bench/draw_conv_shapes.py --role validation --seed 20261127 > validation.txt
 
 Layers come from the networks of foretune/problem/conv/networks with that role, in three directions,
-up to a GFLOP each. Training takes each layer with one image and part of them with 8 and 32 as well,
+up to a GFLOP and 30 MB each. Training takes each layer with one image and part of them with 8 and 32 as well,
 and of part of them a variation with other channels and another map, which shares no weights' shape
 with a layer for validation.
 Validation takes each weights' shape once, so that no two of its problems share one, with a number of
@@ -26,8 +26,9 @@ DEFAULTS |= {f"{step}_{axis}": low for step, low in (("stride", 1), ("pad", 0), 
 WEIGHTS = ("c", "k", "g", "z", "y", "x", "stride_d", "stride_h", "stride_w", "dilation_d", "dilation_h", "dilation_w")
 DIRECTIONS = ("forward", "backward_data", "backward_weight")
 SHARES = {1: 1.0, 8: 0.4, 32: 0.2}  # of the training layers that have so many images
-VARIED = 0.35  # of the training layers
+VARIED = 0.45  # of the training layers
 MAX_FLOPS = 1e9
+MAX_BYTES = 3e7  # of the tensors in f32
 
 Layer = dict[str, int | str]
 
@@ -47,13 +48,16 @@ def read_layers(role: str) -> list[Layer]:
     return layers
 
 
-def flops(layer: Layer) -> float:
+def is_small(layer: Layer) -> bool:
+    """Says whether the layer has outputs, and is within the limits."""
     size = {name: value for name, value in layer.items() if isinstance(value, int)}
-    total = 2.0 * size["n"] * size["k"] * size["c"] / size["g"] * size["z"] * size["y"] * size["x"]
+    points = size["n"]
     for axis, length, filter_length in (("d", "di", "z"), ("h", "hi", "y"), ("w", "wi", "x")):
         reach = size[f"dilation_{axis}"] * (size[filter_length] - 1) + 1
-        total *= max(0, (size[length] + 2 * size[f"pad_{axis}"] - reach) // size[f"stride_{axis}"] + 1)
-    return total
+        points *= max(0, (size[length] + 2 * size[f"pad_{axis}"] - reach) // size[f"stride_{axis}"] + 1)
+    weights = size["k"] * size["c"] // size["g"] * size["z"] * size["y"] * size["x"]
+    inputs = size["n"] * size["c"] * size["di"] * size["hi"] * size["wi"]
+    return 0 < 2 * points * weights <= MAX_FLOPS and 4 * (inputs + weights + points * size["k"]) <= MAX_BYTES
 
 
 def turned(layer: Layer, direction: str) -> str:
@@ -64,7 +68,8 @@ def turned(layer: Layer, direction: str) -> str:
 
 
 def text(layer: Layer, direction: str, rng: random.Random) -> str:
-    fields = {name: value for name, value in layer.items() if DEFAULTS.get(name) != value and name != "op"}
+    fields = {"n": layer["n"]}
+    fields |= {name: value for name, value in layer.items() if name != "op" and DEFAULTS.get(name) != value}
     operation = turned(layer, direction)
     if operation != "forward":
         fields = {"op": operation} | fields
@@ -110,14 +115,14 @@ def draw_training(layers: list[Layer], rng: random.Random) -> list[Layer]:
     variations = [varied(layer, rng) for layer in layers if rng.random() < VARIED]
     variations = [layer for layer in variations if weights_of(layer) not in judged]
     batches = [layer | {"n": images} for layer in layers for images, share in SHARES.items() if rng.random() < share]
-    return [layer for layer in batches + variations if 0 < flops(layer) <= MAX_FLOPS]
+    return [layer for layer in batches + variations if is_small(layer)]
 
 
 def draw_validation(layers: list[Layer], rng: random.Random, count: int) -> list[Layer]:
     drawn: list[Layer] = []
     known: set[tuple[int | str, ...]] = set()
     for layer in rng.sample(layers, len(layers)):
-        batches = [layer | {"n": images} for images in SHARES if flops(layer | {"n": images}) <= MAX_FLOPS]
+        batches = [layer | {"n": images} for images in SHARES if is_small(layer | {"n": images})]
         if batches and weights_of(layer) not in known:
             known.add(weights_of(layer))
             drawn.append(rng.choice(batches))

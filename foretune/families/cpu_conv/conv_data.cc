@@ -40,7 +40,9 @@ std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); 
 }  // namespace
 
 ConvData::ConvData(const ConvProblem& problem, const Limits& limits)
-    : problem_(problem), limits_(limits) {
+    : problem_(problem),
+      limits_(limits),
+      terms_(std::min<double>(static_cast<double>(problem.implicit_gemm().k), 16) + 4) {
   const ConvSizes& s = problem.sizes();
   const bool is_data = problem.operation() == ConvOperation::kBackwardData;
   shape_.channels = index((is_data ? s.c : s.k) / s.g);
@@ -272,9 +274,8 @@ void ConvData::compute_reference() {
 }
 
 double ConvData::bound(double shared, double own) const {
-  const double terms = std::min<double>(static_cast<double>(problem_.implicit_gemm().k), 16) + 4;
   const double growth = tile_points_ == 0 ? 1 : tile_points_ == 2 ? kGrowthOfTwo : kGrowthOfFour;
-  return growth * kUnitRoundoff * terms * std::sqrt(shared * own);
+  return growth * kUnitRoundoff * terms_ * std::sqrt(shared * own);
 }
 
 void ConvData::expect_tiles(int points) {

@@ -142,6 +142,7 @@ class ConvData final : public ProblemData {
 
   ConvProblem problem_;
   Limits limits_;
+  double terms_;  // roundings of an element, for its bound
   std::uint64_t seed_ = 0;
   Tensor input_;
   Tensor weights_;

@@ -72,6 +72,13 @@ namespace {
 // The sides of the tiles whose waves are inputs.
 constexpr std::array<std::int32_t, 3> kTiles{64, 128, 256};
 
+// The share that a size fills of a block never exceeded says no more than the size.
+bool never_exceeds_block(const DistilledFeature& feature, std::span<const Problem> problems) {
+  return std::none_of(problems.begin(), problems.end(), [&](const Problem& problem) {
+    return problem.field(feature.field) > feature.block;
+  });
+}
+
 // Returns features with mean 0, and a quarter of the inputs' range as standard deviation.
 std::vector<DistilledFeature> standardised_features(const Model& model,
                                                     std::span<const Problem> problems) {
@@ -84,6 +91,9 @@ std::vector<DistilledFeature> standardised_features(const Model& model,
       const auto value = static_cast<double>(distilled_feature_value(feature, problem.fields()));
       sum += value;
       squares += value * value;
+    }
+    if (feature.kind == DistilledFeatureKind::kUse && never_exceeds_block(feature, problems)) {
+      continue;
     }
     const auto count = static_cast<double>(problems.size());
     const double middle = sum / count;
