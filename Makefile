@@ -5,10 +5,11 @@
 SHARED_DATA ?=
 JOBS ?= $(shell nproc)
 
-.PHONY: help demo test bench nightly format coverage clean
+.PHONY: help demo demo-conv test bench nightly format coverage clean
 
 help:
 	@echo "make demo      measure this CPU, train a model, see how good its picks are"
+	@echo "make demo-conv the same for convolutions"
 	@echo "make test      build everything and run the tests   [SHARED_DATA=folder] [JOBS=n]"
 	@echo "make bench     build the benchmarks into build/bench/bench"
 	@echo "make nightly   run what takes too long for every change, into bench/measured/nightly.json"
@@ -18,6 +19,9 @@ help:
 
 demo:
 	@scripts/demo.sh
+
+demo-conv:
+	@scripts/demo.sh conv
 
 test:
 	scripts/install_dependencies.sh --python
@@ -49,4 +53,4 @@ format:
 
 clean:
 	rm -rf build/dev build/release build/bench build/asan build/tsan build/tidy \
-	  build/coverage build/demo build/python-*
+	  build/coverage build/demo build/demo-conv build/python-*

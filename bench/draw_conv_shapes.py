@@ -2,13 +2,14 @@
 """Draws the convolutions that the shipped models of cpu-conv learn from and are judged by.
 
     bench/draw_conv_shapes.py --role training --seed 20261127 > train.txt
+    bench/draw_conv_shapes.py --role training --hard --seed 20261127 > hard.txt
     bench/draw_conv_shapes.py --role validation --seed 20261127 > validation.txt
 
 Layers come from the networks of foretune/problem/conv/networks with that role, in three directions,
 up to a GFLOP and 30 MB each. Training takes each layer with one image and part of them with 8 and 32 as well,
 and of part of them a variation with other channels and another map, which shares no weights' shape
-with a layer for validation.
-Validation takes each weights' shape once, so that no two of its problems share one, with a number of
+with a layer for validation. --hard draws variations alone, of the layers that a network has few of and
+whose configs differ most: in groups, with few channels, with a dilation. Validation takes each weights' shape once, so that no two of its problems share one, with a number of
 images drawn from the three. Two thirds of the forward passes and of the gradients of inputs have
 weights that stay the same; three tenths of the forward passes have an epilogue. The same seed gives
 the same bytes.
@@ -118,6 +119,17 @@ def draw_training(layers: list[Layer], rng: random.Random) -> list[Layer]:
     return [layer for layer in batches + variations if is_small(layer)]
 
 
+def draw_hard(layers: list[Layer], rng: random.Random) -> list[Layer]:
+    judged = {weights_of(layer) for layer in read_layers("validation")}
+    drawn: list[Layer] = []
+    for layer in layers:
+        is_dilated = max(int(layer[f"dilation_{axis}"]) for axis in "dhw") > 1
+        few = int(layer["c"]) <= 4 or is_dilated or 1 < int(layer["g"]) < int(layer["c"])
+        for _ in range(3 if few else 1 if int(layer["g"]) > 1 else 0):
+            drawn.append(varied(layer, rng) | {"n": rng.choice(list(SHARES))})
+    return [layer for layer in drawn if is_small(layer) and weights_of(layer) not in judged]
+
+
 def draw_validation(layers: list[Layer], rng: random.Random, count: int) -> list[Layer]:
     drawn: list[Layer] = []
     known: set[tuple[int | str, ...]] = set()
@@ -132,15 +144,18 @@ def draw_validation(layers: list[Layer], rng: random.Random, count: int) -> list
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--role", choices=["training", "validation"], required=True)
+    parser.add_argument("--hard", action="store_true", help="variations of layers that are rare")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, default=120, help="validation problems of each direction")
     options = parser.parse_args()
     layers = read_layers(options.role)
     print(f"# bench/draw_conv_shapes.py --role {options.role} --seed {options.seed} --count {options.count}")
     for direction in DIRECTIONS:
-        rng = random.Random(f"{options.seed} {options.role} {direction}")
-        training = options.role == "training"
-        drawn = draw_training(layers, rng) if training else draw_validation(layers, rng, options.count)
+        rng = random.Random(f"{options.seed} {options.role} {direction}" + " hard" * options.hard)
+        if options.role == "validation":
+            drawn = draw_validation(layers, rng, options.count)
+        else:
+            drawn = (draw_hard if options.hard else draw_training)(layers, rng)
         for layer in drawn:
             print(text(layer, direction, rng))
 

@@ -79,6 +79,11 @@ void TrainArguments::visit_training(OptionList& list) {
   list.add("portfolio-size", portfolio_size, "N", "configs in the fallback portfolio")
       .at_least(1)
       .at_most(kMaxCount);
+  list.add("best-of-problem", best_of_problem, "N",
+           "take only the N fastest configs of each training problem as candidates; 0 takes all "
+           "that ran")
+      .at_least(0)
+      .at_most(kMaxCount);
   list.add_switch("fast", fast,
                   "also distil a small model that answers in a microsecond; takes up to a minute");
   visit_trees(list);
@@ -168,6 +173,7 @@ Result<TrainOptions> options_of(const TrainArguments& arguments, const Invocatio
   options.log_transform = !arguments.no_log_transform;
   FORETUNE_TRY(options.group_key, parse_group_key(arguments.group_key));
   options.portfolio_size = static_cast<std::uint32_t>(arguments.portfolio_size);
+  options.best_of_problem = static_cast<std::uint32_t>(arguments.best_of_problem);
   options.weight_decay = arguments.model_type == "gbdt"
                              ? arguments.weight_decay.value_or(arguments.row_weight_decay)
                              : arguments.row_weight_decay;

@@ -49,6 +49,7 @@ struct TrainArguments {
   double feature_fraction = defaults.gbdt.feature_fraction;
   std::int64_t min_rows_per_leaf = defaults.gbdt.min_rows_per_leaf;
   std::int64_t portfolio_size = defaults.portfolio_size;
+  std::int64_t best_of_problem = defaults.best_of_problem;
   std::optional<double> weight_decay;
   double row_weight_decay = defaults.weight_decay;
   NetworkArguments network;

@@ -103,17 +103,22 @@ void add_canonical_forms(const CompiledSpace& space, const Dataset& dataset,
   }
 }
 
-// Marks the configs that were timed. There may be very many sequences, since hardly any is measured
-// twice: then only `portfolio` and the fastest of each problem.
-std::vector<bool> pool_members(const Dataset& dataset, std::span<const std::uint32_t> portfolio) {
-  constexpr std::size_t kBestOfProblem = 8;
+// Marks the configs that were timed, or only `portfolio` and the `best_of_problem` fastest of each
+// problem, unless that is 0. There may be very many sequences, since hardly any is measured twice:
+// then it is 8.
+std::vector<bool> pool_members(const Dataset& dataset, std::span<const std::uint32_t> portfolio,
+                               std::size_t best_of_problem) {
+  constexpr std::size_t kBestOfMany = 8;
   std::vector<bool> timed(dataset.configs().size(), false);
   for (const Dataset::Row& row : dataset.rows()) {
     timed[row.config] = timed[row.config] || row.is_timed();
   }
   const bool is_sequence = dataset.header().config_schema.kind == SchemaKind::kSequence;
-  if (!is_sequence ||
-      static_cast<std::size_t>(std::count(timed.begin(), timed.end(), true)) <= kMaxPool) {
+  if (best_of_problem == 0 && is_sequence &&
+      static_cast<std::size_t>(std::count(timed.begin(), timed.end(), true)) > kMaxPool) {
+    best_of_problem = kBestOfMany;
+  }
+  if (best_of_problem == 0) {
     return timed;
   }
   std::vector<std::vector<std::pair<float, std::uint32_t>>> of_problem(dataset.problems().size());
@@ -128,7 +133,7 @@ std::vector<bool> pool_members(const Dataset& dataset, std::span<const std::uint
   }
   for (auto& times : of_problem) {
     std::sort(times.begin(), times.end());
-    for (std::size_t i = 0; i < std::min(kBestOfProblem, times.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(best_of_problem, times.size()); ++i) {
       kept[times[i].second] = true;
     }
   }
@@ -136,8 +141,9 @@ std::vector<bool> pool_members(const Dataset& dataset, std::span<const std::uint
 }
 
 Result<std::vector<Config>> make_pool(const Dataset& dataset,
-                                      std::span<const std::uint32_t> portfolio) {
-  const std::vector<bool> measured_ok = pool_members(dataset, portfolio);
+                                      std::span<const std::uint32_t> portfolio,
+                                      std::size_t best_of_problem) {
+  const std::vector<bool> measured_ok = pool_members(dataset, portfolio, best_of_problem);
   std::vector<Config> pool;
   std::unordered_set<Config> seen;
   for (std::size_t i = 0; i < measured_ok.size(); ++i) {
@@ -148,7 +154,9 @@ Result<std::vector<Config>> make_pool(const Dataset& dataset,
   if (!dataset.header().space_text.empty()) {
     FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(dataset.header().space_text));
     FORETUNE_TRY(const auto space, CompiledSpace::create(std::move(definition)));
-    std::vector<Config> all = legal_configs(*space, dataset.header().fingerprint.hardware);
+    std::vector<Config> all = best_of_problem > 0
+                                  ? std::vector<Config>()
+                                  : legal_configs(*space, dataset.header().fingerprint.hardware);
     if (all.empty()) {
       add_canonical_forms(*space, dataset, seen, pool);
     }
@@ -252,7 +260,7 @@ Result<Model> make_model(const Dataset& dataset, const FeatureTable& table, cons
   }
   Model model = model_without_data(header, table);
   const std::vector<std::uint32_t> portfolio = greedy_portfolio(dataset, options.portfolio_size);
-  FORETUNE_TRY(model.pool, make_pool(dataset, portfolio));
+  FORETUNE_TRY(model.pool, make_pool(dataset, portfolio, options.best_of_problem));
   std::unordered_map<Config, std::uint32_t> position;
   for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
     position.emplace(model.pool[i], i);

@@ -95,6 +95,9 @@ struct TrainOptions {
   std::uint32_t forests = 1;
   GbdtOptions gbdt;
   std::uint32_t portfolio_size = 16;
+  // Candidates are the configs that were among so many fastest ones of a problem; 0: all that ran.
+  // Fewer are ranked faster, and a config that never was fast is not picked by mistake.
+  std::uint32_t best_of_problem = 0;
   std::uint64_t seed = 42;
   // Weight of a row by its distance from the problem's best, so that the fast configs are ranked
   // best: exp(-weight_decay * ln(time / best)), at least 0.05.
