@@ -57,6 +57,7 @@ ALLOWED = {
     "evaluate": DESCRIBE | {"formats", "dataset", "features", "model", "select"},
     "report": DESCRIBE | {"formats", "dataset", "search", "tune", "evaluate"},
     "select": DESCRIBE | {"loop", "features", "model", "plugin", "interop_names"},
+    "interop_dispatcher": DESCRIBE | {"select", "interop_names"},
     "export_cpp": DESCRIBE | {"features", "model"},
     # The use cases of the command line and of the Python package.
     "workflow": DESCRIBE | {"formats", "families", "family", "dataset", "features", "measure",

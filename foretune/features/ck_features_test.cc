@@ -89,6 +89,22 @@ TEST(GemmCk, TilesBeyondTheUnitsTakeWaves) {
                   {"missing_pad_m", 0}});
 }
 
+TEST(GemmCk, StreamkHasTheSameColumnsAndTheReduction) {
+  const Problem problem = parsed("gemm m=129 n=300 k=1000 dtype=bf16 layout=rcr");
+  const std::string rest = "False_False_False_False_128x64x64_2x2x1_32x32x16";
+  const auto universal =
+      row_of("gemm-ck", problem, "gfx950",
+             gemm_kernel("gemm_universal_bf16_rcr_compv4_default_intrawave_" + rest));
+  auto streamk = row_of("gemm-ck-streamk", problem, "gfx950",
+                        gemm_kernel("gemm_streamk_bf16_rcr_compv4_default_intrawave_tree_" + rest));
+  EXPECT_EQ(streamk["reduction"], 2);
+  streamk.erase("reduction");
+  EXPECT_EQ(streamk, universal);
+  const FeatureTable& table = **find_feature_table("gemm-ck-streamk");
+  EXPECT_TRUE(table.supports(kGemmProblem, ck_gemm_streamk_schema()));
+  EXPECT_FALSE(table.supports(kGemmProblem, ck_gemm_schema()));
+}
+
 TEST(GroupedConv, ValuesByHand) {
   // Products of 10 x 36 x 32, three of them: 4 x 4 outputs of 2 images are the depth.
   const auto row = row_of(

@@ -49,6 +49,10 @@ std::vector<Sampled> sampled_ck_tables() {
                     {0, 4},         {0, 2}},
                    kGemmProblem});
   }
+  out.push_back(out.front());
+  out.back().table = "gemm-ck-streamk";
+  out.back().schema = ck_gemm_streamk_schema();
+  out.back().domains.push_back({0, 1, 2, 3});
   for (const char* table :
        {"grouped-conv", "grouped-conv-ck-83", "grouped-conv-ck-91", "grouped-conv-ck-97"}) {
     out.push_back(

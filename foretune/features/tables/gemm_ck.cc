@@ -53,12 +53,26 @@ double access_width(double extent, double element_bytes, double built_for) {
   return width;
 }
 
+constexpr std::array kStreamkColumns{
+    as_categorical(of_config("reduction", "number of the reduction's label")),
+};
+
+std::vector<FeatureInfo> own_gemm_columns(bool is_streamk) {
+  return joined(
+      {gemm_problem_columns(), kTileColumns, kCkWaveColumns, kLabelColumns, kCkPaddingColumns,
+       kDerivedColumns,
+       is_streamk ? std::span<const FeatureInfo>(kStreamkColumns) : std::span<const FeatureInfo>(),
+       tiling_columns(), kOwnColumns});
+}
+
 class GemmCkTable final : public CkTable {
  public:
-  GemmCkTable()
-      : CkTable("gemm-ck", kGemmProblem, ck_gemm_schema(),
-                joined({gemm_problem_columns(), kTileColumns, kCkWaveColumns, kLabelColumns,
-                        kCkPaddingColumns, kDerivedColumns, tiling_columns(), kOwnColumns})) {}
+  GemmCkTable() : CkTable("gemm-ck", kGemmProblem, ck_gemm_schema(), own_gemm_columns(false)) {}
+  // Describes StreamK's kernels, with their reduction.
+  struct Streamk {};
+  explicit GemmCkTable(Streamk /*operation*/)
+      : CkTable("gemm-ck-streamk", kGemmProblem, ck_gemm_streamk_schema(), own_gemm_columns(true)),
+        is_streamk_(true) {}
 
   void problem_row(const Problem& problem, const Hardware& hardware,
                    std::span<double> out) const override {
@@ -91,6 +105,9 @@ class GemmCkTable final : public CkTable {
                (along_k * at(words, P::kWarpTileK)));
     writer.put(tile_m * tile_n / (tile_m + tile_n));
     writer.put(ck_buffers(words[static_cast<std::size_t>(P::kPipeline)]));
+    if (is_streamk_) {
+      writer.put(at(words, P::kReduction));
+    }
   }
 
   void interaction_columns(const Problem& problem, const Hardware& hardware, ConfigWords configs,
@@ -137,12 +154,19 @@ class GemmCkTable final : public CkTable {
     writer.put(access_width(view.b_by_columns ? view.k : view.n, bytes, at(words, P::kVecB)));
     writer.put(access_width(view.n, bytes, at(words, P::kVecC)));
   }
+
+  bool is_streamk_ = false;
 };
 
 }  // namespace
 
 const FeatureTable& gemm_ck_table() {
   static const GemmCkTable table;
+  return table;
+}
+
+const FeatureTable& gemm_ck_streamk_table() {
+  static const GemmCkTable table{GemmCkTable::Streamk{}};
   return table;
 }
 

@@ -49,6 +49,9 @@ std::string_view ck_operation(const ConfigSchema& schema) {
   if (schema == ck_gemm_schema()) {
     return "gemm_universal";
   }
+  if (schema == ck_gemm_streamk_schema()) {
+    return "gemm_streamk";
+  }
   return schema == ck_grouped_conv_schema() ? "grouped_conv" : "";
 }
 

@@ -17,8 +17,8 @@
 
 namespace foretune {
 
-// Returns Composable Kernel's name of the operation of a config schema, "gemm_universal" or
-// "grouped_conv"; empty for other schemas.
+// Returns Composable Kernel's name of the operation of a config schema, "gemm_universal",
+// "gemm_streamk" or "grouped_conv"; empty for other schemas.
 std::string_view ck_operation(const ConfigSchema& schema);
 // Returns the name of the engine whose features the table reproduces, as
 // "GemmUniversalFeatureEngine"; empty for other tables.

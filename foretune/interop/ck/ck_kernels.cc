@@ -13,6 +13,9 @@ namespace foretune {
 namespace {
 
 constexpr std::string_view kGemmPrefix = "gemm_universal";
+constexpr std::string_view kPreshufflePrefix = "gemm_preshuffle";
+constexpr std::string_view kStreamkPrefix = "gemm_streamk";
+constexpr std::string_view kPlainPrefix = "gemm";
 constexpr std::string_view kConvPrefix = "grouped_conv";
 constexpr std::string_view kProgramPrefix = "benchmark_";
 // The largest possible tile, warp count or vector width. A name with a larger one is damaged.
@@ -29,6 +32,10 @@ const std::vector<std::string>& schedulers() {
 }
 const std::vector<std::string>& epilogues() {
   static const std::vector<std::string> labels{"default", "cshuffle"};
+  return labels;
+}
+const std::vector<std::string>& reductions() {
+  static const std::vector<std::string> labels{"atomic", "linear", "tree", "reduction"};
   return labels;
 }
 const std::vector<std::string>& wave_modes() {
@@ -94,6 +101,11 @@ class NameReader {
       return broken(concat("it does not begin with ", prefix, "_"));
     }
     return {};
+  }
+
+  // Returns true when the next part is one of the words, which stays.
+  [[nodiscard]] bool begins_with(const std::vector<std::string>& words) const {
+    return std::find(words.begin(), words.end(), next()) != words.end();
   }
 
   // Consumes the next part if it is `word`; returns whether it was.
@@ -237,6 +249,16 @@ const ConfigSchema& ck_gemm_schema() {
   return schema;
 }
 
+const ConfigSchema& ck_gemm_streamk_schema() {
+  static const ConfigSchema schema = [] {
+    ConfigSchema out = ck_gemm_schema();
+    out.name = "ck-gemm-streamk";
+    out.parameters.push_back({"reduction", reductions()});
+    return out;
+  }();
+  return schema;
+}
+
 const ConfigSchema& ck_grouped_conv_schema() {
   static const ConfigSchema schema{.name = "ck-grouped-conv",
                                    .version = 1,
@@ -276,12 +298,18 @@ Result<DataType> parse_ck_dtype(std::string_view name) {
 
 Result<CkGemmKernel> parse_ck_gemm_name(std::string_view name) {
   NameReader reader(name);
-  FORETUNE_TRY_STATUS(reader.take_prefix(kGemmPrefix));
+  const bool is_streamk = reader.take_word(kStreamkPrefix);
+  const bool is_preshuffle = !is_streamk && reader.take_word(kPreshufflePrefix);
+  if (!is_streamk && !is_preshuffle && !reader.take_word(kGemmPrefix) &&
+      !reader.take_word(kPlainPrefix) && !reader.begins_with(dtypes())) {
+    return reader.broken(concat("it does not begin with ", kGemmPrefix, "_"));
+  }
   FORETUNE_TRY(const std::int32_t dtype, reader.take_label("a data type", dtypes()));
   FORETUNE_TRY(const std::int32_t layout, reader.take_label("a layout", layouts()));
-  CkGemmKernel kernel{.dtype = kDtypes.at(static_cast<std::size_t>(dtype)).second,
-                      .layout = static_cast<GemmLayout>(layout),
-                      .config = empty_config(ck_gemm_schema())};
+  CkGemmKernel kernel{
+      .dtype = kDtypes.at(static_cast<std::size_t>(dtype)).second,
+      .layout = static_cast<GemmLayout>(layout),
+      .config = empty_config(is_streamk ? ck_gemm_streamk_schema() : ck_gemm_schema())};
   Config::Words& words = kernel.config.words;
   const auto word = [&](CkGemmParameter parameter) -> std::int32_t& {
     return words[at(parameter)];
@@ -289,6 +317,13 @@ Result<CkGemmKernel> parse_ck_gemm_name(std::string_view name) {
   FORETUNE_TRY(word(CkGemmParameter::kPipeline), reader.take_label("a pipeline", pipelines()));
   FORETUNE_TRY(word(CkGemmParameter::kEpilogue), reader.take_label("an epilogue", epilogues()));
   FORETUNE_TRY(word(CkGemmParameter::kScheduler), reader.take_label("a scheduler", schedulers()));
+  if (is_streamk) {
+    FORETUNE_TRY(word(CkGemmParameter::kReduction), reader.take_label("a reduction", reductions()));
+  }
+  if (is_preshuffle &&
+      word(CkGemmParameter::kPipeline) != static_cast<std::int32_t>(CkPipeline::kPreshuffleV2)) {
+    return reader.broken("a preshuffle kernel has the pipeline preshufflev2");
+  }
   FORETUNE_TRY(word(CkGemmParameter::kPadM), reader.take_label("pad_m", booleans()));
   FORETUNE_TRY(word(CkGemmParameter::kPadN), reader.take_label("pad_n", booleans()));
   FORETUNE_TRY(word(CkGemmParameter::kPadK), reader.take_label("pad_k", booleans()));
@@ -332,9 +367,10 @@ Result<CkConvKernel> parse_ck_conv_name(std::string_view name) {
   return kernel;
 }
 
-Result<std::string> ck_gemm_name(const CkGemmKernel& kernel) {
-  const ConfigSchema& schema = ck_gemm_schema();
+Result<std::string> ck_gemm_identifier(const CkGemmKernel& kernel) {
   const Config& config = kernel.config;
+  const bool is_streamk = config.schema == ck_gemm_streamk_schema().id();
+  const ConfigSchema& schema = is_streamk ? ck_gemm_streamk_schema() : ck_gemm_schema();
   FORETUNE_TRY_STATUS(check_dtype(kernel.dtype));
   FORETUNE_TRY_STATUS(check_shape(schema, config));
   for (std::size_t i = 0; i < config.words.size(); ++i) {
@@ -347,9 +383,12 @@ Result<std::string> ck_gemm_name(const CkGemmKernel& kernel) {
         .labels[static_cast<std::size_t>(config.words[at(parameter)])];
   };
   std::string out =
-      concat(kGemmPrefix, "_", ck_dtype_name(kernel.dtype), "_", to_string(kernel.layout), "_",
+      concat(ck_dtype_name(kernel.dtype), "_", to_string(kernel.layout), "_",
              label(CkGemmParameter::kPipeline), "_", label(CkGemmParameter::kEpilogue), "_",
              label(CkGemmParameter::kScheduler));
+  if (is_streamk) {
+    out += concat("_", label(CkGemmParameter::kReduction));
+  }
   for (std::size_t i = at(CkGemmParameter::kPadM); i <= at(CkGemmParameter::kPersistent); ++i) {
     out += concat("_", booleans()[static_cast<std::size_t>(config.words[i])]);
   }
@@ -362,6 +401,17 @@ Result<std::string> ck_gemm_name(const CkGemmKernel& kernel) {
         concat("_vec", config.words[vec], "_", config.words[vec + 1], "_", config.words[vec + 2]);
   }
   return out;
+}
+
+Result<std::string> ck_gemm_name(const CkGemmKernel& kernel) {
+  FORETUNE_TRY(const std::string identifier, ck_gemm_identifier(kernel));
+  const bool is_preshuffle = kernel.config.words[at(CkGemmParameter::kPipeline)] ==
+                             static_cast<std::int32_t>(CkPipeline::kPreshuffleV2);
+  const std::string_view prefix = kernel.config.schema == ck_gemm_streamk_schema().id()
+                                      ? kStreamkPrefix
+                                  : is_preshuffle ? kPreshufflePrefix
+                                                  : kGemmPrefix;
+  return concat(prefix, "_", identifier);
 }
 
 Result<std::string> ck_conv_name(const CkConvKernel& kernel) {

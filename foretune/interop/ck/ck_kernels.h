@@ -1,8 +1,9 @@
-// The kernels of CK Tile (ROCm's composable_kernel) as configs: one schema for its GEMM, one for
-// its grouped convolution, and the kernels' names read and written.
+// The kernels of CK Tile (ROCm's composable_kernel) as configs: a schema for its GEMM, one for its
+// StreamK GEMM and one for its grouped convolution, and the kernels' names read and written.
 //
 //   gemm_universal_fp8_rcr_compv3_cshuffle_intrawave_False_False_False_False_
 //       128x128x128_1x4x1_16x16x128[_vec8_8_8]
+//   gemm_streamk_fp16_rcr_compv4_cshuffle_intrawave_atomic_False_False_False_False_...
 //   grouped_conv_forward_bf16_2d_64x64x64_compv3[_intrawave|_interwave][_dsb][_si]
 //
 // A name says what the kernel is, so reading is strict: a part that is missing, out of order or
@@ -47,6 +48,7 @@ enum class CkGemmParameter : std::uint8_t {
   kVecA = 17,    // elements a load takes; 0 leaves it to the kernel
   kVecB = 18,
   kVecC = 19,
+  kReduction = 20,  // of StreamK alone: how partial results become one
 };
 
 // Positions of the words in a "ck-grouped-conv" config.
@@ -73,6 +75,8 @@ enum class CkPipeline : std::uint8_t {
 
 // Name "ck-gemm", version 1.
 const ConfigSchema& ck_gemm_schema();
+// Name "ck-gemm-streamk", version 1: the parameters of "ck-gemm", then the reduction.
+const ConfigSchema& ck_gemm_streamk_schema();
 // Name "ck-grouped-conv", version 1.
 const ConfigSchema& ck_grouped_conv_schema();
 
@@ -86,7 +90,7 @@ Result<DataType> parse_ck_dtype(std::string_view name);
 struct CkGemmKernel {
   DataType dtype = DataType::kF16;
   GemmLayout layout = GemmLayout::kRcr;
-  Config config;  // of ck_gemm_schema()
+  Config config;  // of ck_gemm_schema() or ck_gemm_streamk_schema()
   auto operator<=>(const CkGemmKernel&) const = default;
 };
 
@@ -98,15 +102,21 @@ struct CkConvKernel {
   auto operator<=>(const CkConvKernel&) const = default;
 };
 
-// A leading "benchmark_" (the program that measures the kernel) is passed over. split_k is 1, and
-// the vector widths are 0 where the name has none. Errors say what is wrong but not with which
-// name, so that many of a kind can be counted together.
+// A leading "benchmark_" (the program that measures the kernel) is passed over. A GEMM may begin
+// with gemm_universal_, gemm_, gemm_preshuffle_ (the pipeline preshufflev2), gemm_streamk_, or with
+// the data type, as in the dispatcher's registry. split_k is 1, and the vector widths are 0 where
+// the name has none. Errors say what is wrong but not with which name, so that many of a kind can
+// be counted together.
 Result<CkGemmKernel> parse_ck_gemm_name(std::string_view name);
 Result<CkConvKernel> parse_ck_conv_name(std::string_view name);
 
-// The name of a kernel; the widths are left out when all three are 0. Errors: kInvalidArgument for
-// a data type without a CK name and for a config that is none of the schema.
+// The name of a kernel; the widths are left out when all three are 0. A GEMM begins with
+// gemm_preshuffle_ for that pipeline, else with gemm_universal_ or gemm_streamk_. Errors:
+// kInvalidArgument for a data type without a CK name and for a config that is none of the schema.
 Result<std::string> ck_gemm_name(const CkGemmKernel& kernel);
+// The same without the operation, "fp8_rcr_compv3_...": what KernelKey::encode_identifier() returns
+// for a kernel of the dispatcher's registry.
+Result<std::string> ck_gemm_identifier(const CkGemmKernel& kernel);
 Result<std::string> ck_conv_name(const CkConvKernel& kernel);
 
 }  // namespace foretune

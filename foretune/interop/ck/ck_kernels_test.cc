@@ -75,6 +75,42 @@ TEST(CkKernels, GemmNameSaysEverything) {
   EXPECT_EQ(ck_gemm_name(*with_vectors), vectors);
 }
 
+TEST(CkKernels, GemmNamesOfAllOperationsAreRead) {
+  const std::string rest =
+      "fp16_rcr_compv4_cshuffle_intrawave_False_False_False_False_128x128x64_2x2x1_16x16x32";
+  const auto universal = parse_ck_gemm_name("gemm_universal_" + rest);
+  ASSERT_TRUE(universal) << universal.error().message;
+  for (const std::string& name : {"gemm_" + rest, rest, "benchmark_gemm_" + rest}) {
+    const auto kernel = parse_ck_gemm_name(name);
+    ASSERT_TRUE(kernel) << name << ": " << kernel.error().message;
+    EXPECT_EQ(*kernel, *universal) << name;
+  }
+  EXPECT_EQ(ck_gemm_identifier(*universal), rest);
+  const std::string shuffled = "gemm_preshuffle_" + replaced(rest, "compv4", "preshufflev2");
+  const auto preshuffle = parse_ck_gemm_name(shuffled);
+  ASSERT_TRUE(preshuffle) << preshuffle.error().message;
+  EXPECT_EQ(ck_gemm_name(*preshuffle), shuffled);
+  EXPECT_THAT(gemm_error("gemm_preshuffle_" + rest), HasSubstr("has the pipeline preshufflev2"));
+  EXPECT_THAT(gemm_error("gemm_multi_d_" + rest), HasSubstr("'multi' is not a data type"));
+  EXPECT_THAT(gemm_error("gemm_universal"), HasSubstr("is not a data type"));
+}
+
+TEST(CkKernels, StreamkKernelsHaveAReduction) {
+  for (const char* const reduction : {"atomic", "linear", "tree", "reduction"}) {
+    const std::string name = concat("gemm_streamk_fp16_rcr_compv4_cshuffle_intrawave_", reduction,
+                                    "_False_False_False_True_128x128x64_2x2x1_16x16x32");
+    const auto kernel = parse_ck_gemm_name(name);
+    ASSERT_TRUE(kernel) << name << ": " << kernel.error().message;
+    EXPECT_EQ(kernel->config.schema, ck_gemm_streamk_schema().id());
+    EXPECT_THAT(to_text(ck_gemm_streamk_schema(), kernel->config),
+                HasSubstr(concat("vec_c=0 reduction=", reduction)));
+    EXPECT_EQ(ck_gemm_name(*kernel), name);
+  }
+  EXPECT_THAT(gemm_error("gemm_streamk_fp16_rcr_compv4_cshuffle_intrawave_False_False_False_True_"
+                         "128x128x64_2x2x1_16x16x32"),
+              HasSubstr("'False' is not a reduction"));
+}
+
 TEST(CkKernels, ConvNameSaysEverything) {
   const auto kernel = parse_ck_conv_name(kConv);
   ASSERT_TRUE(kernel) << kernel.error().message;

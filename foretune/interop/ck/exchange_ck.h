@@ -19,7 +19,8 @@ std::optional<ExchangeFormat> detect_ck(std::string_view text);
 Result<Dataset> import_ck_json(std::string_view text, const ImportFacts& facts,
                                ImportReport* report);
 
-// True when a line announces the shape of the runs that follow: "Shape 3: M=16 N=32 K=64 ...".
+// True when a line announces the shape of the runs that follow: "Shape 3: M=16 N=32 K=64 ...", or
+// "Shape 3: N=16 C=256 K=128 G=1 Hi=28 ..." of a convolution.
 bool is_ck_shape_line(std::string_view line);
 Result<Dataset> import_ck_log(std::string_view text, const ImportFacts& facts,
                               ImportReport* report);

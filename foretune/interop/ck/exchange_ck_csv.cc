@@ -1,9 +1,9 @@
 // Reads the CSV of CK Tile's data sets: GEMMs by m, n and k, or grouped convolutions by their
 // sizes.
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "foretune/base/text.h"
 #include "foretune/interop/ck/exchange_ck.h"
@@ -14,33 +14,6 @@ namespace foretune::dataset_internal {
 namespace {
 
 using Column = std::optional<std::size_t>;
-
-struct SizeColumn {
-  std::string_view name;
-  std::int64_t ConvSizes::* size;
-  bool required;
-};
-// A row's problem_idx is not among them: its count restarts in every file, so it does not identify
-// a problem.
-constexpr std::array<SizeColumn, 19> kConvColumns{{{"N", &ConvSizes::n, true},
-                                                   {"C", &ConvSizes::c, true},
-                                                   {"K", &ConvSizes::k, true},
-                                                   {"G", &ConvSizes::g, true},
-                                                   {"Hi", &ConvSizes::hi, true},
-                                                   {"Wi", &ConvSizes::wi, true},
-                                                   {"Y", &ConvSizes::y, true},
-                                                   {"X", &ConvSizes::x, true},
-                                                   {"stride_h", &ConvSizes::stride_h, true},
-                                                   {"stride_w", &ConvSizes::stride_w, true},
-                                                   {"pad_h", &ConvSizes::pad_h, true},
-                                                   {"pad_w", &ConvSizes::pad_w, true},
-                                                   {"Di", &ConvSizes::di, false},
-                                                   {"Z", &ConvSizes::z, false},
-                                                   {"stride_d", &ConvSizes::stride_d, false},
-                                                   {"pad_d", &ConvSizes::pad_d, false},
-                                                   {"dilation_d", &ConvSizes::dilation_d, false},
-                                                   {"dilation_h", &ConvSizes::dilation_h, false},
-                                                   {"dilation_w", &ConvSizes::dilation_w, false}}};
 
 class Header {
  public:
@@ -88,8 +61,8 @@ struct Columns {
     m = header.find({"m", "M"});
     n = header.find({"n", "N"});
     k = header.find({"k", "K"});
-    for (std::size_t i = 0; i < kConvColumns.size(); ++i) {
-      conv.at(i) = header.find({kConvColumns.at(i).name});
+    for (const CkConvSize& size : ck_conv_sizes()) {
+      conv.push_back(header.find({size.name}));
     }
   }
 
@@ -104,16 +77,17 @@ struct Columns {
     if (!is_conv) {
       return m && n && k ? "" : "m, n or k";
     }
-    for (std::size_t i = 0; i < kConvColumns.size(); ++i) {
-      if (kConvColumns.at(i).required && !conv.at(i)) {
-        return std::string(kConvColumns.at(i).name);
+    for (std::size_t i = 0; i < conv.size(); ++i) {
+      const CkConvSize& size = ck_conv_sizes()[i];
+      if (size.required && !conv[i]) {
+        return std::string(size.name);
       }
     }
     return {};
   }
 
   Column kernel, latency, tflops, dtype, layout, arch, is_valid, error, split_k, non_zero, m, n, k;
-  std::array<Column, kConvColumns.size()> conv;
+  std::vector<Column> conv;  // of each of ck_conv_sizes()
   bool is_conv = false;
   std::size_t count = 0;
 };
@@ -174,9 +148,10 @@ std::optional<CkRun> run_of(const Columns& columns, const std::vector<std::strin
   run.is_all_zero = cells.integer(columns.non_zero, 1) == 0;
   if (columns.is_conv) {
     ConvSizes& sizes = run.conv.emplace();
-    for (std::size_t i = 0; i < kConvColumns.size(); ++i) {
-      std::int64_t& size = sizes.*kConvColumns.at(i).size;
-      size = cells.integer(columns.conv.at(i), kConvColumns.at(i).required ? -1 : size);
+    for (std::size_t i = 0; i < columns.conv.size(); ++i) {
+      const CkConvSize& column = ck_conv_sizes()[i];
+      std::int64_t& size = sizes.*column.size;
+      size = cells.integer(columns.conv[i], column.required ? -1 : size);
     }
   } else {
     run.gemm = {cells.integer(columns.m, 0), cells.integer(columns.n, 0),

@@ -13,14 +13,17 @@
 namespace foretune::dataset_internal {
 namespace {
 
+// StreamK's reduction stands before run_id.
 constexpr std::string_view kGemmHeader =
     "op_type,dtype,layout,arch,kernel_name,m,n,k,split_k,measured_tflops,latency_ms,"
     "bandwidth_gb_s,is_valid,tile_m,tile_n,tile_k,warp_m,warp_n,warp_k,warp_tile_m,warp_tile_n,"
-    "warp_tile_k,pipeline,scheduler,epilogue,pad_m,pad_n,pad_k,persistent,vec_a,vec_b,vec_c,"
-    "run_id\n";
+    "warp_tile_k,pipeline,scheduler,epilogue,pad_m,pad_n,pad_k,persistent,vec_a,vec_b,vec_c";
+// Their names of a tile's sides say something else: block_size is tile_m, gemm_m_per_block tile_n,
+// gemm_n_per_block tile_k.
 constexpr std::string_view kConvHeader =
-    "op_type,dtype,arch,kernel,N,C,K,G,Di,Hi,Wi,Z,Y,X,stride_d,stride_h,stride_w,pad_d,pad_h,"
-    "pad_w,dilation_d,dilation_h,dilation_w,latency_ms,tflops,is_valid,run_id\n";
+    "op_type,variant,dtype,arch,kernel,kernel_name,N,C,K,G,Di,Hi,Wi,Z,Y,X,stride_d,stride_h,"
+    "stride_w,pad_d,pad_h,pad_w,dilation_d,dilation_h,dilation_w,latency_ms,tflops,is_valid,"
+    "ndim_spatial,block_size,gemm_m_per_block,gemm_n_per_block,pipeline,wave_mode,has_dsb,has_si";
 
 std::string_view python_bool(bool value) { return value ? "True" : "False"; }
 
@@ -47,12 +50,16 @@ class CkExporter {
 
   Result<std::string> run(ImportReport* report) {
     const bool is_conv = dataset_.header().problem_type == kConvProblem;
-    const ConfigSchema& schema = is_conv ? ck_grouped_conv_schema() : ck_gemm_schema();
-    if (dataset_.header().config_schema != schema) {
+    const ConfigSchema& own = dataset_.header().config_schema;
+    const bool is_streamk = own == ck_gemm_streamk_schema();
+    const ConfigSchema& schema = is_conv      ? ck_grouped_conv_schema()
+                                 : is_streamk ? ck_gemm_streamk_schema()
+                                              : ck_gemm_schema();
+    if (own != schema) {
       return fail(ErrorCode::kUnsupported, "CK Tile's columns hold ", schema.name,
-                  " configs only, not ", dataset_.header().config_schema.name);
+                  " configs only, not ", own.name);
     }
-    out_ = is_conv ? kConvHeader : kGemmHeader;
+    out_ = concat(is_conv ? kConvHeader : kGemmHeader, is_streamk ? ",reduction" : "", ",run_id\n");
     ImportCounter counter;
     for (std::size_t i = 0; i < dataset_.size(); ++i) {
       const Dataset::Row& row = dataset_.rows()[i];
@@ -104,11 +111,12 @@ class CkExporter {
     FORETUNE_TRY(const std::string name, ck_gemm_name({gemm.dtype(), gemm.layout(), config}));
     const Speed speed = speed_of(row, gemm.flops(), gemm.bytes());
     out_ +=
-        concat("gemm_universal,", ck_dtype_name(gemm.dtype()), ",", to_string(gemm.layout()), ",",
-               arch_of(row), ",", name, ",", gemm.m(), ",", gemm.n(), ",", gemm.k(), ",",
+        concat(config.schema == ck_gemm_streamk_schema().id() ? "gemm_streamk," : "gemm_universal,",
+               ck_dtype_name(gemm.dtype()), ",", to_string(gemm.layout()), ",", arch_of(row), ",",
+               name, ",", gemm.m(), ",", gemm.n(), ",", gemm.k(), ",",
                config.words[static_cast<std::size_t>(CkGemmParameter::kSplitK)], ",", speed.tflops,
                ",", speed.latency_ms, ",", speed.gb_s, ",", python_bool(speed.is_valid));
-    const ConfigSchema& schema = ck_gemm_schema();
+    const ConfigSchema& schema = dataset_.header().config_schema;
     for (std::size_t i = 0; i < config.words.size(); ++i) {
       if (i == static_cast<std::size_t>(CkGemmParameter::kSplitK)) {
         continue;
@@ -136,7 +144,9 @@ class CkExporter {
                                .spatial_dims = conv.is_3d() ? 3 : 2,
                                .config = dataset_.configs()[row.config]}));
     const Speed speed = speed_of(row, conv.flops(), conv.bytes());
-    out_ += concat("grouped_conv,", ck_dtype_name(sizes.dtype), ",", arch_of(row), ",", name);
+    const auto variant = static_cast<CkConvVariant>(sizes.operation);
+    out_ += concat("grouped_conv,", to_string(variant), ",", ck_dtype_name(sizes.dtype), ",",
+                   arch_of(row), ",", name, ",", name);
     for (const std::int64_t size :
          {sizes.n, sizes.c, sizes.k, sizes.g, sizes.di, sizes.hi, sizes.wi, sizes.z, sizes.y,
           sizes.x, sizes.stride_d, sizes.stride_h, sizes.stride_w, sizes.pad_d, sizes.pad_h,
@@ -144,8 +154,27 @@ class CkExporter {
       out_ += concat(",", size);
     }
     out_ += concat(",", speed.latency_ms, ",", speed.tflops, ",", python_bool(speed.is_valid), ",",
-                   run_id_, "\n");
+                   conv.is_3d() ? 3 : 2);
+    add_conv_parameters(dataset_.configs()[row.config]);
+    out_ += concat(",", run_id_, "\n");
     return {};
+  }
+
+  // Where a name has no wave mode, their reader takes the kernel for one of intrawave.
+  void add_conv_parameters(const Config& config) {
+    const auto word = [&](CkConvParameter parameter) {
+      return config.words[static_cast<std::size_t>(parameter)];
+    };
+    const auto label = [&](CkConvParameter parameter) -> const std::string& {
+      return ck_grouped_conv_schema()
+          .parameters[static_cast<std::size_t>(parameter)]
+          .labels[static_cast<std::size_t>(word(parameter))];
+    };
+    out_ += concat(",", word(CkConvParameter::kTileM), ",", word(CkConvParameter::kTileN), ",",
+                   word(CkConvParameter::kTileK), ",", label(CkConvParameter::kPipeline), ",",
+                   word(CkConvParameter::kWaveMode) == 0 ? std::string("intrawave")
+                                                         : label(CkConvParameter::kWaveMode),
+                   ",", word(CkConvParameter::kDsb), ",", word(CkConvParameter::kSi));
   }
 
   const Dataset& dataset_;

@@ -1,5 +1,6 @@
 // Reads CK Tile's benchmark results as JSON: one run, a batch, or many runs between other output.
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -29,12 +30,50 @@ std::optional<bool> flag_at(const Json& object, const char* key) {
   return value != nullptr && value->is_boolean() ? std::optional(value->get<bool>()) : std::nullopt;
 }
 
+// Returns the sizes of a convolution, by their names as they are or in lower case; nothing for what
+// is none. A required size that is missing becomes one that no convolution has.
+std::optional<ConvSizes> conv_sizes_of(const Json& object) {
+  const auto size_at = [&](std::string_view name) {
+    const auto size = integer_at(object, std::string(name).c_str());
+    return size ? size : integer_at(object, to_lower(name).c_str());
+  };
+  if (!size_at("Hi")) {
+    return std::nullopt;
+  }
+  ConvSizes sizes;
+  for (const CkConvSize& known : ck_conv_sizes()) {
+    std::int64_t& size = sizes.*known.size;
+    size = size_at(known.name).value_or(known.required ? -1 : size);
+  }
+  return sizes;
+}
+
+// The name of a kernel, under any of the names that programs give it.
+std::optional<std::string> kernel_name_at(const Json& object) {
+  for (const char* const key : {"name", "kernel_name", "kernel"}) {
+    if (auto name = text_at(object, key)) {
+      return name;
+    }
+  }
+  return std::nullopt;
+}
+
+// The first number that is there.
+std::optional<double> first_number_at(const Json& object, std::initializer_list<const char*> keys) {
+  for (const char* const key : keys) {
+    if (const auto number = number_at(object, key)) {
+      return number;
+    }
+  }
+  return std::nullopt;
+}
+
 CkGemmDims dims_of(const Json& object) {
   return {integer_at(object, "m").value_or(0), integer_at(object, "n").value_or(0),
           integer_at(object, "k").value_or(0)};
 }
 
-// Converts one run as a benchmark program prints it.
+// Converts one run as a benchmark program prints it, or as the worker that runs convolutions does.
 CkRun run_of(const Json& object) {
   static const Json kNothing = Json::object();
   const Json* problem = member(object, "problem");
@@ -42,10 +81,16 @@ CkRun run_of(const Json& object) {
   problem = problem == nullptr ? &kNothing : problem;
   result = result == nullptr ? &kNothing : result;
   CkRun run;
-  run.kernel = text_at(object, "name").value_or("");
+  run.kernel = kernel_name_at(object).value_or("");
+  // StreamK's programs leave the operation out of the name.
+  if (member(object, "reduction_strategy") != nullptr && !run.kernel.starts_with("gemm")) {
+    run.kernel = concat("gemm_streamk_", run.kernel);
+  }
   run.gemm = dims_of(*problem);
+  run.conv = conv_sizes_of(*problem);
+  run.direction = text_at(*problem, "direction").value_or("");
   run.split_k = integer_at(*problem, "split_k").value_or(1);
-  run.dtype = text_at(*problem, "dtype_a").value_or("");
+  run.dtype = text_at(*problem, "dtype_a").value_or(text_at(*problem, "dtype").value_or(""));
   run.output_dtype = text_at(*problem, "dtype_c").value_or("");
   run.layout = ck_layout_tag(text_at(*problem, "layout_a").value_or(""),
                              text_at(*problem, "layout_b").value_or(""),
@@ -53,14 +98,22 @@ CkRun run_of(const Json& object) {
   run.figures.latency_ms = number_at(*result, "latency(ms)");
   run.figures.tflops = number_at(*result, "tflops(TFlops)");
   run.figures.gb_s = number_at(*result, "bandwidth(GB/s)");
+  if (member(object, "perf_result") == nullptr) {
+    run.figures.latency_ms = first_number_at(object, {"ms", "latency_ms", "avg_time_ms"});
+    run.figures.tflops = number_at(object, "tflops");
+    run.is_all_zero = integer_at(object, "non_zero").value_or(1) == 0;
+  }
   run.is_valid = flag_at(object, "is_valid");
+  run.is_valid = run.is_valid ? run.is_valid : flag_at(object, "ok");
   run.error = text_at(object, "error").value_or("");
   return run;
 }
 
 bool is_run(const Json& document) {
-  return member(document, "name") != nullptr &&
-         (member(document, "perf_result") != nullptr || member(document, "problem") != nullptr);
+  const bool has_result = member(document, "perf_result") != nullptr ||
+                          member(document, "problem") != nullptr ||
+                          (member(document, "ok") != nullptr && member(document, "idx") != nullptr);
+  return kernel_name_at(document) && has_result;
 }
 
 bool is_batch(const Json& document) {
@@ -86,13 +139,14 @@ void add_batch(const Json& document, CkCollector& collector) {
     std::size_t benchmark = 0;
     for (const Json& timed : *benchmarks) {
       CkRun run;
-      run.kernel =
-          text_at(timed, "kernel_name")
-              .value_or(config == nullptr ? std::string() : text_at(*config, "name").value_or(""));
+      run.kernel = kernel_name_at(timed).value_or(
+          config == nullptr ? std::string() : text_at(*config, "name").value_or(""));
       run.dtype = text_at(*metadata, "dtype").value_or("");
       run.layout = text_at(*metadata, "layout").value_or("");
       run.arch = text_at(*metadata, "arch").value_or("");
       run.gemm = dims_of(timed);
+      run.conv = conv_sizes_of(timed);
+      run.direction = text_at(timed, "direction").value_or("");
       run.split_k = integer_at(timed, "split_k").value_or(1);
       run.figures.latency_ms = number_at(timed, "avg_time_ms");
       run.figures.tflops = number_at(timed, "tflops");
@@ -105,6 +159,8 @@ void add_batch(const Json& document, CkCollector& collector) {
 
 struct LogShape {
   CkGemmDims dims;
+  std::optional<ConvSizes> conv;
+  std::string direction;
   std::string dtype;
   std::string layout;
   std::size_t line = 0;  // of the file; 0 before the first one
@@ -127,6 +183,7 @@ std::size_t end_of_shape_word(std::string_view line) {
 LogShape shape_of(std::string_view line, std::size_t number) {
   LogShape out;
   out.line = number;
+  Json sizes = Json::object();
   for (const std::string_view word : split_words(line.substr(end_of_shape_word(line)))) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos) {
@@ -144,8 +201,14 @@ LogShape shape_of(std::string_view line, std::size_t number) {
       out.dtype = value;
     } else if (key == "layout") {
       out.layout = value;
+    } else if (key == "direction") {
+      out.direction = value;
+    }
+    if (const auto size = parse_int(value)) {
+      sizes[std::string(key)] = *size;
     }
   }
+  out.conv = conv_sizes_of(sizes);
   return out;
 }
 
@@ -250,9 +313,11 @@ class LogReader {
     }
     if (member(object, "problem") == nullptr) {
       run.gemm = shape_.dims;
+      run.conv = shape_.conv;
+      run.direction = shape_.direction;
       run.dtype = shape_.dtype;
       run.layout = shape_.layout;
-    } else if (run.gemm != shape_.dims) {
+    } else if (run.conv ? run.conv != shape_.conv : run.gemm != shape_.dims) {
       collector_.note("its sizes are not those of the shape line before it; its own are taken",
                       place);
     }
@@ -281,7 +346,11 @@ class LogReader {
 
 bool is_ck_shape_line(std::string_view line) {
   const std::size_t end = end_of_shape_word(line);
-  return end != std::string_view::npos && line.substr(end).find("M=") != std::string_view::npos;
+  if (end == std::string_view::npos) {
+    return false;
+  }
+  const std::string_view sizes = line.substr(end);
+  return sizes.find("M=") != std::string_view::npos || sizes.find("Hi=") != std::string_view::npos;
 }
 
 std::optional<ExchangeFormat> detect_ck(std::string_view text) {

@@ -52,7 +52,10 @@ Result<ForeignModels> ForeignModels::create(ModelDirectory directory) {
   const bool is_conv = out.directory_.op_type.starts_with("grouped_conv") ||
                        out.directory_.op_type == find_problem_schema(kConvProblem)->name;
   out.problem_type_ = is_conv ? kConvProblem : kGemmProblem;
-  out.schema_ = is_conv ? &ck_grouped_conv_schema() : &ck_gemm_schema();
+  const bool is_streamk = out.directory_.op_type == ck_operation(ck_gemm_streamk_schema());
+  out.schema_ = is_conv      ? &ck_grouped_conv_schema()
+                : is_streamk ? &ck_gemm_streamk_schema()
+                             : &ck_gemm_schema();
   FORETUNE_TRY_STATUS(out.find_table());
   FORETUNE_TRY_STATUS(out.find_hardware());
   return out;
@@ -137,6 +140,10 @@ Result<Config> ForeignModels::parse_kernel(std::string_view name) const {
         dtype != directory_.dtype) {
       return fail(ErrorCode::kMismatch, "kernel '", name.substr(0, 200), "' is of ", dtype,
                   ", the models are for ", directory_.dtype);
+    }
+    if (parsed->config.schema != schema_->id()) {
+      return fail(ErrorCode::kMismatch, "kernel '", name.substr(0, 200), "' is none of ",
+                  schema_->name, ", which the models are for");
     }
     return std::move(parsed->config);
   };

@@ -190,8 +190,23 @@ Status read_targets(const Json& spec, const std::filesystem::path& path, ModelDi
   return {};
 }
 
-Result<ModelDirectory> read_directory(const std::filesystem::path& path) {
-  FORETUNE_TRY(const Json spec, read_object(path / kSpec));
+// Returns the direction in the name of an operation or a folder, as theirs have it:
+// "grouped_conv_bwd_data_bf16_gfx950"; empty without one.
+std::string_view direction_in(std::string_view name) {
+  constexpr std::string_view kHead = "grouped_conv_";
+  if (!name.starts_with(kHead)) {
+    return {};
+  }
+  name.remove_prefix(kHead.size());
+  for (const std::string_view direction : {"forward", "bwd_data", "bwd_weight"}) {
+    if (name == direction || name.starts_with(concat(direction, "_"))) {
+      return direction;
+    }
+  }
+  return {};
+}
+
+Result<ModelDirectory> read_documents(const Json& spec, const std::filesystem::path& path) {
   ModelDirectory models;
   models.op_type = text_at(spec, "op_type").value_or("");
   models.direction = text_at(spec, "direction").value_or("");
@@ -206,11 +221,26 @@ Result<ModelDirectory> read_directory(const std::filesystem::path& path) {
   models.hardware_json = json_text_at(spec, "hardware");
   models.params_json = json_text_at(spec, "params");
   FORETUNE_TRY_STATUS(check_names(models));
-  FORETUNE_TRY_STATUS(read_targets(spec, path, models));
   std::error_code error;
   if (std::filesystem::exists(path / kManifest, error)) {
     FORETUNE_TRY(const Json manifest, read_object(path / kManifest));
     models.manifest_json = json_text(manifest);
+  }
+  if (models.direction.empty() && models.op_type.starts_with("grouped_conv")) {
+    // A path may end with a separator.
+    const std::filesystem::path folder = path.has_filename() ? path : path.parent_path();
+    const std::string_view in_operation = direction_in(models.op_type);
+    models.direction =
+        in_operation.empty() ? direction_in(folder.filename().string()) : in_operation;
+  }
+  return models;
+}
+
+Result<ModelDirectory> read_directory(const std::filesystem::path& path, bool has_models) {
+  FORETUNE_TRY(const Json spec, read_object(path / kSpec));
+  FORETUNE_TRY(ModelDirectory models, read_documents(spec, path));
+  if (has_models) {
+    FORETUNE_TRY_STATUS(read_targets(spec, path, models));
   }
   return models;
 }
@@ -352,7 +382,13 @@ double predict(const ModelDirectory::Target& target, std::span<const double> row
 }
 
 Result<ModelDirectory> read_model_directory(const std::filesystem::path& path) {
-  auto models = read_directory(path);
+  auto models = read_directory(path, true);
+  return models ? std::move(models)
+                : fail_because(models.error(), "model directory ", path.string());
+}
+
+Result<ModelDirectory> read_model_documents(const std::filesystem::path& path) {
+  auto models = read_directory(path, false);
   return models ? std::move(models)
                 : fail_because(models.error(), "model directory ", path.string());
 }

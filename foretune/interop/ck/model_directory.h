@@ -28,7 +28,7 @@ struct ModelDirectory {
   };
 
   std::string op_type;    // "gemm_universal"
-  std::string direction;  // of a convolution; theirs say it in the directory's name alone
+  std::string direction;  // of a convolution; theirs say it in the operation or the folder's name
   std::string dtype;
   std::string arch;
   std::vector<std::string> feature_names;
@@ -54,6 +54,8 @@ double predict(const ModelDirectory::Target& target, std::span<const double> row
 // missing spec or model, kMismatch when names, counts or categories of a model are not those of the
 // spec, kCorrupt and kUnsupported as the formats do. The manifest alone may be missing.
 Result<ModelDirectory> read_model_directory(const std::filesystem::path& path);
+// Spec and manifest alone, without a target: for a directory whose models are files of ours.
+Result<ModelDirectory> read_model_documents(const std::filesystem::path& path);
 
 enum class ModelCompression { kNone, kGzip, kBoth };
 

@@ -114,6 +114,40 @@ TEST_F(ModelDirectoryTest, DocumentsAloneAreThoseOfTheWholeAndLeaveNoModel) {
             ErrorCode::kInvalidArgument);
 }
 
+TEST_F(ModelDirectoryTest, TheDirectionMayStandInTheOperationOrTheFoldersName) {
+  ModelDirectory sample = sample_directory();
+  sample.direction.clear();
+  struct Case {
+    const char* operation;
+    const char* folder;
+    const char* direction;
+  };
+  for (const Case& given : {Case{"grouped_conv", "grouped_conv_bwd_data_bf16_gfx950", "bwd_data"},
+                            Case{"grouped_conv", "grouped_conv_bwd_weight", "bwd_weight"},
+                            Case{"grouped_conv_forward", "grouped_conv_bwd_data_x", "forward"},
+                            Case{"grouped_conv", "grouped_conv_sideways", ""},
+                            Case{"gemm_universal", "grouped_conv_bwd_data_bf16_gfx950", ""}}) {
+    sample.op_type = given.operation;
+    const std::filesystem::path folder = path() / given.folder;
+    ASSERT_TRUE(write_model_directory(sample, folder));
+    for (const std::filesystem::path& named : {folder, folder / ""}) {
+      EXPECT_EQ(read_model_directory(named)->direction, given.direction) << named;
+      EXPECT_EQ(read_model_documents(named)->direction, given.direction) << named;
+    }
+  }
+}
+
+TEST_F(ModelDirectoryTest, DocumentsAreReadWhereTheModelsAreMissing) {
+  write();
+  ASSERT_TRUE(write_model_documents(sample_directory(), path()));
+  EXPECT_FALSE(read_model_directory(path()));
+  const auto documents = read_model_documents(path());
+  ASSERT_TRUE(documents) << documents.error().message;
+  EXPECT_TRUE(documents->targets.empty());
+  EXPECT_EQ(documents->feature_names, sample_directory().feature_names);
+  EXPECT_EQ(documents->dtype, sample_directory().dtype);
+}
+
 TEST_F(ModelDirectoryTest, TakesTheLogarithmBack) {
   write();
   const auto models = read_model_directory(path());

@@ -100,11 +100,15 @@ Result<DatasetFiles> find_datasets(const std::filesystem::path& path,
       found.skipped.emplace_back(file, concat(journal.filename().string(), " beside it counts"));
       continue;
     }
-    FORETUNE_TRY(const Support holds, holds_dataset(file));
-    if (holds) {
+    const Result<Support> holds = holds_dataset(file);
+    if (!holds && holds.error().code == ErrorCode::kUnsupported) {
+      found.datasets.push_back(file);  // Parquet, which the caller may know how to read
+    } else if (!holds) {
+      return tl::unexpected<Error>(holds.error());
+    } else if (*holds) {
       found.datasets.push_back(file);
     } else {
-      found.skipped.emplace_back(file, holds.reason());
+      found.skipped.emplace_back(file, holds->reason());
     }
   }
   if (found.datasets.empty()) {

@@ -32,8 +32,8 @@ struct DatasetFiles {
   std::vector<std::pair<std::filesystem::path, std::string>> skipped;  // and why
 };
 // The data sets below a directory, or the file itself. `extensions`, with or without a dot in
-// front, instead of kDatasetExtensions. Errors: kNotFound when there is none, kUnsupported with the
-// name of a Parquet file, and those of a file that cannot be read.
+// front, instead of kDatasetExtensions. Parquet files are among them, though nothing here reads
+// them. Errors: kNotFound when there is none, and those of a file that cannot be read.
 Result<DatasetFiles> find_datasets(const std::filesystem::path& path,
                                    const std::vector<std::string>& extensions = {});
 

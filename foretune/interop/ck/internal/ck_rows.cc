@@ -138,6 +138,30 @@ bool is_only_fast(const CkRun& run) {
 
 }  // namespace
 
+std::span<const CkConvSize> ck_conv_sizes() {
+  static constexpr std::array<CkConvSize, 19> kSizes{
+      {{"N", &ConvSizes::n, true},
+       {"C", &ConvSizes::c, true},
+       {"K", &ConvSizes::k, true},
+       {"G", &ConvSizes::g, true},
+       {"Hi", &ConvSizes::hi, true},
+       {"Wi", &ConvSizes::wi, true},
+       {"Y", &ConvSizes::y, true},
+       {"X", &ConvSizes::x, true},
+       {"stride_h", &ConvSizes::stride_h, true},
+       {"stride_w", &ConvSizes::stride_w, true},
+       {"pad_h", &ConvSizes::pad_h, true},
+       {"pad_w", &ConvSizes::pad_w, true},
+       {"Di", &ConvSizes::di, false},
+       {"Z", &ConvSizes::z, false},
+       {"stride_d", &ConvSizes::stride_d, false},
+       {"pad_d", &ConvSizes::pad_d, false},
+       {"dilation_d", &ConvSizes::dilation_d, false},
+       {"dilation_h", &ConvSizes::dilation_h, false},
+       {"dilation_w", &ConvSizes::dilation_w, false}}};
+  return kSizes;
+}
+
 std::string ck_layout_tag(std::string_view a, std::string_view b, std::string_view c) {
   std::string out;
   for (const std::string_view word : {a, b, c}) {
@@ -177,6 +201,7 @@ Result<CkCollector::Parsed> CkCollector::parse_gemm(const CkRun& run) {
 Result<CkCollector::Parsed> CkCollector::parse_conv(const CkRun& run) {
   FORETUNE_TRY(CkConvKernel kernel, parse_ck_conv_name(run.kernel));
   FORETUNE_TRY_STATUS(check_same("data type", run.dtype, ck_dtype_name(kernel.dtype)));
+  FORETUNE_TRY_STATUS(check_same("direction", run.direction, to_string(kernel.variant)));
   if (!run.conv) {
     return fail(ErrorCode::kCorrupt, "a convolution without its sizes");
   }
@@ -193,10 +218,14 @@ Result<CkCollector::Parsed> CkCollector::parse_conv(const CkRun& run) {
   return Parsed{conv->to_problem(), std::move(kernel.config), conv->flops(), 0, false};
 }
 
-Status CkCollector::open(ProblemType type, const std::string& arch) {
+Status CkCollector::open(const ConfigSchema& schema, ProblemType type, const std::string& arch) {
   if (dataset_) {
     if (dataset_->header().problem_type != type) {
       return fail(ErrorCode::kUnsupported, "a file holds GEMMs or convolutions; this is the other");
+    }
+    if (dataset_->header().config_schema != schema) {
+      return fail(ErrorCode::kUnsupported, "a data set holds StreamK's kernels or others; ",
+                  "this is the other");
     }
     return {};
   }
@@ -204,7 +233,7 @@ Status CkCollector::open(ProblemType type, const std::string& arch) {
   header.family = facts_.family;
   header.role = facts_.role;
   header.problem_type = type;
-  header.config_schema = type == kConvProblem ? ck_grouped_conv_schema() : ck_gemm_schema();
+  header.config_schema = schema;
   header.fingerprint = facts_.fingerprint;
   if (header.fingerprint.device.empty()) {
     if (arch.empty()) {
@@ -258,7 +287,11 @@ Status CkCollector::take(const CkRun& run, const std::string& place) {
       return fail(ErrorCode::kCorrupt, "a time or a rate that makes no sense");
     }
   }
-  FORETUNE_TRY_STATUS(open(is_conv ? kConvProblem : kGemmProblem, run.arch));
+  const ConfigSchema& schema = is_conv ? ck_grouped_conv_schema()
+                               : parsed.config.schema == ck_gemm_streamk_schema().id()
+                                   ? ck_gemm_streamk_schema()
+                                   : ck_gemm_schema();
+  FORETUNE_TRY_STATUS(open(schema, parsed.problem.type(), run.arch));
   FORETUNE_TRY(const std::uint32_t context, context_of(run.arch));
   const Key key{dataset_->intern_problem(parsed.problem), dataset_->intern_config(parsed.config),
                 context};
@@ -326,7 +359,7 @@ void CkCollector::add_row(const Key& key, const Entry& entry) {
 Result<Dataset> CkCollector::finish(ImportReport* report) {
   if (!dataset_) {
     FORETUNE_TRY_STATUS(counter_.finish(report));
-    FORETUNE_TRY_STATUS(open(kGemmProblem, ""));
+    FORETUNE_TRY_STATUS(open(ck_gemm_schema(), kGemmProblem, ""));
   }
   if (const Status status = check_header(dataset_->header()); !status) {
     return tl::unexpected<Error>(status.error());

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -39,6 +40,7 @@ struct CkRun {
   CkGemmDims gemm;  // of a GEMM kernel
   // Sizes of a convolution. Its operation and data type come from the kernel's name.
   std::optional<ConvSizes> conv;
+  std::string direction;  // "bwd_data"
   std::int64_t split_k = 1;
   CkFigures figures;         // flops and bytes are filled in
   std::string output_dtype;  // of C; without it the bandwidth is ignored
@@ -46,6 +48,16 @@ struct CkRun {
   bool is_all_zero = false;  // the output was all zero
   std::string error;
 };
+
+// A size of a convolution by Composable Kernel's name.
+struct CkConvSize {
+  std::string_view name;
+  std::int64_t ConvSizes::* size;
+  bool required;
+};
+// In the order of the CSV. A row's problem_idx is not among them: its count restarts in every file,
+// so it does not identify a problem.
+std::span<const CkConvSize> ck_conv_sizes();
 
 // Returns "rcr" for "RowMajor", "ColumnMajor", "RowMajor"; empty when a word is neither.
 std::string ck_layout_tag(std::string_view a, std::string_view b, std::string_view c);
@@ -84,7 +96,7 @@ class CkCollector {
   static Result<Parsed> parse_gemm(const CkRun& run);
   static Result<Parsed> parse_conv(const CkRun& run);
   Status take(const CkRun& run, const std::string& place);
-  Status open(ProblemType type, const std::string& arch);
+  Status open(const ConfigSchema& schema, ProblemType type, const std::string& arch);
   Result<std::uint32_t> context_of(const std::string& arch);
   static void take_failure(const CkRun& run, Entry& entry);
   void add_row(const Key& key, const Entry& entry);
