@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/measured_times.h"
+#include "foretune/formats/csv.h"
 #include "foretune/formats/json.h"
 
 namespace foretune {
@@ -119,8 +124,73 @@ Result<ModelComparison> compare_models(std::span<const PickedProblem> before,
   return out;
 }
 
-Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json) {
-  FORETUNE_TRY(const ParsedJson report, formats::parse_json(report_json));
+namespace {
+
+constexpr std::string_view kPicksHeader = "problem,best_ns,pick_ns,efficiency,pick";
+
+// Returns the cells of a line, of which only those that csv_quoted() quotes are in quotes.
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells(1);
+  bool is_quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (is_quoted && line[i] == '"' && i + 1 < line.size() && line[i + 1] == '"') {
+      cells.back() += line[i++];
+    } else if (line[i] == '"') {
+      is_quoted = !is_quoted;
+    } else if (line[i] == ',' && !is_quoted) {
+      cells.emplace_back();
+    } else {
+      cells.back() += line[i];
+    }
+  }
+  return cells;
+}
+
+Status add_pick(PickedProblem picked, std::vector<PickedProblem>& out) {
+  if (!(picked.best_ns > 0 && picked.efficiency >= 0 && picked.efficiency <= 1)) {
+    return fail(ErrorCode::kCorrupt, "problem ", out.size() + 1,
+                " of the report has an efficiency or a time that cannot be");
+  }
+  out.push_back(std::move(picked));
+  return {};
+}
+
+Result<std::vector<PickedProblem>> parse_picks_csv(std::string_view text) {
+  std::vector<PickedProblem> out;
+  for (const std::string_view line : split(text.substr(kPicksHeader.size()), '\n')) {
+    if (trim(line).empty()) {
+      continue;
+    }
+    const std::vector<std::string> cells = cells_of(trim(line));
+    const auto best_ns = cells.size() == 5 ? parse_double(cells[1]) : std::nullopt;
+    const auto efficiency = cells.size() == 5 ? parse_double(cells[3]) : std::nullopt;
+    if (!best_ns || !efficiency) {
+      return fail(ErrorCode::kCorrupt, "problem ", out.size() + 1, " of the table lacks one of ",
+                  kPicksHeader);
+    }
+    FORETUNE_TRY_STATUS(add_pick({cells[0], cells[4], *best_ns, *efficiency}, out));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string picks_csv(std::span<const PickedProblem> picks) {
+  std::string out = concat(kPicksHeader, "\n");
+  for (const PickedProblem& picked : picks) {
+    out +=
+        concat(formats::csv_quoted(picked.problem), ",", picked.best_ns, ",",
+               picked.efficiency > 0 ? concat(picked.best_ns / picked.efficiency) : std::string(),
+               ",", picked.efficiency, ",", formats::csv_quoted(picked.pick), "\n");
+  }
+  return out;
+}
+
+Result<std::vector<PickedProblem>> parse_picks(std::string_view text) {
+  if (text.starts_with(kPicksHeader)) {
+    return parse_picks_csv(text);
+  }
+  FORETUNE_TRY(const ParsedJson report, formats::parse_json(text));
   const ParsedJson* const problems = formats::member(report, "problems");
   if (problems == nullptr || !problems->is_array()) {
     return fail(ErrorCode::kCorrupt, "this is no report of validate-model: it has no 'problems'");
@@ -136,12 +206,8 @@ Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json) {
       return fail(ErrorCode::kCorrupt, "problem ", out.size() + 1,
                   " of the report lacks one of problem, pick, best_ns and efficiency");
     }
-    PickedProblem picked{*problem, *pick, best->get<double>(), efficiency->get<double>()};
-    if (!(picked.best_ns > 0 && picked.efficiency >= 0 && picked.efficiency <= 1)) {
-      return fail(ErrorCode::kCorrupt, "problem ", out.size() + 1,
-                  " of the report has an efficiency or a time that cannot be");
-    }
-    out.push_back(std::move(picked));
+    FORETUNE_TRY_STATUS(
+        add_pick({*problem, *pick, best->get<double>(), efficiency->get<double>()}, out));
   }
   return out;
 }

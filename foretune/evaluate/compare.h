@@ -69,7 +69,11 @@ Result<ModelComparison> compare_models(std::span<const PickedProblem> before,
                                        std::span<const PickedProblem> after,
                                        const AcceptanceRules& rules, std::uint64_t seed = 42);
 
-// Parses the picks in a report of validate-model --json. Errors: kCorrupt with the missing part.
-Result<std::vector<PickedProblem>> parse_picks(std::string_view report_json);
+// Parses the picks in a report of validate-model --json, or what picks_csv() writes. Errors:
+// kCorrupt with the missing part.
+Result<std::vector<PickedProblem>> parse_picks(std::string_view report);
+// Returns a table of the picks: problem, best_ns, pick_ns, efficiency, pick. A pick without a time
+// has no pick_ns.
+std::string picks_csv(std::span<const PickedProblem> picks);
 
 }  // namespace foretune

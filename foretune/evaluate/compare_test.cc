@@ -134,6 +134,28 @@ TEST(Compare, ReadsThePicksOfAReport) {
   EXPECT_EQ((*read)[2].pick, "");
 }
 
+TEST(Compare, ReadsThePicksOfATable) {
+  std::vector<PickedProblem> written = picks({0.5, 1.0, 0.0});
+  written[0].pick = "3,16,\"a\"";
+  written[2].pick.clear();
+  const std::string text = picks_csv(written);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
+  const auto read = parse_picks(text);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_EQ(read->size(), 3U);
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    EXPECT_EQ((*read)[i].problem, written[i].problem);
+    EXPECT_EQ((*read)[i].pick, written[i].pick);
+    EXPECT_EQ((*read)[i].best_ns, written[i].best_ns);
+    EXPECT_EQ((*read)[i].efficiency, written[i].efficiency);
+  }
+  const std::string head = "problem,best_ns,pick_ns,efficiency,pick\n";
+  EXPECT_TRUE(parse_picks(head)->empty());
+  for (const char* const line : {"a,1", "a,x,1,1,b", "a,1,1,2,b", "a,0,1,1,b", "a,1,1,1,b,c"}) {
+    EXPECT_FALSE(parse_picks(head + line)) << line;
+  }
+}
+
 TEST(Compare, RefusesReportsThatAreNone) {
   for (const char* text :
        {"", "{", "[]", "{}", R"({"problems": 3})", R"({"problems": [{}]})",

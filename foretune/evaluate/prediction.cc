@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "foretune/evaluate/learned_rate.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/model/model_kind.h"
 #include "foretune/model/model_scorer.h"
@@ -139,6 +140,14 @@ bool is_log_time(const ScoreColumn& column) {
   return column.metric.name == kTimeNs && column.scale.kind == ValueScale::Kind::kLog;
 }
 
+// Fills in the rates that follow from a time.
+void add_rates(const std::optional<ProblemWork>& work, PredictedConfig& out) {
+  if (work) {
+    out.tflops = work->flops / out.time_ns * 1e-3;
+    out.gb_per_s = work->bytes / out.time_ns;
+  }
+}
+
 // `z` is of the target, whatever bounds are missed.
 void add_time(double z, double residual_std, const std::optional<ProblemWork>& work,
               PredictedConfig& out) {
@@ -148,9 +157,19 @@ void add_time(double z, double residual_std, const std::optional<ProblemWork>& w
     out.time_low_ns = std::exp(z - kStds * residual_std);
     out.time_high_ns = std::exp(z + kStds * residual_std);
   }
-  if (work) {
-    out.tflops = work->flops / out.time_ns * 1e-3;
-    out.gb_per_s = work->bytes / out.time_ns;
+  add_rates(work, out);
+}
+
+// Fills in the time and the rates that follow from the learned one, which is kept as it is.
+void add_learned(const LearnedRate& rate, double score, const std::optional<ProblemWork>& work,
+                 PredictedConfig& out) {
+  const double value = rate.value(score);
+  out.time_ns = rate.time_ns(value, work);
+  add_rates(work, out);
+  if (rate.unit == LearnedRate::Unit::kTflops) {
+    out.tflops = value;
+  } else if (rate.unit == LearnedRate::Unit::kGigabytesPerSecond) {
+    out.gb_per_s = value;
   }
 }
 
@@ -169,8 +188,13 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
   Prediction out;
   out.problem = problem.text();
   out.choice = selector.select_uncached(problem);
+  const auto name_of = [&](std::uint32_t candidate) {
+    return options.kernel_name ? options.kernel_name(problem, selector.config(candidate))
+                               : std::string();
+  };
   if (out.choice.has_candidate) {
     out.choice_text = selector.describe(out.choice.candidate, problem);
+    out.choice_kernel = name_of(out.choice.candidate);
   }
   out.reason = out.choice.picked() ? "" : selector.explain(problem, out.choice);
   out.outside = outside_ranges(model, *table, problem);
@@ -178,6 +202,9 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
   out.pool = selector.pool_size();
   out.target = selector.columns()[target];
   out.is_absolute = out.target.is_absolute && is_log_time(out.target);
+  const std::optional<LearnedRate> rate =
+      selector.judge() == nullptr ? learned_rate_of(model) : std::nullopt;
+  out.has_rates = out.is_absolute || rate;
   out.residual_std = model.residual_std;
   out.machine = whole.fingerprint;
   if (&column_model(whole, 0) != &whole) {
@@ -203,6 +230,7 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
     PredictedConfig& entry = out.ranked.emplace_back();
     entry.candidate = listed[i];
     entry.config = selector.describe(listed[i], problem);
+    entry.kernel = name_of(listed[i]);
     entry.score = ranked[i].score;
     entry.keeps_bounds = keeps_bounds(entry.score);
     double z = entry.score;
@@ -214,6 +242,8 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
     entry.slower = std::expm1(z - first_z);
     if (out.is_absolute) {
       add_time(z, model.residual_std, work, entry);
+    } else if (rate) {
+      add_learned(*rate, entry.score, work, entry);
     }
     if (i > 0 && entry.keeps_bounds) {
       entry.confidence = confidence_of(z - first_z, model.residual_std);
@@ -228,6 +258,34 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
                  Explainer(selector, model, *table, problem, ranked).explain(options.top));
   }
   return out;
+}
+
+Status add_predicted_target(const Model& model, const Problem& problem,
+                            std::span<const Config> configs, Prediction& prediction) {
+  const std::optional<LearnedRate> rate = learned_rate_of(model);
+  if (!rate || configs.size() != prediction.ranked.size()) {
+    return fail(ErrorCode::kMismatch, "the model of ", model.target, " predicts no time or rate");
+  }
+  FORETUNE_TRY(const std::vector<double> scores, score_configs(model, problem, configs));
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    PredictedConfig& entry = prediction.ranked[i];
+    const double value = rate->value(scores[i]);
+    switch (rate->unit) {
+      case LearnedRate::Unit::kTflops:
+        entry.tflops = value;
+        break;
+      case LearnedRate::Unit::kMilliseconds:
+        entry.time_ns = value * 1e6;
+        entry.time_low_ns = PredictedConfig::kUnknown;
+        entry.time_high_ns = PredictedConfig::kUnknown;
+        break;
+      case LearnedRate::Unit::kGigabytesPerSecond:
+        entry.gb_per_s = value;
+        break;
+    }
+  }
+  prediction.has_rates = true;
+  return {};
 }
 
 }  // namespace foretune

@@ -4,8 +4,8 @@
 //   FORETUNE_TRY(const Prediction prediction, predict(*selector, problem, {.top = 5}));
 //   print(prediction_text(prediction, color));
 //
-// Only models of absolute time (target "log") predict times; a relative model predicts only ratios
-// within a problem.
+// Models of absolute time (target "log") predict times, and models of rates and latencies predict
+// those, from which times follow; a relative model predicts only ratios within a problem.
 //
 // Confidence is the probability that the pick is really faster than another candidate, if the
 // errors of both predictions are independent and normal with the model's held-out residual s (of ln
@@ -19,8 +19,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +40,7 @@ struct PredictedConfig {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::uint32_t candidate = 0;  // position in the model's pool
   std::string config;
+  std::string kernel;  // PredictOptions::kernel_name of it; may be empty
   double score = 0;
   double slower = 0;             // predicted time / that of the first in the list - 1
   double confidence = kUnknown;  // that the first in the list is faster; unknown for the first
@@ -82,8 +85,9 @@ struct Explanation {
 struct Prediction {
   std::string problem;
   Choice choice;
-  std::string choice_text;  // config of choice.candidate; empty when there is none
-  std::string reason;       // why nothing was picked (Selector::explain()); else empty
+  std::string choice_text;    // config of choice.candidate; empty when there is none
+  std::string choice_kernel;  // its kernel's name, as in PredictedConfig
+  std::string reason;         // why nothing was picked (Selector::explain()); else empty
   std::vector<OutsideRange> outside;
   std::vector<PredictedConfig> ranked;  // the first `top`, also when the selector abstains
   std::size_t legal = 0;                // candidates that could be ranked
@@ -92,6 +96,7 @@ struct Prediction {
   // model's own.
   std::size_t generated = 0;
   bool is_absolute = false;
+  bool has_rates = false;   // times and rates of the list are known, whatever the model learned
   double residual_std = 0;  // 0: unknown
   // Margin and confidence of the first over the second of the list. NaN when nothing else is legal;
   // the confidence is also NaN when the residual is unknown.
@@ -112,6 +117,9 @@ struct Prediction {
 struct PredictOptions {
   std::size_t top = 5;
   bool explain = false;
+  // Returns the name of the kernel that a config is for the problem; empty when configs have no
+  // such names.
+  std::function<std::string(const Problem&, const Config&)> kernel_name = nullptr;
 };
 
 // Predicts a problem's candidates, by the objective of the selector if it has one. Errors:
@@ -123,5 +131,11 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
 // Errors: those of predict() and of judge_of() (model/objective_scorer.h).
 Result<Prediction> predict_front(const Selector& selector, const Problem& problem,
                                  const Objective& objective, const PredictOptions& options);
+
+// Replaces the times or rates of the list by those that a model of this very target ("latency",
+// "tflops", "bandwidth") predicts for the configs of the list, `configs`. Errors: those of
+// score_configs(), kMismatch for a model whose scores tell no such value.
+Status add_predicted_target(const Model& model, const Problem& problem,
+                            std::span<const Config> configs, Prediction& prediction);
 
 }  // namespace foretune

@@ -57,6 +57,7 @@ Result<Prediction> predict_front(const Selector& selector, const Problem& proble
   out.objective = objective.text();
   // No single time, margin or chance says which config is better by several targets.
   out.is_absolute = false;
+  out.has_rates = false;
   out.margin = PredictedConfig::kUnknown;
   out.confidence = PredictedConfig::kUnknown;
   const std::vector<RankedCandidate> ranked = selector.rank(problem);

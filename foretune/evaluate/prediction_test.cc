@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "foretune/base/text.h"
+#include "foretune/evaluate/learned_rate.h"
 #include "foretune/model/ensemble/ensemble_body.h"
 #include "foretune/model/forest/forest_body.h"
 #include "foretune/model/network/network_body.h"
@@ -80,6 +83,114 @@ TEST_F(PredictionTest, AModelOfTimesHasRatesFromTheProblemsWork) {
   sample.residual_std = 0;
   EXPECT_TRUE(std::isnan(predicted(sample, problem()).ranked[0].time_low_ns));
   EXPECT_EQ(text.find("ratios within a problem"), std::string::npos);
+}
+
+TEST_F(PredictionTest, AModelOfARatePredictsItAndTheTimeThatFollows) {
+  Model sample = model();
+  sample.target = "tflops";
+  sample.card_json = R"({"objective": "regression", "log1p": true, "score_factor": -0.5})";
+  const Prediction prediction = predicted(sample, problem());
+  EXPECT_TRUE(prediction.has_rates);
+  EXPECT_FALSE(prediction.is_absolute);
+  for (const PredictedConfig& entry : prediction.ranked) {
+    EXPECT_DOUBLE_EQ(entry.tflops, std::max(0.0, std::expm1(entry.score / -0.5)));
+    if (entry.tflops > 0) {
+      EXPECT_DOUBLE_EQ(entry.time_ns, 2.0 * 512 * 256 * 1024 / entry.tflops * 1e-3);
+    } else {
+      EXPECT_TRUE(std::isnan(entry.time_ns));
+    }
+  }
+  const std::string text = prediction_text(prediction, false);
+  EXPECT_NE(text.find("TFLOPS"), std::string::npos);
+  EXPECT_EQ(text.find("ratios within a problem"), std::string::npos);
+  sample.target = "latency";
+  sample.card_json = R"({"objective": "regression", "log1p": false, "score_factor": 2.0})";
+  const PredictedConfig first = predicted(sample, problem()).ranked[0];
+  EXPECT_DOUBLE_EQ(first.time_ns, std::max(0.0, first.score / 2) * 1e6);
+  sample.target = "bandwidth";
+  sample.card_json = R"({"objective": "regression", "log1p": false, "score_factor": -2.0})";
+  const PredictedConfig widest = predicted(sample, problem()).ranked[0];
+  EXPECT_DOUBLE_EQ(widest.gb_per_s, std::max(0.0, widest.score / -2));
+}
+
+TEST_F(PredictionTest, ScoresThatTellNoRateHaveNone) {
+  Model sample = model();
+  const auto has_rate = [&](const char* target, const char* card) {
+    sample.target = target;
+    sample.card_json = card;
+    return learned_rate_of(sample).has_value();
+  };
+  EXPECT_TRUE(
+      has_rate("tflops", R"({"objective": "regression", "log1p": true, "score_factor": -1})"));
+  EXPECT_FALSE(has_rate("relative-log", R"({"log1p": true, "score_factor": -1})"));
+  EXPECT_FALSE(
+      has_rate("tflops", R"({"objective": "lambdarank", "log1p": true, "score_factor": -1})"));
+  EXPECT_FALSE(has_rate("tflops", R"({"log1p": true, "score_factor": 1})"))
+      << "the wrong way round";
+  EXPECT_FALSE(has_rate("latency", R"({"log1p": true, "score_factor": -1})"));
+  EXPECT_FALSE(has_rate("tflops", R"({"log1p": true, "score_factor": 0})"));
+  EXPECT_FALSE(has_rate("tflops", R"({"score_factor": -1})"));
+  EXPECT_FALSE(has_rate("tflops", R"({"log1p": true, "score_factor": "-1"})"));
+  EXPECT_FALSE(has_rate("tflops", "{"));
+  EXPECT_FALSE(predicted(sample, problem()).has_rates);
+}
+
+TEST_F(PredictionTest, ModelsOfFurtherTargetsReplaceTheirColumns) {
+  Model sample = model();
+  const auto chosen = selector(sample);
+  Prediction prediction = *predict(*chosen, problem(), {.top = 3});
+  std::vector<Config> configs;
+  for (const PredictedConfig& entry : prediction.ranked) {
+    configs.push_back(chosen->config(entry.candidate));
+  }
+  EXPECT_FALSE(add_predicted_target(sample, problem(), configs, prediction))
+      << "ratios are no rate";
+  sample.target = "latency";
+  sample.card_json = R"({"objective": "regression", "log1p": false, "score_factor": 1.0})";
+  ASSERT_TRUE(add_predicted_target(sample, problem(), configs, prediction));
+  EXPECT_TRUE(prediction.has_rates);
+  EXPECT_DOUBLE_EQ(prediction.ranked[2].time_ns, std::max(0.0, prediction.ranked[2].score) * 1e6);
+  EXPECT_TRUE(std::isnan(prediction.ranked[2].tflops)) << "of which nobody spoke";
+  configs.pop_back();
+  EXPECT_FALSE(add_predicted_target(sample, problem(), configs, prediction));
+}
+
+TEST_F(PredictionTest, KernelsGoByTheirNames) {
+  const Prediction prediction = predicted(
+      model(), problem(), {.top = 2, .kernel_name = [](const Problem&, const Config& config) {
+                             return concat("kernel_", config.words[0]);
+                           }});
+  EXPECT_EQ(prediction.choice_kernel, prediction.ranked[0].kernel);
+  EXPECT_TRUE(prediction.ranked[0].kernel.starts_with("kernel_"));
+  const std::string text = prediction_text(prediction, false);
+  EXPECT_NE(text.find("pick: kernel_"), std::string::npos);
+  EXPECT_EQ(text.find(prediction.ranked[0].config), std::string::npos);
+  const auto json = nlohmann::json::parse(prediction_json(prediction, "c"));
+  EXPECT_EQ(json["ranking"][1]["kernel"], prediction.ranked[1].kernel);
+  EXPECT_EQ(json["ranking"][1]["config"], prediction.ranked[1].config);
+}
+
+TEST_F(PredictionTest, ListsOfProblemsHaveASummary) {
+  Model sample = model();
+  sample.target = "log";
+  std::vector<Prediction> predictions;
+  for (const std::int64_t m : {128, 512}) {
+    predictions.push_back(predicted(
+        sample,
+        GemmProblem::create({.m = m, .n = 256, .k = 1024, .dtype = DataType::kBf16})->to_problem(),
+        {.top = 2}));
+  }
+  const auto json = nlohmann::json::parse(predictions_json(predictions, "c"));
+  const double mean = (predictions[0].ranked[0].tflops + predictions[1].ranked[0].tflops) / 2;
+  EXPECT_DOUBLE_EQ(json["metrics"]["mean_tflops"].get<double>(), mean);
+  EXPECT_EQ(json["metrics"]["problems"], 2);
+  EXPECT_EQ(json["problems"].size(), 2U);
+  EXPECT_EQ(json["problems"][1]["problem"], predictions[1].problem);
+  EXPECT_EQ(json["problems"][1]["ranking"].size(), 2U);
+  const std::string text = predictions_text(predictions, false);
+  EXPECT_NE(text.find("2 problems, 2 with a pick"), std::string::npos) << text;
+  EXPECT_NE(text.find("TFLOPS of the first: mean "), std::string::npos);
+  EXPECT_NE(predictions_text({}, false).find("0 problems"), std::string::npos);
 }
 
 TEST_F(PredictionTest, ConfidenceGrowsWithTheMarginAndNeedsAResidual) {

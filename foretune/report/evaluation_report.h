@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "foretune/evaluate/compare.h"
@@ -47,6 +48,10 @@ std::string fronts_json(const FrontEvaluation& fronts, const std::string& name,
 std::string prediction_text(const Prediction& prediction, bool color);
 // docs/predict-and-search.md lists the fields.
 std::string prediction_json(const Prediction& prediction, const std::string& command);
+// Several problems: the list of each, then what the first of all lists have in common.
+std::string predictions_text(std::span<const Prediction> predictions, bool color);
+// Figures of them all, and in "problems" what prediction_json() has of each.
+std::string predictions_json(std::span<const Prediction> predictions, const std::string& command);
 
 // "57 epochs, best 47: training loss 0.0123, stopping loss 0.0145"
 std::string training_text(const TrainingCurve& curve);

@@ -2,8 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "foretune/base/significant.h"
 #include "foretune/base/text.h"
@@ -77,6 +82,10 @@ class PredictionText {
   [[nodiscard]] bool has_ratios() const {
     return prediction_.target.scale.kind != ValueScale::Kind::kLinear;
   }
+  // Kernels go by their names where they have one.
+  [[nodiscard]] const std::string& chosen() const {
+    return prediction_.choice_kernel.empty() ? prediction_.choice_text : prediction_.choice_kernel;
+  }
   [[nodiscard]] bool is_of_time() const { return prediction_.target.metric.name == kTimeNs; }
 
   void followed() {
@@ -96,12 +105,11 @@ class PredictionText {
     const Choice& choice = prediction_.choice;
     followed();
     if (choice.picked()) {
-      add(prediction_.front ? "knee: " : "pick: ",
-          paint(kBold, clean_text(prediction_.choice_text)), "\n");
+      add(prediction_.front ? "knee: " : "pick: ", paint(kBold, clean_text(chosen())), "\n");
     } else {
       add(paint(kYellow, concat("abstains: ", clean_text(prediction_.reason))), "\n");
       if (choice.has_candidate) {
-        add("fallback: ", clean_text(prediction_.choice_text), "\n");
+        add("fallback: ", clean_text(chosen()), "\n");
       }
     }
     if (choice.picked() && std::isfinite(prediction_.margin)) {
@@ -132,7 +140,7 @@ class PredictionText {
       add(count_text(prediction_.legal), " of ", count_text(prediction_.pool),
           " candidates are legal and distinct here\n");
     }
-    if (!prediction_.target.is_absolute && !prediction_.ranked.empty()) {
+    if (!prediction_.target.is_absolute && !prediction_.has_rates && !prediction_.ranked.empty()) {
       out_ += paint(kDim,
                     "The model predicts ratios within a problem, not times: train with --target "
                     "log for times and rates.");
@@ -177,7 +185,7 @@ class PredictionText {
     if (prediction_.ranked.empty()) {
       return;
     }
-    const bool times = prediction_.is_absolute;
+    const bool times = prediction_.has_rates;
     const bool reasons = prediction_.explanation && prediction_.ranked.size() > 1;
     out_ += '\n';
     out_ += paint(
@@ -195,7 +203,8 @@ class PredictionText {
       const bool is_ratio = i > 0 && has_ratios() && !prediction_.front;
       add(right(is_ratio ? concat(percent_text(entry.slower), " %") : "-", 10),
           right(percent_text(entry.confidence), 8), metric_values_text(entry), "  ",
-          clean_text(entry.config), entry.keeps_bounds ? "" : "  (misses a bound)", "\n");
+          clean_text(entry.kernel.empty() ? entry.config : entry.kernel),
+          entry.keeps_bounds ? "" : "  (misses a bound)", "\n");
       if (reasons && i > 0 && !prediction_.explanation->main_effect[i - 1].feature.empty()) {
         const MainEffect& effect = prediction_.explanation->main_effect[i - 1];
         add(left("", times ? 53 : 26),
@@ -311,7 +320,9 @@ std::string prediction_text(const Prediction& prediction, bool color) {
   return PredictionText(prediction, color).write();
 }
 
-std::string prediction_json(const Prediction& prediction, const std::string& command) {
+namespace {
+
+Json prediction_document(const Prediction& prediction, const std::string& command) {
   const Choice& choice = prediction.choice;
   Json out = {{"name", "predict"},
               {"metrics",
@@ -357,10 +368,107 @@ std::string prediction_json(const Prediction& prediction, const std::string& com
                               {"time_high_ns", number(entry.time_high_ns)},
                               {"tflops", number(entry.tflops)},
                               {"gb_per_s", number(entry.gb_per_s)}});
+    if (!entry.kernel.empty()) {
+      out["ranking"].back()["kernel"] = entry.kernel;
+    }
     add_metrics(prediction, entry, out["ranking"].back());
   }
   if (prediction.explanation) {
     out["explanation"] = explanation_json(*prediction.explanation);
+  }
+  return out;
+}
+
+// Figures over the first config of every list that has one.
+struct FirstConfigs {
+  std::size_t picked = 0;
+  std::vector<double> tflops;
+  std::set<std::string> configs;
+};
+
+FirstConfigs first_configs_of(std::span<const Prediction> predictions) {
+  FirstConfigs out;
+  for (const Prediction& prediction : predictions) {
+    out.picked += prediction.choice.picked() ? 1U : 0U;
+    if (prediction.ranked.empty()) {
+      continue;
+    }
+    const PredictedConfig& first = prediction.ranked.front();
+    out.configs.insert(first.config);
+    if (std::isfinite(first.tflops)) {
+      out.tflops.push_back(first.tflops);
+    }
+  }
+  return out;
+}
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::string listed_line(const PredictedConfig& entry, bool has_rates) {
+  std::string out;
+  if (has_rates) {
+    out += concat(right(time_text(entry.time_ns), 12), right(number_text(entry.tflops, 2), 10),
+                  " TFLOPS", right(number_text(entry.gb_per_s, 0), 8), " GB/s");
+  } else {
+    out += right(concat("+", percent_text(entry.slower), " %"), 12);
+  }
+  return concat(out, "  ", clean_text(entry.kernel.empty() ? entry.config : entry.kernel), "\n");
+}
+
+}  // namespace
+
+std::string prediction_json(const Prediction& prediction, const std::string& command) {
+  return report_internal::text_of(prediction_document(prediction, command));
+}
+
+std::string predictions_text(std::span<const Prediction> predictions, bool color) {
+  std::string out;
+  for (const Prediction& prediction : predictions) {
+    const std::string problem = clean_text(prediction.problem);
+    out += color ? concat("\033[1m", problem, "\033[0m\n") : concat(problem, "\n");
+    if (!prediction.choice.picked()) {
+      out += concat("  abstains: ", clean_text(prediction.reason), "\n");
+    }
+    for (const PredictedConfig& entry : prediction.ranked) {
+      out += listed_line(entry, prediction.has_rates);
+    }
+  }
+  const FirstConfigs summary = first_configs_of(predictions);
+  out += concat(count_text(predictions.size()), " problems, ", count_text(summary.picked),
+                " with a pick; ", count_text(summary.configs.size()), " configs come first\n");
+  if (!summary.tflops.empty()) {
+    const auto [least, most] = std::minmax_element(summary.tflops.begin(), summary.tflops.end());
+    out += concat("TFLOPS of the first: mean ", number_text(mean_of(summary.tflops), 2), ", from ",
+                  number_text(*least, 2), " to ", number_text(*most, 2), "\n");
+  }
+  return out;
+}
+
+std::string predictions_json(std::span<const Prediction> predictions, const std::string& command) {
+  const FirstConfigs summary = first_configs_of(predictions);
+  Json metrics = {{"problems", predictions.size()},
+                  {"picked", summary.picked},
+                  {"first_configs", summary.configs.size()}};
+  if (!summary.tflops.empty()) {
+    metrics["mean_tflops"] = mean_of(summary.tflops);
+    metrics["min_tflops"] = *std::min_element(summary.tflops.begin(), summary.tflops.end());
+    metrics["max_tflops"] = *std::max_element(summary.tflops.begin(), summary.tflops.end());
+  }
+  Json out = {
+      {"name", "predict"},
+      {"metrics", std::move(metrics)},
+      {"machine", predictions.empty() ? Json::object()
+                                      : report_internal::machine_json(predictions.front().machine)},
+      {"command", command},
+      {"problems", Json::array()}};
+  for (const Prediction& prediction : predictions) {
+    Json entry = prediction_document(prediction, command);
+    for (const char* const shared : {"name", "machine", "command"}) {
+      entry.erase(shared);
+    }
+    out["problems"].push_back(std::move(entry));
   }
   return report_internal::text_of(out);
 }

@@ -16,6 +16,7 @@ namespace {
 
 using report_internal::clean_text;
 using report_internal::number;
+using report_internal::number_text;
 using report_internal::percent_text;
 using report_internal::right;
 using report_internal::time_text;
@@ -37,6 +38,14 @@ double fastest_ns(const SearchReport& report) {
     best = std::isnan(best) || time_ns < best ? time_ns : best;
   }
   return best;
+}
+
+bool has_times(const SearchReport& report) { return report.is_absolute || report.time_ns; }
+
+double predicted_ns(const SearchReport& report, double score) {
+  return report.is_absolute ? std::exp(score)
+         : report.time_ns   ? report.time_ns(score)
+                            : kNotANumber;
 }
 
 std::string summary(const SearchReport& report) {
@@ -83,14 +92,17 @@ std::string search_text(const SearchReport& report, bool color) {
   const bool measured = !report.measured.empty();
   std::string out = concat(paint("\033[1m", clean_text(report.problem.text())), "\n");
   out += summary(report);
-  if (!report.is_absolute) {
+  const bool times = has_times(report);
+  const auto work = problem_work(report.problem);
+  if (!times) {
     out += paint("\033[2m", "The model predicts ratios within a problem, not times.");
     out += '\n';
   }
   out += '\n';
   out +=
       paint("\033[2m",
-            concat("  rank", report.is_absolute ? right("predicted", 11) : "", right("slower", 9),
+            concat("  rank", times ? concat(right("predicted", 11), right("TFLOPS", 9)) : "",
+                   right("slower", 9),
                    measured ? concat(right("measured", 11), right("slower", 9)) : "", "  config"));
   out += '\n';
   const double fastest = fastest_ns(report);
@@ -98,13 +110,17 @@ std::string search_text(const SearchReport& report, bool color) {
     const ScoredConfig& entry = report.found.ranked[i];
     const double slower = std::expm1(entry.score - report.found.ranked[0].score);
     out += right(concat(i + 1), 6);
-    out += report.is_absolute ? right(time_text(std::exp(entry.score)), 11) : "";
+    if (times) {
+      const double time_ns = predicted_ns(report, entry.score);
+      out += concat(right(time_text(time_ns), 11),
+                    right(number_text(work ? work->flops / time_ns * 1e-3 : kNotANumber, 2), 9));
+    }
     out += right(concat("+", percent_text(slower), " %"), 9);
     out += measured ? measured_text(report, i, fastest) : "";
     out += concat("  ", text_of(report, entry.config), "\n");
   }
   for (std::size_t i = report.found.ranked.size(); i < report.measured.size(); ++i) {
-    out += concat(right("-", 6), report.is_absolute ? right("", 11) : "", right("default", 9),
+    out += concat(right("-", 6), times ? right("", 20) : "", right("default", 9),
                   measured_text(report, i, fastest), "  ",
                   text_of(report, report.measured[i].config), "\n");
   }
@@ -137,7 +153,7 @@ std::string search_json(const SearchReport& report, const std::string& command) 
   const auto work = problem_work(report.problem);
   for (std::size_t i = 0; i < found.ranked.size(); ++i) {
     const ScoredConfig& entry = found.ranked[i];
-    const double time_ns = report.is_absolute ? std::exp(entry.score) : kNotANumber;
+    const double time_ns = predicted_ns(report, entry.score);
     out["ranking"].push_back({{"rank", i + 1},
                               {"config", to_text(report.schema, entry.config)},
                               {"score", number(entry.score)},

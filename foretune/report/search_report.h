@@ -26,6 +26,8 @@ struct SearchReport {
   // Empty when nothing was measured.
   std::vector<Measurement> measured;
   Fingerprint machine;
+  // Returns the time that a score of a model of rates or latencies stands for; empty for others.
+  std::function<double(double)> time_ns = {};
   // Prints a config for people, as Space::describe() does; empty: as the schema prints it.
   std::function<std::string(const Config&)> describe = {};
 };

@@ -21,9 +21,18 @@
 namespace foretune::workflow {
 
 void CompareArguments::visit(OptionList& list_of) {
-  list_of.add_positional("old", before, "model, report of validate-model --json, or data set")
-      .require();
-  list_of.add_positional("new", after, "candidate to replace it, of the same kind").require();
+  list_of
+      .add_positional("old", before,
+                      "model, what validate-model wrote by --json or --save-predictions, or data "
+                      "set")
+      .require()
+      .accept({"old-predictions"});
+  list_of.add_positional("new", after, "candidate to replace it, of the same kind")
+      .require()
+      .accept({"new-predictions"});
+  list_of.add("variant", variant, "NAME", "what the predictions are of")
+      .hide()
+      .unused("the predictions name their problems");
   const Condition is_retrained{"with --retrain", [this] { return retrain; }};
   list_of.add("dataset", dataset, "FILE", "validation data set; required to compare models")
       .only({"with --retrain or a model",

@@ -28,6 +28,7 @@ struct CompareArguments {
   std::string dataset;
   std::string objective;
   std::string json;
+  std::string variant;  // unused
   PayloadArguments payloads;
   bool retrain = false;
   std::int64_t folds = 3;

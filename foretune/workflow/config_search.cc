@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/evaluate/learned_rate.h"
 #include "foretune/features/feature_table.h"
+#include "foretune/interop/ck/ck_words.h"
 #include "foretune/model/model_scorer.h"
+#include "foretune/problem/problem_type.h"
 #include "foretune/search/strategy.h"
 #include "foretune/search/surrogate.h"
 #include "foretune/space/known_spaces.h"
@@ -21,7 +25,7 @@ void SearchArguments::visit(OptionList& list) {
   std::vector<std::string> names = strategy_names();
   // This strategy learns from measurements, and here there are none.
   std::erase(names, "guided");
-  list.add("model", model, "FILE", "model file").require();
+  model.visit(list).require();
   problem.visit(list);
   family.payloads.visit(list);
   list.add("strategy", strategy, "NAME", "search strategy").choose(std::move(names));
@@ -92,7 +96,7 @@ Status measure_listed(const SearchArguments& arguments, const Invocation& invoca
                open_family(arguments.family.as_known(model.family, model.fingerprint),
                            &model.fingerprint, invocation));
   const FamilyInfo& info = live.family->info();
-  FORETUNE_TRY_STATUS(check_model_fits(model, info, arguments.model));
+  FORETUNE_TRY_STATUS(check_model_fits(model, info, arguments.model.path));
   if (info.fingerprint.digest() != model.fingerprint.digest()) {
     invocation.warn("the model was trained on another machine");
   }
@@ -125,12 +129,17 @@ Status measure_listed(const SearchArguments& arguments, const Invocation& invoca
 }  // namespace
 
 Result<SearchReport> run_search(const SearchArguments& arguments, const Invocation& invocation) {
-  FORETUNE_TRY(const Model model, read_model(arguments.model));
+  FORETUNE_TRY(const OpenedModels opened, arguments.model.open(invocation));
+  const Model& model = opened.model;
   FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.family.payloads.open());
-  FORETUNE_TRY(const Problem problem, arguments.problem.parse(model.problem_type, *payloads));
+  OneProblemArguments asked = arguments.problem;
+  for (const auto& [field, label] : opened.labels) {
+    asked.assume(field, label);
+  }
+  FORETUNE_TRY(const Problem problem, asked.parse(model.problem_type, *payloads));
   auto made = space_of(model, problem);
   if (!made) {
-    return fail_because(made.error(), arguments.model);
+    return fail_because(made.error(), arguments.model.path);
   }
   const std::shared_ptr<const Space> space = *std::move(made);
   FORETUNE_TRY(const std::unique_ptr<Scorer> scorer, make_scorer(model));
@@ -148,8 +157,15 @@ Result<SearchReport> run_search(const SearchArguments& arguments, const Invocati
                       .found = std::move(found),
                       .measured = {},
                       .machine = model.fingerprint};
+  if (const std::optional<LearnedRate> rate = learned_rate_of(model)) {
+    report.time_ns = [rate = *rate, work = problem_work(problem)](double score) {
+      return rate.time_ns(rate.value(score), work);
+    };
+  }
   if (model.config_schema.kind == SchemaKind::kSequence) {
     report.describe = [space](const Config& config) { return space->describe(config); };
+  } else if (!ck_kernel_name(problem, model.pool.front()).empty()) {
+    report.describe = [problem](const Config& config) { return ck_kernel_name(problem, config); };
   }
   if (arguments.measure) {
     FORETUNE_TRY_STATUS(measure_listed(arguments, invocation, model, report));

@@ -16,13 +16,14 @@
 #include "foretune/workflow/family_arguments.h"
 #include "foretune/workflow/invocation.h"
 #include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/model_source.h"
 #include "foretune/workflow/options.h"
 #include "foretune/workflow/problem_arguments.h"
 
 namespace foretune::workflow {
 
 struct SearchArguments {
-  std::string model;
+  ModelArguments model;
   OneProblemArguments problem;
   std::string strategy = "local";
   std::int64_t budget = 500;

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "foretune/base/file.h"
@@ -13,12 +15,15 @@
 #include "foretune/interop/ck/rocminfo.h"
 #include "foretune/workflow/datasets.h"
 #include "foretune/workflow/output.h"
+#include "foretune/workflow/outside_program.h"
 
 namespace foretune::workflow {
 
 void ConvertArguments::visit(OptionList& list) {
-  list.add_positional("input", input, "file to read").require();
-  list.add("output", output, "FILE", "file to write").require();
+  list.add_positional("input", input, "file to read").require().also_by_name().short_as('i');
+  list.add("output", output, "FILE", "file to write; .parquet takes foretune-parquet")
+      .require()
+      .short_as('o');
   list.add("from", from, "FORMAT", "format of the input (default: detected from its content)");
   list.add("to", to, "FORMAT", "format of the output (default: by its extension)");
   list.add("family", family, "NAME", "family name for formats that have none (default: recorded)");
@@ -30,6 +35,15 @@ void ConvertArguments::visit(OptionList& list) {
   list.add("arch", arch, "NAME",
            "device on which CK Tile's benchmarks ran: gfx950, gfx942, gfx90a");
   list.add("hardware", hardware, "FILE", "output of rocminfo on that device");
+  list.add_switch("capture-hw", capture_hw,
+                  "run rocminfo here, where the benchmarks of CK Tile ran")
+      .only({"without --hardware", [this] { return hardware.empty(); }});
+  // Said by Composable Kernel's own converters. Kernels' names say it here.
+  for (const char* const name : {"op-type", "dtype", "direction"}) {
+    list.add(name, stated[name], "NAME", "what the kernels' names say")
+        .hide()
+        .unused("the names of the kernels say it");
+  }
   list.add("merge-with", merge_with, "FILE",
            "more files of this kind, or .ftd files; repeats become their median");
   list.add_switch("overwrite", overwrite, "replace an existing output");
@@ -43,13 +57,16 @@ void MergeArguments::visit(OptionList& list) {
 
 namespace {
 
+constexpr std::string_view kParquetExtension = ".parquet";
+
 std::string family_name(const ConvertArguments& arguments) {
   return arguments.family.empty() ? "recorded" : arguments.family;
 }
 
 struct Input {
   std::string path;
-  ExchangeFormat format = ExchangeFormat::kForetune;
+  ExchangeFormat format = ExchangeFormat::kForetune;  // of Parquet that of CK Tile's CSV
+  bool is_parquet = false;
 };
 
 // --from is the format of the first file; those of further files are detected.
@@ -60,6 +77,11 @@ Result<std::vector<Input>> inputs_of(const ConvertArguments& arguments) {
   }
   for (Input& input : inputs) {
     const bool is_named = &input == inputs.data() && !arguments.from.empty();
+    input.is_parquet = !is_named && is_parquet(input.path);
+    if (input.is_parquet) {
+      input.format = ExchangeFormat::kCkCsv;
+      continue;
+    }
     FORETUNE_TRY(input.format,
                  is_named ? parse_exchange_format(arguments.from) : detect_format(input.path));
   }
@@ -98,57 +120,99 @@ Status check_facts(const ConvertArguments& arguments, const std::vector<Input>& 
       return without_effect({fact.name}, fact.phrase);
     }
   }
-  return {};
+  return arguments.capture_hw && !is_ck
+             ? Status(without_effect({"--capture-hw"}, "with files of CK Tile"))
+             : Status();
 }
 
-Result<ExchangeFormat> output_format(const ConvertArguments& arguments) {
+// Returns nothing for Parquet.
+Result<std::optional<ExchangeFormat>> output_format(const ConvertArguments& arguments) {
   if (!arguments.to.empty()) {
-    return parse_exchange_format(arguments.to);
+    FORETUNE_TRY(const ExchangeFormat named, parse_exchange_format(arguments.to));
+    return std::optional(named);
   }
   const std::string extension = std::filesystem::path(arguments.output).extension().string();
+  if (extension == kParquetExtension) {
+    return std::optional<ExchangeFormat>();
+  }
   if (extension == ".ftd") {
-    return ExchangeFormat::kForetune;
+    return std::optional(ExchangeFormat::kForetune);
   }
   if (extension.size() > 1) {
-    if (auto format = parse_exchange_format(extension.substr(1))) {
-      return format;
+    if (const auto format = parse_exchange_format(extension.substr(1))) {
+      return std::optional(*format);
     }
   }
-  return fail(
-      ErrorCode::kInvalidArgument, "cannot tell the format of ", arguments.output,
-      " from its name; say --to foretune, csv, json, msgpack, diode-json, diode-msgpack or ck-csv");
+  return fail(ErrorCode::kInvalidArgument, "cannot tell the format of ", arguments.output,
+              " from its name; say --to foretune, csv, json, msgpack, diode-json, diode-msgpack or "
+              "ck-csv, or "
+              "end the name with .parquet");
 }
 
 DatasetRole role_of(const ConvertArguments& arguments) {
   return arguments.role == "validation" ? DatasetRole::kValidation : DatasetRole::kTraining;
 }
 
+Result<Fingerprint> device_in(const std::string& rocminfo, const std::string& arch,
+                              std::string_view source) {
+  auto found = parse_rocminfo(rocminfo, arch);
+  return found ? std::move(found) : fail_because(found.error(), source);
+}
+
 // Returns the facts of the command line, with the device of CK Tile's benchmarks if it names one.
-Result<ImportFacts> facts_of(const ConvertArguments& arguments) {
+Result<ImportFacts> facts_of(const ConvertArguments& arguments, const Invocation& invocation) {
   ImportFacts facts{
       .family = family_name(arguments), .role = role_of(arguments), .fingerprint = {}};
   if (!arguments.hardware.empty()) {
     FORETUNE_TRY(const std::string text, read_text_file(arguments.hardware));
-    auto found = parse_rocminfo(text, arguments.arch);
-    if (!found) {
-      return fail_because(found.error(), arguments.hardware);
+    FORETUNE_TRY(facts.fingerprint, device_in(text, arguments.arch, arguments.hardware));
+    return facts;
+  }
+  if (arguments.capture_hw) {
+    const Result<std::string> text = run_program({"rocminfo"});
+    if (text) {
+      FORETUNE_TRY(facts.fingerprint, device_in(*text, arguments.arch, "--capture-hw"));
+      return facts;
     }
-    facts.fingerprint = *std::move(found);
-  } else if (!arguments.arch.empty()) {
+    invocation.warn(concat("--capture-hw: ", text.error().message,
+                           ", so the data set has the known facts of ",
+                           arguments.arch.empty() ? "the architecture" : arguments.arch));
+  }
+  if (!arguments.arch.empty()) {
     FORETUNE_TRY(facts.fingerprint, ck_fingerprint(arguments.arch));
   }
   return facts;
 }
 
+// Parquet holds what CK Tile's CSV does, and foretune-parquet reads it with the same facts.
+Result<Dataset> read_parquet_input(const ConvertArguments& arguments, const std::string& path,
+                                   const Invocation& invocation) {
+  std::vector<std::string> options{"--family", family_name(arguments), "--role",
+                                   std::string(to_string(role_of(arguments)))};
+  for (const auto& [option, value] :
+       {std::pair("--arch", &arguments.arch), std::pair("--hardware", &arguments.hardware)}) {
+    if (!value->empty()) {
+      options.insert(options.end(), {option, *value});
+    }
+  }
+  return read_parquet(path, options, invocation);
+}
+
 Result<Dataset> read_input(const ConvertArguments& arguments, const Input& input,
-                           ImportReport& report) {
+                           const Invocation& invocation, ImportReport& report) {
+  if (input.is_parquet) {
+    FORETUNE_TRY(Dataset dataset, read_parquet_input(arguments, input.path, invocation));
+    report.rows_read = dataset.size();
+    report.rows_kept = dataset.size();
+    return dataset;
+  }
   if (input.format == ExchangeFormat::kCsv) {
     return import_csv_file(
         input.path,
         {.family = family_name(arguments), .role = role_of(arguments), .device = arguments.device},
         &report);
   }
-  FORETUNE_TRY(const ImportFacts facts, facts_of(arguments));
+  FORETUNE_TRY(const ImportFacts facts, facts_of(arguments, invocation));
   return import_dataset(input.path, input.format, &report, facts);
 }
 
@@ -164,26 +228,37 @@ Status merge_into(Dataset& dataset, const Dataset& other, const std::string& pat
   return {};
 }
 
-Status write_output(const Dataset& dataset, const std::string& path, ExchangeFormat format,
+Status write_output(const Dataset& dataset, const std::string& path,
+                    std::optional<ExchangeFormat> format, const Invocation& invocation,
                     ImportReport& report) {
-  if (format == ExchangeFormat::kForetune) {
+  // A script may name a folder that its own program would have made.
+  std::error_code ignored;
+  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
+    std::filesystem::create_directories(folder, ignored);
+  }
+  if (!format) {
+    return write_parquet(dataset, path, invocation);
+  }
+  if (*format == ExchangeFormat::kForetune) {
     return write_dataset(dataset, path);
   }
-  return export_dataset(dataset, path, format, &report);
+  return export_dataset(dataset, path, *format, &report);
 }
 
 }  // namespace
 
-Result<Conversion> run_conversion(const ConvertArguments& arguments, const ConvertHooks& hooks) {
+Result<Conversion> run_conversion(const ConvertArguments& arguments, const Invocation& invocation,
+                                  const ConvertHooks& hooks) {
   FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
   Conversion out;
-  FORETUNE_TRY(out.format, output_format(arguments));
+  FORETUNE_TRY(const std::optional<ExchangeFormat> format, output_format(arguments));
+  out.format = format ? to_string(*format) : kParquetExtension.substr(1);
   FORETUNE_TRY(const std::vector<Input> inputs, inputs_of(arguments));
   FORETUNE_TRY_STATUS(check_facts(arguments, inputs));
   std::optional<Dataset> dataset;
   for (const Input& input : inputs) {
     ImportReport report;
-    FORETUNE_TRY(Dataset read, read_input(arguments, input, report));
+    FORETUNE_TRY(Dataset read, read_input(arguments, input, invocation, report));
     if (dataset) {
       FORETUNE_TRY_STATUS(merge_into(*dataset, read, input.path));
     } else {
@@ -206,7 +281,7 @@ Result<Conversion> run_conversion(const ConvertArguments& arguments, const Conve
     return fail(ErrorCode::kCorrupt, arguments.input,
                 " holds no measurement, so there is nothing to write");
   }
-  FORETUNE_TRY_STATUS(write_output(*dataset, arguments.output, out.format, out.written));
+  FORETUNE_TRY_STATUS(write_output(*dataset, arguments.output, format, invocation, out.written));
   return out;
 }
 

@@ -3,13 +3,14 @@
 //
 //   ConvertArguments arguments;
 //   arguments.visit(list);  // parse, or set_option()
-//   FORETUNE_TRY(const Conversion converted, run_conversion(arguments, hooks));
+//   FORETUNE_TRY(const Conversion converted, run_conversion(arguments, invocation, hooks));
 //
 // Thread safety: used by one thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct ConvertArguments {
   std::string device;
   std::string arch;
   std::string hardware;
+  bool capture_hw = false;
+  std::map<std::string, std::string> stated;  // facts that command lines of others state, unused
   std::vector<std::string> merge_with;
   bool overwrite = false;
 
@@ -44,14 +47,15 @@ struct ConvertHooks {
 };
 
 struct Conversion {
-  ExchangeFormat format = ExchangeFormat::kForetune;
+  std::string format;    // of the output
   ImportReport written;  // what the format of the output cannot hold
 };
 
 // Errors: kInvalidArgument for options that make no sense together and for an existing output,
 // kMismatch for files that do not go together, kCorrupt when nothing was measured; those of the
 // files.
-Result<Conversion> run_conversion(const ConvertArguments& arguments, const ConvertHooks& hooks);
+Result<Conversion> run_conversion(const ConvertArguments& arguments, const Invocation& invocation,
+                                  const ConvertHooks& hooks);
 
 struct MergeArguments {
   std::vector<std::string> inputs;

@@ -6,6 +6,7 @@
 #include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/families/load_recorded.h"
+#include "foretune/workflow/outside_program.h"
 
 namespace foretune::workflow {
 namespace {
@@ -22,9 +23,14 @@ void tell_losses(const std::string& file, const ImportReport& report,
 
 }  // namespace
 
+Result<Dataset> import_any(const std::filesystem::path& path, ImportReport* report,
+                           const Invocation& invocation) {
+  return is_parquet(path) ? read_parquet(path, {}, invocation) : import_measurements(path, report);
+}
+
 Result<Dataset> read_measurements(const std::string& path, const Invocation& invocation) {
   ImportReport report;
-  FORETUNE_TRY(Dataset dataset, import_measurements(path, &report));
+  FORETUNE_TRY(Dataset dataset, import_any(path, &report, invocation));
   tell_losses(path, report, invocation);
   return dataset;
 }
@@ -44,8 +50,8 @@ Result<Dataset> read_training_sets(const std::string& path, const Invocation& in
                                    const std::vector<std::string>& extensions) {
   FolderOptions options;
   options.extensions = extensions;
-  options.read = [](const std::filesystem::path& file, ImportReport* report) {
-    return import_measurements(file, report);
+  options.read = [&invocation](const std::filesystem::path& file, ImportReport* report) {
+    return import_any(file, report, invocation);
   };
   options.on_read = [&invocation](const std::filesystem::path& file, const Dataset& dataset,
                                   const ImportReport& report) {

@@ -3,6 +3,7 @@
 // Thread safety: any thread may call these functions.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,10 @@
 
 namespace foretune::workflow {
 
+// Reads a data set without telling what is lost; `report` may be nullptr. Parquet goes through
+// foretune-parquet.
+Result<Dataset> import_any(const std::filesystem::path& path, ImportReport* report,
+                           const Invocation& invocation);
 Result<Dataset> read_measurements(const std::string& path, const Invocation& invocation);
 // Adds the known facts of payloads to the problems. Warns when --payloads was not given and a
 // problem has one, since features miss it then.

@@ -4,14 +4,27 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/interop/ck/ck_words.h"
 #include "foretune/model/train/train_metrics.h"
 #include "foretune/workflow/datasets.h"
 #include "foretune/workflow/judge.h"
+#include "foretune/workflow/kernel_pool.h"
 
 namespace foretune::workflow {
 
 void EvaluateArguments::visit(OptionList& list) {
-  list.add("dataset", dataset, "FILE", "data set to learn from and to judge by").require();
+  model.visit(list);
+  list.add("dataset", dataset, "FILE", "data set to learn from and to judge by");
+  const Condition is_judged{"with --model", [this] { return !model.path.empty(); }};
+  list.add("data-dir", data_dir, "DIR",
+           "judge the model by all data sets below this folder that have its kernels, except "
+           "validation sets")
+      .only(is_judged);
+  list.add("op", operation, "NAME",
+           "judge by problems of this operation alone: forward, bwd_data, gemm_universal")
+      .also("operation")
+      .only(is_judged);
+  list.add("dtype", dtype, "NAME", "judge by problems of this data type alone").only(is_judged);
   list.add("nested-folds", nested_folds, "N",
            "split the problems into N parts and leave out each in turn (default: 5)")
       .at_least(2);
@@ -22,13 +35,58 @@ void EvaluateArguments::visit(OptionList& list) {
            concat("train models of the metrics that this objective names, and ", kObjectiveHelp));
   payloads.visit(list);
   report.visit(list);
-  list.section("Training");
+  list.section("Training", {"without --model", [this] { return model.path.empty(); }});
   recipe.visit(list, "how time is learned; auto tries both on inner folds",
                "inner folds, by which training makes its own choices; 0 for none");
   recipe.visit_trees(list);
 }
 
 namespace {
+
+// Judges the picks of a model by data that it may have been trained on.
+Result<TrainingEvaluation> evaluate_picks(const EvaluateArguments& arguments,
+                                          const Invocation& invocation) {
+  if (arguments.nested_folds || !arguments.leave_out.empty()) {
+    return without_effect({arguments.nested_folds ? "--nested-folds" : "--leave-out"},
+                          "without --model");
+  }
+  const std::string& from = arguments.data_dir.empty() ? arguments.dataset : arguments.data_dir;
+  ModelArguments source = arguments.model;
+  source.usual_pool = from;
+  FORETUNE_TRY(const OpenedModels opened, source.open(invocation));
+  const Model& model = opened.model;
+  PoolFilter filter{.schema = &model.config_schema,
+                    .dtype = std::string(our_label("dtype", arguments.dtype)),
+                    .operation = std::string(our_label("op", arguments.operation)),
+                    .arch = {},
+                    .takes_validation = arguments.data_dir.empty()};
+  if (const auto named = parse_ck_operation(arguments.operation)) {
+    if (named->type != model.problem_type) {
+      return fail(ErrorCode::kMismatch, "the model is not for the operation ", arguments.operation);
+    }
+    filter.operation = named->label;
+  }
+  FORETUNE_TRY(std::optional<Dataset> dataset, read_pool_data(from, filter, invocation));
+  if (!dataset) {
+    return fail(ErrorCode::kMismatch, from, " has no measurements of such kernels and problems");
+  }
+  FORETUNE_TRY_STATUS(describe_payloads(*dataset, arguments.payloads, invocation));
+  dataset->deduplicate();
+  EvaluateOptions options;
+  options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);
+  options.seed = invocation.seed;
+  TrainingEvaluation out{.family = model.family,
+                         .machine = dataset->header().fingerprint,
+                         .of_model = {},
+                         .fronts = {},
+                         .picks = {}};
+  FORETUNE_TRY(const std::optional<Objective> objective,
+               parse_objective_option(arguments.pick_objective));
+  FORETUNE_TRY(out.of_model, objective
+                                 ? evaluate_model(model, *dataset, from, {}, *objective, options)
+                                 : evaluate_model(model, *dataset, from, {}, options));
+  return out;
+}
 
 Result<std::vector<OuterSplit>> splits_of(const EvaluateArguments& arguments,
                                           const Dataset& dataset, std::uint64_t seed) {
@@ -66,6 +124,14 @@ Result<FrontEvaluation> fronts_of(const Dataset& dataset, const std::vector<Oute
 Result<TrainingEvaluation> run_evaluation(const EvaluateArguments& arguments,
                                           const Invocation& invocation,
                                           const EvaluateHooks& hooks) {
+  if (arguments.dataset.empty() == arguments.data_dir.empty()) {
+    return fail(ErrorCode::kInvalidArgument, arguments.dataset.empty()
+                                                 ? "--dataset is required"
+                                                 : "give either --dataset or --data-dir");
+  }
+  if (!arguments.model.path.empty()) {
+    return evaluate_picks(arguments, invocation);
+  }
   FORETUNE_TRY(const TrainOptions recipe, arguments.recipe.options(invocation));
   FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset, invocation));
   FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads, invocation));
@@ -87,6 +153,7 @@ Result<TrainingEvaluation> run_evaluation(const EvaluateArguments& arguments,
   };
   TrainingEvaluation out{.family = dataset.header().family,
                          .machine = dataset.header().fingerprint,
+                         .of_model = {},
                          .fronts = {},
                          .picks = {}};
   const DefaultConfigs defaults =

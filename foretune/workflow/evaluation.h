@@ -1,5 +1,5 @@
 // The options of evaluating a way of training, and the evaluation itself: models of one part of a
-// data set are judged on the rest. Nothing here prints.
+// data set are judged on the rest. With a model, its picks are judged instead. Nothing here prints.
 //
 //   EvaluateArguments arguments;
 //   arguments.visit(list);  // parse, or set_option()
@@ -15,10 +15,12 @@
 
 #include "foretune/base/result.h"
 #include "foretune/evaluate/cross_evaluate.h"
+#include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/objective_evaluation.h"
 #include "foretune/hardware/hardware.h"
 #include "foretune/model/train/trainer.h"
 #include "foretune/workflow/invocation.h"
+#include "foretune/workflow/model_source.h"
 #include "foretune/workflow/options.h"
 #include "foretune/workflow/payload_arguments.h"
 #include "foretune/workflow/recipe.h"
@@ -27,7 +29,11 @@
 namespace foretune::workflow {
 
 struct EvaluateArguments {
+  ModelArguments model;
   std::string dataset;
+  std::string data_dir;
+  std::string operation;
+  std::string dtype;
   std::optional<std::int64_t> nested_folds;
   std::string leave_out;
   std::string pick_objective;
@@ -46,6 +52,7 @@ struct EvaluateHooks {
 struct TrainingEvaluation {
   std::string family;
   Fingerprint machine;
+  std::optional<Evaluation> of_model;     // with --model
   std::optional<FrontEvaluation> fronts;  // with a Pareto objective
   CrossEvaluation picks;                  // otherwise
 };

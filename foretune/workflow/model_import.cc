@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "foretune/interop/ck/foreign_models.h"
 #include "foretune/interop/diode/import_diode.h"
 #include "foretune/workflow/datasets.h"
+#include "foretune/workflow/kernel_pool.h"
 #include "foretune/workflow/output.h"
 
 namespace foretune::workflow {
@@ -22,7 +24,8 @@ void ImportModelArguments::visit(OptionList& list) {
   list.add("pool", pool, "FILE",
            "data set whose configs are the candidates; it also sets the range of problems");
   list.add("kernels", kernels, "FILE",
-           "file with the names of the candidates instead, one per line");
+           "instead: file with the names of the candidates, one per line, or folder of benchmark "
+           "programs");
   list.add("target", target, "NAME", "model that orders the candidates")
       .choose({"tflops", "latency", "bandwidth"});
   list.add("family", family, "NAME", "family of the candidates").only({"with --kernels", [this] {
@@ -43,19 +46,6 @@ void ImportModelArguments::visit(OptionList& list) {
 
 namespace {
 
-// Skips blank lines and lines that begin with #.
-Result<std::vector<std::string>> read_names(const std::string& path) {
-  FORETUNE_TRY(const std::string text, read_text_file(path));
-  std::vector<std::string> names;
-  for (const std::string_view line : split(text, '\n')) {
-    const std::string_view name = trim(line);
-    if (!name.empty() && name.front() != '#') {
-      names.emplace_back(name);
-    }
-  }
-  return names;
-}
-
 Result<Model> import_with_candidates(const ImportModelArguments& arguments,
                                      const ForeignModels& models, const Invocation& invocation) {
   const ImportOptions options{
@@ -68,7 +58,12 @@ Result<Model> import_with_candidates(const ImportModelArguments& arguments,
   const std::string& from = arguments.pool.empty() ? arguments.kernels : arguments.pool;
   const auto made = [&]() -> Result<Model> {
     if (arguments.pool.empty()) {
-      FORETUNE_TRY(const std::vector<std::string> names, read_names(arguments.kernels));
+      FORETUNE_TRY(std::vector<std::string> names, read_kernel_names(arguments.kernels));
+      std::error_code error;
+      // A folder of programs may hold those of other operations and types.
+      if (std::filesystem::is_directory(arguments.kernels, error)) {
+        FORETUNE_TRY(names, kernels_for(models, names, invocation));
+      }
       return import_model(models, names, arguments.family, options);
     }
     FORETUNE_TRY(const Dataset dataset, read_measurements(arguments.pool, invocation));

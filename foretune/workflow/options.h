@@ -44,15 +44,18 @@ struct Option {
   using Target =
       std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
                    std::optional<std::int64_t>*, std::optional<double>*>;
-  std::string name;        // without the dashes
-  std::string other_name;  // alias; may be empty
-  std::string value_name;  // "N", "FILE"; empty for a switch
+  std::string name;                         // without the dashes
+  std::string other_name;                   // alias; may be empty
+  std::vector<std::string> accepted_names;  // further aliases, which no help lists
+  char letter = '\0';                       // short name, as in -o; '\0' for none
+  std::string value_name;                   // "N", "FILE"; empty for a switch
   std::string help;
   Target target;
   std::string default_text;  // shown in help; empty when there is none
   std::vector<std::string> choices;
   bool required = false;
   bool positional = false;
+  bool has_flag = false;  // a positional that may also be given with its name before it
   bool hidden = false;
   bool one_by_one = false;  // a list of which each value has the option's name before it
   bool given = false;       // the user gave it
@@ -81,6 +84,19 @@ struct Option {
   }
   Option& also(std::string name_too) {
     other_name = std::move(name_too);
+    return *this;
+  }
+  // Names that other programs' command lines have.
+  Option& accept(std::vector<std::string> names) {
+    accepted_names = std::move(names);
+    return *this;
+  }
+  Option& short_as(char one_letter) {
+    letter = one_letter;
+    return *this;
+  }
+  Option& also_by_name() {
+    has_flag = true;
     return *this;
   }
   Option& repeat() {

@@ -4,14 +4,20 @@
 #include <optional>
 #include <utility>
 
+#include "foretune/base/text.h"
+#include "foretune/interop/ck/ck_words.h"
+#include "foretune/problem/problem_type.h"
 #include "foretune/select/generate.h"
 #include "foretune/select/select.h"
 
 namespace foretune::workflow {
 
 void PredictArguments::visit(OptionList& list) {
-  list.add("model", model, "FILE", "model file").require();
+  model.visit(list).require();
   problem.visit(list);
+  list.add("problems", problems, "FILE",
+           concat("predict every problem of an operation shape set or a CSV file, or of ",
+                  shape_set_names()));
   payloads.visit(list);
   list.add("top-k", top, "N", "number of configs to list").at_least(1);
   list.add("objective", objective, "TEXT",
@@ -22,40 +28,132 @@ void PredictArguments::visit(OptionList& list) {
   list.add("json", json, "FILE", "write everything as JSON");
 }
 
-Result<Prediction> run_prediction(const PredictArguments& arguments) {
+namespace {
+
+// Predicts problems with one model, or with those of a directory.
+class Predictions {
+ public:
+  Predictions(const PredictArguments& arguments, std::optional<Objective> objective)
+      : arguments_(arguments), objective_(std::move(objective)) {}
+
+  Status open(const Invocation& invocation) {
+    if (objective_ && objective_->is_pareto()) {
+      if (arguments_.explain) {
+        return without_effect({"--explain"}, "with one target");
+      }
+    } else {
+      options_.objective = objective_;
+    }
+    if (!arguments_.model.is_directory() && !arguments_.model.path.empty()) {
+      return Selector::open(arguments_.model.path, options_)
+          .map([&](std::unique_ptr<Selector> opened) { selector_ = std::move(opened); });
+    }
+    FORETUNE_TRY(OpenedModels opened, arguments_.model.open(invocation));
+    others_ = std::move(opened.others);
+    labels_ = std::move(opened.labels);
+    FORETUNE_TRY(selector_, Selector::create(std::move(opened.model), options_));
+    return {};
+  }
+
+  // Returns the problem of the command line, or those of --problems.
+  Result<std::vector<Problem>> problems(PayloadStore& payloads) const {
+    const ProblemType type = selector_->model().problem_type;
+    OneProblemArguments problem = arguments_.problem;
+    for (const auto& [field, label] : labels_) {
+      problem.assume(field, label);
+    }
+    std::vector<Problem> out;
+    if (arguments_.problems.empty()) {
+      FORETUNE_TRY(Problem one, problem.parse(type, payloads));
+      out.push_back(std::move(one));
+      return out;
+    }
+    if (arguments_.problem.given()) {
+      return fail(ErrorCode::kInvalidArgument, "give one problem or --problems, not both");
+    }
+    FORETUNE_TRY(out, read_shapes(arguments_.problems, payloads));
+    std::erase_if(out, [&](const Problem& shape) { return shape.type() != type; });
+    if (out.empty()) {
+      return fail(ErrorCode::kMismatch, "there is no ", find_problem_schema(type)->name,
+                  " problem in ", arguments_.problems, ", and the model is for no other");
+    }
+    // Shape sets rarely say in which type they are computed; a directory does.
+    for (Problem& shape : out) {
+      if (const auto dtype = labels_.find("dtype");
+          dtype != labels_.end() && shape.schema().find(dtype->first)) {
+        FORETUNE_TRY(shape, with_label(shape, dtype->first, dtype->second));
+      }
+    }
+    return out;
+  }
+
+  Result<Prediction> predict_one(const Problem& problem) {
+    std::size_t generated = 0;
+    Selector* selector = selector_.get();
+    std::unique_ptr<Selector> made;
+    if (needs_generating(selector_->model())) {
+      FORETUNE_TRY(GeneratedConfigs found, generate_configs(selector_->model(), problem, {}));
+      generated = found.considered;
+      FORETUNE_TRY(made, Selector::create(with_pool(selector_->model(), std::move(found.configs)),
+                                          options_));
+      selector = made.get();
+    }
+    const PredictOptions options{.top = static_cast<std::size_t>(arguments_.top),
+                                 .explain = arguments_.explain,
+                                 .kernel_name = ck_kernel_name};
+    auto prediction = objective_ && objective_->is_pareto()
+                          ? predict_front(*selector, problem, *objective_, options)
+                          : predict(*selector, problem, options);
+    if (!prediction) {
+      return fail_because(prediction.error(), arguments_.model.path);
+    }
+    prediction->generated = generated;
+    FORETUNE_TRY_STATUS(add_others(*selector, problem, *prediction));
+    return prediction;
+  }
+
+ private:
+  // Adds what the models of further targets predict.
+  Status add_others(const Selector& selector, const Problem& problem,
+                    Prediction& prediction) const {
+    std::vector<Config> configs;
+    for (const PredictedConfig& entry : prediction.ranked) {
+      configs.push_back(selector.config(entry.candidate));
+    }
+    for (const Model& other : others_) {
+      if (const Status added = add_predicted_target(other, problem, configs, prediction); !added) {
+        return fail_because(added.error(), arguments_.model.path);
+      }
+    }
+    return {};
+  }
+
+  const PredictArguments& arguments_;
+  std::optional<Objective> objective_;
+  SelectorOptions options_;
+  std::unique_ptr<Selector> selector_;
+  std::vector<Model> others_;
+  std::map<std::string, std::string> labels_;
+};
+
+}  // namespace
+
+Result<std::vector<Prediction>> run_prediction(const PredictArguments& arguments,
+                                               const Invocation& invocation) {
   std::optional<Objective> objective;
   if (!arguments.objective.empty()) {
     FORETUNE_TRY(objective, Objective::parse(arguments.objective));
   }
-  const bool is_pareto = objective && objective->is_pareto();
-  if (is_pareto && arguments.explain) {
-    return without_effect({"--explain"}, "with one target");
-  }
-  SelectorOptions selector_options;
-  if (!is_pareto) {
-    selector_options.objective = objective;
-  }
-  FORETUNE_TRY(std::unique_ptr<Selector> selector,
-               Selector::open(arguments.model, selector_options));
+  Predictions predictions(arguments, std::move(objective));
+  FORETUNE_TRY_STATUS(predictions.open(invocation));
   FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.payloads.open());
-  FORETUNE_TRY(const Problem problem,
-               arguments.problem.parse(selector->model().problem_type, *payloads));
-  std::size_t generated = 0;
-  if (needs_generating(selector->model())) {
-    FORETUNE_TRY(GeneratedConfigs found, generate_configs(selector->model(), problem, {}));
-    generated = found.considered;
-    FORETUNE_TRY(selector, Selector::create(with_pool(selector->model(), std::move(found.configs)),
-                                            selector_options));
+  FORETUNE_TRY(const std::vector<Problem> problems, predictions.problems(*payloads));
+  std::vector<Prediction> out;
+  for (const Problem& problem : problems) {
+    FORETUNE_TRY(Prediction prediction, predictions.predict_one(problem));
+    out.push_back(std::move(prediction));
   }
-  const PredictOptions options{.top = static_cast<std::size_t>(arguments.top),
-                               .explain = arguments.explain};
-  auto prediction = is_pareto ? predict_front(*selector, problem, *objective, options)
-                              : predict(*selector, problem, options);
-  if (!prediction) {
-    return fail_because(prediction.error(), arguments.model);
-  }
-  prediction->generated = generated;
-  return prediction;
+  return out;
 }
 
 }  // namespace foretune::workflow

@@ -7,6 +7,7 @@
 
 #include "foretune/base/text.h"
 #include "foretune/families/families.h"
+#include "foretune/interop/ck/ck_words.h"
 #include "foretune/interop/tables/exchange.h"
 #include "foretune/problem/network_layers.h"
 #include "foretune/problem/problem_type.h"
@@ -301,6 +302,10 @@ void OneProblemArguments::visit(OptionList& list) {
       option.also(option_name(name));
     }
   }
+  // Composable Kernel's command lines have an operation and a direction.
+  list.add("direction", direction, "LABEL", "conv: forward, bwd_data, bwd_weight")
+      .only(is_by_sizes)
+      .hide();
   list.add("payload", payload, "@FILE|DIGEST", "gemm: the weights to use as B, from --payloads")
       .only(is_by_sizes);
 }
@@ -308,6 +313,44 @@ void OneProblemArguments::visit(OptionList& list) {
 bool OneProblemArguments::has_sizes() const {
   return std::any_of(sizes.begin(), sizes.end(),
                      [](const auto& size) { return size.second.has_value(); });
+}
+
+void OneProblemArguments::assume(const std::string& field, std::string label) {
+  assumed_[field] = std::move(label);
+}
+
+Result<std::map<std::string, std::string>> OneProblemArguments::own_labels(
+    const ProblemSchema& schema) const {
+  constexpr const char* kOperation = "op";
+  std::map<std::string, std::string> out;
+  for (const auto& [field, label] : assumed_) {
+    if (schema.find(field)) {
+      out[field] = label;
+    }
+  }
+  std::map<std::string, std::string> given = labels;
+  if (const auto named = parse_ck_operation(given[kOperation])) {
+    // Types of problems have operations of their own under such names, too.
+    const auto field = schema.find(kOperation);
+    const std::span<const std::string_view> known =
+        field ? schema.fields[*field].labels : std::span<const std::string_view>();
+    if (std::find(known.begin(), known.end(), given[kOperation]) == known.end()) {
+      if (named->type != schema.type) {
+        return fail(ErrorCode::kMismatch, "the operation ", given[kOperation],
+                    " has other problems than ", schema.name, ", which the model is for");
+      }
+      given[kOperation] = named->label;
+    }
+  }
+  if (!direction.empty()) {
+    given[kOperation] = direction;
+  }
+  for (const auto& [field, label] : given) {
+    if (!label.empty()) {
+      out[field] = our_label(field, label);
+    }
+  }
+  return out;
 }
 
 Result<Problem> OneProblemArguments::parse(ProblemType type, PayloadStore& payloads) const {
@@ -330,10 +373,9 @@ Result<Problem> OneProblemArguments::parse(ProblemType type, PayloadStore& paylo
     }
     all += concat(" ", name, "=", *value);
   }
-  for (const auto& [name, value] : labels) {
-    if (!value.empty()) {
-      all += concat(" ", name, "=", value);
-    }
+  FORETUNE_TRY(const auto own, own_labels(schema));
+  for (const auto& [name, value] : own) {
+    all += concat(" ", name, "=", value);
   }
   if (!payload.empty()) {
     all += concat(" payload=", payload);

@@ -57,16 +57,26 @@ struct OneProblemArguments {
   // By the name of the field.
   std::map<std::string, std::optional<std::int64_t>> sizes;
   std::map<std::string, std::string> labels;
+  std::string direction;
   std::string payload;
 
   void visit(OptionList& list);
+  // Takes a label for a field that no option gave, if the problem has it.
+  void assume(const std::string& field, std::string label);
   [[nodiscard]] bool given() const { return !text.empty() || has_sizes(); }
-  // Sizes make a problem of `type`; a text may name another type. Errors: kInvalidArgument for both
+  // Sizes make a problem of `type`; a text may name another type. Labels may be Composable Kernel's
+  // words. Errors: kInvalidArgument for both
   // at once and for a size that the type does not have; those of parse_problem().
   [[nodiscard]] Result<Problem> parse(ProblemType type, PayloadStore& payloads) const;
 
  private:
   [[nodiscard]] bool has_sizes() const;
+  // Returns the labels of the options in our words. Errors: kMismatch for an operation of another
+  // type.
+  [[nodiscard]] Result<std::map<std::string, std::string>> own_labels(
+      const ProblemSchema& schema) const;
+
+  std::map<std::string, std::string> assumed_;
 };
 
 }  // namespace foretune::workflow

@@ -3,21 +3,43 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "foretune/base/clock.h"
+#include "foretune/base/file.h"
+#include "foretune/base/hash.h"
+#include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/collect/compare_picks.h"
 #include "foretune/dataset/journal.h"
+#include "foretune/evaluate/compare.h"
 #include "foretune/select/select.h"
 #include "foretune/workflow/datasets.h"
 #include "foretune/workflow/judge.h"
+#include "foretune/workflow/kernel_pool.h"
 
 namespace foretune::workflow {
 
 void ValidateArguments::visit(OptionList& list) {
-  list.add("model", model, "FILE", "model file").require();
-  list.add("dataset", dataset, "FILE", "validation data set").require();
+  model.visit(list);
+  list.add("dataset", dataset, "FILE", "validation data set").accept({"oracle-csv"});
+  // Composable Kernel's scripts find models and data by these.
+  list.add("variant", variant, "NAME", "conv: forward, bwd_data, bwd_weight")
+      .accept({"direction"})
+      .choose({"forward", "bwd_data", "bwd_weight"})
+      .hide();
+  list.add("problem-set", problem_set, "NAME", "name of the data, with --variant").hide();
+  list.add("operation", operation, "NAME", "grouped_conv, with --variant").hide();
+  list.add(
+          "known-shapes", known_shapes, "N",
+          "judge by N problems of the data set, drawn among those with at least five timed configs")
+      .at_least(1);
+  list.add("pass-mark", pass_mark, "X", "exit with 5 when the mean efficiency is below X percent");
+  list.add("save-predictions", save_predictions, "FILE",
+           "write the picks as CSV, for foretune compare");
   list.add("training-data", training_data, "PATH",
            "data set or folder that the model was trained on: for the baselines, and to check "
            "that no problem leaked");
@@ -145,13 +167,104 @@ bool can_measure_for(const std::optional<Objective>& objective) {
 
 }  // namespace
 
-Result<Validation> run_validation(const ValidateArguments& arguments, const Invocation& invocation,
+namespace {
+
+// Completes arguments by the names that Composable Kernel's scripts give to models and data.
+Result<ValidateArguments> with_usual_names(ValidateArguments arguments) {
+  if (arguments.variant.empty()) {
+    if (!arguments.problem_set.empty() || !arguments.operation.empty()) {
+      return without_effect({arguments.problem_set.empty() ? "--operation" : "--problem-set"},
+                            "with --variant");
+    }
+  } else {
+    if (arguments.model.path.empty()) {
+      arguments.model.path = concat("models/grouped_conv_", arguments.variant, "_bf16_gfx950");
+    }
+    if (arguments.dataset.empty() && arguments.known_shapes) {
+      arguments.dataset = "data";
+    }
+    if (arguments.dataset.empty()) {
+      constexpr std::string_view kTail = "_validation";
+      std::string_view set = arguments.problem_set;
+      if (set.ends_with(kTail)) {
+        set.remove_suffix(kTail.size());
+      }
+      arguments.dataset =
+          concat(set.empty() ? concat(arguments.variant, "_model_crawler") : std::string(set),
+                 "_oracle.csv");
+    }
+  }
+  if (arguments.model.path.empty() || arguments.dataset.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                arguments.model.path.empty() ? "--model is required" : "--dataset is required");
+  }
+  arguments.model.usual_pool = arguments.dataset;
+  return arguments;
+}
+
+// Reads a data set, or those of a folder that have such kernels and problems as the models are for.
+Result<Dataset> read_judge(const std::filesystem::path& path, const OpenedModels& models,
+                           const Invocation& invocation) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    return read_measurements(path.string(), invocation);
+  }
+  const auto label = [&](const char* field) {
+    const auto found = models.labels.find(field);
+    return found == models.labels.end() ? std::string() : found->second;
+  };
+  const PoolFilter filter{.schema = &models.model.config_schema,
+                          .dtype = label("dtype"),
+                          .operation = label("op"),
+                          .arch = {}};
+  FORETUNE_TRY(std::optional<Dataset> all, read_pool_data(path, filter, invocation));
+  if (!all) {
+    return fail(ErrorCode::kMismatch, "no data set below ", path.string(), " has configs of ",
+                models.model.config_schema.name, " on problems as the model's");
+  }
+  return *std::move(all);
+}
+
+// Returns the part of a data set with `count` of its problems, drawn among those with enough timed
+// configs for a choice to mean something. Errors: kMismatch when there is none.
+Result<Dataset> drawn_part(const Dataset& dataset, std::size_t count, std::uint64_t seed) {
+  constexpr std::size_t kFewest = 5;
+  std::vector<std::set<std::uint32_t>> timed(dataset.problems().size());
+  for (const Dataset::Row& row : dataset.rows()) {
+    if (row.is_timed()) {
+      timed[row.problem].insert(row.config);
+    }
+  }
+  std::vector<std::size_t> problems;
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    if (timed[i].size() >= kFewest) {
+      problems.push_back(i);
+    }
+  }
+  if (problems.empty()) {
+    return fail(ErrorCode::kMismatch, "no problem of the data set has times of ", kFewest,
+                " configs");
+  }
+  Rng rng = Rng(seed).split(hash64("known shapes"));
+  std::vector<bool> keep(timed.size(), false);
+  for (std::size_t drawn = 0; drawn < std::min(count, problems.size()); ++drawn) {
+    std::swap(problems[drawn], problems[drawn + rng.below(problems.size() - drawn)]);
+    keep[problems[drawn]] = true;
+  }
+  return dataset.filter_problems(keep);
+}
+
+}  // namespace
+
+Result<Validation> run_validation(const ValidateArguments& given, const Invocation& invocation,
                                   const ValidateHooks& hooks) {
+  FORETUNE_TRY(const ValidateArguments arguments, with_usual_names(given));
   FORETUNE_TRY(const std::optional<Objective> objective,
                parse_objective_option(arguments.objective));
-  FORETUNE_TRY(const Model model, read_model(arguments.model));
+  FORETUNE_TRY(const OpenedModels opened, arguments.model.open(invocation));
+  const Model& model = opened.model;
   const std::filesystem::path path = journal_of(arguments.dataset);
-  FORETUNE_TRY(Dataset dataset, read_measurements(path.string(), invocation));
+  FORETUNE_TRY(Dataset dataset, read_judge(path, opened, invocation));
   FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.family.payloads, invocation));
   if (dataset.header().config_schema != model.config_schema) {
     return fail(ErrorCode::kMismatch, arguments.dataset, " holds configs of ",
@@ -159,7 +272,10 @@ Result<Validation> run_validation(const ValidateArguments& arguments, const Invo
                 ", the model was trained for ", model.config_schema.name, " v",
                 model.config_schema.version);
   }
-  if (!arguments.no_measure && path.extension() == ".ftd" && can_measure_for(objective)) {
+  if (arguments.known_shapes) {
+    FORETUNE_TRY(dataset, drawn_part(dataset, static_cast<std::size_t>(*arguments.known_shapes),
+                                     invocation.seed));
+  } else if (!arguments.no_measure && path.extension() == ".ftd" && can_measure_for(objective)) {
     FORETUNE_TRY(const bool added,
                  complete(arguments, invocation, model, objective, dataset, path, hooks));
     if (added) {
@@ -174,6 +290,9 @@ Result<Validation> run_validation(const ValidateArguments& arguments, const Invo
   if (objective && objective->is_pareto()) {
     if (!arguments.report.html.empty() || !arguments.training_data.empty()) {
       return without_effect({"--html", "--training-data"}, "with one target");
+    }
+    if (!arguments.save_predictions.empty() || arguments.pass_mark) {
+      return without_effect({"--save-predictions", "--pass-mark"}, "with one target");
     }
     FORETUNE_TRY(out.fronts,
                  evaluate_fronts(model, dataset, *objective,
@@ -192,6 +311,11 @@ Result<Validation> run_validation(const ValidateArguments& arguments, const Invo
                                                           arguments.family, *objective, options)
                                          : evaluate_model(model, dataset, arguments.dataset,
                                                           arguments.family, options));
+  if (!arguments.save_predictions.empty()) {
+    FORETUNE_TRY_STATUS(
+        write_text_file_atomically(arguments.save_predictions, picks_csv(out.evaluation.picks)));
+  }
+  out.passes = 100 * out.evaluation.model.mean_efficiency.value >= arguments.pass_mark.value_or(0);
   return out;
 }
 

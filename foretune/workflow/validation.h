@@ -23,14 +23,21 @@
 #include "foretune/workflow/family_arguments.h"
 #include "foretune/workflow/invocation.h"
 #include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/model_source.h"
 #include "foretune/workflow/options.h"
 #include "foretune/workflow/report_arguments.h"
 
 namespace foretune::workflow {
 
 struct ValidateArguments {
-  std::string model;
+  ModelArguments model;
   std::string dataset;
+  std::string variant;
+  std::string problem_set;
+  std::string operation;
+  std::string save_predictions;
+  std::optional<std::int64_t> known_shapes;
+  std::optional<double> pass_mark;
   std::string training_data;
   std::string objective;
   ReportArguments report;
@@ -54,6 +61,7 @@ struct Validation {
   Fingerprint machine;
   std::optional<FrontEvaluation> fronts;  // with a Pareto objective
   Evaluation evaluation;                  // otherwise
+  bool passes = true;                     // the mean efficiency reaches --pass-mark
 };
 
 // Appends what it measures to the data set. Errors: kInvalidArgument for options that make no sense

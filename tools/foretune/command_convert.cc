@@ -25,7 +25,7 @@ void print_report(const ImportReport& report) {
   print_losses(report);
 }
 
-Result<int> convert(const ConvertArguments& arguments, const Invocation& /*invocation*/) {
+Result<int> convert(const ConvertArguments& arguments, const Invocation& invocation) {
   bool is_first = true;
   ConvertHooks hooks;
   hooks.on_read = [&](const std::string& path, const ImportReport& report) {
@@ -36,9 +36,9 @@ Result<int> convert(const ConvertArguments& arguments, const Invocation& /*invoc
   hooks.on_merged = [](std::size_t repeats) {
     print(concat("merged ", count_text(repeats), " repeats by their median\n"));
   };
-  FORETUNE_TRY(const Conversion converted, run_conversion(arguments, hooks));
+  FORETUNE_TRY(const Conversion converted, run_conversion(arguments, invocation, hooks));
   print_losses(converted.written);
-  print(concat("wrote ", arguments.output, " (", to_string(converted.format), ")\n"));
+  print(concat("wrote ", arguments.output, " (", converted.format, ")\n"));
   return kExitOk;
 }
 

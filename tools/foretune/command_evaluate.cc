@@ -24,6 +24,13 @@ Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& i
   FORETUNE_TRY(const TrainingEvaluation judged, run_evaluation(arguments, invocation, hooks));
   line.clear();
   const std::string& command = invocation.command_line;
+  if (judged.of_model) {
+    FORETUNE_TRY_STATUS(
+        show_report(arguments.report, *judged.of_model,
+                    report_json(*judged.of_model, "evaluate", command, judged.machine),
+                    concat(judged.family, " on ", judged.machine.device)));
+    return kExitOk;
+  }
   if (judged.fronts) {
     FORETUNE_TRY_STATUS(
         show_fronts(arguments.report, *judged.fronts,

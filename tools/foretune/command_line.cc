@@ -15,21 +15,37 @@ namespace {
 
 using Collected = std::vector<std::pair<Option*, CLI::Option*>>;
 
-// Accepts "--eval_size" for "--eval-size", since users' older scripts write it.
-std::string with_underscores(std::string name) {
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
+// Returns the flags of a name: also "--eval_size" for "--eval-size", since users' older scripts
+// write it.
+std::string flags_named(std::string name) {
+  std::string flags = concat(",--", name);
+  if (name.find('-') != std::string::npos) {
+    std::replace(name.begin(), name.end(), '-', '_');
+    flags += concat(",--", name);
+  }
+  return flags;
+}
+
+std::string names_of(const Option& option) {
+  std::string names = option.positional ? concat(",", option.name) : std::string();
+  if (!option.positional || option.has_flag) {
+    names += flags_named(option.name);
+  }
+  if (option.letter != '\0') {
+    names += concat(",-", option.letter);
+  }
+  if (!option.other_name.empty()) {
+    names += flags_named(option.other_name);
+  }
+  for (const std::string& name : option.accepted_names) {
+    names += flags_named(name);
+  }
+  return names.substr(1);
 }
 
 void declare(CLI::App& app, OptionList& list, Collected& collected) {
   for (Option& option : list.options()) {
-    std::string flag = option.positional ? option.name : concat("--", option.name);
-    if (!option.other_name.empty()) {
-      flag += concat(",--", option.other_name);
-    }
-    if (!option.positional && option.name.find('-') != std::string::npos) {
-      flag += concat(",--", with_underscores(option.name));
-    }
+    const std::string flag = names_of(option);
     CLI::Option* declared = nullptr;
     if (option.is_switch()) {
       declared = app.add_flag(flag, option.help);

@@ -192,8 +192,28 @@ TEST(Options, ChoicesAreChecked) {
 }
 
 TEST(Options, RequiredOptionsAreNamed) {
-  EXPECT_THAT(message_of({"validate-model", "--model", "m.ftm"}),
-              HasSubstr("--dataset is required"));
+  EXPECT_THAT(message_of({"predict", "--m", "4"}), HasSubstr("--model is required"));
+  EXPECT_THAT(message_of({"convert", "a.json"}), HasSubstr("--output is required"));
+  EXPECT_THAT(message_of({"convert", "--output", "a.ftd"}), HasSubstr("input is required"));
+}
+
+TEST(Options, AliasesMayHaveUnderscoresAndOneLetter) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"predict", "--model_dir", "/", "--m", "4", "--top_k", "3", "--rank_by", "time"},
+           {"search", "--model-dir", "m", "--m", "4", "--top_k", "3"},
+           {"evaluate", "--model_dir", "m", "--data_dir", "d", "--op", "x", "-o", "f.json"},
+           {"evaluate", "--model_dir", "m", "--data_dir", "d", "--operation", "x", "--output", "f"},
+           {"convert", "-i", "a.json", "-o", "a.ftd", "--capture_hw", "--merge_with", "b.json"},
+           {"convert", "--input", "a.json", "--output", "a.ftd"},
+           {"convert", "a.json", "--output", "a.ftd", "--op_type", "x"},
+           {"predict", "--model", "m", "--operation", "grouped_conv", "--direction", "bwd_data",
+            "--hi", "4"},
+           {"validate-model", "--variant", "bwd_data", "--oracle-csv", "o.csv"},
+           {"compare", "--old-predictions", "a.csv", "--new-predictions", "b.csv"}}) {
+    EXPECT_EQ(message_of(arguments), "parsed") << arguments[0] << " " << arguments[1];
+  }
+  EXPECT_THAT(message_of({"convert", "a.json", "--input", "b.json", "-o", "c"}),
+              Not(HasSubstr("parsed")));
 }
 
 TEST(Options, RepeatedSingleValueIsRefused) {

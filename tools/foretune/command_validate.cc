@@ -34,7 +34,11 @@ Result<int> validate(const ValidateArguments& arguments, const Invocation& invoc
       show_report(arguments.report, validation.evaluation,
                   report_json(validation.evaluation, "validate-model", command, validation.machine),
                   concat(validation.family, " on ", validation.machine.device)));
-  return kExitOk;
+  if (arguments.pass_mark) {
+    print(concat("the mean efficiency ", validation.passes ? "reaches" : "is below",
+                 " the pass mark of ", *arguments.pass_mark, " %\n"));
+  }
+  return validation.passes ? kExitOk : kExitRejected;
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ std::span<const Subcommand> subcommands() {
       Subcommand{"evaluate", "cross-validate a way of training on one data set",
                  "Leaves out a part of the problems, trains a model on the rest, judges its picks "
                  "on the part that was left out, and repeats this for every part. Everything that "
-                 "training chooses for itself is chosen without that part.",
+                 "training chooses for itself is chosen without that part. With --model, it judges "
+                 "that model's picks instead.",
                  "foretune evaluate --dataset data/train.ftd --leave-out k", false,
                  &prepare_evaluate},
       Subcommand{
@@ -54,7 +55,9 @@ std::span<const Subcommand> subcommands() {
                  "foretune measure --m 128 --n 1536 --k 7168 --config \"mr=8 nr=32 kc=256 ...\" "
                  "--model gemm.ftm",
                  false, &prepare_measure},
-      Subcommand{"predict", "list the best configs of a problem, without measuring", "",
+      Subcommand{"predict", "list the best configs of a problem, without measuring",
+                 "Takes a model file, or a directory of models, also one that Composable Kernel's "
+                 "heuristics trained, and names the kernels with their predicted times and rates.",
                  "foretune predict --model gemm.ftm --m 128 --n 1536 --k 7168", false,
                  &prepare_predict},
       Subcommand{"search", "search a problem's space with a model, without measuring",

@@ -31,12 +31,17 @@ std::string wrap(std::string_view text, std::size_t indent) {
 }
 
 std::string invocation_of(const Option& option) {
-  if (option.positional) {
-    return option.name;
+  std::string out = option.positional ? option.name : concat("--", option.name);
+  if (option.positional && option.has_flag) {
+    out += concat(", --", option.name);
   }
-  const std::string other =
-      option.other_name.empty() ? std::string() : concat(", --", option.other_name);
-  return concat("--", option.name, other, option.value_name.empty() ? "" : " ", option.value_name);
+  if (option.letter != '\0') {
+    out += concat(", -", option.letter);
+  }
+  if (!option.other_name.empty()) {
+    out += concat(", --", option.other_name);
+  }
+  return option.positional || option.value_name.empty() ? out : concat(out, " ", option.value_name);
 }
 
 // Returns the help with the condition of the option's effect, unless `heading` states it.
@@ -98,7 +103,7 @@ constexpr std::string_view kExitCodes =
     "  2    the command line makes no sense\n"
     "  3    a file is missing, damaged, or does not fit (other family, schema, machine)\n"
     "  4    not possible on this machine\n"
-    "  5    compare: the new model breaks a rule\n"
+    "  5    compare: the new model breaks a rule; validate-model: a pass mark is missed\n"
     "  130  interrupted; everything measured is kept\n";
 
 std::string overview(const Style& style) {
