@@ -129,6 +129,7 @@ void bind_tuning(nb::module_& module);
 void bind_registered_models(nb::module_& module);
 void bind_evaluation(nb::module_& module);
 void bind_features(nb::module_& module);
+void bind_foreign_models(nb::module_& module);
 void bind_triton(nb::module_& module);
 void bind_loops(nb::module_& module);
 

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,9 +18,8 @@
 #include <vector>
 
 #include "foretune/dataset/dataset.h"
+#include "foretune/evaluate/learned_rate.h"
 #include "foretune/features/feature_table.h"
-#include "foretune/interop/ck/ck_kernels.h"
-#include "foretune/interop/ck/foreign_models.h"
 #include "foretune/model/model_file.h"
 #include "foretune/model/model_kind.h"
 #include "foretune/model/model_scorer.h"
@@ -200,50 +200,6 @@ std::optional<std::string> abstention_of(const Selector& selector, const std::st
                                         : std::optional(std::string(to_string(reason)));
 }
 
-// Predicts one target for kernels given by name. `split_k` has one entry per kernel of a GEMM.
-Result<std::vector<double>> predict_foreign(const ForeignModels& models,
-                                            const std::string& target_name,
-                                            const std::string& problem_text,
-                                            const std::vector<std::string>& kernels,
-                                            const std::vector<std::int32_t>& split_k) {
-  FORETUNE_TRY(const ModelDirectory::Target* const target, models.find_target(target_name));
-  FORETUNE_TRY(const Problem problem, Problem::parse(problem_text));
-  if (problem.type() != models.problem_type()) {
-    return fail(ErrorCode::kMismatch, "the models are not for problems like '", problem_text, "'");
-  }
-  std::vector<double> out;
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    FORETUNE_TRY(Config config, models.parse_kernel(kernels[i]));
-    if (models.problem_type() == kGemmProblem) {
-      config.words[static_cast<std::size_t>(CkGemmParameter::kSplitK)] = split_k[i];
-    }
-    FORETUNE_TRY(const double value, models.predict(*target, problem, config));
-    out.push_back(value);
-  }
-  return out;
-}
-
-void bind_foreign(nb::module_& module) {
-  nb::class_<ForeignModels>(module, "ForeignModels")
-      .def_prop_ro("targets", &ForeignModels::target_names)
-      .def_prop_ro("op_type", [](const ForeignModels& self) { return self.directory().op_type; })
-      .def_prop_ro("direction",
-                   [](const ForeignModels& self) { return self.directory().direction; })
-      .def_prop_ro("dtype", [](const ForeignModels& self) { return self.directory().dtype; })
-      .def_prop_ro("arch", [](const ForeignModels& self) { return self.directory().arch; })
-      .def(
-          "predict",
-          [](const ForeignModels& self, const std::string& target, const std::string& problem,
-             const std::vector<std::string>& kernels, const std::vector<std::int32_t>& split_k) {
-            return array(checked(without_lock(
-                [&] { return predict_foreign(self, target, problem, kernels, split_k); })));
-          },
-          nb::arg("target"), nb::arg("problem"), nb::arg("kernels"), nb::arg("split_k"));
-  module.def(
-      "open_foreign_models",
-      [](const std::string& path) { return checked(ForeignModels::open(path)); }, nb::arg("path"));
-}
-
 }  // namespace
 
 void bind_models(nb::module_& module) {
@@ -264,6 +220,18 @@ void bind_models(nb::module_& module) {
             checked(without_lock([&] { return write_model(model, path); }));
           },
           nb::arg("path"))
+      // (unit, log1p, factor) of a model of rates or latencies: its scores are the factor times
+      // what it learned.
+      .def("learned_rate",
+           [](const Model& model) -> nb::object {
+             const std::optional<LearnedRate> rate = learned_rate_of(model);
+             if (!rate) {
+               return nb::none();
+             }
+             constexpr std::array<const char*, 3> kUnits{"tflops", "latency", "bandwidth"};
+             return nb::make_tuple(kUnits.at(static_cast<std::size_t>(rate->unit)), rate->log1p,
+                                   rate->factor);
+           })
       .def_prop_ro("is_lasting",
                    [](const Model& model) { return check_lasting(model).has_value(); })
       .def("to_bytes", [](const Model& model) {
@@ -311,7 +279,6 @@ void bind_models(nb::module_& module) {
   module.def("canonical_problem",
              [](const std::string& text) { return problem_from(text).text(); });
   module.def("problem_flops", &flops_of, nb::arg("problem"));
-  bind_foreign(module);
 }
 
 }  // namespace foretune::python

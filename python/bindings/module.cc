@@ -33,6 +33,7 @@ NB_MODULE(_foretune, module) {
   foretune::python::bind_registered_models(module);
   foretune::python::bind_evaluation(module);
   foretune::python::bind_features(module);
+  foretune::python::bind_foreign_models(module);
   foretune::python::bind_triton(module);
   foretune::python::bind_loops(module);
   foretune::python::bind_convolutions(module);

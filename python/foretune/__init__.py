@@ -23,10 +23,12 @@ from ._dataset import OUTCOMES, STAGES, Dataset, ImportReport
 from ._errors import (CancelledError, CorruptDataError, Error, InputOutputError, InternalError,
                       InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError)
 from ._exported_layers import exported_layers
+from ._feature_engine import (FeatureEngine, GemmUniversalFeatureEngine,
+                              GroupedConvFeatureEngine)
 from ._features import Feature, FeatureTable, feature_table, feature_tables, register_features
-from ._model import (Choice, Evaluation, Model, Predictor, RankedKernel, Selector, evaluate, select,
-                     train)
+from ._model import Choice, Evaluation, Model, Selector, evaluate, select, train
 from ._plugins import load_plugin, loaded_plugins
+from ._predictor import Predictor, RankedKernel
 from ._problem import problem_text
 from ._registered_model import TrainingRows, register_model
 from ._tuning import MeasuredConfig, TunedConfig, TuneResult, measure, tune
@@ -39,7 +41,8 @@ __version__: str = _foretune.version
 __all__ = [
     "OUTCOMES", "STAGES", "CancelledError", "Choice", "CollectionMode", "CollectionSummary",
     "ConvDispatcher", "Convolution", "CorruptDataError", "Dataset", "Error", "Evaluation",
-    "Feature", "FeatureTable", "ImportReport", "InputOutputError", "InternalError",
+    "Feature", "FeatureEngine", "FeatureTable", "GemmUniversalFeatureEngine",
+    "GroupedConvFeatureEngine", "ImportReport", "InputOutputError", "InternalError",
     "InvalidArgumentError", "MatmulDatasetCollector", "MeasuredConfig", "MismatchError", "Model",
     "NotFoundError", "Predictor", "RankedKernel", "Selector", "TrainingRows", "TuneResult",
     "TunedConfig", "UnsupportedError", "autotune", "conv", "conv_input_gradient",

@@ -23,7 +23,8 @@ from ._autotune_mapping import canonical
 from ._autotune_store import Store
 from ._dataset import Dataset
 from ._errors import Error
-from ._model import Predictor, train
+from ._model import train
+from ._predictor import Predictor
 
 # With fewer configs a model cannot save anything.
 FEWEST_CONFIGS = 4

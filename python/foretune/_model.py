@@ -10,14 +10,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _foretune
 from ._dataset import Dataset
-from ._errors import InvalidArgumentError, MismatchError
+from ._errors import InvalidArgumentError
 from ._keywords import option_texts
 from ._plugins import load_installed_plugins
 from ._problem import Problem, problem_text
@@ -319,164 +319,6 @@ class Selector:
             raise InvalidArgumentError(f"top must be at least 1, not {top}")
         text = problem_text(problem)
         return self._native_for(text).predict(text, int(top))
-
-
-class RankedKernel(NamedTuple):
-    """One line of a ranking."""
-
-    name: str
-    prediction: float
-
-
-class Predictor:
-    """Ranks the kernels of a problem by a model's predictions.
-
-    Args:
-        model: a Foretune model (``Model``, or the path of a ``.ftm`` file), or the path of a
-            directory of LightGBM models that composable_kernel's heuristics trained
-            (``model_tflops.lgbm[.gz]`` beside ``feature_spec.json``).
-
-    ``unit`` names the unit of predictions; larger is always better:
-
-    - ``tflops``: 10^12 floating-point operations per second; for models of times (target ``log``)
-      and for directories;
-    - ``relative speed``: the best time of the problem divided by the config's time, 1 for the best
-      (target ``relative-log``); models with other targets have a scale of their own for each
-      problem.
-
-    Thread safety: any number of threads may use a predictor at once; other threads run meanwhile.
-    """
-
-    __slots__ = ("_foreign", "_model", "_selector", "unit")
-
-    unit: str
-
-    def __init__(self, model: Model | str | os.PathLike[str]) -> None:
-        self._foreign: _foretune.ForeignModels | None = None
-        self._model: Model | None = None
-        self._selector: Selector | None = None
-        if not isinstance(model, Model) and os.path.isdir(model):
-            self._foreign = _foretune.open_foreign_models(os.fspath(model))
-            self.unit = "tflops"
-            return
-        self._model = model if isinstance(model, Model) else Model.open(model)
-        # A model that a selector cannot use can still rank configs that the caller names.
-        if self._model._native.is_lasting:
-            self._selector = Selector(self._model)
-        self.unit = "tflops" if self._model.info["target"] == "log" else "relative speed"
-
-    @property
-    def targets(self) -> list[str]:
-        """The targets that a directory has models for; for a Foretune model, only its unit."""
-        return [self.unit] if self._foreign is None else self._foreign.targets
-
-    def predict(self, problem: Problem, configs: Sequence[Config],
-                target: str | None = None) -> npt.NDArray[np.float64]:
-        """Returns the predictions for ``configs``, in their order, in ``unit``.
-
-        Args:
-            problem: text or mapping (``foretune.problem_text``).
-            configs: texts, or mappings. For a Foretune model, a mapping holds the parameters of its
-                config schema by name; further keys are ignored. For a directory, kernel names, or
-                mappings with ``kernel_name`` (and ``split_k``, for a GEMM).
-            target: a target of the directory, ``tflops`` by default; ``latency`` and ``bandwidth``
-                are in the unit that the model learnt.
-
-        Raises:
-            InvalidArgumentError: a config lacks a parameter, or its name makes no sense.
-            MismatchError: the problem has another type than the model.
-        """
-        if self._foreign is not None:
-            return self._predict_foreign(self._foreign, problem, configs, target or "tflops")
-        if target is not None and target != self.unit:
-            raise InvalidArgumentError(f"this model predicts {self.unit}, not '{target}'")
-        assert self._model is not None
-        names = self._model._native.config_columns()
-        text = problem_text(problem)
-        self._check_type(text)
-        scores = self._model._native.score(text, [_config_text(entry, names) for entry in configs])
-        return self._in_unit(text, scores)
-
-    def rank_kernels(self, problem: Problem,
-                     configs: Sequence[Config] | None = None) -> list[RankedKernel]:
-        """Returns the kernels, best first, as ``(name, prediction)``. It does not check that the
-        kernels of ``configs`` can run the problem.
-
-        Args:
-            problem: as in ``predict``.
-            configs: as in ``predict``. None takes the configs of the model's pool that are legal
-                for the problem; a directory has no pool.
-
-        Raises:
-            As ``predict``.
-        """
-        if configs is None:
-            if self._model is not None and self._selector is None:
-                self._selector = Selector(self._model)
-            if self._selector is None:
-                raise InvalidArgumentError("a directory of models has no kernels of its own to rank")
-            text = problem_text(problem)
-            self._check_type(text)
-            ranked = self._selector.rank(text)
-            values = self._in_unit(text, np.array([score for _, score in ranked]))
-            return [RankedKernel(name, float(value))
-                    for (name, _), value in zip(ranked, values)]
-        values = self.predict(problem, configs)
-        order = np.argsort(-values, kind="stable")
-        names = [_name_of(entry) for entry in configs]
-        return [RankedKernel(names[i], float(values[i])) for i in order]
-
-    def select_best(self, problem: Problem,
-                    configs: Sequence[Config] | None = None) -> RankedKernel | None:
-        """Returns the first of ``rank_kernels``; None when there is nothing to rank."""
-        ranked = self.rank_kernels(problem, configs)
-        return ranked[0] if ranked else None
-
-    def _check_type(self, text: str) -> None:
-        assert self._model is not None
-        wanted = self._model.info["problem_type"]
-        if text.split()[0] != wanted:
-            raise MismatchError(f"the model is for {wanted} problems, not for '{text}'")
-
-    def _in_unit(self, text: str, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        if self.unit == "tflops":
-            return _foretune.problem_flops(text) / np.exp(scores) * 1e-3
-        return np.exp(-scores)
-
-    def _predict_foreign(self, models: _foretune.ForeignModels, problem: Problem,
-                         configs: Sequence[Config], target: str) -> npt.NDArray[np.float64]:
-        # Directories that Foretune wrote hold the direction; in those of composable_kernel the name
-        # of the operation may imply it.
-        operation = models.direction if models.direction not in ("", "mixed") else None
-        if models.op_type.startswith("grouped_conv_"):
-            operation = models.op_type.removeprefix("grouped_conv_")
-        if isinstance(problem, Mapping) and not _has(problem, "dtype"):
-            problem = {**problem, "dtype": models.dtype}
-        split_k = [int(entry.get("split_k", 1)) if isinstance(entry, Mapping) else 1
-                   for entry in configs]
-        names = [_name_of(entry) for entry in configs]
-        return models.predict(target, problem_text(problem, operation), names, split_k)
-
-
-def _has(mapping: Mapping[str, Any], name: str) -> bool:
-    return any(str(key).lower() == name for key in mapping)
-
-
-def _name_of(config: Config) -> str:
-    if isinstance(config, str):
-        return config
-    for key in ("kernel_name", "kernel", "name"):
-        if key in config:
-            return str(config[key])
-    return " ".join(f"{key}={value}" for key, value in config.items())
-
-
-def _config_text(config: Config, names: Sequence[str]) -> str:
-    if isinstance(config, str):
-        return config
-    if missing := [name for name in names if name not in config]:
-        raise InvalidArgumentError("a config lacks " + ", ".join(missing))
-    return " ".join(f"{name}={config[name]}" for name in names)
 
 
 def select(model: Model | Selector | str | os.PathLike[str], problem: Problem) -> Choice:

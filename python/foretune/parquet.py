@@ -29,7 +29,7 @@ _READ = _WHOLE | {"kernel_name", "kernel", "latency_ms", "measured_tflops", "tfl
 # Boolean columns. A GEMM's pad_m, pad_n and pad_k are flags of the kernel, not sizes.
 _FLAGS = {"is_valid", "pad_m", "pad_n", "pad_k", "persistent"}
 _TEXTS = {"op_type", "dtype", "layout", "arch", "kernel_name", "kernel", "pipeline", "scheduler",
-          "epilogue", "run_id"}
+          "epilogue", "run_id", "variant", "wave_mode", "reduction"}
 _FIGURES = {"measured_tflops", "latency_ms", "bandwidth_gb_s", "tflops"}
 
 
