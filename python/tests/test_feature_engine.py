@@ -24,7 +24,7 @@ def conv_table(direction="bwd_data"):
     for n in (1, 2, 4, 8, 16, 32):
         for c in (64, 128, 256):
             for tile in (16, 32, 64, 128):
-                ms = 0.01 + 0.002 * abs(np.log2(tile) - 4 - np.log2(n) / 2) + 1e-5 * n * c
+                ms = 1e-6 * n * c * c * (1 + abs(np.log2(tile) - 4 - np.log2(n) / 2))
                 rows.append({"kernel": conv_name(tile, direction), "problem_idx": len(rows), "N": n,
                              "C": c, "K": c, "G": 1, "Hi": 28, "Wi": 28, "Y": 3, "X": 3,
                              "stride_h": 1, "stride_w": 1, "pad_h": 1, "pad_w": 1, "latency_ms": ms,
@@ -43,7 +43,7 @@ def conv_folder(tmp_path_factory):
         dataset, folder / "data" / "grouped_conv_bwd_data" / "bwd_data.parquet")
     for name, written in (("grouped_conv_bwd_data_bf16_gfx950", True), ("ours", False)):
         foretune.train(dataset, out_dir=str(folder / "models" / name), targets="tflops",
-                       features="grouped-conv-ck-83", write_lightgbm=written, folds=0, trees=40,
+                       features="grouped-conv-ck-83", write_lightgbm=written, folds=0, trees=300,
                        min_rows_per_leaf=2, threads=1)
     return folder
 
