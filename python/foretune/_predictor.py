@@ -12,13 +12,15 @@ import numpy.typing as npt
 
 from . import _foretune
 from ._errors import InvalidArgumentError, MismatchError, NotFoundError
-from ._feature_engine import FeatureEngine, _EngineOfTheirs
+from ._feature_engine import FeatureEngine, GemmUniversalFeatureEngine, GroupedConvFeatureEngine
 from ._kernel_names import kernel_name
 from ._model import Config, Model, Selector
 from ._problem import Problem, problem_text
 
 # Models of a directory that foretune trained, in the order of preference.
 _TARGETS = ("time", "tflops", "latency", "bandwidth")
+# Engines that the library itself computes, unless a subclass changes them.
+_KNOWN_ENGINES = (GemmUniversalFeatureEngine, GroupedConvFeatureEngine)
 # The keys of Predictor.predict_all().
 _KEYS = {"tflops": "tflops", "latency": "latency_ms", "bandwidth": "bandwidth_gb_s"}
 
@@ -57,8 +59,8 @@ class Predictor:
     Thread safety: any number of threads may use a predictor at once; other threads run meanwhile.
     """
 
-    __slots__ = ("_columns", "_directory", "_documents", "_engine", "_foreign", "_model", "_selector", "_targets",
-                 "unit")
+    __slots__ = ("_columns", "_directory", "_documents", "_engine", "_foreign", "_model",
+                 "_selector", "_targets", "unit")
 
     unit: str
 
@@ -72,17 +74,15 @@ class Predictor:
         self._model: Model | None = None
         self._selector: Selector | None = None
         self._targets: dict[str, Model] = {}
-        is_theirs = feature_engine is None or isinstance(feature_engine, _EngineOfTheirs)
         if not isinstance(model, Model) and os.path.isdir(model):
             path = os.fspath(model)
-            if not is_theirs:
-                assert feature_engine is not None
+            if feature_engine is not None and type(feature_engine) not in _KNOWN_ENGINES:
                 self._open_with_engine(path, feature_engine)
                 return
             if self._open_trained(path):
                 return
             hardware = ""
-            if isinstance(feature_engine, _EngineOfTheirs) and not feature_engine._is_default:
+            if isinstance(feature_engine, _KNOWN_ENGINES) and not feature_engine._is_default:
                 hardware = json.dumps(feature_engine.hardware_config)
             self._foreign = _foretune.open_foreign_models(path, hardware)
             self.unit = "tflops"
@@ -284,6 +284,9 @@ class Predictor:
             raise InvalidArgumentError("a feature engine takes problems as mappings")
         known = {**problem}
         known.setdefault("dtype", self._directory.dtype)
+        if (self._directory.direction not in ("", "mixed")
+                and not any(_has(problem, name) for name in ("direction", "variant", "op"))):
+            known["direction"] = self._directory.direction
         rows = [{"kernel_name": entry, **known} if isinstance(entry, str) else {**entry, **known}
                 for entry in configs]
         if not rows:

@@ -107,6 +107,30 @@ def test_a_subclass_computes_what_the_models_were_trained_on(tmp_path):
     assert predictor.targets == ["tflops"]
 
 
+def test_a_subclass_of_an_engine_of_theirs_adds_features(conv_folder, tmp_path):
+    class WithWidth(foretune.GroupedConvFeatureEngine):
+        def get_feature_names(self):
+            return [*super().get_feature_names(), "width"]
+
+        def extract(self, problem, kernel):
+            return np.append(super().extract(problem, kernel), kernel["gemm_n_per_block"])
+
+    write_models(tmp_path / "wide", "grouped_conv", ["C", "width", "K"], "width")
+    wide = foretune.Predictor(tmp_path / "wide", feature_engine=WithWidth())
+    parts = {"block_size": 64, "gemm_m_per_block": 64, "pipeline": "compv3"}
+    kernels = [{**parts, "gemm_n_per_block": width} for width in (16, 128)]
+    assert wide.predict(LAYER, kernels).tolist() == [1.5, 2.5]
+    # Without anything of its own it predicts as the engine does.
+    folder = conv_folder / "models" / "grouped_conv_bwd_data_bf16_gfx950"
+    names = [conv_name(tile) for tile in (16, 128)]
+
+    class Same(foretune.GroupedConvFeatureEngine):
+        pass
+
+    assert (foretune.Predictor(folder, feature_engine=Same()).predict(LAYER, names).tolist()
+            == foretune.Predictor(folder).predict(LAYER, names).tolist())
+
+
 def test_a_batch_of_the_subclass_is_taken_where_it_has_one(tmp_path):
     class Batched(MoonEngine):
         def extract_batch(self, df):
