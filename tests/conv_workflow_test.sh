@@ -48,6 +48,16 @@ test "$(grep ^pick by_sizes.txt)" = "$(grep ^pick out.txt)"
 expect 2 "$foretune" predict --model conv.ftm --m 8 --n 4
 one_sentence
 grep -q -- "--m: a conv problem has no m" err.txt
+# In a folder the model for the problem is found.
+mkdir folder
+cp conv.ftm folder
+expect 0 "$foretune" predict --model folder "${text[@]}" op=backward_data
+test "$(grep ^pick by_sizes.txt)" = "$(grep ^pick out.txt)"
+expect 2 "$foretune" predict --model folder "${by_sizes[@]}"
+one_sentence
+expect 3 "$foretune" predict --model folder gemm m=8 n=8 k=8
+one_sentence
+grep -q "conv.ftm is for other problems" err.txt
 expect 0 "$foretune" search --model conv.ftm "${by_sizes[@]}" --budget 50
 expect 0 "$foretune" tune "${null[@]}" "${by_sizes[@]}" --budget 30 --output tuned.ftd
 grep -q "GFLOP/s" out.txt

@@ -138,6 +138,25 @@ bool ModelArguments::is_directory() const {
   return is_lightgbm_text(path) || std::filesystem::is_directory(path, error);
 }
 
+bool ModelArguments::is_folder() const {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error) ||
+      std::filesystem::exists(std::filesystem::path(path) / "feature_spec.json", error)) {
+    return false;
+  }
+  bool has_model = false;
+  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().extension() == ".ftm") {
+      has_model = true;
+      if (at->path().filename().string().starts_with("model_")) {
+        return false;
+      }
+    }
+  }
+  return has_model;
+}
+
 std::filesystem::path ModelArguments::directory() const {
   const std::filesystem::path given(path);
   if (!is_lightgbm_text(given)) {

@@ -39,6 +39,9 @@ struct ModelArguments {
   Option& visit(OptionList& list);
   // True for a directory, and for a LightGBM text, which stands for the directory it lies in.
   [[nodiscard]] bool is_directory() const;
+  // True for a directory of models of different problems and machines, in which a ModelFolder
+  // chooses: none of its files has the name of a target, and no document says what they are for.
+  [[nodiscard]] bool is_folder() const;
   // Errors: kNotFound for a directory of others without candidates, or without a model of the
   // target; those of the files.
   [[nodiscard]] Result<OpenedModels> open(const Invocation& invocation) const;

@@ -5,7 +5,10 @@
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/hardware/cpu.h"
 #include "foretune/interop/ck/ck_words.h"
+#include "foretune/model/model_folder.h"
+#include "foretune/problem/gemm/gemm.h"
 #include "foretune/problem/problem_type.h"
 #include "foretune/select/generate.h"
 #include "foretune/select/select.h"
@@ -36,7 +39,7 @@ class Predictions {
   Predictions(const PredictArguments& arguments, std::optional<Objective> objective)
       : arguments_(arguments), objective_(std::move(objective)) {}
 
-  Status open(const Invocation& invocation) {
+  Status open(PayloadStore& payloads, const Invocation& invocation) {
     if (objective_ && objective_->is_pareto()) {
       if (arguments_.explain) {
         return without_effect({"--explain"}, "with one target");
@@ -44,9 +47,11 @@ class Predictions {
     } else {
       options_.objective = objective_;
     }
-    if (!arguments_.model.is_directory() && !arguments_.model.path.empty()) {
-      return Selector::open(arguments_.model.path, options_)
-          .map([&](std::unique_ptr<Selector> opened) { selector_ = std::move(opened); });
+    if (arguments_.model.is_folder() ||
+        (!arguments_.model.is_directory() && !arguments_.model.path.empty())) {
+      FORETUNE_TRY(const std::string file, model_file(payloads));
+      FORETUNE_TRY(selector_, Selector::open(file, options_));
+      return {};
     }
     FORETUNE_TRY(OpenedModels opened, arguments_.model.open(invocation));
     others_ = std::move(opened.others);
@@ -113,6 +118,22 @@ class Predictions {
   }
 
  private:
+  // Returns the model file: in a folder of models the one for the problem on this machine.
+  Result<std::string> model_file(PayloadStore& payloads) const {
+    if (!arguments_.model.is_folder()) {
+      return arguments_.model.path;
+    }
+    if (arguments_.problem.text.empty()) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "a folder of models needs the problem as a text: gemm m=128 n=1536 k=7168");
+    }
+    FORETUNE_TRY(const Problem problem, arguments_.problem.parse(kGemmProblem, payloads));
+    FORETUNE_TRY(const ModelFolder folder, ModelFolder::open(arguments_.model.path));
+    FORETUNE_TRY(const std::filesystem::path chosen,
+                 folder.choose(problem, cpu_fingerprint(read_cpu_facts(), CpuPeaks{})));
+    return chosen.string();
+  }
+
   // Adds what the models of further targets predict.
   Status add_others(const Selector& selector, const Problem& problem,
                     Prediction& prediction) const {
@@ -145,8 +166,8 @@ Result<std::vector<Prediction>> run_prediction(const PredictArguments& arguments
     FORETUNE_TRY(objective, Objective::parse(arguments.objective));
   }
   Predictions predictions(arguments, std::move(objective));
-  FORETUNE_TRY_STATUS(predictions.open(invocation));
   FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.payloads.open());
+  FORETUNE_TRY_STATUS(predictions.open(*payloads, invocation));
   FORETUNE_TRY(const std::vector<Problem> problems, predictions.problems(*payloads));
   std::vector<Prediction> out;
   for (const Problem& problem : problems) {
