@@ -123,6 +123,7 @@ Status report_contest(const Selector& selector, const Judging& judging, std::siz
   }
   const Family& family = *judging.family;
   std::vector<double> all;
+  std::vector<double> all_new;
   std::size_t abstained = 0;
   std::printf("\n==== the pick, nothing measured, beside %s\n", onednn_name().c_str());
   for (const ConvOperation direction : kDirections) {
@@ -159,6 +160,7 @@ Status report_contest(const Selector& selector, const Judging& judging, std::siz
                   to_text(family.info().config_schema, config).c_str(),
                   choice.picked() ? "" : " (abstained)");
     }
+    all_new.insert(all_new.end(), fresh.begin(), fresh.end());
     for (const auto& [of, ratios] : {std::pair("known", seen), std::pair("new", fresh)}) {
       if (!ratios.empty()) {
         bench::print_ratios(concat(name, ", ", of), ratios);
@@ -171,6 +173,10 @@ Status report_contest(const Selector& selector, const Judging& judging, std::siz
   }
   bench::print_ratios("all", all);
   figures.add("selected_vs_best_1t", geometric_mean(all));
+  if (!all_new.empty()) {
+    bench::print_ratios("new", all_new);
+    figures.add("selected_vs_best_new_1t", geometric_mean(all_new));
+  }
   figures.add("selected_vs_best_1t_worst", *std::min_element(all.begin(), all.end()));
   figures.add("abstained", static_cast<double>(abstained));
   return {};

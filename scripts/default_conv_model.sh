@@ -15,25 +15,34 @@ foretune=${FORETUNE:-build/release/tools/foretune/foretune}
 isa=${1:?avx512, avx2 or generic}
 threads=${2:?threads}
 configs=${3:-60}
-validation_configs=${4:-256}
+validation_configs=${4:-128}
 out=${OUT:-build/models}/conv-$isa-$threads
-family=(--family cpu-conv --family-option "isa=$isa" --threads "$threads")
+family=(--family cpu-conv --family-option "isa=$isa" --threads "$threads" --num-shapes 0 --search-mode fast)
+recipe=(--group-key weights --min-rows-per-leaf 30 --forests 2 --best-of-problem 6)
 mkdir -p "$out/training" "$out/separate"
-bench/draw_conv_shapes.py --role training --seed 20261127 >"$out/train.txt"
-bench/draw_conv_shapes.py --role validation --seed 20261127 >"$out/validation.txt"
+draw=(bench/draw_conv_shapes.py --seed 20261127 --role)
+"${draw[@]}" training >"$out/train.txt"
+"${draw[@]}" training --hard >"$out/hard.txt"
+"${draw[@]}" validation >"$out/validation.txt"
 
 for direction in ${DIRECTIONS:-forward backward_data backward_weight}; do
-  "$foretune" --seed 7 collect --active --output "$out/training/$direction.ftd" "${family[@]}" --num-shapes 0 \
-    --shapeset "$out/train.txt" --operations "$direction" --configs-per-problem "$configs" --search-mode fast
-  "$foretune" --seed 8 train --dataset "$out/training/$direction.ftd" --model "$out/separate/$direction.ftm" \
-    --group-key weights
+  own=()
+  for set in train hard; do
+    own+=("$out/training/$direction-$set.ftd")
+    "$foretune" --seed 7 collect --active --output "${own[-1]}" "${family[@]}" --shapeset "$out/$set.txt" \
+      --operations "$direction" --configs-per-problem "$configs"
+  done
+  "$foretune" merge "${own[@]}" --overwrite --output "$out/separate/$direction.ftd"
+  "$foretune" --seed 8 train --dataset "$out/separate/$direction.ftd" --model "$out/separate/$direction.ftm" \
+    "${recipe[@]}" --folds 2
 done
-"$foretune" --seed 9 train --data-dir "$out/training" --model "$out/conv.ftm" --group-key weights --fast \
+"$foretune" --seed 9 train --data-dir "$out/training" --model "$out/conv.ftm" "${recipe[@]}" --fast \
   --json "$out/training.json"
 for direction in ${DIRECTIONS:-forward backward_data backward_weight}; do
-  "$foretune" --seed 10 create-validation --output "$out/validation.ftd" "${family[@]}" --num-shapes 0 \
+  "$foretune" --seed 10 create-validation --output "$out/validation.ftd" "${family[@]}" \
     --shapeset "$out/validation.txt" --operations "$direction" --training-data "$out/training" \
-    --model "$out/conv.ftm" --search-space "SAMPLE:$validation_configs" --search-mode fast --confirm-top 10
+    --model "$out/conv.ftm" --search-space "SAMPLE:$validation_configs" --confirm-top 10
 done
-"$foretune" --seed 11 validate-model --model "$out/conv.ftm" --dataset "$out/validation.ftd" "${family[@]}" \
-  --training-data "$out/training" --html "$out/report.html" --json "$out/validation.json"
+"$foretune" --seed 11 validate-model --model "$out/conv.ftm" --dataset "$out/validation.ftd" \
+  --family-option "isa=$isa" --threads "$threads" --training-data "$out/training" --html "$out/report.html" \
+  --json "$out/validation.json"

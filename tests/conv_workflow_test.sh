@@ -48,16 +48,22 @@ test "$(grep ^pick by_sizes.txt)" = "$(grep ^pick out.txt)"
 expect 2 "$foretune" predict --model conv.ftm --m 8 --n 4
 one_sentence
 grep -q -- "--m: a conv problem has no m" err.txt
-# In a folder the model for the problem is found.
+# In a folder the model for the problem on this machine is found.
 mkdir folder
 cp conv.ftm folder
-expect 0 "$foretune" predict --model folder "${text[@]}" op=backward_data
-test "$(grep ^pick by_sizes.txt)" = "$(grep ^pick out.txt)"
+expect 3 "$foretune" predict --model folder "${text[@]}"
+one_sentence
+grep -q "conv.ftm is for" err.txt
+expect 0 "$foretune" collect --family cpu-conv --num-shapes 6 --log-normal --max-flops 1e6 \
+  --search-space SAMPLE:12 --search-mode fast --output live.ftd
+expect 0 "$foretune" train --dataset live.ftd --model folder/live.ftm --trees 20 --folds 0
+expect 0 "$foretune" predict --model folder "${text[@]}"
+grep -q "algorithm=" out.txt
 expect 2 "$foretune" predict --model folder "${by_sizes[@]}"
 one_sentence
 expect 3 "$foretune" predict --model folder gemm m=8 n=8 k=8
 one_sentence
-grep -q "conv.ftm is for other problems" err.txt
+grep -q "live.ftm is for other problems" err.txt
 expect 0 "$foretune" search --model conv.ftm "${by_sizes[@]}" --budget 50
 expect 0 "$foretune" tune "${null[@]}" "${by_sizes[@]}" --budget 30 --output tuned.ftd
 grep -q "GFLOP/s" out.txt

@@ -5,9 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "foretune/base/testing/temporary_folder.h"
+#include "foretune/dispatch/default_models.h"
 #include "foretune/families/cpu_conv/conv_data.h"
+#include "foretune/hardware/cpu.h"
 
 namespace foretune {
 namespace {
@@ -59,8 +62,32 @@ TEST(ConvDispatchTest, ComputesThreeDirectionsAndEpilogues) {
   EXPECT_EQ((*dispatcher)->run(problem, {}).error().code, ErrorCode::kInvalidArgument);
   const auto decision = (*dispatcher)->dispatcher().decision(problem.to_problem());
   ASSERT_TRUE(decision);
-  EXPECT_EQ(decision->source, ChoiceSource::kDefault);
   EXPECT_EQ(decision->family, "cpu-conv");
+}
+
+TEST(ConvDispatchTest, TheShippedModelDecidesLayersOfNetworks) {
+  const CpuFacts facts = read_cpu_facts();
+  if (!default_cpu_model("cpu-conv", facts.isa, 1)) {
+    GTEST_SKIP() << "there is no model for this instruction set";
+  }
+  const auto dispatcher = ConvDispatcher::for_this_cpu({.threads = 1});
+  ASSERT_TRUE(dispatcher) << dispatcher.error().message;
+  for (const ConvOperation operation :
+       {ConvOperation::kForward, ConvOperation::kBackwardData, ConvOperation::kBackwardWeight}) {
+    const ConvProblem problem = *ConvProblem::create({.operation = operation,
+                                                      .c = 64,
+                                                      .k = 64,
+                                                      .hi = 28,
+                                                      .wi = 28,
+                                                      .y = 3,
+                                                      .x = 3,
+                                                      .pad_h = 1,
+                                                      .pad_w = 1});
+    const auto decision = (*dispatcher)->dispatcher().decision(problem.to_problem());
+    ASSERT_TRUE(decision) << decision.error().message;
+    EXPECT_EQ(decision->source, ChoiceSource::kModel) << decision->text();
+    expect_right(**dispatcher, problem);
+  }
 }
 
 // A data set of other configs, as `foretune tune` and `foretune collect` write them, decides.
@@ -72,10 +99,16 @@ TEST(ConvDispatchTest, FollowsWhatWasMeasuredBefore) {
   const std::string head = (*dispatcher)->dispatcher().choices_text();
   const auto before = (*dispatcher)->dispatcher().decision(problem.to_problem());
   ASSERT_TRUE(before);
-  std::string config = before->config_text;
-  const std::size_t taps = config.find(" taps=");
-  ASSERT_NE(taps, std::string::npos) << config;
-  config.replace(taps, config.find(' ', taps + 1) - taps, " taps=each");
+  FamilyOptions options;
+  options.fingerprint = cpu_fingerprint(read_cpu_facts(), CpuPeaks{});
+  options.threads = 1;
+  const auto family = create_cpu_conv(options);
+  ASSERT_TRUE(family);
+  const auto space = (*family)->space(problem.to_problem());
+  ASSERT_TRUE(space);
+  const std::vector<Config> others = (*space)->neighbours(before->config);
+  ASSERT_FALSE(others.empty());
+  const std::string config = to_text((*family)->info().config_schema, others.front());
   ASSERT_NE(config, before->config_text);
   const auto taken = (*dispatcher)
                          ->dispatcher()

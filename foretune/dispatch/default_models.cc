@@ -27,6 +27,7 @@
 FORETUNE_EMBED(kAvx512One, "cpu-gemm-avx512-1.ftm");
 FORETUNE_EMBED(kAvx512Two, "cpu-gemm-avx512-2.ftm");
 FORETUNE_EMBED(kAvx2One, "cpu-gemm-avx2-1.ftm");
+FORETUNE_EMBED(kConvAvx512One, "cpu-conv-avx512-1.ftm");
 FORETUNE_EMBED(kCublasltSm90, "cublaslt-sm_90.ftm");
 // NOLINTEND(*-avoid-c-arrays, *-identifier-naming, bugprone-macro-parentheses)
 
@@ -39,6 +40,8 @@ std::span<const DefaultModel> default_models() {
       DefaultModel{
           "cpu-gemm", "cpu-gemm-avx512-2", CpuIsa::kAvx512, 2, {kAvx512Two, kAvx512TwoEnd}},
       DefaultModel{"cpu-gemm", "cpu-gemm-avx2-1", CpuIsa::kAvx2, 1, {kAvx2One, kAvx2OneEnd}},
+      DefaultModel{
+          "cpu-conv", "cpu-conv-avx512-1", CpuIsa::kAvx512, 1, {kConvAvx512One, kConvAvx512OneEnd}},
   };
   return kModels;
 }
