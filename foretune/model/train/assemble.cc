@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -140,10 +141,32 @@ std::vector<bool> pool_members(const Dataset& dataset, std::span<const std::uint
   return kept;
 }
 
+// Adds configs that no measurement has. Errors: kMismatch for another schema; kInvalidArgument for
+// one that the rules forbid on every problem.
+Status add_candidates(std::span<const Config> configs, const Dataset& dataset,
+                      const CompiledSpace* space, std::unordered_set<Config>& seen,
+                      std::vector<Config>& pool) {
+  const DatasetHeader& header = dataset.header();
+  for (const Config& config : configs) {
+    if (config.schema != header.config_schema.id()) {
+      return fail(ErrorCode::kMismatch, "a candidate is no config of ", header.config_schema.name);
+    }
+    if (space != nullptr &&
+        !space->is_legal_config(config.words.view(), header.fingerprint.hardware)) {
+      return fail(ErrorCode::kInvalidArgument, "the rules of the data set forbid the candidate ",
+                  to_text(header.config_schema, config), " on every problem");
+    }
+    if (seen.insert(config).second) {
+      pool.push_back(config);
+    }
+  }
+  return {};
+}
+
 Result<std::vector<Config>> make_pool(const Dataset& dataset,
                                       std::span<const std::uint32_t> portfolio,
-                                      std::size_t best_of_problem) {
-  const std::vector<bool> measured_ok = pool_members(dataset, portfolio, best_of_problem);
+                                      const TrainOptions& options) {
+  const std::vector<bool> measured_ok = pool_members(dataset, portfolio, options.best_of_problem);
   std::vector<Config> pool;
   std::unordered_set<Config> seen;
   for (std::size_t i = 0; i < measured_ok.size(); ++i) {
@@ -151,10 +174,14 @@ Result<std::vector<Config>> make_pool(const Dataset& dataset,
       pool.push_back(dataset.configs()[i]);
     }
   }
+  std::shared_ptr<const CompiledSpace> space;
   if (!dataset.header().space_text.empty()) {
     FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(dataset.header().space_text));
-    FORETUNE_TRY(const auto space, CompiledSpace::create(std::move(definition)));
-    std::vector<Config> all = best_of_problem > 0
+    FORETUNE_TRY(space, CompiledSpace::create(std::move(definition)));
+  }
+  FORETUNE_TRY_STATUS(add_candidates(options.more_candidates, dataset, space.get(), seen, pool));
+  if (space != nullptr) {
+    std::vector<Config> all = options.best_of_problem > 0
                                   ? std::vector<Config>()
                                   : legal_configs(*space, dataset.header().fingerprint.hardware);
     if (all.empty()) {
@@ -260,7 +287,7 @@ Result<Model> make_model(const Dataset& dataset, const FeatureTable& table, cons
   }
   Model model = model_without_data(header, table);
   const std::vector<std::uint32_t> portfolio = greedy_portfolio(dataset, options.portfolio_size);
-  FORETUNE_TRY(model.pool, make_pool(dataset, portfolio, options.best_of_problem));
+  FORETUNE_TRY(model.pool, make_pool(dataset, portfolio, options));
   std::unordered_map<Config, std::uint32_t> position;
   for (std::uint32_t i = 0; i < model.pool.size(); ++i) {
     position.emplace(model.pool[i], i);

@@ -26,7 +26,8 @@ Model model_without_data(const DatasetHeader& header, const FeatureTable& table)
 SpaceDefinition space_with_numbers(const SpaceDefinition& space, const Hardware& device);
 
 // Makes everything but the forests. `set` was made from `dataset` with `table`. Errors: those of
-// the space that the header carries.
+// the space that the header carries; kMismatch and kInvalidArgument for
+// more candidates of another schema, or that the rules forbid on every problem.
 Result<Model> make_model(const Dataset& dataset, const FeatureTable& table, const TrainingSet& set,
                          const TrainOptions& options);
 

@@ -184,6 +184,15 @@ std::string model_card(const Dataset& dataset, const FeatureTable& table, const 
                      {"regret_decay", facts.options.regret_decay},
                      {"mining_rounds", facts.options.mining.rounds},
                      {"seed", facts.options.seed}};
+  if (!facts.options.base_column.empty()) {
+    card["base_feature"] = facts.options.base_column;
+  }
+  if (!facts.options.without_columns.empty()) {
+    card["without_features"] = facts.options.without_columns;
+  }
+  if (!facts.options.more_candidates.empty()) {
+    card["added_candidates"] = facts.options.more_candidates.size();
+  }
   if (facts.options.warm_start != nullptr) {
     card["warm_start"] = {{"data", facts.options.warm_start->data_fingerprint.hex()},
                           {"trees", forests_of(*facts.options.warm_start)[0].trees.size()},

@@ -263,6 +263,14 @@ Status check_train_options(const TrainOptions& options) {
     return fail(ErrorCode::kInvalidArgument, "the objective ", to_string(objective),
                 " needs the target relative-log");
   }
+  if (!options.base_column.empty() && options.warm_start != nullptr) {
+    return fail(ErrorCode::kInvalidArgument,
+                "a warm start begins with the trees of its model, not with a column");
+  }
+  if (!options.base_column.empty() && objective == TrainObjective::kLambdaRank) {
+    return fail(ErrorCode::kInvalidArgument,
+                "trees that rank predict no values, so they cannot begin with those of a column");
+  }
   if (options.choose_target && options.warm_start != nullptr) {
     return fail(ErrorCode::kInvalidArgument, "a warm start settles the target");
   }

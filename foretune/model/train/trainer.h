@@ -23,6 +23,7 @@
 #include "foretune/model/model_file.h"
 #include "foretune/model/train/cv_metrics.h"
 #include "foretune/model/train/network_options.h"
+#include "foretune/space/config.h"
 
 namespace foretune {
 
@@ -89,6 +90,12 @@ struct TrainOptions {
   // Names of columns of the feature table that no tree may split on. The loss in quality shows how
   // much these columns contribute.
   std::vector<std::string> without_columns;
+  // Name of a column of the feature table whose step function the trees begin with: each forest's
+  // first tree splits on it alone, and the others learn what it leaves open. Every fold fits its
+  // own on its training rows. Empty: none.
+  std::string base_column;
+  // Configs that become candidates of the model beside the measured ones.
+  std::vector<Config> more_candidates;
   // Number of forests with different samples of rows and features; their scores are averaged. More
   // forests pick a little better, above all with noisy times, and queries take longer in
   // proportion.

@@ -164,6 +164,34 @@ TEST(TrainGbdt, ThePoolHoldsWhatItsConfigsBecomeOnTheProblems) {
   }
 }
 
+TEST(TrainGbdt, ConfigsThatNothingMeasuredMayBeCandidates) {
+  Dataset dataset = dataset_of(15, 9, formula_ns);
+  TrainOptions options = quick_options();
+  options.gbdt.trees = 5;
+  options.more_candidates = {tile(512, 512), tiles().front(), tile(512, 512)};
+  const auto result = train_gbdt(dataset, options);
+  ASSERT_TRUE(result) << result.error().message;
+  const std::vector<Config>& pool = result->model.pool;
+  EXPECT_EQ(pool.size(), tiles().size() + 1);
+  EXPECT_EQ(std::count(pool.begin(), pool.end(), tile(512, 512)), 1);
+  // The fallback is made of what was measured.
+  for (const std::uint32_t place : result->model.portfolio) {
+    EXPECT_NE(pool[place], tile(512, 512));
+  }
+  const SpaceDefinition space{.schema = tile_schema(),
+                              .problem_type = kGemmProblem,
+                              .domains = {},
+                              .constraints = {{"block_m <= 256", "too tall"}},
+                              .canonical = {}};
+  dataset.mutable_header().space_text = space.text();
+  const auto refused = train_gbdt(dataset, options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.error().message.find("block_m=512"), std::string::npos);
+  options.more_candidates = {{.schema = 7, .words = {1}}};
+  EXPECT_EQ(train_gbdt(dataset, options).error().code, ErrorCode::kMismatch);
+}
+
 TEST(TrainGbdt, AModelStandsForItself) {
   const Dataset dataset = dataset_of(20, 10, formula_ns);
   const auto result = train_gbdt(dataset, quick_options());

@@ -130,6 +130,15 @@ Result<TrainingData> training_data(const Dataset& dataset, const TrainOptions& o
                                             options.without_columns.end());
   FORETUNE_TRY(const std::vector<std::uint16_t> found, find_columns(*out.table, names));
   out.set.matrix.left_out.assign(found.begin(), found.end());
+  if (!options.base_column.empty()) {
+    const std::vector<std::string_view> base{options.base_column};
+    FORETUNE_TRY(const std::vector<std::uint16_t> column, find_columns(*out.table, base));
+    if (out.table->columns()[column.front()].is_categorical) {
+      return fail(ErrorCode::kInvalidArgument, "trees cannot begin with ", options.base_column,
+                  ", whose numbers are labels");
+    }
+    out.set.base_column = column.front();
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +27,9 @@ struct TrainingSet {
   std::vector<float> relative;         // ln(time / best of the problem)
   std::vector<bool> censored;
   std::vector<float> weight;
-  std::vector<float> trust;       // its factor for times that were disturbed: below 1
-  std::uint64_t failed_rows = 0;  // wrong, crashed, ...: counted, not learned from
+  std::vector<float> trust;                  // its factor for times that were disturbed: below 1
+  std::uint64_t failed_rows = 0;             // wrong, crashed, ...: counted, not learned from
+  std::optional<std::uint32_t> base_column;  // of the matrix
 
   [[nodiscard]] std::size_t size() const { return row.size(); }
 };
@@ -54,7 +56,8 @@ struct TrainingData {
   TrainingSet set;
 };
 // Keeps the trees from the columns that are to be left out. Errors: those of table_for() and
-// make_training_set(); kMismatch with the names of columns that the table does not have.
+// make_training_set(); kMismatch with the names of columns that the table does not have;
+// kInvalidArgument for a base column whose order means nothing.
 Result<TrainingData> training_data(const Dataset& dataset, const TrainOptions& options);
 
 // The rows that count: one per (problem, config), re-measured ones first, ok before censored.

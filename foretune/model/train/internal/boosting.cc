@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/model/train/internal/base_score.h"
 
 namespace foretune::train_internal {
 namespace {
@@ -53,6 +55,21 @@ double weighted_mean(const BoostRun& run, std::span<const std::uint32_t> rows) {
     }
   }
   return weights > 0 ? sum / weights : 0;
+}
+
+// Fits the base column to these rows. Bounds are left out: they are no values.
+Forest fitted_base(const BoostRun& run, std::span<const std::uint32_t> rows) {
+  const Matrix& matrix = run.set.matrix;
+  std::vector<BasePoint> points;
+  for (const std::uint32_t row : rows) {
+    if (!run.set.censored[row]) {
+      points.push_back({.x = matrix.values[row * matrix.columns + *run.set.base_column],
+                        .value = static_cast<double>(run.learned.value[row]),
+                        .weight = static_cast<double>(weight_of(run, row))});
+    }
+  }
+  return base_forest(std::move(points), *run.set.base_column,
+                     static_cast<std::uint32_t>(matrix.columns));
 }
 
 // Squared error; a censored row only pulls while the prediction lies on the fast side of its bound
@@ -248,12 +265,19 @@ std::int32_t relevance_grade(double relative_log) {
   return static_cast<std::int32_t>(std::lround(kTopGrade * std::max(0.0, 2 * efficiency - 1)));
 }
 
-Result<Boosted> boost(const BoostRun& run, const Rows& rows, std::uint32_t trees,
+Result<Boosted> boost(const BoostRun& given, const Rows& rows, std::uint32_t trees,
                       bool early_stopping) {
+  BoostRun run = given;
   const bool is_rank = run.options.objective == TrainObjective::kLambdaRank;
   const Rows ordered =
       is_rank ? Rows{by_problem(run.set, rows.train), by_problem(run.set, rows.valid)} : rows;
   Boosted out;
+  std::vector<double> base;
+  if (run.set.base_column && run.base.empty()) {
+    out.base = fitted_base(run, ordered.train);
+    base = predictions_of(out.base, run.set);
+    run.base = base;
+  }
   out.offset = is_rank || !run.base.empty() ? 0 : weighted_mean(run, ordered.train);
   FORETUNE_TRY(const BoosterRows train, booster_rows(run, ordered.train, out.offset));
   FORETUNE_TRY(const BoosterRows valid, booster_rows(run, ordered.valid, out.offset));

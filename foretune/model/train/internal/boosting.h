@@ -27,8 +27,10 @@ struct BoostRun {
   const TrainingSet& set;
   const Learned& learned;
   const TrainOptions& options;
-  std::span<const float> weight;          // per example
-  std::span<const double> base;           // per example, prediction to start from; empty: none
+  std::span<const float> weight;  // per example
+  // Per example, prediction to start from. When empty, a tree of the set's base column if there is
+  // one, else the mean.
+  std::span<const double> base;
   std::span<const float> problem_weight;  // factor of the rows' weights; empty: none
   std::uint64_t seed = 0;
   std::string stage;
@@ -37,9 +39,10 @@ struct BoostRun {
 
 struct Boosted {
   std::unique_ptr<Booster> booster;
-  double offset = 0;             // what the run started from, `base` apart; not in the booster
-  std::uint32_t trees = 0;       // in the booster
-  std::uint32_t best_trees = 0;  // by the loss of the validation rows
+  double offset = 0;  // what the run started from, bases apart; not in the booster
+  Forest base;        // the tree of the base column, without trees when none was fitted; neither
+  std::uint32_t trees = 0;                // in the booster
+  std::uint32_t best_trees = 0;           // by the loss of the validation rows
   std::vector<double> valid_predictions;  // in the order of `valid`
 };
 

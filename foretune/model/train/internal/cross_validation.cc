@@ -243,7 +243,9 @@ Result<FinalForests> ForestTrainer::final_forests(const Learned& learned, std::u
         FORETUNE_TRY(const Boosted boosted, boost(settings, rows, trees, false));
         FORETUNE_TRY(out.forests[i], boosted.booster->forest(0));
         FORETUNE_TRY(gains[i], boosted.booster->gains());
-        if (start.empty()) {
+        if (!boosted.base.trees.empty()) {
+          out.forests[i] = joined(boosted.base, out.forests[i]);
+        } else if (start.empty()) {
           add_offset(out.forests[i], boosted.offset);
         } else {
           out.forests[i] = joined(start[i], out.forests[i]);
