@@ -133,6 +133,22 @@ TEST(GroupedConv, ValuesByHand) {
   EXPECT_DOUBLE_EQ(row.at("log2_traffic"), std::log2(3.0 * 80 * 32 / (2 * (12 * 81 + 30 * 16))));
 }
 
+// A product of 3136 x 256 x 256 on 256 units: 49 x 4 tiles of 64 x 64 are one a unit, which moves
+// the least; 98 x 4 tiles of 32 x 64 are two.
+TEST(GroupedConv, MovedBytesAreThoseOfTheBusiestUnitOverTheLeastOfTheTiles) {
+  const Problem problem = parsed("conv op=forward n=1 c=256 k=256 hi=56 wi=56 y=1 x=1 dtype=bf16");
+  const auto moved = [&](std::string_view kernel) {
+    return row_of("grouped-conv", problem, "gfx950", conv_kernel(kernel))
+        .at("log2_moved_over_least");
+  };
+  const std::string head = "grouped_conv_forward_bf16_2d_";
+  const double least = 128.0 * 256 + 64 * 64;
+  EXPECT_DOUBLE_EQ(moved(head + "64x64x64_compv3"), 0);
+  EXPECT_DOUBLE_EQ(moved(head + "64x64x128_compv4"), 0);
+  EXPECT_DOUBLE_EQ(moved(head + "32x64x128_compv3"), std::log2(2 * (96.0 * 256 + 32 * 64) / least));
+  EXPECT_DOUBLE_EQ(moved(head + "128x128x64_compv3"), std::log2((256.0 * 256 + 128 * 128) / least));
+}
+
 TEST(GroupedConv, ForwardAndGradientsAreOtherProducts) {
   const Config config = conv_kernel("grouped_conv_forward_bf16_2d_64x64x32_compv3");
   const std::string sizes = " n=4 c=64 k=32 hi=14 wi=14 y=1 x=1 dtype=bf16";

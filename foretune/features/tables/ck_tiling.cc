@@ -72,6 +72,14 @@ double roofline_ns(const GpuView& gpu, const TiledProduct& product) {
                   (product.operand_bytes + product.result_bytes) / gpu.bytes_per_ns);
 }
 
+double busiest_bytes(const GpuView& gpu, const TiledProduct& product, const Tiling& tiling) {
+  const double tiles =
+      ceil_div(product.m, tiling.m) * ceil_div(product.n, tiling.n) * product.batch * tiling.splits;
+  const double depth = ceil_div(ceil_div(product.k, tiling.splits), tiling.k) * tiling.k;
+  return ceil_div(tiles, gpu.units) * product.element_bytes *
+         ((tiling.m + tiling.n) * depth + tiling.m * tiling.n);
+}
+
 void put_tiling(const GpuView& gpu, const TiledProduct& product, const Tiling& tiling,
                 ColumnWriter& writer) {
   const double depth = ceil_div(product.k, tiling.splits);

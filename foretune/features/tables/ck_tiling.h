@@ -45,6 +45,9 @@ std::span<const FeatureInfo> tiling_columns();
 void put_tiling(const GpuView& gpu, const TiledProduct& product, const Tiling& tiling,
                 ColumnWriter& writer);
 
+// Bytes that the busiest compute unit loads and stores: whole tiles, one at a time.
+double busiest_bytes(const GpuView& gpu, const TiledProduct& product, const Tiling& tiling);
+
 // Time that the product takes at least, in ns (Williams, Waterman and Patterson 2009).
 double roofline_ns(const GpuView& gpu, const TiledProduct& product);
 

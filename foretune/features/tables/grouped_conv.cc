@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "foretune/base/check.h"
 #include "foretune/features/tables/ck_columns.h"
@@ -57,6 +58,37 @@ constexpr std::array kConfigColumns{
     of_config("flops_per_loaded_element", "rows times columns over their sum"),
     of_config("buffers", "copies of a step in local memory"),
 };
+
+// The columns of version 2.
+constexpr FeatureInfo since_2(FeatureInfo info) {
+  info.since = 2;
+  return info;
+}
+constexpr std::array kLaterColumns{
+    since_2(of_both("log2_moved_over_least",
+                    "log2 of the bytes that the busiest compute unit loads and stores, over the "
+                    "least of the ten tiles that composable_kernel builds")),
+};
+
+// The tiles of known_space("ck-conv-gfx950").
+constexpr std::array<std::array<double, 3>, 10> kBuiltTiles{{{16, 64, 64},
+                                                             {32, 64, 64},
+                                                             {64, 64, 64},
+                                                             {32, 128, 64},
+                                                             {64, 128, 64},
+                                                             {128, 128, 64},
+                                                             {16, 64, 128},
+                                                             {32, 64, 128},
+                                                             {64, 64, 128},
+                                                             {128, 64, 128}}};
+
+double least_bytes(const GpuView& gpu, const TiledProduct& product) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [m, n, k] : kBuiltTiles) {
+    least = std::min(least, busiest_bytes(gpu, product, {.m = m, .n = n, .k = k}));
+  }
+  return least;
+}
 
 // A convolution in doubles, which are exact for its sizes.
 struct ConvView {
@@ -128,7 +160,7 @@ class GroupedConvTable final : public CkTable {
  public:
   GroupedConvTable()
       : CkTable("grouped-conv", kConvProblem, ck_grouped_conv_schema(),
-                joined({kProblemColumns, kConfigColumns, tiling_columns()})) {}
+                joined({kProblemColumns, kConfigColumns, tiling_columns(), kLaterColumns})) {}
 
   void problem_row(const Problem& problem, const Hardware& hardware,
                    std::span<double> out) const override {
@@ -178,15 +210,16 @@ class GroupedConvTable final : public CkTable {
     using P = CkConvParameter;
     const ConvView view = ConvView::of(problem);
     const GpuView gpu = GpuView::of(hardware);
+    const double least = least_bytes(gpu, view.product);
     ColumnWriter writer(out, stride);
     for_each_config(configs, writer, [&](std::span<const std::int32_t> config) {
       // The names do not say how many waves a block has: four, in all kernels known.
-      put_tiling(gpu, view.product,
-                 {.m = at(config, P::kTileM),
-                  .n = at(config, P::kTileN),
-                  .k = at(config, P::kTileK),
-                  .buffers = buffers_of(config)},
-                 writer);
+      const Tiling tiling{.m = at(config, P::kTileM),
+                          .n = at(config, P::kTileN),
+                          .k = at(config, P::kTileK),
+                          .buffers = buffers_of(config)};
+      put_tiling(gpu, view.product, tiling, writer);
+      writer.put(std::log2(busiest_bytes(gpu, view.product, tiling) / least));
     });
   }
 };
