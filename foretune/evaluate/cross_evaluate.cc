@@ -11,7 +11,6 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
-#include "foretune/dataset/split.h"
 #include "foretune/evaluate/internal/picker.h"
 #include "foretune/evaluate/measured_times.h"
 #include "foretune/evaluate/objective_evaluation.h"
@@ -163,13 +162,13 @@ Status check_splits(const Dataset& dataset, const std::vector<OuterSplit>& split
 }  // namespace
 
 Result<std::vector<OuterSplit>> nested_folds(const Dataset& dataset, std::uint32_t folds,
-                                             std::uint64_t seed) {
+                                             std::uint64_t seed, GroupKey key) {
   const std::vector<std::uint32_t> timed = timed_problems(dataset);
   std::vector<Problem> problems;
   std::unordered_set<std::uint64_t> groups;
   for (const std::uint32_t id : timed) {
     problems.push_back(dataset.problems()[id]);
-    groups.insert(problems.back().group());
+    groups.insert(group_of(problems.back(), key));
   }
   if (folds < 2 || groups.size() < folds) {
     return fail(ErrorCode::kInvalidArgument, groups.size(),
@@ -177,7 +176,7 @@ Result<std::vector<OuterSplit>> nested_folds(const Dataset& dataset, std::uint32
                 " folds; at least two folds of one group each are needed");
   }
   Rng rng = Rng(seed).split(hash64("outer folds"));
-  const std::vector<std::uint32_t> fold_of = group_folds(problems, folds, rng);
+  const std::vector<std::uint32_t> fold_of = group_folds(problems, folds, rng, key);
   std::vector<std::vector<std::uint32_t>> tests(folds);
   for (std::size_t i = 0; i < timed.size(); ++i) {
     tests[fold_of[i]].push_back(timed[i]);

@@ -18,6 +18,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
+#include "foretune/dataset/split.h"
 #include "foretune/evaluate/evaluate.h"
 
 namespace foretune {
@@ -30,7 +31,7 @@ struct OuterSplit {
 // Returns splits by group, nearly equal in size. Errors: kInvalidArgument for fewer than 2 folds or
 // fewer groups with a measured time than folds.
 Result<std::vector<OuterSplit>> nested_folds(const Dataset& dataset, std::uint32_t folds,
-                                             std::uint64_t seed);
+                                             std::uint64_t seed, GroupKey key = GroupKey::kProblem);
 
 // Returns splits that test extrapolation: the problems left out differ from the training problems.
 // `dimension` is a field of the problem. A size leaves out the third of the problems with the

@@ -88,6 +88,24 @@ TEST(NestedFolds, TestEveryProblemOnceAndKeepGroupsTogether) {
   EXPECT_EQ(nested_folds(dataset, 3, 42)->at(0).is_test, splits->at(0).is_test);
 }
 
+TEST(NestedFolds, KeepProblemsOfTheSameWeightsTogether) {
+  std::vector<GemmSizes> sizes;
+  for (std::int64_t i = 0; i < 12; ++i) {
+    sizes.push_back({.m = 16 << i, .n = 512, .k = 64 + 64 * (i % 4)});
+  }
+  const Dataset dataset = dataset_of(sizes);
+  const auto splits = nested_folds(dataset, 4, 42, GroupKey::kWeights);
+  ASSERT_TRUE(splits.has_value()) << splits.error().message;
+  for (const OuterSplit& split : *splits) {
+    EXPECT_EQ(tested(dataset, split).size(), 3U);
+    for (std::size_t id = 0; id < split.is_test.size(); ++id) {
+      EXPECT_EQ(split.is_test[id], split.is_test[id % 4]) << "ids of equal k are 4 apart";
+    }
+  }
+  EXPECT_FALSE(nested_folds(dataset, 5, 42, GroupKey::kWeights)) << "four kinds of weights";
+  EXPECT_TRUE(nested_folds(dataset, 5, 42));
+}
+
 TEST(NestedFolds, NeedGroupsWithTimes) {
   const Dataset dataset = dataset_of(many_sizes());
   for (const std::uint32_t folds : {0U, 1U, 7U}) {

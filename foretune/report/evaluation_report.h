@@ -19,6 +19,7 @@
 #include "foretune/evaluate/objective_evaluation.h"
 #include "foretune/evaluate/prediction.h"
 #include "foretune/evaluate/training_curves.h"
+#include "foretune/evaluate/unseen_configs.h"
 #include "foretune/hardware/hardware.h"
 
 namespace foretune {
@@ -39,6 +40,11 @@ std::string splits_text(const CrossEvaluation& result);
 // report_json() with "splits".
 std::string cross_report_json(const CrossEvaluation& result, const std::string& name,
                               const std::string& command, const Fingerprint& machine);
+
+// A table of the parts of the configs, and what its columns mean.
+std::string unseen_text(const UnseenEvaluation& unseen);
+std::string unseen_json(const UnseenEvaluation& unseen, const std::string& name,
+                        const std::string& command, const Fingerprint& machine);
 
 // Lists the `worst` problems.
 std::string fronts_text(const FrontEvaluation& fronts, std::size_t worst);
