@@ -72,27 +72,18 @@ rm train.csv
 
 # 2. Models. train.py is `foretune train`.
 quick=(--trees 60 --folds 0 --threads 1 --min-rows-per-leaf 2)
-if "$foretune" train --help | grep -q -- "--op[ ,]"; then
-  run "models: models/" "$foretune" train \
-    --data_dir data/ \
-    --out_dir models/gemm_universal_fp8_gfx950 \
-    --op gemm_universal --dtype fp8 --arch gfx950
-  run "models: models/" "$foretune" train \
-    --operation grouped_conv \
-    --data_dir data/bwd_data_training \
-    --out_dir models/grouped_conv_bwd_data_bf16_gfx950 \
-    --dtype bf16 \
-    --arch gfx950 \
-    --targets tflops \
-    --n_splits 5
-else
-  mkdir only_fp8
-  cp check.ftd only_fp8
-  "$foretune" train --data_dir only_fp8 --out_dir models/gemm_universal_fp8_gfx950 \
-    --targets tflops,latency,bandwidth "${quick[@]}" >/dev/null
-  "$foretune" train --data_dir data/bwd_data_training --targets tflops "${quick[@]}" \
-    --out_dir models/grouped_conv_bwd_data_bf16_gfx950 >/dev/null
-fi
+run "models: models/" "$foretune" train \
+  --data_dir data/ \
+  --out_dir models/gemm_universal_fp8_gfx950 \
+  --op gemm_universal --dtype fp8 --arch gfx950
+run "models: models/" "$foretune" train \
+  --operation grouped_conv \
+  --data_dir data/bwd_data_training \
+  --out_dir models/grouped_conv_bwd_data_bf16_gfx950 \
+  --dtype bf16 \
+  --arch gfx950 \
+  --targets tflops \
+  --n_splits 5
 for direction in forward bwd_weight; do
   mkdir -p "data/grouped_conv_$direction"
   make_times $direction.csv --problems 30 --direction $direction

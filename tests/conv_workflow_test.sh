@@ -112,4 +112,20 @@ grep -q "^6 of 6 candidates are legal" out.txt
 # A group of four channels is no vector: the kernels refuse it.
 expect 0 "$foretune" predict --model ck.ftm "${layer[@]/256/4}"
 grep -q "^0 of 6 candidates are legal" out.txt
+# Nothing measured the seventh kernel. The filters choose what is read of a folder.
+echo grouped_conv_forward_bf16_2d_128x64x128_compv3 >built.txt
+mkdir data
+cp ck.ftd train.ftd data
+expect 0 "$foretune" train --data-dir data --op grouped_conv_forward --dtype bf16 --arch gfx950 \
+  --kernels built.txt --base-feature log2_moved_over_least --without-features memory_share buffers \
+  --folds 0 --trees 20 --model more.ftm
+expect 0 "$foretune" predict --model more.ftm "${layer[@]}" --top-k 9
+grep -q "^7 of 7 candidates are legal" out.txt
+expect 3 "$foretune" train --data-dir data --folds 0 --trees 20 --model none.ftm # they do not fit
+expect 3 "$foretune" train --data-dir data --op gemm --model none.ftm
+expect 0 "$foretune" evaluate --dataset ck.ftd --group-key weights --leave-out-configs pipeline \
+  --nested-folds 2 --folds 0 --trees 20 --base-feature log2_moved_over_least --json unseen.json
+grep -q "^  pipeline=compv4 *3 *20" out.txt
+grep -q '"unseen_mean_efficiency"' unseen.json
+expect 2 "$foretune" evaluate --dataset ck.ftd --leave-out-configs pipeline --html no.html
 echo "convolutions: as expected"

@@ -47,11 +47,13 @@ Status describe_payloads(Dataset& dataset, const PayloadArguments& payloads,
 }
 
 Result<Dataset> read_training_sets(const std::string& path, const Invocation& invocation,
-                                   const std::vector<std::string>& extensions) {
+                                   const std::vector<std::string>& extensions,
+                                   const DataFilter& filter) {
   FolderOptions options;
   options.extensions = extensions;
-  options.read = [&invocation](const std::filesystem::path& file, ImportReport* report) {
-    return import_any(file, report, invocation);
+  options.read = [&](const std::filesystem::path& file, ImportReport* report) -> Result<Dataset> {
+    FORETUNE_TRY(Dataset dataset, import_any(file, report, invocation));
+    return filter.apply(std::move(dataset));
   };
   options.on_read = [&invocation](const std::filesystem::path& file, const Dataset& dataset,
                                   const ImportReport& report) {

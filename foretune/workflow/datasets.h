@@ -11,6 +11,7 @@
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/interop/tables/dataset_folder.h"
+#include "foretune/workflow/data_filter.h"
 #include "foretune/workflow/invocation.h"
 #include "foretune/workflow/payload_arguments.h"
 
@@ -25,8 +26,10 @@ Result<Dataset> read_measurements(const std::string& path, const Invocation& inv
 // problem has one, since features miss it then.
 Status describe_payloads(Dataset& dataset, const PayloadArguments& payloads,
                          const Invocation& invocation);
-// Reads all training sets below a folder, or that of a file. Errors: kNotFound without any.
+// Reads all training sets below a folder, or that of a file, and of each what passes the filter.
+// Errors: kNotFound without any.
 Result<Dataset> read_training_sets(const std::string& path, const Invocation& invocation,
-                                   const std::vector<std::string>& extensions = {});
+                                   const std::vector<std::string>& extensions = {},
+                                   const DataFilter& filter = {});
 
 }  // namespace foretune::workflow

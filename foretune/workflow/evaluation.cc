@@ -16,6 +16,7 @@ void EvaluateArguments::visit(OptionList& list) {
   model.visit(list);
   list.add("dataset", dataset, "FILE", "data set to learn from and to judge by");
   const Condition is_judged{"with --model", [this] { return !model.path.empty(); }};
+  const Condition is_trained{"without --model", [this] { return model.path.empty(); }};
   list.add("data-dir", data_dir, "DIR",
            "judge the model by all data sets below this folder that have its kernels, except "
            "validation sets")
@@ -23,6 +24,7 @@ void EvaluateArguments::visit(OptionList& list) {
   list.add("op", operation, "NAME",
            "judge by problems of this operation alone: forward, bwd_data, gemm_universal")
       .also("operation")
+      .accept({"direction"})
       .only(is_judged);
   list.add("dtype", dtype, "NAME", "judge by problems of this data type alone").only(is_judged);
   list.add("nested-folds", nested_folds, "N",
@@ -31,13 +33,25 @@ void EvaluateArguments::visit(OptionList& list) {
   list.add("leave-out", leave_out, "DIMENSION",
            "leave out problems that are unlike the rest instead: the largest third by a size (k, "
            "k:smallest, k:middle), or each value of a label (layout, layout:rcr)");
+  list.add("leave-out-configs", leave_out_configs, "PARTS",
+           "also leave out configs, and judge the picks among these: each value of a parameter "
+           "(pipeline, pipeline:compv4), each combination of several (tile_m+tile_n), or as many "
+           "random parts as a number says")
+      .only({"without --pick-objective and --html",
+             [this] { return pick_objective.empty() && report.html.empty(); }})
+      .only(is_trained);
+  list.add("group-key", group_key, "KEY", std::string(kGroupKeyHelp))
+      .choose({group_key_names().begin(), group_key_names().end()})
+      .only(is_trained);
   list.add("pick-objective", pick_objective, "TEXT",
            concat("train models of the metrics that this objective names, and ", kObjectiveHelp));
   payloads.visit(list);
   report.visit(list);
-  list.section("Training", {"without --model", [this] { return model.path.empty(); }});
+  list.section("Training", is_trained);
   recipe.visit(list, "how time is learned; auto tries both on inner folds",
                "inner folds, by which training makes its own choices; 0 for none");
+  list.add("row-weight-decay", row_weight_decay, "X",
+           "how fast a row's weight falls with its distance from the problem's best");
   recipe.visit_trees(list);
 }
 
@@ -55,16 +69,13 @@ Result<TrainingEvaluation> evaluate_picks(const EvaluateArguments& arguments,
   source.usual_pool = from;
   FORETUNE_TRY(const OpenedModels opened, source.open(invocation));
   const Model& model = opened.model;
-  PoolFilter filter{.schema = &model.config_schema,
-                    .dtype = std::string(our_label("dtype", arguments.dtype)),
-                    .operation = std::string(our_label("op", arguments.operation)),
-                    .arch = {},
-                    .takes_validation = arguments.data_dir.empty()};
-  if (const auto named = parse_ck_operation(arguments.operation)) {
-    if (named->type != model.problem_type) {
-      return fail(ErrorCode::kMismatch, "the model is not for the operation ", arguments.operation);
-    }
-    filter.operation = named->label;
+  const PoolFilter filter{.schema = &model.config_schema,
+                          .data = {.op = arguments.operation, .dtype = arguments.dtype, .arch = {}},
+                          .arch = {},
+                          .takes_validation = arguments.data_dir.empty()};
+  const auto named = parse_ck_operation(arguments.operation);
+  if (named && named->type != model.problem_type) {
+    return fail(ErrorCode::kMismatch, "the model is not for the operation ", arguments.operation);
   }
   FORETUNE_TRY(std::optional<Dataset> dataset, read_pool_data(from, filter, invocation));
   if (!dataset) {
@@ -79,6 +90,7 @@ Result<TrainingEvaluation> evaluate_picks(const EvaluateArguments& arguments,
                          .machine = dataset->header().fingerprint,
                          .of_model = {},
                          .fronts = {},
+                         .unseen = {},
                          .picks = {}};
   FORETUNE_TRY(const std::optional<Objective> objective,
                parse_objective_option(arguments.pick_objective));
@@ -89,15 +101,47 @@ Result<TrainingEvaluation> evaluate_picks(const EvaluateArguments& arguments,
 }
 
 Result<std::vector<OuterSplit>> splits_of(const EvaluateArguments& arguments,
-                                          const Dataset& dataset, std::uint64_t seed) {
+                                          const Dataset& dataset, std::uint64_t seed,
+                                          GroupKey key) {
   if (arguments.leave_out.empty()) {
     return nested_folds(dataset, static_cast<std::uint32_t>(arguments.nested_folds.value_or(5)),
-                        seed);
+                        seed, key);
   }
   if (arguments.nested_folds) {
     return fail(ErrorCode::kInvalidArgument, "give --nested-folds or --leave-out, not both");
   }
   return leave_out(dataset, arguments.leave_out);
+}
+
+Result<TrainOptions> options_of(const EvaluateArguments& arguments, const Invocation& invocation) {
+  if (!(arguments.row_weight_decay >= 0 && arguments.row_weight_decay <= 1e6)) {
+    return fail(ErrorCode::kInvalidArgument, "--row-weight-decay must be from 0 to a million, not ",
+                arguments.row_weight_decay);
+  }
+  FORETUNE_TRY(TrainOptions options, arguments.recipe.options(invocation));
+  options.weight_decay = arguments.row_weight_decay;
+  FORETUNE_TRY(options.group_key, parse_group_key(arguments.group_key));
+  return options;
+}
+
+// Judges picks among configs that the trainings lack.
+Result<UnseenEvaluation> judge_unseen(const EvaluateArguments& arguments, const Dataset& dataset,
+                                      const std::vector<OuterSplit>& splits,
+                                      const TrainOptions& recipe, const EvaluateOptions& options,
+                                      const EvaluateHooks& hooks) {
+  FORETUNE_TRY(const std::vector<ConfigPart> parts,
+               config_parts(dataset, arguments.leave_out_configs, options.seed));
+  const CandidateRecipe train = [&](const Dataset& training, std::span<const Config> left_out,
+                                    const OuterSplit& split) -> Result<Model> {
+    TrainOptions with_candidates = recipe;
+    with_candidates.more_candidates.assign(left_out.begin(), left_out.end());
+    FORETUNE_TRY(TrainResult trained,
+                 train_gbdt(training, with_candidates, [&](const TrainProgress& progress) {
+                   return !hooks.on_progress || hooks.on_progress(progress, split);
+                 }));
+    return std::move(trained.model);
+  };
+  return evaluate_unseen_configs(dataset, splits, parts, train, options);
 }
 
 // Returns the fronts that models of the training sides predict for the problems of the other side.
@@ -132,12 +176,13 @@ Result<TrainingEvaluation> run_evaluation(const EvaluateArguments& arguments,
   if (!arguments.model.path.empty()) {
     return evaluate_picks(arguments, invocation);
   }
-  FORETUNE_TRY(const TrainOptions recipe, arguments.recipe.options(invocation));
+  FORETUNE_TRY(const TrainOptions recipe, options_of(arguments, invocation));
   FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset, invocation));
   FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads, invocation));
   dataset.deduplicate();
   const auto seed = invocation.seed;
-  FORETUNE_TRY(const std::vector<OuterSplit> splits, splits_of(arguments, dataset, seed));
+  FORETUNE_TRY(const std::vector<OuterSplit> splits,
+               splits_of(arguments, dataset, seed, recipe.group_key));
   FORETUNE_TRY(const std::optional<Objective> objective,
                parse_objective_option(arguments.pick_objective));
   const std::vector<std::string> metrics =
@@ -155,7 +200,15 @@ Result<TrainingEvaluation> run_evaluation(const EvaluateArguments& arguments,
                          .machine = dataset.header().fingerprint,
                          .of_model = {},
                          .fronts = {},
+                         .unseen = {},
                          .picks = {}};
+  EvaluateOptions options;
+  options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);
+  options.seed = seed;
+  if (!arguments.leave_out_configs.empty()) {
+    FORETUNE_TRY(out.unseen, judge_unseen(arguments, dataset, splits, recipe, options, hooks));
+    return out;
+  }
   const DefaultConfigs defaults =
       objective ? default_configs_of({}, out.family, out.machine) : nullptr;
   if (objective && objective->is_pareto()) {
@@ -165,9 +218,6 @@ Result<TrainingEvaluation> run_evaluation(const EvaluateArguments& arguments,
     FORETUNE_TRY(out.fronts, fronts_of(dataset, splits, train, *objective, defaults));
     return out;
   }
-  EvaluateOptions options;
-  options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);
-  options.seed = seed;
   FORETUNE_TRY(out.picks,
                objective ? cross_evaluate(dataset, *objective, defaults, splits, train, options)
                          : cross_evaluate(dataset, splits, train, options));

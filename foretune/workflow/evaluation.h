@@ -17,6 +17,7 @@
 #include "foretune/evaluate/cross_evaluate.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/objective_evaluation.h"
+#include "foretune/evaluate/unseen_configs.h"
 #include "foretune/hardware/hardware.h"
 #include "foretune/model/train/trainer.h"
 #include "foretune/workflow/invocation.h"
@@ -36,10 +37,13 @@ struct EvaluateArguments {
   std::string dtype;
   std::optional<std::int64_t> nested_folds;
   std::string leave_out;
+  std::string leave_out_configs;
+  std::string group_key = "problem";
   std::string pick_objective;
   PayloadArguments payloads;
   ReportArguments report;
   RecipeArguments recipe;
+  double row_weight_decay = recipe.defaults.weight_decay;
 
   void visit(OptionList& list);
 };
@@ -52,9 +56,10 @@ struct EvaluateHooks {
 struct TrainingEvaluation {
   std::string family;
   Fingerprint machine;
-  std::optional<Evaluation> of_model;     // with --model
-  std::optional<FrontEvaluation> fronts;  // with a Pareto objective
-  CrossEvaluation picks;                  // otherwise
+  std::optional<Evaluation> of_model;      // with --model
+  std::optional<FrontEvaluation> fronts;   // with a Pareto objective
+  std::optional<UnseenEvaluation> unseen;  // when configs were left out
+  CrossEvaluation picks;                   // otherwise
 };
 
 // Errors: kInvalidArgument for options that make no sense together; those of reading, training and

@@ -9,6 +9,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
+#include "foretune/interop/ck/ck_engine.h"
 #include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/interop/ck/ck_words.h"
 #include "foretune/interop/tables/dataset_folder.h"
@@ -65,11 +66,6 @@ void for_each_combination(const std::vector<std::vector<std::int32_t>>& domains,
   }
 }
 
-bool has_label(const Problem& problem, std::string_view field, const std::string& label) {
-  const auto index = problem.schema().find(field);
-  return label.empty() || (index && problem.field_text(*index) == label);
-}
-
 // "gfx950:sramecc+:xnack-" is a gfx950.
 std::string_view without_flags(std::string_view isa) { return isa.substr(0, isa.find(':')); }
 
@@ -82,16 +78,74 @@ std::optional<Dataset> matching_part(const Dataset& dataset, const PoolFilter& f
       (!filter.arch.empty() && !isa.empty() && isa != without_flags(filter.arch))) {
     return std::nullopt;
   }
-  std::vector<bool> keep;
-  for (const Problem& problem : dataset.problems()) {
-    keep.push_back(has_label(problem, "dtype", filter.dtype) &&
-                   has_label(problem, "op", filter.operation));
+  Dataset part = filter.data.apply(dataset);
+  return part.problems().empty() ? std::nullopt : std::optional<Dataset>(std::move(part));
+}
+
+// Returns those of the names of which `parse` makes something. A remark counts the others. Errors:
+// kNotFound when there is none.
+template <class Parse>
+Result<std::vector<std::string>> fitting_names(const std::vector<std::string>& names,
+                                               std::string_view purpose, const Parse& parse,
+                                               const Invocation& invocation) {
+  std::vector<std::string> out;
+  std::string reason;
+  for (const std::string& name : names) {
+    if (const auto parsed = parse(name)) {
+      out.push_back(name);
+    } else if (reason.empty()) {
+      reason = parsed.error().message;
+    }
   }
-  if (std::find(keep.begin(), keep.end(), true) == keep.end()) {
-    return std::nullopt;
+  if (out.empty()) {
+    return fail(ErrorCode::kNotFound, "none of ", names.size(), " names is a kernel for ", purpose,
+                reason.empty() ? "" : ": ", reason);
   }
-  return std::find(keep.begin(), keep.end(), false) == keep.end() ? dataset
-                                                                  : dataset.filter_problems(keep);
+  if (out.size() < names.size()) {
+    invocation.remark(concat(names.size() - out.size(), " of ", names.size(),
+                             " names are no kernels for ", purpose, ": ", reason));
+  }
+  return out;
+}
+
+// True when a problem has the value in the field, or no problem has the field.
+bool has_value(const Dataset& dataset, std::string_view field, std::int64_t value) {
+  return dataset.problems().empty() ||
+         std::any_of(dataset.problems().begin(), dataset.problems().end(),
+                     [&](const Problem& problem) {
+                       const auto at = problem.schema().find(field);
+                       return !at || problem.field(*at) == value;
+                     });
+}
+
+Status check_kernel(const CkKernel& kernel, std::string_view name, const Dataset& dataset) {
+  const auto refuse = [&](std::string_view what) {
+    return fail(ErrorCode::kMismatch, "no problem of the data set has the ", what, " of kernel ",
+                quoted(name, 200));
+  };
+  if (!has_value(dataset, "dtype", static_cast<std::int64_t>(kernel.dtype))) {
+    return refuse("data type");
+  }
+  if (kernel.layout && !has_value(dataset, "layout", static_cast<std::int64_t>(*kernel.layout))) {
+    return refuse("layout");
+  }
+  // Variants are numbered as the operations of a convolution are.
+  if (kernel.variant && !has_value(dataset, "op", static_cast<std::int64_t>(*kernel.variant))) {
+    return refuse("direction");
+  }
+  return {};
+}
+
+Result<Config> config_of_kernel(const std::string& name, const Dataset& dataset) {
+  const ConfigSchema& schema = dataset.header().config_schema;
+  if (ck_operation(schema).empty()) {
+    auto config = parse_config(schema, name);
+    return config ? std::move(config)
+                  : fail_because(config.error(), "candidate ", quoted(name, 200));
+  }
+  FORETUNE_TRY(CkKernel kernel, parse_ck_kernel(schema, name));
+  FORETUNE_TRY_STATUS(check_kernel(kernel, name, dataset));
+  return std::move(kernel.config);
 }
 
 }  // namespace
@@ -115,24 +169,28 @@ Result<std::vector<std::string>> read_kernel_names(const std::filesystem::path& 
 Result<std::vector<std::string>> kernels_for(const ForeignModels& models,
                                              const std::vector<std::string>& names,
                                              const Invocation& invocation) {
-  std::vector<std::string> out;
-  std::string reason;
+  const auto parse = [&](const std::string& name) { return models.parse_kernel(name); };
+  return fitting_names(names, "the models", parse, invocation);
+}
+
+Result<std::vector<Config>> configs_of_kernels(std::span<const std::string> names,
+                                               const Dataset& dataset) {
+  std::vector<Config> out;
   for (const std::string& name : names) {
-    if (const auto parsed = models.parse_kernel(name)) {
-      out.push_back(name);
-    } else if (reason.empty()) {
-      reason = parsed.error().message;
-    }
-  }
-  if (out.empty()) {
-    return fail(ErrorCode::kNotFound, "none of ", names.size(), " names is a kernel for the models",
-                reason.empty() ? "" : ": ", reason);
-  }
-  if (out.size() < names.size()) {
-    invocation.remark(concat(names.size() - out.size(), " of ", names.size(),
-                             " names are no kernels for the models: ", reason));
+    FORETUNE_TRY(out.emplace_back(), config_of_kernel(name, dataset));
   }
   return out;
+}
+
+Result<std::vector<Config>> read_candidates(const std::filesystem::path& path,
+                                            const Dataset& dataset, const Invocation& invocation) {
+  FORETUNE_TRY(std::vector<std::string> names, read_kernel_names(path));
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    const auto parse = [&](const std::string& name) { return config_of_kernel(name, dataset); };
+    FORETUNE_TRY(names, fitting_names(names, "the data", parse, invocation));
+  }
+  return configs_of_kernels(names, dataset);
 }
 
 std::vector<std::string> known_kernels(const ForeignModels& models) {

@@ -1,9 +1,10 @@
-// The kernels that a model of others may choose from: names in a file, programs in a folder, or
-// what ran in data sets. Thread safety: any thread may call these functions.
+// The kernels that a model of others, or a training, may choose from: names in a file, programs in
+// a folder, or what ran in data sets. Thread safety: any thread may call these functions.
 #pragma once
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "foretune/dataset/dataset.h"
 #include "foretune/interop/ck/foreign_models.h"
 #include "foretune/space/config.h"
+#include "foretune/workflow/data_filter.h"
 #include "foretune/workflow/invocation.h"
 
 namespace foretune::workflow {
@@ -26,6 +28,16 @@ Result<std::vector<std::string>> kernels_for(const ForeignModels& models,
                                              const std::vector<std::string>& names,
                                              const Invocation& invocation);
 
+// Returns configs of the data set's schema by composable_kernel's names of its kernels, for other
+// schemas by the text of a config ("block_m=64 block_n=32 ..."). Errors: those of parsing, and
+// kMismatch for a kernel of a data type, layout or direction that no problem of the data set has.
+Result<std::vector<Config>> configs_of_kernels(std::span<const std::string> names,
+                                               const Dataset& dataset);
+// Returns the configs of the kernels in a file or folder. Of a folder's programs, those for other
+// problems are passed over, and a remark counts them. Errors: kNotFound when none is left.
+Result<std::vector<Config>> read_candidates(const std::filesystem::path& path,
+                                            const Dataset& dataset, const Invocation& invocation);
+
 // Returns the names of all kernels that are known of the models' architecture; none where there are
 // too many to list, or none is known.
 std::vector<std::string> known_kernels(const ForeignModels& models);
@@ -33,9 +45,8 @@ std::vector<std::string> known_kernels(const ForeignModels& models);
 // Measurements to keep. Empty members keep everything.
 struct PoolFilter {
   const ConfigSchema* schema = nullptr;
-  std::string dtype;      // label of the field dtype
-  std::string operation;  // label of the field op
-  std::string arch;       // "gfx950"
+  DataFilter data;
+  std::string arch;  // "gfx950"; data sets of an unknown device pass, which those of `data` do not
   bool takes_validation = false;
 };
 // Reads all data sets below a folder, or that of a file, and returns the matching part as one;

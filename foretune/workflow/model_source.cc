@@ -95,8 +95,7 @@ PoolFilter filter_of(const ForeignModels& models) {
     return found == labels.end() ? std::string() : found->second;
   };
   return {.schema = &models.config_schema(),
-          .dtype = label("dtype"),
-          .operation = label("op"),
+          .data = {.op = label("op"), .dtype = label("dtype"), .arch = {}},
           .arch = models.directory().arch};
 }
 

@@ -36,6 +36,11 @@ void RecipeArguments::visit_trees(OptionList& list) {
            "loss of the trees; auto takes regret where time is learned relative to the problem's "
            "best, and regression elsewhere")
       .choose({"auto", "regression", "lambdarank", "regret"});
+  list.add("base-feature", base_feature, "NAME",
+           "column of the feature table whose step function the trees begin with; they learn what "
+           "it leaves open");
+  list.add("without-features", without_features, "NAME",
+           "columns of the feature table that no tree splits on");
   list.add("trees", trees, "N",
            "maximum number of trees; early stopping decides where there are folds")
       .at_least(1)
@@ -55,6 +60,8 @@ Result<TrainOptions> RecipeArguments::options(const Invocation& invocation) cons
   }
   TrainOptions out = defaults;
   out.feature_table = features;
+  out.base_column = base_feature;
+  out.without_columns = without_features;
   out.target = target == "log" ? Target::kLog : Target::kRelativeLog;
   out.choose_target = target == "auto";
   out.objective = parse_objective(objective).value_or(out.objective);

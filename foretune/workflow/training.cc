@@ -17,6 +17,7 @@
 #include "foretune/model/train/train_metrics.h"
 #include "foretune/report/evaluation_report.h"
 #include "foretune/workflow/datasets.h"
+#include "foretune/workflow/kernel_pool.h"
 
 namespace foretune::workflow {
 
@@ -50,6 +51,10 @@ void TrainArguments::visit_training(OptionList& list) {
   list.add("log-dir", log_dir, "DIR",
            "folder for the loss of every fold as CSV, and for networks as SVG and for TensorBoard");
   list.section("Training");
+  filter.visit(list);
+  list.add("kernels", kernels, "PATH",
+           "further candidates, which the data may lack: file with composable_kernel's names or "
+           "configs as they are printed, one per line, or folder of benchmark programs");
   list.add("targets", targets, "LIST",
            "targets to learn, one model each, joined by commas: time, tflops, latency, bandwidth");
   list.add("metrics", metrics, "LIST",
@@ -63,11 +68,7 @@ void TrainArguments::visit_training(OptionList& list) {
   list.add_switch("no-log-transform", no_log_transform,
                   "learn tflops, latency and bandwidth themselves, not ln(1 + value)")
       .only({"with one of these --targets", [this] { return targets != "time"; }});
-  list.add("group-key", group_key, "KEY",
-           "keep problems in one fold that differ in layout and types only (problem); that have "
-           "the same main sizes (sizes: m, n, k, for convolutions all but strides and pads); or "
-           "that have the same weights (weights: n, k, for convolutions channels, groups, "
-           "filter, strides and dilations)")
+  list.add("group-key", group_key, "KEY", std::string(kGroupKeyHelp))
       .choose({group_key_names().begin(), group_key_names().end()});
   list.add("row-weight-decay", row_weight_decay, "X",
            "how fast a row's weight falls with its distance from the problem's best")
@@ -141,7 +142,8 @@ Result<Dataset> read_training(const TrainArguments& arguments, const Invocation&
   if (!arguments.dataset.empty()) {
     return read_measurements(arguments.dataset, invocation);
   }
-  return read_training_sets(arguments.data_dir, invocation, arguments.file_extensions);
+  return read_training_sets(arguments.data_dir, invocation, arguments.file_extensions,
+                            arguments.filter);
 }
 
 Status check_numbers(const TrainArguments& arguments) {
@@ -356,7 +358,15 @@ Result<Training> train_with(const TrainArguments& arguments, const Invocation& i
                             const TrainHooks& hooks, const Read& read) {
   FORETUNE_TRY(const TrainOptions common, options_of(arguments, invocation));
   FORETUNE_TRY(std::vector<TrainOptions> options, options_of_targets(arguments, common));
-  FORETUNE_TRY(Dataset dataset, read());
+  FORETUNE_TRY(Dataset all, read());
+  FORETUNE_TRY(Dataset dataset, arguments.filter.apply_to_all(std::move(all)));
+  if (!arguments.kernels.empty()) {
+    FORETUNE_TRY(const std::vector<Config> candidates,
+                 read_candidates(arguments.kernels, dataset, invocation));
+    for (TrainOptions& of_target : options) {
+      of_target.more_candidates = candidates;
+    }
+  }
   Training out{.dataset = std::move(dataset), .options = std::move(options), .results = {}};
   if (out.dataset.header().role == DatasetRole::kValidation) {
     return fail(ErrorCode::kMismatch,

@@ -19,6 +19,7 @@
 #include "foretune/dataset/dataset.h"
 #include "foretune/model/train/hyper_search.h"
 #include "foretune/model/train/trainer.h"
+#include "foretune/workflow/data_filter.h"
 #include "foretune/workflow/invocation.h"
 #include "foretune/workflow/network_arguments.h"
 #include "foretune/workflow/options.h"
@@ -39,6 +40,8 @@ struct TrainArguments {
   std::string json;
   std::string targets = "time";
   std::string metrics;
+  DataFilter filter;
+  std::string kernels;
   PayloadArguments payloads;
   RecipeArguments recipe;
   bool no_log_transform = false;

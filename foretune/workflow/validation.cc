@@ -214,8 +214,7 @@ Result<Dataset> read_judge(const std::filesystem::path& path, const OpenedModels
     return found == models.labels.end() ? std::string() : found->second;
   };
   const PoolFilter filter{.schema = &models.model.config_schema,
-                          .dtype = label("dtype"),
-                          .operation = label("op"),
+                          .data = {.op = label("op"), .dtype = label("dtype"), .arch = {}},
                           .arch = {}};
   FORETUNE_TRY(std::optional<Dataset> all, read_pool_data(path, filter, invocation));
   if (!all) {

@@ -19,6 +19,17 @@ class TrainOptions(TypedDict, total=False):
     """also write the models as LightGBM text, plain and zipped"""
     log_dir: str | os.PathLike[str]
     """folder for the loss of every fold as CSV, and for networks as SVG and for TensorBoard"""
+    op: str
+    """learn from problems of this operation alone: gemm, conv, a label of their field op, or
+    composable_kernel's name, as grouped_conv_forward"""
+    dtype: str
+    """learn from problems of this data type alone: bf16, f8e4m3, or composable_kernel's name, as
+    fp8"""
+    arch: str
+    """learn from data sets of this device alone: gfx950, h200, an instruction set of a CPU"""
+    kernels: str | os.PathLike[str]
+    """file with the names of further candidates, one per line, which the data may lack:
+    composable_kernel's names, or configs as they are printed"""
     targets: str | Sequence[object]
     """targets to learn, one model each, joined by commas: time, tflops, latency, bandwidth
     (default: time)"""
@@ -54,6 +65,11 @@ class TrainOptions(TypedDict, total=False):
     objective: Literal["auto", "regression", "lambdarank", "regret"]
     """loss of the trees; auto takes regret where time is learned relative to the problem's best,
     and regression elsewhere (default: auto)"""
+    base_feature: str
+    """column of the feature table whose step function the trees begin with; they learn what it
+    leaves open"""
+    without_features: Sequence[str]
+    """columns of the feature table that no tree splits on"""
     trees: int
     """maximum number of trees; early stopping decides where there are folds (default: 1000)"""
     leaves: int

@@ -37,6 +37,12 @@ Result<int> run_evaluate(const EvaluateArguments& arguments, const Invocation& i
                     fronts_json(*judged.fronts, "evaluate", command, judged.machine)));
     return kExitOk;
   }
+  if (judged.unseen) {
+    FORETUNE_TRY_STATUS(
+        show_unseen(arguments.report, *judged.unseen,
+                    unseen_json(*judged.unseen, "evaluate", command, judged.machine)));
+    return kExitOk;
+  }
   print(concat(splits_text(judged.picks), "\n"));
   FORETUNE_TRY_STATUS(
       show_report(arguments.report, judged.picks.evaluation,

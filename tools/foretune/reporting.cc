@@ -26,4 +26,10 @@ Status show_fronts(const ReportArguments& arguments, const FrontEvaluation& fron
   return arguments.json.empty() ? Status() : write_text_file_atomically(arguments.json, json_text);
 }
 
+Status show_unseen(const ReportArguments& arguments, const UnseenEvaluation& unseen,
+                   const std::string& json_text) {
+  print(unseen_text(unseen));
+  return arguments.json.empty() ? Status() : write_text_file_atomically(arguments.json, json_text);
+}
+
 }  // namespace foretune::cli

@@ -7,6 +7,7 @@
 #include "foretune/base/result.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/objective_evaluation.h"
+#include "foretune/evaluate/unseen_configs.h"
 #include "foretune/workflow/report_arguments.h"
 #include "tools/foretune/command_line.h"
 
@@ -17,6 +18,10 @@ Status show_report(const ReportArguments& arguments, const Evaluation& evaluatio
                    const std::string& json_text, const std::string& title);
 // The same of predicted fronts, which no page shows.
 Status show_fronts(const ReportArguments& arguments, const FrontEvaluation& fronts,
+                   const std::string& json_text);
+
+// The same of picks among configs that training lacks.
+Status show_unseen(const ReportArguments& arguments, const UnseenEvaluation& unseen,
                    const std::string& json_text);
 
 }  // namespace foretune::cli

@@ -367,6 +367,36 @@ Result<CkConvKernel> parse_ck_conv_name(std::string_view name) {
   return kernel;
 }
 
+Result<CkKernel> parse_ck_kernel(const ConfigSchema& schema, std::string_view name) {
+  const auto named = [&](const Error& error) {
+    return fail_because(error, "kernel '", name.substr(0, 200), "'");
+  };
+  if (schema == ck_gemm_schema() || schema == ck_gemm_streamk_schema()) {
+    auto gemm = parse_ck_gemm_name(name);
+    if (!gemm) {
+      return named(gemm.error());
+    }
+    if (gemm->config.schema != schema.id()) {
+      return fail(ErrorCode::kMismatch, "kernel '", name.substr(0, 200), "' is none of ",
+                  schema.name);
+    }
+    return CkKernel{.dtype = gemm->dtype,
+                    .layout = gemm->layout,
+                    .variant = {},
+                    .config = std::move(gemm->config)};
+  }
+  if (schema == ck_grouped_conv_schema()) {
+    auto conv = parse_ck_conv_name(name);
+    return conv ? Result<CkKernel>(CkKernel{.dtype = conv->dtype,
+                                            .layout = {},
+                                            .variant = conv->variant,
+                                            .config = std::move(conv->config)})
+                : named(conv.error());
+  }
+  return fail(ErrorCode::kUnsupported, "composable_kernel has no names for configs of ",
+              schema.name);
+}
+
 Result<std::string> ck_gemm_identifier(const CkGemmKernel& kernel) {
   const Config& config = kernel.config;
   const bool is_streamk = config.schema == ck_gemm_streamk_schema().id();

@@ -17,6 +17,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -109,6 +110,17 @@ struct CkConvKernel {
 // be counted together.
 Result<CkGemmKernel> parse_ck_gemm_name(std::string_view name);
 Result<CkConvKernel> parse_ck_conv_name(std::string_view name);
+
+// A kernel of any of the schemas, with what its name says of the problems that it computes.
+struct CkKernel {
+  DataType dtype = DataType::kF16;
+  std::optional<GemmLayout> layout;      // of a GEMM
+  std::optional<CkConvVariant> variant;  // of a convolution
+  Config config;
+};
+// Parses the name of a kernel of that schema. Errors: those above, with the name in front;
+// kMismatch for a kernel of another schema; kUnsupported for a schema that is none of the three.
+Result<CkKernel> parse_ck_kernel(const ConfigSchema& schema, std::string_view name);
 
 // The name of a kernel; the widths are left out when all three are 0. A GEMM begins with
 // gemm_preshuffle_ for that pipeline, else with gemm_universal_ or gemm_streamk_. Errors:

@@ -281,5 +281,36 @@ TEST(CkKernels, DataTypesHaveTheirNames) {
   EXPECT_THAT(parse_ck_dtype("int4").error().message, HasSubstr("'int4' is not a data type of CK"));
 }
 
+TEST(CkKernelNames, OfASchemaSayWhatTheyCompute) {
+  const auto conv =
+      parse_ck_kernel(ck_grouped_conv_schema(), "grouped_conv_bwd_data_fp16_2d_64x64x64_compv4");
+  ASSERT_TRUE(conv) << conv.error().message;
+  EXPECT_EQ(conv->dtype, DataType::kF16);
+  EXPECT_EQ(conv->variant, CkConvVariant::kBwdData);
+  EXPECT_FALSE(conv->layout);
+  EXPECT_EQ(conv->config.schema, ck_grouped_conv_schema().id());
+  const std::string name =
+      "gemm_universal_fp8_rrr_compv3_cshuffle_intrawave_False_False_False_False_128x128x128_1x4x1_"
+      "16x16x128";
+  const auto gemm = parse_ck_kernel(ck_gemm_schema(), name);
+  ASSERT_TRUE(gemm) << gemm.error().message;
+  EXPECT_EQ(gemm->layout, GemmLayout::kRrr);
+  EXPECT_FALSE(gemm->variant);
+  EXPECT_EQ(gemm->config, parse_ck_gemm_name(name)->config);
+  EXPECT_EQ(parse_ck_kernel(ck_gemm_streamk_schema(), name).error().code, ErrorCode::kMismatch);
+  const std::string streamk_name =
+      "gemm_streamk_fp16_rcr_compv4_cshuffle_intrawave_atomic_False_False_False_False_128x128x128_"
+      "1x4x1_16x16x128";
+  const auto streamk = parse_ck_kernel(ck_gemm_streamk_schema(), streamk_name);
+  ASSERT_TRUE(streamk) << streamk.error().message;
+  EXPECT_EQ(streamk->config.schema, ck_gemm_streamk_schema().id());
+  EXPECT_EQ(parse_ck_kernel(ck_gemm_schema(), streamk_name).error().code, ErrorCode::kMismatch);
+  const auto other = parse_ck_kernel(ck_grouped_conv_schema(), name);
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("kernel 'gemm_universal_fp8"), std::string::npos);
+  EXPECT_EQ(parse_ck_kernel({.name = "tiles", .parameters = {}}, name).error().code,
+            ErrorCode::kUnsupported);
+}
+
 }  // namespace
 }  // namespace foretune

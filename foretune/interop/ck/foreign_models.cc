@@ -131,24 +131,13 @@ Result<const ModelDirectory::Target*> ForeignModels::find_target(std::string_vie
 }
 
 Result<Config> ForeignModels::parse_kernel(std::string_view name) const {
-  const auto checked = [&](auto parsed) -> Result<Config> {
-    if (!parsed) {
-      return fail_because(parsed.error(), "kernel '", name.substr(0, 200), "'");
-    }
-    const std::string_view dtype = ck_dtype_name(parsed->dtype);
-    if (!directory_.dtype.empty() && parse_ck_dtype(directory_.dtype) &&
-        dtype != directory_.dtype) {
-      return fail(ErrorCode::kMismatch, "kernel '", name.substr(0, 200), "' is of ", dtype,
-                  ", the models are for ", directory_.dtype);
-    }
-    if (parsed->config.schema != schema_->id()) {
-      return fail(ErrorCode::kMismatch, "kernel '", name.substr(0, 200), "' is none of ",
-                  schema_->name, ", which the models are for");
-    }
-    return std::move(parsed->config);
-  };
-  return problem_type_ == kConvProblem ? checked(parse_ck_conv_name(name))
-                                       : checked(parse_ck_gemm_name(name));
+  FORETUNE_TRY(CkKernel kernel, parse_ck_kernel(*schema_, name));
+  const std::string_view dtype = ck_dtype_name(kernel.dtype);
+  if (!directory_.dtype.empty() && parse_ck_dtype(directory_.dtype) && dtype != directory_.dtype) {
+    return fail(ErrorCode::kMismatch, "kernel '", name.substr(0, 200), "' is of ", dtype,
+                ", the models are for ", directory_.dtype);
+  }
+  return std::move(kernel.config);
 }
 
 Result<double> ForeignModels::predict(const ModelDirectory::Target& target, const Problem& problem,
