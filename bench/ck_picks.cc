@@ -1,0 +1,318 @@
+// How good are picks for convolutions of Composable Kernel that no training saw, and how long does
+// one take? From AMD's published table of forward convolutions, or any other data set.
+//
+//   ck_picks --data conv_fwd_bf16_gfx950_train.csv.gz [--arch gfx950] [--folds 5] [--seed 42]
+//            [--base-feature log2_moved_over_least] [--objective regression] [--row-weight-decay 0]
+//            [--trees 1000] [--leaves 63] [--min-rows 10] [--threads 2] [--json FILE]
+//   ck_picks --model imported.ftm --data FILE [--runs 9] [--json FILE]
+//   ck_picks --write-kernels names.txt [--arch gfx950]
+//
+// The first judges a way of training by folds that keep a layer together, and by folds that keep
+// layers of the same weights together, beside what `train` does without options, the column alone,
+// and the baselines of docs/evaluation.md. Then it leaves out kernels as well: a pipeline, a tile,
+// a fifth of all kernels. The second ranks the model's candidates for every problem of the data,
+// with one thread. The third writes the names of all forward kernels for bf16 that the rules of the
+// architecture allow.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/bench_json.h"
+#include "bench/selection_time.h"
+#include "foretune/base/file.h"
+#include "foretune/base/statistics.h"
+#include "foretune/dataset/split.h"
+#include "foretune/evaluate/cross_evaluate.h"
+#include "foretune/evaluate/evaluate.h"
+#include "foretune/evaluate/unseen_configs.h"
+#include "foretune/interop/ck/ck_kernels.h"
+#include "foretune/interop/tables/exchange.h"
+#include "foretune/model/forest/forest_body.h"
+#include "foretune/model/model_file.h"
+#include "foretune/model/train/trainer.h"
+#include "foretune/select/select.h"
+#include "foretune/space/known_spaces.h"
+
+namespace foretune {
+namespace {
+
+constexpr const char* kColumn = "log2_moved_over_least";
+
+Result<Dataset> read_data(int argc, char** argv) {
+  ImportFacts facts{.family = "recorded", .role = DatasetRole::kTraining, .fingerprint = {}};
+  FORETUNE_TRY(facts.fingerprint, ck_fingerprint(bench::argument(argc, argv, "arch", "gfx950")));
+  FORETUNE_TRY(Dataset dataset,
+               import_dataset(bench::argument(argc, argv, "data"), std::nullopt, nullptr, facts));
+  dataset.deduplicate();
+  return dataset;
+}
+
+struct Way {
+  const char* key;  // of the JSON figures, "" for the way that is judged
+  const char* name;
+  TrainOptions options;
+};
+
+std::vector<std::string> names_of(const std::string& list) {
+  std::vector<std::string> out;
+  for (const std::string_view name : split(list, ',')) {
+    if (!name.empty()) {
+      out.emplace_back(name);
+    }
+  }
+  return out;
+}
+
+// The way that is judged, what train does without options, the same without the column, and the
+// column alone.
+Result<std::vector<Way>> ways_of(int argc, char** argv) {
+  TrainOptions plain;
+  plain.held_out = false;
+  plain.gbdt.threads = bench::count_argument(argc, argv, "threads", plain.gbdt.threads);
+  TrainOptions without = plain;
+  without.without_columns = {kColumn};
+  TrainOptions alone = plain;
+  alone.base_column = kColumn;
+  // One tree that learns nothing to speak of.
+  alone.folds = 0;
+  alone.gbdt.trees = 1;
+  alone.gbdt.learning_rate = 1e-9;
+  TrainOptions judged = plain;
+  judged.base_column = bench::argument(argc, argv, "base-feature", kColumn);
+  judged.base_column = judged.base_column == "none" ? "" : judged.base_column;
+  judged.without_columns = names_of(bench::argument(argc, argv, "without-features"));
+  const std::string objective = bench::argument(argc, argv, "objective", "regression");
+  const auto parsed = parse_objective(objective);
+  if (!parsed) {
+    return fail(ErrorCode::kInvalidArgument, "there is no objective ", foretune::quoted(objective));
+  }
+  judged.objective = *parsed;
+  judged.weight_decay = bench::number_argument(argc, argv, "row-weight-decay", 0);
+  judged.gbdt.trees = bench::count_argument(argc, argv, "trees", judged.gbdt.trees);
+  judged.gbdt.leaves = bench::count_argument(argc, argv, "leaves", judged.gbdt.leaves);
+  judged.gbdt.learning_rate =
+      bench::number_argument(argc, argv, "learning-rate", judged.gbdt.learning_rate);
+  std::vector<Way> ways{{"", "the way", judged}};
+  if (bench::argument(argc, argv, "alone") != "yes") {
+    ways.push_back({"_default", "train's defaults", plain});
+    ways.push_back({"_without_column", "the same without the column", without});
+    ways.push_back({"_column", "the column alone", alone});
+  }
+  return ways;
+}
+
+// Efficiencies of one way of picking on every problem, for every dealing of the folds.
+struct Picks {
+  std::string key;
+  std::string name;
+  std::vector<double> efficiency;
+  double hits = 0;
+
+  void add(const PickerResult& picks) {
+    efficiency.insert(efficiency.end(), picks.efficiency.begin(), picks.efficiency.end());
+    hits += picks.top1_hit * static_cast<double>(picks.problems);
+  }
+};
+
+class Table {
+ public:
+  void add(const std::string& key, const std::string& name, const PickerResult& picks) {
+    auto found =
+        std::find_if(rows_.begin(), rows_.end(), [&](const Picks& row) { return row.key == key; });
+    if (found == rows_.end()) {
+      rows_.push_back({.key = key, .name = name, .efficiency = {}, .hits = 0});
+      found = rows_.end() - 1;
+    }
+    found->add(picks);
+  }
+
+  void report(const std::string& title, const std::string& head, Figures& figures) const {
+    std::printf("\n%-34s%8s%8s%8s%8s%8s\n", title.c_str(), "mean", "median", "P10", "min", "top 1");
+    for (const Picks& row : rows_) {
+      const double mean_share = mean(row.efficiency);
+      const double median_share = median(row.efficiency);
+      const double p10 = quantile(row.efficiency, 0.1);
+      const double top1 = row.hits / static_cast<double>(row.efficiency.size());
+      std::printf("%-34s%8.1f%8.1f%8.1f%8.1f%8.1f\n", row.name.c_str(), 100 * mean_share,
+                  100 * median_share, 100 * p10, 100 * quantile(row.efficiency, 0), 100 * top1);
+      figures.add(concat(head, row.key, "_mean"), mean_share);
+      figures.add(concat(head, row.key, "_median"), median_share);
+      figures.add(concat(head, row.key, "_p10"), p10);
+      figures.add(concat(head, row.key, "_top1"), top1);
+    }
+    std::fflush(stdout);
+  }
+
+ private:
+  std::vector<Picks> rows_;
+};
+
+struct Judge {
+  const Dataset& dataset;
+  std::uint32_t folds = 5;
+  std::vector<std::uint64_t> seeds;  // of the folds and of the trees
+};
+
+Status judge_folds(const Judge& judge, const std::vector<Way>& ways, GroupKey key,
+                   const std::string& name, Figures& figures) {
+  Table table;
+  for (const std::uint64_t seed : judge.seeds) {
+    FORETUNE_TRY(const std::vector<OuterSplit> splits,
+                 nested_folds(judge.dataset, judge.folds, seed, key));
+    for (const Way& way : ways) {
+      TrainOptions options = way.options;
+      options.group_key = key;
+      options.seed = seed;
+      const TrainRecipe train = [&](const Dataset& training, const OuterSplit&) -> Result<Model> {
+        FORETUNE_TRY(TrainResult trained, train_gbdt(training, options));
+        return std::move(trained.model);
+      };
+      FORETUNE_TRY(const CrossEvaluation out,
+                   cross_evaluate(judge.dataset, splits, train, {.bootstrap_samples = 0}));
+      table.add(way.key, way.name, out.evaluation.model);
+      if (&way == &ways.back()) {
+        for (const PickerResult& baseline : out.evaluation.baselines) {
+          table.add(concat("_", baseline.key), baseline.name, baseline);
+        }
+      }
+    }
+  }
+  table.report(concat("folds by ", key == GroupKey::kWeights ? "weights" : "layer"), name, figures);
+  return {};
+}
+
+// Kernels are left out as well as problems, which keep to folds by weights.
+Status judge_unseen(const Judge& judge, const std::vector<Way>& ways, const std::string& what,
+                    const std::string& name, Figures& figures) {
+  for (const Way& way : ways) {
+    Table table;
+    double picked = 0;
+    for (const std::uint64_t seed : judge.seeds) {
+      FORETUNE_TRY(const std::vector<OuterSplit> splits,
+                   nested_folds(judge.dataset, judge.folds, seed, GroupKey::kWeights));
+      FORETUNE_TRY(const std::vector<ConfigPart> parts, config_parts(judge.dataset, what, seed));
+      const CandidateRecipe train = [&](const Dataset& training, std::span<const Config> left_out,
+                                        const OuterSplit&) -> Result<Model> {
+        TrainOptions options = way.options;
+        options.group_key = GroupKey::kWeights;
+        options.seed = seed;
+        options.more_candidates.assign(left_out.begin(), left_out.end());
+        FORETUNE_TRY(TrainResult trained, train_gbdt(training, options));
+        return std::move(trained.model);
+      };
+      FORETUNE_TRY(
+          const UnseenEvaluation out,
+          evaluate_unseen_configs(judge.dataset, splits, parts, train, {.bootstrap_samples = 0}));
+      for (const PickerResult& picks :
+           {out.together.unseen, out.together.seen, out.together.random, out.together.of_all}) {
+        table.add(concat("_", picks.key), picks.name, picks);
+      }
+      picked += out.together.picked_share / static_cast<double>(judge.seeds.size());
+    }
+    const std::string head = concat(name, way.key);
+    table.report(concat("without ", what, ": ", way.name), head, figures);
+    std::printf("%-34s%8.1f\n", "of all, picked of the part", 100 * picked);
+    figures.add(head + "_picked_share", picked);
+  }
+  return {};
+}
+
+Status judge_ways(int argc, char** argv, Figures& figures) {
+  FORETUNE_TRY(const Dataset dataset, read_data(argc, argv));
+  FORETUNE_TRY(const std::vector<Way> ways, ways_of(argc, argv));
+  Judge judge{
+      .dataset = dataset, .folds = bench::count_argument(argc, argv, "folds", 5U), .seeds = {}};
+  for (std::uint64_t i = 0; i < bench::count_argument<std::uint64_t>(argc, argv, "seeds", 3); ++i) {
+    judge.seeds.push_back(bench::count_argument<std::uint64_t>(argc, argv, "seed", 42) + i);
+  }
+  std::printf("%zu measurements of %zu problems and %zu kernels; %zu dealings of %u folds\n",
+              dataset.size(), dataset.problems().size(), dataset.configs().size(),
+              judge.seeds.size(), judge.folds);
+  FORETUNE_TRY_STATUS(judge_folds(judge, ways, GroupKey::kProblem, "ck_forward_folds", figures));
+  FORETUNE_TRY_STATUS(
+      judge_folds(judge, ways, GroupKey::kWeights, "ck_forward_weight_folds", figures));
+  const std::string unseen = bench::argument(argc, argv, "unseen", "pipeline,tile,kernels");
+  for (const std::string_view name : split(unseen, ',')) {
+    const std::string what = name == "tile"      ? "tile_m+tile_n+tile_k"
+                             : name == "kernels" ? "5"
+                                                 : std::string(name);
+    FORETUNE_TRY_STATUS(
+        judge_unseen(judge, ways, what, concat("ck_forward_without_", name), figures));
+  }
+  return {};
+}
+
+Status time_model(const std::string& path, int argc, char** argv, Figures& figures) {
+  FORETUNE_TRY(const Dataset dataset, read_data(argc, argv));
+  FORETUNE_TRY(const std::unique_ptr<Selector> selector, Selector::open(path));
+  const std::vector<Problem> problems(dataset.problems().begin(), dataset.problems().end());
+  const int runs = static_cast<int>(bench::count_argument<unsigned>(argc, argv, "runs", 9));
+  std::vector<double> ranked;
+  for (const Problem& problem : problems) {
+    ranked.push_back(static_cast<double>(selector->rank(problem).size()));
+  }
+  const double us = bench::selection_us(*selector, problems, runs, false);
+  const auto bytes = static_cast<double>(std::filesystem::file_size(path));
+  const std::size_t trees = forests_of(selector->model()).front().trees.size();
+  std::printf(
+      "%zu trees, %.0f kB: %.0f of %zu candidates ranked in %.0f us (median of %zu "
+      "problems, %d rounds)\n",
+      trees, bytes / 1000, median(ranked), selector->model().pool.size(), us, problems.size(),
+      runs);
+  figures.add("ck_rank_trees", static_cast<double>(trees));
+  figures.add("ck_rank_model_bytes", bytes);
+  figures.add("ck_rank_candidates", median(ranked));
+  figures.add("ck_rank_us", us);
+  return {};
+}
+
+// Walks the values that the architecture's space lists, and keeps what its rules about kernels
+// alone allow.
+Status write_kernels(const std::string& path, const std::string& arch) {
+  FORETUNE_TRY(const SpaceDefinition definition, known_space_of(ck_grouped_conv_schema(), arch));
+  FORETUNE_TRY(const auto space, CompiledSpace::create(definition));
+  FORETUNE_TRY(const Fingerprint device, ck_fingerprint(arch));
+  const auto& domains = definition.domains;
+  CkConvKernel kernel;
+  kernel.config = {.schema = space->schema_id(), .words = Config::Words(domains.size())};
+  std::vector<std::size_t> at(domains.size(), 0);
+  std::string names;
+  for (bool is_done = false; !is_done;) {
+    for (std::size_t i = 0; i < domains.size(); ++i) {
+      kernel.config.words[i] = domains[i][at[i]];
+    }
+    if (space->is_legal_config(kernel.config.words.view(), device.hardware)) {
+      FORETUNE_TRY(const std::string name, ck_conv_name(kernel));
+      names += name + "\n";
+    }
+    std::size_t i = 0;
+    while (i < domains.size() && ++at[i] == domains[i].size()) {
+      at[i++] = 0;
+    }
+    is_done = i == domains.size();
+  }
+  std::printf("%zu kernels\n",
+              static_cast<std::size_t>(std::count(names.begin(), names.end(), '\n')));
+  return write_text_file_atomically(path, names);
+}
+
+Status run(int argc, char** argv, Figures& figures) {
+  const std::string names = bench::argument(argc, argv, "write-kernels");
+  if (!names.empty()) {
+    return write_kernels(names, bench::argument(argc, argv, "arch", "gfx950"));
+  }
+  const std::string model = bench::argument(argc, argv, "model");
+  return model.empty() ? judge_ways(argc, argv, figures) : time_model(model, argc, argv, figures);
+}
+
+}  // namespace
+}  // namespace foretune
+
+int main(int argc, char** argv) {
+  return foretune::bench::run_program("ck_picks", argc, argv, foretune::run);
+}
