@@ -2,17 +2,19 @@
 // one take? From AMD's published table of forward convolutions, or any other data set.
 //
 //   ck_picks --data conv_fwd_bf16_gfx950_train.csv.gz [--arch gfx950] [--folds 5] [--seed 42]
-//            [--base-feature log2_moved_over_least] [--objective regression] [--row-weight-decay 0]
-//            [--trees 1000] [--leaves 63] [--min-rows 10] [--threads 2] [--json FILE]
+//            [--seeds 3] [--objective auto] [--row-weight-decay 0.5] [--base-feature COLUMN]
+//            [--without-features LIST] [--trees 1000] [--leaves 63] [--learning-rate 0.05]
+//            [--unseen pipeline,tile,kernels] [--alone yes] [--threads 2] [--json FILE]
 //   ck_picks --model imported.ftm --data FILE [--runs 9] [--json FILE]
 //   ck_picks --write-kernels names.txt [--arch gfx950]
 //
-// The first judges a way of training by folds that keep a layer together, and by folds that keep
-// layers of the same weights together, beside what `train` does without options, the column alone,
-// and the baselines of docs/evaluation.md. Then it leaves out kernels as well: a pipeline, a tile,
-// a fifth of all kernels. The second ranks the model's candidates for every problem of the data,
-// with one thread. The third writes the names of all forward kernels for bf16 that the rules of the
-// architecture allow.
+// The first judges a way of training, what `train` does unless options say otherwise, by folds that
+// keep a layer together, and by folds that keep layers of the same weights together: beside trees
+// that begin with the column log2_moved_over_least, trees without it, and the column alone (unless
+// `--alone yes`), and the baselines of docs/evaluation.md. Then it leaves out kernels as well: a
+// pipeline, a tile, a fifth of all kernels. `--seeds` deals the folds so many times. The second
+// ranks the model's candidates for every problem of the data, with one thread. The third writes the
+// names of all forward kernels for bf16 that the rules of the architecture allow.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -68,14 +70,17 @@ std::vector<std::string> names_of(const std::string& list) {
   return out;
 }
 
-// The way that is judged, what train does without options, the same without the column, and the
-// column alone.
+// The way that is judged, trees that begin with the column, trees without it, and the column alone.
 Result<std::vector<Way>> ways_of(int argc, char** argv) {
   TrainOptions plain;
   plain.held_out = false;
   plain.gbdt.threads = bench::count_argument(argc, argv, "threads", plain.gbdt.threads);
   TrainOptions without = plain;
   without.without_columns = {kColumn};
+  TrainOptions base = plain;
+  base.base_column = kColumn;
+  base.objective = TrainObjective::kRegression;
+  base.weight_decay = 0;
   TrainOptions alone = plain;
   alone.base_column = kColumn;
   // One tree that learns nothing to speak of.
@@ -83,24 +88,23 @@ Result<std::vector<Way>> ways_of(int argc, char** argv) {
   alone.gbdt.trees = 1;
   alone.gbdt.learning_rate = 1e-9;
   TrainOptions judged = plain;
-  judged.base_column = bench::argument(argc, argv, "base-feature", kColumn);
-  judged.base_column = judged.base_column == "none" ? "" : judged.base_column;
+  judged.base_column = bench::argument(argc, argv, "base-feature");
   judged.without_columns = names_of(bench::argument(argc, argv, "without-features"));
-  const std::string objective = bench::argument(argc, argv, "objective", "regression");
+  const std::string objective = bench::argument(argc, argv, "objective", "auto");
   const auto parsed = parse_objective(objective);
   if (!parsed) {
     return fail(ErrorCode::kInvalidArgument, "there is no objective ", foretune::quoted(objective));
   }
   judged.objective = *parsed;
-  judged.weight_decay = bench::number_argument(argc, argv, "row-weight-decay", 0);
+  judged.weight_decay = bench::number_argument(argc, argv, "row-weight-decay", judged.weight_decay);
   judged.gbdt.trees = bench::count_argument(argc, argv, "trees", judged.gbdt.trees);
   judged.gbdt.leaves = bench::count_argument(argc, argv, "leaves", judged.gbdt.leaves);
   judged.gbdt.learning_rate =
       bench::number_argument(argc, argv, "learning-rate", judged.gbdt.learning_rate);
   std::vector<Way> ways{{"", "the way", judged}};
   if (bench::argument(argc, argv, "alone") != "yes") {
-    ways.push_back({"_default", "train's defaults", plain});
-    ways.push_back({"_without_column", "the same without the column", without});
+    ways.push_back({"_base", "beginning with the column", base});
+    ways.push_back({"_without_column", "without the column", without});
     ways.push_back({"_column", "the column alone", alone});
   }
   return ways;
