@@ -54,10 +54,12 @@ cp conv.ftm folder
 expect 3 "$foretune" predict --model folder "${text[@]}"
 one_sentence
 grep -q "conv.ftm is for" err.txt
-expect 0 "$foretune" collect --family cpu-conv --num-shapes 6 --log-normal --max-flops 1e6 \
+small=(conv n=1 c=16 k=16 hi=28 wi=28 y=3 x=3 pad_h=1 pad_w=1)
+printf '%s\n' "${small[*]}" "${small[*]//28/14}" >small.txt
+expect 0 "$foretune" collect --family cpu-conv --shapeset small.txt --num-shapes 0 \
   --search-space SAMPLE:12 --search-mode fast --output live.ftd
 expect 0 "$foretune" train --dataset live.ftd --model folder/live.ftm --trees 20 --folds 0
-expect 0 "$foretune" predict --model folder "${text[@]}"
+expect 0 "$foretune" predict --model folder "${small[@]}"
 grep -q "algorithm=" out.txt
 expect 2 "$foretune" predict --model folder "${by_sizes[@]}"
 one_sentence

@@ -109,7 +109,7 @@ std::vector<std::size_t> walk_order(std::span<const std::vector<std::int32_t>> d
     const auto values_per_rule = [&](std::size_t parameter) {
       std::size_t completed = 0;
       for (std::size_t rule = 0; rule < rules.size(); ++rule) {
-        completed += completes(parameter, rule) ? 1 : 0;
+        completed += completes(parameter, rule) ? 1U : 0U;
       }
       return static_cast<double>(domains[parameter].size()) / static_cast<double>(1 + completed);
     };
@@ -118,7 +118,7 @@ std::vector<std::size_t> walk_order(std::span<const std::vector<std::int32_t>> d
     });
     std::rotate(next, best, best + 1);
     for (std::size_t rule = 0; rule < rules.size(); ++rule) {
-      unknown[rule] -= std::binary_search(rules[rule].begin(), rules[rule].end(), *next) ? 1 : 0;
+      unknown[rule] -= std::binary_search(rules[rule].begin(), rules[rule].end(), *next) ? 1U : 0U;
     }
   }
   return order;

@@ -33,8 +33,8 @@ Result<std::vector<std::string>> kernels_for(const ForeignModels& models,
 // kMismatch for a kernel of a data type, layout or direction that no problem of the data set has.
 Result<std::vector<Config>> configs_of_kernels(std::span<const std::string> names,
                                                const Dataset& dataset);
-// Returns the configs of the kernels in a file or folder. Of a folder's programs, those for other
-// problems are passed over, and a remark counts them. Errors: kNotFound when none is left.
+// Returns the configs of the kernels in a file or folder. A remark counts the programs of a folder
+// that are for other problems. Errors: those above, and kNotFound when a folder has no other.
 Result<std::vector<Config>> read_candidates(const std::filesystem::path& path,
                                             const Dataset& dataset, const Invocation& invocation);
 

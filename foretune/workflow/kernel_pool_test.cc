@@ -48,7 +48,7 @@ TEST(KernelNames, OfComposableKernelFitTheProblems) {
   };
   EXPECT_EQ(code("grouped_conv_forward_fp16_2d_64x64x64_compv3"), ErrorCode::kMismatch);
   EXPECT_EQ(code("grouped_conv_bwd_data_bf16_2d_64x64x64_compv3"), ErrorCode::kMismatch);
-  EXPECT_EQ(code("grouped_conv_forward_bf16_2d_64x64x64_compv9"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("grouped_conv_forward_bf16_2d_64x64x64_compv9"), ErrorCode::kInvalidArgument);
   const Dataset gemms = dataset_of(ck_gemm_schema(), "gemm m=8 n=8 k=8 dtype=f8e4m3 layout=rcr");
   const std::vector<std::string> rrr{
       "gemm_universal_fp8_rrr_compv3_cshuffle_intrawave_False_False_False_False_128x128x128_1x4x1_"

@@ -233,7 +233,12 @@ Result<OpenedModels> open_foreign(const ModelArguments& arguments,
   FORETUNE_TRY(const ForeignModels models, ForeignModels::open(directory));
   FORETUNE_TRY(const Candidates candidates,
                candidates_of(arguments, directory, models, invocation));
-  auto targets = ordered(models.target_names(), first);
+  std::vector<std::string> names = models.target_names();
+  // A text of trees does not say how predictions of time order configs; rates do.
+  if (names.size() > 1 && first != kTargets.front()) {
+    std::erase(names, kTargets.front());
+  }
+  auto targets = ordered(std::move(names), first);
   if (!targets) {
     return fail_because(targets.error(), directory.string());
   }

@@ -28,8 +28,8 @@ class TrainOptions(TypedDict, total=False):
     arch: str
     """learn from data sets of this device alone: gfx950, h200, an instruction set of a CPU"""
     kernels: str | os.PathLike[str]
-    """file with the names of further candidates, one per line, which the data may lack:
-    composable_kernel's names, or configs as they are printed"""
+    """further candidates, which the data may lack: file with composable_kernel's names or
+    configs as they are printed, one per line, or folder of benchmark programs"""
     targets: str | Sequence[object]
     """targets to learn, one model each, joined by commas: time, tflops, latency, bandwidth
     (default: time)"""
@@ -60,6 +60,9 @@ class TrainOptions(TypedDict, total=False):
     (default: 1e-05)"""
     portfolio_size: int
     """configs in the fallback portfolio (default: 16)"""
+    best_of_problem: int
+    """take only the N fastest configs of each training problem as candidates; 0 takes all that
+    ran (default: 0)"""
     fast: bool
     """also distil a small model that answers in a microsecond; takes up to a minute"""
     objective: Literal["auto", "regression", "lambdarank", "regret"]

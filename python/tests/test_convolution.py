@@ -105,10 +105,11 @@ def test_trials_find_a_config_and_the_next_dispatcher_knows_it(tmp_path):
     exact = conv_formula.forward(x, w, (1, 1), (1, 1), (1, 1), 1)
     first = foretune.ConvDispatcher(threads=1, measure_top=3)
     problem = "conv n=1 c=8 k=16 hi=12 wi=12 y=3 x=3 pad_h=1 pad_w=1"
-    assert first.explain(problem).startswith("default: isa=")
+    assert not first.explain(problem).startswith("measured")
     for _ in range(10):
         close(foretune.conv(x, w, padding=1, dispatcher=first), exact)
-    found = first.explain(problem)
+    # What follows a semicolon is the remark of a model that knows no such problem.
+    found = first.explain(problem).split(";")[0]
     assert found.startswith("measured: isa=")
     assert first.save_trials(tmp_path / "trials.ftd") == 3
     second = foretune.ConvDispatcher(threads=1, choices=tmp_path / "trials.ftd")

@@ -32,7 +32,7 @@ namespace {
 #define FORETUNE_OUTPUTS "(" FORETUNE_ALL_OUTPUTS " / g)"
 // Neighbouring values of a filter that one run of input multiplies.
 #define FORETUNE_VALUES "(select(taps == taps.row, x, 1) * c / g)"
-// What the rows and the columns of all register blocks cover. A vector of the algorithm groups
+// The rows and the columns that all register blocks cover. A vector of the algorithm groups
 // holds several groups.
 #define FORETUNE_COLUMNS                                                                        \
   "select(algorithm == algorithm.groups, " FORETUNE_ALL_OUTPUTS                                 \

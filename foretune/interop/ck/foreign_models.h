@@ -50,7 +50,7 @@ class ForeignModels {
   [[nodiscard]] std::vector<std::string> target_names() const;
   [[nodiscard]] Result<const ModelDirectory::Target*> find_target(std::string_view name) const;
 
-  // A kernel as a config, by its name. Errors: kCorrupt with the name and what is wrong with it;
+  // A kernel as a config, by its name. Errors: kInvalidArgument with the name and what is wrong;
   // kMismatch for one of another data type than the models are for.
   [[nodiscard]] Result<Config> parse_kernel(std::string_view name) const;
 

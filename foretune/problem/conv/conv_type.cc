@@ -288,7 +288,7 @@ const ProblemTypeInfo& conv_problem_type() {
       .complete = &complete_conv,
       .slices = kSlices,
       .map_fields = {position(ConvField::kC), position(ConvField::kWi)},
-      // Of one image of a forward pass: tiles of points of a row and filters, row after row.
+      // For one image of a forward pass: tiles of points of a row and filters, row after row.
       .result_grid = ResultGrid{.rows = position(ConvField::kWi),
                                 .columns = position(ConvField::kK),
                                 .repeat = position(ConvField::kHi)},
