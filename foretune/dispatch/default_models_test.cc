@@ -25,12 +25,12 @@ std::unique_ptr<Family> family_of(const DefaultModel& shipped, const Fingerprint
   return *create_cpu_conv(options);
 }
 
-// Draws problems with all labels that the type's fields have.
+// Draws problems of all operations and layouts.
 std::vector<Problem> drawn_problems(const Family& family) {
   const ProblemSchema& schema = *find_problem_schema(family.info().problem_type);
   ProblemSampling sampling;
   for (const ProblemField& field : schema.fields) {
-    if (!field.labels.empty()) {
+    if (field.name == "op" || field.name == "layout") {
       sampling.labels[std::string(field.name)] = {field.labels.begin(), field.labels.end()};
     }
   }
