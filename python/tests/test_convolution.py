@@ -108,7 +108,7 @@ def test_trials_find_a_config_and_the_next_dispatcher_knows_it(tmp_path):
     assert not first.explain(problem).startswith("measured")
     for _ in range(10):
         close(foretune.conv(x, w, padding=1, dispatcher=first), exact)
-    # What follows a semicolon is the remark of a model that knows no such problem.
+    # Behind a semicolon stands the remark of a model that knows no such problem.
     found = first.explain(problem).split(";")[0]
     assert found.startswith("measured: isa=")
     assert first.save_trials(tmp_path / "trials.ftd") == 3
