@@ -117,9 +117,10 @@ Status report_picks(const Model& joint, const Judging& judging, const std::strin
 Status report_contest(const Selector& selector, const Judging& judging, std::size_t layers,
                       int rounds, Figures& figures) {
   std::set<std::string> known;
-  for (const Problem& problem :
-       judging.training ? judging.training->problems() : std::vector<Problem>()) {
-    known.insert(weights_of(ConvProblem::from(problem)->sizes()));
+  if (judging.training) {
+    for (const Problem& problem : judging.training->problems()) {
+      known.insert(weights_of(ConvProblem::from(problem)->sizes()));
+    }
   }
   const Family& family = *judging.family;
   std::vector<double> all;

@@ -157,7 +157,7 @@ bool ModelArguments::is_folder() const {
 }
 
 std::filesystem::path ModelArguments::directory() const {
-  const std::filesystem::path given(path);
+  std::filesystem::path given(path);
   if (!is_lightgbm_text(given)) {
     return given;
   }

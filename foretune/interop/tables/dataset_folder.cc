@@ -101,12 +101,12 @@ Result<DatasetFiles> find_datasets(const std::filesystem::path& path,
       continue;
     }
     const Result<Support> holds = holds_dataset(file);
-    if (!holds && holds.error().code == ErrorCode::kUnsupported) {
-      found.datasets.push_back(file);  // Parquet, which the caller may know how to read
+    // The caller may know how to read Parquet.
+    const bool may_be_read = holds ? bool{*holds} : holds.error().code == ErrorCode::kUnsupported;
+    if (may_be_read) {
+      found.datasets.push_back(file);
     } else if (!holds) {
       return tl::unexpected<Error>(holds.error());
-    } else if (*holds) {
-      found.datasets.push_back(file);
     } else {
       found.skipped.emplace_back(file, holds->reason());
     }
