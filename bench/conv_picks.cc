@@ -12,6 +12,7 @@
 //
 // A ratio is our speed over oneDNN's: above 1 is faster.
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -25,6 +26,7 @@
 #include "bench/fast_mode.h"
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/journal.h"
+#include "foretune/dataset/split.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/families/families.h"
 #include "foretune/hardware/cpu.h"
@@ -50,13 +52,6 @@ Dataset part_of(const Dataset& dataset, ConvOperation direction) {
     keep.push_back(direction_of(problem) == direction);
   }
   return dataset.filter_problems(keep);
-}
-
-// Returns the channels, groups, filter, strides and dilations of a layer as a text.
-std::string weights_of(const ConvSizes& s) {
-  return concat(s.c, ' ', s.k, ' ', s.g, ' ', s.z, ' ', s.y, ' ', s.x, ' ', s.stride_d, ' ',
-                s.stride_h, ' ', s.stride_w, ' ', s.dilation_d, ' ', s.dilation_h, ' ',
-                s.dilation_w);
 }
 
 struct Judging {
@@ -116,10 +111,10 @@ Status report_picks(const Model& joint, const Judging& judging, const std::strin
 // for lack of a better one runs, or the family's default.
 Status report_contest(const Selector& selector, const Judging& judging, std::size_t layers,
                       int rounds, Figures& figures) {
-  std::set<std::string> known;
+  std::set<std::uint64_t> known;
   if (judging.training) {
     for (const Problem& problem : judging.training->problems()) {
-      known.insert(weights_of(ConvProblem::from(problem)->sizes()));
+      known.insert(group_of(problem, GroupKey::kWeights));
     }
   }
   const Family& family = *judging.family;
@@ -154,7 +149,7 @@ Status report_contest(const Selector& selector, const Judging& judging, std::siz
         continue;
       }
       const double ratio = times->peer_s / times->ours_s;
-      (known.contains(weights_of(sizes)) ? seen : fresh).push_back(ratio);
+      (known.contains(group_of(asked, GroupKey::kWeights)) ? seen : fresh).push_back(ratio);
       all.push_back(ratio);
       std::printf("  %-15s %-12s %-34s %7.3f  %s%s\n", name.c_str(), layer.of.c_str(),
                   bench::text_of(sizes).c_str(), ratio,
