@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/ck_folds.h"
 #include "bench/selection_time.h"
 #include "foretune/base/file.h"
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/split.h"
-#include "foretune/evaluate/cross_evaluate.h"
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/unseen_configs.h"
 #include "foretune/interop/ck/ck_kernels.h"
@@ -45,20 +45,13 @@ namespace {
 
 constexpr const char* kColumn = "log2_moved_over_least";
 
-Result<Dataset> read_data(int argc, char** argv) {
-  ImportFacts facts{.family = "recorded", .role = DatasetRole::kTraining, .fingerprint = {}};
-  FORETUNE_TRY(facts.fingerprint, ck_fingerprint(bench::argument(argc, argv, "arch", "gfx950")));
-  FORETUNE_TRY(Dataset dataset,
-               import_dataset(bench::argument(argc, argv, "data"), std::nullopt, nullptr, facts));
-  dataset.deduplicate();
-  return dataset;
-}
+using bench::CkJudge;
+using bench::CkWay;
 
-struct Way {
-  const char* key;  // of the JSON figures, "" for the way that is judged
-  const char* name;
-  TrainOptions options;
-};
+Result<Dataset> read_data(int argc, char** argv) {
+  return bench::read_ck_table(bench::argument(argc, argv, "data"),
+                              bench::argument(argc, argv, "arch", "gfx950"));
+}
 
 std::vector<std::string> names_of(const std::string& list) {
   std::vector<std::string> out;
@@ -71,9 +64,8 @@ std::vector<std::string> names_of(const std::string& list) {
 }
 
 // The way that is judged, trees that begin with the column, trees without it, and the column alone.
-Result<std::vector<Way>> ways_of(int argc, char** argv) {
-  TrainOptions plain;
-  plain.held_out = false;
+Result<std::vector<CkWay>> ways_of(int argc, char** argv) {
+  TrainOptions plain = bench::default_ck_way().options;
   plain.gbdt.threads = bench::count_argument(argc, argv, "threads", plain.gbdt.threads);
   TrainOptions without = plain;
   without.without_columns = {kColumn};
@@ -101,7 +93,7 @@ Result<std::vector<Way>> ways_of(int argc, char** argv) {
   judged.gbdt.leaves = bench::count_argument(argc, argv, "leaves", judged.gbdt.leaves);
   judged.gbdt.learning_rate =
       bench::number_argument(argc, argv, "learning-rate", judged.gbdt.learning_rate);
-  std::vector<Way> ways{{"", "the way", judged}};
+  std::vector<CkWay> ways{{"", "the way", judged}};
   if (bench::argument(argc, argv, "alone") != "yes") {
     ways.push_back({"_base", "beginning with the column", base});
     ways.push_back({"_without_column", "without the column", without});
@@ -110,91 +102,11 @@ Result<std::vector<Way>> ways_of(int argc, char** argv) {
   return ways;
 }
 
-// Efficiencies of one way of picking on every problem, for every dealing of the folds.
-struct Picks {
-  std::string key;
-  std::string name;
-  std::vector<double> efficiency;
-  double hits = 0;
-
-  void add(const PickerResult& picks) {
-    efficiency.insert(efficiency.end(), picks.efficiency.begin(), picks.efficiency.end());
-    hits += picks.top1_hit * static_cast<double>(picks.problems);
-  }
-};
-
-class Table {
- public:
-  void add(const std::string& key, const std::string& name, const PickerResult& picks) {
-    auto found =
-        std::find_if(rows_.begin(), rows_.end(), [&](const Picks& row) { return row.key == key; });
-    if (found == rows_.end()) {
-      rows_.push_back({.key = key, .name = name, .efficiency = {}, .hits = 0});
-      found = rows_.end() - 1;
-    }
-    found->add(picks);
-  }
-
-  void report(const std::string& title, const std::string& head, Figures& figures) const {
-    std::printf("\n%-34s%8s%8s%8s%8s%8s\n", title.c_str(), "mean", "median", "P10", "min", "top 1");
-    for (const Picks& row : rows_) {
-      const double mean_share = mean(row.efficiency);
-      const double median_share = median(row.efficiency);
-      const double p10 = quantile(row.efficiency, 0.1);
-      const double top1 = row.hits / static_cast<double>(row.efficiency.size());
-      std::printf("%-34s%8.1f%8.1f%8.1f%8.1f%8.1f\n", row.name.c_str(), 100 * mean_share,
-                  100 * median_share, 100 * p10, 100 * quantile(row.efficiency, 0), 100 * top1);
-      figures.add(concat(head, row.key, "_mean"), mean_share);
-      figures.add(concat(head, row.key, "_median"), median_share);
-      figures.add(concat(head, row.key, "_p10"), p10);
-      figures.add(concat(head, row.key, "_top1"), top1);
-    }
-    std::fflush(stdout);
-  }
-
- private:
-  std::vector<Picks> rows_;
-};
-
-struct Judge {
-  const Dataset& dataset;
-  std::uint32_t folds = 5;
-  std::vector<std::uint64_t> seeds;  // of the folds and of the trees
-};
-
-Status judge_folds(const Judge& judge, const std::vector<Way>& ways, GroupKey key,
-                   const std::string& name, Figures& figures) {
-  Table table;
-  for (const std::uint64_t seed : judge.seeds) {
-    FORETUNE_TRY(const std::vector<OuterSplit> splits,
-                 nested_folds(judge.dataset, judge.folds, seed, key));
-    for (const Way& way : ways) {
-      TrainOptions options = way.options;
-      options.group_key = key;
-      options.seed = seed;
-      const TrainRecipe train = [&](const Dataset& training, const OuterSplit&) -> Result<Model> {
-        FORETUNE_TRY(TrainResult trained, train_gbdt(training, options));
-        return std::move(trained.model);
-      };
-      FORETUNE_TRY(const CrossEvaluation out,
-                   cross_evaluate(judge.dataset, splits, train, {.bootstrap_samples = 0}));
-      table.add(way.key, way.name, out.evaluation.model);
-      if (&way == &ways.back()) {
-        for (const PickerResult& baseline : out.evaluation.baselines) {
-          table.add(concat("_", baseline.key), baseline.name, baseline);
-        }
-      }
-    }
-  }
-  table.report(concat("folds by ", key == GroupKey::kWeights ? "weights" : "layer"), name, figures);
-  return {};
-}
-
 // Kernels are left out as well as problems, which keep to folds by weights.
-Status judge_unseen(const Judge& judge, const std::vector<Way>& ways, const std::string& what,
+Status judge_unseen(const CkJudge& judge, const std::vector<CkWay>& ways, const std::string& what,
                     const std::string& name, Figures& figures) {
-  for (const Way& way : ways) {
-    Table table;
+  for (const CkWay& way : ways) {
+    bench::PicksTable table;
     double picked = 0;
     for (const std::uint64_t seed : judge.seeds) {
       FORETUNE_TRY(const std::vector<OuterSplit> splits,
@@ -221,15 +133,15 @@ Status judge_unseen(const Judge& judge, const std::vector<Way>& ways, const std:
     const std::string head = concat(name, way.key);
     table.report(concat("without ", what, ": ", way.name), head, figures);
     std::printf("%-34s%8.1f\n", "of all, picked of the part", 100 * picked);
-    figures.add(head + "_picked_share", picked);
+    figures.add(head + "_picked_share", 100 * picked);
   }
   return {};
 }
 
 Status judge_ways(int argc, char** argv, Figures& figures) {
   FORETUNE_TRY(const Dataset dataset, read_data(argc, argv));
-  FORETUNE_TRY(const std::vector<Way> ways, ways_of(argc, argv));
-  Judge judge{
+  FORETUNE_TRY(const std::vector<CkWay> ways, ways_of(argc, argv));
+  CkJudge judge{
       .dataset = dataset, .folds = bench::count_argument(argc, argv, "folds", 5U), .seeds = {}};
   for (std::uint64_t i = 0; i < bench::count_argument<std::uint64_t>(argc, argv, "seeds", 3); ++i) {
     judge.seeds.push_back(bench::count_argument<std::uint64_t>(argc, argv, "seed", 42) + i);
@@ -237,9 +149,10 @@ Status judge_ways(int argc, char** argv, Figures& figures) {
   std::printf("%zu measurements of %zu problems and %zu kernels; %zu dealings of %u folds\n",
               dataset.size(), dataset.problems().size(), dataset.configs().size(),
               judge.seeds.size(), judge.folds);
-  FORETUNE_TRY_STATUS(judge_folds(judge, ways, GroupKey::kProblem, "ck_forward_folds", figures));
   FORETUNE_TRY_STATUS(
-      judge_folds(judge, ways, GroupKey::kWeights, "ck_forward_weight_folds", figures));
+      bench::judge_ck_folds(judge, ways, GroupKey::kProblem, "ck_forward_folds", figures));
+  FORETUNE_TRY_STATUS(
+      bench::judge_ck_folds(judge, ways, GroupKey::kWeights, "ck_forward_weight_folds", figures));
   const std::string unseen = bench::argument(argc, argv, "unseen", "pipeline,tile,kernels");
   for (const std::string_view name : split(unseen, ',')) {
     const std::string what = name == "tile"      ? "tile_m+tile_n+tile_k"

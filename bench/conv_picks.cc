@@ -4,11 +4,13 @@
 //
 //   conv_picks --model conv.ftm --validation validation.ftd [--training FOLDER] [--json FILE]
 //              [--separate FOLDER] [--layers 80] [--rounds 5]
+//              [--ck-data conv_fwd_bf16_gfx950_train.csv.gz]
 //
 // --training adds the baselines that learn, and --separate judges a model of each direction beside
 // the joint one: FOLDER/forward.ftm, backward_data.ftm and backward_weight.ftm. --layers 0 leaves
 // oneDNN out. Its layers come from all networks that are built in: those that the model learned
-// from and new ones are reported apart.
+// from and new ones are reported apart. --ck-data adds picks among Composable Kernel's kernels, by
+// folds of AMD's published table: what ck_picks says of `train` without options.
 //
 // A ratio is our speed over oneDNN's: above 1 is faster.
 #include <array>
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/ck_folds.h"
 #include "bench/conv_contest.h"
 #include "bench/conv_peer.h"
 #include "bench/fast_mode.h"
@@ -178,6 +181,15 @@ Status report_contest(const Selector& selector, const Judging& judging, std::siz
   return {};
 }
 
+Status report_ck_folds(const std::string& path, Figures& figures) {
+  FORETUNE_TRY(const Dataset dataset, bench::read_ck_table(path, "gfx950"));
+  const bench::CkJudge judge{.dataset = dataset, .folds = 5, .seeds = {42, 43, 44}};
+  const std::vector<bench::CkWay> ways{bench::default_ck_way()};
+  FORETUNE_TRY_STATUS(
+      bench::judge_ck_folds(judge, ways, GroupKey::kProblem, "ck_forward_folds", figures));
+  return bench::judge_ck_folds(judge, ways, GroupKey::kWeights, "ck_forward_weight_folds", figures);
+}
+
 Status run(int argc, char** argv, Figures& figures) {
   const auto rounds = static_cast<int>(bench::count_argument(argc, argv, "rounds", 5U));
   const auto layers = bench::count_argument<std::size_t>(argc, argv, "layers", 80);
@@ -198,6 +210,9 @@ Status run(int argc, char** argv, Figures& figures) {
     FORETUNE_TRY(const bench::Timer timer, bench::live_timer(model.family, options, rounds));
     FORETUNE_TRY_STATUS(bench::report_distilled(figures, model, judging.validation, timer,
                                                 Selector::kMaxDistilledRegret));
+  }
+  if (const std::string data = bench::argument(argc, argv, "ck-data"); !data.empty()) {
+    FORETUNE_TRY_STATUS(report_ck_folds(data, figures));
   }
   if (layers > 0 && !onednn_name().empty()) {
     FORETUNE_TRY(const auto selector, Selector::create(std::move(model)));

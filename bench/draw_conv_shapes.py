@@ -2,17 +2,16 @@
 """Draws the convolutions that the shipped models of cpu-conv learn from and are judged by.
 
     bench/draw_conv_shapes.py --role training --seed 20261127 > train.txt
-    bench/draw_conv_shapes.py --role training --hard --seed 20261127 > hard.txt
     bench/draw_conv_shapes.py --role validation --seed 20261127 > validation.txt
 
 Layers come from the networks of foretune/problem/conv/networks with that role, in three directions,
-up to a GFLOP and 30 MB each. Training takes each layer with one image and part of them with 8 and 32 as well,
-and of part of them a variation with other channels and another map, which shares no weights' shape
-with a layer for validation. --hard draws variations alone, of the layers that a network has few of and
-whose configs differ most: in groups, with few channels, with a dilation. Validation takes each weights' shape once, so that no two of its problems share one, with a number of
-images drawn from the three. Two thirds of the forward passes and of the gradients of inputs have
-weights that stay the same; three tenths of the forward passes have an epilogue. The same seed gives
-the same bytes.
+up to a GFLOP and 30 MB each. Training takes each layer with one image and part of them with more as
+well, and variations with other channels, another map and another number of images: of each layer of
+the kinds whose configs differ most and that networks have few of (in groups, depthwise, with few
+channels, with a dilation), and of part of the others. Validation takes each weights' shape once that
+no training problem of the seed has, with 1, 8 or 32 images. Two thirds of the forward passes and of
+the gradients of inputs have weights that stay the same; three tenths of the forward passes have an
+epilogue. The same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ DEFAULTS = {"op": "forward", "n": 1, "g": 1, "di": 1, "z": 1}
 DEFAULTS |= {f"{step}_{axis}": low for step, low in (("stride", 1), ("pad", 0), ("dilation", 1)) for axis in "dhw"}
 WEIGHTS = ("c", "k", "g", "z", "y", "x", "stride_d", "stride_h", "stride_w", "dilation_d", "dilation_h", "dilation_w")
 DIRECTIONS = ("forward", "backward_data", "backward_weight")
-SHARES = {1: 1.0, 8: 0.4, 32: 0.2}  # of the training layers that have so many images
-VARIED = 0.45  # of the training layers
+SHARES = {1: 1.0, 8: 0.3, 32: 0.5}  # of the training layers that have so many images
+VARIED = 0.25  # of the training layers that are not rare
+IMAGES = (1, 1, 4, 8, 16, 32)  # of variations
 MAX_FLOPS = 1e9
 MAX_BYTES = 3e7  # of the tensors in f32
 
@@ -84,7 +84,7 @@ def text(layer: Layer, direction: str, rng: random.Random) -> str:
 
 
 def varied(layer: Layer, rng: random.Random) -> Layer:
-    """Returns the layer with channels, filters and a map up to twice as large or half as large."""
+    """Returns the layer with channels, filters, groups and a map up to twice as large or half as large."""
 
     def scaled(name: str, step: int, factor: float | None = None) -> int:
         factor = factor or 2 ** rng.uniform(-1, 1)
@@ -97,6 +97,10 @@ def varied(layer: Layer, rng: random.Random) -> Layer:
         changed["g"] = changed["c"] = scaled("c", 8)
         changed["k"] = int(changed["c"]) * multiplier
     else:
+        other = max(1, groups * rng.choice((1, 2)) // rng.choice((1, 2)))
+        fits = int(layer["c"]) % other == int(layer["k"]) % other == 0
+        if groups > 1 and 1 < other < int(layer["c"]) and fits:
+            changed["g"] = groups = other
         for name in ("c", "k"):
             size = int(layer[name])
             changed[name] = scaled(name, 8 * groups if size % (8 * groups) == 0 else groups) if size > 4 else size
@@ -111,28 +115,30 @@ def weights_of(layer: Layer) -> tuple[int | str, ...]:
     return tuple(layer[name] for name in WEIGHTS)
 
 
-def draw_training(layers: list[Layer], rng: random.Random) -> list[Layer]:
-    judged = {weights_of(layer) for layer in read_layers("validation")}
-    variations = [varied(layer, rng) for layer in layers if rng.random() < VARIED]
-    variations = [layer for layer in variations if weights_of(layer) not in judged]
-    batches = [layer | {"n": images} for layer in layers for images, share in SHARES.items() if rng.random() < share]
-    return [layer for layer in batches + variations if is_small(layer)]
+def variations(layer: Layer) -> float:
+    """Returns how many variations of a layer to draw; a fraction is the chance of one more."""
+    if 1 < int(layer["g"]) < int(layer["c"]):
+        return 8
+    is_dilated = max(int(layer[f"dilation_{axis}"]) for axis in "dhw") > 1
+    return 3 if int(layer["g"]) > 1 or int(layer["c"]) <= 4 or is_dilated else VARIED
 
 
-def draw_hard(layers: list[Layer], rng: random.Random) -> list[Layer]:
-    judged = {weights_of(layer) for layer in read_layers("validation")}
-    drawn: list[Layer] = []
+def draw_training(direction: str, seed: int) -> list[Layer]:
+    rng = random.Random(f"{seed} training {direction}")
+    layers = read_layers("training")
+    drawn = [layer | {"n": images} for layer in layers for images, share in SHARES.items() if rng.random() < share]
     for layer in layers:
-        is_dilated = max(int(layer[f"dilation_{axis}"]) for axis in "dhw") > 1
-        few = int(layer["c"]) <= 4 or is_dilated or 1 < int(layer["g"]) < int(layer["c"])
-        for _ in range(3 if few else 1 if int(layer["g"]) > 1 else 0):
-            drawn.append(varied(layer, rng) | {"n": rng.choice(list(SHARES))})
-    return [layer for layer in drawn if is_small(layer) and weights_of(layer) not in judged]
+        count = variations(layer)
+        for _ in range(int(count) + (rng.random() < count % 1)):
+            drawn.append(varied(layer, rng) | {"n": rng.choice(IMAGES)})
+    return [layer for layer in drawn if is_small(layer)]
 
 
-def draw_validation(layers: list[Layer], rng: random.Random, count: int) -> list[Layer]:
+def draw_validation(direction: str, seed: int, count: int) -> list[Layer]:
+    rng = random.Random(f"{seed} validation {direction}")
+    layers = read_layers("validation")
+    known = {weights_of(layer) for other in DIRECTIONS for layer in draw_training(other, seed)}
     drawn: list[Layer] = []
-    known: set[tuple[int | str, ...]] = set()
     for layer in rng.sample(layers, len(layers)):
         batches = [layer | {"n": images} for images in SHARES if is_small(layer | {"n": images})]
         if batches and weights_of(layer) not in known:
@@ -144,18 +150,16 @@ def draw_validation(layers: list[Layer], rng: random.Random, count: int) -> list
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--role", choices=["training", "validation"], required=True)
-    parser.add_argument("--hard", action="store_true", help="variations of layers that are rare")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, default=120, help="validation problems of each direction")
     options = parser.parse_args()
-    layers = read_layers(options.role)
     print(f"# bench/draw_conv_shapes.py --role {options.role} --seed {options.seed} --count {options.count}")
     for direction in DIRECTIONS:
-        rng = random.Random(f"{options.seed} {options.role} {direction}" + " hard" * options.hard)
         if options.role == "validation":
-            drawn = draw_validation(layers, rng, options.count)
+            drawn = draw_validation(direction, options.seed, options.count)
         else:
-            drawn = (draw_hard if options.hard else draw_training)(layers, rng)
+            drawn = draw_training(direction, options.seed)
+        rng = random.Random(f"{options.seed} {options.role} {direction} fields")
         for layer in drawn:
             print(text(layer, direction, rng))
 

@@ -6,7 +6,7 @@
     scripts/network_layers.py --diode operation_shapeset.json
                                           writes torch-diode's operation shapes
 
-The networks are described in network_layers_conv.py and network_layers_gemm.py. A file holds every
+The networks are described in network_layers_conv*.py and network_layers_gemm.py. A file holds every
 distinct layer once, for one image (conv) or one token (gemm); batches are for whoever reads it.
 Networks are for training or for validation, and a layer that training networks have is dropped
 from those for validation, at whatever map size, so that validation measures new layers only.
@@ -25,13 +25,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-import network_layers_conv  # noqa: F401, registers its networks
+# These register their networks.
+import network_layers_conv  # noqa: F401
+import network_layers_conv_branched  # noqa: F401
+import network_layers_conv_depthwise  # noqa: F401
 from network_layers_gemm import GEMM_MODELS
 from network_layers_types import CONV_NETWORKS, TRAINING, VALIDATION, Layer
 from sources import ROOT, report
 
 TOLERANCE = 0.03  # small layers, biases and norms are not described
-FEWEST = {("conv", TRAINING): 150, ("conv", VALIDATION): 100}
+FEWEST = {("conv", TRAINING): 600, ("conv", VALIDATION): 400}
 DIODE_FILE = ROOT / "foretune/problem/gemm/networks/diode_operations.txt"
 DIODE_DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import math
 
-from network_layers_types import (TRAINING, VALIDATION, Layers, Map, Sizes, divisible, image,
-                                  network)
+from network_layers_types import TRAINING, Layers, Map, Sizes, divisible, image, network
 
 
 # Plain networks.
@@ -89,7 +88,7 @@ def unet(net: Layers) -> None:
     net.conv("classes", x, 2, 1)
 
 
-@network(VALIDATION, "DCGAN generator: Radford, Metz and Chintala, Unsupervised representation "
+@network(TRAINING, "DCGAN generator: Radford, Metz and Chintala, Unsupervised representation "
          "learning with deep convolutional generative adversarial networks, 2015 (the version "
          "of PyTorch's examples)", weights=3.5767)
 def dcgan_generator(net: Layers) -> None:
@@ -166,7 +165,7 @@ def resnext50_32x4d(net: Layers) -> None:
     net.linear(2048, 1000)
 
 
-@network(VALIDATION, "DeepLabV3 with ResNet-50: Chen et al., Rethinking atrous convolution for "
+@network(TRAINING, "DeepLabV3 with ResNet-50: Chen et al., Rethinking atrous convolution for "
          "semantic image segmentation, 2017 (torchvision, 520 x 520)", macs=178722,
          weights=42.004)
 def deeplabv3_resnet50(net: Layers) -> None:
@@ -210,13 +209,13 @@ def regnet_y(net: Layers, widths: tuple[int, ...], depths: tuple[int, ...],
     net.linear(x.c, 1000)
 
 
-@network(VALIDATION, "RegNetY-400MF: Radosavovic et al., Designing network design spaces, 2020 "
+@network(TRAINING, "RegNetY-400MF: Radosavovic et al., Designing network design spaces, 2020 "
          "(torchvision)", macs=402, weights=4.344)
 def regnet_y_400mf(net: Layers) -> None:
     regnet_y(net, (48, 104, 208, 440), (1, 3, 6, 6), 8)
 
 
-@network(VALIDATION, "RegNetY-1.6GF: Radosavovic et al., Designing network design spaces, 2020 "
+@network(TRAINING, "RegNetY-1.6GF: Radosavovic et al., Designing network design spaces, 2020 "
          "(torchvision)", macs=1612, weights=11.202)
 def regnet_y_1_6gf(net: Layers) -> None:
     regnet_y(net, (48, 120, 336, 888), (2, 6, 17, 2), 24)
@@ -225,9 +224,9 @@ def regnet_y_1_6gf(net: Layers) -> None:
 # Mobile networks.
 
 def inverted_residual(net: Layers, name: str, x: Map, expanded: int, out: int, filter: int,
-                      stride: int, squeezed: int = 0) -> Map:
+                      stride: int, squeezed: int = 0, dilation: int = 1) -> Map:
     y = net.conv(f"{name}_expand", x, expanded, 1) if expanded != x.c else x
-    y = net.depthwise(f"{name}_depthwise", y, filter, stride)
+    y = net.depthwise(f"{name}_depthwise", y, filter, stride, dilation)
     if squeezed:
         net.squeeze_excite(y, squeezed)
     return net.conv(f"{name}_project", y, out, 1)
@@ -246,7 +245,7 @@ def mobilenet_v2(net: Layers) -> None:
     net.linear(net.conv("last", x, 1280, 1).c, 1000)
 
 
-@network(VALIDATION, "MobileNetV3-Large: Howard et al., Searching for MobileNetV3, 2019 "
+@network(TRAINING, "MobileNetV3-Large: Howard et al., Searching for MobileNetV3, 2019 "
          "(torchvision)", macs=217, weights=5.483)
 def mobilenet_v3_large(net: Layers) -> None:
     x = net.conv("stem", image(224), 16, 3, 2)
@@ -277,14 +276,14 @@ def efficientnet_b0(net: Layers) -> None:
     efficientnet(net, 224, 1.0, 1.0)
 
 
-@network(VALIDATION, "EfficientNet-B4: Tan and Le, EfficientNet: rethinking model scaling for "
+@network(TRAINING, "EfficientNet-B4: Tan and Le, EfficientNet: rethinking model scaling for "
          "convolutional neural networks, 2019 (torchvision, 380 x 380)", macs=4394,
          weights=19.342)
 def efficientnet_b4(net: Layers) -> None:
     efficientnet(net, 380, 1.4, 1.8)
 
 
-@network(VALIDATION, "ShuffleNetV2 1.0x: Ma, Zhang, Zheng and Sun, ShuffleNet V2: practical "
+@network(TRAINING, "ShuffleNetV2 1.0x: Ma, Zhang, Zheng and Sun, ShuffleNet V2: practical "
          "guidelines for efficient CNN architecture design, 2018", macs=145, weights=2.279)
 def shufflenet_v2_x1_0(net: Layers) -> None:
     x = net.conv("stem", image(224), 24, 3, 2).pooled(3, 2, 1)
@@ -339,7 +338,7 @@ def googlenet(net: Layers) -> None:
     net.linear(1024, 1000)
 
 
-@network(VALIDATION, "Inception v3: Szegedy et al., Rethinking the Inception architecture for "
+@network(TRAINING, "Inception v3: Szegedy et al., Rethinking the Inception architecture for "
          "computer vision, 2015 (torchvision, 299 x 299, without the auxiliary classifier)",
          macs=5713)
 def inception_v3(net: Layers) -> None:
@@ -382,7 +381,7 @@ def convnext(net: Layers, widths: tuple[int, ...], depths: tuple[int, ...]) -> N
     net.linear(x.c, 1000)
 
 
-@network(VALIDATION, "ConvNeXt-T: Liu et al., A ConvNet for the 2020s, 2022", macs=4456,
+@network(TRAINING, "ConvNeXt-T: Liu et al., A ConvNet for the 2020s, 2022", macs=4456,
          weights=28.589)
 def convnext_tiny(net: Layers) -> None:
     convnext(net, (96, 192, 384, 768), (3, 3, 9, 3))
@@ -394,7 +393,7 @@ def convnext_base(net: Layers) -> None:
     convnext(net, (128, 256, 512, 1024), (3, 3, 27, 3))
 
 
-@network(VALIDATION, "RepLKNet-31B: Ding et al., Scaling up your kernels to 31x31: revisiting "
+@network(TRAINING, "RepLKNet-31B: Ding et al., Scaling up your kernels to 31x31: revisiting "
          "large kernel design in CNNs, 2022 (with its small filters merged)", macs=15300,
          weights=79)
 def replknet_31b(net: Layers) -> None:
@@ -448,7 +447,7 @@ def csp_layer(net: Layers, name: str, x: Map, out: int, blocks: int) -> Map:
     return net.conv(f"{name}_conv3", y.with_channels(out), out, 1)
 
 
-@network(VALIDATION, "YOLOX-s: Ge, Liu, Wang, Li and Sun, YOLOX: exceeding YOLO series in 2021, "
+@network(TRAINING, "YOLOX-s: Ge, Liu, Wang, Li and Sun, YOLOX: exceeding YOLO series in 2021, "
          "2021 (640 x 640, 80 classes)", macs=13400, weights=8.97)
 def yolox_s(net: Layers) -> None:
     # The stem sees four interleaved quarters of the image as 12 channels.
@@ -482,7 +481,7 @@ def yolox_s(net: Layers) -> None:
 VIDEO = Map(3, (16, 112, 112))
 
 
-@network(VALIDATION, "C3D: Tran et al., Learning spatiotemporal features with 3D convolutional "
+@network(TRAINING, "C3D: Tran et al., Learning spatiotemporal features with 3D convolutional "
          "networks, 2014", macs=38500)
 def c3d(net: Layers) -> None:
     x = net.conv("conv1", VIDEO, 64, 3).pooled((1, 2, 2), (1, 2, 2))
@@ -501,7 +500,7 @@ def r3d_18(net: Layers) -> None:
     net.linear(512, 400)
 
 
-@network(VALIDATION, "R(2+1)D-18: Tran et al., A closer look at spatiotemporal convolutions for "
+@network(TRAINING, "R(2+1)D-18: Tran et al., A closer look at spatiotemporal convolutions for "
          "action recognition, 2017 (torchvision)", macs=40519, weights=31.506)
 def r2plus1d_18(net: Layers) -> None:
     x = net.conv("stem_space", VIDEO, 45, (1, 7, 7), (1, 2, 2))
@@ -552,7 +551,7 @@ def conv_tasnet(net: Layers) -> None:
     net.transposed("decoder", encoded, 1, 16, 8)
 
 
-@network(VALIDATION, "wav2vec 2.0 base: Baevski, Zhou, Mohamed and Auli, wav2vec 2.0: a framework "
+@network(TRAINING, "wav2vec 2.0 base: Baevski, Zhou, Mohamed and Auli, wav2vec 2.0: a framework "
          "for self-supervised learning of speech representations, 2020 (feature encoder and "
          "positional convolution, ten seconds at 16 kHz)")
 def wav2vec2_base(net: Layers) -> None:
@@ -563,7 +562,7 @@ def wav2vec2_base(net: Layers) -> None:
     net.conv("positions", x.with_channels(768), 768, 128, pad=64, g=16)
 
 
-@network(VALIDATION, "HiFi-GAN V1 generator: Kong, Kim and Bae, HiFi-GAN: generative adversarial "
+@network(TRAINING, "HiFi-GAN V1 generator: Kong, Kim and Bae, HiFi-GAN: generative adversarial "
          "networks for efficient and high fidelity speech synthesis, 2020 (segments of 8,192 "
          "samples)", weights=13.92)
 def hifigan_v1(net: Layers) -> None:

@@ -139,13 +139,16 @@ class Layers:
                   dilation: Sizes = 1) -> Map:
         return self.conv(name, x, x.c, filter, stride, g=x.c, dilation=dilation)
 
-    def transposed(self, name: str, x: Map, k: int, filter: int, stride: int, pad: int = 0) -> Map:
+    def transposed(self, name: str, x: Map, k: int, filter: int, stride: int, pad: int = 0,
+                   extra: int = 0) -> Map:
+        """With `extra` points at the far end, as many as the stride leaves open."""
         f, s = triple(filter, x, 1), triple(stride, x, 1)
         p = triple(pad, x, 0)
         if x.size == (1, 1, 1):
             # A single point that grows to a map says nothing of its dimensions: they are two.
             f, s, p = (1, filter, filter), (1, stride, stride), (0, pad, pad)
-        size = triple_of([(x.size[i] - 1) * s[i] - 2 * p[i] + f[i] for i in range(3)])
+        size = triple_of([(x.size[i] - 1) * s[i] - 2 * p[i] + f[i] +
+                          (extra if s[i] > 1 else 0) for i in range(3)])
         layer = Conv(k, x.c, size, f, s, p, (1, 1, 1), backward_data=True)
         assert layer.output() == x.size, name
         self._add(name, layer)

@@ -63,8 +63,8 @@ TEST(NamedShapeSets, HaveNamesOfTheirOwnAndDistinctProblemsInAFixedOrder) {
 }
 
 TEST(NamedShapeSets, EachTypeHasTrainingAndValidationOfNetworks) {
-  EXPECT_GE(shapes("conv-networks-train").size(), 3U * 150);
-  EXPECT_GE(shapes("conv-networks-validation").size(), 3U * 100);
+  EXPECT_GE(shapes("conv-networks-train").size(), 3U * 600);
+  EXPECT_GE(shapes("conv-networks-validation").size(), 3U * 400);
   EXPECT_GE(shapes("gemm-networks-train").size(), 8U * 80);
   EXPECT_GE(shapes("gemm-networks-validation").size(), 8U * 80);
   EXPECT_EQ(shapes("gemm-diode_operations").size(), 1402U);
