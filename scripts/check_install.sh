@@ -29,7 +29,8 @@ pick_cpp="$work/consumer/build/pick_cpp"
 pick_c="$work/consumer/build/pick_c"
 multiply_c="$work/consumer/build/multiply_c"
 convolve_c="$work/consumer/build/convolve_c"
-for program in "$pick_cpp" "$pick_c" "$multiply_c" "$convolve_c" "$prefix"/lib/libforetune_dispatch.so; do
+sparse_c="$work/consumer/build/sparse_c"
+for program in "$pick_cpp" "$pick_c" "$multiply_c" "$convolve_c" "$sparse_c" "$prefix"/lib/libforetune_dispatch.so; do
   libraries="$(ldd "$program" | awk '{ print $1 }')"
   if grep -vE '^(linux-vdso|libstdc\+\+|libm|libgcc_s|libc|libpthread|/lib.*/ld-linux)' \
     <<<"$libraries"; then
@@ -37,7 +38,7 @@ for program in "$pick_cpp" "$pick_c" "$multiply_c" "$convolve_c" "$prefix"/lib/l
   fi
 done
 # The same programs in C99 on the shared library, which exports its C functions and nothing else.
-for name in multiply convolve; do
+for name in multiply convolve sparse; do
   cc -std=c99 -Wall -Wextra -Wpedantic -Werror -o "$work/${name}_shared" "$work/consumer/$name.c" \
     -I"$prefix/include" -L"$prefix/lib" -lforetune_dispatch -Wl,-rpath,"$prefix/lib" ||
     fail "libforetune_dispatch.so does not link"
@@ -51,12 +52,17 @@ for program in "$convolve_c" "$work/convolve_shared"; do
   result="$("$program")"
   [[ "$result" == "5 5: 45 54 81 90" ]] || fail "$(basename "$program") computes '$result'"
 done
+for program in "$sparse_c" "$work/sparse_shared"; do
+  products="$("$program")"
+  [[ "$products" == "201 0 30; 402 0 60" ]] || fail "$(basename "$program") computes '$products'"
+done
 exported="$(nm -D --defined-only "$prefix/lib/libforetune_dispatch.so" | awk '{ print $3 }' | sort)"
 [[ "$(tr '\n' ' ' <<<"$exported")" == "foretune_conv_plan_create foretune_conv_plan_destroy \
 foretune_conv_plan_elements foretune_conv_plan_explain foretune_conv_plan_pack \
 foretune_conv_plan_run foretune_conv_plan_save foretune_cublaslt_close foretune_cublaslt_explain \
-foretune_cublaslt_matmul foretune_cublaslt_open foretune_cublaslt_open_with \
-foretune_set_num_threads foretune_sgemm " ]] ||
+foretune_cublaslt_matmul foretune_cublaslt_open foretune_cublaslt_open_with foretune_sddmm \
+foretune_set_num_threads foretune_sgemm foretune_sparse_create foretune_sparse_destroy \
+foretune_sparse_explain foretune_sparse_save foretune_spmm foretune_spmv " ]] ||
   fail "libforetune_dispatch.so exports $exported"
 for program in "$pick_cpp" "$pick_c"; do
   # A model that is not there is one sentence and a non-zero exit.

@@ -1,10 +1,8 @@
 #include "foretune/dispatch/conv_dispatch.h"
 
-#include <span>
 #include <utility>
 #include <vector>
 
-#include "foretune/base/rng.h"
 #include "foretune/dispatch/default_models.h"
 #include "foretune/hardware/cpu.h"
 
@@ -22,21 +20,8 @@ class CpuConvProvider final : public FamilyProvider {
                  family_->kernel(problem, config));
     return std::shared_ptr<const void>(kernel);
   }
-  // Draws from the neighbours of the textbook's config: a list in their order would change the
-  // first parameters only.
   std::vector<Config> variants(const Problem& problem) const override {
-    const std::vector<Config> textbook = family_->default_configs(problem);
-    if (trials_ <= static_cast<int>(textbook.size()) || textbook.empty()) {
-      return {};
-    }
-    const auto space = family_->space(problem);
-    if (!space) {
-      return {};
-    }
-    std::vector<Config> all = (*space)->neighbours(textbook.front());
-    Rng rng(0);
-    rng.shuffle(std::span(all));
-    return all;
+    return drawn_neighbours(*family_, problem, trials_);
   }
 
  private:

@@ -1,23 +1,16 @@
 #include "foretune/dispatch/conv_plan.h"
 
 #include <algorithm>
-#include <compare>
 #include <exception>
-#include <filesystem>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
-#include <string>
-#include <system_error>
 #include <utility>
 
 #include "foretune/base/c_errors.h"
 #include "foretune/base/c_text.h"
-#include "foretune/base/fork.h"
 #include "foretune/dispatch/conv_dispatch.h"
 #include "foretune/dispatch/conv_layer.h"
-#include "foretune/model/model_file.h"
+#include "foretune/dispatch/internal/plan_options.h"
 
 namespace foretune {
 namespace {
@@ -33,46 +26,6 @@ static_assert(static_cast<int>(ConvEpilogue::kBias) == FORETUNE_CONV_BIAS);
 static_assert(static_cast<int>(ConvEpilogue::kBiasRelu) == FORETUNE_CONV_BIAS_RELU);
 static_assert(static_cast<int>(ConvEpilogue::kBiasAddRelu) == FORETUNE_CONV_BIAS_ADD_RELU);
 
-// Options of a plan, owned.
-struct Options {
-  int threads = 0;
-  int measure_top = 0;
-  std::string model_path;
-  std::string choices_path;
-  auto operator<=>(const Options&) const = default;
-};
-
-Result<std::unique_ptr<ConvDispatcher>> open(const Options& options) {
-  CpuDispatchOptions opened;
-  opened.threads = options.threads;
-  opened.dispatch.measure_top = options.measure_top;
-  opened.dispatch.keep_trials = !options.choices_path.empty();
-  if (!options.model_path.empty()) {
-    FORETUNE_TRY(opened.model, read_model(options.model_path));
-  }
-  FORETUNE_TRY(std::unique_ptr<ConvDispatcher> dispatcher,
-               ConvDispatcher::for_this_cpu(std::move(opened)));
-  std::error_code none;
-  if (!options.choices_path.empty() && std::filesystem::exists(options.choices_path, none)) {
-    FORETUNE_TRY_STATUS(dispatcher->dispatcher().load_choices(options.choices_path));
-  }
-  return dispatcher;
-}
-
-// Returns the dispatcher for the options, which is made when it is first needed, and kept: threads
-// of the program may still run plans while it exits.
-Result<ConvDispatcher*> dispatcher_of(const Options& options) {
-  static ForkSafeMutex mutex;
-  static auto* const known = new std::map<Options, std::unique_ptr<ConvDispatcher>>();
-  const std::lock_guard lock(mutex);
-  const auto place = known->find(options);
-  if (place != known->end()) {
-    return place->second.get();
-  }
-  FORETUNE_TRY(std::unique_ptr<ConvDispatcher> made, open(options));
-  return known->emplace(options, std::move(made)).first->second.get();
-}
-
 Result<ConvProblem> problem_of(const foretune_conv& conv) {
   const std::span<const std::int64_t> fields(&conv.op, sizeof conv / sizeof conv.op);
   FORETUNE_TRY(const Problem problem, Problem::create(kConvProblem, Problem::Fields(fields)));
@@ -83,7 +36,7 @@ Result<ConvProblem> problem_of(const foretune_conv& conv) {
 }  // namespace foretune
 
 struct foretune_conv_plan {
-  foretune::Options options;
+  foretune::internal::PlanOptions options;
   foretune::ConvDispatcher* dispatcher = nullptr;
   std::unique_ptr<foretune::ConvLayer> layer;
 };
@@ -101,18 +54,9 @@ Status create(const foretune_conv* conv, const foretune_conv_options* options,
     return fail(ErrorCode::kInvalidArgument, "conv must not be NULL");
   }
   auto plan = std::make_unique<foretune_conv_plan>();
-  if (options != nullptr) {
-    if (options->threads < 0 || options->measure_top < 0) {
-      return fail(ErrorCode::kInvalidArgument, "threads and measure_top must not be negative");
-    }
-    const auto text = [](const char* given) { return given == nullptr ? "" : given; };
-    plan->options = {.threads = options->threads,
-                     .measure_top = options->measure_top,
-                     .model_path = text(options->model_path),
-                     .choices_path = text(options->choices_path)};
-  }
+  FORETUNE_TRY(plan->options, internal::plan_options(options));
   FORETUNE_TRY(const ConvProblem problem, problem_of(*conv));
-  FORETUNE_TRY(plan->dispatcher, dispatcher_of(plan->options));
+  FORETUNE_TRY(plan->dispatcher, internal::front_end_of<ConvDispatcher>(plan->options));
   FORETUNE_TRY(plan->layer, plan->dispatcher->layer(problem));
   if (problem.dtype() != DataType::kF32) {
     return fail(ErrorCode::kUnsupported, "plans run in f32, not ", to_string(problem.dtype()));
@@ -134,12 +78,10 @@ Status run(const foretune_conv_plan* plan, const foretune_conv_operands* operand
 }
 
 Status save(const foretune_conv_plan* plan) {
-  if (plan == nullptr || plan->options.choices_path.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "no file was given for choices");
+  if (plan == nullptr) {
+    return fail(ErrorCode::kInvalidArgument, "plan must not be NULL");
   }
-  FORETUNE_TRY_STATUS(
-      plan->dispatcher->dispatcher().append_trials(plan->options.choices_path, "cpu-conv"));
-  return {};
+  return internal::save_trials(*plan->dispatcher, plan->options, "cpu-conv");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "foretune/dispatch/kernel_provider.h"
 
+#include <span>
 #include <utility>
 
 #include "foretune/base/rng.h"
@@ -86,6 +87,21 @@ Support FamilyProvider::supports(const DispatchCall& call) const {
 
 std::unique_ptr<KernelMaker> FamilyProvider::maker(const DispatchCall& call) const {
   return std::make_unique<FamilyMaker>(*this, *call.problem);
+}
+
+std::vector<Config> drawn_neighbours(const Family& family, const Problem& problem, int trials) {
+  const std::vector<Config> textbook = family.default_configs(problem);
+  if (trials <= static_cast<int>(textbook.size()) || textbook.empty()) {
+    return {};
+  }
+  const auto space = family.space(problem);
+  if (!space) {
+    return {};
+  }
+  std::vector<Config> all = (*space)->neighbours(textbook.front());
+  Rng rng(0);
+  rng.shuffle(std::span(all));
+  return all;
 }
 
 }  // namespace foretune

@@ -119,4 +119,9 @@ class FamilyProvider : public KernelProvider {
   [[nodiscard]] std::unique_ptr<KernelMaker> maker(const DispatchCall& call) const final;
 };
 
+// Returns the neighbours of the family's textbook config in an order drawn once and for all, for
+// `trials` that are more than its textbook configs: a list in their own order would change the
+// first parameters only.
+std::vector<Config> drawn_neighbours(const Family& family, const Problem& problem, int trials);
+
 }  // namespace foretune

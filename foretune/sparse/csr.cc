@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretune/base/text.h"
 #include "foretune/sparse/internal/row_shares.h"
 
 namespace foretune::sparse {
@@ -119,6 +120,54 @@ Result<Csr<T>> csr_from(const Coordinates& coordinates) {
   return out;
 }
 
+template <class T, class I>
+Result<Csr<T>> csr_from_arrays(std::int64_t rows, std::int64_t columns, std::span<const I> starts,
+                               std::span<const I> column_of, std::span<const T> values) {
+  if (rows < 0 || columns < 0 || starts.size() != static_cast<std::size_t>(rows) + 1) {
+    return fail(ErrorCode::kInvalidArgument, "a matrix of ", rows, " x ", columns, " cannot have ",
+                starts.size(), " starts of rows");
+  }
+  if (columns > std::numeric_limits<std::int32_t>::max()) {
+    return fail(ErrorCode::kUnsupported, "the matrix has ", columns,
+                " columns; up to 2^31 - 1 are supported");
+  }
+  const auto size = static_cast<std::int64_t>(values.size());
+  if (column_of.size() != values.size() || starts.front() != 0 || starts.back() != size) {
+    return fail(ErrorCode::kInvalidArgument, "the rows go from ", starts.front(), " to ",
+                starts.back(), ", and there are ", column_of.size(), " columns and ", size,
+                " values");
+  }
+  Csr<T> out;
+  out.rows = rows;
+  out.columns = columns;
+  FORETUNE_TRY(out.starts, Array<std::int64_t>::create(starts.size()));
+  FORETUNE_TRY(out.column_of, Array<std::int32_t>::create(column_of.size()));
+  FORETUNE_TRY(out.values, Array<T>::create(values.size()));
+  out.starts[0] = 0;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+    const auto begin = static_cast<std::int64_t>(starts[row]);
+    const auto end = static_cast<std::int64_t>(starts[row + 1]);
+    if (end < begin || end > size) {
+      return fail(ErrorCode::kInvalidArgument, "row ", row, " goes from ", begin, " to ", end,
+                  ", and there are ", size, " non-zeros");
+    }
+    out.starts[row + 1] = end;
+    std::int64_t before = -1;
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      const auto column = static_cast<std::int64_t>(column_of[i]);
+      if (column <= before || column >= columns) {
+        return fail(ErrorCode::kInvalidArgument, "row ", row, " has column ", column,
+                    before < 0 ? " first" : concat(" behind ", before),
+                    ": columns rise, from 0 to ", columns - 1);
+      }
+      before = column;
+      out.column_of[i] = static_cast<std::int32_t>(column);
+    }
+  }
+  std::copy(values.begin(), values.end(), out.values.data());
+  return out;
+}
+
 // Each thread counts and places the entries of its own rows, so that the order within a column is
 // that of the rows whatever the number of threads.
 template <class T>
@@ -168,6 +217,20 @@ Result<Csr<T>> transposed(const Csr<T>& matrix, ThreadPool& pool) {
 
 template Result<Csr<float>> csr_from(const Coordinates&);
 template Result<Csr<double>> csr_from(const Coordinates&);
+template Result<Csr<float>> csr_from_arrays(std::int64_t, std::int64_t,
+                                            std::span<const std::int32_t>,
+                                            std::span<const std::int32_t>, std::span<const float>);
+template Result<Csr<float>> csr_from_arrays(std::int64_t, std::int64_t,
+                                            std::span<const std::int64_t>,
+                                            std::span<const std::int64_t>, std::span<const float>);
+template Result<Csr<double>> csr_from_arrays(std::int64_t, std::int64_t,
+                                             std::span<const std::int32_t>,
+                                             std::span<const std::int32_t>,
+                                             std::span<const double>);
+template Result<Csr<double>> csr_from_arrays(std::int64_t, std::int64_t,
+                                             std::span<const std::int64_t>,
+                                             std::span<const std::int64_t>,
+                                             std::span<const double>);
 template Result<Csr<float>> transposed(const Csr<float>&, ThreadPool&);
 template Result<Csr<double>> transposed(const Csr<double>&, ThreadPool&);
 

@@ -52,6 +52,14 @@ struct Csr {
 template <class T>
 Result<Csr<T>> csr_from(const Coordinates& coordinates);
 
+// Returns a copy of a matrix that somebody else holds in three arrays, as SciPy does, with indices
+// of 32 or 64 bits. Errors: kInvalidArgument, with the row, for arrays whose lengths do not fit,
+// for starts that fall and for columns that do not rise or lie outside; kUnsupported for 2^31
+// columns or more and where memory is lacking. I is std::int32_t or std::int64_t.
+template <class T, class I>
+Result<Csr<T>> csr_from_arrays(std::int64_t rows, std::int64_t columns, std::span<const I> starts,
+                               std::span<const I> column_of, std::span<const T> values);
+
 // Returns the transposed matrix: the rows of the result are the columns of the matrix, so that it
 // holds the matrix by columns (CSC). Errors: kUnsupported where memory is lacking.
 template <class T>
@@ -59,6 +67,22 @@ Result<Csr<T>> transposed(const Csr<T>& matrix, ThreadPool& pool);
 
 extern template Result<Csr<float>> csr_from(const Coordinates&);
 extern template Result<Csr<double>> csr_from(const Coordinates&);
+extern template Result<Csr<float>> csr_from_arrays(std::int64_t, std::int64_t,
+                                                   std::span<const std::int32_t>,
+                                                   std::span<const std::int32_t>,
+                                                   std::span<const float>);
+extern template Result<Csr<float>> csr_from_arrays(std::int64_t, std::int64_t,
+                                                   std::span<const std::int64_t>,
+                                                   std::span<const std::int64_t>,
+                                                   std::span<const float>);
+extern template Result<Csr<double>> csr_from_arrays(std::int64_t, std::int64_t,
+                                                    std::span<const std::int32_t>,
+                                                    std::span<const std::int32_t>,
+                                                    std::span<const double>);
+extern template Result<Csr<double>> csr_from_arrays(std::int64_t, std::int64_t,
+                                                    std::span<const std::int64_t>,
+                                                    std::span<const std::int64_t>,
+                                                    std::span<const double>);
 extern template Result<Csr<float>> transposed(const Csr<float>&, ThreadPool&);
 extern template Result<Csr<double>> transposed(const Csr<double>&, ThreadPool&);
 

@@ -94,6 +94,35 @@ TEST(CsrTest, ValuesHaveToFit) {
             "the value 1e+300 in row 1 is too large for f32");
 }
 
+TEST(CsrTest, ArraysAreCopiedWhereTheyAreInOrder) {
+  const std::vector<std::int64_t> starts{0, 2, 2, 3};
+  const std::vector<std::int64_t> columns{0, 4, 1};
+  const std::vector<double> values{1, 2, 3};
+  const auto copy = [&](std::int64_t rows, std::int64_t width) {
+    return csr_from_arrays<double, std::int64_t>(rows, width, starts, columns, values);
+  };
+  const Csr<double> matrix = copy(3, 5).value();
+  EXPECT_THAT(matrix.starts.view(), ElementsAre(0, 2, 2, 3));
+  EXPECT_THAT(matrix.column_of.view(), ElementsAre(0, 4, 1));
+  EXPECT_THAT(matrix.values.view(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(copy(3, 4).error().message, "row 0 has column 4 behind 0: columns rise, from 0 to 3");
+  EXPECT_EQ(copy(2, 5).error().message, "a matrix of 2 x 5 cannot have 4 starts of rows");
+  EXPECT_EQ(copy(3, std::int64_t{1} << 40U).error().code, ErrorCode::kUnsupported);
+  const std::vector<float> ones{1, 1, 1};
+  const auto narrow = [&](const std::vector<std::int32_t>& begins,
+                          const std::vector<std::int32_t>& places) {
+    return csr_from_arrays<float, std::int32_t>(2, 5, begins, places, ones);
+  };
+  EXPECT_TRUE(narrow({0, 1, 3}, {4, 0, 1}));
+  EXPECT_EQ(narrow({0, 4, 3}, {0, 1, 2}).error().message,
+            "row 0 goes from 0 to 4, and there are 3 non-zeros");
+  EXPECT_EQ(narrow({0, 2, 3}, {1, 1, 2}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(narrow({0, 2, 3}, {-1, 1, 2}).error().message,
+            "row 0 has column -1 first: columns rise, from 0 to 4");
+  EXPECT_EQ(narrow({0, 1, 2}, {0, 1, 2}).error().message,
+            "the rows go from 0 to 2, and there are 3 columns and 3 values");
+}
+
 TEST(CsrTest, TransposingSwapsRowsAndColumns) {
   constexpr std::uint64_t kSeed = 2;
   SCOPED_TRACE(concat("seed ", kSeed));

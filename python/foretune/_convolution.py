@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _foretune
+from ._dispatcher import CpuDispatcher
 from ._errors import InvalidArgumentError, UnsupportedError
 from ._model import Model
 from .loops import whole_number
@@ -143,7 +144,7 @@ def _epilogue(bias: Any, relu: bool, add: Any) -> str:
     return "bias_relu" if relu else "none" if bias is None else "bias"
 
 
-class ConvDispatcher:
+class ConvDispatcher(CpuDispatcher):
     """Decides which kernel runs a convolution, and runs it.
 
     Args:
@@ -163,24 +164,12 @@ class ConvDispatcher:
     Thread safety: any number of threads; convolutions take turns when they use several threads.
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ()
 
     def __init__(self, *, threads: int | None = None, measure_top: int = 0,
                  model: Model | str | os.PathLike[str] | None = None,
                  choices: str | os.PathLike[str] | None = None) -> None:
-        if model is not None and not isinstance(model, Model):
-            model = Model.open(model)
-        self._native = _foretune.ConvDispatcher(
-            0 if threads is None else whole_number(threads, "threads", 1, 1024),
-            whole_number(measure_top, "measure_top", 0, 1000),
-            None if model is None else model._native)
-        if choices is not None:
-            self._native.load_choices(os.fspath(choices))
-
-    def save_trials(self, path: str | os.PathLike[str]) -> int:
-        """Appends the measurements of trials since the last call to the data set at ``path``.
-        Returns their number."""
-        return self._native.append_trials(os.fspath(path))
+        super().__init__(_foretune.ConvDispatcher, threads, measure_top, model, choices)
 
     def explain(self, problem: str) -> str:
         """Returns the config that runs a problem (``"conv n=8 c=64 k=64 hi=56 wi=56 y=3 x=3"``),

@@ -41,6 +41,14 @@ def test_the_page_of_convolutions_runs(tmp_path, monkeypatch):
     assert len(foretune.Dataset.open("layers.ftd")) > 1
 
 
+def test_the_page_of_sparse_products_runs(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "sparse.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "docs/sparse.md", "exec"), {})  # noqa: S102
+    assert len(foretune.Dataset.open("choices.ftd")) > 1
+
+
 @needs_vectors
 def test_the_page_of_loop_nests_runs():
     page = (ROOT / "docs" / "loop-nests.md").read_text()

@@ -1,4 +1,5 @@
-// The family sparse-cpu: sparse products on this CPU, from matrices in payloads.
+#include "foretune/families/sparse_cpu/sparse_cpu.h"
+
 #include <bit>
 #include <memory>
 #include <mutex>
@@ -12,7 +13,6 @@
 #include "foretune/families/sparse_cpu/sparse_data.h"
 #include "foretune/families/sparse_cpu/sparse_plan.h"
 #include "foretune/family/family.h"
-#include "foretune/formats/gzip.h"
 #include "foretune/kernels/cpu_limits.h"
 #include "foretune/kernels/shared_cpu.h"
 #include "foretune/problem/payload_store.h"
@@ -21,8 +21,6 @@
 
 namespace foretune {
 
-const FamilyEntry& sparse_cpu_family();
-
 namespace {
 
 using sparse_cpu::SparseData;
@@ -30,9 +28,6 @@ using sparse_cpu::SparseOperands;
 using sparse_cpu::SparsePlan;
 using sparse_cpu::TypedSparseData;
 
-constexpr std::string_view kSparseCpuName = "sparse-cpu";
-constexpr std::string_view kSparseCpuDescription =
-    "products of a sparse matrix on this CPU, with our own kernels";
 // The share of the memory that a packed matrix may take.
 constexpr double kPackedShare = 0.5;
 
@@ -179,16 +174,8 @@ class SparseCpuFamily final : public Family {
   Result<std::unique_ptr<Artifact>> prepare(const Problem& problem,
                                             const Config& config) const override {
     FORETUNE_TRY_STATUS(check(problem));
-    const Hardware& hardware = info_.fingerprint.hardware;
-    if (const Support legal = info_.space->why_not(config, problem, hardware); !legal) {
-      return fail(ErrorCode::kUnsupported, legal.reason());
-    }
-    FORETUNE_TRY(const SparseCpuConfig typed,
-                 SparseCpuConfig::from(info_.space->canonical(config, problem, hardware)));
-    const double memory = memory_bytes();
-    const std::uint64_t max_bytes =
-        memory > 0 ? static_cast<std::uint64_t>(kPackedShare * memory) : ~std::uint64_t{0};
-    return std::make_unique<SparseArtifact>(typed, max_bytes, shared_);
+    FORETUNE_TRY(const SparseCpuConfig typed, sparse_cpu_config(info_, problem, config));
+    return std::make_unique<SparseArtifact>(typed, max_packed_bytes(info_), shared_);
   }
 
   Result<std::unique_ptr<ProblemData>> make_data(const Problem& problem,
@@ -229,7 +216,24 @@ class SparseCpuFamily final : public Family {
   std::shared_ptr<PayloadStore> payloads_;
 };
 
-Result<std::unique_ptr<Family>> make_sparse_cpu(const FamilyOptions& options) {
+}  // namespace
+
+Result<SparseCpuConfig> sparse_cpu_config(const FamilyInfo& info, const Problem& problem,
+                                          const Config& config) {
+  const Hardware& hardware = info.fingerprint.hardware;
+  if (const Support legal = info.space->why_not(config, problem, hardware); !legal) {
+    return fail(ErrorCode::kUnsupported, legal.reason());
+  }
+  return SparseCpuConfig::from(info.space->canonical(config, problem, hardware));
+}
+
+std::uint64_t max_packed_bytes(const FamilyInfo& info) {
+  const double memory = info.fingerprint.hardware.get(HardwareValue::kMemoryBytes);
+  return memory > 0 ? static_cast<std::uint64_t>(kPackedShare * memory) : ~std::uint64_t{0};
+}
+
+Result<std::unique_ptr<Family>> create_sparse_cpu(const FamilyOptions& options,
+                                                  InflateGzip inflate) {
   FamilyInfo info;
   info.fingerprint = options.fingerprint;
   FORETUNE_TRY_STATUS(apply_cpu_limits(kSparseCpuName, options.threads, options.parameters,
@@ -243,19 +247,9 @@ Result<std::unique_ptr<Family>> make_sparse_cpu(const FamilyOptions& options) {
   info.metrics = {metric_info(kPackNs), metric_info(kWorkspaceBytes)};
   info.max_threads = usable_threads(info.fingerprint.hardware);
   FORETUNE_TRY(std::shared_ptr<PayloadStore> payloads,
-               PayloadStore::open(options.payload_folders, &formats::inflate_gzip));
+               PayloadStore::open(options.payload_folders, inflate));
   auto shared = std::make_shared<SharedCpu>(static_cast<std::size_t>(info.max_threads));
   return std::make_unique<SparseCpuFamily>(std::move(info), std::move(shared), std::move(payloads));
-}
-
-}  // namespace
-
-const FamilyEntry& sparse_cpu_family() {
-  static const FamilyEntry entry{.name = std::string(kSparseCpuName),
-                                 .description = std::string(kSparseCpuDescription),
-                                 .available = [](const FamilyOptions&) { return Support::yes(); },
-                                 .create = make_sparse_cpu};
-  return entry;
 }
 
 }  // namespace foretune

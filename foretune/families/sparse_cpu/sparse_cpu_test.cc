@@ -14,6 +14,7 @@
 #include "foretune/base/rng.h"
 #include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
+#include "foretune/families/sparse_cpu/sparse_cpu.h"
 #include "foretune/families/sparse_cpu/sparse_data.h"
 #include "foretune/families/sparse_cpu/sparse_kernels.h"
 #include "foretune/family/family.h"
@@ -22,8 +23,6 @@
 #include "foretune/sparse/testing/random_matrix.h"
 
 namespace foretune {
-
-const FamilyEntry& sparse_cpu_family();
 
 namespace {
 
@@ -47,7 +46,7 @@ class SparseCpuTest : public ::testing::Test {
     options.fingerprint = cpu_fingerprint(read_cpu_facts(), CpuPeaks{});
     options.parameters = std::move(parameters);
     options.payload_folders = {folder_.path().string()};
-    auto made = sparse_cpu_family().create(options);
+    auto made = create_sparse_cpu(options);
     EXPECT_TRUE(made) << made.error().message;
     return *std::move(made);
   }
