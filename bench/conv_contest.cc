@@ -1,26 +1,18 @@
 #include "bench/conv_contest.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <functional>
 #include <map>
 #include <set>
-#include <thread>
+#include <vector>
 
-#include "bench/bench_json.h"
+#include "bench/contest.h"
 #include "bench/conv_peer.h"
-#include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
 #include "foretune/families/cpu_conv/conv_data.h"
 #include "foretune/problem/problem_type.h"
-#include "foretune/tune/tune_problem.h"
 
 namespace foretune::bench {
 namespace {
-
-constexpr double kWindowSeconds = 4e-3;
-constexpr std::size_t kResamples = 4000;
 
 // Returns the first class that a layer is in.
 std::string class_of(const ConvSizes& s) {
@@ -46,31 +38,6 @@ std::string class_of(const ConvSizes& s) {
     return "1x1";
   }
   return s.hi <= 8 ? "7x7 map" : s.x == 3 && s.y == 3 ? "3x3" : "other filter";
-}
-
-struct Contender {
-  std::function<void()> run;
-  std::vector<double> seconds;
-};
-
-// `has_threads`: those of the last contender may spin for a while on cores that this one uses, and
-// its own take a while to wake on cores of their own.
-double timed(const std::function<void()>& run, bool has_threads) {
-  if (has_threads) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    for (const double woken = bench::seconds_now(); bench::seconds_now() - woken < 10e-3;) {
-      run();
-    }
-  }
-  double start = bench::seconds_now();
-  run();
-  const double once = bench::seconds_now() - start;
-  const int repeats = std::max(1, static_cast<int>(kWindowSeconds / once));
-  start = bench::seconds_now();
-  for (int i = 0; i < repeats; ++i) {
-    run();
-  }
-  return (bench::seconds_now() - start) / repeats;
 }
 
 }  // namespace
@@ -114,26 +81,6 @@ std::string text_of(const ConvSizes& sizes) {
                 s.g > 1 ? concat(" g", s.g) : "");
 }
 
-Result<Config> tune_conv(const std::shared_ptr<const Family>& family, const Problem& problem,
-                         double seconds) {
-  Context context;
-  context.machine = family->info().fingerprint.digest();
-  context.device = family->info().fingerprint.device;
-  context.threads = family->info().max_threads;
-  Protocol protocol;
-  protocol.windows = 2;
-  protocol.max_windows = 3;
-  const std::unique_ptr<Measurer> measurer = make_local_measurer(family, protocol, context);
-  CollectHooks hooks;
-  hooks.now_s = &bench::seconds_now;
-  TuneOptions options;
-  options.strategy = "local";
-  options.budget.seconds = seconds;
-  FORETUNE_TRY(const TuneResult result,
-               tune_problem(*family, *measurer, nullptr, problem, options, hooks));
-  return result.finalists.front().config;
-}
-
 Result<ConvTimes> compare_with_peer(const Family& family, const ConvProblem& problem,
                                     const Config& config, int rounds) {
   const Problem asked = problem.to_problem();
@@ -159,22 +106,9 @@ Result<ConvTimes> compare_with_peer(const Family& family, const ConvProblem& pro
                   asked.text(), ": ", right.reason());
     }
   }
-  for (int round = 0; round < rounds; ++round) {
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      Contender& next = contenders[(i + static_cast<std::size_t>(round)) % contenders.size()];
-      next.seconds.push_back(timed(next.run, family.info().max_threads > 1));
-    }
-  }
+  time_in_turn(contenders, rounds, family.info().max_threads > 1);
   return ConvTimes{median(contenders[0].seconds), median(contenders[1].seconds),
                    median(contenders[2].seconds)};
-}
-
-void print_ratios(const std::string& name, const std::vector<double>& ratios) {
-  Rng rng(1);
-  const BootstrapInterval interval = bootstrap_interval(ratios, &geometric_mean, kResamples, rng);
-  std::printf("  %-14s %3zu layers: %.3f (%.3f to %.3f), least %.3f\n", name.c_str(), ratios.size(),
-              geometric_mean(ratios), interval.low, interval.high,
-              *std::min_element(ratios.begin(), ratios.end()));
 }
 
 }  // namespace foretune::bench

@@ -32,10 +32,6 @@ std::vector<ConvLayer> choose_conv_layers(std::size_t count);
 // Returns the sizes as one line: "64->128 28x28 f3x3 s2".
 std::string text_of(const ConvSizes& sizes);
 
-// Returns the best config that a local search finds within `seconds`.
-Result<Config> tune_conv(const std::shared_ptr<const Family>& family, const Problem& problem,
-                         double seconds);
-
 // Seconds of one run, medians over the rounds.
 struct ConvTimes {
   double ours_s = 0;
@@ -47,8 +43,5 @@ struct ConvTimes {
 // oneDNN does not run the problem, kInvalidArgument for a wrong result.
 Result<ConvTimes> compare_with_peer(const Family& family, const ConvProblem& problem,
                                     const Config& config, int rounds);
-
-// Prints the geometric mean of the ratios with its interval, and the least.
-void print_ratios(const std::string& name, const std::vector<double>& ratios);
 
 }  // namespace foretune::bench

@@ -24,6 +24,7 @@
 
 #include "bench/bench_json.h"
 #include "bench/ck_folds.h"
+#include "bench/contest.h"
 #include "bench/conv_contest.h"
 #include "bench/conv_peer.h"
 #include "bench/fast_mode.h"

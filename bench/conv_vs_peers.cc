@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/contest.h"
 #include "bench/conv_contest.h"
 #include "bench/conv_peer.h"
 #include "foretune/base/rng.h"
@@ -100,7 +101,7 @@ Status measure(int argc, char** argv, DataType dtype, const std::string& peer, F
       sizes.weights = operation == ConvOperation::kBackwardWeight ? ConvWeights::kVarying
                                                                   : ConvWeights::kConstant;
       FORETUNE_TRY(const ConvProblem problem, ConvProblem::create(sizes));
-      FORETUNE_TRY(const Config config, bench::tune_conv(family, problem.to_problem(), seconds));
+      FORETUNE_TRY(const Config config, bench::tuned_config(family, problem.to_problem(), seconds));
       const Result<bench::ConvTimes> times =
           bench::compare_with_peer(*family, problem, config, static_cast<int>(rounds));
       if (!times) {

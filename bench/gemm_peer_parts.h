@@ -67,6 +67,12 @@ using CblasSgemm = void(int order, int transpose_a, int transpose_b, int m, int 
                         float* c, int ldc);
 std::function<void()> cblas_call(CblasSgemm* sgemm, const PeerProduct& product);
 
+// MKL, on GCC's OpenMP or without threads, and its name with the version.
+struct Mkl {
+  PeerLibrary library;
+  std::string name;
+};
+Result<Mkl> open_mkl(int threads);
 Result<std::unique_ptr<Peer>> load_mkl(int threads);
 // dnnl_sgemm of the current wheel, on TBB's threads.
 Result<std::unique_ptr<Peer>> load_onednn(int threads);

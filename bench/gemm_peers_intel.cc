@@ -51,22 +51,14 @@ class FewCores {
 
 }  // namespace
 
-Result<std::unique_ptr<Peer>> load_mkl(int threads) {
+Result<Mkl> open_mkl(int threads) {
   const std::array<std::string, 2> names{concat(peers_folder(), "/lib/libmkl_rt.so.3"),
                                          concat(peers_folder(), "/lib/libmkl_rt.so.2")};
   FORETUNE_TRY(const PeerLibrary library, PeerLibrary::open(names));
-  using Create = int(void** jitter, int order, int transpose_a, int transpose_b, std::size_t m,
-                     std::size_t n, std::size_t k, float alpha, std::size_t lda, std::size_t ldb,
-                     float beta, std::size_t ldc);
-  using Kernel = void(void* jitter, float* a, float* b, float* c);
   auto* const set_layer = library.find<int(int)>("MKL_Set_Threading_Layer");
   auto* const set_threads = library.find<void(int)>("MKL_Set_Num_Threads");
   auto* const version = library.find<void(char*, int)>("MKL_Get_Version_String");
-  auto* const sgemm = library.find<CblasSgemm>("cblas_sgemm");
-  auto* const create = library.find<Create>("mkl_cblas_jit_create_sgemm");
-  auto* const kernel_of = library.find<Kernel*(void*)>("mkl_jit_get_sgemm_ptr");
-  if (set_layer == nullptr || set_threads == nullptr || version == nullptr || sgemm == nullptr ||
-      create == nullptr || kernel_of == nullptr) {
+  if (set_layer == nullptr || set_threads == nullptr || version == nullptr) {
     return fail(ErrorCode::kUnsupported, "a function of MKL is missing");
   }
   set_layer(threads == 1 ? kSequential : kGnuThreads);
@@ -79,6 +71,21 @@ Result<std::unique_ptr<Peer>> load_mkl(int threads) {
   name = number == std::string::npos
              ? "MKL"
              : concat("MKL ", name.substr(number + 8, name.find('-', number) - number - 8));
+  return Mkl{library, std::move(name)};
+}
+
+Result<std::unique_ptr<Peer>> load_mkl(int threads) {
+  using Create = int(void** jitter, int order, int transpose_a, int transpose_b, std::size_t m,
+                     std::size_t n, std::size_t k, float alpha, std::size_t lda, std::size_t ldb,
+                     float beta, std::size_t ldc);
+  using Kernel = void(void* jitter, float* a, float* b, float* c);
+  FORETUNE_TRY(const Mkl mkl, open_mkl(threads));
+  auto* const sgemm = mkl.library.find<CblasSgemm>("cblas_sgemm");
+  auto* const create = mkl.library.find<Create>("mkl_cblas_jit_create_sgemm");
+  auto* const kernel_of = mkl.library.find<Kernel*(void*)>("mkl_jit_get_sgemm_ptr");
+  if (sgemm == nullptr || create == nullptr || kernel_of == nullptr) {
+    return fail(ErrorCode::kUnsupported, "a function of MKL is missing");
+  }
   const auto call = [sgemm](const PeerProduct& p) { return cblas_call(sgemm, p); };
   const auto plan = [=](const PeerProduct& p) -> std::function<void()> {
     const auto size = [](std::ptrdiff_t value) { return static_cast<std::size_t>(value); };
@@ -92,7 +99,7 @@ Result<std::unique_ptr<Peer>> load_mkl(int threads) {
     }
     return cblas_call(sgemm, p);
   };
-  return std::make_unique<LoadedPeer>(std::move(name), "mkl", plan, call);
+  return std::make_unique<LoadedPeer>(mkl.name, "mkl", plan, call);
 }
 
 Result<std::unique_ptr<Peer>> load_onednn(int threads) {

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "bench/bench_json.h"
+#include "bench/contest.h"
 #include "bench/gemm_contest.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/statistics.h"
@@ -32,7 +33,6 @@
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/model/model_scorer.h"
-#include "foretune/tune/tune_problem.h"
 
 namespace foretune {
 namespace {
@@ -79,27 +79,11 @@ class Tuner {
       : family_(std::move(family)), model_(std::move(model)), seconds_(seconds) {}
 
   Result<Config> tune(const Problem& problem) const {
-    Context context;
-    context.machine = family_->info().fingerprint.digest();
-    context.device = family_->info().fingerprint.device;
-    context.threads = family_->info().max_threads;
-    Protocol protocol;
-    protocol.windows = 2;
-    protocol.max_windows = 3;
-    const std::unique_ptr<Measurer> measurer = make_local_measurer(family_, protocol, context);
     std::unique_ptr<Scorer> scorer;
     if (model_) {
       FORETUNE_TRY(scorer, make_scorer(*model_));
     }
-    CollectHooks hooks;
-    hooks.now_s = &bench::seconds_now;
-    TuneOptions options;
-    options.strategy = scorer != nullptr ? "model" : "local";
-    options.scorer = scorer.get();
-    options.budget.seconds = seconds_;
-    FORETUNE_TRY(const TuneResult result,
-                 tune_problem(*family_, *measurer, nullptr, problem, options, hooks));
-    return result.finalists.front().config;
+    return bench::tuned_config(family_, problem, seconds_, scorer.get());
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "bench/bench_json.h"
 #include "foretune/base/result.h"
 #include "foretune/base/rng.h"
+#include "foretune/base/thread_pool.h"
 #include "foretune/formats/gzip.h"
 #include "foretune/sparse/csr.h"
 
@@ -19,6 +20,24 @@ struct NamedMatrix {
   std::string name;
   sparse::Csr<float> matrix;
 };
+
+// Copies the arrays to fresh memory, in as many parts as there are threads.
+inline Status copy_arrays(const sparse::Csr<float>& matrix, ThreadPool& pool) {
+  FORETUNE_TRY(auto starts, sparse::Array<std::int64_t>::create(matrix.starts.size()));
+  FORETUNE_TRY(auto columns, sparse::Array<std::int32_t>::create(matrix.column_of.size()));
+  FORETUNE_TRY(auto values, sparse::Array<float>::create(matrix.values.size()));
+  const auto copy_part = [&](std::size_t part, auto& to, const auto& from) {
+    const std::size_t first = from.size() * part / pool.threads();
+    const std::size_t last = from.size() * (part + 1) / pool.threads();
+    std::copy(from.data() + first, from.data() + last, to.data() + first);
+  };
+  pool.run(pool.threads(), [&](std::size_t part) {
+    copy_part(part, starts, matrix.starts);
+    copy_part(part, columns, matrix.column_of);
+    copy_part(part, values, matrix.values);
+  });
+  return {};
+}
 
 // Draws a square matrix. `place` draws the columns of a row.
 template <class Place>

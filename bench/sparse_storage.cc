@@ -85,30 +85,12 @@ Result<double> least_seconds(std::size_t repeats, const std::function<Status()>&
   return least;
 }
 
-// Copies the arrays to fresh memory, in as many parts as there are threads.
-Status copy_arrays(const Csr<float>& matrix, ThreadPool& pool) {
-  FORETUNE_TRY(auto starts, Array<std::int64_t>::create(matrix.starts.size()));
-  FORETUNE_TRY(auto columns, Array<std::int32_t>::create(matrix.column_of.size()));
-  FORETUNE_TRY(auto values, Array<float>::create(matrix.values.size()));
-  const auto copy_part = [&](std::size_t part, auto& to, const auto& from) {
-    const std::size_t first = from.size() * part / pool.threads();
-    const std::size_t last = from.size() * (part + 1) / pool.threads();
-    std::copy(from.data() + first, from.data() + last, to.data() + first);
-  };
-  pool.run(pool.threads(), [&](std::size_t part) {
-    copy_part(part, starts, matrix.starts);
-    copy_part(part, columns, matrix.column_of);
-    copy_part(part, values, matrix.values);
-  });
-  return {};
-}
-
 Status measure(const bench::NamedMatrix& named, const PackOptions& options, std::size_t repeats,
                Figures& figures) {
   const Csr<float>& matrix = named.matrix;
   const auto size = static_cast<double>(matrix.size());
   FORETUNE_TRY(const double copy,
-               least_seconds(repeats, [&] { return copy_arrays(matrix, options.pool); }));
+               least_seconds(repeats, [&] { return bench::copy_arrays(matrix, options.pool); }));
   std::printf("%s: %lld x %lld, %lld non-zeros, %.1f MB; copying %.2f ns a non-zero\n",
               named.name.c_str(), static_cast<long long>(matrix.rows),
               static_cast<long long>(matrix.columns), static_cast<long long>(matrix.size()),

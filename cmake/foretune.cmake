@@ -233,6 +233,7 @@ function(foretune_test name)
   foretune_executable(${target} SOURCES ${ARG_SOURCES} DEPS ${deps}
                       LIBRARIES ${ARG_LIBRARIES} GTest::gmock GTest::gtest_main)
   foretune_test_definitions(${target})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${FORETUNE_UNITY})
   target_link_libraries(${target} PRIVATE foretune_test_warnings)
   if(ARG_FAKE_GPU)
     target_compile_definitions(${target}

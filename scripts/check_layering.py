@@ -36,6 +36,8 @@ ALLOWED = {
     "cuda": {"base", "hardware", "problem"},
     "family": DESCRIBE,
     "cublaslt": DESCRIBE | {"family", "cuda"},
+    # The family of sparse products without the reading of files, for the dispatcher.
+    "sparse_products": DESCRIBE | {"family", "kernels"},
     "model": DESCRIBE | {"features"},
     "interop_data": DESCRIBE | {"formats", "dataset", "interop_names"},
     "interop_models": DESCRIBE | {"formats", "features", "model", "interop_names"},
@@ -65,7 +67,8 @@ ALLOWED = {
                             "model_train", "interop_names", "interop_data", "interop_models",
                             "interop_import", "loop", "loop_gym"},
     "dispatch": DESCRIBE | {"select", "model", "family", "dataset", "measure", "families_cpu_gemm",
-                            "families_cpu_conv", "families_cublaslt", "cublaslt", "cuda"},
+                            "families_cpu_conv", "families_cublaslt", "sparse_products", "kernels",
+                            "cublaslt", "cuda"},
 }
 # The modules that every family may use; never another family, never dataset.
 FAMILY = DESCRIBE | {"family", "cuda", "kernels", "loop", "loop_machine", "cublaslt"}
@@ -89,13 +92,16 @@ THIRD_PARTY = {
     "LightGBM/": {"model_train"},
     "asmjit/": {"loop_machine"},
     "CLI/": set(),
+    "Eigen/": set(),
+    "GraphBLAS.h": set(),
+    "rsb.h": set(),
     "gtest/": set(),
     "gmock/": set(),
 }
 # Libraries that are not dependencies (docs/dependencies.md), so no file may include them, not even
 # programs and tests. They may be installed on the machine of the person who writes the include, and
 # on no other.
-NOT_USED = ("fmt/", "benchmark/", "boost/", "absl/", "Eigen/", "msgpack")
+NOT_USED = ("fmt/", "benchmark/", "boost/", "absl/", "msgpack")
 
 
 def allowed_for(name, modules):
@@ -106,7 +112,9 @@ def allowed_for(name, modules):
         # recorded family its rows, for which it reads data sets.
         families = {other for other in modules if other.startswith("families_")}
         return FAMILY | {"dataset", "interop_data", "features"} | families
-    if name in ("families_command", "families_sparse_cpu"):
+    if name == "families_sparse_cpu":
+        return READING_FAMILY | {"sparse_products"}
+    if name == "families_command":
         return READING_FAMILY
     if name.startswith("families_"):
         return FAMILY

@@ -33,7 +33,7 @@ case "${1:-}" in
   --torch) packages+=(libtorch-dev libopenblas0-pthread) ;;
   --bench)
     wants_peers=yes
-    packages+=(libblis4-pthread libxsmm-dev)
+    packages+=(libblis4-pthread libxsmm-dev libeigen3-dev libgraphblas-dev librsb-dev)
     ;;
   *)
     echo "unknown argument: $1 (known: --python, --ci, --bench, --torch)" >&2

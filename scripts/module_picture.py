@@ -42,7 +42,7 @@ COLOURS = ("#e8eef7", "#fdf1dc", "#e6f4e6", "#f6e6ee", "#f3ecfa", "#fbe9e3", "#e
 def edges_of(modules: dict[str, tuple[str, set[str], list[str]]]) -> dict[str, set[str]]:
     """Returns what each box uses, families being one box."""
     def box(name: str) -> str:
-        return "families" if name.startswith("families") else name
+        return "families" if name.startswith("families") or name == "sparse_products" else name
 
     edges: dict[str, set[str]] = {}
     for name, (_, deps, _) in modules.items():

@@ -108,10 +108,13 @@ def random_tests(log: Path) -> dict[str, float]:
     seed = str(datetime.date.today().toordinal())
     run(log, str(programs / "loop_nest"), "--fuzz", "100000", "--seed", seed)
     run(log, str(programs / "loop_c"), "--count", "2000", "--seed", seed)
-    build(log, "dev", "families_cpu_conv_test")
+    build(log, "dev", "families_cpu_conv_test", "sparse_products_test")
     run(log, str(ROOT / "build/dev/foretune/families/cpu_conv/families_cpu_conv_test"),
         FORETUNE_CONV_CASES="100000")
+    run(log, str(ROOT / "build/dev/foretune/families/sparse_cpu/sparse_products_test"),
+        FORETUNE_SPARSE_CASES="100000")
     return {"loop nests": 100000.0, "C functions": 2000.0, "convolutions": 100000.0,
+            "sparse products": 100000.0,
             "seed": float(seed)}
 
 

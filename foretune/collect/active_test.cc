@@ -28,7 +28,7 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-Problem problem(std::int64_t m) { return testing_support::null_problem(m); }
+using testing_support::null_problem;
 
 class ActiveTest : public testing::Test {
  protected:
@@ -97,7 +97,7 @@ class ActiveTest : public testing::Test {
     EXPECT_TRUE(may_go_on());
     return std::make_unique<FirstWordScorer>(measured);
   };
-  const std::vector<Problem> problems{problem(1), problem(64), problem(700)};
+  const std::vector<Problem> problems{null_problem(1), null_problem(64), null_problem(700)};
 };
 
 TEST_F(ActiveTest, MeasuresWhatWasAskedForInRounds) {
@@ -126,7 +126,7 @@ TEST_F(ActiveTest, MeasuresWhatWasAskedForInRounds) {
 
 TEST_F(ActiveTest, CountsProblemsWhoseConfigsWereAllMeasuredBeforeTheLastRound) {
   active.measurements = 100000;
-  const CollectResult result = run({problem(1), problem(2)});
+  const CollectResult result = run({null_problem(1), null_problem(2)});
   EXPECT_EQ(result.progress.round, 4U);
   EXPECT_LT(result.progress.measured, 1000U);
   EXPECT_EQ(result.progress.problems_done, 2U);
@@ -221,7 +221,7 @@ TEST_F(ActiveTest, RowsOfAnotherCollectionAreNotLearnedFrom) {
 }
 
 TEST_F(ActiveTest, RepeatedProblemsAreLeftOutWithTheReason) {
-  const CollectResult result = run({problem(1), problem(64), problem(1)});
+  const CollectResult result = run({null_problem(1), null_problem(64), null_problem(1)});
   EXPECT_THAT(result.skipped, UnorderedElementsAre(Pair(HasSubstr("repeated"), 1)));
   EXPECT_EQ(result.progress.measured, 60U);
 }
@@ -230,8 +230,8 @@ TEST_F(ActiveTest, ASmallSpaceIsMeasuredWholeAndEnds) {
   active.measurements = 1'000'000;
   active.rounds = 2;
   active.first_share = 1e-9;
-  const CollectResult result = run({problem(64)});
-  EXPECT_EQ(result.progress.measured, (*family->space(problem(64)))->enumerable()->count());
+  const CollectResult result = run({null_problem(64)});
+  EXPECT_EQ(result.progress.measured, (*family->space(null_problem(64)))->enumerable()->count());
   EXPECT_FALSE(result.stopped_by_budget);
 }
 

@@ -33,7 +33,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-Problem problem(std::int64_t m) { return testing_support::null_problem(m); }
+using testing_support::null_problem;
 
 // The null family, which refuses problems of height 13.
 class PickyFamily final : public testing_support::ForwardingFamily {
@@ -140,14 +140,14 @@ TEST_F(CollectTest, MeasuresTheSampleOfEveryProblem) {
     ++reports;
     last = progress;
   };
-  const CollectResult result = run({problem(64), problem(512), problem(2000)});
+  const CollectResult result = run({null_problem(64), null_problem(512), null_problem(2000)});
   EXPECT_EQ(result.progress.measured, 60U);
   EXPECT_EQ(result.progress.planned, 60U);
   EXPECT_EQ(result.progress.problems_done, 3U);
   EXPECT_FALSE(result.stopped_by_budget);
   EXPECT_THAT(finished, ElementsAre(1, 2, 3));
   EXPECT_EQ(reports, 60U);
-  EXPECT_EQ(last.problem, problem(2000).text());
+  EXPECT_EQ(last.problem, null_problem(2000).text());
   EXPECT_GT(last.best_ns, 0);
   EXPECT_FALSE(last.best_config.empty());
   EXPECT_DOUBLE_EQ(last.eta_s, 0);
@@ -157,16 +157,16 @@ TEST_F(CollectTest, MeasuresTheSampleOfEveryProblem) {
 
 TEST_F(CollectTest, ExhaustiveMeasuresTheWholeSpace) {
   options.search_space.exhaustive = true;
-  const CollectResult result = run({problem(64)});
-  EXPECT_EQ(result.progress.measured, (*family->space(problem(64)))->enumerable()->count());
+  const CollectResult result = run({null_problem(64)});
+  EXPECT_EQ(result.progress.measured, (*family->space(null_problem(64)))->enumerable()->count());
 }
 
 TEST_F(CollectTest, ASecondRunMeasuresNothing) {
   options.search_space.sample_size = 10;
-  run({problem(64), problem(65)});
+  run({null_problem(64), null_problem(65)});
   const std::vector<Measurement> before = rows();
   measurer->requests.clear();
-  const CollectResult again = run({problem(64), problem(65)});
+  const CollectResult again = run({null_problem(64), null_problem(65)});
   EXPECT_EQ(again.progress.measured, 0U);
   EXPECT_EQ(again.progress.resumed, 20U);
   EXPECT_TRUE(measurer->requests.empty());
@@ -177,7 +177,7 @@ TEST_F(CollectTest, InterruptedAnywhereItReachesTheSameSet) {
   options.search_space.sample_size = 15;
   options.confirm_top = 3;
   options.confirm_rounds = 2;
-  const std::vector<Problem> problems{problem(1), problem(300), problem(77)};
+  const std::vector<Problem> problems{null_problem(1), null_problem(300), null_problem(77)};
   run(problems);
   const std::set<std::uint64_t> reference = keys();
   for (const std::uint64_t step : {1U, 4U, 7U, 29U}) {
@@ -201,26 +201,26 @@ TEST_F(CollectTest, InterruptedAnywhereItReachesTheSameSet) {
 
 TEST_F(CollectTest, TheOrderOfProblemsDoesNotChangeTheirSamples) {
   options.search_space.sample_size = 12;
-  run({problem(1), problem(300), problem(77)});
+  run({null_problem(1), null_problem(300), null_problem(77)});
   const std::set<std::uint64_t> reference = keys();
   std::filesystem::remove(path);
-  run({problem(77), problem(1), problem(300)});
+  run({null_problem(77), null_problem(1), null_problem(300)});
   EXPECT_EQ(keys(), reference);
   std::filesystem::remove(path);
   options.seed = 43;
-  run({problem(77), problem(1), problem(300)});
+  run({null_problem(77), null_problem(1), null_problem(300)});
   EXPECT_NE(keys(), reference);
 }
 
 TEST_F(CollectTest, BudgetsEndTheRunWithoutOvershoot) {
   options.budget.measurements = 33;
-  CollectResult result = run({problem(64), problem(128)});
+  CollectResult result = run({null_problem(64), null_problem(128)});
   EXPECT_TRUE(result.stopped_by_budget);
   EXPECT_EQ(result.progress.measured, 33U);
   EXPECT_EQ(keys().size(), 33U);
   std::filesystem::remove(path);
   options.budget = {.seconds = 9.5};
-  result = run({problem(64), problem(128)});
+  result = run({null_problem(64), null_problem(128)});
   EXPECT_TRUE(result.stopped_by_budget);
   // The tenth began after nine seconds: one measurement over.
   EXPECT_EQ(result.progress.measured, 10U);
@@ -231,7 +231,7 @@ TEST_F(CollectTest, ATimeBudgetNeedsAClock) {
   options.budget.seconds = 1;
   hooks.now_s = nullptr;
   const auto journal = open();
-  const std::vector<Problem> problems{problem(1)};
+  const std::vector<Problem> problems{null_problem(1)};
   const auto result = collect(*family, *measurer, *journal, problems, options, hooks);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
@@ -241,7 +241,7 @@ TEST_F(CollectTest, ARequestToStopIsHeardAfterTheMeasurement) {
   std::atomic<bool> stop{false};
   hooks.stop = &stop;
   measurer->before_answer = [&] { stop = measurer->requests.size() == 5; };
-  const CollectResult result = run({problem(64)});
+  const CollectResult result = run({null_problem(64)});
   EXPECT_TRUE(result.stopped_by_request);
   EXPECT_FALSE(result.stopped_by_budget);
   EXPECT_EQ(result.progress.measured, 5U);
@@ -251,8 +251,8 @@ TEST_F(CollectTest, ARequestToStopIsHeardAfterTheMeasurement) {
 
 TEST_F(CollectTest, SkippedProblemsAreCountedWithTheirReason) {
   options.search_space.sample_size = 3;
-  const CollectResult result =
-      run({problem(13), problem(64), problem(64), problem(64), problem(65)});
+  const CollectResult result = run(
+      {null_problem(13), null_problem(64), null_problem(64), null_problem(64), null_problem(65)});
   EXPECT_EQ(result.progress.measured, 6U);
   EXPECT_EQ(result.progress.problems_done, 5U);
   EXPECT_THAT(result.skipped, ElementsAre(Pair("repeated in the list of problems", 2),
@@ -261,7 +261,7 @@ TEST_F(CollectTest, SkippedProblemsAreCountedWithTheirReason) {
 
 TEST_F(CollectTest, FailuresAreRowsAndNeverIncumbents) {
   make({{"wrong", "0.3"}, {"prepare_fail", "0.3"}});
-  const CollectResult result = run({problem(64), problem(700)});
+  const CollectResult result = run({null_problem(64), null_problem(700)});
   EXPECT_EQ(result.progress.measured, 128U);
   const auto count = [&](Outcome outcome) {
     return result.progress.by_outcome[static_cast<std::size_t>(outcome)];
@@ -280,7 +280,7 @@ TEST_F(CollectTest, FailuresAreRowsAndNeverIncumbents) {
 }
 
 TEST_F(CollectTest, IncumbentsAreTheBestOfTheProblemSoFar) {
-  run({problem(64), problem(700)});
+  run({null_problem(64), null_problem(700)});
   std::map<std::string, double> best;
   for (const Request& request : measurer->requests) {
     const auto found = best.find(request.problem.text());
@@ -296,7 +296,7 @@ TEST_F(CollectTest, IncumbentsAreTheBestOfTheProblemSoFar) {
 
 TEST_F(CollectTest, IncumbentsOfAnEarlierRunAreCarriedOn) {
   options.budget.measurements = 30;
-  run({problem(64)});
+  run({null_problem(64)});
   const Dataset previous = *read_dataset(path);
   double best_ns = -1;
   for (const Measurement& row : rows()) {
@@ -307,7 +307,7 @@ TEST_F(CollectTest, IncumbentsOfAnEarlierRunAreCarriedOn) {
   options.budget = {};
   options.previous = &previous;
   measurer->requests.clear();
-  run({problem(64)});
+  run({null_problem(64)});
   ASSERT_FALSE(measurer->requests.empty());
   EXPECT_FLOAT_EQ(static_cast<float>(measurer->requests[0].incumbent_ns),
                   static_cast<float>(best_ns));
@@ -315,7 +315,7 @@ TEST_F(CollectTest, IncumbentsOfAnEarlierRunAreCarriedOn) {
 
 TEST_F(CollectTest, FirstConfigsAreMeasuredFirstAndOnce) {
   options.search_space.sample_size = 10;
-  const auto space = *family->space(problem(64));
+  const auto space = *family->space(null_problem(64));
   const Config good = space->enumerable()->unrank(40);
   const Config other = space->enumerable()->unrank(50);
   Config illegal = good;
@@ -323,10 +323,10 @@ TEST_F(CollectTest, FirstConfigsAreMeasuredFirstAndOnce) {
   Config foreign = good;
   foreign.schema ^= 1U;
   options.first = [&](const Problem& asked) {
-    EXPECT_EQ(asked, problem(64));
+    EXPECT_EQ(asked, null_problem(64));
     return std::vector<Config>{good, illegal, foreign, other, good};
   };
-  run({problem(64)});
+  run({null_problem(64)});
   EXPECT_EQ(measurer->requests[0].config, good);
   EXPECT_EQ(measurer->requests[1].config, other);
   EXPECT_GE(measurer->requests.size(), 10U);
@@ -334,21 +334,21 @@ TEST_F(CollectTest, FirstConfigsAreMeasuredFirstAndOnce) {
   EXPECT_EQ(keys().size(), measurer->requests.size());
   // Without a sample only these are left.
   options.search_space.sample_size = 0;
-  EXPECT_THAT(*select_configs(*family, problem(64), options), ElementsAre(good, other));
+  EXPECT_THAT(*select_configs(*family, null_problem(64), options), ElementsAre(good, other));
 }
 
 TEST_F(CollectTest, TheBestAreConfirmedInterleavedInTheirOwnContext) {
   options.search_space.sample_size = 30;
   options.confirm_top = 4;
   options.confirm_rounds = 6;
-  const CollectResult result = run({problem(64), problem(700)});
+  const CollectResult result = run({null_problem(64), null_problem(700)});
   EXPECT_EQ(result.progress.measured, 68U);
   EXPECT_EQ(result.progress.planned, 68U);
   ASSERT_EQ(measurer->compared.size(), 2U);
   std::vector<std::pair<double, Config>> ordinary;
   std::vector<Config> confirmed;
   for (const Measurement& row : rows()) {
-    if (row.problem != problem(700) || row.outcome != Outcome::kOk) {
+    if (row.problem != null_problem(700) || row.outcome != Outcome::kOk) {
       continue;
     }
     if ((row.flags & kFlagReference) != 0) {
@@ -368,7 +368,7 @@ TEST_F(CollectTest, TheBestAreConfirmedInterleavedInTheirOwnContext) {
   EXPECT_EQ(keys().size(), 68U);
   const Dataset previous = *read_dataset(path);
   options.previous = &previous;
-  const CollectResult again = run({problem(64), problem(700)});
+  const CollectResult again = run({null_problem(64), null_problem(700)});
   EXPECT_EQ(again.progress.measured, 0U);
   EXPECT_EQ(again.progress.resumed, 68U);
   EXPECT_EQ(measurer->compared.size(), 2U);
@@ -378,11 +378,11 @@ TEST_F(CollectTest, TheBestAreConfirmedInterleavedInTheirOwnContext) {
 TEST_F(CollectTest, ALargerComparisonIsRecordedWhole) {
   options.search_space.sample_size = 30;
   options.confirm_top = 3;
-  run({problem(700)});
+  run({null_problem(700)});
   const Dataset previous = *read_dataset(path);
   options.previous = &previous;
   options.confirm_top = 4;
-  const CollectResult again = run({problem(700)});
+  const CollectResult again = run({null_problem(700)});
   EXPECT_EQ(again.progress.measured, 4U);
   const Dataset all = *read_dataset(path);
   EXPECT_EQ(
@@ -395,7 +395,7 @@ TEST_F(CollectTest, ALargerComparisonIsRecordedWhole) {
 TEST_F(CollectTest, WithoutAWorkerNothingIsRecordedAndTheRunEnds) {
   measurer->no_worker = true;
   const auto journal = open();
-  const std::vector<Problem> problems{problem(1)};
+  const std::vector<Problem> problems{null_problem(1)};
   const auto result = collect(*family, *measurer, *journal, problems, options, hooks);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kIo);
@@ -406,7 +406,8 @@ TEST_F(CollectTest, WithoutAWorkerNothingIsRecordedAndTheRunEnds) {
 TEST_F(CollectTest, ThePlanIsWhatACollectionDoes) {
   options.search_space.sample_size = 20;
   options.confirm_top = 2;
-  const std::vector<Problem> problems{problem(13), problem(64), problem(64), problem(700)};
+  const std::vector<Problem> problems{null_problem(13), null_problem(64), null_problem(64),
+                                      null_problem(700)};
   auto plan = plan_collection(*family, problems, options, {}, nullptr, context);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->problems, 2U);

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing_support::contents_of;
 using testing_support::TemporaryFolder;
 
-DatasetHeader header_with(std::vector<MetricInfo> metrics) {
+DatasetHeader metrics_header(std::vector<MetricInfo> metrics) {
   DatasetHeader header = testing_support::golden_header(SchemaKind::kParametric);
   header.metrics = std::move(metrics);
   return header;
@@ -33,7 +33,7 @@ DatasetHeader header_with(std::vector<MetricInfo> metrics) {
 Measurement row_of(std::int32_t tile, std::vector<MetricValue> metrics, Stage stage = Stage::kNone,
                    Outcome outcome = Outcome::kOk) {
   return row_with_metrics(GemmProblem::create({.m = 8, .n = 8, .k = 8})->to_problem(),
-                          {.schema = header_with({}).config_schema.id(), .words = {tile, 0}},
+                          {.schema = metrics_header({}).config_schema.id(), .words = {tile, 0}},
                           std::move(metrics), stage, outcome);
 }
 
@@ -49,7 +49,7 @@ std::vector<BlockType> block_types(std::span<const std::byte> file) {
 TEST(JournalMetrics, ADeclarationStandsInTheFileOnceBeforeTheFirstRow) {
   const TemporaryFolder folder;
   for (int session = 0; session < 3; ++session) {
-    auto writer = JournalWriter::open(folder / "a.ftd", header_with({kPsnr, kMisses}));
+    auto writer = JournalWriter::open(folder / "a.ftd", metrics_header({kPsnr, kMisses}));
     ASSERT_TRUE(writer) << writer.error().message;
     ASSERT_TRUE((*writer)->append(row_of(session, {{kTimeNs, 10, 0, 3}, {"l2_misses", 4}})));
     ASSERT_TRUE((*writer)->append(row_of(session, {{"psnr_db", 41.5}}, Stage::kEvaluate)));
@@ -59,7 +59,7 @@ TEST(JournalMetrics, ADeclarationStandsInTheFileOnceBeforeTheFirstRow) {
   EXPECT_EQ(types[1], BlockType::kMetrics);
   const auto read = read_dataset(folder / "a.ftd");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->header(), header_with({kPsnr, kMisses}));
+  EXPECT_EQ(read->header(), metrics_header({kPsnr, kMisses}));
   EXPECT_EQ(read->measurement(1).metrics, (std::vector<MetricValue>{{"psnr_db", 41.5}}));
   ASSERT_TRUE(seal(folder / "a.ftd"));
   testing_support::expect_same(*read, *read_dataset(folder / "a.ftd"), "sealed");
@@ -68,18 +68,18 @@ TEST(JournalMetrics, ADeclarationStandsInTheFileOnceBeforeTheFirstRow) {
 TEST(JournalMetrics, AnOldJournalIsContinuedByAFamilyThatDeclaresMore) {
   const TemporaryFolder folder;
   {
-    auto writer = JournalWriter::open(folder / "a.ftd", header_with({}));
+    auto writer = JournalWriter::open(folder / "a.ftd", metrics_header({}));
     ASSERT_TRUE((*writer)->append(row_of(1, {{kTimeNs, 10, 0, 3}, {kEnergyJ, 2}})));
   }
   const std::vector<std::byte> before = *read_file(folder / "a.ftd");
   {
-    auto writer = JournalWriter::open(folder / "a.ftd", header_with({kPsnr}));
+    auto writer = JournalWriter::open(folder / "a.ftd", metrics_header({kPsnr}));
     ASSERT_TRUE(writer) << writer.error().message;
     EXPECT_EQ(*read_file(folder / "a.ftd"), before) << "nothing is written without a row";
     ASSERT_TRUE((*writer)->append(row_of(1, {{"psnr_db", 41.5}}, Stage::kEvaluate)));
   }
   {
-    auto writer = JournalWriter::open(folder / "a.ftd", header_with({kMisses, kPsnr}));
+    auto writer = JournalWriter::open(folder / "a.ftd", metrics_header({kMisses, kPsnr}));
     ASSERT_TRUE(writer) << writer.error().message;
     ASSERT_TRUE((*writer)->append(row_of(2, {{kTimeNs, 10, 0, 3}, {"l2_misses", 4}})));
   }
@@ -90,7 +90,7 @@ TEST(JournalMetrics, AnOldJournalIsContinuedByAFamilyThatDeclaresMore) {
   EXPECT_EQ(read->measurement(2).find("l2_misses")->value, 4);
   MetricInfo other = kPsnr;
   other.unit = "%";
-  const auto refused = JournalWriter::open(folder / "a.ftd", header_with({other}));
+  const auto refused = JournalWriter::open(folder / "a.ftd", metrics_header({other}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kMismatch);
   EXPECT_THAT(refused.error().message, HasSubstr("cannot continue"));
@@ -102,7 +102,7 @@ TEST(JournalMetrics, KnowsWhatEachStageHasYielded) {
   const TemporaryFolder folder;
   const Measurement timed = row_of(1, {{kTimeNs, 10, 0, 3}, {"l2_misses", 4}});
   const auto open = [&] {
-    return *JournalWriter::open(folder / "a.ftd", header_with({kPsnr, kMisses}));
+    return *JournalWriter::open(folder / "a.ftd", metrics_header({kPsnr, kMisses}));
   };
   const auto has = [&](const JournalWriter& journal, std::int32_t tile, std::string_view metric) {
     const Measurement asked = row_of(tile, {});
@@ -136,7 +136,7 @@ TEST(JournalMetrics, KnowsWhatEachStageHasYielded) {
 
 TEST(JournalMetrics, WhatCannotBeStoredIsRefusedAndHarmsNothing) {
   const TemporaryFolder folder;
-  auto journal = *JournalWriter::open(folder / "a.ftd", header_with({kPsnr}));
+  auto journal = *JournalWriter::open(folder / "a.ftd", metrics_header({kPsnr}));
   const double infinity = std::numeric_limits<double>::infinity();
   const std::vector<Measurement> bad{
       row_of(1, {}),
@@ -169,12 +169,12 @@ TEST(JournalMetrics, WhatCannotBeStoredIsRefusedAndHarmsNothing) {
 
 std::vector<std::byte> journal_with_metrics(const TemporaryFolder& folder) {
   {
-    auto journal = *JournalWriter::open(folder / "a.ftd", header_with({kPsnr}));
+    auto journal = *JournalWriter::open(folder / "a.ftd", metrics_header({kPsnr}));
     EXPECT_TRUE(journal->append(row_of(1, {{kTimeNs, 10, 0, 3}, {kPackNs, 4}})));
     EXPECT_TRUE(journal->append(row_of(1, {{"psnr_db", 41.5}}, Stage::kEvaluate)));
   }
   {
-    auto journal = *JournalWriter::open(folder / "a.ftd", header_with({kPsnr, kMisses}));
+    auto journal = *JournalWriter::open(folder / "a.ftd", metrics_header({kPsnr, kMisses}));
     EXPECT_TRUE(journal->append(row_of(2, {{"l2_misses", 4}})));
     EXPECT_TRUE(journal->append(row_of(2, {}, Stage::kEvaluate, Outcome::kTimedOut)));
   }
@@ -201,7 +201,7 @@ TEST(JournalMetrics, ATornTailKeepsWholeRecordsAndIsContinued) {
     }
     ASSERT_TRUE(write_file_atomically(folder / "cut.ftd", std::span(bytes).first(size)));
     {
-      auto writer = JournalWriter::open(folder / "cut.ftd", header_with({kPsnr, kMisses}));
+      auto writer = JournalWriter::open(folder / "cut.ftd", metrics_header({kPsnr, kMisses}));
       ASSERT_TRUE(writer) << size << ": " << writer.error().message;
       ASSERT_TRUE((*writer)->append(full[1]));
     }
@@ -234,7 +234,7 @@ TEST(JournalMetrics, DamagedBlocksAreNoticed) {
 // A right checksum vouches for nothing but the way.
 TEST(JournalMetrics, NonsenseInBlocksIsRefused) {
   const auto decode = [](BlockType type, const ByteWriter& payload) {
-    Dataset dataset(header_with({}));
+    Dataset dataset(metrics_header({}));
     dataset.intern_problem(row_of(1, {}).problem);
     return dataset_internal::decode_block(
         {.type = type, .payload = payload.bytes(), .position = 99}, dataset);
@@ -297,7 +297,7 @@ TEST(JournalMetrics, SegmentsFollowTheRulesOfRows) {
       {{.outcome = Outcome::kCrashed, .stage = Stage::kEvaluate}, false, true},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    Dataset dataset(header_with({kPsnr}));
+    Dataset dataset(metrics_header({kPsnr}));
     // Another row's metric must not stand for one of this row.
     dataset.add(row_of(1, {{kTimeNs, 3}, {kPackNs, 4}}));
     dataset.add_row(cases[i].row);
@@ -307,7 +307,7 @@ TEST(JournalMetrics, SegmentsFollowTheRulesOfRows) {
     EXPECT_EQ(dataset_bytes(dataset).has_value(), cases[i].is_good) << i;
     ByteWriter payload;
     dataset_internal::encode_segment(payload, dataset, 0, 2, true);
-    Dataset read(header_with({kPsnr}));
+    Dataset read(metrics_header({kPsnr}));
     read.intern_problem(dataset.problems()[0]);
     read.intern_config(dataset.configs()[0]);
     read.intern_context(dataset.contexts()[0]);

@@ -10,7 +10,7 @@
 namespace foretune {
 namespace {
 
-DatasetHeader header() {
+DatasetHeader two_metrics_header() {
   DatasetHeader out;
   out.family = "test";
   out.problem_type = kGemmProblem;
@@ -21,7 +21,8 @@ DatasetHeader header() {
 Problem problem(int m) { return *Problem::parse(concat("gemm m=", m, " n=8 k=8")); }
 
 Config config(int tile) {
-  return {.schema = header().config_schema.id(), .words = {static_cast<std::int32_t>(tile)}};
+  return {.schema = two_metrics_header().config_schema.id(),
+          .words = {static_cast<std::int32_t>(tile)}};
 }
 
 Measurement measured(int m, int tile, Outcome outcome,
@@ -38,7 +39,7 @@ Measurement measured(int m, int tile, Outcome outcome,
 // Two problems; the packing of tile 1 takes no time, tile 4 fails, tile 5 was stopped, tile 6 was
 // not packed.
 Dataset sample() {
-  Dataset out(header());
+  Dataset out(two_metrics_header());
   for (const int m : {1, 2}) {
     const double factor = m;
     out.add(measured(m, 1, Outcome::kOk, {{"time_ns", 400 * factor}, {"pack_ns", 0}}));

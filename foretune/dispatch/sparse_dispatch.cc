@@ -164,7 +164,7 @@ Result<std::shared_ptr<const typename SparseMatrix<T>::Packed>> SparseMatrix<T>:
     const auto known = std::ranges::find_if(
         product.on_trial, [&](const auto& packed) { return packed->kernel == kernel; });
     if (known != product.on_trial.end()) {
-      const std::shared_ptr<const Packed> packed = *known;
+      std::shared_ptr<const Packed> packed = *known;
       if (is_final) {
         product.settled = packed;
         product.on_trial.clear();
@@ -181,7 +181,7 @@ Result<std::shared_ptr<const typename SparseMatrix<T>::Packed>> SparseMatrix<T>:
   FORETUNE_TRY(sparse_cpu::SparsePlan<T> plan,
                sparse_cpu::SparsePlan<T>::create(csr_, product.problem.sizes(), *kernel, pool,
                                                  max_packed_bytes(owner_.family_->info())));
-  const auto made = std::make_shared<const Packed>(Packed{kernel, std::move(plan)});
+  auto made = std::make_shared<const Packed>(Packed{kernel, std::move(plan)});
   const std::lock_guard lock(mutex_);
   if (is_final) {
     product.settled = made;

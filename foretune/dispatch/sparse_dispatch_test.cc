@@ -21,7 +21,6 @@ namespace foretune {
 namespace {
 
 using ::testing::Each;
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using testing_support::TemporaryFolder;
 

@@ -22,15 +22,15 @@ namespace {
 using ::testing::HasSubstr;
 
 const FeatureTable& table_of(std::string_view name) { return *find_feature_table(name).value(); }
-Problem parsed(std::string_view text) { return Problem::parse(text).value(); }
+Problem foreign_problem(std::string_view text) { return Problem::parse(text).value(); }
 Hardware device(std::string_view name) { return known_device(name).value().hardware; }
 
-Config gemm_kernel(std::string_view name, std::int32_t split_k = 1) {
+Config foreign_gemm(std::string_view name, std::int32_t split_k = 1) {
   Config config = parse_ck_gemm_name(name).value().config;
   config.words[static_cast<std::size_t>(CkGemmParameter::kSplitK)] = split_k;
   return config;
 }
-Config conv_kernel(std::string_view name) { return parse_ck_conv_name(name).value().config; }
+Config foreign_kernel(std::string_view name) { return parse_ck_conv_name(name).value().config; }
 
 using Values = std::vector<double>;
 
@@ -226,8 +226,8 @@ Values joined(const std::vector<Values>& parts) {
 
 TEST(GemmCkForeign, RowsAreThoseOfTheModels) {
   for (const GemmCase& test : gemm_cases()) {
-    const Problem problem = parsed(test.problem);
-    const Config config = gemm_kernel(test.kernel, test.split_k);
+    const Problem problem = foreign_problem(test.problem);
+    const Config config = foreign_gemm(test.kernel, test.split_k);
     expect_row("gemm-ck-55", problem, test.device, config, joined({test.first, test.hardware}));
     expect_row("gemm-ck-72", problem, test.device, config,
                joined({test.first, test.padding, test.hardware}));
@@ -236,9 +236,9 @@ TEST(GemmCkForeign, RowsAreThoseOfTheModels) {
 
 // The engines do not know f64 and tf32: 1 byte.
 TEST(GemmCkForeign, UnknownTypesHaveOneByte) {
-  const Config config = gemm_kernel(gemm_cases()[0].kernel);
+  const Config config = foreign_gemm(gemm_cases()[0].kernel);
   const auto bytes_of = [&](const std::string& dtype) {
-    return named_row(table_of("gemm-ck-55"), parsed("gemm m=1 n=1 k=1 dtype=" + dtype),
+    return named_row(table_of("gemm-ck-55"), foreign_problem("gemm m=1 n=1 k=1 dtype=" + dtype),
                      device("ck-gfx950"), config)["lds_usage_estimate"] /
            24576;
   };
@@ -251,9 +251,9 @@ TEST(GemmCkForeign, UnknownTypesHaveOneByte) {
 
 TEST(GroupedConvCkForeign, RowsAreThoseOfTheModels) {
   expect_row("grouped-conv-ck-83",
-             parsed("conv n=16 c=256 k=128 hi=28 wi=30 y=3 x=3 stride_h=2 pad_h=1 pad_w=1 "
-                    "dtype=bf16"),
-             "ck-gfx950", conv_kernel("grouped_conv_forward_bf16_2d_16x64x32_compv4_dsb"),
+             foreign_problem("conv n=16 c=256 k=128 hi=28 wi=30 y=3 x=3 stride_h=2 pad_h=1 pad_w=1 "
+                             "dtype=bf16"),
+             "ck-gfx950", foreign_kernel("grouped_conv_forward_bf16_2d_16x64x32_compv4_dsb"),
              {16,
               256,
               128,
@@ -339,10 +339,10 @@ TEST(GroupedConvCkForeign, RowsAreThoseOfTheModels) {
               8});
   // A depthwise convolution of few images. Every tile is larger than the problem except in rows.
   expect_row("grouped-conv-ck-83",
-             parsed("conv op=backward_data n=3 c=24 k=24 g=24 hi=7 wi=5 y=1 x=5 pad_w=2 "
-                    "dtype=f32"),
+             foreign_problem("conv op=backward_data n=3 c=24 k=24 g=24 hi=7 wi=5 y=1 x=5 pad_w=2 "
+                             "dtype=f32"),
              "ck-gfx90a",
-             conv_kernel("grouped_conv_bwd_data_fp32_2d_64x32x128_compv6_intrawave_si"),
+             foreign_kernel("grouped_conv_bwd_data_fp32_2d_64x32x128_compv6_intrawave_si"),
              {3,
               24,
               24,
@@ -431,23 +431,23 @@ TEST(GroupedConvCkForeign, RowsAreThoseOfTheModels) {
 // The rows exclude everything that the engine does not see.
 TEST(GroupedConvCkForeign, DilationDepthAndTheOperationAreNotSeen) {
   const FeatureTable& table = table_of("grouped-conv-ck-83");
-  const Config config = conv_kernel("grouped_conv_forward_bf16_2d_16x64x32_compv3");
+  const Config config = foreign_kernel("grouped_conv_forward_bf16_2d_16x64x32_compv3");
   const std::string sizes = "conv n=2 c=8 k=8 hi=9 wi=9 y=3 x=3 dtype=bf16";
   Values plain(table.columns().size());
-  foreign_row(table, parsed(sizes), device("ck-gfx950"), config, plain);
+  foreign_row(table, foreign_problem(sizes), device("ck-gfx950"), config, plain);
   for (const char* unseen : {" dilation_h=2 dilation_w=3", " di=3 z=2 pad_d=1",
                              " op=backward_weight", " layout=channels_first"}) {
     Values row(table.columns().size());
-    foreign_row(table, parsed(sizes + unseen), device("ck-gfx950"), config, row);
+    foreign_row(table, foreign_problem(sizes + unseen), device("ck-gfx950"), config, row);
     EXPECT_EQ(row, plain) << unseen;
   }
 }
 
 TEST(GroupedConvCkForeign, LaterVersionsSeeDepthDilationAndEndings) {
-  const Problem problem = parsed(
+  const Problem problem = foreign_problem(
       "conv n=2 c=64 k=96 g=2 di=9 hi=20 wi=21 z=3 y=3 x=5 stride_d=2 stride_h=2 pad_d=1 "
       "pad_h=3 pad_w=2 dilation_h=3 dilation_w=2 dtype=bf16");
-  const Config config = conv_kernel("grouped_conv_forward_bf16_3d_32x64x128_mem_interwave_dsb");
+  const Config config = foreign_kernel("grouped_conv_forward_bf16_3d_32x64x128_mem_interwave_dsb");
   auto row = named_row(table_of("grouped-conv-ck-97"), problem, device("ck-gfx950"), config);
   // 5 x 10 x 17 outputs; the first version would see 12 x 21.
   const std::map<std::string, double> expected{
@@ -485,7 +485,7 @@ TEST(GroupedConvCkForeign, LaterVersionsSeeDepthDilationAndEndings) {
   }
   // A name without a wave mode counts as intrawave.
   row = named_row(table_of("grouped-conv-ck-97"), problem, device("ck-gfx950"),
-                  conv_kernel("grouped_conv_forward_bf16_3d_32x64x128_basic_v1"));
+                  foreign_kernel("grouped_conv_forward_bf16_3d_32x64x128_basic_v1"));
   EXPECT_EQ(row["is_intrawave"], 1);
   EXPECT_EQ(row["is_basic"], 1);
   EXPECT_EQ(row["has_dsb"], 0);
@@ -494,8 +494,9 @@ TEST(GroupedConvCkForeign, LaterVersionsSeeDepthDilationAndEndings) {
 // On two dimensions without dilation the versions agree.
 TEST(GroupedConvCkForeign, VersionsAgreeWhereTheySeeTheSame) {
   const Problem problem =
-      parsed("conv n=3 c=32 k=48 g=2 hi=19 wi=20 y=3 x=3 stride_w=2 pad_h=1 dtype=f16");
-  const Config config = conv_kernel("grouped_conv_forward_fp16_2d_64x128x64_compv6_intrawave_si");
+      foreign_problem("conv n=3 c=32 k=48 g=2 hi=19 wi=20 y=3 x=3 stride_w=2 pad_h=1 dtype=f16");
+  const Config config =
+      foreign_kernel("grouped_conv_forward_fp16_2d_64x128x64_compv6_intrawave_si");
   const auto first =
       named_row(table_of("grouped-conv-ck-83"), problem, device("ck-gfx950"), config);
   for (const char* name : {"grouped-conv-ck-91", "grouped-conv-ck-97"}) {

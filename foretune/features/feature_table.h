@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,12 @@ class FeatureTable {
   virtual void interaction_columns(const Problem& problem, const Hardware& hardware,
                                    ConfigWords configs, std::span<double> out,
                                    std::size_t stride) const = 0;
+  // Returns the positions of the values of a config that the interaction columns depend on: where
+  // these agree, the columns agree for every problem. A pool then computes them once. Returns
+  // nothing when any value may matter.
+  virtual std::optional<std::vector<std::size_t>> interaction_values() const {
+    return std::nullopt;
+  }
   // Returns the configs of a problem, for tables of sequences: no list of values describes the
   // legal ones. Returns nullptr when the table has no space.
   virtual std::unique_ptr<Space> space(const Problem& /*problem*/,

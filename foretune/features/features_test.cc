@@ -280,6 +280,39 @@ TEST(FeatureTables, PartsAgreeWithWholeRowsAndAreFinite) {
   }
 }
 
+TEST(FeatureTables, InteractionColumnsDependOnTheValuesThatTheTableNames) {
+  Rng rng(18);
+  std::size_t tables = 0;
+  for (const Sampled& sampled : sampled_tables()) {
+    SCOPED_TRACE(sampled.table);
+    const FeatureTable& table = **find_feature_table(sampled.table);
+    const auto values = table.interaction_values();
+    if (!values) {
+      continue;
+    }
+    ++tables;
+    const std::size_t width = sampled.domains.size();
+    const std::size_t columns = feature_count(table, FeatureKind::kInteraction);
+    for (int round = 0; round < 200; ++round) {
+      const Config config = random_config(sampled, rng);
+      Config other = random_config(sampled, rng);
+      for (const std::size_t value : *values) {
+        ASSERT_LT(value, width);
+        other.words[value] = config.words[value];
+      }
+      std::vector<std::int32_t> words(config.words.begin(), config.words.end());
+      words.insert(words.end(), other.words.begin(), other.words.end());
+      std::vector<double> out(2 * columns);
+      table.interaction_columns(random_problem(sampled.type, rng),
+                                known_device("ck-gfx950")->hardware, {words, width}, out, 2);
+      for (std::size_t c = 0; c < columns; ++c) {
+        ASSERT_EQ(out[2 * c], out[2 * c + 1]) << c;
+      }
+    }
+  }
+  EXPECT_GE(tables, 5U);
+}
+
 TEST(GemmTriton, ValuesByHand) {
   const Sampled sampled = sampled_tables()[1];
   const FeatureTable& table = **find_feature_table("gemm-triton");

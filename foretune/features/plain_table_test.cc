@@ -26,7 +26,7 @@ ProblemTypeInfo type_named(std::string_view name) {
   return type;
 }
 
-ConfigSchema schema() {
+ConfigSchema plain_schema() {
   return {.name = "plain",
           .version = 1,
           .kind = SchemaKind::kParametric,
@@ -36,7 +36,7 @@ ConfigSchema schema() {
 TEST(PlainTable, DescribesFieldsAndParametersAsTheyAre) {
   const ProblemTypeInfo type = type_named("plain_described");
   ASSERT_TRUE(register_problem_type(type));
-  const auto table = make_plain_table("plain-test", type, schema());
+  const auto table = make_plain_table("plain-test", type, plain_schema());
   std::vector<std::string_view> names;
   for (const FeatureInfo& column : table->columns()) {
     names.push_back(column.name);
@@ -46,12 +46,12 @@ TEST(PlainTable, DescribesFieldsAndParametersAsTheyAre) {
   EXPECT_TRUE(table->columns()[1].is_categorical);
   EXPECT_TRUE(table->columns()[3].is_categorical);
   const Problem problem = Problem::parse("plain_described cells=1023 border=wrap").value();
-  const Config config{.schema = schema().id(), .words = Config::Words({15, 1})};
+  const Config config{.schema = plain_schema().id(), .words = Config::Words({15, 1})};
   std::vector<double> row(table->columns().size());
   feature_row(*table, problem, {}, config, row);
   EXPECT_EQ(row, (std::vector<double>{10, 1, 4, 1, 6}));
-  EXPECT_TRUE(table->supports(type.schema.type, schema()));
-  ConfigSchema other = schema();
+  EXPECT_TRUE(table->supports(type.schema.type, plain_schema()));
+  ConfigSchema other = plain_schema();
   other.version = 2;
   EXPECT_FALSE(table->supports(type.schema.type, other));
 }
@@ -63,9 +63,10 @@ TEST(AddedRows, AreFoundAndNotAddedTwice) {
   ASSERT_NE(find_problem_type("plain_added"), nullptr);
   EXPECT_EQ(find_problem_type(added_problem_type("plain_added"))->schema.name, "plain_added");
   EXPECT_FALSE(register_problem_type(type));
-  ASSERT_TRUE(register_feature_table(make_plain_table("plain-added", type, schema())));
+  ASSERT_TRUE(register_feature_table(make_plain_table("plain-added", type, plain_schema())));
   EXPECT_EQ((*find_feature_table("plain-added"))->name(), "plain-added");
-  const Status again = register_feature_table(make_plain_table("plain-added", type, schema()));
+  const Status again =
+      register_feature_table(make_plain_table("plain-added", type, plain_schema()));
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::kInvalidArgument);
 }

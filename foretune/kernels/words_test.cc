@@ -15,9 +15,9 @@
 namespace foretune {
 namespace {
 
-constexpr std::uint64_t kSeed = 21;
+constexpr std::uint64_t kWordsSeed = 21;
 
-std::ptrdiff_t draw(Rng& rng, std::int64_t low, std::int64_t high) {
+std::ptrdiff_t draw_size(Rng& rng, std::int64_t low, std::int64_t high) {
   return static_cast<std::ptrdiff_t>(rng.between(low, high));
 }
 
@@ -84,18 +84,18 @@ constexpr PackedWords kAllWords[] = {PackedWords::kBf16AsF32, PackedWords::kBf16
                                      PackedWords::kI8AsI16Pairs, PackedWords::kI8Quads};
 
 TEST(WordsTest, PanelsHoldEachElementInItsWord) {
-  Rng rng(kSeed);
+  Rng rng(kWordsSeed);
   for (int trial = 0; trial < 4000; ++trial) {
     const PackedWords words = kAllWords[rng.below(4)];
     const bool is_a = rng.below(2) == 0;
-    const std::ptrdiff_t lines = draw(rng, 1, 60);
-    const std::ptrdiff_t k = draw(rng, 1, 40);
+    const std::ptrdiff_t lines = draw_size(rng, 1, 60);
+    const std::ptrdiff_t k = draw_size(rng, 1, 40);
     const std::ptrdiff_t lanes = std::ptrdiff_t{4} << rng.below(3);
-    const std::ptrdiff_t panel = is_a ? draw(rng, 1, 16) : lanes * draw(rng, 1, 4);
+    const std::ptrdiff_t panel = is_a ? draw_size(rng, 1, 16) : lanes * draw_size(rng, 1, 4);
     const bool by_columns = rng.below(2) == 0;
     const bool depth_is_contiguous = by_columns != is_a;
     const std::ptrdiff_t length = depth_is_contiguous ? k : lines;
-    const std::ptrdiff_t stride = length + draw(rng, 0, 5);
+    const std::ptrdiff_t stride = length + draw_size(rng, 0, 5);
     const std::ptrdiff_t count = ((depth_is_contiguous ? lines : k) - 1) * stride + length;
     const Elements elements(static_cast<std::size_t>(count), element_bytes(words), rng);
     const std::ptrdiff_t size =
@@ -130,7 +130,7 @@ TEST(WordsTest, PanelsHoldEachElementInItsWord) {
                         words, is_a, word, k, [&](std::ptrdiff_t p) { return bits(first + i, p); })
                   : 0;
           ASSERT_EQ(std::bit_cast<std::uint32_t>(*at++), expected)
-              << "seed " << kSeed << " trial " << trial << " words " << static_cast<int>(words)
+              << "seed " << kWordsSeed << " trial " << trial << " words " << static_cast<int>(words)
               << " k " << k << " lines " << lines << " at " << first + i << ", word " << word;
         }
       }
@@ -248,7 +248,7 @@ void check_kernel(const KernelSet& set, int rows, int vectors, int last_columns,
 }
 
 TEST(WordsTest, EveryKernelAgreesWithTheDefinition) {
-  Rng rng(kSeed);
+  Rng rng(kWordsSeed);
   int sets = 0;
   for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
     for (const KernelMath math :
@@ -263,7 +263,7 @@ TEST(WordsTest, EveryKernelAgreesWithTheDefinition) {
         for (int rows = 1; rows <= max_kernel_rows(isa, vectors); ++rows) {
           for (const int last : {set->lanes, static_cast<int>(rng.between(1, set->lanes - 1))}) {
             for (const std::ptrdiff_t words :
-                 {std::ptrdiff_t{0}, std::ptrdiff_t{1}, draw(rng, 2, 40)}) {
+                 {std::ptrdiff_t{0}, std::ptrdiff_t{1}, draw_size(rng, 2, 40)}) {
               check_kernel(*set, rows, vectors, last, words, rng.below(2) == 0, rng);
               ASSERT_FALSE(HasFatalFailure());
             }

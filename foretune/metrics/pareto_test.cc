@@ -27,7 +27,7 @@ using ::testing::IsEmpty;
 
 using Positions = std::vector<std::size_t>;
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 // Owns the data that a PointSet borrows.
 struct Points {
@@ -74,7 +74,7 @@ Points random_points(Rng& rng, std::size_t dimensions, std::size_t count, bool w
       }
       sum += value;
       const bool is_infinite = with_infinities && rng.below(6) == 0;
-      out.values.push_back(is_infinite ? std::copysign(kInfinite, value) : value);
+      out.values.push_back(is_infinite ? std::copysign(kNoBound, value) : value);
     }
   }
   return out;
@@ -137,7 +137,7 @@ std::vector<double> random_reference(Rng& rng, std::size_t dimensions, bool with
   std::vector<double> out;
   for (std::size_t k = 0; k < dimensions; ++k) {
     const bool is_infinite = with_infinities && rng.below(4) == 0;
-    out.push_back(is_infinite ? kInfinite : static_cast<double>(rng.between(0, 10)));
+    out.push_back(is_infinite ? kNoBound : static_cast<double>(rng.between(0, 10)));
   }
   return out;
 }
@@ -192,7 +192,7 @@ TEST(Dominates, NowhereWorseAndSomewhereBetter) {
   EXPECT_FALSE(dominates(a, a));
   EXPECT_FALSE(dominates(a, c));
   EXPECT_FALSE(dominates(c, a));
-  const std::array<double, 2> far{-kInfinite, 2};
+  const std::array<double, 2> far{-kNoBound, 2};
   EXPECT_TRUE(dominates(far, a));
   EXPECT_FALSE(dominates(far, far));
 }
@@ -248,7 +248,7 @@ TEST(Hypervolume, OfKnownSets) {
   EXPECT_EQ(hypervolume(Points{}.set(), std::array<double, 2>{4, 4}), 0);
   const Points cube{.values = {0, 0, 0, 0, 0, 0}, .dimensions = 3};
   EXPECT_EQ(hypervolume(cube.set(), std::array<double, 3>{2, 3, 4}), 24);
-  EXPECT_EQ(hypervolume(cube.set(), std::array<double, 3>{2, kInfinite, 4}), kInfinite);
+  EXPECT_EQ(hypervolume(cube.set(), std::array<double, 3>{2, kNoBound, 4}), kNoBound);
   const Points line{.values = {5, 2, 3}, .dimensions = 1};
   EXPECT_EQ(hypervolume(line.set(), std::array<double, 1>{10}), 8);
 }
@@ -279,8 +279,8 @@ TEST(HypervolumeContributions, AreTheLossWithoutThePoint) {
 
 // Returns the lowest and the highest value of one coordinate on the front.
 std::pair<double, double> range_of(const Points& points, const Positions& front, std::size_t k) {
-  double low = kInfinite;
-  double high = -kInfinite;
+  double low = kNoBound;
+  double high = -kNoBound;
   for (const std::size_t i : front) {
     low = std::min(low, points.set()[i][k]);
     high = std::max(high, points.set()[i][k]);
@@ -338,8 +338,8 @@ TEST(Knee, OfKnownSets) {
 
 TEST(Knee, AnInfiniteCoordinateCountsAsTheNearestFiniteOne) {
   const auto knee_of = [](std::vector<double> values) { return knee({values, 2}); };
-  EXPECT_EQ(knee_of({10, -kInfinite, 5, -40, 3, -38}), 1U);
-  EXPECT_EQ(knee_of({-kInfinite, kInfinite, 1, 1, kInfinite, -kInfinite}), 0U);
+  EXPECT_EQ(knee_of({10, -kNoBound, 5, -40, 3, -38}), 1U);
+  EXPECT_EQ(knee_of({-kNoBound, kNoBound, 1, 1, kNoBound, -kNoBound}), 0U);
   constexpr double kHuge = std::numeric_limits<double>::max();
   EXPECT_EQ(knee_of({-kHuge, kHuge, -kHuge / 2, -kHuge / 2, kHuge, -kHuge}), 1U);
 }
@@ -383,7 +383,7 @@ TEST(EpsilonFront, CoversTheFrontWithFewPoints) {
     for_random_points(7, 500, with_infinities, [](const Points& points, Rng& rng) {
       const Positions front = pareto_front(points.set());
       for (const double epsilon :
-           {0.0, static_cast<double>(rng.between(-1, 6)), rng.uniform() * 8, kInfinite}) {
+           {0.0, static_cast<double>(rng.between(-1, 6)), rng.uniform() * 8, kNoBound}) {
         SCOPED_TRACE(concat("epsilon ", epsilon));
         const double counted = std::max(epsilon, 0.0);
         const Positions chosen = epsilon_front(points.set(), epsilon);
@@ -489,13 +489,13 @@ TEST(TakeBest, InMoreDimensionsRemovesTheSmallestContributionEachTime) {
 
 // Computes the distance from its definition; coordinates are finite.
 double distance_to_front(const Points& points, const Positions& front, std::size_t i) {
-  double nearest = kInfinite;
+  double nearest = kNoBound;
   for (const std::size_t f : front) {
     double largest = 0;
     for (std::size_t k = 0; k < points.dimensions; ++k) {
       const auto range_of = [&](const Positions& among) {
-        double low = kInfinite;
-        double high = -kInfinite;
+        double low = kNoBound;
+        double high = -kNoBound;
         for (const std::size_t j : among) {
           low = std::min(low, points.set()[j][k]);
           high = std::max(high, points.set()[j][k]);

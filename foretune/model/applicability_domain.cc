@@ -22,6 +22,25 @@ double log2_size(std::int64_t size) {
   return std::log2(static_cast<double>(std::max<std::int64_t>(size, 1)));
 }
 
+// Logarithms of the sizes that nearly all problems have: computing the twenty of a convolution
+// takes as long as everything else about it.
+constexpr std::int64_t kTabulated = 2048;
+using Logarithms = std::array<float, kTabulated>;
+
+Logarithms tabulate() {
+  Logarithms out{};
+  for (std::size_t size = 0; size < out.size(); ++size) {
+    out[size] = static_cast<float>(log2_size(static_cast<std::int64_t>(size)));
+  }
+  return out;
+}
+
+float log2_float(std::int64_t size) {
+  static const Logarithms table = tabulate();
+  return size < kTabulated ? table[static_cast<std::size_t>(std::max<std::int64_t>(size, 0))]
+                           : static_cast<float>(log2_size(size));
+}
+
 double standard_deviation(std::span<const double> values) {
   const double middle = mean(values);
   double sum = 0;
@@ -58,8 +77,7 @@ using Point = std::array<float, ApplicabilityDomain::kMaxSizes>;
 Point point_of(const ApplicabilityDomain& domain, std::span<const std::int64_t> fields) {
   Point point{};
   for (std::size_t i = 0; i < domain.sizes.size(); ++i) {
-    point[i] =
-        static_cast<float>(log2_size(fields[domain.sizes[i].field])) * domain.sizes[i].per_log2;
+    point[i] = domain.coordinate(i, fields);
   }
   return point;
 }
@@ -70,10 +88,6 @@ float squared_distance(std::span<const float> a, const Point& b) {
     sum += (a[i] - b[i]) * (a[i] - b[i]);
   }
   return sum;
-}
-
-bool label_occurred(const ApplicabilityDomain::Label& label, std::int64_t value) {
-  return value >= 0 && value < 64 && ((label.seen >> static_cast<unsigned>(value)) & 1U) != 0;
 }
 
 // The distance of every point to the nearest other one.
@@ -119,9 +133,14 @@ ApplicabilityDomain ApplicabilityDomain::fit(std::span<const Problem> problems) 
   return domain;
 }
 
+float ApplicabilityDomain::coordinate(std::size_t size,
+                                      std::span<const std::int64_t> fields) const noexcept {
+  return log2_float(fields[sizes[size].field]) * sizes[size].per_log2;
+}
+
 bool ApplicabilityDomain::is_inside(std::span<const std::int64_t> fields) const noexcept {
   for (const Label& label : labels) {
-    if (!label_occurred(label, fields[label.field])) {
+    if (!label.occurred(fields[label.field])) {
       return false;
     }
   }
@@ -139,7 +158,7 @@ bool ApplicabilityDomain::is_inside(std::span<const std::int64_t> fields) const 
 DomainDistance ApplicabilityDomain::distance(std::span<const std::int64_t> fields) const noexcept {
   DomainDistance out;
   for (const Label& label : labels) {
-    if (!label_occurred(label, fields[label.field])) {
+    if (!label.occurred(fields[label.field])) {
       return {.inside = false, .is_label = true, .field = label.field};
     }
   }

@@ -44,6 +44,9 @@ struct ApplicabilityDomain {
   struct Label {
     std::uint8_t field = 0;
     std::uint64_t seen = 0;  // bit i: label i occurred
+    [[nodiscard]] bool occurred(std::int64_t value) const {
+      return value >= 0 && value < 64 && ((seen >> static_cast<unsigned>(value)) & 1U) != 0;
+    }
     bool operator==(const Label&) const = default;
   };
   std::vector<Size> sizes;
@@ -55,6 +58,10 @@ struct ApplicabilityDomain {
   // are of one type.
   static ApplicabilityDomain fit(std::span<const Problem> problems);
 
+  // Returns the coordinate of a problem along one of the sizes. Sizes below 1 count as 1.
+  [[nodiscard]] float coordinate(std::size_t size,
+                                 std::span<const std::int64_t> fields) const noexcept;
+  // A DomainIndex returns the same sooner.
   [[nodiscard]] bool is_inside(std::span<const std::int64_t> fields) const noexcept;
   [[nodiscard]] DomainDistance distance(std::span<const std::int64_t> fields) const noexcept;
   // Returns a sentence for a problem of `schema`: "k=1000000 is far from every training problem:

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Problem parsed(std::string_view text) { return Problem::parse(text).value(); }
+Problem from_text(std::string_view text) { return Problem::parse(text).value(); }
 
 Problem random_problem(Rng& rng) {
   GemmSizes sizes;
@@ -35,9 +35,9 @@ Problem random_problem(Rng& rng) {
 }
 
 TEST(Problem, TextIsCanonical) {
-  EXPECT_EQ(parsed("gemm k=7168 n=1536 m=128 layout=rcr").text(),
+  EXPECT_EQ(from_text("gemm k=7168 n=1536 m=128 layout=rcr").text(),
             "gemm op=mm m=128 n=1536 k=7168 batch=1 dtype=f32 layout=rcr");
-  EXPECT_EQ(parsed("  gemm   m=1 n=2\tk=3 op=bmm batch=4 dtype=bf16").text(),
+  EXPECT_EQ(from_text("  gemm   m=1 n=2\tk=3 op=bmm batch=4 dtype=bf16").text(),
             "gemm op=bmm m=1 n=2 k=3 batch=4 dtype=bf16 layout=rrr");
 }
 
@@ -49,7 +49,7 @@ TEST(Problem, RandomProblemsRoundTripThroughTextAndView) {
   std::set<std::string> texts;
   for (int trial = 0; trial < 2000; ++trial) {
     const Problem problem = random_problem(rng);
-    ASSERT_EQ(parsed(problem.text()), problem);
+    ASSERT_EQ(from_text(problem.text()), problem);
     ASSERT_EQ(GemmProblem::from(problem).value().to_problem(), problem);
     hashes.insert(problem.hash());
     texts.insert(problem.text());
@@ -86,7 +86,7 @@ TEST(Problem, CreateChecksCountRangeAndPayload) {
   EXPECT_FALSE(Problem::create(kGemmProblem, {5, 1, 2, 3, 1, 0, 0}));
   EXPECT_TRUE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 0, 0}, Digest{1, 2}));
   EXPECT_FALSE(Problem::create(kGemmProblem, {0, 1, 2, 3, 1, 2, 0}, Digest{1, 2}));
-  const Problem conv = parsed("conv n=1 c=2 k=3 hi=8 wi=8 y=1 x=1");
+  const Problem conv = from_text("conv n=1 c=2 k=3 hi=8 wi=8 y=1 x=1");
   const auto with_payload =
       Problem::create(conv.type(), Problem::Fields(conv.fields()), Digest{1, 2});
   ASSERT_FALSE(with_payload);
@@ -96,23 +96,23 @@ TEST(Problem, CreateChecksCountRangeAndPayload) {
 }
 
 TEST(Problem, GroupLeavesOutOperationTypeAndLayout) {
-  const std::uint64_t group = parsed("gemm m=8 n=16 k=32").group();
+  const std::uint64_t group = from_text("gemm m=8 n=16 k=32").group();
   for (const char* same : {"gemm m=8 n=16 k=32 dtype=bf16", "gemm m=8 n=16 k=32 layout=ccr",
                            "gemm m=8 n=16 k=32 op=addmm"}) {
-    EXPECT_EQ(parsed(same).group(), group) << same;
+    EXPECT_EQ(from_text(same).group(), group) << same;
   }
   for (const char* other :
        {"gemm m=16 n=8 k=32", "gemm m=8 n=16 k=33", "gemm m=8 n=16 k=32 op=bmm batch=2"}) {
-    EXPECT_NE(parsed(other).group(), group) << other;
+    EXPECT_NE(from_text(other).group(), group) << other;
   }
 }
 
 // Otherwise products with the weights of one layer would be on both sides of a split.
 TEST(Problem, PayloadIsPartOfTheValueAndNotOfTheGroup) {
-  const Problem plain = parsed("gemm m=8 n=16 k=32");
+  const Problem plain = from_text("gemm m=8 n=16 k=32");
   const std::string text = concat(plain.text(), " payload=", Digest{1, 2}.hex());
-  const Problem one = parsed(text);
-  const Problem other = parsed(concat(plain.text(), " payload=", Digest{1, 3}.hex()));
+  const Problem one = from_text(text);
+  const Problem other = from_text(concat(plain.text(), " payload=", Digest{1, 3}.hex()));
   EXPECT_EQ(one.text(), text);
   EXPECT_EQ(one.payload(), (Digest{1, 2}));
   EXPECT_TRUE(one.has_payload());
@@ -123,12 +123,12 @@ TEST(Problem, PayloadIsPartOfTheValueAndNotOfTheGroup) {
     EXPECT_EQ(one.group(), different.group());
   }
   EXPECT_EQ(GemmProblem::from(one).value().to_problem(), one);
-  EXPECT_EQ(parsed(concat(plain.text(), " payload=", Digest{}.hex())), plain);
+  EXPECT_EQ(from_text(concat(plain.text(), " payload=", Digest{}.hex())), plain);
 }
 
 TEST(Problem, ComparesByValue) {
-  EXPECT_EQ(parsed("gemm m=8 n=16 k=32"), parsed("gemm k=32 n=16 m=8 op=mm"));
-  EXPECT_LT(parsed("gemm m=8 n=16 k=32"), parsed("gemm m=9 n=1 k=1"));
+  EXPECT_EQ(from_text("gemm m=8 n=16 k=32"), from_text("gemm k=32 n=16 m=8 op=mm"));
+  EXPECT_LT(from_text("gemm m=8 n=16 k=32"), from_text("gemm m=9 n=1 k=1"));
 }
 
 TEST(ProblemSchema, EveryTypeIsFoundByTypeAndName) {
@@ -147,8 +147,8 @@ TEST(ProblemSchema, EveryTypeIsFoundByTypeAndName) {
 // Data sets and models store these: a change needs a new version of the type.
 TEST(ProblemSchema, IdsAndHashesAreGolden) {
   EXPECT_EQ(find_problem_schema("gemm")->id(), 5754518933885510102U);
-  EXPECT_EQ(parsed("gemm m=128 n=1536 k=7168").hash(), 9884361013540301618U);
-  EXPECT_EQ(parsed("gemm m=128 n=1536 k=7168").group(), 4925777260016357228U);
+  EXPECT_EQ(from_text("gemm m=128 n=1536 k=7168").hash(), 9884361013540301618U);
+  EXPECT_EQ(from_text("gemm m=128 n=1536 k=7168").group(), 4925777260016357228U);
 }
 
 TEST(GemmProblem, CountsWorkAndTraffic) {

@@ -58,6 +58,12 @@ std::string times_text(const Problem& problem, const TuneResult& result,
                                         " times as fast as the default config")
                                : std::string(),
              "\n  rank      time  spread  slower  config\n");
+  // The best is named even where tuning asked for nothing but the time.
+  if (const auto packing = report_internal::packing_of(result, best)) {
+    out.insert(out.find("\n  rank"),
+               concat("\n      packing takes ", nanoseconds_text(packing->pack_ns),
+                      ", pays after: ", report_internal::packing_text(packing)));
+  }
   for (std::size_t i = 0; i < result.finalists.size(); ++i) {
     const TunedConfig& tuned = result.finalists[i];
     out += concat(right(concat(i + 1), 6), right(nanoseconds_text(tuned.time_ns), 10),
@@ -105,6 +111,7 @@ class FinalistsTable {
     for (const MetricInfo& info : judge_.metrics()) {
       add_metric(info);
     }
+    add_packing();
   }
 
   [[nodiscard]] std::string text() const {
@@ -141,6 +148,21 @@ class FinalistsTable {
     std::string name;
     std::vector<std::string> cells;  // one a row
   };
+
+  // Where packing is an aim or bounded, and something was packed.
+  void add_packing() {
+    Column packing{"pays after"};
+    bool is_packed = false;
+    for (const TunedConfig* row : rows_) {
+      const auto found = report_internal::packing_of(result_, *row);
+      is_packed = is_packed || found;
+      packing.cells.push_back(report_internal::packing_text(found));
+    }
+    const auto names_packing = [](const MetricInfo& info) { return info.name == kPackNs; };
+    if (is_packed && std::ranges::any_of(judge_.metrics(), names_packing)) {
+      columns_.push_back(std::move(packing));
+    }
+  }
 
   void add_metric(const MetricInfo& info) {
     Column values{info.name};

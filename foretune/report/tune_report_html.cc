@@ -213,13 +213,20 @@ class TunePage : private report_internal::Page {
     add("</dl>\n");
   }
 
+  static bool shows_packing(const TuneResult& result) {
+    return std::ranges::any_of(result.finalists, [&](const TunedConfig& tuned) {
+      return report_internal::packing_of(result, tuned).has_value();
+    });
+  }
+
   void finalists(const TuneResult& result, const TuneAnalysis& analysis) {
     add("<div class=\"scroll\"><table class=\"finalists\">\n<thead><tr><th></th>");
     const bool with_gain = result.by_default.has_value();
     for (const MetricInfo& info : result.judge->metrics()) {
       add("<th>", html_escaped(info.name), "</th>", with_gain ? "<th>gain</th>" : "");
     }
-    add("<th class=\"config\">config</th></tr></thead>\n<tbody>\n");
+    add(shows_packing(result) ? "<th>packing pays after</th>" : "",
+        "<th class=\"config\">config</th></tr></thead>\n<tbody>\n");
     const std::string reference =
         report_internal::config_text(report_.schema, chosen_of(result, analysis));
     const std::size_t chosen = report_internal::chosen_finalist(result, analysis);
@@ -238,6 +245,10 @@ class TunePage : private report_internal::Page {
                     const std::string& reference, bool is_chosen) {
     add("<tr", is_chosen ? " class=\"model\"" : "", "><td>", label, "</td>");
     metric_cells(result, tuned, result.by_default.has_value());
+    if (shows_packing(result)) {
+      add("<td>", report_internal::packing_text(report_internal::packing_of(result, tuned)),
+          "</td>");
+    }
     add("<td class=\"config\">",
         report_internal::config_html(report_internal::config_text(report_.schema, tuned),
                                      reference),

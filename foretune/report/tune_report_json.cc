@@ -105,6 +105,9 @@ Json result_json(const TunedProblem& tuned, const ConfigSchema& schema) {
   }
   for (const TunedConfig& finalist : result.finalists) {
     out["finalists"].push_back(compared_json(finalist, schema));
+    if (const auto packing = report_internal::packing_of(result, finalist)) {
+      out["finalists"].back()["packing_pays_after_runs"] = number(packing->pays_after);
+    }
   }
   for (const TunedConfig& measured : result.measured) {
     out["measured"].push_back(tuned_json(measured, schema));

@@ -80,6 +80,23 @@ std::string text_of(const TuneResult& result) {
   return tune_text(sample_problem(100), result, sample_schema());
 }
 
+TEST(PackingTest, PaysWhereItMakesRunsFaster) {
+  const TuneResult result = result_of("pareto time_ns pack_ns", points(), {0, 1, 2, 3});
+  const auto text = [&](std::size_t i) {
+    return report_internal::packing_text(report_internal::packing_of(result, result.finalists[i]));
+  };
+  EXPECT_EQ(text(0), "3 runs");
+  EXPECT_EQ(text(1), "1 run");
+  EXPECT_EQ(text(2), "-") << "packs nothing";
+  EXPECT_EQ(text(3), "never");
+  EXPECT_THAT(
+      tune_json({}, std::vector<TunedProblem>{{sample_problem(100), result}}, sample_schema()),
+      HasSubstr("\"packing_pays_after_runs\""));
+  const TuneResult all_packed =
+      result_of("minimise time_ns", {{1000, 10, 1}, {900, 20, 1}}, {0, 1});
+  EXPECT_FALSE(report_internal::packing_of(all_packed, all_packed.finalists[0]));
+}
+
 TEST(TuneText, OfTheTimeAloneIsAListOfTimes) {
   const TuneResult result = result_of("minimise time_ns", points(), {0, 1});
   EXPECT_EQ(text_of(result),
@@ -87,6 +104,7 @@ TEST(TuneText, OfTheTimeAloneIsAListOfTimes) {
             "measured 8 times; 1,234 legal configs, 3 s\n"
             "best: c=0 d=0\n"
             "      1.00 us  819.2 GFLOP/s  3.00 times as fast as the default config\n"
+            "      packing takes 8.00 us, pays after: 3 runs\n"
             "  rank      time  spread  slower  config\n"
             "     1   1.00 us   2.0 %       -  c=0 d=0\n"
             "     2   2.00 us   2.0 % 100.0 %  c=1 d=0\n");
@@ -96,19 +114,20 @@ TEST(TuneText, SaysTheBoundsAndHowManyMetThem) {
   const TuneResult result =
       result_of("minimise time_ns subject to pack_ns <= 0.5 * baseline and accuracy >= 95 keep 94",
                 points(), {1, 2});
-  EXPECT_EQ(text_of(result),
-            "gemm op=mm m=100 n=64 k=64 batch=1 dtype=f32 layout=rrr\n"
-            "measured 8 times; 1,234 legal configs, 3 s\n"
-            "objective: minimise time_ns subject to pack_ns <= 0.5 * baseline and accuracy >= 95 "
-            "keep 94\n"
-            "bound: pack_ns <= 3.00 us (0.5 * baseline); the baseline has 6.00 us\n"
-            "bound: accuracy >= 95 %, kept down to 94 %\n"
-            "2 configs meet the bounds, 1 more is kept, 3 miss one\n"
-            "best: c=1 d=0\n"
-            "     rank  time_ns  spread   gain  pack_ns   gain  accuracy  gain  config\n"
-            "        1  2.00 us   2.0 %  1.50x  1.00 us  6.00x      96 %    +1  c=1 d=0\n"
-            "        2  4.00 us   2.0 %  0.75x     0 ns      -      95 %    +0  c=2 d=0\n"
-            "  default  3.00 us   1.0 %         6.00 us             95 %        c=5 d=0\n");
+  EXPECT_EQ(
+      text_of(result),
+      "gemm op=mm m=100 n=64 k=64 batch=1 dtype=f32 layout=rrr\n"
+      "measured 8 times; 1,234 legal configs, 3 s\n"
+      "objective: minimise time_ns subject to pack_ns <= 0.5 * baseline and accuracy >= 95 "
+      "keep 94\n"
+      "bound: pack_ns <= 3.00 us (0.5 * baseline); the baseline has 6.00 us\n"
+      "bound: accuracy >= 95 %, kept down to 94 %\n"
+      "2 configs meet the bounds, 1 more is kept, 3 miss one\n"
+      "best: c=1 d=0\n"
+      "     rank  time_ns  spread   gain  pack_ns   gain  accuracy  gain  pays after  config\n"
+      "        1  2.00 us   2.0 %  1.50x  1.00 us  6.00x      96 %    +1       1 run  c=1 d=0\n"
+      "        2  4.00 us   2.0 %  0.75x     0 ns      -      95 %    +0           -  c=2 d=0\n"
+      "  default  3.00 us   1.0 %         6.00 us             95 %            6 runs  c=5 d=0\n");
 }
 
 TEST(TuneText, OfSeveralTargetsIsAFrontWithItsKnee) {
@@ -119,7 +138,7 @@ TEST(TuneText, OfSeveralTargetsIsAFrontWithItsKnee) {
   // 7000 * 7000 and 5000 * 1000 of the box from 1000 to 9000 and from 0 to 8000.
   EXPECT_THAT(text, HasSubstr("hypervolume: 84.4 % of the box from the best of each target to the "
                               "worst (time_ns 9.00 us, pack_ns\n    8.00 us)\n"));
-  EXPECT_THAT(text, HasSubstr("\n  knee 2  2.00 us   2.0 %  1.00 us  c=1 d=0\n"));
+  EXPECT_THAT(text, HasSubstr("\n  knee 2  2.00 us   2.0 %  1.00 us       1 run  c=1 d=0\n"));
   EXPECT_THAT(text, Not(HasSubstr("gain")));
 }
 

@@ -20,7 +20,7 @@
 namespace foretune {
 namespace {
 
-Problem some_problem() { return GemmProblem::create({.m = 300, .n = 700, .k = 500})->to_problem(); }
+Problem gemm_problem() { return GemmProblem::create({.m = 300, .n = 700, .k = 500})->to_problem(); }
 
 constexpr std::int32_t kDials = 4;
 constexpr std::int32_t kPositions = 5;
@@ -106,7 +106,7 @@ struct Told {
 
 Told search(std::string_view name, const Space& space, Formula formula, StrategyOptions options,
             std::uint64_t seed = 1, std::size_t batch = 4) {
-  auto strategy = create_strategy(name, some_problem(), space, options);
+  auto strategy = create_strategy(name, gemm_problem(), space, options);
   EXPECT_TRUE(strategy) << name;
   Rng rng(seed);
   Told told;
@@ -270,7 +270,7 @@ TEST(Walks, FailuresAreNoValues) {
        {"greedy", "beam-bfs", "beam-dfs", "mcts", "evolution", "annealing", "guided"}) {
     NearestLearner learner;
     auto strategy =
-        create_strategy(name, some_problem(), space, {.sample_size = 100, .learner = &learner});
+        create_strategy(name, gemm_problem(), space, {.sample_size = 100, .learner = &learner});
     ASSERT_TRUE(strategy);
     Rng rng(3);
     for (auto configs = (*strategy)->ask(3, rng); !configs.empty();

@@ -51,7 +51,7 @@ class BowlScorer final : public Scorer {
   bool refuses = false;
 };
 
-Problem some_problem() { return GemmProblem::create({.m = 64, .n = 64, .k = 64})->to_problem(); }
+Problem small_problem() { return GemmProblem::create({.m = 64, .n = 64, .k = 64})->to_problem(); }
 
 std::unique_ptr<ParametricSpace> bowl_space(const std::string& constraint = "p0 + p1 >= 4") {
   SpaceDefinition definition;
@@ -64,11 +64,11 @@ std::unique_ptr<ParametricSpace> bowl_space(const std::string& constraint = "p0 
   definition.constraints = {{constraint, "not this"}};
   const auto compiled = CompiledSpace::create(definition);
   EXPECT_TRUE(compiled.has_value());
-  return *ParametricSpace::bind(*compiled, some_problem(), {});
+  return *ParametricSpace::bind(*compiled, small_problem(), {});
 }
 
 SurrogateResult found(const Space& space, const SurrogateOptions& options) {
-  auto result = surrogate_search(some_problem(), space, BowlScorer(), options);
+  auto result = surrogate_search(small_problem(), space, BowlScorer(), options);
   EXPECT_TRUE(result.has_value()) << result.error().message;
   return result ? *std::move(result) : SurrogateResult{};
 }
@@ -106,7 +106,7 @@ std::unique_ptr<ParametricSpace> large_space() {
   definition.canonical = {{"p11", "min(p11, p10)"}};
   const auto compiled = CompiledSpace::create(definition);
   EXPECT_TRUE(compiled.has_value());
-  return *ParametricSpace::bind(*compiled, some_problem(), {});
+  return *ParametricSpace::bind(*compiled, small_problem(), {});
 }
 
 TEST(Surrogate, SearchesSpacesThatCannotBeListed) {
@@ -118,7 +118,7 @@ TEST(Surrogate, SearchesSpacesThatCannotBeListed) {
     const SurrogateOptions options{
         .strategy = std::string(entry.name), .budget = 400, .top = 400, .batch = 7};
     if (entry.name == "exhaustive") {
-      const auto refused = surrogate_search(some_problem(), *space, BowlScorer(), options);
+      const auto refused = surrogate_search(small_problem(), *space, BowlScorer(), options);
       ASSERT_FALSE(refused);
       EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
       EXPECT_EQ(refused.error().message,
@@ -224,7 +224,7 @@ TEST(Surrogate, WhatMakesNoSenseIsExplained) {
   const auto space = bowl_space();
   const auto code = [&](const Space& where, const SurrogateOptions& options,
                         const BowlScorer& scorer = {}) {
-    const auto result = surrogate_search(some_problem(), where, scorer, options);
+    const auto result = surrogate_search(small_problem(), where, scorer, options);
     return result ? ErrorCode::kInternal : result.error().code;
   };
   EXPECT_EQ(code(*space, {.budget = 0}), ErrorCode::kInvalidArgument);

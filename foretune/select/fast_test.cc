@@ -1,18 +1,27 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <filesystem>
 #include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "foretune/base/testing/allocation_count.h"
+#include "foretune/base/text.h"
 #include "foretune/model/distilled/testing/distilled_samples.h"
+#include "foretune/model/model_file.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "foretune/select/select.h"
 #include "foretune/space/parametric_space.h"
+#include "foretune/space/testing/folded_check.h"
 
 namespace foretune {
 namespace {
 
-constexpr double kNoLimit = 1e9;
+constexpr double kManyUs = 1e9;
 
 class SelectFastTest : public testing::Test {
  protected:
@@ -65,17 +74,118 @@ TEST_F(SelectFastTest, PicksTheBestLegalOfThePortfolioInsideItsBound) {
     over_bound += fast.bound(inputs) > 0.1F ? 1 : 0;
     EXPECT_TRUE(selector->select_fast(problem, -1).exact);
     EXPECT_FALSE(model_.domain->is_inside(problem.fields()) && best < fast.portfolio.size() &&
-                 selector->select_fast(problem, kNoLimit).exact);
+                 selector->select_fast(problem, kManyUs).exact);
   }
   EXPECT_GT(answered, 30);
   EXPECT_GT(over_bound, 30);
+}
+
+// The spaces of the shipped models: cpu-gemm, cpu-conv, cuBLASLt and Triton.
+std::vector<std::filesystem::path> shipped_models() {
+  std::vector<std::filesystem::path> out;
+  for (const char* folder : {"/foretune/dispatch/models", "/python/foretune/models"}) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(concat(FORETUNE_SOURCE_DIR, folder))) {
+      if (entry.path().extension() == ".ftm") {
+        out.push_back(entry.path());
+      }
+    }
+  }
+  return out;
+}
+
+TEST(ShippedModels, FoldedRulesEqualTheUnfoldedOnes) {
+  Rng rng(43);
+  std::size_t spaces = 0;
+  for (const std::filesystem::path& path : shipped_models()) {
+    SCOPED_TRACE(path.string());
+    const Model model = read_model(path).value();
+    const SpaceDefinition definition = SpaceDefinition::parse(model.space_text).value();
+    for (int i = 0; i < 8; ++i) {
+      spaces += expect_folded_is_unfolded(definition, model.fingerprint.hardware, rng).rules;
+    }
+  }
+  EXPECT_GT(spaces, 0U);
+}
+
+// A problem near one of training: the sizes of a point of the domain, and labels that occurred.
+std::optional<Problem> draw_near(const Model& model, Rng& rng) {
+  const ApplicabilityDomain& domain = *model.domain;
+  const std::size_t width = domain.sizes.size();
+  const std::size_t point = rng.below(domain.points.size() / width);
+  const ProblemSchema& schema = *find_problem_schema(model.problem_type);
+  Problem::Fields fields(schema.fields.size());
+  for (std::size_t i = 0; i < schema.fields.size(); ++i) {
+    fields[i] = schema.fields[i].minimum;
+  }
+  for (std::size_t i = 0; i < width; ++i) {
+    const ApplicabilityDomain::Size& size = domain.sizes[i];
+    const std::int64_t value = std::llround(
+        std::exp2(static_cast<double>(domain.points[point * width + i] / size.per_log2)));
+    // Padding may be 0.
+    fields[size.field] =
+        value == 1 && schema.fields[size.field].minimum == 0 ? 0 : value + (rng.below(8) == 0);
+  }
+  for (const ApplicabilityDomain::Label& label : domain.labels) {
+    do {
+      fields[label.field] = static_cast<std::int64_t>(rng.below(64));
+    } while (!label.occurred(fields[label.field]));
+  }
+  Result<Problem> problem = Problem::create(model.problem_type, std::move(fields));
+  return problem ? std::optional(*std::move(problem)) : std::nullopt;
+}
+
+TEST(ShippedModels, PickFastAsTheirPartsDo) {
+  Rng rng(44);
+  std::size_t answered = 0;
+  for (const std::filesystem::path& path : shipped_models()) {
+    SCOPED_TRACE(path.string());
+    const Model model = read_model(path).value();
+    if (!model.distilled) {
+      continue;
+    }
+    const DistilledModel& fast = *model.distilled;
+    const auto space =
+        CompiledSpace::create(SpaceDefinition::parse(model.space_text).value()).value();
+    const auto selector = Selector::open(path, Preparation::kAtFirstUse).value();
+    for (int i = 0; i < 2000; ++i) {
+      const std::optional<Problem> problem = draw_near(model, rng);
+      if (!problem || !model.domain->is_inside(problem->fields())) {
+        continue;
+      }
+      std::vector<std::int16_t> inputs(fast.features.size());
+      std::vector<std::int32_t> scores(fast.portfolio.size());
+      fast.inputs(problem->fields(), inputs);
+      fast.scores(inputs, scores);
+      std::vector<std::pair<std::int32_t, std::size_t>> legal;
+      for (std::size_t k = 0; k < scores.size(); ++k) {
+        if (space->is_legal(model.pool[fast.portfolio[k]].words.view(), problem->fields(),
+                            model.fingerprint.hardware)) {
+          legal.emplace_back(scores[k], k);
+        }
+      }
+      if (legal.empty()) {
+        continue;
+      }
+      ++answered;
+      std::sort(legal.begin(), legal.end());
+      const FastChoice choice = selector->select_fast(*problem, kManyUs);
+      ASSERT_FALSE(choice.exact) << problem->text();
+      EXPECT_EQ(choice.choice.candidate, fast.portfolio[legal[0].second]) << problem->text();
+      EXPECT_EQ(choice.choice.score, legal[0].first * fast.score_unit);
+      EXPECT_EQ(choice.choice.margin, legal.size() == 1
+                                          ? std::numeric_limits<double>::infinity()
+                                          : (legal[1].first - legal[0].first) * fast.score_unit);
+    }
+  }
+  EXPECT_GT(answered, 100U);
 }
 
 TEST_F(SelectFastTest, WithoutAFastModelTheExactOneAnswers) {
   model_.distilled.reset();
   const auto selector = open(model_);
   const Problem problem = sample_gemm(rng_);
-  const FastChoice choice = selector->select_fast(problem, kNoLimit);
+  const FastChoice choice = selector->select_fast(problem, kManyUs);
   EXPECT_TRUE(choice.exact);
   EXPECT_EQ(choice.choice.candidate, selector->select(problem).candidate);
 }
@@ -96,7 +206,7 @@ TEST_F(SelectFastTest, DoesNotAllocate) {
   }
   const std::uint64_t before = allocation_count();
   for (const Problem& problem : problems) {
-    static_cast<void>(selector->select_fast(problem, kNoLimit));
+    static_cast<void>(selector->select_fast(problem, kManyUs));
   }
   EXPECT_EQ(allocation_count(), before);
 }

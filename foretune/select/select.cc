@@ -78,6 +78,22 @@ AnswerCache::Answer to_answer(const Choice& choice) {
           std::bit_cast<std::uint64_t>(choice.score), std::bit_cast<std::uint64_t>(choice.margin)};
 }
 
+// Returns the fields that are the same for every problem inside of the model's domain: enumerated
+// ones of which training had one label.
+std::vector<std::optional<std::int64_t>> known_fields(const Model& model) {
+  std::vector<std::optional<std::int64_t>> out;
+  if (!model.domain) {
+    return out;
+  }
+  for (const ApplicabilityDomain::Label& label : model.domain->labels) {
+    if (std::has_single_bit(label.seen)) {
+      out.resize(std::max<std::size_t>(out.size(), label.field + std::size_t{1}));
+      out[label.field] = std::countr_zero(label.seen);
+    }
+  }
+  return out;
+}
+
 Choice from_answer(const AnswerCache::Answer& answer) {
   return {.reason = static_cast<AbstainReason>(answer[0] & 0xffU),
           .has_candidate = ((answer[0] >> 8U) & 1U) != 0,
@@ -111,11 +127,21 @@ std::string_view to_string(AbstainReason reason) {
 Status Selector::State::prepare_fast(std::shared_ptr<const CompiledSpace> compiled) {
   space = std::move(compiled);
   FORETUNE_TRY(table, feature_table_of(model));
-  for (std::uint32_t i = 0;
-       model.distilled && space != nullptr && i < model.distilled->portfolio.size(); ++i) {
-    if (space->is_legal_config(words_of(model.distilled->portfolio[i]), hardware())) {
-      fast_places.push_back(i);
+  if (model.domain) {
+    domain.emplace(*model.domain);
+  }
+  if (!model.distilled || space == nullptr) {
+    return {};
+  }
+  const DistilledModel& fast = *model.distilled;
+  ranker = DistilledRanker(fast);
+  fast_rules = FoldedRules(space, hardware(), known_fields(model));
+  for (std::uint32_t place = 0; place < fast.portfolio.size(); ++place) {
+    const std::span<const std::int32_t> words = words_of(fast.portfolio[place]);
+    if (space->is_legal_config(words, hardware())) {
+      fast_places.push_back(place);
     }
+    fast_rules.add(words);
   }
   return {};
 }
@@ -193,8 +219,8 @@ Selector::State::Exact* Selector::State::prepare_exact() noexcept {
 
 bool Selector::State::inside_training(const Problem& problem,
                                       std::span<std::byte> workspace) const noexcept {
-  if (model.domain) {
-    return model.domain->is_inside(problem.fields());
+  if (domain) {
+    return domain->is_inside(problem.fields());
   }
   const std::span row(reinterpret_cast<double*>(workspace.data()), model.problem_range.size());
   table->problem_row(problem, hardware(), row);
@@ -302,42 +328,57 @@ Choice Selector::State::decide(const Exact& exact, const Problem& problem,
   return choice;
 }
 
+namespace {
+
+// Four smallest ones of every fourth value do not wait for each other.
+std::int64_t smallest(const std::array<std::int64_t, DistilledModel::kMaxPortfolio>& values) {
+  std::array<std::int64_t, 4> out{values[0], values[1], values[2], values[3]};
+  for (std::size_t i = 4; i < values.size(); i += 4) {
+    for (std::size_t k = 0; k < 4; ++k) {
+      out[k] = std::min(out[k], values[i + k]);
+    }
+  }
+  return std::min(std::min(out[0], out[1]), std::min(out[2], out[3]));
+}
+
+}  // namespace
+
 std::optional<FastChoice> Selector::State::decide_fast(const Problem& problem,
                                                        double max_regret) const noexcept {
   // A distilled model sees only fields, and predicts only time.
-  if (!model.distilled || judge || !model.domain || problem.type() != model.problem_type ||
-      problem.has_payload() || !model.domain->is_inside(problem.fields())) {
+  if (fast_places.empty() || judge || !domain || problem.type() != model.problem_type ||
+      problem.has_payload() || !domain->is_inside(problem.fields())) {
     return std::nullopt;
   }
   const DistilledModel& fast = *model.distilled;
-  std::array<std::int16_t, DistilledModel::kMaxInputs> buffer;  // NOLINT: written before it is read
-  std::array<std::int32_t, DistilledModel::kMaxPortfolio> scores{};
-  const std::span<std::int16_t> inputs(buffer.data(), fast.features.size());
-  fast.inputs(problem.fields(), inputs);
+  DistilledRanker::Inputs inputs;  // NOLINT: written before it is read
+  ranker.inputs(problem.fields(), inputs);
   FastChoice out{.bound = static_cast<double>(fast.bound(inputs))};
   if (!(out.bound <= max_regret)) {
     return std::nullopt;
   }
-  fast.scores(inputs, scores);
+  DistilledRanker::Scores scores;  // NOLINT: written before it is read
+  ranker.scores(inputs, scores);
   // Legality is checked in the order of scores, until the best two are known: a check takes longer
   // than finding the next candidate. Equal scores are in the order of places.
   constexpr std::int64_t kAsked = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t kPlaces = DistilledModel::kMaxPortfolio;
-  std::array<std::int64_t, DistilledModel::kMaxPortfolio>
-      line;  // NOLINT: written before it is read
-  const auto end =
-      std::transform(fast_places.begin(), fast_places.end(), line.begin(),
-                     [&](std::uint32_t place) { return scores[place] * kPlaces + place; });
+  std::array<std::int64_t, kPlaces> line;
+  line.fill(kAsked);
+  for (const std::uint32_t place : fast_places) {
+    line[place] = scores[place] * kPlaces + place;
+  }
+  FoldedRules::Outcomes outcomes;
   std::array<std::int64_t, 2> best{};
   std::size_t found = 0;
   while (found < best.size()) {
-    const auto next = std::min_element(line.begin(), end);
-    if (next == end || *next == kAsked) {
+    const std::int64_t next = smallest(line);
+    if (next == kAsked) {
       break;
     }
-    const auto place = static_cast<std::size_t>(*next & (kPlaces - 1));
-    *next = kAsked;
-    if (is_legal(fast.portfolio[place], problem)) {
+    const auto place = static_cast<std::size_t>(next & (kPlaces - 1));
+    line[place] = kAsked;
+    if (fast_rules.is_legal(place, problem.fields(), outcomes)) {
       if (found == 0) {
         out.choice.candidate = fast.portfolio[place];
         out.choice.has_candidate = true;

@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,22 @@ class Expression {
   // the expression as soon as they are set.
   [[nodiscard]] std::span<const std::size_t> parameters() const { return parameters_; }
 
+  // The values that fold() fills in: all parameters, and those fields that have one here (none
+  // where `fields` is empty).
+  struct Known {
+    std::span<const std::int32_t> words;
+    std::span<const std::optional<std::int64_t>> fields;
+    const Hardware& hardware;
+  };
+  // Returns the part that is left when these values are filled in: an expression over the other
+  // fields alone, with the same value. Its explain() is empty. Whole arithmetic only. Cost: a few
+  // dozen ns an operation, and it allocates.
+  [[nodiscard]] Expression fold(const Known& known) const;
+  // Returns the value of an expression that is only a constant, as a folded one may be.
+  [[nodiscard]] std::optional<std::int64_t> constant() const;
+  // Returns true when both have the same code, and so the same value whatever they are given.
+  [[nodiscard]] bool has_code_of(const Expression& other) const { return code_ == other.code_; }
+
   // Returns the names in the expression with their values, for the reason of a refusal: "mr=16
   // pack_b=no".
   [[nodiscard]] std::string explain(std::span<const std::int32_t> words,
@@ -67,14 +84,18 @@ class Expression {
                                     const Hardware& hardware) const;
 
  private:
+  friend class ExpressionFolder;
   friend class ExpressionParser;
+  friend class ExpressionWriter;
   // See expression_code.h.
   struct Instruction {
     std::uint8_t operation = 0;
     std::uint8_t source = 0;
     std::uint16_t dispatch = 0;  // combines the two above
     std::uint32_t index = 0;     // of a word, field or fact, or where to jump
+    // For a jump: where the operand ends that it skips. `index` may be further.
     std::int64_t constant = 0;
+    bool operator==(const Instruction&) const = default;
   };
   struct Name {
     std::string text;

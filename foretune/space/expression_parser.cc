@@ -1,6 +1,4 @@
-// Compiles text to code in one pass, by precedence climbing. Operands that are a single value
-// become part of the operation that uses them, constants are folded, and && || select() become
-// jumps.
+// Compiles text to code in one pass, by precedence climbing.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,12 +8,14 @@
 #include "foretune/base/text.h"
 #include "foretune/space/expression.h"
 #include "foretune/space/internal/expression_code.h"
+#include "foretune/space/internal/expression_writer.h"
 
 namespace foretune {
 
 using enum expression_code::Operation;
 using enum expression_code::Source;
 using expression_code::Operation;
+using expression_code::Source;
 
 namespace {
 
@@ -70,7 +70,8 @@ class ExpressionParser {
       : text_(text),
         config_(config),
         problem_(problem),
-        is_real_(arithmetic == Arithmetic::kReal) {}
+        is_real_(arithmetic == Arithmetic::kReal),
+        code_(is_real_) {}
 
   Result<Expression> parse() {
     if (text_.size() > kMaxLength) {
@@ -82,16 +83,11 @@ class ExpressionParser {
     if (position_ != text_.size()) {
       return error("an operator or the end was expected");
     }
-    shorten_jumps();
-    for (Instruction& instruction : out_.code_) {
-      instruction.dispatch = expression_code::dispatch(instruction.operation, instruction.source);
-    }
+    out_.code_ = code_.finish();
     return std::move(out_);
   }
 
  private:
-  using Instruction = Expression::Instruction;
-
   // The code of a part of the expression; it leaves its value in the accumulator.
   struct Piece {
     std::size_t begin = 0;
@@ -141,7 +137,7 @@ class ExpressionParser {
         FORETUNE_TRY_STATUS(parse_short_circuit(*found, nesting));
       } else {
         FORETUNE_TRY(const Piece right, parse_binary(found->level + 1, nesting));
-        emit_binary(found->operation, left, right);
+        code_.binary(found->operation, left.begin, right.begin);
       }
       left.is_truth = is_comparison(found->operation) || found->level <= 2;
     }
@@ -149,13 +145,12 @@ class ExpressionParser {
 
   // When the left side is 0 (and) or not (or), the result is decided and the right side is skipped.
   Status parse_short_circuit(const BinaryOperator& found, int nesting) {
-    const std::size_t jump = emit({.operation = found.operation == kAnd ? kJumpAnd : kJumpOr});
-    occupied_ = false;
+    const std::size_t jump = code_.jump(found.operation == kAnd ? kJumpAnd : kJumpOr);
     FORETUNE_TRY(const Piece right, parse_binary(found.level + 1, nesting));
     if (!right.is_truth) {
-      emit({.operation = kTruth});
+      code_.unary(kTruth, right.begin);
     }
-    land(jump);
+    code_.land(jump);
     return {};
   }
 
@@ -171,7 +166,7 @@ class ExpressionParser {
     if (c == '-' || c == '!') {
       ++position_;
       FORETUNE_TRY(Piece piece, parse_unary(nesting + 1));
-      emit_unary(c == '-' ? kNegate : kNot, piece);
+      code_.unary(c == '-' ? kNegate : kNot, piece.begin);
       return Piece{piece.begin, c == '!'};
     }
     if (c == '(') {
@@ -200,7 +195,7 @@ class ExpressionParser {
     if (!value) {
       return error_at(begin, "the number is too large");
     }
-    return load({.source = kConstant, .constant = *value});
+    return load(kConstant, 0, *value);
   }
 
   std::string_view read_word() {
@@ -241,24 +236,23 @@ class ExpressionParser {
     }
     FORETUNE_TRY(const Piece left, parse_argument(function, 0, nesting));
     if (function.arguments == 1) {
-      emit_unary(function.operation, left);
+      code_.unary(function.operation, left.begin);
       return Piece{left.begin, false};
     }
     FORETUNE_TRY(const Piece right, parse_argument(function, 1, nesting));
-    emit_binary(function.operation, left, right);
+    code_.binary(function.operation, left.begin, right.begin);
     return Piece{left.begin, false};
   }
 
   Result<Piece> parse_select(const Function& function, int nesting) {
     FORETUNE_TRY(const Piece condition, parse_argument(function, 0, nesting));
-    const std::size_t to_else = emit({.operation = kJumpIfZero});
-    occupied_ = false;
+    const std::size_t to_else = code_.jump(kJumpIfZero);
     FORETUNE_TRY(const Piece chosen, parse_argument(function, 1, nesting));
-    const std::size_t to_end = emit({.operation = kJump});
-    land(to_else);
-    occupied_ = false;
+    const std::size_t to_end = code_.jump(kJump);
+    code_.land(to_else);
+    code_.free_accumulator();
     FORETUNE_TRY(const Piece otherwise, parse_argument(function, 2, nesting));
-    land(to_end);
+    code_.land(to_end);
     return Piece{condition.begin, chosen.is_truth && otherwise.is_truth};
   }
 
@@ -282,7 +276,7 @@ class ExpressionParser {
       const auto index = static_cast<std::uint32_t>(*value);
       out_.uses_hardware_ = true;
       remember({.text = concat("hw.", member), .labels = {}, .source = kFact, .index = index});
-      return load({.source = kFact, .index = index});
+      return load(kFact, index);
     }
     if (owner == "problem") {
       if (const auto index = problem_.find(member)) {
@@ -306,7 +300,7 @@ class ExpressionParser {
                       concat(quoted(member), " is not a label of ", owner,
                              labels.empty() ? ", which has none" : ": ", join(labels, ", ")));
     }
-    return load({.source = kConstant, .constant = found - labels.begin()});
+    return load(kConstant, 0, found - labels.begin());
   }
 
   std::string suggestion(std::string_view name) const {
@@ -332,7 +326,7 @@ class ExpressionParser {
               .labels = config_.parameters[index].labels,
               .source = kWord,
               .index = index});
-    return load({.source = kWord, .index = index});
+    return load(kWord, index);
   }
 
   Result<Piece> load_field(std::string name, std::size_t position) {
@@ -343,7 +337,7 @@ class ExpressionParser {
               .labels = {labels.begin(), labels.end()},
               .source = kField,
               .index = index});
-    return load({.source = kField, .index = index});
+    return load(kField, index);
   }
 
   void remember(Expression::Name name) {
@@ -355,81 +349,12 @@ class ExpressionParser {
     out_.names_.push_back(std::move(name));
   }
 
-  std::size_t emit(Instruction instruction) {
-    out_.code_.push_back(instruction);
-    return out_.code_.size() - 1;
-  }
-
-  // Makes the jump at `jump` go to the next instruction. The accumulator holds a value there.
-  void land(std::size_t jump) {
-    out_.code_[jump].index = static_cast<std::uint32_t>(out_.code_.size());
-    occupied_ = true;
-  }
-
-  Result<Piece> load(Instruction operand) {
-    operand.operation = occupied_ ? kPush : kLoad;
-    if (occupied_ && ++depth_ > expression_code::kStackSize) {
+  Result<Piece> load(Source source, std::uint32_t index, std::int64_t constant = 0) {
+    const std::size_t begin = code_.size();
+    if (!code_.load(source, index, constant)) {
       return error("too many operands at once");
     }
-    occupied_ = true;
-    return Piece{emit(operand), false};
-  }
-
-  // Returns the constant of a piece that is nothing else.
-  std::optional<std::int64_t> constant(std::size_t begin, std::size_t end) const {
-    const Instruction& first = out_.code_[begin];
-    const bool only = end == begin + 1 && first.source == kConstant &&
-                      (first.operation == kLoad || first.operation == kPush);
-    return only ? std::optional(first.constant) : std::nullopt;
-  }
-
-  void emit_unary(Operation operation, const Piece& piece) {
-    if (const auto value = constant(piece.begin, out_.code_.size()); value && operation != kLog2) {
-      out_.code_[piece.begin].constant =
-          operation == kNegate ? expression_code::subtract(0, *value) : (*value == 0 ? 1 : 0);
-      return;
-    }
-    emit({.operation = operation});
-  }
-
-  void emit_binary(Operation operation, const Piece& left, const Piece& right) {
-    --depth_;
-    if (right.begin + 1 != out_.code_.size() || out_.code_.back().operation != kPush) {
-      emit({.operation = operation});
-      return;
-    }
-    const auto left_value = constant(left.begin, right.begin);
-    const auto right_value = constant(right.begin, out_.code_.size());
-    if (left_value && right_value && !is_real_) {
-      out_.code_.pop_back();
-      out_.code_[left.begin].constant =
-          expression_code::apply_binary(operation, *left_value, *right_value);
-      return;
-    }
-    out_.code_.back().operation = operation;
-  }
-
-  // Redirects a jump to a jump whose outcome is known to the target of that jump.
-  void shorten_jumps() {
-    std::vector<Instruction>& code = out_.code_;
-    for (std::size_t i = code.size(); i-- > 0;) {
-      const std::uint8_t operation = code[i].operation;
-      if (operation != kJumpAnd && operation != kJumpOr) {
-        continue;
-      }
-      // Later jumps are short already. The accumulator is 0 after kJumpAnd and 1 after kJumpOr.
-      const std::size_t target = code[i].index;
-      if (target == code.size()) {
-        continue;
-      }
-      const std::uint8_t next = code[target].operation;
-      const bool next_on_zero = next == kJumpAnd || next == kJumpIfZero;
-      if (operation == kJumpAnd ? next_on_zero : next == kJumpOr) {
-        code[i].index = code[target].index;
-      } else if (next_on_zero || next == kJumpOr || next == kTruth) {
-        code[i].index = static_cast<std::uint32_t>(target + 1);
-      }
-    }
+    return Piece{begin, false};
   }
 
   std::string_view text_;
@@ -437,9 +362,8 @@ class ExpressionParser {
   const ProblemSchema& problem_;
   bool is_real_;
   Expression out_;
+  ExpressionWriter code_;
   std::size_t position_ = 0;
-  std::size_t depth_ = 0;
-  bool occupied_ = false;  // the accumulator holds a value that the next one must not overwrite
 };
 
 Result<Expression> Expression::parse(std::string_view text, const ConfigSchema& config,

@@ -23,7 +23,7 @@ constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kSmallest = std::numeric_limits<std::int64_t>::min();
 
 // `k` hides a field of the problem, and `dtype` one with labels.
-ConfigSchema schema() {
+ConfigSchema tile_schema() {
   return {.name = "test",
           .version = 1,
           .kind = SchemaKind::kParametric,
@@ -34,12 +34,12 @@ ConfigSchema schema() {
                          {"dtype", {"narrow", "wide"}}}};
 }
 
-const ProblemSchema& gemm() { return *find_problem_schema(kGemmProblem); }
+const ProblemSchema& gemm_schema() { return *find_problem_schema(kGemmProblem); }
 
 class ExpressionTest : public ::testing::Test {
  protected:
   std::int64_t value(std::string_view text) const {
-    const Result<Expression> expression = Expression::parse(text, schema(), gemm());
+    const Result<Expression> expression = Expression::parse(text, tile_schema(), gemm_schema());
     EXPECT_TRUE(expression) << text << ": " << (expression ? "" : expression.error().message);
     return expression ? expression->evaluate(words_, fields_, hardware_) : -777;
   }
@@ -49,7 +49,7 @@ class ExpressionTest : public ::testing::Test {
     }
   }
   static std::string refusal(std::string_view text) {
-    const Result<Expression> expression = Expression::parse(text, schema(), gemm());
+    const Result<Expression> expression = Expression::parse(text, tile_schema(), gemm_schema());
     EXPECT_FALSE(expression) << text;
     return expression ? std::string() : expression.error().message;
   }
@@ -144,7 +144,7 @@ TEST_F(ExpressionTest, FactsThatNoIntegerHoldsSaturate) {
 
 TEST_F(ExpressionTest, DependenciesAreKnown) {
   const auto parse = [](std::string_view text) {
-    return Expression::parse(text, schema(), gemm()).value();
+    return Expression::parse(text, tile_schema(), gemm_schema()).value();
   };
   EXPECT_THAT(parse("1 + hw.cores").parameters(), testing::IsEmpty());
   EXPECT_FALSE(parse("1 + hw.cores").uses_problem());
@@ -158,7 +158,8 @@ TEST_F(ExpressionTest, DependenciesAreKnown) {
 TEST_F(ExpressionTest, CountsInRealNumbers) {
   hardware_.set(HardwareValue::kClockMhz, 2600.5);
   const auto real = [&](std::string_view text) {
-    const auto expression = Expression::parse(text, schema(), gemm(), Arithmetic::kReal);
+    const auto expression =
+        Expression::parse(text, tile_schema(), gemm_schema(), Arithmetic::kReal);
     EXPECT_TRUE(expression) << text << ": " << (expression ? "" : expression.error().message);
     return expression ? expression->evaluate_real(words_, fields_, hardware_) : -777;
   };
@@ -176,25 +177,28 @@ TEST_F(ExpressionTest, CountsInRealNumbers) {
   EXPECT_EQ(real("select(m / 3 > 33 && pack == pack.yes, 1 / 8, 2)"), 0.125);
   EXPECT_EQ(real("!(1 / 2) + (0 || 1 / 2)"), 1);
   EXPECT_THAT(refusal("log2(m)"), HasSubstr("'log2' is neither a parameter nor a field"));
-  const auto two = Expression::parse("log2(m, n)", schema(), gemm(), Arithmetic::kReal);
+  const auto two = Expression::parse("log2(m, n)", tile_schema(), gemm_schema(), Arithmetic::kReal);
   ASSERT_FALSE(two);
   EXPECT_THAT(two.error().message, HasSubstr("log2 takes 1 argument"));
-  EXPECT_FALSE(Expression::parse("m / mr", schema(), gemm(), Arithmetic::kReal)->uses_hardware());
-  EXPECT_TRUE(
-      Expression::parse("m / hw.cores", schema(), gemm(), Arithmetic::kReal)->uses_hardware());
+  EXPECT_FALSE(Expression::parse("m / mr", tile_schema(), gemm_schema(), Arithmetic::kReal)
+                   ->uses_hardware());
+  EXPECT_TRUE(Expression::parse("m / hw.cores", tile_schema(), gemm_schema(), Arithmetic::kReal)
+                  ->uses_hardware());
 }
 
 TEST_F(ExpressionTest, ExplainsWithTheValuesOfItsNames) {
   hardware_.set(HardwareValue::kCores, 2);
   const Expression expression =
       Expression::parse("mr * mr <= problem.m && pack == pack.no || op != 1 || k < hw.cores",
-                        schema(), gemm())
+                        tile_schema(), gemm_schema())
           .value();
   EXPECT_EQ(expression.explain(words_, fields_, hardware_),
             "mr=8 problem.m=100 pack=yes op=bmm k=3 hw.cores=2");
   words_[1] = 9;  // no label of that number
   EXPECT_THAT(expression.explain(words_, fields_, hardware_), HasSubstr("pack=9"));
-  EXPECT_EQ(Expression::parse("1", schema(), gemm())->explain(words_, fields_, hardware_), "");
+  EXPECT_EQ(
+      Expression::parse("1", tile_schema(), gemm_schema())->explain(words_, fields_, hardware_),
+      "");
 }
 
 TEST_F(ExpressionTest, ErrorsSayWhereAndWhat) {
@@ -202,7 +206,7 @@ TEST_F(ExpressionTest, ErrorsSayWhereAndWhat) {
             "expression 'mr <= foo', position 7: 'foo' is neither a parameter nor a field of the "
             "problem");
   testing_support::expect_refusals(
-      [](std::string_view text) { return Expression::parse(text, schema(), gemm()); },
+      [](std::string_view text) { return Expression::parse(text, tile_schema(), gemm_schema()); },
       {{"pakc == 1", "did you mean 'pack'?"},
        {"", "position 1: a value was expected"},
        {"1 +", "position 4: a value was expected"},
@@ -271,14 +275,14 @@ TEST_F(ExpressionTest, RandomExpressionsEqualTheTreeWalk) {
   std::size_t total = 0;
   for (std::uint64_t seed = 1; seed <= 12000; ++seed) {
     Rng rng(seed);
-    const ConfigSchema config = schema();
-    const RandomExpression tree = RandomExpression::draw(config, gemm(), config.parameters.size(),
-                                                         static_cast<int>(rng.below(7)), rng);
+    const ConfigSchema config = tile_schema();
+    const RandomExpression tree = RandomExpression::draw(
+        config, gemm_schema(), config.parameters.size(), static_cast<int>(rng.below(7)), rng);
     const std::string text = tree.text(rng);
     if (text.size() > 4096) {
       continue;
     }
-    const Result<Expression> compiled = Expression::parse(text, config, gemm());
+    const Result<Expression> compiled = Expression::parse(text, config, gemm_schema());
     ASSERT_TRUE(compiled) << "seed " << seed << ": " << compiled.error().message;
     for (int trial = 0; trial < 6; ++trial) {
       for (std::int32_t& word : words_) {
@@ -316,7 +320,7 @@ TEST_F(ExpressionTest, RandomTextNeverCrashesTheParser) {
     for (std::uint64_t i = 0; i < pieces; ++i) {
       text += kPieces[rng.below(kPieces.size())];
     }
-    const Result<Expression> expression = Expression::parse(text, schema(), gemm());
+    const Result<Expression> expression = Expression::parse(text, tile_schema(), gemm_schema());
     if (expression) {
       static_cast<void>(expression->evaluate(words_, fields_, hardware_));
       ++accepted;

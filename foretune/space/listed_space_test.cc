@@ -10,49 +10,52 @@
 namespace foretune {
 namespace {
 
-ConfigSchema schema() {
+ConfigSchema listed_schema() {
   return {.name = "listed-test", .parameters = {{"tile", {}}, {"split", {}}}};
 }
 
-Config config(std::int32_t tile, std::int32_t split) {
-  return {.schema = schema().id(), .words = {tile, split}};
+Config listed_config(std::int32_t tile, std::int32_t split) {
+  return {.schema = listed_schema().id(), .words = {tile, split}};
 }
 
 std::shared_ptr<const CompiledSpace> rules() {
   SpaceDefinition definition;
   definition.problem_type = kGemmProblem;
-  definition.schema = schema();
+  definition.schema = listed_schema();
   definition.domains = {{8, 16, 32, 64}, {1, 2, 4}};
   definition.constraints = {{"split <= 1 || k >= 16 * split", "the parts are too short"}};
   return *CompiledSpace::create(definition);
 }
 
 ListedSpace space(std::string unlisted, std::int64_t k = 64) {
-  return {schema(),   {config(8, 1), config(8, 4), config(16, 1), config(64, 1)},
-          rules(),    GemmProblem::create({.m = 8, .n = 8, .k = k})->to_problem(),
-          Hardware(), std::move(unlisted)};
+  return {listed_schema(),
+          {listed_config(8, 1), listed_config(8, 4), listed_config(16, 1), listed_config(64, 1)},
+          rules(),
+          GemmProblem::create({.m = 8, .n = 8, .k = k})->to_problem(),
+          Hardware(),
+          std::move(unlisted)};
 }
 
 TEST(ListedSpace, ListsItsConfigsInOrder) {
   const ListedSpace listed = space("");
   ASSERT_EQ(listed.enumerable()->count(), 4U);
-  EXPECT_EQ(listed.enumerable()->unrank(1), config(8, 4));
-  EXPECT_EQ(listed.enumerable()->unrank(3), config(64, 1));
+  EXPECT_EQ(listed.enumerable()->unrank(1), listed_config(8, 4));
+  EXPECT_EQ(listed.enumerable()->unrank(3), listed_config(64, 1));
 }
 
 TEST(ListedSpace, TakesLegalConfigsThatAreNotListed) {
-  EXPECT_TRUE(space("").why_not(config(32, 2)));
-  const Support refused = space("", 16).why_not(config(32, 2));
+  EXPECT_TRUE(space("").why_not(listed_config(32, 2)));
+  const Support refused = space("", 16).why_not(listed_config(32, 2));
   EXPECT_FALSE(refused);
   EXPECT_NE(refused.reason().find("the parts are too short"), std::string::npos);
 }
 
 TEST(ListedSpace, RefusesThemWhereItIsTold) {
   const ListedSpace listed = space("not recorded");
-  EXPECT_TRUE(listed.why_not(config(8, 4)));
-  EXPECT_EQ(listed.why_not(config(32, 2)).reason(), "not recorded");
+  EXPECT_TRUE(listed.why_not(listed_config(8, 4)));
+  EXPECT_EQ(listed.why_not(listed_config(32, 2)).reason(), "not recorded");
   // The rule is the better reason.
-  EXPECT_NE(space("not recorded", 16).why_not(config(32, 2)).reason(), "not recorded");
+  EXPECT_NE(space("not recorded", 16).why_not(listed_config(32, 2)).reason(), "not recorded");
 }
 
 TEST(ListedSpace, DrawsEveryConfig) {
@@ -66,7 +69,7 @@ TEST(ListedSpace, DrawsEveryConfig) {
 }
 
 TEST(ListedSpace, AnEmptyListHasNothingToDraw) {
-  const ListedSpace empty(schema(), {}, nullptr,
+  const ListedSpace empty(listed_schema(), {}, nullptr,
                           GemmProblem::create({.m = 8, .n = 8, .k = 8})->to_problem(), Hardware(),
                           "nothing is recorded");
   Rng rng(1);
@@ -76,10 +79,10 @@ TEST(ListedSpace, AnEmptyListHasNothingToDraw) {
 
 TEST(ListedSpace, NeighboursAreTheNearestListedOnEitherSide) {
   const ListedSpace listed = space("");
-  const std::vector<Config> expected{config(8, 1), config(64, 1)};
-  EXPECT_EQ(listed.neighbours(config(16, 1)), expected);
-  const std::vector<Config> of_corner{config(16, 1), config(8, 4)};
-  EXPECT_EQ(listed.neighbours(config(8, 1)), of_corner);
+  const std::vector<Config> expected{listed_config(8, 1), listed_config(64, 1)};
+  EXPECT_EQ(listed.neighbours(listed_config(16, 1)), expected);
+  const std::vector<Config> of_corner{listed_config(16, 1), listed_config(8, 4)};
+  EXPECT_EQ(listed.neighbours(listed_config(8, 1)), of_corner);
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ class CompiledSpace {
                                   const Hardware& hardware) const;
 
  private:
+  friend class FoldedRules;
   friend class SpaceWalk;
   struct Rule {
     Expression expression;

@@ -7,6 +7,7 @@
 #include "foretune/space/schemas/cpu_gemm.h"
 #include "foretune/space/schemas/cublaslt.h"
 #include "foretune/space/schemas/simulated.h"
+#include "foretune/space/schemas/sparse_cpu.h"
 #include "foretune/space/schemas/triton.h"
 
 namespace foretune {
@@ -20,6 +21,8 @@ TEST(Schemas, KeepTheirIds) {
   EXPECT_EQ(triton_matmul_schema().id(), 0x42c4bf4e91a478c0U);
   EXPECT_EQ(diode_triton_schema().id(), 0x4ed9f2ea84f80458U);
   EXPECT_EQ(null_schema().id(), 0x1b2b55f433ef6ca6U);
+  EXPECT_EQ(sparse_cpu_schema_v1().id(), 0x1a8ed6d978d20d66U);
+  EXPECT_EQ(sparse_cpu_schema().id(), 0x18c0b4b50192953fU);
 }
 
 TEST(Schemas, TheStructOfATritonConfigHasItsParametersInOrder) {
@@ -65,6 +68,22 @@ TEST(Schemas, ThePositionsOfCpuGemmAreThoseOfItsParameters) {
   EXPECT_EQ(schema.find("order"), static_cast<std::size_t>(CpuGemmField::kOrder));
   EXPECT_EQ(schema.find("split"), static_cast<std::size_t>(CpuGemmField::kSplit));
   EXPECT_EQ(schema.parameters.back().labels[static_cast<std::size_t>(GemmSplit::kK)], "k");
+}
+
+TEST(Schemas, ConfigsOfTheFirstVersionOfSparseCpuAreRead) {
+  const SparseCpuConfig config{.isa = CpuIsa::kAvx2,
+                               .format = SparseFormat::kSell,
+                               .vector = SparseVector::kRows,
+                               .height = 8,
+                               .window = 64};
+  Config older = config.to_config();
+  older.schema = sparse_cpu_schema_v1().id();
+  EXPECT_EQ(SparseCpuConfig::from(older).error().code, ErrorCode::kMismatch);
+  older.words.resize(sparse_cpu_schema_v1().parameters.size());
+  EXPECT_EQ(*SparseCpuConfig::from(older), config);
+  EXPECT_EQ(sparse_cpu_schema().parameters.size(), kSparseCpuWords);
+  EXPECT_EQ(sparse_cpu_schema().find("prefetch"),
+            static_cast<std::size_t>(SparseCpuField::kPrefetch));
 }
 
 }  // namespace

@@ -84,6 +84,19 @@ struct Bcsr {
   Array<T> values;                // of each block, row by row
 };
 
+// Diagonals of blocks of rows: element h of a block is in row h of its row of blocks, and in column
+// column_of + h - (height - 1). Diagonals with at least one non-zero, their columns rising; those
+// at the edges reach beyond the matrix, with zeros. A block of a banded matrix names few diagonals.
+template <class T>
+struct BlockDiagonals {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int32_t height = 1;        // 1 to 64
+  Array<std::int64_t> starts;     // rows of blocks + 1
+  Array<std::int32_t> column_of;  // of each diagonal's last element
+  Array<T> values;                // of each diagonal, from its first row
+};
+
 // Every row with the same number of slots: slot s of row r at s * rows + r.
 template <class T>
 struct Ell {
@@ -96,7 +109,8 @@ struct Ell {
 
 struct SliceShape {
   std::int32_t height = 1;  // rows of a slice, C; 1 to 256
-  // Rows of a window within which rows are sorted by falling length; a multiple of the height.
+  // Rows of a window within which rows are sorted by falling length; a multiple of the height. The
+  // rows of a window of one slice keep their order, since sorting them would save nothing.
   std::int64_t window = 1;
   bool operator==(const SliceShape&) const = default;
 };
@@ -142,6 +156,11 @@ template <class T>
 Result<Dcsr<T>> pack_dcsr(const Csr<T>& matrix, const PackOptions& options);
 template <class T>
 Result<Bcsr<T>> pack_bcsr(const Csr<T>& matrix, BlockShape block, const PackOptions& options);
+// Scratch memory is that of a copy of the matrix. Errors in addition: kUnsupported for a matrix
+// whose columns and height exceed 2^31.
+template <class T>
+Result<BlockDiagonals<T>> pack_block_diagonals(const Csr<T>& matrix, std::int32_t height,
+                                               const PackOptions& options);
 template <class T>
 Result<Ell<T>> pack_ell(const Csr<T>& matrix, const PackOptions& options);
 template <class T>

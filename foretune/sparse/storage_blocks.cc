@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -163,7 +165,10 @@ void order_slices(const PatternView& pattern, SliceShape slice, std::span<std::i
   const auto rows = static_cast<std::size_t>(pattern.rows);
   const auto window = static_cast<std::size_t>(slice.window);
   const auto height = static_cast<std::size_t>(slice.height);
-  for (std::size_t first = 0; first < rows; first += window) {
+  if (window == height) {
+    std::iota(row_of.begin(), row_of.begin() + pattern.rows, 0);
+  }
+  for (std::size_t first = 0; window > height && first < rows; first += window) {
     sorter.sort(first, std::min(first + window, rows), row_of.data() + first);
   }
   std::fill(row_of.begin() + pattern.rows, row_of.end(), -1);
@@ -246,6 +251,47 @@ Result<Bcsr<T>> pack_bcsr(const Csr<T>& matrix, BlockShape block, const PackOpti
   return out;
 }
 
+template <class T>
+Result<BlockDiagonals<T>> pack_block_diagonals(const Csr<T>& matrix, std::int32_t height,
+                                               const PackOptions& options) {
+  FORETUNE_CHECK(height >= 1 && height <= 64);
+  if (matrix.columns > std::numeric_limits<std::int32_t>::max() - height) {
+    return fail(ErrorCode::kUnsupported, "the columns of the diagonals do not fit 32 bits");
+  }
+  // Shifting each row by its place in the block turns diagonals into columns.
+  Csr<T> shifted;
+  shifted.rows = matrix.rows;
+  shifted.columns = matrix.columns + height - 1;
+  const auto rows = static_cast<std::size_t>(matrix.rows);
+  const auto size = static_cast<std::size_t>(matrix.size());
+  FORETUNE_TRY(shifted.starts, Array<std::int64_t>::create(rows + 1));
+  FORETUNE_TRY(shifted.column_of, Array<std::int32_t>::create(size));
+  FORETUNE_TRY(shifted.values, Array<T>::create(size));
+  std::copy_n(matrix.starts.data(), rows + 1, shifted.starts.data());
+  const internal::RowShares shares(matrix.pattern(), options.pool.threads());
+  options.pool.run(shares.count(), [&](std::size_t share) {
+    const auto [first, last] = shares.rows(share);
+    for (std::size_t row = first; row < last; ++row) {
+      const std::int32_t shift =
+          height - 1 - static_cast<std::int32_t>(row % static_cast<std::size_t>(height));
+      for (auto i = static_cast<std::size_t>(matrix.starts[row]);
+           i < static_cast<std::size_t>(matrix.starts[row + 1]); ++i) {
+        shifted.column_of[i] = matrix.column_of[i] + shift;
+        shifted.values[i] = matrix.values[i];
+      }
+    }
+  });
+  FORETUNE_TRY(Bcsr<T> blocks, pack_bcsr(shifted, {height, 1}, options));
+  BlockDiagonals<T> out;
+  out.rows = matrix.rows;
+  out.columns = matrix.columns;
+  out.height = height;
+  out.starts = std::move(blocks.starts);
+  out.column_of = std::move(blocks.column_of);
+  out.values = std::move(blocks.values);
+  return out;
+}
+
 StorageSize count_sell(const PatternView& pattern, SliceShape slice) {
   check_slice(slice);
   const auto slices = static_cast<std::size_t>(ceil_div(pattern.rows, slice.height));
@@ -308,6 +354,10 @@ Result<Sell<T>> pack_sell(const Csr<T>& matrix, SliceShape slice, const PackOpti
 
 template Result<Bcsr<float>> pack_bcsr(const Csr<float>&, BlockShape, const PackOptions&);
 template Result<Bcsr<double>> pack_bcsr(const Csr<double>&, BlockShape, const PackOptions&);
+template Result<BlockDiagonals<float>> pack_block_diagonals(const Csr<float>&, std::int32_t,
+                                                            const PackOptions&);
+template Result<BlockDiagonals<double>> pack_block_diagonals(const Csr<double>&, std::int32_t,
+                                                             const PackOptions&);
 template Result<Sell<float>> pack_sell(const Csr<float>&, SliceShape, const PackOptions&);
 template Result<Sell<double>> pack_sell(const Csr<double>&, SliceShape, const PackOptions&);
 

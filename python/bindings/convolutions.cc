@@ -16,6 +16,7 @@
 #include "foretune/dispatch/conv_layer.h"
 #include "foretune/problem/conv/conv.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/cpu_dispatcher.h"
 
 namespace foretune::python {
 namespace {
@@ -84,16 +85,6 @@ void run_on(const Target& problem, const Tensor& input, const Tensor& weights, c
   checked(with_callbacks([&] { return work(arrays.operands()); }));
 }
 
-std::unique_ptr<ConvDispatcher> make_dispatcher(int threads, int measure_top,
-                                                const std::optional<Model>& model) {
-  CpuDispatchOptions options;
-  options.threads = threads;
-  options.model = model;
-  options.dispatch.measure_top = measure_top;
-  options.dispatch.keep_trials = measure_top > 1;
-  return checked(without_lock([&] { return ConvDispatcher::for_this_cpu(std::move(options)); }));
-}
-
 void run_dispatcher(ConvDispatcher& dispatcher, const std::string& problem, const Tensor& input,
                     const Tensor& weights, const Tensor& output, const Tensor& bias,
                     const Tensor& addend, const Computed& result) {
@@ -132,37 +123,23 @@ void bind_convolutions(nb::module_& module) {
       .def("run", &run_layer, nb::arg("input").noconvert().none(),
            nb::arg("output").noconvert().none(), nb::arg("bias").noconvert().none(),
            nb::arg("addend").noconvert().none(), nb::arg("result").noconvert());
-  nb::class_<ConvDispatcher>(module, "ConvDispatcher")
-      .def(nb::new_(&make_dispatcher), nb::arg("threads"), nb::arg("measure_top"),
-           nb::arg("model").none())
+  nb::class_<ConvDispatcher> dispatcher(module, "ConvDispatcher");
+  bind_dispatcher(dispatcher, "cpu-conv");
+  dispatcher
       .def("run", &run_dispatcher, nb::arg("problem"), nb::arg("input").noconvert().none(),
            nb::arg("weights").noconvert().none(), nb::arg("output").noconvert().none(),
            nb::arg("bias").noconvert().none(), nb::arg("addend").noconvert().none(),
            nb::arg("result").noconvert())
       .def(
           "layer",
-          [](ConvDispatcher& dispatcher, const std::string& problem) {
+          [](ConvDispatcher& of, const std::string& problem) {
             return checked(with_callbacks([&]() -> Result<std::unique_ptr<ConvLayer>> {
               FORETUNE_TRY(const ConvProblem conv, parse_conv(problem));
-              return dispatcher.layer(conv);
+              return of.layer(conv);
             }));
           },
           nb::arg("problem"), nb::keep_alive<0, 1>())
-      .def("explain", &explain, nb::arg("problem"))
-      .def(
-          "load_choices",
-          [](ConvDispatcher& dispatcher, const std::string& path) {
-            return checked(
-                without_lock([&] { return dispatcher.dispatcher().load_choices(path); }));
-          },
-          nb::arg("path"))
-      .def(
-          "append_trials",
-          [](ConvDispatcher& dispatcher, const std::string& path) {
-            return checked(without_lock(
-                [&] { return dispatcher.dispatcher().append_trials(path, "cpu-conv"); }));
-          },
-          nb::arg("path"));
+      .def("explain", &explain, nb::arg("problem"));
 }
 
 }  // namespace foretune::python

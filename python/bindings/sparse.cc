@@ -1,14 +1,12 @@
 // Bindings for products of sparse matrices with NumPy's arrays, with kernels that the dispatcher
 // chooses.
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,6 +16,7 @@
 #include "foretune/problem/sparse/sparse_problem.h"
 #include "foretune/sparse/csr.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/cpu_dispatcher.h"
 
 namespace foretune::python {
 namespace {
@@ -97,16 +96,6 @@ std::string explain(SparseMatrix<T>& matrix, const std::string& operation, std::
          concat("an operation is spmv, spmm or sddmm, not '", operation, "'")});
 }
 
-std::unique_ptr<SparseDispatcher> make_dispatcher(int threads, int measure_top,
-                                                  const std::optional<Model>& model) {
-  CpuDispatchOptions options;
-  options.threads = threads;
-  options.model = model;
-  options.dispatch.measure_top = measure_top;
-  options.dispatch.keep_trials = measure_top > 1;
-  return checked(without_lock([&] { return SparseDispatcher::for_this_cpu(std::move(options)); }));
-}
-
 template <class T>
 void bind_matrix(nb::module_& module, const char* name) {
   nb::class_<SparseMatrix<T>>(module, name)
@@ -130,26 +119,11 @@ void bind_sparse(nb::module_& module) {
   bind_matrix<float>(module, "SparseMatrixF32");
   bind_matrix<double>(module, "SparseMatrixF64");
   nb::class_<SparseDispatcher> dispatcher(module, "SparseDispatcher");
-  dispatcher.def(nb::new_(&make_dispatcher), nb::arg("threads"), nb::arg("measure_top"),
-                 nb::arg("model").none());
+  bind_dispatcher(dispatcher, "sparse-cpu");
   bind_take<float, std::int32_t>(dispatcher);
   bind_take<float, std::int64_t>(dispatcher);
   bind_take<double, std::int32_t>(dispatcher);
   bind_take<double, std::int64_t>(dispatcher);
-  dispatcher
-      .def(
-          "load_choices",
-          [](SparseDispatcher& of, const std::string& path) {
-            return checked(without_lock([&] { return of.dispatcher().load_choices(path); }));
-          },
-          nb::arg("path"))
-      .def(
-          "append_trials",
-          [](SparseDispatcher& of, const std::string& path) {
-            return checked(
-                without_lock([&] { return of.dispatcher().append_trials(path, "sparse-cpu"); }));
-          },
-          nb::arg("path"));
 }
 
 }  // namespace foretune::python

@@ -1,4 +1,4 @@
-"""What dispatchers for arrays on this CPU share."""
+"""Base of the dispatchers for arrays on this CPU."""
 
 from __future__ import annotations
 

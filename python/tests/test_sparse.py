@@ -9,7 +9,7 @@ import pytest
 
 
 class Rows:
-    """What foretune.sparse reads of one of SciPy's arrays."""
+    """Stands for one of the arrays of SciPy, by rows."""
 
     def __init__(self, dense, index=np.int32):
         self.shape = dense.shape

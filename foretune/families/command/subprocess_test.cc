@@ -21,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-using Kind = ProcessEnd::Kind;
+using End = ProcessEnd::Kind;
 
 #ifdef FORETUNE_SANITIZED
 constexpr bool kIsSanitized = true;
@@ -45,7 +45,7 @@ class SubprocessTest : public testing::Test {
 
 TEST_F(SubprocessTest, KeepsOutputErrorsAndExitCode) {
   const ProcessEnd end = shell("echo one; echo two >&2; exit 3");
-  EXPECT_EQ(end.kind, Kind::kExited);
+  EXPECT_EQ(end.kind, End::kExited);
   EXPECT_EQ(end.code, 3);
   EXPECT_FALSE(end.is_good());
   EXPECT_EQ(end.output, "one\n");
@@ -78,7 +78,7 @@ TEST_F(SubprocessTest, InheritsNoFileOfOurs) {
 
 TEST_F(SubprocessTest, SaysWhichSignalEndedIt) {
   const ProcessEnd end = shell("echo dying >&2; kill -SEGV $$");
-  EXPECT_EQ(end.kind, Kind::kSignalled);
+  EXPECT_EQ(end.kind, End::kSignalled);
   EXPECT_EQ(end.text(), "was ended by SIGSEGV: dying");
 }
 
@@ -87,7 +87,7 @@ TEST_F(SubprocessTest, KillsTheWholeGroupThatTakesTooLong) {
   const auto begin = std::chrono::steady_clock::now();
   const ProcessEnd end = shell("sleep 77 & echo $!; echo late >&2; wait", {.time_s = 0.3});
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
-  EXPECT_EQ(end.kind, Kind::kTimedOut);
+  EXPECT_EQ(end.kind, End::kTimedOut);
   EXPECT_EQ(end.text(), "took longer than 0.3 s: late");
   const auto child = parse_int(trim(end.output));
   ASSERT_TRUE(child) << end.output;
@@ -118,7 +118,7 @@ TEST_F(SubprocessTest, NoticesTheEndOfWhoClosedItsOutput) {
 
 TEST_F(SubprocessTest, StopsWhoWritesTooMuch) {
   const ProcessEnd end = shell("yes", {.time_s = 30, .output_bytes = 5000});
-  EXPECT_EQ(end.kind, Kind::kTooMuchOutput);
+  EXPECT_EQ(end.kind, End::kTooMuchOutput);
   EXPECT_EQ(end.output.size(), 5000U);
   EXPECT_EQ(end.text(), "wrote more than 5000 bytes");
   // Exactly as much is fine, and errors do not count: their beginning is kept.
@@ -129,7 +129,7 @@ TEST_F(SubprocessTest, StopsWhoWritesTooMuch) {
 }
 
 TEST_F(SubprocessTest, TimesOutWhoShoutsForEver) {
-  EXPECT_EQ(shell("yes >&2", {.time_s = 0.3}).kind, Kind::kTimedOut);
+  EXPECT_EQ(shell("yes >&2", {.time_s = 0.3}).kind, End::kTimedOut);
 }
 
 TEST_F(SubprocessTest, LimitsMemoryFromTheFirstInstruction) {
@@ -144,7 +144,7 @@ TEST_F(SubprocessTest, LimitsMemoryFromTheFirstInstruction) {
                                           "count=1"};
   EXPECT_TRUE(run(block, {.memory_bytes = std::int64_t{1024} << 20U}).is_good());
   const ProcessEnd end = run(block, {.memory_bytes = std::int64_t{64} << 20U});
-  EXPECT_EQ(end.kind, Kind::kExited);
+  EXPECT_EQ(end.kind, End::kExited);
   EXPECT_EQ(end.code, 1);
   EXPECT_THAT(end.text(), HasSubstr("memory"));
 }

@@ -327,7 +327,8 @@ TEST(CpuConvTest, SaysWhatItDoesNotCompute) {
   const Problem problem = middle_layer().to_problem();
   Config config = family->default_configs(problem).front();
   config.words[static_cast<std::size_t>(CpuConvField::kMr)] = 16;
-  config.words[static_cast<std::size_t>(CpuConvField::kNr)] = 64;
+  config.words[static_cast<std::size_t>(CpuConvField::kNr)] =
+      16 << config.words[static_cast<std::size_t>(CpuConvField::kIsa)];
   sizes = middle_layer().sizes();
   sizes.layout = ConvLayout::kChannelsFirst;
   const auto other = family->prepare(ConvProblem::create(sizes)->to_problem(),

@@ -26,7 +26,7 @@
 namespace foretune::cpu_conv {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
 ConvProblem draw_problem_of_winograd(Rng& rng) {
   while (true) {
@@ -92,15 +92,15 @@ Outcome run_case(const ConvProblem& problem, const CpuConvConfig& config, Thread
   for (GuardedBuffer* const tensor : {&input, &weights, &residual, &bias}) {
     fill(tensor->view(), rng);
   }
-  std::ranges::fill(result.view(), kNan);
+  std::ranges::fill(result.view(), kPoison);
   const auto made = WinogradConv::create(problem, config, &pool);
   if (!made) {
     return {.wrong = made.error().message};
   }
   auto workspace = AlignedBuffer::create(made->workspace_size());
   auto packed = AlignedBuffer::create(made->packed_size());
-  std::ranges::fill(workspace->view(), kNan);
-  std::ranges::fill(packed->view(), kNan);
+  std::ranges::fill(workspace->view(), kPoison);
+  std::ranges::fill(packed->view(), kPoison);
   made->pack_weights(weights.data(), packed->view());
   const bool has_bias = rng.below(2) == 0;
   const bool has_residual = rng.below(3) == 0;

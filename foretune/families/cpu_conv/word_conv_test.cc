@@ -79,7 +79,7 @@ std::string wrong_element(const ConvProblem& problem, const CpuConvConfig& confi
   return right ? "" : right.reason();
 }
 
-CpuConvConfig draw_config(Rng& rng, CpuIsa isa) {
+CpuConvConfig draw_word_config(Rng& rng, CpuIsa isa) {
   while (true) {
     const auto vectors = static_cast<int>(rng.between(1, kMaxTapVectors));
     const auto rows = static_cast<int>(rng.between(1, kMaxKernelRows));
@@ -122,7 +122,7 @@ TEST(WordConvTest, RandomConvolutionsAreRight) {
     }
     sizes.out = static_cast<ConvOutput>(rng.below(2));
     const ConvProblem problem = *ConvProblem::create(sizes);
-    CpuConvConfig config = draw_config(rng, isa);
+    CpuConvConfig config = draw_word_config(rng, isa);
     const bool of_groups = group_kernel_set(isa, operand_type(problem)) != nullptr &&
                            std::max(sizes.c, sizes.k) / sizes.g <= kernel_limits(isa).lanes &&
                            rng.below(3) > 0;

@@ -21,6 +21,13 @@ namespace {
 
 constexpr std::uint64_t kSeed = 4711;
 
+// Sanitizers make a bound space seven times slower.
+#ifdef FORETUNE_SANITIZED
+constexpr int kFewer = 10;
+#else
+constexpr int kFewer = 1;
+#endif
+
 Hardware hardware_of(int vector_bytes, int cores, bool has_caches = true) {
   Hardware hardware;
   hardware.set(HardwareValue::kVectorBytes, vector_bytes);
@@ -64,7 +71,7 @@ std::unique_ptr<ParametricSpace> bound(const Problem& problem, const Hardware& h
   return std::move(*space);
 }
 
-std::int64_t random_size(Rng& rng) {
+std::int64_t random_extent(Rng& rng) {
   const double exponent = 12 * rng.uniform();
   return std::max<std::int64_t>(
       1, static_cast<std::int64_t>(std::exp2(exponent)) + rng.between(-1, 1));
@@ -86,7 +93,7 @@ TEST(CpuGemmSpaceTest, DefinitionCompilesAndSurvivesItsTextForm) {
   }
 }
 
-GemmLayout random_layout(Rng& rng) { return static_cast<GemmLayout>(rng.below(4)); }
+GemmLayout drawn_layout(Rng& rng) { return static_cast<GemmLayout>(rng.below(4)); }
 
 TEST(CpuGemmSpaceTest, OffersHundredsOfConfigsForMidSizesAndSomeForEverything) {
   const Hardware hardware = hardware_of(64, 2);
@@ -113,9 +120,9 @@ TEST(CpuGemmSpaceTest, OffersHundredsOfConfigsForMidSizesAndSomeForEverything) {
 
 TEST(CpuGemmSpaceTest, EveryProblemHasConfigsOnEveryMachine) {
   Rng rng(kSeed);
-  for (int trial = 0; trial < 60; ++trial) {
-    const Problem problem = gemm(random_size(rng), random_size(rng), random_size(rng),
-                                 rng.below(4) == 0 ? rng.between(2, 40) : 1, random_layout(rng));
+  for (int trial = 0; trial < 60 / kFewer; ++trial) {
+    const Problem problem = gemm(random_extent(rng), random_extent(rng), random_extent(rng),
+                                 rng.below(4) == 0 ? rng.between(2, 40) : 1, drawn_layout(rng));
     for (const Hardware& hardware : machines()) {
       const auto space = bound(problem, hardware);
       ASSERT_GE(space->count(), 1U) << problem.text() << " on " << hardware.text();
@@ -130,10 +137,10 @@ TEST(CpuGemmSpaceTest, CanonicalFormsAreLegalListedAndFinal) {
   const auto& domains = compiled()->definition().domains;
   const auto machine_list = machines();
   int legal = 0;
-  for (int trial = 0; trial < 100; ++trial) {
+  for (int trial = 0; trial < 100 / kFewer; ++trial) {
     const Hardware& hardware = machine_list[rng.below(machine_list.size())];
-    const Problem problem = gemm(random_size(rng), random_size(rng), random_size(rng),
-                                 rng.below(4) == 0 ? rng.between(2, 40) : 1, random_layout(rng));
+    const Problem problem = gemm(random_extent(rng), random_extent(rng), random_extent(rng),
+                                 rng.below(4) == 0 ? rng.between(2, 40) : 1, drawn_layout(rng));
     const auto space = bound(problem, hardware);
     std::set<Config> listed;
     for (std::uint64_t i = 0; i < space->count(); ++i) {
@@ -164,7 +171,7 @@ TEST(CpuGemmSpaceTest, CanonicalFormsAreLegalListedAndFinal) {
           << to_text(cpu_gemm_schema(), canonical);
     }
   }
-  EXPECT_GT(legal, 4000);
+  EXPECT_GT(legal, 4000 / kFewer);
 }
 
 TEST(CpuGemmSpaceTest, ListedConfigsHaveKernelsAndNoTwoMeanTheSame) {
@@ -207,9 +214,9 @@ TEST(CpuGemmSpaceTest, ListedConfigsHaveKernelsAndNoTwoMeanTheSame) {
 TEST(CpuGemmSpaceTest, TheRulesLeaveEveryListedConfigAsItIs) {
   const SpaceDefinition& definition = compiled()->definition();
   Rng rng(kSeed + 1);
-  for (int trial = 0; trial < 30; ++trial) {
+  for (int trial = 0; trial < 40 / kFewer; ++trial) {
     const Problem problem =
-        gemm(random_size(rng), random_size(rng), random_size(rng), 1, random_layout(rng),
+        gemm(random_extent(rng), random_extent(rng), random_extent(rng), 1, drawn_layout(rng),
              std::array{DataType::kF32, DataType::kF32, DataType::kBf16, DataType::kI8}[trial % 4]);
     const auto machine_list = machines();
     const Hardware& hardware = machine_list[rng.below(machine_list.size())];

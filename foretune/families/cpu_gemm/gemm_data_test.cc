@@ -17,14 +17,14 @@ namespace {
 
 constexpr GemmData::Limits kSampled{.full_check_flops = 0, .sampled_outputs = 200};
 
-GemmProblem problem_of(const GemmSizes& sizes) {
+GemmProblem typed_problem(const GemmSizes& sizes) {
   const auto problem = GemmProblem::create(sizes);
   EXPECT_TRUE(problem);
   return *problem;
 }
 
 std::unique_ptr<GemmData> data_of(const GemmSizes& sizes, const GemmData::Limits& limits = {}) {
-  auto data = GemmData::create(problem_of(sizes), 1, limits);
+  auto data = GemmData::create(typed_problem(sizes), 1, limits);
   EXPECT_TRUE(data);
   return std::move(*data);
 }
@@ -62,7 +62,7 @@ TEST(GemmDataTest, InputsAreUniformAndFollowTheSeed) {
   const GemmSizes sizes{.m = 300, .n = 200, .k = 100};
   const auto one = data_of(sizes);
   const auto same = data_of(sizes);
-  auto other = GemmData::create(problem_of(sizes), 2);
+  auto other = GemmData::create(typed_problem(sizes), 2);
   ASSERT_TRUE(other);
   const std::size_t count = 300 * 100;
   const std::span<const float> a(one->operands().a, count);
@@ -274,9 +274,10 @@ TEST(GemmDataTest, JudgesOtherTypes) {
 }
 
 TEST(GemmDataTest, RefusesOtherTypes) {
-  EXPECT_FALSE(GemmData::create(problem_of({.m = 4, .n = 4, .k = 4, .dtype = DataType::kF64}), 1));
+  EXPECT_FALSE(
+      GemmData::create(typed_problem({.m = 4, .n = 4, .k = 4, .dtype = DataType::kF64}), 1));
   constexpr std::int64_t kHuge = 2147483647;
-  EXPECT_FALSE(GemmData::create(problem_of({.m = kHuge, .n = kHuge, .k = kHuge}), 1));
+  EXPECT_FALSE(GemmData::create(typed_problem({.m = kHuge, .n = kHuge, .k = kHuge}), 1));
 }
 
 }  // namespace

@@ -97,9 +97,9 @@ TEST(GemmWeightsDataTest, BIsTheFileAndAllElseIsAsWithoutOne) {
 }
 
 TEST(GemmWeightsDataTest, RightResultsPassWhateverTheWeights) {
-  constexpr std::uint64_t kSeed = 41;
-  SCOPED_TRACE(concat("seed ", kSeed));
-  Rng rng(kSeed);
+  constexpr std::uint64_t kWeightsSeed = 41;
+  SCOPED_TRACE(concat("seed ", kWeightsSeed));
+  Rng rng(kWeightsSeed);
   const std::vector<GemmSizes> shapes{
       {.m = 1, .n = 1, .k = 1},
       {.m = 37, .n = 53, .k = 29},
@@ -240,9 +240,9 @@ class CpuGemmWeightsTest : public ::testing::Test {
 };
 
 TEST_F(CpuGemmWeightsTest, RandomConfigsOfAllLayoutsAreRight) {
-  constexpr std::uint64_t kSeed = 46;
-  SCOPED_TRACE(concat("seed ", kSeed));
-  Rng rng(kSeed);
+  constexpr std::uint64_t kWeightsSeed = 46;
+  SCOPED_TRACE(concat("seed ", kWeightsSeed));
+  Rng rng(kWeightsSeed);
   const auto family = family_with({folder_.path().string()});
   int verified = 0;
   for (const WeightsKind& kind : kinds()) {

@@ -21,11 +21,11 @@ namespace {
 
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
-std::unique_ptr<Family> make(Parameters parameters = {}) {
+std::unique_ptr<Family> made_null(Parameters parameters = {}) {
   return testing_support::null_with(std::move(parameters));
 }
 
-Problem problem(std::int64_t m, std::int64_t n, std::int64_t k) {
+Problem gemm_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   return GemmProblem::create({.m = m, .n = n, .k = k})->to_problem();
 }
 
@@ -35,19 +35,19 @@ std::vector<Config> configs_of(const Family& family, const Problem& problem) {
 }
 
 TEST(Null, HasSomeHundredConfigsAndAtLeastOneForTheSmallestProblem) {
-  const auto family = make();
-  EXPECT_GT(configs_of(*family, problem(512, 512, 512)).size(), 300U);
-  EXPECT_GE(configs_of(*family, problem(1, 1, 1)).size(), 1U);
+  const auto family = made_null();
+  EXPECT_GT(configs_of(*family, gemm_of(512, 512, 512)).size(), 300U);
+  EXPECT_GE(configs_of(*family, gemm_of(1, 1, 1)).size(), 1U);
   EXPECT_FALSE(family->info().needs_worker);
   EXPECT_TRUE(family->info().simulated);
-  EXPECT_TRUE(make({{"crash", "0.01"}})->info().needs_worker);
+  EXPECT_TRUE(made_null({{"crash", "0.01"}})->info().needs_worker);
 }
 
 TEST(Null, TheOptimumMovesWithTheProblem) {
-  const auto family = make();
+  const auto family = made_null();
   std::set<std::string> best;
   for (const std::int64_t size : {8, 64, 512, 4096}) {
-    const Problem shape = problem(size, size, size);
+    const Problem shape = gemm_of(size, size, size);
     const std::vector<Config> configs = configs_of(*family, shape);
     const auto fastest =
         std::min_element(configs.begin(), configs.end(), [&](const auto& a, const auto& b) {
@@ -67,8 +67,8 @@ TEST(Null, TheOptimumMovesWithTheProblem) {
 }
 
 TEST(Null, NoiseIsSmallPositiveAndRepeats) {
-  const auto family = make({{"noise", "0.02"}});
-  const Problem shape = problem(512, 512, 512);
+  const auto family = made_null({{"noise", "0.02"}});
+  const Problem shape = gemm_of(512, 512, 512);
   const Config config = configs_of(*family, shape)[7];
   const auto times = [&] {
     auto artifact = *family->prepare(shape, config);
@@ -92,19 +92,19 @@ TEST(Null, NoiseIsSmallPositiveAndRepeats) {
 
 TEST(Null, FaultsHaveTheirSharesAndDependOnTheSeedOnly) {
   NullParameters parameters{.crash = 0.1, .hang = 0.05, .wrong = 0.2, .prepare_fail = 0.15};
-  const auto family = make();
+  const auto family = made_null();
   std::array<int, 5> counts{};
   int total = 0;
   int changed = 0;
   for (std::int64_t m = 100; m < 130; ++m) {
-    for (const Config& config : configs_of(*family, problem(m, 512, 512))) {
+    for (const Config& config : configs_of(*family, gemm_of(m, 512, 512))) {
       parameters.seed = 1;
-      const NullFault fault = null_fault(parameters, problem(m, 512, 512), config);
-      EXPECT_EQ(fault, null_fault(parameters, problem(m, 512, 512), config));
+      const NullFault fault = null_fault(parameters, gemm_of(m, 512, 512), config);
+      EXPECT_EQ(fault, null_fault(parameters, gemm_of(m, 512, 512), config));
       ++counts[static_cast<std::size_t>(fault)];
       ++total;
       parameters.seed = 2;
-      changed += fault != null_fault(parameters, problem(m, 512, 512), config) ? 1 : 0;
+      changed += fault != null_fault(parameters, gemm_of(m, 512, 512), config) ? 1 : 0;
     }
   }
   const auto share = [&](NullFault fault) {
@@ -118,9 +118,9 @@ TEST(Null, FaultsHaveTheirSharesAndDependOnTheSeedOnly) {
 }
 
 TEST(Null, WrongResultsAreReallyWrongAndPoisonIsNoResult) {
-  const Problem shape = problem(64, 64, 64);
+  const Problem shape = gemm_of(64, 64, 64);
   for (const char* share : {"0", "1"}) {
-    const auto family = make({{"wrong", share}});
+    const auto family = made_null({{"wrong", share}});
     const Config config = configs_of(*family, shape)[0];
     auto data = *family->make_data(shape, 7);
     auto artifact = *family->prepare(shape, config);
@@ -133,9 +133,9 @@ TEST(Null, WrongResultsAreReallyWrongAndPoisonIsNoResult) {
 }
 
 TEST(Null, RealTimeTakesTheFormulasTimeOnTheClock) {
-  const auto family = make({{"real_time", "1"}, {"noise", "0"}});
+  const auto family = made_null({{"real_time", "1"}, {"noise", "0"}});
   EXPECT_FALSE(family->info().simulated);
-  const Problem shape = problem(512, 512, 512);
+  const Problem shape = gemm_of(512, 512, 512);
   const Config config = configs_of(*family, shape)[0];
   auto data = *family->make_data(shape, 1);
   auto artifact = *family->prepare(shape, config);
@@ -149,10 +149,10 @@ TEST(Null, RealTimeTakesTheFormulasTimeOnTheClock) {
 
 TEST(Null, CrashesForReal) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const Problem shape = problem(64, 64, 64);
+  const Problem shape = gemm_of(64, 64, 64);
   EXPECT_DEATH(
       {
-        const auto family = make({{"crash", "1"}});
+        const auto family = made_null({{"crash", "1"}});
         const Config config = configs_of(*family, shape)[0];
         auto artifact = *family->prepare(shape, config);
         auto data = *family->make_data(shape, 1);

@@ -1,5 +1,6 @@
 #include "foretune/families/sparse_cpu/sparse_cpu.h"
 
+#include <algorithm>
 #include <bit>
 #include <memory>
 #include <mutex>
@@ -37,7 +38,8 @@ class SparseRun final : public Run {
   SparseRun(SparsePlan<T> plan, TypedSparseData<T>& data, std::shared_ptr<SharedCpu> shared,
             bool is_parallel)
       : plan_(std::move(plan)),
-        operands_{data.first().data(), data.second().data(), data.output().data()},
+        operands_{data.first().data(), data.second().empty() ? nullptr : data.second().data(),
+                  data.output().data()},
         shared_(std::move(shared)),
         is_parallel_(is_parallel) {}
 
@@ -99,6 +101,45 @@ class SparseArtifact final : public Artifact {
   std::shared_ptr<SharedCpu> shared_;
 };
 
+// Returns what is tried first, for one thread, in the order of preference. A subspace may lack the
+// first one.
+std::vector<SparseCpuConfig> textbook_configs(const SparseSizes& sizes, const Hardware& hardware) {
+  const double vector_bytes = hardware.get(HardwareValue::kVectorBytes);
+  SparseCpuConfig config{.isa = vector_bytes >= 64   ? CpuIsa::kAvx512
+                                : vector_bytes >= 32 ? CpuIsa::kAvx2
+                                                     : CpuIsa::kGeneric};
+  switch (sizes.operation) {
+    case SparseOperation::kSpmv:
+    case SparseOperation::kGespmv:
+      config.vector = SparseVector::kEntries;
+      break;
+    case SparseOperation::kSddmm:
+      config.unroll = 4;
+      break;
+    case SparseOperation::kMmadd:
+    case SparseOperation::kPlus2:
+    case SparseOperation::kPlus3:
+      break;
+    case SparseOperation::kMttkrp:
+      config.vectors = vector_bytes >= 64 ? 8 : 4;
+      break;
+    case SparseOperation::kSpmm:
+    case SparseOperation::kGespmm: {
+      SparseCpuConfig in_registers = config;
+      in_registers.vectors = 8;
+      // Rows that registers hold at once stay there.
+      const double lanes = std::max(vector_bytes, 16.0) / bytes_per_element(sizes.dtype);
+      if (static_cast<double>(sizes.width) <= 8 * lanes) {
+        return {in_registers};
+      }
+      config.sums = SparseSums::kBuffer;
+      config.unroll = 2;
+      return {config, in_registers};
+    }
+  }
+  return {config};
+}
+
 class SparseCpuFamily final : public Family {
  public:
   SparseCpuFamily(FamilyInfo info, std::shared_ptr<SharedCpu> shared,
@@ -111,11 +152,6 @@ class SparseCpuFamily final : public Family {
     const Result<SparseProblem> typed = SparseProblem::from(problem);
     if (!typed) {
       return Support::no(typed.error().message);
-    }
-    const SparseOperation operation = typed->sizes().operation;
-    if (operation != SparseOperation::kSpmv && operation != SparseOperation::kSpmm &&
-        operation != SparseOperation::kSddmm) {
-      return Support::no("sparse-cpu computes spmv, spmm and sddmm, not ", to_string(operation));
     }
     const double memory = memory_bytes();
     if (memory > 0 && typed->bytes() > 0.8 * memory) {
@@ -132,35 +168,25 @@ class SparseCpuFamily final : public Family {
     return space;
   }
 
-  // Returns plain rows, as wide as the registers allow, shared by their non-zeros.
+  // Returns plain rows, in registers as far as these hold them, shared by their non-zeros.
   std::vector<Config> default_configs(const Problem& problem) const override {
     const Result<SparseProblem> typed = SparseProblem::from(problem);
     if (!typed || !supports(problem)) {
       return {};
     }
     const Hardware& hardware = info_.fingerprint.hardware;
-    const double vector_bytes = hardware.get(HardwareValue::kVectorBytes);
-    SparseCpuConfig config{.isa = vector_bytes >= 64   ? CpuIsa::kAvx512
-                                  : vector_bytes >= 32 ? CpuIsa::kAvx2
-                                                       : CpuIsa::kGeneric};
-    switch (typed->sizes().operation) {
-      case SparseOperation::kSpmv:
-        config.vector = SparseVector::kEntries;
-        break;
-      case SparseOperation::kSddmm:
-        config.unroll = 4;
-        break;
-      default:
-        config.vectors = 8;
-        break;
-    }
-    for (config.threads =
-             static_cast<std::int32_t>(std::bit_floor(static_cast<unsigned>(info_.max_threads)));
-         config.threads >= 1; config.threads /= 2) {
-      config.partition = config.threads == 1 ? SparsePartition::kRows : SparsePartition::kNonZeros;
-      Config words = info_.space->canonical(config.to_config(), problem, hardware);
-      if (info_.space->is_legal(words.words.view(), problem.fields(), hardware)) {
-        return {std::move(words)};
+    for (SparseCpuConfig config : textbook_configs(typed->sizes(), hardware)) {
+      for (config.threads =
+               static_cast<std::int32_t>(std::bit_floor(static_cast<unsigned>(info_.max_threads)));
+           config.threads >= 1; config.threads /= 2) {
+        for (const SparsePartition partition :
+             {SparsePartition::kNonZeros, SparsePartition::kRows}) {
+          config.partition = config.threads == 1 ? SparsePartition::kRows : partition;
+          Config words = info_.space->canonical(config.to_config(), problem, hardware);
+          if (info_.space->is_legal(words.words.view(), problem.fields(), hardware)) {
+            return {std::move(words)};
+          }
+        }
       }
     }
     return {};
@@ -236,13 +262,21 @@ Result<std::unique_ptr<Family>> create_sparse_cpu(const FamilyOptions& options,
                                                   InflateGzip inflate) {
   FamilyInfo info;
   info.fingerprint = options.fingerprint;
-  FORETUNE_TRY_STATUS(apply_cpu_limits(kSparseCpuName, options.threads, options.parameters,
-                                       info.fingerprint.hardware));
+  std::string_view subspace = sparse_cpu::kFullSpace;
+  auto limits = options.parameters;
+  std::erase_if(limits, [](const auto& parameter) { return parameter.first == "space"; });
+  for (const auto& [name, value] : options.parameters) {
+    if (name == "space") {
+      subspace = value;
+    }
+  }
+  FORETUNE_TRY_STATUS(
+      apply_cpu_limits(kSparseCpuName, options.threads, limits, info.fingerprint.hardware));
   info.name = kSparseCpuName;
   info.description = kSparseCpuDescription;
   info.problem_type = kSparseProblem;
   info.config_schema = sparse_cpu_schema();
-  FORETUNE_TRY(info.space, sparse_cpu::sparse_cpu_space());
+  FORETUNE_TRY(info.space, sparse_cpu::sparse_cpu_space(subspace));
   info.feature_table = kSparseCpuName;
   info.metrics = {metric_info(kPackNs), metric_info(kWorkspaceBytes)};
   info.max_threads = usable_threads(info.fingerprint.hardware);

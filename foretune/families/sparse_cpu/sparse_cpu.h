@@ -26,8 +26,9 @@ inline constexpr std::string_view kSparseCpuName = "sparse-cpu";
 inline constexpr std::string_view kSparseCpuDescription =
     "products of a sparse matrix on this CPU, with our own kernels";
 
-// Reads zipped payloads where it gets a function for them. Errors: as apply_cpu_limits(), and those
-// of opening payload folders.
+// Reads zipped payloads where it gets a function for them. Takes the parameter space=NAME beside
+// those of apply_cpu_limits(): a subspace (sparse_cpu_space.h). Errors: kInvalidArgument for an
+// unknown subspace; those of apply_cpu_limits() and of opening payload folders.
 Result<std::unique_ptr<Family>> create_sparse_cpu(const FamilyOptions& options,
                                                   InflateGzip inflate = nullptr);
 

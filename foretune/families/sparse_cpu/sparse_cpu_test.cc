@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +24,7 @@
 #include "foretune/family/family.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/problem/payload_store.h"
+#include "foretune/problem/sparse/sparse_problem.h"
 #include "foretune/sparse/testing/random_matrix.h"
 
 namespace foretune {
@@ -39,11 +44,22 @@ std::string market_text(const sparse::Coordinates& matrix) {
   return out;
 }
 
+std::string frostt_text(const sparse::Coordinates& tensor) {
+  std::string out;
+  for (std::size_t i = 0; i < tensor.size(); ++i) {
+    out += concat(tensor.indices[0][i] + 1, " ", tensor.indices[1][i] + 1, " ",
+                  tensor.indices[2][i] + 1, " ", tensor.values[i], "\n");
+  }
+  return out;
+}
+
 class SparseCpuTest : public ::testing::Test {
  protected:
   std::unique_ptr<Family> family_of(std::vector<std::pair<std::string, std::string>> parameters) {
     FamilyOptions options;
     options.fingerprint = cpu_fingerprint(read_cpu_facts(), CpuPeaks{});
+    // Results of small matrices do not fit so small a cache, so that they may be streamed.
+    options.fingerprint.hardware.set(HardwareValue::kL2Bytes, 1024);
     options.parameters = std::move(parameters);
     options.payload_folders = {folder_.path().string()};
     auto made = create_sparse_cpu(options);
@@ -52,8 +68,9 @@ class SparseCpuTest : public ::testing::Test {
   }
   // Writes the matrix to the folder and returns a problem with it.
   Problem problem_of(const sparse::Coordinates& matrix, const std::string& fields) {
-    const std::string name = concat("m", count_++, ".mtx");
-    EXPECT_TRUE(write_text_file_atomically(folder_.path() / name, market_text(matrix)));
+    const std::string name = concat("m", count_++, matrix.is_tensor ? ".tns" : ".mtx");
+    EXPECT_TRUE(write_text_file_atomically(
+        folder_.path() / name, matrix.is_tensor ? frostt_text(matrix) : market_text(matrix)));
     const std::vector<std::string> folders{folder_.path().string()};
     const auto store = PayloadStore::open(folders).value();
     return Problem::parse(
@@ -86,31 +103,67 @@ Support judge(const Family& family, const Problem& problem, const Config& config
   return Support::yes();
 }
 
+// FORETUNE_SPARSE_CASES asks for more pairs of a matrix and a config, drawn by another seed.
+// Sanitizers make a case 20 times slower.
+#ifdef FORETUNE_SANITIZED
+constexpr std::uint64_t kCases = 600;
+#else
+constexpr std::uint64_t kCases = 5000;
+#endif
+
+bool has_width(std::string_view operation) {
+  return operation == "spmm" || operation == "gespmm" || operation == "sddmm" ||
+         operation == "mttkrp";
+}
+
+// One draw a statement: compilers differ in the order in which they evaluate arguments.
+std::string random_fields(std::string_view operation, Rng& rng) {
+  const bool is_double = rng.below(3) == 0;
+  const std::int64_t width = rng.between(1, 200);
+  return concat("dtype=", is_double ? "f64" : "f32", " op=", operation,
+                " n=", has_width(operation) ? width : 1);
+}
+
 TEST_F(SparseCpuTest, RandomConfigsOfTheSpaceAreRight) {
-  constexpr std::uint64_t kSeed = 71;
-  SCOPED_TRACE(concat("seed ", kSeed));
-  Rng rng(kSeed);
+  constexpr std::uint64_t kConfigs = 13;                          // of each matrix
+  const char* const many = std::getenv("FORETUNE_SPARSE_CASES");  // NOLINT(concurrency-mt-unsafe)
+  const std::uint64_t asked = many == nullptr ? 0 : parse_uint(many).value_or(0);
+  const std::uint64_t trials = std::max(kCases, asked) / kConfigs / 3 + 1;
+  const std::uint64_t seed = 71 + asked;
+  SCOPED_TRACE(concat("seed ", seed));
+  Rng rng(seed);
   int configs = 0;
+  std::set<SparseFormat> formats;
+  std::set<SparseGather> gathers;
+  std::set<SparseStore> stores;
+  std::set<SparseSums> sums;
   for (const char* isa : {"avx512", "avx2", "generic"}) {
     if (sparse_cpu::sparse_kernels<float>(*parse_cpu_isa(isa)) == nullptr) {
       continue;
     }
     const auto family = family_of({{"isa", isa}});
-    for (int trial = 0; trial < 8; ++trial) {
-      const sparse::Coordinates matrix = sparse::random_matrix(trial % 4 == 0 ? 400 : 60, rng);
-      const bool is_wide = rng.below(3) > 0;
-      const std::string fields =
-          concat("dtype=", rng.below(3) == 0 ? "f64" : "f32",
-                 " op=", is_wide ? (rng.below(2) == 0 ? "spmm" : "sddmm") : "spmv",
-                 " n=", is_wide ? rng.between(1, 200) : std::int64_t{1});
-      const Problem problem = problem_of(matrix, fields);
+    for (std::uint64_t trial = 0; trial < trials; ++trial) {
+      // Products with a vector and with a matrix have most of the space.
+      const auto operations = sparse_operation_labels();
+      const std::uint64_t draw = rng.below(2 * operations.size());
+      const std::string_view operation = operations[draw < operations.size() ? draw : draw % 2];
+      const std::int64_t extent = trial % 4 == 0 ? 400 : 60;
+      sparse::Coordinates matrix;
+      if (operation == "mttkrp") {
+        while (matrix.size() == 0) {  // a file without a line has no extents
+          matrix = sparse::random_tensor(extent, rng);
+        }
+      } else {
+        matrix = sparse::random_matrix(extent, rng);
+      }
+      const Problem problem = problem_of(matrix, random_fields(operation, rng));
       const auto space = family->space(problem);
       ASSERT_TRUE(space) << space.error().message;
-      const auto data = family->make_data(problem, kSeed);
+      const auto data = family->make_data(problem, seed);
       ASSERT_TRUE(data) << data.error().message;
       std::vector<Config> chosen = family->default_configs(problem);
       ASSERT_EQ(chosen.size(), 1U) << problem.text();
-      for (int i = 0; i < 12; ++i) {
+      for (std::uint64_t i = 1; i < kConfigs; ++i) {
         chosen.push_back((*space)->sample(rng).value());
       }
       for (const Config& config : chosen) {
@@ -119,10 +172,21 @@ TEST_F(SparseCpuTest, RandomConfigsOfTheSpaceAreRight) {
                            << to_text(sparse_cpu_schema(), config) << "\n"
                            << right.reason();
         ++configs;
+        const SparseCpuConfig drawn = SparseCpuConfig::from(config).value();
+        formats.insert(drawn.format);
+        gathers.insert(drawn.gather);
+        stores.insert(drawn.store);
+        sums.insert(drawn.sums);
       }
     }
   }
-  EXPECT_GE(configs, 100);
+  EXPECT_GE(configs, 200);
+  EXPECT_EQ(formats.size(), 4U);
+  EXPECT_EQ(sums.size(), 2U);
+  if (best_cpu_isa() != CpuIsa::kGeneric) {
+    EXPECT_EQ(gathers.size(), 2U);
+    EXPECT_EQ(stores.size(), 2U);
+  }
 }
 
 TEST_F(SparseCpuTest, ConfigsThatMeanTheSameAreOne) {
@@ -147,6 +211,38 @@ TEST_F(SparseCpuTest, ConfigsThatMeanTheSameAreOne) {
   EXPECT_GT(hashes.size(), 50U);
 }
 
+TEST_F(SparseCpuTest, SubspacesArePartsOfTheSpaceWithADefault) {
+  Rng rng(23);
+  sparse::Coordinates matrix;
+  while (matrix.size() < 100) {
+    matrix = sparse::random_matrix(200, rng);
+  }
+  const auto whole = family_of({});
+  for (const char* fields : {"op=spmv", "op=spmm n=200", "op=sddmm n=20", "op=gespmm n=8"}) {
+    const Problem problem = problem_of(matrix, fields);
+    const auto full = whole->space(problem).value();
+    for (const char* subspace : {"full", "csr", "waco"}) {
+      SCOPED_TRACE(concat(fields, " ", subspace));
+      const auto family = family_of({{"space", subspace}});
+      ASSERT_EQ(family->default_configs(problem).size(), 1U);
+      const auto part = family->space(problem).value();
+      std::set<SparseFormat> formats;
+      for (int i = 0; i < 100; ++i) {
+        const Config config = part->sample(rng).value();
+        ASSERT_TRUE(full->why_not(config)) << full->why_not(config).reason();
+        formats.insert(SparseCpuConfig::from(config)->format);
+      }
+      const bool may_pack =
+          std::string_view(fields) != "op=sddmm n=20" && std::string_view(subspace) != "csr";
+      EXPECT_EQ(formats.size() > 1, may_pack);
+    }
+  }
+  FamilyOptions options;
+  options.parameters = {{"space", "coo"}};
+  EXPECT_THAT(create_sparse_cpu(options).error().message,
+              HasSubstr("no subspace 'coo'; known: full, csr, waco"));
+}
+
 TEST_F(SparseCpuTest, AWrongElementIsFound) {
   const auto family = family_of({});
   Rng rng(5);
@@ -154,8 +250,15 @@ TEST_F(SparseCpuTest, AWrongElementIsFound) {
   while (matrix.size() < 50) {
     matrix = sparse::random_matrix(60, rng);
   }
-  for (const char* fields : {"op=spmm n=20", "op=spmv", "op=sddmm n=20"}) {
-    const Problem problem = problem_of(matrix, fields);
+  sparse::Coordinates tensor;
+  while (tensor.size() < 50) {
+    tensor = sparse::random_tensor(60, rng);
+  }
+  for (const char* fields :
+       {"op=spmm n=20", "op=spmv", "op=sddmm n=20", "op=gespmv", "op=gespmm n=20", "op=mmadd",
+        "op=plus2", "op=plus3", "op=mttkrp n=20"}) {
+    const bool is_tensor = std::string_view(fields).starts_with("op=mttkrp");
+    const Problem problem = problem_of(is_tensor ? tensor : matrix, fields);
     const auto data = family->make_data(problem, 1).value();
     auto& typed = dynamic_cast<TypedSparseData<float>&>(*data);
     EXPECT_FALSE(data->verify()) << "poison";
@@ -179,7 +282,6 @@ TEST_F(SparseCpuTest, RefusesWithTheReason) {
     const auto data = family->make_data(Problem::parse(text).value(), 1);
     return data ? std::string() : data.error().message;
   };
-  EXPECT_THAT(refusal("sparse op=plus2 rows=4 columns=4 nnz=2"), HasSubstr("not plus2"));
   EXPECT_THAT(refusal("sparse op=spmm rows=4 columns=4 nnz=2 n=8"), HasSubstr("payload=@FILE"));
   EXPECT_THAT(refusal("gemm m=1 n=1 k=1"), HasSubstr("not a sparse problem"));
 }

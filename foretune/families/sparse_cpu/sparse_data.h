@@ -2,17 +2,26 @@
 //
 // A comes from the problem's payload. Dense operands are uniform in [-1, 1), stored by rows:
 //
-//   spmv   y = A x          x has `columns` values
-//   spmm   C = A B          B has `columns` rows of n values
-//   sddmm  D = A * (B C)    B has `rows` rows of n values, and C `columns` rows: each column of the
-//                           right factor is contiguous, as in the products of graph networks
+//   spmv    y = A x          x has `columns` values
+//   gespmv  y = A x + c      c has `rows` values
+//   spmm    C = A B          B has `columns` rows of n values
+//   gespmm  D = A B + C      C has `rows` rows
+//   sddmm   D = A * (B C)    B has `rows` rows of n values, and C `columns` rows: each column of
+//   the
+//                            right factor is contiguous, as in the products of graph networks
+//   mmadd   C = A + B        B has `rows` rows of `columns` values
+//   plus2   C = A + B        B and C are the values of matrices with the pattern of A
+//   plus3   D = A + B + C    likewise
+//   mttkrp  D = A (B kr C)   D[i][r] = sum of a[i][j][k] B[j][r] C[k][r]; B has `columns` rows of n
+//                            values, C `depth` rows
 //
 // Every element of an output is compared with a sum in double precision. It may be off by
 //
-//   (t + 3) u * sum |a| |b|        u = 2^-24 or 2^-53, t the number of products
+//   (t + 3) u * sum |terms|        u = 2^-24 or 2^-53, t the number of terms
 //
 // the bound of Higham (2002, section 3.1) for any order of summation, with two more roundings for
-// the scaling of sddmm, and for f64 twice that, since the reference is rounded as well.
+// the scaling of sddmm and the second factor of mttkrp, and for f64 twice that, since the reference
+// is rounded as well.
 // Thread safety: belongs to one thread. Cost: the first verify() computes the reference and keeps
 // it, in 16 bytes an element.
 #pragma once
@@ -49,8 +58,7 @@ class TypedSparseData final : public SparseData {
  public:
   static constexpr bool kIsDouble = sizeof(T) == 8;
 
-  // Errors: kUnsupported for other operations than spmv, spmm and sddmm and where memory is
-  // lacking; those of sparse::csr_from().
+  // Errors: kUnsupported where memory is lacking; those of sparse::csr_from().
   static Result<std::unique_ptr<TypedSparseData>> create(const SparseProblem& problem,
                                                          const sparse::Coordinates& coordinates,
                                                          std::uint64_t seed);
@@ -59,17 +67,22 @@ class TypedSparseData final : public SparseData {
   Support verify() override;
   std::int64_t bytes() const override;
 
+  // A; the matrix of csr_from() for a tensor.
   [[nodiscard]] const sparse::Csr<T>& matrix() const { return matrix_; }
   // x, or B.
   [[nodiscard]] std::span<const T> first() const { return first_.view(); }
-  // C of sddmm.
+  // c of gespmv, or C where it is an operand.
   [[nodiscard]] std::span<const T> second() const { return second_.view(); }
-  // y, or C by rows, or the values of D in the order of the matrix's non-zeros.
+  // The result by rows, or, of sddmm and sums of sparse matrices, the values in the order of the
+  // matrix's non-zeros.
   [[nodiscard]] std::span<T> output() { return output_.view(); }
 
  private:
   explicit TypedSparseData(const SparseProblem& problem) : SparseData(problem) {}
   void compute_reference();
+  void compute_row(std::size_t row);
+  void compute_values(std::size_t row);
+  void keep(std::size_t at, double value, double magnitude, double count, double scale);
 
   sparse::Csr<T> matrix_;
   sparse::Array<T> first_;

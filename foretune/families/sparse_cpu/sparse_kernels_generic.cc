@@ -1,4 +1,4 @@
-#include "foretune/families/sparse_cpu/internal/sparse_kernels_inl.h"
+#include "foretune/families/sparse_cpu/internal/kernel_table_inl.h"
 #include "foretune/families/sparse_cpu/sparse_kernels.h"
 
 namespace foretune::sparse_cpu {
@@ -10,6 +10,7 @@ struct Generic {
   using Value = T;
   static constexpr int kLanes = static_cast<int>(16 / sizeof(T));
   static constexpr int kSums = 8;
+  static constexpr int kBlockRegisters = 16;
   struct Vector {
     T lanes[static_cast<std::size_t>(kLanes)];
   };
@@ -37,6 +38,8 @@ struct Generic {
       to[i] = value.lanes[i];
     }
   }
+  static void stream(T* to, const Vector& value) { store(to, value, kLanes); }
+  static void fence() {}
   static Vector fma(const Vector& a, const Vector& b, const Vector& sum) {
     Vector out;
     for (int i = 0; i < kLanes; ++i) {
@@ -60,6 +63,21 @@ struct Generic {
       out.lanes[i] = base[indices[i]];
     }
     return out;
+  }
+  static Vector gather_by_loads(const T* base, const std::int32_t* indices) {
+    return gather(base, indices, kLanes);
+  }
+  static bool is_run(const std::int32_t* indices) {
+    bool is_run = indices[0] >= 0;
+    for (int i = 1; i < kLanes; ++i) {
+      is_run = is_run && indices[i] == indices[0] + i;
+    }
+    return is_run;
+  }
+  static void sum4(const Vector* sums, T* to) {
+    for (int i = 0; i < 4; ++i) {
+      to[i] = sum(sums[i]);
+    }
   }
   static T sum(const Vector& value) {
     T out = 0;

@@ -25,6 +25,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -71,6 +73,16 @@ void put_ck_tiles(const std::array<double, 3>& sizes, const std::array<double, 3
 
 // Returns the bytes of local memory to which the engines compare a tile.
 double ck_memory_cap(const Hardware& hardware, std::int32_t pipeline);
+
+// Returns the numbers of parameters.
+template <class Parameter>
+std::vector<std::size_t> positions_of(const std::vector<Parameter>& parameters) {
+  std::vector<std::size_t> out;
+  for (const Parameter parameter : parameters) {
+    out.push_back(static_cast<std::size_t>(parameter));
+  }
+  return out;
+}
 
 // The base class of these tables. It keeps the schema by reference.
 class CkTable : public FeatureTable {

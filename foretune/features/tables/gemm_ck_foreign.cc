@@ -152,6 +152,16 @@ class GemmCkForeignTable final : public CkTable {
     });
   }
 
+  std::optional<std::vector<std::size_t>> interaction_values() const override {
+    std::vector<CkGemmParameter> used{CkGemmParameter::kTileM, CkGemmParameter::kTileN,
+                                      CkGemmParameter::kTileK, CkGemmParameter::kPipeline};
+    if (has_padding_) {
+      used.insert(used.end(),
+                  {CkGemmParameter::kPadM, CkGemmParameter::kPadN, CkGemmParameter::kPadK});
+    }
+    return positions_of(used);
+  }
+
  private:
   static Triple sizes_of(const Problem& problem) {
     const auto field = [&](GemmField index) {

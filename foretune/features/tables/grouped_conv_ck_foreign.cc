@@ -335,6 +335,11 @@ class GroupedConvCkForeignTable final : public CkTable {
     });
   }
 
+  std::optional<std::vector<std::size_t>> interaction_values() const override {
+    return positions_of(std::vector{CkConvParameter::kTileM, CkConvParameter::kTileN,
+                                    CkConvParameter::kTileK, CkConvParameter::kPipeline});
+  }
+
  private:
   static void put_ratios(const std::array<double, 3>& gemm, const std::array<double, 3>& tiles,
                          ColumnWriter& writer) {

@@ -78,17 +78,22 @@ constexpr std::array kMatrixColumns{
 
 constexpr std::array kConfigColumns{
     of_config("isa", "instruction set: 0 generic, 1 AVX2, 2 AVX-512"),
-    of_config("format", "0 CSR, 1 SELL"),
+    of_config("format", "0 CSR, 1 SELL, 2 BCSR, 3 diagonals"),
     as_categorical(of_config("vector", "number of the label of the axis of vectors")),
     of_config("vectors", "vectors of columns in a register block"),
     of_config("unroll", "non-zeros that are summed apart"),
     of_config("group", "rows side by side"),
     of_config("log2_row_tile", "log2 of the rows of a tile"),
-    of_config("height", "rows of a slice"),
+    of_config("height", "rows of a slice or a block"),
     of_config("log2_window", "log2 of the rows that are sorted together"),
     of_config("threads", "threads"),
     as_categorical(of_config("partition", "number of the label of what threads share")),
     of_config("log2_chunk", "log2 of the rows of a dynamic chunk"),
+    of_config("width", "columns of a block"),
+    of_config("gather", "a vector of x is filled by 0 an instruction, 1 loads of single values"),
+    of_config("store", "results are written 0 to the caches, 1 past them"),
+    of_config("sums_in", "the sums of a row lie 0 in registers, 1 in a buffer"),
+    of_config("prefetch", "non-zeros ahead whose row is fetched"),
     of_config("sums", "vectors of sums in registers"),
 };
 
@@ -161,7 +166,9 @@ class SparseCpuTable final : public FeatureTable {
     }
     out[kSparseCpuWords] =
         at(words, SparseCpuField::kVectors) *
-        std::max(at(words, SparseCpuField::kUnroll), at(words, SparseCpuField::kGroup));
+        (at(words, SparseCpuField::kFormat) == 2
+             ? at(words, SparseCpuField::kHeight)
+             : std::max(at(words, SparseCpuField::kUnroll), at(words, SparseCpuField::kGroup)));
   }
 
   void interaction_columns(const Problem& problem, const Hardware& hardware, ConfigWords configs,

@@ -45,20 +45,20 @@ std::string perf(const std::string& latency, const std::string& tflops,
                 ", \"bandwidth(GB/s)\": ", bandwidth);
 }
 
-struct Imported {
+struct ImportedRows {
   Dataset dataset;
   ImportReport report;
 };
 
-Imported import_text(const std::string& text, ExchangeFormat format,
-                     const ImportFacts& facts = {}) {
+ImportedRows import_rows(const std::string& text, ExchangeFormat format,
+                         const ImportFacts& facts = {}) {
   ImportReport report;
   auto dataset = import_ck_text(text, format, facts, &report);
   EXPECT_TRUE(dataset) << dataset.error().message << "\n" << text.substr(0, 2000);
   return {dataset ? *std::move(dataset) : Dataset(DatasetHeader{}), std::move(report)};
 }
 
-std::uint64_t count(const std::vector<std::pair<std::string, std::uint64_t>>& list,
+std::uint64_t times(const std::vector<std::pair<std::string, std::uint64_t>>& list,
                     const std::string& what) {
   std::uint64_t sum = 0;
   for (const auto& [text, number] : list) {
@@ -77,7 +77,7 @@ std::vector<Outcome> outcomes_of(const Dataset& dataset) {
 
 TEST(CkJson, OneRunIsOneMeasurement) {
   const std::string text = run(kernel(), "16", "1536", "7168", perf("0.04", "8.81", "557.60"));
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkLog);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkLog);
   ASSERT_EQ(dataset.size(), 1U);
   EXPECT_EQ(dataset.header().config_schema, ck_gemm_schema());
   EXPECT_EQ(dataset.problems()[0], *Problem::parse("gemm m=16 n=1536 k=7168 dtype=f16 layout=rcr"));
@@ -89,15 +89,15 @@ TEST(CkJson, OneRunIsOneMeasurement) {
   EXPECT_NEAR(static_cast<double>(row.time_ns), 22298624 / 557.60, 0.01);
   EXPECT_NEAR(static_cast<double>(row.spread), 0.005 / 557.60, 1e-6);
   EXPECT_EQ(dataset.header().fingerprint.device, "unknown AMD GPU");
-  EXPECT_EQ(count(report.notes, "architecture"), 1U);
-  const auto same = import_text(text, ExchangeFormat::kCkJson);
+  EXPECT_EQ(times(report.notes, "architecture"), 1U);
+  const auto same = import_rows(text, ExchangeFormat::kCkJson);
   EXPECT_EQ(same.dataset.rows()[0], row);
 }
 
 TEST(CkJson, FactsOfTheCallerNameTheDevice) {
   ImportFacts facts{.family = "ck", .role = DatasetRole::kValidation, .fingerprint = {}};
   facts.fingerprint = *ck_fingerprint("gfx99x");
-  const auto [dataset, report] = import_text(
+  const auto [dataset, report] = import_rows(
       run(kernel(), "8", "8", "8192", perf("0.01", "0.10", "0")), ExchangeFormat::kCkLog, facts);
   EXPECT_EQ(dataset.header().family, "ck");
   EXPECT_EQ(dataset.header().role, DatasetRole::kValidation);
@@ -124,15 +124,15 @@ TEST(CkLog, RunsAreFoundBetweenOtherOutput) {
       run(kernel("mem"), "1", "4096", "4096", perf("0.01", "5.59", "5590.00")) +
       shape_line(2, "M=7 N=1 K=1") + "no kernel supports it\n" + shape_line(3, "M=64 N=64 K=64") +
       run(kernel(), "64", "64", "64", perf("0.00", "0.17", "8.19"));
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkLog);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkLog);
   EXPECT_EQ(report.rows_read, 3U);
   EXPECT_EQ(report.rows_kept, 3U);
   EXPECT_TRUE(report.dropped.empty());
   ASSERT_EQ(dataset.size(), 3U);
   EXPECT_NEAR(static_cast<double>(dataset.rows()[0].time_ns), 3059, 2);
-  EXPECT_EQ(count(report.notes, "restored from its rate"), 2U);
-  EXPECT_EQ(count(report.notes, "pad flags are set (line 21)"), 1U);
-  EXPECT_EQ(count(report.notes, "a shape without a single run"), 1U);
+  EXPECT_EQ(times(report.notes, "restored from its rate"), 2U);
+  EXPECT_EQ(times(report.notes, "pad flags are set (line 21)"), 1U);
+  EXPECT_EQ(times(report.notes, "a shape without a single run"), 1U);
   EXPECT_EQ(to_text(ck_gemm_schema(), dataset.configs()[1]),
             to_text(ck_gemm_schema(), parse_ck_gemm_name(kernel("mem", "True"))->config));
 }
@@ -141,24 +141,24 @@ TEST(CkLog, ShapeLinesSayWhatRunsDoNot) {
   const std::string bare =
       concat("{\"name\": \"", kernel(), "\", \"perf_result\": {", perf("0.5", "0", "0"), "}}\n");
   const auto [dataset, report] =
-      import_text(shape_line(1, "M=17 N=31 K=61") + bare, ExchangeFormat::kCkLog);
+      import_rows(shape_line(1, "M=17 N=31 K=61") + bare, ExchangeFormat::kCkLog);
   ASSERT_EQ(dataset.size(), 1U);
   EXPECT_EQ(dataset.problems()[0], *Problem::parse("gemm m=17 n=31 k=61 dtype=f16 layout=rcr"));
   // Without one, nothing says what was computed.
   ImportReport lost;
   EXPECT_THAT(import_ck_text(bare, ExchangeFormat::kCkLog, {}, &lost).error().message,
               HasSubstr("sizes that are missing"));
-  const auto other = import_text(
+  const auto other = import_rows(
       shape_line(1, "M=2 N=2 K=2") + run(kernel(), "4", "4", "4", perf("1.5", "0", "0")),
       ExchangeFormat::kCkLog);
-  EXPECT_EQ(count(other.report.notes, "not those of the shape line"), 1U);
+  EXPECT_EQ(times(other.report.notes, "not those of the shape line"), 1U);
   EXPECT_EQ(other.dataset.problems()[0].field(1), 4);
 }
 
 TEST(CkLog, EmptyAndRunlessLogsAreEmptySets) {
   for (const std::string& text :
        {std::string(), std::string("\n\n"), kLogHead + shape_line(1, "M=1 N=1 K=1")}) {
-    const auto [dataset, report] = import_text(text, ExchangeFormat::kCkLog);
+    const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkLog);
     EXPECT_EQ(dataset.size(), 0U);
     EXPECT_EQ(report.rows_read, 0U);
     EXPECT_EQ(dataset.header().config_schema, ck_gemm_schema());
@@ -171,10 +171,10 @@ TEST(CkLog, BrokenRunsCostOnlyThemselves) {
                            "\n" + good + "{\"name\": oops}\n" + "{\"other\": 1}\n" + "}}}\n" +
                            good.substr(0, good.find("128x64")) + "\n" +
                            shape_line(2, "M=32 N=64 K=128") + good;
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkLog);
-  EXPECT_EQ(count(report.dropped, "a run that is cut off (first: line 2)"), 2U);
-  EXPECT_EQ(count(report.dropped, "a run that is not JSON"), 1U);
-  EXPECT_EQ(count(report.dropped, "an object that is no run"), 1U);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkLog);
+  EXPECT_EQ(times(report.dropped, "a run that is cut off (first: line 2)"), 2U);
+  EXPECT_EQ(times(report.dropped, "a run that is not JSON"), 1U);
+  EXPECT_EQ(times(report.dropped, "an object that is no run"), 1U);
   EXPECT_EQ(report.rows_kept, 2U);
   EXPECT_EQ(report.rows_read, 6U);
   EXPECT_EQ(dataset.size(), 1U);  // the same problem and kernel twice
@@ -204,11 +204,11 @@ TEST(CkRows, UnknownKernelsAreCountedTogether) {
   }
   text += run(kernel("compv3", "False", "bf16"), "8", "8", "8", perf("1.00", "0.00", "0.00"));
   text += run("", "8", "8", "8", perf("1.00", "0.00", "0.00"));
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkLog);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkLog);
   EXPECT_EQ(dataset.size(), 1U);
-  EXPECT_EQ(count(report.dropped, "'compv9' is not a pipeline"), 2U);
-  EXPECT_EQ(count(report.dropped, "data type is not the one"), 1U);
-  EXPECT_EQ(count(report.dropped, "does not begin with gemm_universal_"), 1U);
+  EXPECT_EQ(times(report.dropped, "'compv9' is not a pipeline"), 2U);
+  EXPECT_EQ(times(report.dropped, "data type is not the one"), 1U);
+  EXPECT_EQ(times(report.dropped, "does not begin with gemm_universal_"), 1U);
 }
 
 TEST(CkRows, SmallestAndLargestSizes) {
@@ -221,12 +221,12 @@ TEST(CkRows, SmallestAndLargestSizes) {
       run(kernel(), "1e400", "1", "1", perf("1", "0", "0")) +
       run(kernel(), "99999999999999999999999", "1", "1", perf("1", "0", "0")) +
       run(kernel(), "1", "1", "1.5", perf("1", "0", "0"));
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkLog);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkLog);
   EXPECT_EQ(dataset.size(), 2U);
   EXPECT_EQ(report.rows_kept, 2U);
   EXPECT_EQ(report.rows_read, 7U);
-  EXPECT_EQ(count(report.dropped, "sizes that are missing or out of range") +
-                count(report.dropped, "not JSON"),
+  EXPECT_EQ(times(report.dropped, "sizes that are missing or out of range") +
+                times(report.dropped, "not JSON"),
             5U);
 }
 
@@ -238,11 +238,11 @@ TEST(CkRows, TimesWithoutSenseAreCounted) {
   text += run(kernel(), "8", "8", "8", "");
   text += run(kernel(), "8", "8", "8", perf("0.00", "0.00", "0.00"));
   text += run(kernel(), "8", "8", "8", perf("0.00", "-3.00", "0.00"));
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkLog);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkLog);
   EXPECT_EQ(dataset.size(), 1U);
-  EXPECT_EQ(count(report.dropped, "makes no sense"), 6U);
-  EXPECT_EQ(count(report.dropped, "without a time"), 1U);
-  EXPECT_EQ(count(report.dropped, "rounded to 0"), 1U);
+  EXPECT_EQ(times(report.dropped, "makes no sense"), 6U);
+  EXPECT_EQ(times(report.dropped, "without a time"), 1U);
+  EXPECT_EQ(times(report.dropped, "rounded to 0"), 1U);
 }
 
 TEST(CkRows, RepeatsBecomeTheirMedianWithTheirSpread) {
@@ -251,7 +251,7 @@ TEST(CkRows, RepeatsBecomeTheirMedianWithTheirSpread) {
     text += run(kernel(), "8", "8", "8", perf(latency, "0.00", "0.00"));
   }
   text += run(kernel(), "8", "8", "8", perf("0", "0", "0"), ", \"error\": \"GPU hang\"");
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkLog);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkLog);
   ASSERT_EQ(dataset.size(), 1U);
   const Dataset::Row& row = dataset.rows()[0];
   EXPECT_EQ(row.outcome, Outcome::kOk);
@@ -259,7 +259,7 @@ TEST(CkRows, RepeatsBecomeTheirMedianWithTheirSpread) {
   EXPECT_EQ(row.samples, 3);
   EXPECT_GT(row.spread, 0.5F);
   EXPECT_EQ(report.rows_kept, 4U);
-  EXPECT_EQ(count(report.notes, "a repeat of a problem and kernel"), 3U);
+  EXPECT_EQ(times(report.notes, "a repeat of a problem and kernel"), 3U);
 }
 
 TEST(CkRows, SplitKIsPartOfTheConfig) {
@@ -268,10 +268,10 @@ TEST(CkRows, SplitKIsPartOfTheConfig) {
   other.replace(other.find("\"split_k\":1"), 11, "\"split_k\":4");
   std::string wrong = twice;
   wrong.replace(wrong.find("\"split_k\":1"), 11, "\"split_k\":0");
-  const auto [dataset, report] = import_text(twice + other + wrong, ExchangeFormat::kCkLog);
+  const auto [dataset, report] = import_rows(twice + other + wrong, ExchangeFormat::kCkLog);
   ASSERT_EQ(dataset.size(), 2U);
   EXPECT_EQ(dataset.configs()[1].words[static_cast<std::size_t>(CkGemmParameter::kSplitK)], 4);
-  EXPECT_EQ(count(report.dropped, "split_k"), 1U);
+  EXPECT_EQ(times(report.dropped, "split_k"), 1U);
 }
 
 std::string batch(const std::string& benchmarks) {
@@ -297,7 +297,7 @@ TEST(CkBatch, FailuresAreOutcomes) {
                                     "\"error\": \"",
                                     failures[i], "\"")));
   }
-  const auto [dataset, report] = import_text(batch(list), ExchangeFormat::kCkJson);
+  const auto [dataset, report] = import_rows(batch(list), ExchangeFormat::kCkJson);
   ASSERT_EQ(dataset.size(), failures.size());
   EXPECT_EQ(report.rows_kept, failures.size());
   for (const Dataset::Row& row : dataset.rows()) {
@@ -312,7 +312,7 @@ TEST(CkBatch, FailuresAreOutcomes) {
 }
 
 TEST(CkBatch, FastRunsThatWereMarkedInvalidAreKept) {
-  const auto [dataset, report] = import_text(
+  const auto [dataset, report] = import_rows(
       batch(benchmark("\"m\": 1, \"n\": 4096, \"k\": 4096",
                       "\"avg_time_ms\": 0.0, \"tflops\": 10.97, \"is_valid\": false, \"error\": "
                       "null") +
@@ -324,13 +324,13 @@ TEST(CkBatch, FastRunsThatWereMarkedInvalidAreKept) {
   EXPECT_EQ(dataset.rows()[0].outcome, Outcome::kOk);
   EXPECT_NEAR(static_cast<double>(dataset.rows()[0].time_ns), 3059, 2);
   EXPECT_NEAR(static_cast<double>(dataset.rows()[1].time_ns), 12345, 1);
-  EXPECT_EQ(count(report.notes, "marked as not valid only because"), 1U);
+  EXPECT_EQ(times(report.notes, "marked as not valid only because"), 1U);
 }
 
 TEST(CkBatch, EmptyAndDamagedResults) {
-  EXPECT_EQ(import_text(batch(""), ExchangeFormat::kCkJson).dataset.size(), 0U);
+  EXPECT_EQ(import_rows(batch(""), ExchangeFormat::kCkJson).dataset.size(), 0U);
   EXPECT_EQ(
-      import_text("{\"metadata\": {}, \"results\": []}", ExchangeFormat::kCkJson).report.rows_read,
+      import_rows("{\"metadata\": {}, \"results\": []}", ExchangeFormat::kCkJson).report.rows_read,
       0U);
   for (const char* text :
        {"{}", "[]", "{\"results\": {}}", "{\"metadata\": 1, \"results\": [1, {\"benchmarks\": 2}]}",
@@ -363,7 +363,7 @@ TEST(CkCsv, ConvolutionsAreJoinedByTheirSizes) {
       concat(kConvHeader, row, "0.0084,6.881,100\n", row.substr(0, row.find(",0,1")), ",7",
              row.substr(row.find(",1,64")), "0.0086,6.721,100\n", same_index, kConv,
              "_intrawave_dsb,3,1,64,32,2,56,56,3,3,1,1,1,1,0.0100,5.78,0\n");
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkCsv);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkCsv);
   EXPECT_EQ(dataset.header().problem_type, kConvProblem);
   EXPECT_EQ(dataset.header().config_schema, ck_grouped_conv_schema());
   ASSERT_EQ(dataset.problems().size(), 2U);
@@ -381,7 +381,7 @@ TEST(CkCsv, ConvolutionsAreJoinedByTheirSizes) {
                                      .pad_w = 1,
                                      .dtype = DataType::kBf16}));
   EXPECT_NEAR(static_cast<double>(dataset.rows()[0].time_ns), 8500, 100);
-  EXPECT_EQ(count(report.notes, "a repeat"), 1U);
+  EXPECT_EQ(times(report.notes, "a repeat"), 1U);
   EXPECT_EQ(dataset.rows()[2].outcome, Outcome::kWrongResult);
   EXPECT_THAT(dataset.reason(dataset.rows()[2].reason), HasSubstr("all zeros"));
 }
@@ -390,7 +390,7 @@ TEST(CkCsv, BackwardVariantsAreOperations) {
   const std::string text =
       concat(kConvHeader,
              "grouped_conv_bwd_weight_bf16_2d_16x64x64_mem,0,1,8,8,1,9,9,3,3,1,1,0,0,1.5,,9\n");
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkCsv);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkCsv);
   EXPECT_EQ(ConvProblem::from(dataset.problems()[0])->operation(), ConvOperation::kBackwardWeight);
 }
 
@@ -405,17 +405,17 @@ TEST(CkCsv, GemmsHaveArchitecturesAndDamage) {
              "gemm_universal,fp16,rcr,gfx98x,", kernel(), ",64,64,64,0.5,,1\n",
              "gemm_universal,fp16,rcr,gf x,", kernel(), ",64,64,64,0.5,,1\n", "g,bf16,rcr,gfx99x,",
              kConv, ",64,64,64,0.5,,1\n", row, "\"0.25,,True\n");
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkCsv);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkCsv);
   ASSERT_EQ(dataset.size(), 2U);
   EXPECT_EQ(dataset.header().fingerprint.isa, "gfx99x");
   EXPECT_EQ(dataset.contexts()[1].device, "gfx98x");
   EXPECT_EQ(report.rows_read, 9U);
-  EXPECT_EQ(count(report.dropped, "a number or flag that is none"), 2U);
-  EXPECT_EQ(count(report.dropped, "another number of columns"), 1U);
-  EXPECT_EQ(count(report.dropped, "layout is not the one"), 1U);
-  EXPECT_EQ(count(report.dropped, "not the name of an architecture"), 1U);
-  EXPECT_EQ(count(report.dropped, "a convolution without its sizes"), 1U);
-  EXPECT_EQ(count(report.dropped, "a quote that is never closed"), 1U);
+  EXPECT_EQ(times(report.dropped, "a number or flag that is none"), 2U);
+  EXPECT_EQ(times(report.dropped, "another number of columns"), 1U);
+  EXPECT_EQ(times(report.dropped, "layout is not the one"), 1U);
+  EXPECT_EQ(times(report.dropped, "not the name of an architecture"), 1U);
+  EXPECT_EQ(times(report.dropped, "a convolution without its sizes"), 1U);
+  EXPECT_EQ(times(report.dropped, "a quote that is never closed"), 1U);
 }
 
 TEST(CkCsv, MissingColumnsAreNamed) {
@@ -427,7 +427,7 @@ TEST(CkCsv, MissingColumnsAreNamed) {
   EXPECT_THAT(import_ck_text("kernel,m,n,k\n", ExchangeFormat::kCkCsv, {}).error().message,
               HasSubstr("latency_ms"));
   EXPECT_FALSE(import_ck_text("", ExchangeFormat::kCkCsv, {}));
-  EXPECT_EQ(import_text(kConvHeader, ExchangeFormat::kCkCsv).dataset.size(), 0U);
+  EXPECT_EQ(import_rows(kConvHeader, ExchangeFormat::kCkCsv).dataset.size(), 0U);
 }
 
 TEST(CkCsv, WhatIsWrittenIsReadAgain) {
@@ -437,15 +437,15 @@ TEST(CkCsv, WhatIsWrittenIsReadAgain) {
       run(kernel("compv5"), "8", "8", "8", perf("0", "0", "0"), ", \"error\": \"not supported\"");
   ImportFacts facts;
   facts.fingerprint = *ck_fingerprint("gfx99x");
-  const auto [dataset, report] = import_text(log, ExchangeFormat::kCkLog, facts);
+  const auto [dataset, report] = import_rows(log, ExchangeFormat::kCkLog, facts);
   ImportReport written;
   const auto bytes = export_bytes(dataset, ExchangeFormat::kCkCsv, &written);
   ASSERT_TRUE(bytes) << bytes.error().message;
   const std::string csv(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   EXPECT_THAT(csv, HasSubstr("\ngemm_universal,fp16,rcr,gfx99x,gemm_universal_fp16_rcr_mem_"));
   EXPECT_THAT(csv, HasSubstr(",mem,intrawave,cshuffle,True,True,True,False,"));
-  EXPECT_EQ(count(written.notes, "without its reason"), 1U);
-  const auto [again, read] = import_text(csv, ExchangeFormat::kCkCsv);
+  EXPECT_EQ(times(written.notes, "without its reason"), 1U);
+  const auto [again, read] = import_rows(csv, ExchangeFormat::kCkCsv);
   ASSERT_EQ(again.size(), dataset.size());
   for (std::size_t i = 0; i < dataset.size(); ++i) {
     EXPECT_EQ(again.problems()[again.rows()[i].problem],
@@ -462,11 +462,11 @@ TEST(CkCsv, ConvolutionsAreWrittenAndReadAgain) {
       kConvHeader, kConv, ",0,1,64,32,2,56,56,3,3,2,2,1,1,0.0084,1.7203,100\n",
       "grouped_conv_bwd_data_bf16_2d_16x64x64_basic_v1_interwave_si,0,1,8,8,1,9,9,1,1,1,1,0,0,2.5,,"
       "9\n");
-  const auto [dataset, report] = import_text(text, ExchangeFormat::kCkCsv);
+  const auto [dataset, report] = import_rows(text, ExchangeFormat::kCkCsv);
   const auto bytes = export_bytes(dataset, ExchangeFormat::kCkCsv);
   ASSERT_TRUE(bytes) << bytes.error().message;
   const auto [again, read] =
-      import_text(std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()),
+      import_rows(std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()),
                   ExchangeFormat::kCkCsv);
   ASSERT_EQ(again.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -512,7 +512,7 @@ TEST(CkFormats, AreFoundByTheirContent) {
   }
 }
 
-Imported import_sample(const std::string& name, ExchangeFormat expected) {
+ImportedRows import_sample(const std::string& name, ExchangeFormat expected) {
   const std::string path = concat(FORETUNE_SOURCE_DIR "/foretune/dataset/testdata/ck/", name);
   EXPECT_EQ(detect_format(path), expected) << name;
   ImportReport report;
@@ -522,36 +522,36 @@ Imported import_sample(const std::string& name, ExchangeFormat expected) {
 }
 
 TEST(CkFormats, SampleFilesAreRead) {
-  const Imported one = import_sample("run.json", ExchangeFormat::kCkLog);
+  const ImportedRows one = import_sample("run.json", ExchangeFormat::kCkLog);
   ASSERT_EQ(one.dataset.size(), 1U);
   EXPECT_NEAR(static_cast<double>(one.dataset.rows()[0].time_ns), 20000, 10);
 
-  const Imported log = import_sample("stream.log", ExchangeFormat::kCkLog);
+  const ImportedRows log = import_sample("stream.log", ExchangeFormat::kCkLog);
   EXPECT_EQ(log.report.rows_read, 5U);
   EXPECT_EQ(log.report.rows_kept, 3U);
-  EXPECT_EQ(count(log.report.dropped, "'compv7' is not a pipeline"), 1U);
-  EXPECT_EQ(count(log.report.dropped, "cut off"), 1U);
-  EXPECT_EQ(count(log.report.notes, "a shape without a single run"), 1U);
-  EXPECT_EQ(count(log.report.notes, "pad flags"), 1U);
+  EXPECT_EQ(times(log.report.dropped, "'compv7' is not a pipeline"), 1U);
+  EXPECT_EQ(times(log.report.dropped, "cut off"), 1U);
+  EXPECT_EQ(times(log.report.notes, "a shape without a single run"), 1U);
+  EXPECT_EQ(times(log.report.notes, "pad flags"), 1U);
   ASSERT_EQ(log.dataset.size(), 3U);
   EXPECT_NEAR(static_cast<double>(log.dataset.rows()[0].time_ns), 3500, 1);
 
-  const Imported batched = import_sample("batch.json", ExchangeFormat::kCkJson);
+  const ImportedRows batched = import_sample("batch.json", ExchangeFormat::kCkJson);
   EXPECT_EQ(
       outcomes_of(batched.dataset),
       (std::vector<Outcome>{Outcome::kOk, Outcome::kOk, Outcome::kUnsupported, Outcome::kOk}));
   EXPECT_NEAR(static_cast<double>(batched.dataset.rows()[0].time_ns), 3100, 50);
 
-  const Imported gemm = import_sample("gemm.csv", ExchangeFormat::kCkCsv);
+  const ImportedRows gemm = import_sample("gemm.csv", ExchangeFormat::kCkCsv);
   EXPECT_EQ(outcomes_of(gemm.dataset),
             (std::vector<Outcome>{Outcome::kOk, Outcome::kUnsupported, Outcome::kOk}));
   EXPECT_EQ(gemm.dataset.rows()[0].samples, 2);
   EXPECT_EQ(gemm.dataset.header().fingerprint.isa, "gfx942");
 
-  const Imported conv = import_sample("conv.csv", ExchangeFormat::kCkCsv);
+  const ImportedRows conv = import_sample("conv.csv", ExchangeFormat::kCkCsv);
   EXPECT_EQ(outcomes_of(conv.dataset),
             (std::vector<Outcome>{Outcome::kOk, Outcome::kOk, Outcome::kWrongResult}));
-  EXPECT_EQ(count(conv.report.dropped, "make no convolution"), 1U);
+  EXPECT_EQ(times(conv.report.dropped, "make no convolution"), 1U);
   EXPECT_NEAR(static_cast<double>(conv.dataset.rows()[0].time_ns), 12346, 2);
 }
 

@@ -151,15 +151,16 @@ struct ObjectiveCase {
 };
 
 TEST(LightgbmText, KnowsHowObjectivesTurnSumsIntoPredictions) {
-  using Kind = OutputTransform::Kind;
+  using Transform = OutputTransform::Kind;
   for (const ObjectiveCase& test :
        {ObjectiveCase{"regression", {}}, ObjectiveCase{"huber sqrt", {}},
-        ObjectiveCase{"lambdarank", {}}, ObjectiveCase{"regression sqrt", {Kind::kSignedSquare}},
-        ObjectiveCase{"quantile sqrt", {Kind::kSignedSquare}},
-        ObjectiveCase{"poisson", {Kind::kExp}}, ObjectiveCase{"tweedie", {Kind::kExp}},
-        ObjectiveCase{"binary sigmoid:0.5", {Kind::kSigmoid, 0.5}},
-        ObjectiveCase{"cross_entropy", {Kind::kSigmoid}},
-        ObjectiveCase{"cross_entropy_lambda", {Kind::kLogOnePlusExp}}}) {
+        ObjectiveCase{"lambdarank", {}},
+        ObjectiveCase{"regression sqrt", {Transform::kSignedSquare}},
+        ObjectiveCase{"quantile sqrt", {Transform::kSignedSquare}},
+        ObjectiveCase{"poisson", {Transform::kExp}}, ObjectiveCase{"tweedie", {Transform::kExp}},
+        ObjectiveCase{"binary sigmoid:0.5", {Transform::kSigmoid, 0.5}},
+        ObjectiveCase{"cross_entropy", {Transform::kSigmoid}},
+        ObjectiveCase{"cross_entropy_lambda", {Transform::kLogOnePlusExp}}}) {
     const auto model = parse_lightgbm_text(
         replaced("objective=regression", std::string("objective=").append(test.text)));
     ASSERT_TRUE(model.has_value()) << model.error().message;

@@ -18,7 +18,7 @@ loop::Computation named(std::string name, loop::Computation computation) {
   return computation;
 }
 
-loop::Computation product() {
+loop::Computation small_product() {
   return named(
       "product",
       loop::matmul({.m = 100, .n = 32, .k = 64, .epilogue = {.bias = true, .relu = true}}).value());
@@ -29,7 +29,7 @@ State state_of(const loop::Computation& computation, std::string_view text) {
 }
 
 TEST(ObservationTexts, TheIrIsCanonical) {
-  const auto computation = product();
+  const auto computation = small_product();
   const State state = state_of(computation, "split m0 4, split m0 4, swap m2 @ n0");
   EXPECT_EQ(ir(computation, state), "product\nsplit m0 16, split m1 4, swap m2\n");
   EXPECT_EQ(ir(computation, state),
@@ -38,7 +38,7 @@ TEST(ObservationTexts, TheIrIsCanonical) {
 }
 
 TEST(ObservationTexts, TheTreeMarksTheCursor) {
-  const auto computation = product();
+  const auto computation = small_product();
   EXPECT_EQ(loop_tree(computation,
                       state_of(computation, "split m0 16, pack b m1, block k0, unroll m1 @ m1")),
             "  for m0 in 100 by 16, remainder 4\n"
@@ -50,7 +50,7 @@ TEST(ObservationTexts, TheTreeMarksTheCursor) {
 }
 
 TEST(ObservationTexts, TheOperationIsAFormula) {
-  EXPECT_EQ(operation_text(product()), "c = max(add(reduce add(multiply(a, b)), bias), 0)");
+  EXPECT_EQ(operation_text(small_product()), "c = max(add(reduce add(multiply(a, b)), bias), 0)");
   EXPECT_EQ(operation_text(loop::reduction(4, 4, loop::Op::kMax, false).value()),
             "out = reduce max(in)");
 }
@@ -116,7 +116,7 @@ TEST(ObservationTexts, TheGraphHasAccessesWithStrides) {
 }
 
 TEST(ObservationTexts, TheGraphIsNodesAndEdgesAsJson) {
-  const auto computation = product();
+  const auto computation = small_product();
   const std::string text = ir_graph_json(computation, State::start(computation));
   EXPECT_THAT(text, HasSubstr(R"({"directed": true, "multigraph": false, "graph": {"name": )"
                               R"("product"}, "nodes": [{"id": "loop:m0")"));

@@ -26,9 +26,9 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 
 // A is [100][64], B is [64][32], C is [100][32].
-loop::Computation product() { return loop::matmul({.m = 100, .n = 32, .k = 64}).value(); }
+loop::Computation odd_product() { return loop::matmul({.m = 100, .n = 32, .k = 64}).value(); }
 
-State state_of(const loop::Computation& computation, std::string_view text) {
+State parsed_state(const loop::Computation& computation, std::string_view text) {
   return parse_state(computation, text).value();
 }
 
@@ -74,8 +74,8 @@ std::string row_text(const std::vector<float>& tensor, std::size_t level) {
 }
 
 TEST(LoopsTensor, HasARowPerLoopFromTheOutside) {
-  const auto computation = product();
-  const auto tensor = loops_tensor(computation, state_of(computation, "split m0 16 @ k0"));
+  const auto computation = odd_product();
+  const auto tensor = loops_tensor(computation, parsed_state(computation, "split m0 16 @ k0"));
   ASSERT_EQ(tensor.size(), 200U);
   EXPECT_EQ(row_text(tensor, 0), "0 6 4 1 10:1");          // m0: A by 16 rows of 64
   EXPECT_EQ(row_text(tensor, 1), "0 16 0 1 6:1");          // m1: A by a row
@@ -86,7 +86,7 @@ TEST(LoopsTensor, HasARowPerLoopFromTheOutside) {
 
 TEST(LoopsTensor, RoundsLogarithmsUp) {
   const auto computation = loop::matmul({.m = 64, .n = 33, .k = 64}).value();
-  const auto tensor = loops_tensor(computation, state_of(computation, "split k0 3 @ m0"));
+  const auto tensor = loops_tensor(computation, parsed_state(computation, "split k0 3 @ m0"));
   EXPECT_EQ(row_text(tensor, 1), "0 21 1 1 2:0.5 7:0.5");  // A by 3, B by 3 * 33 = 99
 }
 
@@ -97,8 +97,8 @@ TEST(LoopsTensor, PutsLargeStridesIntoTheLastBin) {
 }
 
 TEST(LoopsTensor, ShowsTheOutermostLoopsWhereThereIsRoomForFewer) {
-  const auto computation = product();
-  const State state = state_of(computation, "split m0 16 @ k0");
+  const auto computation = odd_product();
+  const State state = parsed_state(computation, "split m0 16 @ k0");
   const auto all = loops_tensor(computation, state);
   const auto two = loops_tensor(computation, state, 2);
   EXPECT_TRUE(std::equal(two.begin(), two.end(), all.begin()));
@@ -133,11 +133,11 @@ TEST(LoopsFeatures, HaveNamesThatDiffer) {
 }
 
 TEST(LoopsFeatures, TellWhatALoopIs) {
-  const auto computation = product();
+  const auto computation = odd_product();
   const auto features = loops_features(
-      computation, state_of(computation,
-                            "split m0 16, parallelize m0, unroll m1, vectorize n0, block m1, "
-                            "pack b m1, pack a m1 @ k0"));
+      computation, parsed_state(computation,
+                                "split m0 16, parallelize m0, unroll m1, vectorize n0, block m1, "
+                                "pack b m1, pack a m1 @ k0"));
   const auto column = [&](std::string_view name) {
     return std::vector<float>{feature(features, 0, name), feature(features, 1, name),
                               feature(features, 2, name), feature(features, 3, name),
@@ -158,8 +158,8 @@ TEST(LoopsFeatures, TellWhatALoopIs) {
 }
 
 TEST(LoopsFeatures, TellHowTensorsMoveAndWhatOfThemIsTouched) {
-  const auto computation = product();
-  const auto features = loops_features(computation, state_of(computation, "split m0 16 @ m0"));
+  const auto computation = odd_product();
+  const auto features = loops_features(computation, parsed_state(computation, "split m0 16 @ m0"));
   const auto column = [&](std::string_view name) {
     return std::vector<float>{feature(features, 0, name), feature(features, 1, name),
                               feature(features, 2, name), feature(features, 3, name)};
@@ -266,7 +266,7 @@ TEST(LoopsFeatures, AreFiniteForEverySchedule) {
 }
 
 TEST(StrideTensor, CountsLoopsAndTheTensorsTheyMove) {
-  const auto computation = product();
+  const auto computation = odd_product();
   const auto tensor = stride_tensor(computation, State::start(computation));
   // m0: A 64, C 32; k0: A 1, B 32; n0: B 1, C 1
   EXPECT_FLOAT_EQ(tensor[0], 3.0F / 6);

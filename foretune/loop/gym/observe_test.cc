@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using testing_support::by_hash;
 using testing_support::FunctionEvaluator;
 
-Environment made(Evaluator& evaluator) {
+Environment observed(Evaluator& evaluator) {
   return Environment::create(loop::matmul({.m = 64, .n = 32, .k = 16}).value(), ActionSet(),
                              evaluator, 100)
       .value();
@@ -49,7 +49,7 @@ TEST(Observe, KnowsTheNamesOfLoopTunesUsers) {
 
 TEST(Observe, GivesEachTheKindThatTheTableTells) {
   FunctionEvaluator evaluator(by_hash());
-  const Environment environment = made(evaluator);
+  const Environment environment = observed(evaluator);
   for (const ObservationInfo& info : observations()) {
     const auto observation = observe(environment, info.name);
     ASSERT_TRUE(observation) << info.name;
@@ -66,7 +66,7 @@ TEST(Observe, GivesEachTheKindThatTheTableTells) {
 
 TEST(Observe, WritesTensorsIntoMemoryOfTheCaller) {
   FunctionEvaluator evaluator(by_hash());
-  Environment environment = made(evaluator);
+  Environment environment = observed(evaluator);
   ASSERT_TRUE(environment.step(CursorAction::kSplit4));
   for (std::size_t i = 0; i < observations().size(); ++i) {
     const ObservationInfo& info = observations()[i];
@@ -86,7 +86,7 @@ TEST(Observe, WritesTensorsIntoMemoryOfTheCaller) {
 
 TEST(Observe, GivesTensorsOfFixedShapes) {
   FunctionEvaluator evaluator(by_hash());
-  Environment environment = made(evaluator);
+  Environment environment = observed(evaluator);
   ASSERT_TRUE(environment.step(CursorAction::kSplit4));
   EXPECT_THAT(tensor(environment, "loops_tensor").shape, ElementsAre(10, 20));
   EXPECT_THAT(tensor(environment, "loops_features").shape, ElementsAre(10, kLoopFeatureColumns));
@@ -104,7 +104,7 @@ TEST(Observe, GivesTheFiguresOfTheEvaluator) {
     return nest.loops.size() > 3 ? testing_support::refused()
                                  : Evaluated{.ok = true, .seconds = 2e-6, .gflops = 50};
   });
-  Environment environment = made(evaluator);
+  Environment environment = observed(evaluator);
   const auto number = [&](std::string_view name) {
     return std::get<double>(observe(environment, name).value());
   };
@@ -118,14 +118,14 @@ TEST(Observe, GivesTheFiguresOfTheEvaluator) {
 
 TEST(Observe, GivesTexts) {
   FunctionEvaluator evaluator(by_hash());
-  const Environment environment = made(evaluator);
+  const Environment environment = observed(evaluator);
   EXPECT_EQ(std::get<std::string>(observe(environment, "ir_graph_dot").value()),
             ir_graph_dot(environment.computation(), environment.state()));
 }
 
 TEST(Observe, NamesWhatIsNoObservation) {
   FunctionEvaluator evaluator(by_hash());
-  const auto wrong = observe(made(evaluator), "weather");
+  const auto wrong = observe(observed(evaluator), "weather");
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error().message,
               HasSubstr("'weather' is no observation; the observations are runtime runtime_ns"));

@@ -25,7 +25,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint64_t kSeed = 20261122;
+constexpr std::uint64_t kJitSeed = 20261122;
 #ifdef FORETUNE_SANITIZED
 constexpr int kSchedules = 1500;
 #else
@@ -49,8 +49,8 @@ class JitTest : public testing::TestWithParam<CpuIsa> {
 };
 
 // Operands that end, or begin, where memory does.
-struct Operands {
-  Operands(const Computation& computation, Rng& rng, GuardSide side)
+struct JitOperands {
+  JitOperands(const Computation& computation, Rng& rng, GuardSide side)
       : output(static_cast<std::size_t>(computation.output.elements()), side) {
     std::fill(output.view().begin(), output.view().end(), 1e30F);
     for (const std::vector<float>& values : whole_inputs(computation, rng)) {
@@ -65,7 +65,7 @@ struct Operands {
   GuardedBuffer output;
 };
 
-std::string result_of(const Kernel& kernel, const Computation& computation, Operands& operands,
+std::string result_of(const Kernel& kernel, const Computation& computation, JitOperands& operands,
                       ThreadPool* pool = nullptr) {
   Result<Kernel::Workspace> workspace =
       kernel.make_workspace(pool == nullptr ? 1 : pool->threads());
@@ -79,10 +79,10 @@ std::string result_of(const Kernel& kernel, const Computation& computation, Oper
 TEST_P(JitTest, RandomSchedulesComputeWhatTheInterpreterDoes) {
   int refused = 0;
   for (int i = 0; i < kSchedules; ++i) {
-    Rng rng(kSeed + static_cast<std::uint64_t>(i));
+    Rng rng(kJitSeed + static_cast<std::uint64_t>(i));
     const Computation computation = random_computation(rng);
     const Nest nest = random_nest(computation, rng, kActions);
-    Operands operands(computation, rng, i % 2 == 0 ? GuardSide::kEnd : GuardSide::kStart);
+    JitOperands operands(computation, rng, i % 2 == 0 ? GuardSide::kEnd : GuardSide::kStart);
     const Result<Kernel> kernel = compile_what_fits(jit_, computation, nest);
     if (!kernel) {
       EXPECT_EQ(kernel.error().code, ErrorCode::kUnsupported) << kernel.error().message;
@@ -90,7 +90,7 @@ TEST_P(JitTest, RandomSchedulesComputeWhatTheInterpreterDoes) {
       continue;
     }
     ASSERT_EQ(result_of(*kernel, computation, operands), "")
-        << "seed " << kSeed << " + " << i << ": " << computation.name << "\n"
+        << "seed " << kJitSeed << " + " << i << ": " << computation.name << "\n"
         << tree_text(computation, nest);
   }
   EXPECT_LT(refused, kSchedules / 50);
@@ -100,7 +100,7 @@ TEST_P(JitTest, ThreadsShareTheRoundsOfAParallelLoop) {
   ThreadPool pool(3);
   int parallel = 0;
   for (int i = 0; i < kSchedules / 10; ++i) {
-    Rng rng(kSeed + 1000000 + static_cast<std::uint64_t>(i));
+    Rng rng(kJitSeed + 1000000 + static_cast<std::uint64_t>(i));
     const Computation computation = random_computation(rng);
     Nest nest = random_nest(computation, rng, kActions);
     if (const Result<Nest> shared = apply(computation, nest, Action::parallelize(0))) {
@@ -111,9 +111,9 @@ TEST_P(JitTest, ThreadsShareTheRoundsOfAParallelLoop) {
       continue;
     }
     ++parallel;
-    Operands operands(computation, rng, GuardSide::kEnd);
+    JitOperands operands(computation, rng, GuardSide::kEnd);
     ASSERT_EQ(result_of(*kernel, computation, operands, &pool), "")
-        << "seed " << kSeed << " + " << i << ": " << computation.name << "\n"
+        << "seed " << kJitSeed << " + " << i << ": " << computation.name << "\n"
         << tree_text(computation, nest);
   }
   EXPECT_GT(parallel, kSchedules / 40);
@@ -189,17 +189,17 @@ TEST_P(JitTest, KernelsOutliveTheirJitAndCompileOnManyThreads) {
       thread.join();
     }
   }
-  Rng rng(kSeed);
+  Rng rng(kJitSeed);
   for (const std::optional<Kernel>& kernel : kernels) {
     ASSERT_TRUE(kernel.has_value());
-    Operands operands(computation, rng, GuardSide::kEnd);
+    JitOperands operands(computation, rng, GuardSide::kEnd);
     EXPECT_EQ(result_of(*kernel, computation, operands), "");
   }
 }
 
 // Code lies in memory that parent and child share, so neither may write where the other's is.
 TEST_P(JitTest, AForkedChildCompilesIntoMemoryOfItsOwn) {
-  Rng rng(kSeed);
+  Rng rng(kJitSeed);
   const Computation before = *matmul({.m = 5, .n = 16, .k = 7});
   const Computation of_child = *matmul({.m = 6, .n = 20, .k = 9, .epilogue = {.relu = true}});
   const Computation of_parent = *reduction(11, 40, Op::kMax, true);
@@ -207,7 +207,7 @@ TEST_P(JitTest, AForkedChildCompilesIntoMemoryOfItsOwn) {
     return jit_.compile(computation, Nest::plain(computation)).value();
   };
   const auto is_right = [&](const Kernel& kernel, const Computation& computation) {
-    Operands operands(computation, rng, GuardSide::kEnd);
+    JitOperands operands(computation, rng, GuardSide::kEnd);
     return result_of(kernel, computation, operands).empty();
   };
   const Kernel old = compile_plain(before);

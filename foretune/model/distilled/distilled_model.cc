@@ -7,26 +7,22 @@
 #include <limits>
 #include <unordered_set>
 
+#include "foretune/model/distilled/internal/distilled_units.h"
+
 namespace foretune {
+
+using distilled_units::clamped_size;
+using distilled_units::kLargestCount;
+using distilled_units::log2_units;
+using distilled_units::standardised;
+
 namespace {
 
 constexpr std::int64_t kUnit = DistilledModel::kUnit;
-constexpr std::int64_t kLargestCount = std::numeric_limits<std::int32_t>::max();
-
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Returns log2 of a number from 1 to 2^50, in units of 1/4096. Between powers of two it
-// approximates log2(1 + t) by t + 0.343 t (1 - t), which is at most 0.01 off and increasing. The
-// network needs no more.
-std::int64_t log2_units(std::int64_t value) {
-  const int exponent = 63 - std::countl_zero(static_cast<std::uint64_t>(value));
-  const std::int64_t fraction =
-      exponent >= 12 ? (value >> (exponent - 12)) - kUnit : (value << (12 - exponent)) - kUnit;
-  return exponent * kUnit + fraction + ((fraction * (kUnit - fraction) * 1405) >> 24);
-}
-
 std::int64_t size_of(std::span<const std::int64_t> fields, std::uint8_t field) {
-  return std::clamp<std::int64_t>(fields[field], 1, kLargestCount);
+  return clamped_size(fields[field]);
 }
 
 std::int64_t use(std::int64_t value, std::int64_t block) {
@@ -97,9 +93,7 @@ void DistilledModel::inputs(std::span<const std::int64_t> fields,
                             std::span<std::int16_t> out) const noexcept {
   for (std::size_t i = 0; i < features.size(); ++i) {
     const DistilledFeature& feature = features[i];
-    const std::int64_t value = distilled_feature_value(feature, fields);
-    out[i] = static_cast<std::int16_t>(
-        std::clamp<std::int64_t>(((value - feature.mean) * feature.scale) >> 12, -kUnit, kUnit));
+    out[i] = standardised(distilled_feature_value(feature, fields), feature.mean, feature.scale);
   }
 }
 

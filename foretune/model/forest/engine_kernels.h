@@ -22,6 +22,8 @@ namespace foretune {
 // Number of candidates in one block: eight lanes of 64 bits. Everything is padded to whole blocks.
 inline constexpr std::size_t kEngineBlock = 512;
 inline constexpr std::size_t kEngineBlockWords = 8;
+// Pools of up to 1, 2, 4 and 8 words of candidates have code of their own.
+inline constexpr unsigned kEngineSmallSizes = 4;
 // A reference to a child: a node of the tree, or with this bit a leaf of it.
 inline constexpr std::uint16_t kEngineLeafBit = 0x8000;
 inline constexpr std::uint32_t kEngineMaxLeaves = 0x8000;
@@ -130,6 +132,34 @@ struct EngineQuery {
   std::uint64_t* path_planes;
 };
 
+// A query about a pool of at most 512 candidates, with one, two, four or eight words for each
+// predicate, as far as an instruction set has kernels for them (run_small below). Candidate 64 w +
+// b is bit b of word w.
+struct EngineSmallQuery {
+  // The trees, one after another, each node before what follows it: in its lower half the
+  // predicate, with kEngineLeafRef where the next cell, which values below the threshold go to, is
+  // a leaf; in its upper half the cell of the other side, with kEngineLeafRef where that is a leaf.
+  // A leaf is its value.
+  const std::uint64_t* cells;
+  const std::uint32_t* roots;  // of the trees: cells, with kEngineLeafRef where they are leaves
+  std::size_t tree_count;
+  // Predicates on problem features, on config features, on interaction features.
+  const EnginePredicate* predicates;
+  std::uint32_t first_config_predicate;
+  std::uint32_t config_predicates;
+  std::uint32_t predicate_count;
+  const std::uint8_t* states;         // of those on problem and interaction features
+  const std::uint64_t* config_words;  // of those on config features
+  const EngineColumn* columns;
+  const std::uint64_t* all;  // the candidates that there are
+  std::size_t used_words;    // that have candidates
+  // Scratch.
+  std::uint64_t* words;  // of all predicates
+  std::byte* stack;      // aligned to 64, 128 bytes for each candidate and one more
+  double* table;         // 256 leaf values
+  double* sums;          // in: 0; out: see engine_small_position
+};
+
 struct EngineRange {
   double low;
   double high;
@@ -148,6 +178,8 @@ struct EngineKernels {
                          std::uint32_t count, std::uint32_t low, std::uint16_t* codes);
   void (*run)(EngineQuery& query);
   bool uses_paths;  // needs EngineQuery::paths and the members around it
+  // By the logarithm of the number of words; nullptr where run() is faster.
+  void (*run_small[kEngineSmallSizes])(const EngineSmallQuery& query);  // NOLINT: no std here
 };
 
 // Returns the position of the sum of candidate `index`: within a block, candidates a lane apart are
@@ -155,6 +187,11 @@ struct EngineKernels {
 [[nodiscard]] constexpr std::size_t engine_position(std::size_t index) {
   const std::size_t in_block = index % kEngineBlock;
   return index - in_block + (in_block % 64) * kEngineBlockWords + in_block / 64;
+}
+
+// The same for a small pool with so many words: eight candidates apart are neighbours.
+[[nodiscard]] constexpr std::size_t engine_small_position(std::size_t index, std::size_t words) {
+  return (index % 8) * words * 8 + index / 64 * 8 + index % 64 / 8;
 }
 
 // Returns nullptr where this build has no code for `isa`. For AVX-512 it returns the kernels with

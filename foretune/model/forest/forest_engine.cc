@@ -124,14 +124,31 @@ void ForestEngine::decide_interaction_group(const Group& group, const Seen& seen
   }
 }
 
+void ForestEngine::run_small(std::byte* scratch, const std::uint8_t* states,
+                             const EngineColumn* columns) const {
+  const EngineSmallQuery query{
+      .cells = cells_.data(),
+      .roots = roots_.data(),
+      .tree_count = roots_.size(),
+      .predicates = predicates_.data(),
+      .first_config_predicate = first_config_predicate_,
+      .config_predicates = static_cast<std::uint32_t>(config_bitsets_.size()),
+      .predicate_count = static_cast<std::uint32_t>(predicates_.size()),
+      .states = states,
+      .config_words = small_config_words_.data(),
+      .columns = columns,
+      .all = small_all_.data(),
+      .used_words = (candidates_ + 63) / 64,
+      .words = at<std::uint64_t>(scratch, bit_space_offset_),
+      .stack = scratch + small_stack_offset_,
+      .table = at<double>(scratch, table_offset_),
+      .sums = at<double>(scratch, sums_offset_)};
+  kernels_->run_small[std::countr_zero(small_words_)](query);
+}
+
 void ForestEngine::run(const std::byte* codes, std::byte* scratch,
                        std::span<const double> problem_values) const {
-  const auto** bitsets = at<const std::uint64_t*>(scratch, bitsets_offset_);
   auto* states = at<std::uint8_t>(scratch, states_offset_);
-  const std::size_t behind_config = first_config_predicate_ + config_bitsets_.size();
-  std::copy(config_bitsets_.begin(), config_bitsets_.end(), bitsets + first_config_predicate_);
-  std::copy(config_states_.begin(), config_states_.end(), states + first_config_predicate_);
-  std::fill(bitsets + behind_config, bitsets + predicates_.size(), nullptr);
   for (const Group& group : groups_) {
     const Feature& feature = features_[group.feature];
     if (feature.kind == FeatureKind::kProblem) {
@@ -156,6 +173,15 @@ void ForestEngine::run(const std::byte* codes, std::byte* scratch,
   }
   double* sums = at<double>(scratch, sums_offset_);
   std::fill_n(sums, blocks_ * kEngineBlock, 0.0);
+  if (small_words_ > 0) {
+    run_small(scratch, states, columns);
+    return;
+  }
+  const auto** bitsets = at<const std::uint64_t*>(scratch, bitsets_offset_);
+  const std::size_t behind_config = first_config_predicate_ + config_bitsets_.size();
+  std::copy(config_bitsets_.begin(), config_bitsets_.end(), bitsets + first_config_predicate_);
+  std::copy(config_states_.begin(), config_states_.end(), states + first_config_predicate_);
+  std::fill(bitsets + behind_config, bitsets + predicates_.size(), nullptr);
   EngineQuery query{.trees = trees_.data(),
                     .tree_count = trees_.size(),
                     .nodes = nodes_.data(),

@@ -64,8 +64,9 @@ class ForestEngine {
   // Returns the sum of a candidate; valid after run() until the scratch is used again.
   [[nodiscard]] double sum(const std::byte* scratch, std::size_t candidate) const {
     double out = 0;
-    std::memcpy(&out, scratch + sums_offset_ + engine_position(candidate) * sizeof(double),
-                sizeof(out));
+    const std::size_t position = small_words_ > 0 ? engine_small_position(candidate, small_words_)
+                                                  : engine_position(candidate);
+    std::memcpy(&out, scratch + sums_offset_ + position * sizeof(double), sizeof(out));
     return out;
   }
 
@@ -105,12 +106,16 @@ class ForestEngine {
   };
 
   class ConfigBits;
+  class CellWriter;
 
   ForestEngine() = default;
+  void choose_small(const Forest& forest);
+  Status measure_trees(const Forest& forest);
   void collect_thresholds(const Forest& forest, const std::vector<std::uint32_t>& examples);
   std::vector<std::uint32_t> build_predicates(const Forest& forest,
                                               const std::vector<std::uint32_t>& examples);
-  Status build_trees(const Forest& forest, const std::vector<std::uint32_t>& of_node);
+  void build_trees(const Forest& forest, const std::vector<std::uint32_t>& of_node);
+  void build_cells(const Forest& forest, const std::vector<std::uint32_t>& of_node);
   void build_outcomes(const Forest& forest, std::vector<std::uint32_t> of_node);
   void build_config_bitsets(std::span<const double> config_columns);
   void lay_out_workspace();
@@ -119,6 +124,7 @@ class ForestEngine {
   [[nodiscard]] bool contains(const Feature& feature, std::uint32_t rank, double value) const {
     return categories_.contains(static_cast<std::size_t>(feature.thresholds[rank]), value);
   }
+  void run_small(std::byte* scratch, const std::uint8_t* states, const EngineColumn* columns) const;
   void decide_problem_group(const Group& group, double value, std::uint8_t* states) const;
   void decide_interaction_group(const Group& group, const Seen& seen, std::uint8_t* states) const;
 
@@ -140,7 +146,13 @@ class ForestEngine {
   std::vector<Block> bit_storage_;  // zeros, ones, config bitsets
   const std::uint64_t* zeros_ = nullptr;
   const std::uint64_t* ones_ = nullptr;
-  // Only for kernels that number leaves by paths.
+  // Only for small pools: words for each predicate (0 for other pools), the trees as cells, and the
+  // candidates and predicates on config features as words.
+  std::size_t small_words_ = 0;
+  std::vector<std::uint64_t> cells_;
+  std::vector<std::uint64_t> small_all_;
+  std::vector<std::uint64_t> small_config_words_;
+  // Also for kernels that number leaves by paths.
   std::vector<std::uint32_t> roots_;
   std::vector<std::uint32_t> predicate_of_;
   std::vector<std::uint32_t> outcomes_;
@@ -158,6 +170,7 @@ class ForestEngine {
   std::size_t path_planes_offset_ = 0;
   std::array<std::size_t, 6> path_lists_offset_{};
   std::size_t bit_space_offset_ = 0;
+  std::size_t small_stack_offset_ = 0;
   std::size_t temporaries_offset_ = 0;
   std::size_t values_offset_ = 0;
   std::size_t stack_offset_ = 0;

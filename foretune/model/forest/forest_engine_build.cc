@@ -17,8 +17,9 @@ namespace {
 constexpr std::size_t kLineBytes = 64;
 constexpr std::size_t kMaxThresholds = 65535;
 constexpr std::size_t kMaxColumns = 65535;
-constexpr std::size_t kMaxTogether = 65536;  // leaves of trees that are cut together
-constexpr std::size_t kMinTable = 256;       // lookups may load as many
+constexpr std::size_t kMaxTogether = 65536;   // leaves of trees that are cut together
+constexpr std::size_t kMinTable = 256;        // lookups may load as many
+constexpr std::size_t kSmallSideBytes = 128;  // see EngineSmallQuery::stack
 
 Status check_categorical_splits(const Forest& forest, std::span<const FeatureKind> kinds) {
   for (std::size_t node = 0; node < forest.feature.size(); ++node) {
@@ -174,11 +175,17 @@ Result<std::unique_ptr<ForestEngine>> ForestEngine::create(const Forest& forest,
   for (std::uint32_t& split : of_node) {
     split = predicate_of[split];
   }
-  FORETUNE_TRY_STATUS(engine->build_trees(forest, of_node));
-  if (engine->kernels_->uses_paths) {
-    engine->build_outcomes(forest, std::move(of_node));
-  }
+  FORETUNE_TRY_STATUS(engine->measure_trees(forest));
+  engine->choose_small(forest);
   engine->build_config_bitsets(config_columns);
+  if (engine->small_words_ > 0) {
+    engine->build_cells(forest, of_node);
+  } else {
+    engine->build_trees(forest, of_node);
+    if (engine->kernels_->uses_paths) {
+      engine->build_outcomes(forest, std::move(of_node));
+    }
+  }
   engine->lay_out_workspace();
   return engine;
 }
@@ -254,22 +261,28 @@ std::vector<std::uint32_t> ForestEngine::build_predicates(
   return predicate_of;
 }
 
-// The subtree that needs more places on the value stack is evaluated first, which bounds the stack
-// by the logarithm of the number of leaves (Sethi and Ullman 1970).
-Status ForestEngine::build_trees(const Forest& forest, const std::vector<std::uint32_t>& of_node) {
-  leaf_values_ = forest.leaf_value;
-  nodes_.resize(of_node.size());
-  trees_.reserve(forest.trees.size());
-  std::vector<std::uint32_t> needs;  // of the nodes of a tree: places on the stack
+Status ForestEngine::measure_trees(const Forest& forest) {
   for (const Forest::Tree& tree : forest.trees) {
     if (tree.leaf_count > kEngineMaxLeaves) {
       return fail(ErrorCode::kUnsupported, "a tree has ", tree.leaf_count, " leaves; at most ",
                   kEngineMaxLeaves, " are supported");
     }
+    max_leaves_ = std::max(max_leaves_, tree.leaf_count);
+  }
+  return {};
+}
+
+// The subtree that needs more places on the value stack is evaluated first, which bounds the stack
+// by the logarithm of the number of leaves (Sethi and Ullman 1970).
+void ForestEngine::build_trees(const Forest& forest, const std::vector<std::uint32_t>& of_node) {
+  leaf_values_ = forest.leaf_value;
+  nodes_.resize(of_node.size());
+  trees_.reserve(forest.trees.size());
+  std::vector<std::uint32_t> needs;  // of the nodes of a tree: places on the stack
+  for (const Forest::Tree& tree : forest.trees) {
     trees_.push_back({.first_node = tree.first_node,
                       .first_leaf = tree.first_leaf,
                       .root = tree.node_count == 0 ? kEngineLeafBit : std::uint16_t{0}});
-    max_leaves_ = std::max(max_leaves_, tree.leaf_count);
     needs.resize(std::max<std::size_t>(needs.size(), tree.node_count));
     const auto need_of = [&](std::int32_t child) {
       return child < 0 ? 1U : needs[static_cast<std::uint32_t>(child)];
@@ -293,7 +306,6 @@ Status ForestEngine::build_trees(const Forest& forest, const std::vector<std::ui
                         .second = first_is_left ? if_right : if_left};
     });
   }
-  return {};
 }
 
 void ForestEngine::build_outcomes(const Forest& forest, std::vector<std::uint32_t> of_node) {
@@ -468,15 +480,21 @@ void ForestEngine::lay_out_workspace() {
   codes_bytes_ = end;
   end = 0;
   columns_offset_ = take(interaction_features_.size() * sizeof(EngineColumn));
-  bitsets_offset_ = take(predicates_.size() * sizeof(const std::uint64_t*));
   states_offset_ = take(predicates_.size() + sizeof(std::uint32_t));
+  table_offset_ = take(std::max<std::size_t>(kMinTable, max_leaves_) * sizeof(double));
+  sums_offset_ = take(padded * sizeof(double));
+  if (small_words_ > 0) {
+    small_stack_offset_ = take((candidates_ + 1) * kSmallSideBytes);
+    bit_space_offset_ = take(predicates_.size() * small_words_ * 8);
+    scratch_bytes_ = end;
+    return;
+  }
+  bitsets_offset_ = take(predicates_.size() * sizeof(const std::uint64_t*));
   const auto bits = static_cast<unsigned>(std::bit_width(max_leaves_ - 1));
   temporaries_offset_ = take(std::size_t{value_stack_} * bits * words * 8);
   values_offset_ = take((std::size_t{value_stack_} + 1) * sizeof(EngineValue));
   stack_offset_ = take(std::size_t{max_leaves_} * sizeof(std::uint16_t));
   postfix_offset_ = take(2 * std::size_t{max_leaves_} * sizeof(std::uint32_t));
-  table_offset_ = take(std::max<std::size_t>(kMinTable, max_leaves_) * sizeof(double));
-  sums_offset_ = take(padded * sizeof(double));
   if (kernels_->uses_paths) {
     paths_offset_ = take(sizeof(EnginePaths));
     path_planes_offset_ = take(kEnginePathNodes * words * 8);

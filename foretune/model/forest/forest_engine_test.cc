@@ -143,6 +143,21 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, ForestEngineTest,
     testing::Values(
         EngineCase{"small", {}, 100}, EngineCase{"one_candidate", {}, 1},
+        EngineCase{"one_word", {.trees = 60, .max_leaves = 60}, 60},
+        EngineCase{"one_full_word", {.features = 12, .trees = 30, .max_leaves = 200}, 64},
+        EngineCase{"two_words", {.features = 12, .trees = 30, .max_leaves = 200}, 65},
+        EngineCase{"two_full_words", {.trees = 30, .max_leaves = 100, .levels = 0}, 128},
+        EngineCase{"four_words", {.features = 12, .trees = 30, .max_leaves = 600}, 129},
+        EngineCase{
+            "four_full_words",
+            {.features = 3, .trees = 9, .max_leaves = 700, .vary_leaves = false, .levels = 0},
+            256},
+        EngineCase{"eight_words", {.trees = 30, .max_leaves = 256, .vary_leaves = false}, 300},
+        EngineCase{
+            "a_word_of_chains", {.trees = 9, .max_leaves = 90, .chains = true, .levels = 0}, 50},
+        EngineCase{"a_word_of_categories",
+                   {.trees = 30, .max_leaves = 60, .sets = 12, .interactions = false},
+                   62},
         EngineCase{"one_block", {}, 512}, EngineCase{"one_more_than_a_block", {}, 513},
         EngineCase{"many_candidates", {.features = 9, .trees = 30}, 1700},
         EngineCase{"single_leaves", {.trees = 5, .max_leaves = 1}, 70},

@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 
+#include "foretune/base/text.h"
+#include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/model/forest/forest_body.h"
 #include "foretune/model/model_scorer.h"
 #include "foretune/model/testing/model_samples.h"
+#include "foretune/problem/conv/conv.h"
 
 namespace foretune {
 namespace {
@@ -69,6 +73,74 @@ TEST(ForestScorer, EqualsFeatureRowsAndTheReference) {
         std::vector<double> without(700);
         (*pool)->score(problem, workspace, without, {});
         EXPECT_EQ(without, fast.mean);
+      }
+    }
+  }
+}
+
+// A table of four of a kernel's seven values, whose interaction columns need no other either.
+TEST(ForestScorer, KernelsThatTheTableCannotTellApartScoreAlike) {
+  constexpr std::uint64_t kSeed = 9;
+  Rng rng(kSeed);
+  const FeatureTable* table = *find_feature_table("grouped-conv-ck-83");
+  SpaceDefinition space;
+  space.problem_type = kConvProblem;
+  space.schema = ck_grouped_conv_schema();
+  Model model = bare_model(space, *table);
+  model.fingerprint = *known_device("ck-gfx950");
+  model.residual_std = 0.25;
+  constexpr std::array kTiles{16, 32, 64, 128};
+  for (int i = 0; i < 300; ++i) {
+    Config config{.schema = space.schema.id()};
+    for (const std::int32_t word :
+         {kTiles[rng.below(4)], kTiles[2 + rng.below(2)], kTiles[2 + rng.below(2)]}) {
+      config.words.push_back(word);
+    }
+    for (const std::uint64_t labels : {3U, 3U, 2U, 2U}) {
+      config.words.push_back(static_cast<std::int32_t>(rng.below(labels)));
+    }
+    model.pool.push_back(config);
+  }
+  const auto draw_problem = [&] {
+    return Problem::parse(concat("conv n=", rng.between(1, 8), " c=", 8 * rng.between(1, 32),
+                                 " k=", 8 * rng.between(1, 32), " hi=", rng.between(7, 60),
+                                 " wi=", rng.between(7, 60), " y=3 x=3 dtype=bf16"))
+        .value();
+  };
+  std::vector<Forest> forests;
+  for (int i = 0; i < 2; ++i) {
+    Forest forest = random_forest({.features = static_cast<std::uint32_t>(table->columns().size()),
+                                   .trees = 30,
+                                   .max_leaves = 60,
+                                   .any_missing = false},
+                                  rng);
+    for (std::size_t node = 0; node < forest.feature.size(); ++node) {
+      std::vector<double> row(table->columns().size());
+      feature_row(*table, draw_problem(), model.fingerprint.hardware,
+                  model.pool[rng.below(model.pool.size())], row);
+      forest.threshold[node] = row[forest.feature[node]];
+    }
+    forests.push_back(std::move(forest));
+  }
+  set_forests(model, forests);
+  for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    if (isa > best_cpu_isa()) {
+      continue;
+    }
+    const auto scorer = forest_scorer(forests, *table, model.residual_std, isa);
+    ASSERT_TRUE(scorer.has_value()) << scorer.error().message;
+    const auto pool = (*scorer)->prepare(ConfigList(model.pool), model.fingerprint.hardware);
+    ASSERT_TRUE(pool.has_value()) << pool.error().message;
+    ASSERT_EQ((*pool)->size(), 300U);
+    std::vector<std::byte> workspace((*pool)->workspace_bytes());
+    for (int i = 0; i < 20; ++i) {
+      const Problem problem = draw_problem();
+      Scores fast{std::vector<double>(300), std::vector<double>(300)};
+      (*pool)->score(problem, workspace, fast.mean, fast.uncertainty);
+      const Scores slow = slow_scores(model, problem);
+      EXPECT_EQ(fast.mean, slow.mean) << "seed " << kSeed;
+      for (std::size_t c = 0; c < 300; ++c) {
+        ASSERT_NEAR(fast.uncertainty[c], slow.uncertainty[c], 1e-12) << "seed " << kSeed;
       }
     }
   }

@@ -39,7 +39,7 @@ class FunctionPool final : public TablePool {
                         std::byte* base, std::span<double> scores,
                         std::span<double> uncertainty) const noexcept override {
     const std::span of_both(reinterpret_cast<double*>(base + both_offset_), of_both_ * size());
-    interaction_columns(problem, 0, size(), of_both, size());
+    interaction_columns(problem, configs(), of_both, size());
     const std::span values(reinterpret_cast<float*>(base + values_offset_),
                            inputs_.size() * size());
     const auto value_of = [&](std::size_t column, std::size_t i) {

@@ -56,12 +56,11 @@ class TablePool : public PreparedPool {
   ConfigWords configs() const { return configs_; }
   std::size_t problem_columns() const { return problem_columns_; }
 
-  // Writes the features of both of candidates [first, first + count), column by column. A column
-  // has room for `stride` values.
-  void interaction_columns(const Problem& problem, std::size_t first, std::size_t count,
-                           std::span<double> columns, std::size_t stride) const {
-    table_.interaction_columns(problem, hardware_, configs_.view().subspan(first, count), columns,
-                               stride);
+  // Writes the features of problem and config, column by column. A column has room for `stride`
+  // values.
+  void interaction_columns(const Problem& problem, ConfigWords configs, std::span<double> columns,
+                           std::size_t stride) const {
+    table_.interaction_columns(problem, hardware_, configs, columns, stride);
   }
 
  private:

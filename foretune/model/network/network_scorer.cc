@@ -58,7 +58,8 @@ class NetworkPool final : public TablePool {
                    std::span<double> scores, std::span<double> uncertainty) const {
     auto* columns = reinterpret_cast<double*>(base + chunk_offset_);
     if (sees_both_) {
-      interaction_columns(problem, first, count, std::span(columns, interactions_), kChunk);
+      interaction_columns(problem, configs().subspan(first, count),
+                          std::span(columns, interactions_), kChunk);
     }
     const std::span block_scores(reinterpret_cast<double*>(base + scores_offset_), kNetworkLanes);
     for (std::size_t n = 0; n < networks_.size(); ++n) {

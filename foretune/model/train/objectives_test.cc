@@ -13,7 +13,7 @@
 namespace foretune {
 namespace {
 
-double mean_efficiency(const TrainResult& result) {
+double trained_efficiency(const TrainResult& result) {
   for (const auto& [name, value] : result.metrics) {
     if (name == "mean_efficiency") {
       return value;
@@ -31,7 +31,7 @@ TEST_P(EveryObjective, LearnsAFormulaAndRepeats) {
   options.objective = GetParam();
   const auto result = train_gbdt(dataset, options);
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_GT(mean_efficiency(*result), 0.93);
+  EXPECT_GT(trained_efficiency(*result), 0.93);
   EXPECT_GT(result->score_factor, GetParam() == TrainObjective::kLambdaRank ? -100 : 0);
   // Scores are logarithms of time up to a constant per problem, whatever was minimised.
   std::map<std::uint32_t, std::pair<std::vector<double>, std::vector<double>>> by_problem;
@@ -82,7 +82,7 @@ TEST_P(EveryTarget, LowerScoresAreFasterAndTheModelSaysWhatItLearned) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->model.target, to_string(GetParam().target));
   // Without logarithms the largest problems count alone, and other picks suffer.
-  EXPECT_GT(mean_efficiency(*result), GetParam().log_transform ? 0.9 : 0.5);
+  EXPECT_GT(trained_efficiency(*result), GetParam().log_transform ? 0.9 : 0.5);
   const auto read = parse_model(model_bytes(result->model));
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_EQ(result->folds.size(), 5U);
@@ -125,7 +125,7 @@ TEST(Objectives, AllTiesAndSingleConfigsAreLearnedFromWithoutHarm) {
     options.objective = objective;
     const auto result = train_gbdt(dataset, options);
     ASSERT_TRUE(result) << result.error().message;
-    EXPECT_EQ(mean_efficiency(*result), 1) << to_string(objective);
+    EXPECT_EQ(trained_efficiency(*result), 1) << to_string(objective);
   }
 }
 

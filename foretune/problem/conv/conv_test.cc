@@ -14,13 +14,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Problem parsed(std::string_view text) { return Problem::parse(text).value(); }
-ConvProblem conv(std::string_view text) { return ConvProblem::from(parsed(text)).value(); }
+Problem conv_of(std::string_view text) { return Problem::parse(text).value(); }
+ConvProblem conv(std::string_view text) { return ConvProblem::from(conv_of(text)).value(); }
 
 constexpr std::string_view kLayer = "conv n=16 c=64 k=128 hi=28 wi=30 y=3 x=5 pad_h=1 pad_w=2";
 
 TEST(ConvProblem, ShortTextTakesDefaults) {
-  EXPECT_EQ(parsed("conv n=2 c=8 k=16 hi=7 wi=9 y=3 x=1").text(),
+  EXPECT_EQ(conv_of("conv n=2 c=8 k=16 hi=7 wi=9 y=3 x=1").text(),
             "conv op=forward n=2 c=8 k=16 g=1 di=1 hi=7 wi=9 z=1 y=3 x=1 stride_d=1 stride_h=1 "
             "stride_w=1 pad_d=0 pad_h=0 pad_w=0 dilation_d=1 dilation_h=1 dilation_w=1 dtype=f32 "
             "layout=channels_last");
@@ -128,7 +128,7 @@ TEST(ConvProblem, RandomProblemsRoundTripAndCountTheirWork) {
     ++accepted;
     ASSERT_EQ(created->flops(), 2.0 * static_cast<double>(counted));
     const Problem problem = created->to_problem();
-    ASSERT_EQ(parsed(problem.text()), problem);
+    ASSERT_EQ(conv_of(problem.text()), problem);
     ASSERT_EQ(ConvProblem::from(problem).value(), *created);
     const ImplicitGemm gemm = created->implicit_gemm();
     if (sizes.operation != ConvOperation::kBackwardData) {
@@ -175,27 +175,27 @@ TEST(ConvProblem, RefusalsSayWhatDoesNotFit) {
   // 2^53 to the point.
   EXPECT_TRUE(Problem::parse("conv n=1073741824 c=8388608 k=1 hi=1 wi=1 y=1 x=1"));
   EXPECT_FALSE(Problem::parse("conv n=1073741824 c=8388609 k=1 hi=1 wi=1 y=1 x=1"));
-  EXPECT_THAT(ConvProblem::from(parsed("gemm m=1 n=1 k=1")).error().message,
+  EXPECT_THAT(ConvProblem::from(conv_of("gemm m=1 n=1 k=1")).error().message,
               HasSubstr("not a conv problem"));
 }
 
 TEST(ConvProblem, GroupHoldsAllSizesAndLeavesOutTypeLayoutAndOperation) {
   const std::string text(kLayer);
-  const std::uint64_t group = parsed(text).group();
+  const std::uint64_t group = conv_of(text).group();
   for (const char* same : {" dtype=bf16", " layout=channels_first", " op=backward_data"}) {
-    EXPECT_EQ(parsed(text + same).group(), group) << same;
+    EXPECT_EQ(conv_of(text + same).group(), group) << same;
   }
   for (const char* other : {" stride_h=2", " stride_w=2", " pad_d=1", " dilation_h=2",
                             " dilation_w=2", " g=2", " di=2"}) {
-    EXPECT_NE(parsed(text + other).group(), group) << other;
+    EXPECT_NE(conv_of(text + other).group(), group) << other;
   }
 }
 
 // Data sets and models store these: a change needs a new version of the type.
 TEST(ConvProblem, IdsAndHashesAreGolden) {
   EXPECT_EQ(find_problem_schema("conv")->id(), 18281371532252744526U);
-  EXPECT_EQ(parsed(kLayer).hash(), 1631322173393679008U);
-  EXPECT_EQ(parsed(kLayer).group(), 1584535962462169598U);
+  EXPECT_EQ(conv_of(kLayer).hash(), 1631322173393679008U);
+  EXPECT_EQ(conv_of(kLayer).group(), 1584535962462169598U);
 }
 
 TEST(ConvLabels, ParseBack) {

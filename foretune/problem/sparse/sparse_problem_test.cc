@@ -25,7 +25,7 @@ constexpr const char* kMatrix =
     "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 4\n1 1\n2 1\n3 3\n4 3\n";
 constexpr const char* kTensor = "1 1 1 5\n1 1 3 6\n2 4 2 7\n";
 
-std::string refusal(const std::string& text) {
+std::string sparse_refusal(const std::string& text) {
   const auto problem = Problem::parse(text);
   return problem ? std::string() : problem.error().message;
 }
@@ -44,15 +44,18 @@ TEST(SparseProblemTest, HasATextForm) {
 }
 
 TEST(SparseProblemTest, RefusesWhatMakesNoSense) {
-  EXPECT_THAT(refusal("sparse rows=2 columns=2 nnz=5"), HasSubstr("more than A has elements"));
-  EXPECT_THAT(refusal("sparse rows=2 columns=2 nnz=1 dtype=bf16"), HasSubstr("f32 or f64"));
-  EXPECT_THAT(refusal("sparse op=spmv rows=2 columns=2 nnz=1 n=2"), HasSubstr("n columns"));
-  EXPECT_THAT(refusal("sparse rows=2 columns=2 nnz=1 depth=2"), HasSubstr("depth is for tensors"));
-  EXPECT_THAT(refusal("sparse op=mmadd rows=268435456 columns=268435456 nnz=1"), HasSubstr("2^53"));
-  EXPECT_NE(refusal("sparse rows=268435457 columns=2 nnz=1"), "");
-  EXPECT_NE(refusal("sparse rows=2 columns=2"), "");
-  EXPECT_EQ(refusal("sparse rows=2 columns=2 nnz=0"), "");
-  EXPECT_EQ(refusal("sparse op=mttkrp rows=2 columns=2 depth=3 nnz=12 n=16 dtype=f64"), "");
+  EXPECT_THAT(sparse_refusal("sparse rows=2 columns=2 nnz=5"),
+              HasSubstr("more than A has elements"));
+  EXPECT_THAT(sparse_refusal("sparse rows=2 columns=2 nnz=1 dtype=bf16"), HasSubstr("f32 or f64"));
+  EXPECT_THAT(sparse_refusal("sparse op=spmv rows=2 columns=2 nnz=1 n=2"), HasSubstr("n columns"));
+  EXPECT_THAT(sparse_refusal("sparse rows=2 columns=2 nnz=1 depth=2"),
+              HasSubstr("depth is for tensors"));
+  EXPECT_THAT(sparse_refusal("sparse op=mmadd rows=268435456 columns=268435456 nnz=1"),
+              HasSubstr("2^53"));
+  EXPECT_NE(sparse_refusal("sparse rows=268435457 columns=2 nnz=1"), "");
+  EXPECT_NE(sparse_refusal("sparse rows=2 columns=2"), "");
+  EXPECT_EQ(sparse_refusal("sparse rows=2 columns=2 nnz=0"), "");
+  EXPECT_EQ(sparse_refusal("sparse op=mttkrp rows=2 columns=2 depth=3 nnz=12 n=16 dtype=f64"), "");
 }
 
 TEST(SparseProblemTest, WorkIsThatOfTheNonZeros) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "foretune/base/quantities.h"
@@ -116,6 +117,37 @@ bool is_maximised(const Judge& judge, const MetricInfo& info) {
   const Objective& objective = judge.objective();
   const bool is_only_target = !objective.is_pareto() && objective.targets.front() == info.name;
   return (is_only_target ? objective.direction : info.direction) == Direction::kMaximise;
+}
+
+std::optional<Packing> packing_of(const TuneResult& result, const TunedConfig& tuned) {
+  const double pack_ns = metric_value(tuned.values, kPackNs);
+  double unpacked_ns = HUGE_VAL;
+  const auto consider = [&](const TunedConfig& other) {
+    if (metric_value(other.values, kPackNs) == 0) {
+      unpacked_ns = std::min(unpacked_ns, other.time_ns);
+    }
+  };
+  std::for_each(result.measured.begin(), result.measured.end(), consider);
+  std::for_each(result.finalists.begin(), result.finalists.end(), consider);
+  if (result.by_default) {
+    consider(*result.by_default);
+  }
+  if (!(pack_ns > 0) || !std::isfinite(unpacked_ns)) {
+    return std::nullopt;
+  }
+  const double gain_ns = unpacked_ns - tuned.time_ns;
+  return Packing{pack_ns, gain_ns > 0 ? std::ceil(pack_ns / gain_ns) : HUGE_VAL};
+}
+
+std::string packing_text(const std::optional<Packing>& packing) {
+  if (!packing) {
+    return std::string(kNoNumber);
+  }
+  if (!std::isfinite(packing->pays_after)) {
+    return "never";
+  }
+  const auto runs = static_cast<std::uint64_t>(packing->pays_after);
+  return concat(count_text(runs), runs == 1 ? " run" : " runs");
 }
 
 TuneAnalysis analyse_tuning(const TuneResult& result) {

@@ -48,6 +48,18 @@ double metric_value(std::span<const MetricValue> values, std::string_view name);
 // By a single target's direction; by what the family declares for all other metrics.
 bool is_maximised(const Judge& judge, const MetricInfo& info);
 
+// The price of packing operands, beside the fastest config that packs nothing.
+struct Packing {
+  double pack_ns = 0;
+  // Runs after which it is as fast in all as the other; infinite where it never is.
+  double pays_after = 0;
+};
+// Nothing for a config that packs nothing or whose packing was not timed, and where every measured
+// config packs.
+std::optional<Packing> packing_of(const TuneResult& result, const TunedConfig& tuned);
+// After how much use packing pays: "1 run", "1,200 runs", "never"; `kNoNumber` for nothing.
+std::string packing_text(const std::optional<Packing>& packing);
+
 // The config as its space describes it, else as its schema prints it.
 std::string config_text(const ConfigSchema& schema, const TunedConfig& tuned);
 // How much better than the default's value: a factor of times, bytes and energies ("1.30x", above 1

@@ -15,11 +15,14 @@
 #include "foretune/base/fork.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/metrics/objective.h"
+#include "foretune/model/distilled/distilled_ranker.h"
+#include "foretune/model/domain_index.h"
 #include "foretune/model/scorer.h"
 #include "foretune/select/answer_cache.h"
 #include "foretune/select/select.h"
 #include "foretune/select/workspace_pool.h"
 #include "foretune/space/config_index.h"
+#include "foretune/space/folded_rules.h"
 #include "foretune/space/parametric_space.h"
 
 namespace foretune {
@@ -106,8 +109,12 @@ struct Selector::State {
   std::vector<ScoreColumn> columns;
   // Nothing where the model's own order is what is wanted.
   std::optional<Judge> judge;
-  // The places in the fast model's portfolio that the rules on configs alone allow.
+  std::optional<DomainIndex> domain;  // where the model has a domain
+  // All that the distilled model needs, where there is one: its layout, the places in its portfolio
+  // that the rules on configs alone allow, and the other rules for all places.
+  DistilledRanker ranker;
   std::vector<std::uint32_t> fast_places;
+  FoldedRules fast_rules;
 
   // Set once and under the mutex, as the body is: whoever sees one of the two may read all.
   std::atomic<Exact*> exact_made{nullptr};

@@ -79,4 +79,18 @@ inline Coordinates random_matrix(std::int64_t max_extent, Rng& rng) {
   return out;
 }
 
+// Returns a tensor of one of the same shapes: the columns of a matrix dealt to columns and depths.
+inline Coordinates random_tensor(std::int64_t max_extent, Rng& rng) {
+  Coordinates out = random_matrix(max_extent, rng);
+  const std::int64_t depth = rng.between(1, 8);
+  out.is_tensor = true;
+  out.extents[1] = (out.extents[1] + depth - 1) / depth;
+  out.extents[2] = depth;
+  for (std::int32_t& column : out.indices[1]) {
+    out.indices[2].push_back(static_cast<std::int32_t>(column % depth));
+    column = static_cast<std::int32_t>(column / depth);
+  }
+  return out;
+}
+
 }  // namespace foretune::sparse

@@ -4,9 +4,11 @@
 //
 // A vector V has: Value, Vector, Mask, kLanes, kSums (vectors of sums that the registers hold),
 // mask(count) of the first lanes, zero(), broadcast(value), load(from), load(from, mask),
-// store(to, vector), store(to, vector, mask), fma(a, b, sum), add(a, b), gather(base, indices),
-// gather(base, indices, mask), sum(vector). Masked-out lanes are not accessed.
-// Thread safety: free functions.
+// store(to, vector), store(to, vector, mask), stream(to, vector) past the caches to aligned places,
+// fence() after such, fma(a, b, sum), add(a, b), gather(base, indices), gather(base, indices,
+// mask), gather_by_loads(base, indices), sum(vector), and sum4(vectors, to), which stores the sums
+// of four. kBlockRegisters are those that a block of rows and columns may take. Masked-out lanes
+// are not accessed. Thread safety: free functions.
 #pragma once
 
 #include <cstddef>
@@ -39,24 +41,48 @@ template <class V, int kVectors, bool kTail>
   }
 }
 
+// Stores the sums of a row at c, and adds what stands at `added` unless it is nullptr.
 template <class V, int kVectors, bool kTail>
-[[gnu::always_inline]] inline void store_row(typename V::Value* c, typename V::Mask mask,
-                                             const typename V::Vector* sums) {
+[[gnu::always_inline]] inline void store_row(typename V::Value* c, const typename V::Value* added,
+                                             typename V::Mask mask, typename V::Vector* sums,
+                                             bool streams) {
+  for (int v = 0; added != nullptr && v < kVectors; ++v) {
+    const typename V::Value* const from = added + v * V::kLanes;
+    sums[v] = V::add(sums[v], kTail && v == kVectors - 1 ? V::load(from, mask) : V::load(from));
+  }
   for (int v = 0; v < kVectors; ++v) {
     if (kTail && v == kVectors - 1) {
       V::store(c + v * V::kLanes, sums[v], mask);
+    } else if (streams) {
+      V::stream(c + v * V::kLanes, sums[v]);
     } else {
       V::store(c + v * V::kLanes, sums[v]);
     }
   }
 }
 
+// Returns the row of what is added; nullptr where nothing is.
+template <class T>
+[[gnu::always_inline]] inline const T* added_row(const DenseRange<T>& dense, std::ptrdiff_t row) {
+  return dense.added == nullptr ? nullptr : dense.added + row * dense.ldc;
+}
+
+// Returns true when all vectors of c lie where they may be written past the caches.
+template <class V>
+[[gnu::always_inline]] inline bool may_stream(const DenseRange<typename V::Value>& dense) {
+  constexpr std::size_t kBytes = bound(V::kLanes) * sizeof(typename V::Value);
+  return dense.streams && reinterpret_cast<std::uintptr_t>(dense.c) % kBytes == 0 &&
+         static_cast<std::size_t>(dense.ldc) * sizeof(typename V::Value) % kBytes == 0;
+}
+
 // One row with kUnroll sets of sums.
 template <class V, int kVectors, int kUnroll, bool kTail>
 [[gnu::always_inline]] inline void spmm_row(const RowRange<typename V::Value>& rows,
-                                            std::size_t row, const typename V::Value* b,
-                                            std::ptrdiff_t ldb, typename V::Value* c,
-                                            typename V::Mask mask) {
+                                            std::size_t row,
+                                            const DenseRange<typename V::Value>& dense,
+                                            typename V::Mask mask, bool streams) {
+  const typename V::Value* const b = dense.b;
+  const std::ptrdiff_t ldb = dense.ldb;
   typename V::Vector sums[bound(kUnroll)][bound(kVectors)];
   for (int u = 0; u < kUnroll; ++u) {
     for (int v = 0; v < kVectors; ++v) {
@@ -81,15 +107,19 @@ template <class V, int kVectors, int kUnroll, bool kTail>
       sums[0][v] = V::add(sums[0][v], sums[u][v]);
     }
   }
-  store_row<V, kVectors, kTail>(c, mask, sums[0]);
+  const auto line = static_cast<std::ptrdiff_t>(row);
+  store_row<V, kVectors, kTail>(dense.c + line * dense.ldc, added_row(dense, line), mask, sums[0],
+                                streams);
 }
 
 // kGroup rows side by side as far as the shortest goes, then each to its end.
 template <class V, int kVectors, int kGroup, bool kTail>
 [[gnu::always_inline]] inline void spmm_group(const RowRange<typename V::Value>& rows,
-                                              std::size_t row, const typename V::Value* b,
-                                              std::ptrdiff_t ldb, typename V::Value* c,
-                                              std::ptrdiff_t ldc, typename V::Mask mask) {
+                                              std::size_t row,
+                                              const DenseRange<typename V::Value>& dense,
+                                              typename V::Mask mask, bool streams) {
+  const typename V::Value* const b = dense.b;
+  const std::ptrdiff_t ldb = dense.ldb;
   typename V::Vector sums[bound(kGroup)][bound(kVectors)];
   std::int64_t common = rows.starts[row + 1] - rows.starts[row];
   for (int g = 0; g < kGroup; ++g) {
@@ -110,35 +140,35 @@ template <class V, int kVectors, int kGroup, bool kTail>
     for (std::int64_t at = starts[g] + common; at < starts[g + 1]; ++at) {
       add_row<V, kVectors, kTail>(rows.values[at], b + rows.column_of[at] * ldb, mask, sums[g]);
     }
-    store_row<V, kVectors, kTail>(c + g * ldc, mask, sums[g]);
+    const auto line = static_cast<std::ptrdiff_t>(row) + g;
+    store_row<V, kVectors, kTail>(dense.c + line * dense.ldc, added_row(dense, line), mask, sums[g],
+                                  streams);
   }
 }
 
 template <class V, int kVectors, int kUnroll, int kGroup, bool kTail>
-void spmm_rows(const RowRange<typename V::Value>& rows, const typename V::Value* b,
-               std::ptrdiff_t ldb, typename V::Value* c, std::ptrdiff_t ldc, std::ptrdiff_t width) {
-  const typename V::Mask mask = V::mask(static_cast<int>(width) - (kVectors - 1) * V::kLanes);
+void spmm_rows(const RowRange<typename V::Value>& rows,
+               const DenseRange<typename V::Value>& dense) {
+  const bool streams = may_stream<V>(dense);
+  const typename V::Mask mask = V::mask(static_cast<int>(dense.width) - (kVectors - 1) * V::kLanes);
   std::size_t row = rows.first;
   if constexpr (kGroup > 1) {
     for (; row + kGroup <= rows.last; row += kGroup) {
-      spmm_group<V, kVectors, kGroup, kTail>(rows, row, b, ldb,
-                                             c + static_cast<std::ptrdiff_t>(row) * ldc, ldc, mask);
+      spmm_group<V, kVectors, kGroup, kTail>(rows, row, dense, mask, streams);
     }
   }
   for (; row < rows.last; ++row) {
-    spmm_row<V, kVectors, kUnroll, kTail>(rows, row, b, ldb,
-                                          c + static_cast<std::ptrdiff_t>(row) * ldc, mask);
+    spmm_row<V, kVectors, kUnroll, kTail>(rows, row, dense, mask, streams);
   }
 }
 
 template <class V, int kVectors, int kUnroll, int kGroup>
-void spmm_kernel(const RowRange<typename V::Value>& rows, const typename V::Value* b,
-                 std::ptrdiff_t ldb, typename V::Value* c, std::ptrdiff_t ldc,
-                 std::ptrdiff_t width) {
-  if (width == kVectors * V::kLanes) {
-    spmm_rows<V, kVectors, kUnroll, kGroup, false>(rows, b, ldb, c, ldc, width);
+void spmm_kernel(const RowRange<typename V::Value>& rows,
+                 const DenseRange<typename V::Value>& dense) {
+  if (dense.width == kVectors * V::kLanes) {
+    spmm_rows<V, kVectors, kUnroll, kGroup, false>(rows, dense);
   } else {
-    spmm_rows<V, kVectors, kUnroll, kGroup, true>(rows, b, ldb, c, ldc, width);
+    spmm_rows<V, kVectors, kUnroll, kGroup, true>(rows, dense);
   }
 }
 
@@ -190,9 +220,26 @@ SpmmKernel<typename V::Value> choose_spmm(int vectors, int unroll, int group) {
   }
 }
 
-template <class V, int kUnroll>
-void spmv_along_entries(const RowRange<typename V::Value>& rows, const typename V::Value* x,
-                        typename V::Value* y) {
+template <class V, bool kByLoads>
+[[gnu::always_inline]] inline typename V::Vector gathered(const typename V::Value* x,
+                                                          const std::int32_t* indices) {
+  if constexpr (kByLoads) {
+    return V::gather_by_loads(x, indices);
+  } else {
+    return V::gather(x, indices);
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void store_sum(const VectorRange<T>& vectors, std::size_t row,
+                                             T sum) {
+  vectors.y[row] = vectors.added == nullptr ? sum : sum + vectors.added[row];
+}
+
+template <class V, int kUnroll, bool kByLoads>
+void spmv_along_entries(const RowRange<typename V::Value>& rows,
+                        const VectorRange<typename V::Value>& vectors) {
+  const typename V::Value* const x = vectors.x;
   for (std::size_t row = rows.first; row < rows.last; ++row) {
     typename V::Vector sums[bound(kUnroll)];
     for (int u = 0; u < kUnroll; ++u) {
@@ -203,23 +250,36 @@ void spmv_along_entries(const RowRange<typename V::Value>& rows, const typename 
     for (; i + kUnroll * V::kLanes <= end; i += kUnroll * V::kLanes) {
       for (int u = 0; u < kUnroll; ++u) {
         const std::int64_t at = i + u * V::kLanes;
-        sums[u] = V::fma(V::load(rows.values + at), V::gather(x, rows.column_of + at), sums[u]);
+        sums[u] = V::fma(V::load(rows.values + at), gathered<V, kByLoads>(x, rows.column_of + at),
+                         sums[u]);
       }
     }
-    for (; i < end; i += V::kLanes) {
-      const typename V::Mask mask = V::mask(static_cast<int>(least(end - i, V::kLanes)));
-      sums[0] =
-          V::fma(V::load(rows.values + i, mask), V::gather(x, rows.column_of + i, mask), sums[0]);
+    typename V::Value rest = 0;
+    if constexpr (kByLoads) {
+      for (; i + V::kLanes <= end; i += V::kLanes) {
+        sums[0] =
+            V::fma(V::load(rows.values + i), V::gather_by_loads(x, rows.column_of + i), sums[0]);
+      }
+      for (; i < end; ++i) {
+        rest += rows.values[i] * x[rows.column_of[i]];
+      }
+    } else {
+      for (; i < end; i += V::kLanes) {
+        const typename V::Mask mask = V::mask(static_cast<int>(least(end - i, V::kLanes)));
+        sums[0] =
+            V::fma(V::load(rows.values + i, mask), V::gather(x, rows.column_of + i, mask), sums[0]);
+      }
     }
     for (int u = 1; u < kUnroll; ++u) {
       sums[0] = V::add(sums[0], sums[u]);
     }
-    y[row] = V::sum(sums[0]);
+    store_sum(vectors, row, V::sum(sums[0]) + rest);
   }
 }
 
 template <class T, int kUnroll>
-void spmv_scalar(const RowRange<T>& rows, const T* x, T* y) {
+void spmv_scalar(const RowRange<T>& rows, const VectorRange<T>& vectors) {
+  const T* const x = vectors.x;
   for (std::size_t row = rows.first; row < rows.last; ++row) {
     T sums[bound(kUnroll)] = {};
     std::int64_t i = rows.starts[row];
@@ -235,29 +295,56 @@ void spmv_scalar(const RowRange<T>& rows, const T* x, T* y) {
     for (int u = 1; u < kUnroll; ++u) {
       sums[0] += sums[u];
     }
-    y[row] = sums[0];
+    store_sum(vectors, row, sums[0]);
   }
 }
 
+template <class V, int kUnroll>
+SpmvKernel<typename V::Value> choose_spmv_of(bool along_entries, bool by_loads) {
+  if (!along_entries) {
+    return &spmv_scalar<typename V::Value, kUnroll>;
+  }
+  return by_loads ? &spmv_along_entries<V, kUnroll, true> : &spmv_along_entries<V, kUnroll, false>;
+}
+
 template <class V>
-SpmvKernel<typename V::Value> choose_spmv(bool along_entries, int unroll) {
-  using T = typename V::Value;
+SpmvKernel<typename V::Value> choose_spmv(bool along_entries, int unroll, bool by_loads) {
   switch (unroll) {
     case 1:
-      return along_entries ? &spmv_along_entries<V, 1> : &spmv_scalar<T, 1>;
+      return choose_spmv_of<V, 1>(along_entries, by_loads);
     case 2:
-      return along_entries ? &spmv_along_entries<V, 2> : &spmv_scalar<T, 2>;
+      return choose_spmv_of<V, 2>(along_entries, by_loads);
     case 4:
-      return along_entries ? &spmv_along_entries<V, 4> : &spmv_scalar<T, 4>;
+      return choose_spmv_of<V, 4>(along_entries, by_loads);
     default:
       return nullptr;
   }
 }
 
-template <class V, int kUnroll>
-void spmv_sell(const SliceRange<typename V::Value>& slices, const typename V::Value* x,
-               typename V::Value* y) {
-  using T = typename V::Value;
+// Stores the sums of these rows; a place without a row has a negative one.
+template <class V>
+[[gnu::always_inline]] inline void store_rows(typename V::Vector sums, const std::int32_t* row_of,
+                                              const VectorRange<typename V::Value>& vectors) {
+  if (V::is_run(row_of)) {
+    if (vectors.added != nullptr) {
+      sums = V::add(sums, V::load(vectors.added + row_of[0]));
+    }
+    V::store(vectors.y + row_of[0], sums);
+    return;
+  }
+  typename V::Value results[bound(V::kLanes)];
+  V::store(results, sums);
+  for (int i = 0; i < V::kLanes; ++i) {
+    if (row_of[i] >= 0) {
+      store_sum(vectors, static_cast<std::size_t>(row_of[i]), results[i]);
+    }
+  }
+}
+
+template <class V, int kUnroll, bool kByLoads>
+void spmv_sell(const SliceRange<typename V::Value>& slices,
+               const VectorRange<typename V::Value>& vectors) {
+  const typename V::Value* const x = vectors.x;
   for (std::size_t slice = slices.first; slice < slices.last; ++slice) {
     for (std::size_t lane = 0; lane < slices.height; lane += bound(kUnroll * V::kLanes)) {
       typename V::Vector sums[bound(kUnroll)];
@@ -267,33 +354,28 @@ void spmv_sell(const SliceRange<typename V::Value>& slices, const typename V::Va
       for (std::int64_t at = slices.starts[slice] + static_cast<std::int64_t>(lane);
            at < slices.starts[slice + 1]; at += static_cast<std::int64_t>(slices.height)) {
         for (int u = 0; u < kUnroll; ++u) {
-          sums[u] = V::fma(V::load(slices.values + at + u * V::kLanes),
-                           V::gather(x, slices.column_of + at + u * V::kLanes), sums[u]);
+          sums[u] =
+              V::fma(V::load(slices.values + at + u * V::kLanes),
+                     gathered<V, kByLoads>(x, slices.column_of + at + u * V::kLanes), sums[u]);
         }
-      }
-      T results[bound(kUnroll * V::kLanes)];
-      for (int u = 0; u < kUnroll; ++u) {
-        V::store(results + u * V::kLanes, sums[u]);
       }
       const std::int32_t* const row_of = slices.row_of + slice * slices.height + lane;
-      for (int i = 0; i < kUnroll * V::kLanes; ++i) {
-        if (row_of[i] >= 0) {
-          y[row_of[i]] = results[i];
-        }
+      for (int u = 0; u < kUnroll; ++u) {
+        store_rows<V>(sums[u], row_of + u * V::kLanes, vectors);
       }
     }
   }
 }
 
 template <class V>
-SellKernel<typename V::Value> choose_sell(int unroll) {
+SellKernel<typename V::Value> choose_sell(int unroll, bool by_loads) {
   switch (unroll) {
     case 1:
-      return &spmv_sell<V, 1>;
+      return by_loads ? &spmv_sell<V, 1, true> : &spmv_sell<V, 1, false>;
     case 2:
-      return &spmv_sell<V, 2>;
+      return by_loads ? &spmv_sell<V, 2, true> : &spmv_sell<V, 2, false>;
     case 4:
-      return &spmv_sell<V, 4>;
+      return by_loads ? &spmv_sell<V, 4, true> : &spmv_sell<V, 4, false>;
     default:
       return nullptr;
   }
@@ -325,8 +407,18 @@ template <class V, int kEntries>
       sums[e] = V::fma(shared, V::load(columns[e] + k, mask), sums[e]);
     }
   }
+  typename V::Value products[bound(kEntries)];
+  if constexpr (kEntries % 4 == 0) {
+    for (int e = 0; e < kEntries; e += 4) {
+      V::sum4(sums + e, products + e);
+    }
+  } else {
+    for (int e = 0; e < kEntries; ++e) {
+      products[e] = V::sum(sums[e]);
+    }
+  }
   for (int e = 0; e < kEntries; ++e) {
-    out[i + e] = rows.values[i + e] * V::sum(sums[e]);
+    out[i + e] = rows.values[i + e] * products[e];
   }
 }
 
@@ -361,15 +453,6 @@ SddmmKernel<typename V::Value> choose_sddmm(int entries) {
     default:
       return nullptr;
   }
-}
-
-template <class V>
-constexpr SparseKernels<typename V::Value> kernels_of() {
-  return {.lanes = V::kLanes,
-          .spmm = &choose_spmm<V>,
-          .spmv = &choose_spmv<V>,
-          .sell = &choose_sell<V>,
-          .sddmm = &choose_sddmm<V>};
 }
 
 }  // namespace

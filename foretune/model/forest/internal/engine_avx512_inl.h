@@ -2,7 +2,7 @@
 // of engine_kernels_inl.h.
 #pragma once
 
-#include "foretune/model/forest/internal/engine_kernels_inl.h"
+#include "foretune/model/forest/internal/engine_small_inl.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 #include <immintrin.h>
@@ -165,6 +165,7 @@ class HalvesLookup {
 
 struct Avx512Operations : PlainOperations {
   static constexpr const char* kName = "AVX-512";
+  static constexpr unsigned kSmallSizes = 2;
 
   static void select(const std::uint64_t* predicate, const std::uint64_t* if_one,
                      const std::uint64_t* if_zero, std::size_t blocks, std::uint64_t* out) {

@@ -1,4 +1,4 @@
-#include "foretune/model/forest/internal/engine_kernels_inl.h"
+#include "foretune/model/forest/internal/engine_small_inl.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -8,6 +8,7 @@ namespace {
 
 struct Avx2Operations : PlainOperations {
   static constexpr const char* kName = "AVX2";
+  static constexpr unsigned kSmallSizes = 4;
 
   static void at_most_bytes(const std::uint8_t* codes, std::uint8_t rank, std::size_t words,
                             std::uint64_t* out) {
@@ -46,6 +47,33 @@ struct Avx2Operations : PlainOperations {
    private:
     const double* table_;
   };
+
+  static bool is_any(std::uint64_t mask) { return mask != 0; }
+  static bool is_any(const SmallMask<2>::Type& mask) {
+    __m128i value;
+    std::memcpy(&value, &mask, sizeof(value));
+    return _mm_testz_si128(value, value) == 0;
+  }
+  static bool is_any(const SmallMask<4>::Type& mask) {
+    __m256i value;
+    std::memcpy(&value, &mask, sizeof(value));
+    return _mm256_testz_si256(value, value) == 0;
+  }
+  static bool is_any(const SmallMask<8>::Type& mask) {
+    __m256i value[2];  // NOLINT(modernize-avoid-c-arrays)
+    std::memcpy(value, &mask, sizeof(value));
+    const __m256i both = _mm256_or_si256(value[0], value[1]);
+    return _mm256_testz_si256(both, both) == 0;
+  }
+
+  static void add_numbered(const double* table, const std::uint8_t* numbers, std::size_t count,
+                           double* sums) {
+    for (std::size_t i = 0; i < count; i += 4) {
+      const __m256d value = _mm256_set_pd(table[numbers[i + 3]], table[numbers[i + 2]],
+                                          table[numbers[i + 1]], table[numbers[i]]);
+      _mm256_storeu_pd(sums + i, _mm256_add_pd(_mm256_loadu_pd(sums + i), value));
+    }
+  }
 
   template <class Code>
   static void quantise(const double* values, std::size_t value_count, const double* thresholds,

@@ -1,4 +1,4 @@
-#include "foretune/model/forest/internal/engine_kernels_inl.h"
+#include "foretune/model/forest/internal/engine_small_inl.h"
 
 namespace foretune {
 

@@ -31,13 +31,10 @@ inline unsigned width_of(std::uint32_t value) {
 
 // ---- predicates -------------------------------------------------------------------------------
 
+// Writes the bits of a predicate over the first words of candidates.
 template <class Isa>
-const std::uint64_t* materialise(EngineQuery& query, std::uint32_t index) {
-  const EnginePredicate& predicate = query.predicates[index];
-  const EngineColumn& column = query.columns[predicate.column];
-  const std::size_t words = query.blocks * kEngineBlockWords;
-  std::uint64_t* out = query.next_bitset;
-  query.next_bitset += words;
+void compute_bits(const EnginePredicate& predicate, const EngineColumn& column, std::size_t words,
+                  std::uint64_t* out) {
   if (column.wide) {
     Isa::at_most_words(column.codes, predicate.rank, words, out);
   } else {
@@ -51,6 +48,15 @@ const std::uint64_t* materialise(EngineQuery& query, std::uint32_t index) {
       out[i] = predicate.default_left != 0 ? out[i] | missing[i] : out[i] & ~missing[i];
     }
   }
+}
+
+template <class Isa>
+const std::uint64_t* materialise(EngineQuery& query, std::uint32_t index) {
+  const EnginePredicate& predicate = query.predicates[index];
+  const std::size_t words = query.blocks * kEngineBlockWords;
+  std::uint64_t* out = query.next_bitset;
+  query.next_bitset += words;
+  compute_bits<Isa>(predicate, query.columns[predicate.column], words, out);
   query.bitsets[index] = out;
   return out;
 }
@@ -131,8 +137,9 @@ void combine(const EngineQuery& query, const EngineNode& node, std::size_t posit
 
 // One step of weaving: fields of `width` bits of `low` and `high` side by side, the even ones into
 // `even`, the odd ones into `odd`. `mask` has the even fields.
-inline void weave(const EngineLanes& low, const EngineLanes& high, unsigned width,
-                  std::uint64_t mask, EngineLanes& even, EngineLanes& odd) {
+template <class Lanes>
+inline void weave(const Lanes& low, const Lanes& high, unsigned width, std::uint64_t mask,
+                  Lanes& even, Lanes& odd) {
   even = (low & mask) | ((high & mask) << width);
   odd = ((low >> width) & mask) | (high & ~mask);
 }
@@ -321,6 +328,28 @@ struct PlainOperations {
     const double* table_;
   };
 
+  // How many sizes of small pools have code of their own; for more candidates planes are faster.
+  static constexpr unsigned kSmallSizes = 3;
+
+  // Returns true when a mask of a small pool has a candidate.
+  static bool is_any(std::uint64_t mask) { return mask != 0; }
+  template <class Mask>
+  static bool is_any(const Mask& mask) {
+    std::uint64_t any = 0;
+    for (unsigned word = 0; word < sizeof(Mask) / sizeof(any); ++word) {
+      any |= mask[word];
+    }
+    return any != 0;
+  }
+
+  // Adds the leaf values with these numbers; `count` is a multiple of eight.
+  static void add_numbered(const double* table, const std::uint8_t* numbers, std::size_t count,
+                           double* sums) {
+    for (std::size_t i = 0; i < count; ++i) {
+      sums[i] += table[numbers[i]];
+    }
+  }
+
   static EngineRange range(const double* values, std::size_t count) {
     EngineRange out{without_missing(values[0]), without_missing(values[0])};
     for (std::size_t i = 1; i < count; ++i) {
@@ -349,18 +378,6 @@ struct PlainOperations {
     }
   }
 };
-
-// Returns the kernels made of an instruction set's operations.
-template <class Isa>
-const EngineKernels* kernels_of() {
-  static constexpr EngineKernels kKernels{Isa::kName,
-                                          &Isa::range,
-                                          &Isa::template quantise<std::uint8_t>,
-                                          &Isa::template quantise<std::uint16_t>,
-                                          &run_trees<Isa>,
-                                          false};
-  return &kKernels;
-}
 
 }  // namespace
 }  // namespace foretune

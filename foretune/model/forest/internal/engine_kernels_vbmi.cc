@@ -375,12 +375,14 @@ void run_trees_together(EngineQuery& query) {
 }  // namespace
 
 const EngineKernels* engine_kernels_vbmi() {
-  static constexpr EngineKernels kKernels{"AVX-512 with VBMI",
-                                          &Avx512Operations::range,
-                                          &Avx512Operations::quantise<std::uint8_t>,
-                                          &Avx512Operations::quantise<std::uint16_t>,
-                                          &run_trees_together,
-                                          true};
+  static constexpr EngineKernels kKernels{
+      "AVX-512 with VBMI",
+      &Avx512Operations::range,
+      &Avx512Operations::quantise<std::uint8_t>,
+      &Avx512Operations::quantise<std::uint16_t>,
+      &run_trees_together,
+      true,
+      {&run_small<Avx512Operations, 1>, &run_small<Avx512Operations, 2>, nullptr, nullptr}};
   return &kKernels;
 }
 
