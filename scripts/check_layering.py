@@ -66,6 +66,9 @@ ALLOWED = {
                             "search", "collect", "tune", "evaluate", "report", "select", "model",
                             "model_train", "interop_names", "interop_data", "interop_models",
                             "interop_import", "loop", "loop_gym"},
+    # Work shared out among machines: leases of a folder, job arrays.
+    "cluster": DESCRIBE | {"workflow", "families", "collect", "tune", "measure", "dataset",
+                           "family", "formats"},
     "dispatch": DESCRIBE | {"select", "model", "family", "dataset", "measure", "families_cpu_gemm",
                             "families_cpu_conv", "families_cublaslt", "sparse_products", "kernels",
                             "cublaslt", "cuda"},
@@ -85,7 +88,7 @@ PASS_JSON_ON = (JSON_HEADER, CARD_HEADER)
 THIRD_PARTY = {
     "nlohmann/": {"formats", "interop_data", "model_train", "interop_import", "report"},
     CARD_HEADER: {"model_train", "interop_import"},
-    JSON_HEADER: {"formats", "interop_data", "interop_models", "evaluate", "report",
+    JSON_HEADER: {"formats", "cluster", "interop_data", "interop_models", "evaluate", "report",
                      "families_command"},
     "toml++/": {"families_command"},
     "zlib.h": {"formats"},

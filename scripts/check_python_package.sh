@@ -15,7 +15,8 @@ CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1 "$work/venv/bin/python" -m pip install
   --config-settings=cmake.build-type=RelWithDebInfo \
   --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1" \
   --config-settings=cmake.define.CMAKE_CXX_COMPILER=g++ \
-  --config-settings=cmake.define.FORETUNE_WERROR=ON
+  --config-settings=cmake.define.FORETUNE_WERROR=ON \
+  --config-settings=cmake.define.FORETUNE_UNITY=OFF
 
 cd "$work"
 PATH="$work/venv/bin:$PATH"

@@ -56,6 +56,7 @@ def build(log: Path, preset: str, *targets: str) -> None:
 
 def clang_tidy(log: Path) -> dict[str, float]:
     run(log, "cmake", "--preset", "tidy")
+    run(log, "scripts/check_headers.py", "--all")
     found = re.search(r"clang-tidy: (\d+) sources", run(log, "scripts/check_tidy.py", "--all"))
     assert found
     return {"sources": float(found[1])}
@@ -139,7 +140,15 @@ def extension_cost(log: Path) -> dict[str, float]:
     return json.loads(out.read_text(encoding="utf-8"))["metrics"]
 
 
-STEPS = {"clang-tidy": clang_tidy, "fuzzing": fuzzing, "threads": threads, "random tests": random_tests, "peers": peers,
+def slurm(log: Path) -> dict[str, float]:
+    """A Slurm cluster of this machine; needs root and Debian's packages of Slurm."""
+    build(log, "dev", "foretune")
+    out = LOGS / "slurm.json"
+    run(log, "scripts/slurm_test.sh", "build/dev/tools/foretune/foretune", "--json", str(out))
+    return json.loads(out.read_text(encoding="utf-8"))["metrics"]
+
+
+STEPS = {"clang-tidy": clang_tidy, "fuzzing": fuzzing, "threads": threads, "random tests": random_tests, "peers": peers, "slurm": slurm,
          "extension cost": extension_cost,
          **{name: pytorch(requirement) for name, requirement in PYTORCH.items()}}
 

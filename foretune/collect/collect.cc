@@ -1,8 +1,11 @@
 #include "foretune/collect/collect.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -10,6 +13,13 @@
 #include "foretune/collect/selection.h"
 
 namespace foretune {
+Status CollectHooks::may_keep() const {
+  if (may_go_on && !may_go_on()) {
+    return fail(ErrorCode::kCancelled, "another process has taken this work over");
+  }
+  return {};
+}
+
 namespace {
 
 // A good time known for a config of the current problem.
@@ -57,6 +67,64 @@ class PreviousTimes {
   std::vector<bool> same_context_;
 };
 
+// The rows of other journals, to be asked for those that need no measurement.
+class MeasuredElsewhere {
+ public:
+  explicit MeasuredElsewhere(const Dataset* dataset) : dataset_(dataset) {
+    for (RowIndex i = 0; dataset_ != nullptr && i < dataset_->size(); ++i) {
+      const Dataset::Row& row = dataset_->rows()[i];
+      const Key key{row.problem, row.config, row.context};
+      if (!row.is_evaluation()) {
+        measured_.insert(key);
+        continue;
+      }
+      if (row.outcome != Outcome::kOk) {
+        failed_.insert(key);
+      }
+      for (const Dataset::ExtraMetric& extra : dataset_->extras(i)) {
+        evaluated_.emplace(key, extra.metric);
+      }
+    }
+  }
+
+  [[nodiscard]] bool contains(const Problem& problem, const Config& config,
+                              const Context& context) const {
+    const std::optional<Key> key = key_of(problem, config, context);
+    return key && measured_.contains(*key);
+  }
+  [[nodiscard]] bool contains(const Problem& problem, const Config& config, const Context& context,
+                              const std::string& metric) const {
+    const std::optional<Key> key = key_of(problem, config, context);
+    if (!key) {
+      return false;
+    }
+    const std::optional<MetricIndex> index = dataset_->find_metric(metric);
+    return failed_.contains(*key) || (index && evaluated_.contains({*key, *index}));
+  }
+
+ private:
+  using Key = std::array<std::uint32_t, 3>;
+
+  [[nodiscard]] std::optional<Key> key_of(const Problem& problem, const Config& config,
+                                          const Context& context) const {
+    if (measured_.empty() && failed_.empty() && evaluated_.empty()) {
+      return std::nullopt;
+    }
+    const auto problem_id = dataset_->find_problem(problem);
+    const auto config_id = dataset_->find_config(config);
+    const auto context_id = dataset_->find_context(context);
+    if (!problem_id || !config_id || !context_id) {
+      return std::nullopt;
+    }
+    return Key{*problem_id, *config_id, *context_id};
+  }
+
+  const Dataset* dataset_;
+  std::set<Key> measured_;
+  std::set<Key> failed_;
+  std::set<std::pair<Key, MetricIndex>> evaluated_;
+};
+
 }  // namespace
 
 Status CollectProgress::keep(const Measurement& measurement, JournalWriter* journal) {
@@ -90,6 +158,8 @@ class Collection {
         options_(options),
         hooks_(hooks),
         previous_(options.previous, measurer.context()),
+        elsewhere_times_(options.elsewhere, measurer.context()),
+        elsewhere_(options.elsewhere),
         reference_context_(measurer.context()),
         start_s_(hooks.now_s ? hooks.now_s() : 0) {
     reference_context_.fidelity = kReferenceFidelity;
@@ -104,6 +174,11 @@ class Collection {
   Status confirm(const Problem& problem, const Config* pick);
   Status evaluate(const Problem& problem);
   Status record(Measurement measurement, bool reference);
+  [[nodiscard]] bool is_measured(const Problem& problem, const Config& config,
+                                 const Context& context) const {
+    return journal_.contains(problem, config, context) ||
+           elsewhere_.contains(problem, config, context);
+  }
   void plan(std::size_t selected, std::size_t problems_left);
   void report();
   [[nodiscard]] double elapsed_s() const { return hooks_.now_s ? hooks_.now_s() - start_s_ : 0; }
@@ -115,6 +190,8 @@ class Collection {
   const CollectOptions& options_;
   const CollectHooks& hooks_;
   PreviousTimes previous_;
+  PreviousTimes elsewhere_times_;
+  MeasuredElsewhere elsewhere_;
   Context reference_context_;
   double start_s_;
   CollectResult result_;
@@ -180,6 +257,7 @@ Status Collection::record(Measurement measurement, bool reference) {
   if (reference) {
     measurement.context = reference_context_;
   }
+  FORETUNE_TRY_STATUS(hooks_.may_keep());
   FORETUNE_TRY_STATUS(result_.progress.keep(measurement, &journal_));
   const MetricValue* const time = measurement.find(kTimeNs);
   if (!reference && !measurement.is_evaluation() && measurement.outcome == Outcome::kOk &&
@@ -205,7 +283,7 @@ Status Collection::confirm(const Problem& problem, const Config* pick) {
       continue;
     }
     best.push_back(known_[i].config);
-    already += journal_.contains(problem, best.back(), reference_context_) ? 1U : 0U;
+    already += is_measured(problem, best.back(), reference_context_) ? 1U : 0U;
   }
   if (best.size() < 2 || already == best.size() || !may_go_on()) {
     result_.progress.resumed += already;
@@ -237,7 +315,8 @@ Status Collection::evaluate(const Problem& problem) {
   for (const Known& known : known_) {
     std::vector<std::string> missing;
     for (const std::string& metric : options_.evaluate) {
-      if (!journal_.contains(problem, known.config, measurer_.context(), metric)) {
+      if (!journal_.contains(problem, known.config, measurer_.context(), metric) &&
+          !elsewhere_.contains(problem, known.config, measurer_.context(), metric)) {
         missing.push_back(metric);
       }
     }
@@ -266,8 +345,11 @@ Status Collection::collect_problem(const Problem& problem, const std::vector<Con
   for (const Known& known : previous_.of(problem)) {
     learn(known.time_ns, known.config);
   }
+  for (const Known& known : elsewhere_times_.of(problem)) {
+    learn(known.time_ns, known.config);
+  }
   for (const Config& config : configs) {
-    if (journal_.contains(problem, config, measurer_.context())) {
+    if (is_measured(problem, config, measurer_.context())) {
       ++progress.resumed;
       continue;
     }

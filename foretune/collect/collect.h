@@ -63,6 +63,9 @@ struct CollectOptions {
   // The journal's contents, when it was read: has the incumbents (and the candidates to confirm and
   // to evaluate) of problems that an earlier run began. Not owned.
   const Dataset* previous = nullptr;
+  // Rows that other journals hold of the same problems: not measured again, and known times like
+  // those of `previous`. Not owned.
+  const Dataset* elsewhere = nullptr;
   // Metrics of MetricStage::kEvaluation to measure for every config of a problem that ran well,
   // after all are timed. Each is a row of its own, and is resumed separately.
   std::vector<std::string> evaluate = {};
@@ -115,10 +118,16 @@ struct CollectHooks {
   std::function<void(std::uint64_t problems_done)> on_problem_done;
   std::function<double()> now_s;  // monotonic seconds; needed for a time budget and the ETA
   const std::atomic<bool>* stop = nullptr;
+  // Returns false once another process has taken this work over. Called before every measurement
+  // and again before it is kept. May be empty.
+  std::function<bool()> may_go_on;
 
   [[nodiscard]] bool wants_stop() const {
-    return stop != nullptr && stop->load(std::memory_order_relaxed);
+    return (stop != nullptr && stop->load(std::memory_order_relaxed)) ||
+           (may_go_on && !may_go_on());
   }
+  // Errors: kCancelled once may_go_on() returns false. The measurement is then not kept.
+  [[nodiscard]] Status may_keep() const;
 };
 
 // The counts and estimated duration of a collection, without measuring (--dry-run).

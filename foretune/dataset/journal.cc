@@ -176,17 +176,35 @@ struct JournalWriter::State {
   }
 };
 
+namespace {
+
+Result<Descriptor> open_for_append(const std::filesystem::path& path, JournalLock lock) {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_APPEND;
+  if (lock == JournalLock::kExclusive) {
+    return open_locked(path, kFlags);
+  }
+  Descriptor file(::open(path.c_str(), kFlags | O_CLOEXEC, 0644));
+  if (!file.ok()) {
+    return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot open ",
+                path.string(), ": ", last_error());
+  }
+  return file;
+}
+
+}  // namespace
+
 JournalWriter::JournalWriter() = default;
 JournalWriter::~JournalWriter() = default;
 
 Result<std::unique_ptr<JournalWriter>> JournalWriter::open(const std::filesystem::path& path,
-                                                           const DatasetHeader& header) {
+                                                           const DatasetHeader& header,
+                                                           JournalLock lock) {
   std::unique_ptr<JournalWriter> writer(new JournalWriter());
   writer->state_ = std::make_unique<State>(header);
   State& state = *writer->state_;
   state.path = path;
   FORETUNE_TRY_STATUS(dataset_internal::check_header(header));
-  FORETUNE_TRY(state.file, open_locked(path, O_RDWR | O_CREAT | O_APPEND));
+  FORETUNE_TRY(state.file, open_for_append(path, lock));
   FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
   // A run killed while it wrote the very first block leaves an incomplete beginning.
   if (dataset_internal::is_only_begun(bytes)) {
@@ -276,6 +294,11 @@ Result<Dataset> read_dataset(const std::filesystem::path& path, ReadReport* repo
     return fail_because(dataset.error(), path.string());
   }
   return dataset;
+}
+
+Result<bool> is_only_begun(const std::filesystem::path& path) {
+  FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
+  return dataset_internal::is_only_begun(bytes);
 }
 
 Result<DatasetHeader> read_dataset_header(const std::filesystem::path& path) {

@@ -29,13 +29,19 @@
 
 namespace foretune {
 
+// How a writer keeps others from its file. kNone is for a file whose name no other process writes
+// to, such as that of one task in a folder of several machines: a lock there may be unknown to the
+// file server, or stay after a crash.
+enum class JournalLock : std::uint8_t { kExclusive, kNone };
+
 class JournalWriter {
  public:
   // Creates the file, or opens it to continue. Then it keeps seed, peaks and command line of its
   // first header. Errors: kMismatch when an existing file has another family, schema, role or
   // machine; kCorrupt when it is damaged or not a data set; kIo when locked.
   static Result<std::unique_ptr<JournalWriter>> open(const std::filesystem::path& path,
-                                                     const DatasetHeader& header);
+                                                     const DatasetHeader& header,
+                                                     JournalLock lock = JournalLock::kExclusive);
   ~JournalWriter();
   JournalWriter(const JournalWriter&) = delete;
   JournalWriter& operator=(const JournalWriter&) = delete;
@@ -70,6 +76,9 @@ struct ReadReport {
 
 // Reads a data set file, journal or sealed. Errors: kNotFound, kCorrupt with the position.
 Result<Dataset> read_dataset(const std::filesystem::path& path, ReadReport* report = nullptr);
+// Returns true for a file whose writer was killed before the header was complete: it holds nothing
+// yet. Errors: kNotFound, kIo.
+Result<bool> is_only_begun(const std::filesystem::path& path);
 Result<DatasetHeader> read_dataset_header(const std::filesystem::path& path);
 // Reads the file's bytes from memory. The fuzzer calls this.
 Result<Dataset> read_dataset_bytes(std::span<const std::byte> bytes, ReadReport* report = nullptr);

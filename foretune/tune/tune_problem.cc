@@ -84,6 +84,7 @@ bool Tuning::may_go_on() {
 
 Status Tuning::record(const Measurement& measurement) {
   CollectProgress& progress = result_.progress;
+  FORETUNE_TRY_STATUS(hooks_.may_keep());
   FORETUNE_TRY_STATUS(progress.keep(measurement, journal_));
   if (hooks_.now_s) {
     progress.elapsed_s = hooks_.now_s() - start_s_;

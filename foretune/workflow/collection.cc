@@ -188,8 +188,36 @@ Result<std::unordered_set<std::uint64_t>> training_groups(const std::string& pat
 
 }  // namespace
 
-Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
-                                              const Invocation& invocation) {
+namespace {
+
+// Draws or reads the problems; remarks on those that were left out.
+Result<std::vector<Problem>> chosen_problems(const CollectArguments& arguments,
+                                             const Family& family, PayloadStore& payloads,
+                                             const Invocation& invocation) {
+  FORETUNE_TRY(std::unordered_set<std::uint64_t> excluded,
+               training_groups(arguments.training_data));
+  FORETUNE_TRY(SampledProblems sampled, make_problems(arguments.problems, family, invocation.seed,
+                                                      payloads, std::move(excluded)));
+  if (sampled.skipped_by_limit > 0) {
+    invocation.remark(
+        concat(sampled.skipped_by_limit, " drawn problems were over --max-flops or --max-bytes"));
+  }
+  if (!arguments.training_data.empty()) {
+    invocation.remark(concat(sampled.skipped_by_group,
+                             " drawn problems left out because the training data holds them"));
+  }
+  if (sampled.problems.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "no problem is left to measure",
+                sampled.skipped_by_limit > 0 ? "; some were over --max-flops or --max-bytes" : "",
+                sampled.skipped_by_group > 0 ? "; some are in the training data" : "");
+  }
+  return std::move(sampled.problems);
+}
+
+// Prepares the given problems, or those that the arguments choose.
+Result<PreparedCollection> prepare(std::optional<std::vector<Problem>> given,
+                                   const CollectArguments& arguments,
+                                   const Invocation& invocation) {
   PreparedCollection prepared;
   prepared.role = arguments.role;
   FORETUNE_TRY(prepared.paths, output_paths(arguments.output, invocation));
@@ -207,23 +235,11 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
   FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, prepared.payloads.open());
   FORETUNE_TRY(prepared.live,
                open_family_for(arguments.family, prepared.paths.journal, invocation));
-  FORETUNE_TRY(std::unordered_set<std::uint64_t> excluded,
-               training_groups(arguments.training_data));
-  FORETUNE_TRY(SampledProblems sampled, make_problems(arguments.problems, *prepared.live.family,
-                                                      seed, *payloads, std::move(excluded)));
-  if (sampled.skipped_by_limit > 0) {
-    invocation.remark(
-        concat(sampled.skipped_by_limit, " drawn problems were over --max-flops or --max-bytes"));
-  }
-  if (!arguments.training_data.empty()) {
-    invocation.remark(concat(sampled.skipped_by_group,
-                             " drawn problems left out because the training data holds them"));
-  }
-  prepared.problems = std::move(sampled.problems);
-  if (prepared.problems.empty()) {
-    return fail(ErrorCode::kInvalidArgument, "no problem is left to measure",
-                sampled.skipped_by_limit > 0 ? "; some were over --max-flops or --max-bytes" : "",
-                sampled.skipped_by_group > 0 ? "; some are in the training data" : "");
+  if (given) {
+    prepared.problems = *std::move(given);
+  } else {
+    FORETUNE_TRY(prepared.problems,
+                 chosen_problems(arguments, *prepared.live.family, *payloads, invocation));
   }
   FORETUNE_TRY_STATUS(check_supported(*prepared.live.family, prepared.problems));
   FORETUNE_TRY(prepared.options.search_space, parse_search_space(arguments.search_space));
@@ -256,6 +272,26 @@ Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
   return prepared;
 }
 
+}  // namespace
+
+Result<std::vector<Problem>> collection_problems(const CollectArguments& arguments,
+                                                 const Invocation& invocation) {
+  FORETUNE_TRY(const LiveFamily live, open_family_of(arguments.family, Fingerprint()));
+  FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.family.payloads.open());
+  return chosen_problems(arguments, *live.family, *payloads, invocation);
+}
+
+Result<PreparedCollection> prepare_collection_of(std::vector<Problem> problems,
+                                                 const CollectArguments& arguments,
+                                                 const Invocation& invocation) {
+  return prepare(std::move(problems), arguments, invocation);
+}
+
+Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
+                                              const Invocation& invocation) {
+  return prepare(std::nullopt, arguments, invocation);
+}
+
 Status check_measured(const CollectResult& result) {
   const CollectProgress& progress = result.progress;
   const auto count = [&](Outcome outcome) {
@@ -274,13 +310,9 @@ Status check_measured(const CollectResult& result) {
   return fail(ErrorCode::kUnsupported, "nothing could be measured: ", refusals_text(refusals));
 }
 
-namespace {
-
-DatasetHeader header_of(const PreparedCollection& prepared, const Invocation& invocation) {
+DatasetHeader collection_header(const PreparedCollection& prepared, const Invocation& invocation) {
   return dataset_header(prepared.live.family->info(), prepared.role, invocation);
 }
-
-}  // namespace
 
 Result<CollectPlan> plan_of(const PreparedCollection& prepared, const Invocation& invocation) {
   std::unique_ptr<JournalWriter> journal;
@@ -290,8 +322,8 @@ Result<CollectPlan> plan_of(const PreparedCollection& prepared, const Invocation
         prepared.active->measurements / std::max<std::size_t>(1, prepared.problems.size());
   }
   if (std::filesystem::exists(prepared.paths.journal)) {
-    FORETUNE_TRY(journal,
-                 JournalWriter::open(prepared.paths.journal, header_of(prepared, invocation)));
+    FORETUNE_TRY(journal, JournalWriter::open(prepared.paths.journal,
+                                              collection_header(prepared, invocation)));
   }
   return plan_collection(*prepared.live.family, prepared.problems, options, prepared.protocol,
                          journal.get(), prepared.context);
@@ -330,6 +362,14 @@ Result<CollectResult> measure_into(const PreparedCollection& prepared, Measurer&
 
 }  // namespace
 
+Result<CollectResult> collect_problems(const PreparedCollection& prepared, Measurer& measurer,
+                                       JournalWriter& journal, const std::vector<Problem>& problems,
+                                       const Dataset* elsewhere, const CollectHooks& hooks) {
+  CollectOptions options = prepared.options;
+  options.elsewhere = elsewhere;
+  return collect(*prepared.live.family, measurer, journal, problems, options, hooks);
+}
+
 Result<CollectResult> run_collection(const PreparedCollection& prepared,
                                      const Invocation& invocation, CollectHooks hooks) {
   if (!prepared.live.family->info().simulated) {
@@ -337,8 +377,8 @@ Result<CollectResult> run_collection(const PreparedCollection& prepared,
       invocation.warn(warning);
     }
   }
-  FORETUNE_TRY(auto journal,
-               open_journal(prepared.paths.journal, header_of(prepared, invocation), invocation));
+  FORETUNE_TRY(auto journal, open_journal(prepared.paths.journal,
+                                          collection_header(prepared, invocation), invocation));
   FORETUNE_TRY(auto measurer,
                open_measurer(prepared.live, prepared.protocol, prepared.context, invocation));
   Status exported;

@@ -85,6 +85,14 @@ struct PreparedCollection {
   Context context;
 };
 
+// Returns the problems that the arguments draw or read, without opening a device or measuring
+// anything: what a machine that plans for others knows. Errors: as below.
+Result<std::vector<Problem>> collection_problems(const CollectArguments& arguments,
+                                                 const Invocation& invocation);
+// Prepares a collection of some of these problems. Errors: as below.
+Result<PreparedCollection> prepare_collection_of(std::vector<Problem> problems,
+                                                 const CollectArguments& arguments,
+                                                 const Invocation& invocation);
 // Opens the family and chooses problems and configs. Measures nothing but the machine's peaks, when
 // they are not known yet. Errors: those of the files, families and names that the arguments name.
 Result<PreparedCollection> prepare_collection(const CollectArguments& arguments,
@@ -100,6 +108,15 @@ Result<CollectPlan> plan_of(const PreparedCollection& prepared, const Invocation
 // of the file, of the family's worker and of measuring.
 Result<CollectResult> run_collection(const PreparedCollection& prepared,
                                      const Invocation& invocation, CollectHooks hooks);
+
+// Measures some problems into a journal of the caller, without sealing or exporting it. Does not
+// repeat rows of `elsewhere`, which may be null. `hooks` need the clock. Errors: those of the
+// journal and of measuring; kCancelled once hooks.may_go_on() returns false.
+Result<CollectResult> collect_problems(const PreparedCollection& prepared, Measurer& measurer,
+                                       JournalWriter& journal, const std::vector<Problem>& problems,
+                                       const Dataset* elsewhere, const CollectHooks& hooks);
+// Returns the header of the data set that the collection writes.
+DatasetHeader collection_header(const PreparedCollection& prepared, const Invocation& invocation);
 
 // Checks that a collection has measured something. Errors: kUnsupported, with the reasons.
 Status check_measured(const CollectResult& result);

@@ -170,6 +170,16 @@ Status check_effects(const OptionList& list) {
   return names.empty() ? Status() : without_effect(names, phrase);
 }
 
+std::vector<std::string> option_texts(const Option& option) {
+  if (const auto* const list = std::get_if<std::vector<std::string>*>(&option.target)) {
+    return **list;
+  }
+  if (const auto* const is_on = std::get_if<bool*>(&option.target)) {
+    return {**is_on ? "true" : "false"};
+  }
+  return {default_of(option.target)};
+}
+
 Status set_option(OptionList& list, std::string_view name, const std::vector<std::string>& values) {
   std::vector<std::string> names;
   for (Option& option : list.options()) {

@@ -168,6 +168,8 @@ class OptionList {
 // Gives the option called `name` these values, one unless it is a list, as the command line would.
 // Errors: kInvalidArgument for an unknown name (with the nearest) and for values without sense.
 Status set_option(OptionList& list, std::string_view name, const std::vector<std::string>& values);
+// Returns the values of an option as text; set_option() with them gives the same value again.
+std::vector<std::string> option_texts(const Option& option);
 // Checks conditions once all options have their values. Errors: kInvalidArgument for given options
 // without an effect.
 Status check_effects(const OptionList& list);

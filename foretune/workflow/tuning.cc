@@ -70,9 +70,7 @@ void TuneArguments::visit_search(OptionList& list) {
   measuring.visit(list);
 }
 
-namespace {
-
-Result<std::vector<Problem>> problems_of(const TuneArguments& arguments, ProblemType type) {
+Result<std::vector<Problem>> tuning_problems(const TuneArguments& arguments, ProblemType type) {
   FORETUNE_TRY(const std::shared_ptr<PayloadStore> payloads, arguments.family.payloads.open());
   if (arguments.shapeset.empty()) {
     FORETUNE_TRY(const Problem problem, arguments.problem.parse(type, *payloads));
@@ -85,6 +83,8 @@ Result<std::vector<Problem>> problems_of(const TuneArguments& arguments, Problem
   FORETUNE_TRY_STATUS(resolve_all(problems, *payloads));
   return problems;
 }
+
+namespace {
 
 // Returns the problems whose finalists a data set already holds. Rows do not store the objective
 // that chose them, so a data set belongs to one: that of the command that began it.
@@ -127,7 +127,7 @@ Result<PreparedTuning> prepare_tuning(const TuneArguments& arguments,
     FORETUNE_TRY(paths, output_paths(arguments.output, invocation));
   }
   FORETUNE_TRY(ready.live, open_family_for(arguments.family, paths.journal, invocation));
-  FORETUNE_TRY(ready.problems, problems_of(arguments, ready.live.family->info().problem_type));
+  FORETUNE_TRY(ready.problems, tuning_problems(arguments, ready.live.family->info().problem_type));
   FORETUNE_TRY_STATUS(check_supported(*ready.live.family, ready.problems));
   const FamilyInfo& info = ready.live.family->info();
   const auto seed = invocation.seed;

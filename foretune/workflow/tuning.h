@@ -84,6 +84,10 @@ struct PreparedTuning {
 // files.
 Result<PreparedTuning> prepare_tuning(const TuneArguments& arguments, const Invocation& invocation);
 
+// Returns the problem or problems that the arguments name; `type` is the family's. Errors:
+// kInvalidArgument; those of the files.
+Result<std::vector<Problem>> tuning_problems(const TuneArguments& arguments, ProblemType type);
+
 struct TuneHooks {
   const std::atomic<bool>* stop = nullptr;  // once true, the search ends after its measurement
   // With the position of the problem; may be empty.

@@ -9,6 +9,7 @@
 #include "foretune/workflow/measure_arguments.h"
 #include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
+#include "tools/foretune/shared_run.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -101,13 +102,32 @@ Result<int> collect_into(const CollectArguments& arguments, const Invocation& in
   return kExitOk;
 }
 
+template <class Work>
+Result<int> collect_or_share(const char* command, const SharedOut<Work>& arguments,
+                             const Invocation& invocation) {
+  if (!arguments.cluster.is_shared_out()) {
+    return collect_into(arguments.work, invocation);
+  }
+  FORETUNE_TRY(const SharedRun shared, shared_run(command, arguments.work, invocation));
+  return share_out(shared, arguments.cluster, invocation);
+}
+
+Result<int> collect_training(const SharedOut<TrainingArguments>& arguments,
+                             const Invocation& invocation) {
+  return collect_or_share("collect", arguments, invocation);
+}
+Result<int> collect_validation(const SharedOut<ValidationArguments>& arguments,
+                               const Invocation& invocation) {
+  return collect_or_share("create-validation", arguments, invocation);
+}
+
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_collect(OptionList& list) {
-  return prepare_with<TrainingArguments, collect_into>(list);
+  return prepare_with<SharedOut<TrainingArguments>, collect_training>(list);
 }
 std::function<int(const Invocation&)> prepare_create_validation(OptionList& list) {
-  return prepare_with<ValidationArguments, collect_into>(list);
+  return prepare_with<SharedOut<ValidationArguments>, collect_validation>(list);
 }
 
 }  // namespace foretune::cli

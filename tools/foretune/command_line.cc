@@ -38,7 +38,7 @@ std::string names_of(const Option& option) {
     names += flags_named(option.other_name);
   }
   for (const std::string& name : option.accepted_names) {
-    names += flags_named(name);
+    names += name.starts_with('-') ? std::string() : flags_named(name);
   }
   return names.substr(1);
 }
@@ -163,6 +163,23 @@ Result<const Subcommand*> locate_subcommand(const std::vector<std::string>& argu
   return nullptr;
 }
 
+// Returns "--gpus=2" for "-ng=2": CLI11 knows no short names of two letters.
+std::string with_long_name(const std::string& argument, const OptionList* list) {
+  if (list == nullptr || !argument.starts_with('-') || argument.starts_with("--")) {
+    return argument;
+  }
+  const std::size_t equals = argument.find('=');
+  const std::string name = argument.substr(0, equals);
+  for (const Option& option : list->options()) {
+    const auto& names = option.accepted_names;
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      return concat("--", option.name,
+                    equals == std::string::npos ? std::string() : argument.substr(equals));
+    }
+  }
+  return argument;
+}
+
 Status parse_with_cli11(const std::vector<std::string>& arguments, OptionList& global_list,
                         OptionList* local_list, const Subcommand* subcommand) {
   CLI::App app("foretune");
@@ -188,7 +205,10 @@ Status parse_with_cli11(const std::vector<std::string>& arguments, OptionList& g
                 " have one name: ", error.what());
   }
   // CLI11 takes the arguments last first.
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  std::vector<std::string> reversed;
+  for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument) {
+    reversed.push_back(with_long_name(*argument, local_list));
+  }
   try {
     app.parse(reversed);
   } catch (const CLI::ExtrasError&) {

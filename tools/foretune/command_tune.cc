@@ -1,5 +1,7 @@
 // foretune tune: finds the best config of a problem by measuring.
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "foretune/workflow/tuning.h"
 #include "tools/foretune/commands.h"
 #include "tools/foretune/contest_log.h"
+#include "tools/foretune/shared_run.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -165,10 +168,38 @@ Result<int> tune(const TuneArguments& arguments, const Invocation& invocation) {
   return stop_flag().load() ? kExitInterrupted : kExitOk;
 }
 
+// Prints the best config of each problem, by the final comparisons, for each context.
+void print_best(const Dataset& dataset) {
+  std::map<std::pair<std::uint32_t, std::uint16_t>, const Dataset::Row*> best;
+  for (const Dataset::Row& row : dataset.rows()) {
+    if (!row.is_timed() || (row.flags & kFlagReference) == 0) {
+      continue;
+    }
+    const Dataset::Row*& known = best[{row.problem, row.context}];
+    if (known == nullptr || row.time_ns < known->time_ns) {
+      known = &row;
+    }
+  }
+  for (const auto& [key, row] : best) {
+    print(concat(dataset.problems()[key.first].text(), ": ",
+                 time_text(static_cast<double>(row->time_ns)), "  ",
+                 to_text(dataset.header().config_schema, dataset.configs()[row->config]), "\n"));
+  }
+}
+
+Result<int> tune_or_share(const SharedOut<TuneArguments>& arguments, const Invocation& invocation) {
+  if (!arguments.cluster.is_shared_out()) {
+    return tune(arguments.work, invocation);
+  }
+  FORETUNE_TRY(SharedRun shared, shared_run("tune", arguments.work, invocation));
+  shared.on_merged = &print_best;
+  return share_out(shared, arguments.cluster, invocation);
+}
+
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_tune(OptionList& list) {
-  return prepare_with<TuneArguments, tune>(list);
+  return prepare_with<SharedOut<TuneArguments>, tune_or_share>(list);
 }
 
 }  // namespace foretune::cli

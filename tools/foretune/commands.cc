@@ -119,6 +119,10 @@ std::span<const Subcommand> subcommands() {
                  &prepare_reference},
       Subcommand{"worker", "measures for another process over its pipes", "", "", true,
                  &prepare_worker},
+      Subcommand{"cluster-task", "measures shards of a run until none is left",
+                 "A job array of Slurm, or --local of another command, runs it.",
+                 "foretune cluster-task data/train.run --name node1-0", true,
+                 &prepare_cluster_task},
   };
   return kSubcommands;
 }

@@ -30,5 +30,6 @@ std::function<int(const Invocation&)> prepare_doctor(OptionList& list);
 std::function<int(const Invocation&)> prepare_completion(OptionList& list);
 std::function<int(const Invocation&)> prepare_reference(OptionList& list);
 std::function<int(const Invocation&)> prepare_worker(OptionList& list);
+std::function<int(const Invocation&)> prepare_cluster_task(OptionList& list);
 
 }  // namespace foretune::cli
