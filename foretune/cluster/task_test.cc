@@ -26,7 +26,6 @@ namespace foretune::cluster {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr std::size_t kConfigs = 12;
 
