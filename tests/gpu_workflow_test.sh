@@ -58,7 +58,7 @@ wait "$pid" 2>/dev/null || true
 "$foretune" inspect gpu.ftd >inspect.txt
 holds "measurements        720" inspect.txt
 holds "problems            15" inspect.txt
-holds "device              Foretune Fake GPU" inspect.txt
+holds "machine             Foretune Fake GPU" inspect.txt
 holds "sm_mhz" clock.csv
 "$foretune" convert gpu.ftd --output gpu.csv >/dev/null
 holds ",bf16,rcr," gpu.csv

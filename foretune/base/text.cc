@@ -29,6 +29,12 @@ void append(std::string& out, double value) { append_number(out, value); }
 
 }  // namespace text_internal
 
+std::string hex_text(std::uint64_t value) {
+  std::array<char, 16> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, 16);
+  return std::string(buffer.data(), end.ptr);
+}
+
 std::string fixed(double value, int decimals) {
   std::array<char, 400> buffer{};
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,

@@ -48,6 +48,8 @@ template <class... Parts>
 
 // Returns `value` with `decimals` digits after the point.
 [[nodiscard]] std::string fixed(double value, int decimals);
+// Returns the number in hexadecimal without leading zeros.
+[[nodiscard]] std::string hex_text(std::uint64_t value);
 
 // Returns the pieces between separators; empty pieces are kept. The views point into `text`.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);

@@ -104,7 +104,7 @@ Result<MergedRun> merge_run(const RunFolder& run) {
     out.add(all.measurement(index));
     Context context = all.contexts()[row.context];
     context.fidelity = 0;
-    ++merged.rows_by_context[concat(context.text(), ", machine ", machine_text(context.machine))];
+    ++merged.rows_by_context[concat(context.text(), ", machine ", hex_text(context.machine))];
   }
   for (const auto& [name, text] : all.notes()) {
     out.set_note(name, text);

@@ -157,12 +157,6 @@ std::int64_t now_s() { return static_cast<std::int64_t>(std::time(nullptr)); }
 
 }  // namespace
 
-std::string machine_text(std::uint64_t digest) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(digest));
-  return text.data();
-}
-
 Result<TaskReport> run_task(const RunFolder& run, const TaskOptions& options,
                             const DatasetHeader& header, const ShardWork& work) {
   FORETUNE_TRY_STATUS(check_task_name(options.name));
@@ -174,7 +168,7 @@ Result<TaskReport> run_task(const RunFolder& run, const TaskOptions& options,
                     .pid = ::getpid(),
                     .job = options.job,
                     .cores = options.cores,
-                    .machine = machine_text(header.fingerprint.digest()),
+                    .machine = hex_text(header.fingerprint.digest()),
                     .device = header.fingerprint.device,
                     .start = now_s(),
                     .exit = {}};

@@ -76,8 +76,6 @@ struct TaskRecord {
   std::string exit;        // why it ended; empty while it runs
   TaskReport report{};
 };
-// Returns the digest of a machine's fingerprint in hexadecimal.
-std::string machine_text(std::uint64_t digest);
 // Returns the records of all tasks that began, by name. Errors: kIo, kCorrupt.
 Result<std::vector<TaskRecord>> read_tasks(const RunFolder& run);
 

@@ -206,12 +206,34 @@ class Dataset {
   // of rows. It covers metrics besides the time where there are any.
   [[nodiscard]] Digest fingerprint() const;
   // Appends the rows, baselines and notes of `other`; of two notes with one name, the first stays.
+  // The facts of another machine become a note (machines()).
   // When the two do not fit but one is empty, the result
   // is the other one with its header, since a schema without measurements does not matter.
   // Errors: kMismatch for another family or schema, or a metric of another unit or direction.
   Status merge(const Dataset& other);
   // Returns a new data set with only the rows and baselines for which keep[problem id] holds.
   [[nodiscard]] Dataset filter_problems(const std::vector<bool>& keep) const;
+
+  // Returns the facts of the machines that the rows name by digest: first that of the header, then
+  // others by digest. merge() keeps the facts of the other side in a note. Rows of a machine
+  // without facts count as the header's. Errors: kCorrupt for such a note.
+  [[nodiscard]] Result<std::vector<Fingerprint>> machines() const;
+  // Returns a copy whose problems are told apart by machine (Problem::machine()), for training on
+  // several; a plain copy when there is one. A baseline of a problem that several machines measured
+  // is left out, because it names no machine. Errors: those of machines().
+  [[nodiscard]] Result<Dataset> by_machine() const;
+  // Returns only the rows of one of machines(), with its facts in the header, and the baselines of
+  // problems that no other machine measured.
+  [[nodiscard]] Dataset of_machine(const Fingerprint& machine) const;
+  // Returns the facts of the machine of a problem in by_machine(), else those of the header.
+  [[nodiscard]] const Fingerprint& machine_of(const Problem& problem) const;
+  [[nodiscard]] const Hardware& hardware_of(const Problem& problem) const {
+    return machine_of(problem).hardware;
+  }
+  // Returns the machines that by_machine() told apart; otherwise none.
+  [[nodiscard]] std::vector<Fingerprint> told_apart() const;
+  // Knows the machines that `other` tells apart, whose problems this data set takes over.
+  void tell_apart_as(const Dataset& other) { told_apart_ = other.told_apart_; }
 
  private:
   [[nodiscard]] Status check_mergeable(const Dataset& other) const;
@@ -235,6 +257,7 @@ class Dataset {
   std::vector<Samples> samples_;
   std::vector<Baseline> baselines_;
   Notes notes_;
+  std::map<std::uint64_t, Fingerprint> told_apart_;  // by digest
 };
 
 }  // namespace foretune

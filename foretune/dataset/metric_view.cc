@@ -66,6 +66,7 @@ std::vector<std::optional<MetricCell>> cells_of(const Dataset& dataset, std::str
 // The same header, problems, configs and contexts by the same numbers; no rows.
 Dataset same_numbers(const Dataset& dataset) {
   Dataset out(dataset.header());
+  out.tell_apart_as(dataset);
   for (const Problem& problem : dataset.problems()) {
     out.intern_problem(problem);
   }

@@ -159,6 +159,36 @@ Status check_splits(const Dataset& dataset, const std::vector<OuterSplit>& split
   return {};
 }
 
+// Leaves each machine of Dataset::by_machine() out, or the one that `wanted` names by its digest.
+Result<std::vector<OuterSplit>> leave_out_machines(const Dataset& dataset,
+                                                   std::span<const std::uint32_t> problems,
+                                                   std::string_view wanted) {
+  std::vector<OuterSplit> out;
+  std::vector<std::string> names;
+  for (const Fingerprint& machine : dataset.told_apart()) {
+    std::vector<std::uint32_t> test;
+    for (const std::uint32_t id : problems) {
+      if (dataset.problems()[id].machine() == machine.digest()) {
+        test.push_back(id);
+      }
+    }
+    names.push_back(hex_text(machine.digest()));
+    if (!test.empty() && (wanted.empty() || wanted == names.back())) {
+      out.push_back(split_of(dataset, concat("machine ", names.back()), test));
+      out.back().leaves_out_machine = true;
+    }
+  }
+  if (names.size() < 2) {
+    return fail(ErrorCode::kInvalidArgument,
+                "all measurements are of one machine: none can be left out");
+  }
+  if (out.empty()) {
+    return fail(ErrorCode::kNotFound, "no problem was measured on the machine ", quoted(wanted, 40),
+                "; there are ", join(names, ", "));
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<std::vector<OuterSplit>> nested_folds(const Dataset& dataset, std::uint32_t folds,
@@ -194,6 +224,9 @@ Result<std::vector<OuterSplit>> leave_out(const Dataset& dataset, std::string_vi
     return fail(ErrorCode::kInvalidArgument, "no problem of the data set has a measured time");
   }
   const std::vector<std::string_view> parts = split(dimension, ':');
+  if (parts[0] == "machine" && parts.size() <= 2) {
+    return leave_out_machines(dataset, timed, parts.size() == 2 ? parts[1] : std::string_view());
+  }
   const ProblemSchema& schema = dataset.problems().front().schema();
   const std::optional<std::size_t> field = schema.find(parts[0]);
   if (!field || parts.size() > 2) {
@@ -202,7 +235,7 @@ Result<std::vector<OuterSplit>> leave_out(const Dataset& dataset, std::string_vi
       names.emplace_back(known.name);
     }
     return fail(ErrorCode::kNotFound, quoted(dimension, 40), " is no field of a ", schema.name,
-                " problem; there are ", join(names, ", "));
+                " problem; there are machine, ", join(names, ", "));
   }
   const std::string_view which = parts.size() == 2 ? parts[1] : std::string_view();
   if (!schema.fields[*field].labels.empty()) {

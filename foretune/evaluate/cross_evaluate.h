@@ -26,6 +26,7 @@ namespace foretune {
 struct OuterSplit {
   std::string name;           // "fold 2", "k 4096 to 16384"
   std::vector<bool> is_test;  // by problem id; all others are for training
+  bool leaves_out_machine = false;
 };
 
 // Returns splits by group, nearly equal in size. Errors: kInvalidArgument for fewer than 2 folds or
@@ -37,7 +38,8 @@ Result<std::vector<OuterSplit>> nested_folds(const Dataset& dataset, std::uint32
 // `dimension` is a field of the problem. A size leaves out the third of the problems with the
 // largest values ("k", or "k:largest"), the smallest ("k:smallest") or those between ("k:middle"),
 // equal values together. A label leaves out each of its values in turn ("layout"), or one
-// ("layout:rcr"). Errors: kNotFound with the nearest name, kInvalidArgument when one side would be
+// ("layout:rcr"). "machine" leaves out each machine of Dataset::by_machine(), "machine:DIGEST" one.
+// Errors: kNotFound with the nearest name, kInvalidArgument when one side would be
 // empty.
 Result<std::vector<OuterSplit>> leave_out(const Dataset& dataset, std::string_view dimension);
 

@@ -12,6 +12,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/base/text.h"
 #include "foretune/evaluate/internal/diagnosis.h"
+#include "foretune/model/joint_model.h"
 #include "foretune/model/model_kind.h"
 
 namespace foretune::evaluate_internal {
@@ -182,7 +183,7 @@ class DataDescription {
   void warn_about_data() {
     const std::uint64_t machine = header_.fingerprint.digest();
     if (model_ != nullptr && machine != 0 && model_->fingerprint.digest() != 0 &&
-        !knows_device(*model_, header_.fingerprint)) {
+        !learned_from(*model_, machine) && !knows_device(*model_, header_.fingerprint)) {
       warn("The model was trained on another machine (", model_->fingerprint.device,
            ") than the data set was measured on (", header_.fingerprint.device, ").");
     }
@@ -258,8 +259,8 @@ class DataDescription {
         continue;
       }
       if (space && counted++ < kMaxCounted) {
-        const auto bound = ParametricSpace::bind(space, dataset_.problems()[input_.evaluated[i]],
-                                                 header_.fingerprint.hardware);
+        const Problem& problem = dataset_.problems()[input_.evaluated[i]];
+        const auto bound = ParametricSpace::bind(space, problem, dataset_.hardware_of(problem));
         if (bound && (*bound)->enumerable() != nullptr &&
             static_cast<double>((*bound)->count()) <= candidates_[i]) {
           continue;

@@ -192,6 +192,9 @@ struct EvaluateOptions {
 // hardware: it is the same device, or the numbers that the makers of the model's features assume
 // for it.
 bool knows_device(const Model& model, const Fingerprint& measured_on);
+// Returns the hardware with which the model sees a problem of the data set: that of the problem's
+// machine (Dataset::machine_of()), unless the model learned from one machine and knows_device().
+const Hardware& seen_hardware(const Model& model, const Dataset& dataset, const Problem& problem);
 
 // Ranks every problem's measured configs by the model: first those that the selector may pick with
 // it (its pool; a config counts as measured when an equivalent one was), then all others.

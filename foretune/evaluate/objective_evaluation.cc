@@ -148,9 +148,7 @@ class Front {
     for (const std::uint32_t config : configs_) {
       list.add(dataset_.configs()[config].words.view());
     }
-    const Hardware& hardware = knows_device(model_, dataset_.header().fingerprint)
-                                   ? model_.fingerprint.hardware
-                                   : dataset_.header().fingerprint.hardware;
+    const Hardware& hardware = seen_hardware(model_, dataset_, dataset_.problems()[problem]);
     FORETUNE_TRY(const std::unique_ptr<PreparedPool> pool, scorer_.prepare(list, hardware));
     std::vector<std::byte> workspace(pool->workspace_bytes());
     const std::size_t size = configs_.size();

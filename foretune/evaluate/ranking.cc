@@ -82,22 +82,12 @@ class ModelRanking {
  public:
   // `judge`, unless null, has the objective of the data set's view.
   ModelRanking(const Model& model, const Dataset& dataset, const DatasetJudge* judge)
-      : model_(model),
-        dataset_(dataset),
-        judge_(judge),
-        times_(dataset),
-        hardware_(knows_device(model, dataset.header().fingerprint)
-                      ? model.fingerprint.hardware
-                      : dataset.header().fingerprint.hardware) {}
+      : model_(model), dataset_(dataset), judge_(judge), times_(dataset) {}
 
   Result<std::vector<RankedProblem>> rank() {
     FORETUNE_TRY(scorer_, make_scorer(model_));
     FORETUNE_TRY_STATUS(read_space());
     FORETUNE_TRY_STATUS(number_configs());
-    if (!shared_.empty()) {
-      FORETUNE_TRY(shared_pool_,
-                   WorkingPool::create(*scorer_, shared_, model_.config_schema, hardware_));
-    }
     std::vector<RankedProblem> out;
     for (std::uint32_t problem = 0; problem < dataset_.problems().size(); ++problem) {
       if (times_.candidates(problem).empty() ||
@@ -182,8 +172,9 @@ class ModelRanking {
     RankedProblem out;
     out.problem = id;
     std::span<const double> shared_scores;
-    if (shared_pool_) {
-      FORETUNE_TRY(shared_scores, shared_pool_->score(dataset_.problems()[id], judge_for(id)));
+    if (!shared_.empty()) {
+      FORETUNE_TRY(WorkingPool* const pool, shared_pool(dataset_.problems()[id]));
+      FORETUNE_TRY(shared_scores, pool->score(dataset_.problems()[id], judge_for(id)));
     }
     std::vector<Scored> scored;
     if (!is_sequence()) {
@@ -203,15 +194,31 @@ class ModelRanking {
     return out;
   }
 
+  [[nodiscard]] const Hardware& hardware_for(const Problem& problem) const {
+    return seen_hardware(model_, dataset_, problem);
+  }
+
+  // Returns the pool as the machine of the problem sees it.
+  Result<WorkingPool*> shared_pool(const Problem& problem) {
+    auto found = shared_pools_.find(problem.machine());
+    if (found == shared_pools_.end()) {
+      FORETUNE_TRY(WorkingPool pool, WorkingPool::create(*scorer_, shared_, model_.config_schema,
+                                                         hardware_for(problem)));
+      found = shared_pools_.emplace(problem.machine(), std::move(pool)).first;
+    }
+    return &found->second;
+  }
+
   [[nodiscard]] const Judge* judge_for(std::uint32_t problem) const {
     return judge_ == nullptr ? nullptr : judge_->of(problem);
   }
 
   // True when the selector has a candidate in canonical form; then it considers no other forms.
   [[nodiscard]] bool has_canonical(const Problem& problem) const {
+    const Hardware& hardware = hardware_for(problem);
     return space_ && std::any_of(model_.pool.begin(), model_.pool.end(), [&](const Config& config) {
-             return space_->is_legal(config.words.view(), problem.fields(), hardware_) &&
-                    space_->is_canonical(config.words.view(), problem.fields(), hardware_);
+             return space_->is_legal(config.words.view(), problem.fields(), hardware) &&
+                    space_->is_canonical(config.words.view(), problem.fields(), hardware);
            });
   }
 
@@ -220,16 +227,17 @@ class ModelRanking {
   std::vector<Scored> rank_pool(std::uint32_t id, std::span<const double> scores,
                                 RankedProblem& out) const {
     const Problem& problem = dataset_.problems()[id];
+    const Hardware& hardware = hardware_for(problem);
     std::unordered_map<std::uint32_t, Scored> best;
     std::optional<std::pair<double, std::size_t>> best_unmeasured;
     const bool canonical_only = has_canonical(problem);
     for (std::size_t i = 0; i < model_.pool.size(); ++i) {
       std::optional<std::uint32_t> config = id_of(model_.pool[i]);
       if (space_) {
-        if (!space_->is_legal(model_.pool[i].words.view(), problem.fields(), hardware_)) {
+        if (!space_->is_legal(model_.pool[i].words.view(), problem.fields(), hardware)) {
           continue;
         }
-        const Config same = space_->canonical(model_.pool[i], problem, hardware_);
+        const Config same = space_->canonical(model_.pool[i], problem, hardware);
         if (same != model_.pool[i] && (canonical_only || in_pool_.contains(same))) {
           continue;
         }
@@ -280,8 +288,8 @@ class ModelRanking {
       }
     }
     if (!own.empty()) {
-      FORETUNE_TRY(WorkingPool pool,
-                   WorkingPool::create(*scorer_, own, model_.config_schema, hardware_));
+      FORETUNE_TRY(WorkingPool pool, WorkingPool::create(*scorer_, own, model_.config_schema,
+                                                         hardware_for(dataset_.problems()[id])));
       FORETUNE_TRY(const std::span<const double> scores,
                    pool.score(dataset_.problems()[id], judge_for(id)));
       for (std::size_t i = 0; i < own.size(); ++i) {
@@ -300,14 +308,13 @@ class ModelRanking {
   const Dataset& dataset_;
   const DatasetJudge* judge_;
   MeasuredTimes times_;
-  Hardware hardware_;
   std::unique_ptr<Scorer> scorer_;
   std::shared_ptr<const CompiledSpace> space_;
   std::vector<const Config*> shared_;
   std::vector<std::size_t> position_of_config_;
   std::unordered_map<Config, std::uint32_t> config_ids_;
   std::unordered_set<Config> in_pool_;
-  std::optional<WorkingPool> shared_pool_;
+  std::map<std::uint64_t, WorkingPool> shared_pools_;  // by machine
 };
 
 }  // namespace
@@ -320,6 +327,12 @@ bool knows_device(const Model& model, const Fingerprint& measured_on) {
   // A foreign model learned the numbers that its makers assumed for the device.
   const auto table = feature_table_of(model);
   return table && !foreign_order(**table).empty() && measured_on.isa == model.fingerprint.isa;
+}
+
+const Hardware& seen_hardware(const Model& model, const Dataset& dataset, const Problem& problem) {
+  const Fingerprint& machine = dataset.machine_of(problem);
+  return model.machines.empty() && knows_device(model, machine) ? model.fingerprint.hardware
+                                                                : machine.hardware;
 }
 
 Result<std::vector<RankedProblem>> rank_with_model(const Model& model, const Dataset& dataset,

@@ -97,6 +97,19 @@ class Slices {
     }
   }
 
+  void add_machines() {
+    const std::vector<Fingerprint> machines = input_.dataset.told_apart();
+    if (machines.empty()) {
+      return;
+    }
+    add("machine", [&](std::uint32_t id) {
+      const auto found = std::find_if(machines.begin(), machines.end(), [&](const auto& machine) {
+        return machine.digest() == problem(id).machine();
+      });
+      return SliceValue{found - machines.begin(), hex_text(problem(id).machine())};
+    });
+  }
+
   void add_best_time() {
     add("best time", [&](std::uint32_t id) { return time_bucket(input_.times.oracle_ns(id)); });
   }
@@ -184,6 +197,7 @@ void describe_slices(const DiagnosisInput& diagnosis, Evaluation& out) {
   if (input.options.training != nullptr) {
     slices.add_novelty(*input.options.training);
   }
+  slices.add_machines();
   slices.add_best_time();
   slices.add_pipelines(diagnosis.ranked);
   out.slices = slices.take();

@@ -187,8 +187,8 @@ TrainedBaselines::Estimates TrainedBaselines::estimate(const std::vector<std::ui
 
 double TrainedBaselines::efficiency_by_space(const CompiledSpace& space, std::uint32_t problem,
                                              std::uint32_t config, double estimate) const {
-  const Hardware& hardware = training_.header().fingerprint.hardware;
   const Problem& value = training_.problems()[problem];
+  const Hardware& hardware = training_.hardware_of(value);
   const Config& words = training_.configs()[config];
   if (!space.is_legal(words.words.view(), value.fields(), hardware)) {
     return 0;

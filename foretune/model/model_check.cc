@@ -47,6 +47,14 @@ Result<std::shared_ptr<const CompiledSpace>> check_schemas(const Model& model) {
   return CompiledSpace::create(std::move(definition));
 }
 
+Status check_hardware(const Hardware& hardware) {
+  const auto same = Hardware::parse(hardware.text());
+  if (!same || *same != hardware) {
+    return fail(ErrorCode::kCorrupt, "the hardware of the model has values out of range");
+  }
+  return {};
+}
+
 Status check_numbers(const Model& model) {
   if (!(model.residual_std >= 0 && std::isfinite(model.residual_std))) {
     return fail(ErrorCode::kCorrupt, "the model's residual is not a number from 0");
@@ -61,9 +69,9 @@ Status check_numbers(const Model& model) {
       return fail(ErrorCode::kCorrupt, "a range of a problem feature is from ", low, " to ", high);
     }
   }
-  const auto hardware = Hardware::parse(model.fingerprint.hardware.text());
-  if (!hardware || *hardware != model.fingerprint.hardware) {
-    return fail(ErrorCode::kCorrupt, "the hardware of the model has values out of range");
+  FORETUNE_TRY_STATUS(check_hardware(model.fingerprint.hardware));
+  for (const Fingerprint& machine : model.machines) {
+    FORETUNE_TRY_STATUS(check_hardware(machine.hardware));
   }
   return {};
 }

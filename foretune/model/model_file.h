@@ -38,8 +38,11 @@ struct Model {
   std::string space_text;  // SpaceDefinition::text(): the legal configs; empty for sequences
   std::string feature_table;
   std::uint64_t feature_table_id = 0;
-  std::string feature_text;              // FeatureTable::definition()
-  Fingerprint fingerprint;               // of the machine that ran the measurements
+  std::string feature_text;  // FeatureTable::definition()
+  Fingerprint fingerprint;   // of the machine that ran the measurements
+  // A joint model learned from several machines, which are all here; it picks for any machine by
+  // the facts in `fingerprint` (adapt_to_machine()). Empty for models of one machine.
+  std::vector<Fingerprint> machines;
   std::vector<Config> pool;              // distinct candidates; the earlier of equal scores wins
   std::vector<std::uint32_t> portfolio;  // positions in the pool, most useful first
   SharedBody body;                       // the predictor, in the form that its kind understands

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "foretune/base/text.h"
+#include "foretune/model/joint_model.h"
 
 namespace foretune {
 namespace {
@@ -46,6 +47,22 @@ std::optional<int> machine_distance(const Fingerprint& trained, const Fingerprin
   return bytes > 0 && trained_bytes > 0 && trained_bytes <= bytes && same_cores
              ? std::optional(2 + bytes - trained_bytes)
              : std::nullopt;
+}
+
+// Returns how far a model is from this machine; a joint one is for any machine of its kind.
+std::optional<int> model_distance(const Model& model, const Fingerprint& machine) {
+  if (!is_joint(model)) {
+    return machine_distance(model.fingerprint, machine);
+  }
+  constexpr int kLearned = 1;    // behind the model of this machine alone
+  constexpr int kOthers = 1000;  // behind all models of similar machines
+  const auto is_gpu = [](const Fingerprint& of) {
+    return of.hardware.get(HardwareValue::kVectorBytes) == 0;
+  };
+  if (learned_from(model, machine.digest())) {
+    return kLearned;
+  }
+  return is_gpu(model.fingerprint) == is_gpu(machine) ? std::optional(kOthers) : std::nullopt;
 }
 
 }  // namespace
@@ -102,7 +119,7 @@ Result<std::filesystem::path> ModelFolder::choose(const Problem& problem,
       refuse(concat("is for the family ", model.family));
     } else if (const std::string unseen = unseen_label(model, problem); !unseen.empty()) {
       refuse(concat("never saw ", unseen));
-    } else if (const auto distance = machine_distance(model.fingerprint, machine); !distance) {
+    } else if (const auto distance = model_distance(model, machine); !distance) {
       refuse(concat("is for ", model.fingerprint.device, " with ",
                     model.fingerprint.hardware.get(HardwareValue::kCores), " cores"));
     } else if (best == nullptr || *distance < least) {

@@ -27,9 +27,11 @@ class ModelFolder {
   static Result<ModelFolder> open(const std::filesystem::path& folder);
 
   // Returns the file of the best model for the problem: of those that learned from problems of its
-  // type with its labels, the one of this machine, else of its device, else of the widest vectors
-  // and the same number of cores; on a GPU the device has to be the same. `family` may be empty.
-  // Among equals the first by name is chosen. Errors: kNotFound, with the reason for each model.
+  // type with its labels, the one of this machine, else a joint one that learned from it too, else
+  // of its device, else of the widest vectors and the same number of cores, else a joint one of
+  // other machines; on a GPU a model of one machine has to be of the same device. `family` may be
+  // empty. Among equals the first by name is chosen. Errors: kNotFound, with the reason for each
+  // model.
   [[nodiscard]] Result<std::filesystem::path> choose(const Problem& problem,
                                                      const Fingerprint& machine,
                                                      std::string_view family = {}) const;

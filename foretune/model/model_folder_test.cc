@@ -29,10 +29,12 @@ Fingerprint cpu(const std::string& device, double vector_bytes, double cores) {
 
 class ModelFolderTest : public testing::Test {
  protected:
-  void add(const std::string& name, const Fingerprint& machine, DataType dtype = DataType::kF32) {
+  void add(const std::string& name, const Fingerprint& machine, DataType dtype = DataType::kF32,
+           std::vector<Fingerprint> machines = {}) {
     Rng rng(3);
     Model model = sample_model({.candidates = 20}, rng);
     model.fingerprint = machine;
+    model.machines = machines;
     const std::vector<Problem> seen(3, product(dtype));
     model.domain = ApplicabilityDomain::fit(seen);
     ASSERT_TRUE(write_model(model, folder_.path() / name));
@@ -59,6 +61,20 @@ TEST_F(ModelFolderTest, TakesTheModelOfTheMachineThenOfTheDeviceThenOfItsClass) 
   EXPECT_EQ(chosen(problem, cpu("Unknown", 32, 1)), "a-avx2-1.ftm");
   add("d-own.ftm", cpu("Unknown", 64, 1));
   EXPECT_EQ(chosen(problem, cpu("Unknown", 64, 1)), "d-own.ftm");
+}
+
+TEST_F(ModelFolderTest, TakesAJointModelBehindThoseOfSimilarMachines) {
+  const std::vector<Fingerprint> learned{cpu("Old", 32, 1), cpu("Other", 64, 1)};
+  add("joint.ftm", learned.front(), DataType::kF32, learned);
+  const Problem problem = product(DataType::kF32);
+  EXPECT_EQ(chosen(problem, cpu("Other", 64, 1)), "joint.ftm");
+  EXPECT_EQ(chosen(problem, cpu("Unknown", 16, 8)), "joint.ftm");
+  EXPECT_THAT(chosen(problem, h200_fingerprint()), HasSubstr("joint.ftm is for Old"));
+  add("similar.ftm", cpu("Similar", 64, 1));
+  EXPECT_EQ(chosen(problem, cpu("Unknown", 64, 1)), "similar.ftm");
+  EXPECT_EQ(chosen(problem, cpu("Other", 64, 1)), "joint.ftm");
+  add("own.ftm", cpu("Other", 64, 1));
+  EXPECT_EQ(chosen(problem, cpu("Other", 64, 1)), "own.ftm");
 }
 
 TEST_F(ModelFolderTest, RefusesWithTheReasonForEachModel) {

@@ -177,6 +177,12 @@ void Problem::set_descriptor(const PayloadDescriptor* descriptor) {
   descriptor_.pointer = descriptor;
 }
 
+Problem Problem::on_machine(std::uint64_t machine) const {
+  Problem out = *this;
+  out.machine_ = machine;
+  return out;
+}
+
 const ProblemSchema& Problem::schema() const {
   const ProblemSchema* schema = find_problem_schema(type_);
   FORETUNE_CHECK(schema != nullptr);
@@ -226,7 +232,7 @@ std::uint64_t Problem::hash() const {
       hash = hash_combine(hash, static_cast<std::uint64_t>(fields_[i]));
     }
   }
-  return hash;
+  return machine_ == 0 ? hash : hash_combine(hash, machine_);
 }
 
 }  // namespace foretune

@@ -109,6 +109,12 @@ class Problem {
   // `descriptor` is that of this problem's payload, or nullptr.
   void set_descriptor(const PayloadDescriptor* descriptor);
 
+  // Returns the digest of a machine (Fingerprint::digest()) in the problems of
+  // Dataset::by_machine(), where a problem that two machines measured is two problems; 0 everywhere
+  // else. It belongs to the value, but not to text and group. Files never hold it.
+  [[nodiscard]] std::uint64_t machine() const { return machine_; }
+  [[nodiscard]] Problem on_machine(std::uint64_t machine) const;
+
   // Returns the text of one field: its label, or its number.
   [[nodiscard]] std::string field_text(std::size_t index) const;
   [[nodiscard]] std::string text() const;
@@ -138,6 +144,7 @@ class Problem {
   ProblemType type_;
   Fields fields_;
   Digest payload_;
+  std::uint64_t machine_ = 0;
   Aside descriptor_;
 };
 

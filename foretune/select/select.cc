@@ -13,6 +13,7 @@
 
 #include "foretune/base/check.h"
 #include "foretune/base/text.h"
+#include "foretune/model/joint_model.h"
 #include "foretune/model/model_kind.h"
 #include "foretune/model/model_scorer.h"
 #include "foretune/model/objective_scorer.h"
@@ -402,6 +403,10 @@ Result<std::unique_ptr<Selector>> Selector::make(ModelParts parts, const Selecto
   std::unique_ptr<Selector> selector(new Selector());
   selector->state_ = std::make_unique<State>(std::move(parts));
   State& state = *selector->state_;
+  if (is_joint(state.model)) {
+    adapt_to_machine(state.parts.model,
+                     options.machine ? *options.machine : this_machine_for(state.model));
+  }
   FORETUNE_TRY(std::shared_ptr<const CompiledSpace> space, check_header(state.model));
   FORETUNE_TRY(const ModelKind* const kind, find_model_kind(state.model.kind));
   if (state.parts.body.empty()) {
@@ -429,7 +434,9 @@ Result<std::unique_ptr<Selector>> Selector::create(Model model) {
 
 Result<std::unique_ptr<Selector>> Selector::create(Model model, const SelectorOptions& options) {
   return make({.model = std::move(model), .body = {}, .columns = {}},
-              {.preparation = Preparation::kAtOpen, .objective = options.objective});
+              {.preparation = Preparation::kAtOpen,
+               .objective = options.objective,
+               .machine = options.machine});
 }
 
 Result<std::unique_ptr<Selector>> Selector::open(const std::filesystem::path& path,

@@ -113,6 +113,9 @@ struct SelectorOptions {
   // to hold, and above kInfeasibleScore (model/objective_scorer.h) elsewhere. Without an objective
   // they are the model's own, which predict time or the first metric.
   std::optional<Objective> objective{};
+  // The machine to pick for, with a joint model (model/joint_model.h); others ignore it. Without
+  // it, this machine.
+  std::optional<Fingerprint> machine{};
 };
 
 class Selector {

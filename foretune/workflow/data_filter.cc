@@ -1,10 +1,12 @@
 #include "foretune/workflow/data_filter.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "foretune/base/check.h"
 #include "foretune/base/text.h"
 #include "foretune/hardware/hardware.h"
 #include "foretune/interop/ck/ck_engine.h"
@@ -38,16 +40,40 @@ bool may_be_kernels_of(const ConfigSchema& schema, std::string_view op) {
              : true;
 }
 
-// True for a word of the instruction sets, and for a name of the device.
+// True for a word of the instruction sets, a name of the device, and the machine's digest.
 bool is_of(const Fingerprint& device, std::string_view arch) {
   const auto known = known_device(arch);
-  if (device.device == arch || (known && known->device == device.device)) {
+  if (device.device == arch || hex_text(device.digest()) == arch ||
+      (known && known->device == device.device)) {
     return true;
   }
   const std::vector<std::string_view> words = split(device.isa, ' ');
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
     return word == arch || word.substr(0, word.find(':')) == arch;
   });
+}
+
+// Returns the measurements of the machines that the name fits.
+Dataset of_arch(Dataset dataset, std::string_view arch) {
+  Result<std::vector<Fingerprint>> machines = dataset.machines();
+  if (!machines) {
+    machines = std::vector{dataset.header().fingerprint};
+  }
+  const std::size_t all = machines->size();
+  std::erase_if(*machines, [&](const Fingerprint& machine) { return !is_of(machine, arch); });
+  if (machines->size() == all) {
+    return dataset;
+  }
+  std::optional<Dataset> out;
+  for (const Fingerprint& machine : *machines) {
+    const Dataset part = dataset.of_machine(machine);
+    if (!out) {
+      out = part;
+    } else if (const Status merged = out->merge(part); !merged) {
+      FORETUNE_CHECK(false);  // parts of one data set fit each other
+    }
+  }
+  return out ? *std::move(out) : Dataset(dataset.header());
 }
 
 }  // namespace
@@ -61,18 +87,21 @@ void DataFilter::visit(OptionList& list) {
   list.add("dtype", dtype, "TYPE",
            "learn from problems of this data type alone: bf16, f8e4m3, or composable_kernel's "
            "name, as fp8");
-  list.add("arch", arch, "NAME",
-           "learn from data sets of this device alone: gfx950, h200, an instruction set of a CPU");
+  list.add(
+      "arch", arch, "NAME",
+      "learn from the measurements of this device alone: gfx950, h200, an instruction set of a "
+      "CPU, or the digest of a machine, as inspect shows it");
 }
 
 Dataset DataFilter::apply(Dataset dataset) const {
   if (takes_all()) {
     return dataset;
   }
-  const DatasetHeader& header = dataset.header();
-  if ((!arch.empty() && !is_of(header.fingerprint, arch)) ||
-      !may_be_kernels_of(header.config_schema, op)) {
-    return Dataset(header);
+  if (!may_be_kernels_of(dataset.header().config_schema, op)) {
+    return Dataset(dataset.header());
+  }
+  if (!arch.empty()) {
+    dataset = of_arch(std::move(dataset), arch);
   }
   std::vector<bool> keep;
   for (const Problem& problem : dataset.problems()) {

@@ -17,7 +17,7 @@ struct DataFilter {
 
   void visit(OptionList& list);
   [[nodiscard]] bool takes_all() const { return op.empty() && dtype.empty() && arch.empty(); }
-  // Returns the measurements that pass; none of a data set from another architecture.
+  // Returns the measurements that pass; none of another device.
   [[nodiscard]] Dataset apply(Dataset dataset) const;
   // Errors: kNotFound when no measurement is left, with the filters.
   [[nodiscard]] Result<Dataset> apply_to_all(Dataset dataset) const;

@@ -32,7 +32,8 @@ void EvaluateArguments::visit(OptionList& list) {
       .at_least(2);
   list.add("leave-out", leave_out, "DIMENSION",
            "leave out problems that are unlike the rest instead: the largest third by a size (k, "
-           "k:smallest, k:middle), or each value of a label (layout, layout:rcr)");
+           "k:smallest, k:middle), each value of a label (layout, layout:rcr), or each machine "
+           "(machine)");
   list.add("leave-out-configs", leave_out_configs, "PARTS",
            "also leave out configs, and judge the picks among these: each value of a parameter "
            "(pipeline, pipeline:compv4), each combination of several (tile_m+tile_n), or as many "
@@ -83,6 +84,7 @@ Result<TrainingEvaluation> evaluate_picks(const EvaluateArguments& arguments,
   }
   FORETUNE_TRY_STATUS(describe_payloads(*dataset, arguments.payloads, invocation));
   dataset->deduplicate();
+  FORETUNE_TRY(dataset, dataset->by_machine());
   EvaluateOptions options;
   options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);
   options.seed = invocation.seed;
@@ -122,6 +124,25 @@ Result<TrainOptions> options_of(const EvaluateArguments& arguments, const Invoca
   options.weight_decay = arguments.row_weight_decay;
   FORETUNE_TRY(options.group_key, parse_group_key(arguments.group_key));
   return options;
+}
+
+// Returns the options of a split. When a machine is left out, its kernels are candidates all the
+// same: they are known, only their times are not.
+TrainOptions for_split(const TrainOptions& recipe, const Dataset& dataset,
+                       const OuterSplit& split) {
+  TrainOptions out = recipe;
+  std::vector<bool> is_candidate(dataset.configs().size(), false);
+  for (const Dataset::Row& row : dataset.rows()) {
+    is_candidate[row.config] =
+        is_candidate[row.config] ||
+        (split.leaves_out_machine && split.is_test[row.problem] && row.is_timed());
+  }
+  for (std::size_t i = 0; i < is_candidate.size(); ++i) {
+    if (is_candidate[i]) {
+      out.more_candidates.push_back(dataset.configs()[i]);
+    }
+  }
+  return out;
 }
 
 // Judges picks among configs that the trainings lack.
@@ -180,6 +201,7 @@ Result<TrainingEvaluation> run_evaluation(const EvaluateArguments& arguments,
   FORETUNE_TRY(Dataset dataset, read_measurements(arguments.dataset, invocation));
   FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads, invocation));
   dataset.deduplicate();
+  FORETUNE_TRY(dataset, dataset.by_machine());
   const auto seed = invocation.seed;
   FORETUNE_TRY(const std::vector<OuterSplit> splits,
                splits_of(arguments, dataset, seed, recipe.group_key));
@@ -191,9 +213,10 @@ Result<TrainingEvaluation> run_evaluation(const EvaluateArguments& arguments,
     const ProgressHook hook = [&](const TrainProgress& progress) {
       return !hooks.on_progress || hooks.on_progress(progress, split);
     };
+    const TrainOptions options = for_split(recipe, dataset, split);
     FORETUNE_TRY(TrainResult trained,
-                 objective ? train_metrics(training, *model_types().front(), recipe, metrics, hook)
-                           : train_gbdt(training, recipe, hook));
+                 objective ? train_metrics(training, *model_types().front(), options, metrics, hook)
+                           : train_gbdt(training, options, hook));
     return std::move(trained.model);
   };
   TrainingEvaluation out{.family = dataset.header().family,

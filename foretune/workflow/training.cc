@@ -132,7 +132,7 @@ bool TrainArguments::may_minimise_regret() const {
 namespace {
 
 // Reads all training files into one data set; names validation sets and skips them.
-Result<Dataset> read_training(const TrainArguments& arguments, const Invocation& invocation) {
+Result<Dataset> read_files(const TrainArguments& arguments, const Invocation& invocation) {
   if (arguments.data_dir.empty() == arguments.dataset.empty()) {
     return fail(ErrorCode::kInvalidArgument, "give either --data-dir or --dataset");
   }
@@ -376,6 +376,16 @@ Result<Training> train_with(const TrainArguments& arguments, const Invocation& i
   if (const std::size_t merged = out.dataset.deduplicate(); merged > 0) {
     invocation.remark(concat(count_text(merged), " repeated measurements merged by their median"));
   }
+  FORETUNE_TRY(out.dataset, out.dataset.by_machine());
+  if (const std::size_t machines = out.dataset.told_apart().size(); machines > 0) {
+    if (arguments.model_type != "gbdt") {
+      return fail(ErrorCode::kUnsupported, "a model of type ", arguments.model_type,
+                  " learns from one machine; these are measurements of ", machines,
+                  ", of which --arch chooses one");
+    }
+    invocation.remark(concat("measurements of ", machines,
+                             " machines: one joint model, which picks by a machine's facts"));
+  }
   const double start_s = monotonic_s();
   TargetTrainer trainer(arguments, out.dataset, hooks);
   for (TrainOptions& of_target : out.options) {
@@ -388,13 +398,16 @@ Result<Training> train_with(const TrainArguments& arguments, const Invocation& i
 
 }  // namespace
 
+Result<Dataset> read_training(const TrainArguments& arguments, const Invocation& invocation) {
+  FORETUNE_TRY(Dataset dataset, read_files(arguments, invocation));
+  FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads, invocation));
+  return dataset;
+}
+
 Result<Training> train(const TrainArguments& arguments, const Invocation& invocation,
                        const TrainHooks& hooks) {
-  return train_with(arguments, invocation, hooks, [&]() -> Result<Dataset> {
-    FORETUNE_TRY(Dataset dataset, read_training(arguments, invocation));
-    FORETUNE_TRY_STATUS(describe_payloads(dataset, arguments.payloads, invocation));
-    return dataset;
-  });
+  return train_with(arguments, invocation, hooks,
+                    [&]() { return read_training(arguments, invocation); });
 }
 
 Result<Training> train_on(Dataset dataset, const TrainArguments& arguments,

@@ -82,17 +82,22 @@ struct TrainHooks {
 
 // One model for each target, in the order of --targets.
 struct Training {
-  Dataset dataset;                    // what the models learned from, without repeats
+  Dataset dataset;  // what the models learned from, without repeats, told apart by machine
   std::vector<TrainOptions> options;  // of each target; those found with --tune-budget
   std::vector<TrainResult> results;
   double seconds = 0;
 };
 
-// Reads the data sets that the arguments name and trains on them. Errors: kInvalidArgument for
+// Reads the data sets that the arguments name, with the known facts of payloads. Errors: those of
+// reading.
+Result<Dataset> read_training(const TrainArguments& arguments, const Invocation& invocation);
+
+// Reads the data sets that the arguments name and trains on them. Measurements of several machines
+// make a joint model (model/joint_model.h). Errors: kInvalidArgument for
 // options that make no sense, kMismatch for a validation set; those of reading and training.
 Result<Training> train(const TrainArguments& arguments, const Invocation& invocation,
                        const TrainHooks& hooks);
-// Trains on a data set at hand.
+// Trains on a data set at hand. Errors: as above.
 Result<Training> train_on(Dataset dataset, const TrainArguments& arguments,
                           const Invocation& invocation, const TrainHooks& hooks);
 

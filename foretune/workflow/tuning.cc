@@ -7,6 +7,7 @@
 #include "foretune/base/clock.h"
 #include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
+#include "foretune/model/joint_model.h"
 #include "foretune/model/model_scorer.h"
 #include "foretune/search/strategy.h"
 #include "foretune/workflow/output.h"
@@ -114,6 +115,9 @@ Result<std::unordered_set<Problem>> tuned_problems(const std::filesystem::path& 
 Result<Model> open_model(const std::string& path, const FamilyInfo& info) {
   FORETUNE_TRY(Model model, read_model(path));
   FORETUNE_TRY_STATUS(check_model_fits(model, info, path));
+  if (is_joint(model)) {
+    adapt_to_machine(model, info.fingerprint);
+  }
   return model;
 }
 

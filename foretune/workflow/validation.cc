@@ -101,7 +101,7 @@ Result<bool> complete(const ValidateArguments& arguments, const Invocation& invo
     return false;
   }
   FORETUNE_TRY(const std::unique_ptr<Selector> selector,
-               Selector::create(model, {.objective = objective}));
+               Selector::create(model, {.objective = objective, .machine = info.fingerprint}));
   const RankedConfigs ranked = [&](const Problem& problem) {
     return best_ranked(*selector, problem, static_cast<std::size_t>(arguments.measure_top));
   };
@@ -282,6 +282,7 @@ Result<Validation> run_validation(const ValidateArguments& given, const Invocati
       FORETUNE_TRY_STATUS(arguments.family.payloads.describe(dataset).map([](std::size_t) {}));
     }
   }
+  FORETUNE_TRY(dataset, dataset.by_machine());
   Validation out{.family = model.family,
                  .machine = dataset.header().fingerprint,
                  .fronts = {},
@@ -300,7 +301,8 @@ Result<Validation> run_validation(const ValidateArguments& given, const Invocati
   }
   std::optional<Dataset> training;
   if (!arguments.training_data.empty()) {
-    FORETUNE_TRY(training, read_training_sets(arguments.training_data, invocation));
+    FORETUNE_TRY(const Dataset read, read_training_sets(arguments.training_data, invocation));
+    FORETUNE_TRY(training, read.by_machine());
   }
   EvaluateOptions options;
   options.top_n_worst = static_cast<std::size_t>(arguments.report.top_n_worst);

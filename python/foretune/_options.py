@@ -26,7 +26,8 @@ class TrainOptions(TypedDict, total=False):
     """learn from problems of this data type alone: bf16, f8e4m3, or composable_kernel's name, as
     fp8"""
     arch: str
-    """learn from data sets of this device alone: gfx950, h200, an instruction set of a CPU"""
+    """learn from the measurements of this device alone: gfx950, h200, an instruction set of a
+    CPU, or the digest of a machine, as inspect shows it"""
     kernels: str | os.PathLike[str]
     """further candidates, which the data may lack: file with composable_kernel's names or
     configs as they are printed, one per line, or folder of benchmark programs"""

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "foretune/base/figures.h"
 #include "foretune/base/significant.h"
@@ -13,6 +15,7 @@
 #include "foretune/evaluate/evaluate.h"
 #include "foretune/evaluate/training_curves.h"
 #include "foretune/interop/tables/exchange.h"
+#include "foretune/model/joint_model.h"
 #include "foretune/model/model_file.h"
 #include "foretune/model/model_kind.h"
 #include "foretune/model/model_scorer.h"
@@ -65,6 +68,15 @@ std::string metrics_text(const Dataset& dataset) {
     texts.push_back(to_text(metric));
   }
   return texts.empty() ? "none" : join(texts, ", ");
+}
+
+void print_machines(std::span<const Fingerprint> machines) {
+  for (const Fingerprint& machine : machines) {
+    print(row("machine", machine.device.empty() ? std::string("unknown")
+                                                : concat(machine.device, " (digest ",
+                                                         hex_text(machine.digest()), ")")));
+    print(row("hardware", machine.hardware.text()));
+  }
 }
 
 Status list_problem(const Dataset& dataset, const std::string& text, std::size_t top) {
@@ -134,8 +146,8 @@ Status inspect_dataset(const InspectArguments& arguments, const Invocation& invo
   for (const Context& context : dataset.contexts()) {
     print(row("context", context.text()));
   }
-  print(row("device", header.fingerprint.device));
-  print(row("hardware", header.fingerprint.hardware.text()));
+  FORETUNE_TRY(const std::vector<Fingerprint> machines, dataset.machines());
+  print_machines(machines);
   print(row("seed", concat(header.seed)));
   print(row("made by", header.created_by));
   print(row("content", dataset.fingerprint().hex()));
@@ -192,8 +204,7 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
   }
   print(row("residual", concat(fixed(model.residual_std, 4), " (standard deviation of ln time)")));
   print(row("trained on", concat("data ", model.data_fingerprint.hex(), ", seed ", model.seed)));
-  print(row("machine", model.fingerprint.device));
-  print(row("hardware", model.fingerprint.hardware.text()));
+  print_machines(is_joint(model) ? model.machines : std::vector{model.fingerprint});
   if (!model.portfolio.empty()) {
     print("  portfolio\n");
     for (const std::uint32_t position : model.portfolio) {

@@ -2,8 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "foretune/base/figures.h"
 #include "foretune/base/quantities.h"
@@ -65,7 +69,22 @@ void report(const TrainResult& result, std::string_view name, bool is_one_of_sev
   }
 }
 
-Result<int> run_train(const TrainArguments& arguments, const Invocation& invocation) {
+struct Arguments : TrainArguments {
+  bool per_machine = false;
+  void visit(OptionList& list) {
+    TrainArguments::visit(list);
+    list.section("Several machines");
+    list.add_switch(
+            "per-machine", per_machine,
+            "train a model for each machine of the data, not a joint one; --model is then a "
+            "folder, in which predict chooses by the machine")
+        .only({"with --model and without --out-dir and --json",
+               [this] { return !model.empty() && out_dir.empty() && json.empty(); }});
+  }
+};
+
+Result<int> train_and_report(Dataset dataset, const TrainArguments& arguments,
+                             const Invocation& invocation) {
   ProgressLine line;
   TrainHooks hooks;
   hooks.on_progress = [&](const TrainProgress& progress) {
@@ -78,7 +97,7 @@ Result<int> run_train(const TrainArguments& arguments, const Invocation& invocat
     line.clear();
     print(hyper_search_text(found));
   };
-  FORETUNE_TRY(const Training training, train(arguments, invocation, hooks));
+  FORETUNE_TRY(const Training training, train_on(std::move(dataset), arguments, invocation, hooks));
   line.clear();
   print(concat("trained on ", count_text(training.dataset.size()), " measurements of ",
                count_text(training.dataset.problems().size()), " problems in ",
@@ -103,10 +122,30 @@ Result<int> run_train(const TrainArguments& arguments, const Invocation& invocat
   return kExitOk;
 }
 
+Result<int> run_train(const Arguments& arguments, const Invocation& invocation) {
+  FORETUNE_TRY(Dataset dataset, read_training(arguments, invocation));
+  if (!arguments.per_machine) {
+    return train_and_report(std::move(dataset), arguments, invocation);
+  }
+  FORETUNE_TRY(const std::vector<Fingerprint> machines, dataset.machines());
+  std::error_code error;
+  std::filesystem::create_directories(arguments.model, error);
+  for (const Fingerprint& machine : machines) {
+    print(concat(machine.device, " (digest ", hex_text(machine.digest()), ")\n"));
+    TrainArguments one = arguments;
+    one.model = (std::filesystem::path(arguments.model) /
+                 concat(dataset.header().family, "-", hex_text(machine.digest()), ".ftm"))
+                    .string();
+    FORETUNE_TRY_STATUS(
+        train_and_report(dataset.of_machine(machine), one, invocation).map([](int) {}));
+  }
+  return kExitOk;
+}
+
 }  // namespace
 
 std::function<int(const Invocation&)> prepare_train(OptionList& list) {
-  return prepare_with<TrainArguments, run_train>(list);
+  return prepare_with<Arguments, run_train>(list);
 }
 
 }  // namespace foretune::cli

@@ -169,8 +169,8 @@ class Baselines {
   [[nodiscard]] std::optional<std::uint32_t> measured_id(std::uint32_t problem,
                                                          const Config& config) const {
     const std::optional<std::uint32_t> id = id_of(config);
-    const Hardware& hardware = input_.dataset.header().fingerprint.hardware;
     const Problem& value = input_.dataset.problems()[problem];
+    const Hardware& hardware = input_.dataset.hardware_of(value);
     if (space_ == nullptr || (id && input_.times.find(problem, *id) != nullptr) ||
         !space_->is_legal(config.words.view(), value.fields(), hardware)) {
       return id;

@@ -12,7 +12,6 @@
 namespace foretune {
 
 using dataset_internal::float_text;
-using dataset_internal::hex_text;
 using formats::csv_quoted;
 
 namespace {

@@ -87,18 +87,41 @@ Status get_features(ByteReader& reader, Model& model) {
   return {};
 }
 
+void put_fingerprint(ByteWriter& writer, const Fingerprint& machine) {
+  writer.put_string(machine.device);
+  writer.put_string(machine.isa);
+  writer.put_string(machine.system);
+  writer.put_string(machine.hardware.text());
+}
+
+Status get_fingerprint(ByteReader& reader, Fingerprint& machine) {
+  machine.device = reader.get_string();
+  machine.isa = reader.get_string();
+  machine.system = reader.get_string();
+  FORETUNE_TRY(machine.hardware, Hardware::parse(reader.get_string()));
+  return {};
+}
+
 void put_machine(ByteWriter& writer, const Model& model) {
-  writer.put_string(model.fingerprint.device);
-  writer.put_string(model.fingerprint.isa);
-  writer.put_string(model.fingerprint.system);
-  writer.put_string(model.fingerprint.hardware.text());
+  put_fingerprint(writer, model.fingerprint);
 }
 
 Status get_machine(ByteReader& reader, Model& model) {
-  model.fingerprint.device = reader.get_string();
-  model.fingerprint.isa = reader.get_string();
-  model.fingerprint.system = reader.get_string();
-  FORETUNE_TRY(model.fingerprint.hardware, Hardware::parse(reader.get_string()));
+  return get_fingerprint(reader, model.fingerprint);
+}
+
+void put_machines(ByteWriter& writer, const Model& model) {
+  writer.put_varint(model.machines.size());
+  for (const Fingerprint& machine : model.machines) {
+    put_fingerprint(writer, machine);
+  }
+}
+
+Status get_machines(ByteReader& reader, Model& model) {
+  model.machines.resize(reader.get_count(4 * kStringBytes));
+  for (Fingerprint& machine : model.machines) {
+    FORETUNE_TRY_STATUS(get_fingerprint(reader, machine));
+  }
   return {};
 }
 
@@ -208,6 +231,9 @@ constexpr std::array kSections{
                  [](const Model& from, Model& to) { to.feature_text = from.feature_text; }},
     ModelSection{section_id("MACH"), "machine", &put_machine, &get_machine, nullptr,
                  [](const Model& from, Model& to) { to.fingerprint = from.fingerprint; }},
+    ModelSection{section_id("JOIN"), "machines", &put_machines, &get_machines,
+                 [](const Model& model) { return !model.machines.empty(); },
+                 [](const Model& from, Model& to) { to.machines = from.machines; }},
     // The pool needs the config schema.
     ModelSection{section_id("POOL"), "pool", &put_pool, &get_pool, nullptr,
                  [](const Model& from, Model& to) { to.pool = from.pool; }},

@@ -87,12 +87,12 @@ std::vector<Config> legal_configs(const CompiledSpace& space, const Hardware& ha
 void add_canonical_forms(const CompiledSpace& space, const Dataset& dataset,
                          std::unordered_set<Config>& seen, std::vector<Config>& pool) {
   constexpr std::size_t kMaxProblems = 128;
-  const Hardware& hardware = dataset.header().fingerprint.hardware;
   const std::size_t count = dataset.problems().size();
   const std::size_t step = (count + kMaxProblems - 1) / kMaxProblems;
   const std::size_t given = pool.size();
   for (std::size_t p = 0; p < count && !space.definition().canonical.empty(); p += step) {
     const Problem& problem = dataset.problems()[p];
+    const Hardware& hardware = dataset.hardware_of(problem);
     for (std::size_t i = 0; i < given && pool.size() < kMaxPool; ++i) {
       if (space.is_legal(pool[i].words.view(), problem.fields(), hardware)) {
         Config form = space.canonical(pool[i], problem, hardware);
@@ -141,6 +141,22 @@ std::vector<bool> pool_members(const Dataset& dataset, std::span<const std::uint
   return kept;
 }
 
+// Returns the machines that the model learns from.
+std::vector<Fingerprint> machines_of(const Dataset& dataset) {
+  std::vector<Fingerprint> out = dataset.told_apart();
+  if (out.empty()) {
+    out.push_back(dataset.header().fingerprint);
+  }
+  return out;
+}
+
+bool is_legal_somewhere(const CompiledSpace& space, const Config& config, const Dataset& dataset) {
+  const std::vector<Fingerprint> machines = machines_of(dataset);
+  return std::any_of(machines.begin(), machines.end(), [&](const Fingerprint& machine) {
+    return space.is_legal_config(config.words.view(), machine.hardware);
+  });
+}
+
 // Adds configs that no measurement has. Errors: kMismatch for another schema; kInvalidArgument for
 // one that the rules forbid on every problem.
 Status add_candidates(std::span<const Config> configs, const Dataset& dataset,
@@ -151,8 +167,7 @@ Status add_candidates(std::span<const Config> configs, const Dataset& dataset,
     if (config.schema != header.config_schema.id()) {
       return fail(ErrorCode::kMismatch, "a candidate is no config of ", header.config_schema.name);
     }
-    if (space != nullptr &&
-        !space->is_legal_config(config.words.view(), header.fingerprint.hardware)) {
+    if (space != nullptr && !is_legal_somewhere(*space, config, dataset)) {
       return fail(ErrorCode::kInvalidArgument, "the rules of the data set forbid the candidate ",
                   to_text(header.config_schema, config), " on every problem");
     }
@@ -181,9 +196,13 @@ Result<std::vector<Config>> make_pool(const Dataset& dataset,
   }
   FORETUNE_TRY_STATUS(add_candidates(options.more_candidates, dataset, space.get(), seen, pool));
   if (space != nullptr) {
-    std::vector<Config> all = options.best_of_problem > 0
-                                  ? std::vector<Config>()
-                                  : legal_configs(*space, dataset.header().fingerprint.hardware);
+    std::vector<Config> all;
+    for (const Fingerprint& machine : machines_of(dataset)) {
+      const std::vector<Config> legal = options.best_of_problem > 0
+                                            ? std::vector<Config>()
+                                            : legal_configs(*space, machine.hardware);
+      all.insert(all.end(), legal.begin(), legal.end());
+    }
     if (all.empty()) {
       add_canonical_forms(*space, dataset, seen, pool);
     }
@@ -286,6 +305,7 @@ Result<Model> make_model(const Dataset& dataset, const FeatureTable& table, cons
     header.space_text = space_with_numbers(space, dataset.header().fingerprint.hardware).text();
   }
   Model model = model_without_data(header, table);
+  model.machines = dataset.told_apart();
   const std::vector<std::uint32_t> portfolio = greedy_portfolio(dataset, options.portfolio_size);
   FORETUNE_TRY(model.pool, make_pool(dataset, portfolio, options));
   std::unordered_map<Config, std::uint32_t> position;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -73,7 +74,8 @@ Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable
   out.matrix.columns = table.columns().size();
   const std::vector<bool> preferred = preferred_rows(dataset);
   const std::vector<float> best = best_times(dataset, preferred);
-  const Hardware hardware = engine_fingerprint(table, dataset.header().fingerprint).hardware;
+  // One for each machine of Dataset::by_machine().
+  std::map<std::uint64_t, Hardware> hardware;
   std::vector<double> features(out.matrix.columns);
   for (RowIndex i = 0; i < dataset.size(); ++i) {
     const Dataset::Row& row = dataset.rows()[i];
@@ -84,8 +86,15 @@ Result<TrainingSet> make_training_set(const Dataset& dataset, const FeatureTable
     if (!preferred[i] || !std::isfinite(best[row.problem])) {
       continue;
     }
-    feature_row(table, dataset.problems()[row.problem], hardware, dataset.configs()[row.config],
-                features);
+    const Problem& problem = dataset.problems()[row.problem];
+    auto facts = hardware.find(problem.machine());
+    if (facts == hardware.end()) {
+      facts = hardware
+                  .emplace(problem.machine(),
+                           engine_fingerprint(table, dataset.machine_of(problem)).hardware)
+                  .first;
+    }
+    feature_row(table, problem, facts->second, dataset.configs()[row.config], features);
     out.matrix.values.insert(out.matrix.values.end(), features.begin(), features.end());
     const auto relative =
         std::log(static_cast<double>(row.time_ns) / static_cast<double>(best[row.problem]));

@@ -72,12 +72,6 @@ double short_double(float value) {
   return wide && static_cast<float>(*wide) == value ? *wide : static_cast<double>(value);
 }
 
-std::string hex_text(std::uint64_t value) {
-  std::array<char, 16> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, 16);
-  return std::string(buffer.data(), end.ptr);
-}
-
 std::string float_text(float value) { return concat(short_double(value)); }
 
 }  // namespace foretune::dataset_internal

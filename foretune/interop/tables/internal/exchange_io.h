@@ -53,9 +53,6 @@ std::string float_text(float value);
 // Returns the double nearest to that decimal, which prints short.
 double short_double(float value);
 
-// Returns the number in hexadecimal without leading zeros.
-std::string hex_text(std::uint64_t value);
-
 inline std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

@@ -82,6 +82,8 @@ Result<std::vector<Forest>> warm_forests(const Dataset& dataset, const FeatureTa
   same(ck_engine_name(table).empty() ||
            model.fingerprint.hardware == engine_fingerprint(table, header.fingerprint).hardware,
        concat("the numbers of the device that ", table.name(), " takes"));
+  same(model.machines.empty() && dataset.told_apart().empty(),
+       "a model of several machines is not continued");
   same(model.target == to_string(options.target),
        two("target", model.target, to_string(options.target)));
   same(card.log1p == learns_log1p(options), "one learned a logarithm of the target");
