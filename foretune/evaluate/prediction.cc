@@ -253,6 +253,7 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
     out.margin = ranked[1].score - ranked[0].score;
     out.confidence = confidence_of(out.margin, model.residual_std);
   }
+  add_packing(selector, problem, out);
   if (options.explain) {
     FORETUNE_TRY(out.explanation,
                  Explainer(selector, model, *table, problem, ranked).explain(options.top));

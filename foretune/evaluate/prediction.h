@@ -53,6 +53,9 @@ struct PredictedConfig {
   double gb_per_s = kUnknown;
   // For a model of several metrics: one for each of Prediction::metrics.
   std::vector<PredictedMetric> metrics;
+  // Runs after which packing has paid beside the fastest candidate that packs nothing, for a model
+  // of time_ns and pack_ns; infinite where it never does, unknown for a config that packs nothing.
+  double packing_pays_after = kUnknown;
   bool keeps_bounds = true;  // of the objective, as predicted
 };
 
@@ -131,6 +134,9 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
 // Errors: those of predict() and of judge_of() (model/objective_scorer.h).
 Result<Prediction> predict_front(const Selector& selector, const Problem& problem,
                                  const Objective& objective, const PredictOptions& options);
+
+// Fills in PredictedConfig::packing_pays_after, as predict() and predict_front() do.
+void add_packing(const Selector& selector, const Problem& problem, Prediction& prediction);
 
 // Replaces the times or rates of the list by those that a model of this very target ("latency",
 // "tflops", "bandwidth") predicts for the configs of the list, `configs`. Errors: those of

@@ -97,6 +97,7 @@ Result<Prediction> predict_front(const Selector& selector, const Problem& proble
     entry.slower = std::expm1(entry.score - points[front.front()][0]);
     entry.metrics = std::move(predicted[at]);
   }
+  add_packing(selector, problem, out);
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include "foretune/model/forest/forest_body.h"
 #include "foretune/model/network/network_body.h"
 #include "foretune/model/network/testing/network_samples.h"
+#include "foretune/model/testing/metric_model_samples.h"
 #include "foretune/model/testing/model_samples.h"
 #include "foretune/problem/conv/conv.h"
 #include "foretune/report/evaluation_report.h"
@@ -325,6 +326,50 @@ TEST_F(PredictionTest, NothingLegalAndOnlyOneLegalAreSaid) {
   EXPECT_TRUE(std::isnan(one.margin));
   EXPECT_TRUE(one.explanation->effects.empty());
   EXPECT_EQ(prediction_text(one, false).find("margin"), std::string::npos);
+}
+
+TEST_F(PredictionTest, SaysAfterHowManyRunsPackingPays) {
+  Rng rng(11);
+  Model sample = sample_metrics_model({.candidates = 60}, rng);
+  std::size_t paying = 0;
+  std::size_t never = 0;
+  std::size_t unpacked = 0;
+  for (const double offset : {0.5, 1.0, 2.0}) {
+    // Where exp(z) is below the offset, nothing is packed.
+    edit_metrics(sample, [&](std::vector<MetricModel>& metrics) {
+      metrics[1].scale = {.kind = ValueScale::Kind::kOffsetLog, .offset = offset};
+    });
+    const Prediction prediction = predicted(sample, problem(), {.top = 60});
+    double without_ns = HUGE_VAL;
+    for (const PredictedConfig& entry : prediction.ranked) {
+      if (entry.metrics[1].value < 0.02 * entry.metrics[0].value) {
+        without_ns = std::min(without_ns, entry.metrics[0].value);
+      }
+    }
+    for (const PredictedConfig& entry : prediction.ranked) {
+      if (entry.metrics[1].value < 0.02 * entry.metrics[0].value || std::isinf(without_ns)) {
+        EXPECT_TRUE(std::isnan(entry.packing_pays_after));
+        ++unpacked;
+      } else if (entry.metrics[0].value >= without_ns) {
+        EXPECT_TRUE(std::isinf(entry.packing_pays_after));
+        ++never;
+      } else {
+        const double runs = entry.packing_pays_after;
+        const double gain_ns = without_ns - entry.metrics[0].value;
+        EXPECT_GE(runs * gain_ns, entry.metrics[1].value * (1 - 1e-9));
+        EXPECT_LT((runs - 1) * gain_ns, entry.metrics[1].value);
+        ++paying;
+      }
+    }
+    const std::string text = prediction_text(prediction, false);
+    const auto json = nlohmann::json::parse(prediction_json(prediction, "foretune predict"));
+    EXPECT_EQ(text.find("packing pays") != std::string::npos, !std::isinf(without_ns));
+    EXPECT_EQ(json["ranking"][0].contains("packing_pays_after_runs"),
+              !std::isnan(prediction.ranked[0].packing_pays_after));
+  }
+  EXPECT_GT(paying, 0U);
+  EXPECT_GT(never, 0U);
+  EXPECT_GT(unpacked, 0U);
 }
 
 TEST_F(PredictionTest, ProblemsOfAnotherTypeAreRefused) {

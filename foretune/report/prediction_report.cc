@@ -161,6 +161,18 @@ class PredictionText {
     }
     return out;
   }
+  [[nodiscard]] bool shows_packing() const {
+    return std::any_of(
+        prediction_.ranked.begin(), prediction_.ranked.end(),
+        [](const PredictedConfig& entry) { return !std::isnan(entry.packing_pays_after); });
+  }
+  [[nodiscard]] std::string packing_text(const PredictedConfig& entry) const {
+    return right(std::isnan(entry.packing_pays_after)
+                     ? "-"
+                     : report_internal::runs_text(entry.packing_pays_after),
+                 kMetricWidth);
+  }
+
   // "1.23 ms +-8 %": half of the interval in which 95 of 100 values lie.
   [[nodiscard]] std::string metric_values_text(const PredictedConfig& entry) const {
     std::string out;
@@ -191,7 +203,8 @@ class PredictionText {
     out_ += paint(
         kDim, concat("  rank", times ? right("time", 10) : "", times ? right("TFLOPS", 9) : "",
                      times ? right("GB/s", 8) : "", right(is_of_time() ? "slower" : "worse", 10),
-                     right("sure", 8), metric_heads(), "  config"));
+                     right("sure", 8), metric_heads(),
+                     shows_packing() ? right("packing pays", kMetricWidth) : "", "  config"));
     out_ += '\n';
     for (std::size_t i = 0; i < prediction_.ranked.size(); ++i) {
       const PredictedConfig& entry = prediction_.ranked[i];
@@ -202,7 +215,8 @@ class PredictionText {
       }
       const bool is_ratio = i > 0 && has_ratios() && !prediction_.front;
       add(right(is_ratio ? concat(percent_text(entry.slower), " %") : "-", 10),
-          right(percent_text(entry.confidence), 8), metric_values_text(entry), "  ",
+          right(percent_text(entry.confidence), 8), metric_values_text(entry),
+          shows_packing() ? packing_text(entry) : "", "  ",
           clean_text(entry.kernel.empty() ? entry.config : entry.kernel),
           entry.keeps_bounds ? "" : "  (misses a bound)", "\n");
       if (reasons && i > 0 && !prediction_.explanation->main_effect[i - 1].feature.empty()) {
@@ -210,6 +224,10 @@ class PredictionText {
         add(left("", times ? 53 : 26),
             paint(kDim, concat(effect_text(effect.log_ratio), " by ", effect.feature)), "\n");
       }
+    }
+    if (shows_packing()) {
+      add(paint(kDim, "  packing pays: after so many runs, beside the fastest that packs nothing"),
+          "\n");
     }
     if (std::isfinite(prediction_.confidence)) {
       add(paint(kDim,
@@ -372,6 +390,9 @@ Json prediction_document(const Prediction& prediction, const std::string& comman
       out["ranking"].back()["kernel"] = entry.kernel;
     }
     add_metrics(prediction, entry, out["ranking"].back());
+    if (!std::isnan(entry.packing_pays_after)) {
+      out["ranking"].back()["packing_pays_after_runs"] = number(entry.packing_pays_after);
+    }
   }
   if (prediction.explanation) {
     out["explanation"] = explanation_json(*prediction.explanation);

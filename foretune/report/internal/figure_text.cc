@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 
 #include "foretune/base/significant.h"
 #include "foretune/base/text.h"
@@ -104,6 +105,14 @@ std::string summary_text(const Evaluation& evaluation) {
     out += ".";
   }
   return out;
+}
+
+std::string runs_text(double runs) {
+  if (!std::isfinite(runs)) {
+    return "never";
+  }
+  const auto count = static_cast<std::uint64_t>(runs);
+  return concat(count_text(count), count == 1 ? " run" : " runs");
 }
 
 }  // namespace foretune::report_internal

@@ -26,6 +26,8 @@ std::string time_text(double nanoseconds);            // "812 ns", "3.52 us"; "-
 std::string loss_text(double loss);                   // "0.0123", "-" without one
 // The text at that side of `width` bytes, the others blank; as it is where it is longer.
 std::string right(std::string text, std::size_t width);
+// Returns after how many runs something pays: "1 run", "1,200 runs", "never" for infinity.
+std::string runs_text(double runs);
 std::string left(std::string text, std::size_t width);
 // Without control characters: those from foreign files must not reach a terminal.
 std::string clean_text(std::string_view text);

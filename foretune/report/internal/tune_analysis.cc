@@ -143,11 +143,7 @@ std::string packing_text(const std::optional<Packing>& packing) {
   if (!packing) {
     return std::string(kNoNumber);
   }
-  if (!std::isfinite(packing->pays_after)) {
-    return "never";
-  }
-  const auto runs = static_cast<std::uint64_t>(packing->pays_after);
-  return concat(count_text(runs), runs == 1 ? " run" : " runs");
+  return runs_text(packing->pays_after);
 }
 
 TuneAnalysis analyse_tuning(const TuneResult& result) {
