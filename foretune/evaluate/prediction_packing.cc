@@ -22,7 +22,7 @@ std::optional<std::size_t> place_of(const Prediction& prediction, std::string_vi
 }  // namespace
 
 void add_packing(const Selector& selector, const Problem& problem, Prediction& prediction) {
-  // No prediction is exactly 0. What takes so small a share of a run counts as no packing.
+  // No prediction is exactly 0: so small a share of a run counts as no packing.
   constexpr double kNothing = 0.02;
   const auto time = place_of(prediction, kTimeNs);
   const auto pack = place_of(prediction, kPackNs);

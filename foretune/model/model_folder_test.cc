@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "foretune/base/file.h"
@@ -34,7 +35,7 @@ class ModelFolderTest : public testing::Test {
     Rng rng(3);
     Model model = sample_model({.candidates = 20}, rng);
     model.fingerprint = machine;
-    model.machines = machines;
+    model.machines = std::move(machines);
     const std::vector<Problem> seen(3, product(dtype));
     model.domain = ApplicabilityDomain::fit(seen);
     ASSERT_TRUE(write_model(model, folder_.path() / name));

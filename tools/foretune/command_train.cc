@@ -130,9 +130,10 @@ Result<int> run_train(const Arguments& arguments, const Invocation& invocation) 
   FORETUNE_TRY(const std::vector<Fingerprint> machines, dataset.machines());
   std::error_code error;
   std::filesystem::create_directories(arguments.model, error);
+  const TrainArguments& common = arguments;
   for (const Fingerprint& machine : machines) {
     print(concat(machine.device, " (digest ", hex_text(machine.digest()), ")\n"));
-    TrainArguments one = arguments;
+    TrainArguments one = common;
     one.model = (std::filesystem::path(arguments.model) /
                  concat(dataset.header().family, "-", hex_text(machine.digest()), ".ftm"))
                     .string();

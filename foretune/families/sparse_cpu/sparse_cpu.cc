@@ -114,7 +114,13 @@ std::vector<SparseCpuConfig> textbook_configs(const SparseSizes& sizes, const Ha
       config.vector = SparseVector::kEntries;
       break;
     case SparseOperation::kSddmm:
-      config.unroll = 4;
+      config.unroll = 8;
+      // Rows that miss the caches are worth fetching ahead.
+      config.prefetch =
+          static_cast<double>(sizes.columns * sizes.width) * bytes_per_element(sizes.dtype) >
+                  16 * hardware.get(HardwareValue::kL2Bytes)
+              ? 16
+              : 0;
       break;
     case SparseOperation::kMmadd:
     case SparseOperation::kPlus2:

@@ -109,8 +109,9 @@ void add_buffer_rules(std::vector<Constraint>& out) {
                         " && partition != "
                         "partition.columns"),
                  "a buffer holds more than one vector, and no share of the columns"});
-  out.push_back({"prefetch == 0 || sums == sums.buffer && prefetch % unroll == 0",
-                 "only products with a buffer fetch ahead"});
+  out.push_back(
+      {"prefetch == 0 || (op == op.sddmm || sums == sums.buffer) && prefetch % unroll == 0",
+       "only products with a buffer and sampled products fetch ahead"});
 }
 
 void add_memory_rules(std::vector<Constraint>& out) {

@@ -114,11 +114,20 @@ template <class T>
 using SellKernel = void (*)(const SliceRange<T>& slices, const VectorRange<T>& vectors);
 template <class T>
 using BlockSpmvKernel = void (*)(const BlockRange<T>& blocks, const VectorRange<T>& vectors);
-// out[i] = values[i] times the dot product of b[row] and c[column], each of n values, for each
-// non-zero i of the rows.
+// The operands of a sampled product.
 template <class T>
-using SddmmKernel = void (*)(const RowRange<T>& rows, const T* b, std::ptrdiff_t ldb, const T* c,
-                             std::ptrdiff_t ldc, std::ptrdiff_t n, T* out);
+struct SampledRange {
+  const T* b = nullptr;
+  const T* c = nullptr;
+  std::ptrdiff_t stride = 0;  // from row to row of both, which have n values
+  std::ptrdiff_t n = 0;
+  T* out = nullptr;
+  int prefetch = 0;  // non-zeros ahead whose row of c is fetched; 0: none
+};
+// out[i] = values[i] times the dot product of b[row] and c[column], for each non-zero i of the
+// rows.
+template <class T>
+using SddmmKernel = void (*)(const RowRange<T>& rows, const SampledRange<T>& dense);
 
 // c[row][j] = b[row][j] plus the value at (row, j), for all j below width. Leaves `added` alone.
 template <class T>
@@ -167,7 +176,7 @@ struct SparseKernels {
   BlockSpmvKernel<T> (*block_spmv)(int height, int unroll) = nullptr;
   // The same for the diagonals of blocks: vectors of x are loaded where a diagonal lies.
   BlockSpmvKernel<T> (*diagonal_spmv)(int height, int unroll) = nullptr;
-  // `entries` non-zeros (1, 2, 4, 8) share the loads of b.
+  // `entries` non-zeros (1, 2, 4, 8) share the loads of b; the rest of a row goes one by one.
   SddmmKernel<T> (*sddmm)(int entries) = nullptr;
   DenseSumKernel<T> dense_sum = nullptr;
   ValueSumKernel<T> value_sum = nullptr;

@@ -374,12 +374,14 @@ TYPED_TEST(SparseKernelsTest, SddmmIsRight) {
                         GuardSide side, Rng& rng) {
     const auto width = static_cast<std::size_t>(rng.between(1, 70));
     const Operands<T> operands(matrix, width, side, rng);
+    const auto stride = static_cast<std::ptrdiff_t>(width);
     for (const int entries : {1, 2, 4, 8}) {
-      Poisoned<T> out(matrix.values.size(), side);
-      const auto stride = static_cast<std::ptrdiff_t>(width);
-      kernels.sddmm(entries)(operands.rows(), operands.by_rows(), stride, operands.by_columns(),
-                             stride, stride, out.data());
-      operands.expect_sampled(out.data());
+      for (const int prefetch : {0, 8}) {
+        Poisoned<T> out(matrix.values.size(), side);
+        kernels.sddmm(entries)(operands.rows(), {operands.by_rows(), operands.by_columns(), stride,
+                                                 stride, out.data(), prefetch});
+        operands.expect_sampled(out.data());
+      }
     }
   });
 }

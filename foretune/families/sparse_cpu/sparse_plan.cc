@@ -232,8 +232,8 @@ void SparsePlan<T>::run_items(const SparseOperands<T>& operands, std::size_t fir
     const auto stride = static_cast<std::ptrdiff_t>(sizes_.columns);
     dense_sum_(rows(first, last), {operands.first, stride, operands.output, stride, stride});
   } else if (sddmm_ != nullptr) {
-    sddmm_(rows(first, last), operands.first, width, operands.second, width, width,
-           operands.output);
+    sddmm_(rows(first, last),
+           {operands.first, operands.second, width, width, operands.output, config_.prefetch});
   } else {
     run_columns(operands, first, last, first_block, last_block);
   }
