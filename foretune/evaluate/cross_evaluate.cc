@@ -234,8 +234,9 @@ Result<std::vector<OuterSplit>> leave_out(const Dataset& dataset, std::string_vi
     for (const ProblemField& known : schema.fields) {
       names.emplace_back(known.name);
     }
+    names.emplace_back("machine");
     return fail(ErrorCode::kNotFound, quoted(dimension, 40), " is no field of a ", schema.name,
-                " problem; there are machine, ", join(names, ", "));
+                " problem; there are ", join(names, ", "));
   }
   const std::string_view which = parts.size() == 2 ? parts[1] : std::string_view();
   if (!schema.fields[*field].labels.empty()) {

@@ -140,7 +140,12 @@ std::vector<SparseCpuConfig> textbook_configs(const SparseSizes& sizes, const Ha
       }
       config.sums = SparseSums::kBuffer;
       config.unroll = 2;
-      return {config, in_registers};
+      // A buffer pays where registers are filled and emptied for a few non-zeros.
+      constexpr std::int64_t kFewOfRow = 5;
+      if (sizes.non_zeros < kFewOfRow * sizes.rows) {
+        return {config, in_registers};
+      }
+      return {in_registers, config};
     }
   }
   return {config};
