@@ -92,6 +92,7 @@ THIRD_PARTY = {
                      "families_command"},
     "toml++/": {"families_command"},
     "zlib.h": {"formats"},
+    "zstd.h": {"formats"},
     "LightGBM/": {"model_train"},
     "asmjit/": {"loop_machine"},
     "CLI/": set(),

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 packages=(
   g++ cmake ninja-build ccache make git ca-certificates patchelf
-  libexpected-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev zlib1g-dev libasmjit-dev libgtest-dev libgmock-dev
+  libexpected-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev zlib1g-dev libzstd-dev libasmjit-dev libgtest-dev libgmock-dev
   python3 python3-dev python3-venv
 )
 wants_python=""

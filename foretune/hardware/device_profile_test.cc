@@ -33,15 +33,20 @@ TEST(DeviceProfiles, EveryFileParsesAndIsFoundByEachOfItsNames) {
     }
     EXPECT_EQ(known_device(parsed->fingerprint.device).value(), parsed->fingerprint);
     EXPECT_FALSE(parsed->fingerprint.isa.empty());
-    // Every table of features for GPUs needs these values.
+    // Every table of features for its kind needs these values; GPUs alone have warps.
+    const Hardware& hardware = parsed->fingerprint.hardware;
+    const bool is_gpu = hardware.get(HardwareValue::kWarpSize) > 0;
+    EXPECT_NE(is_gpu, hardware.get(HardwareValue::kVectorBytes) > 0);
     for (const HardwareValue value :
-         {HardwareValue::kCores, HardwareValue::kWarpSize, HardwareValue::kSharedBytesPerBlock,
+         {HardwareValue::kCores,
+          is_gpu ? HardwareValue::kSharedBytesPerBlock : HardwareValue::kL3Bytes,
           HardwareValue::kThreadsPerCore, HardwareValue::kL2Bytes, HardwareValue::kClockMhz}) {
       EXPECT_GT(parsed->fingerprint.hardware.get(value), 0) << to_string(value);
     }
   }
-  for (const char* wanted : {"gfx950", "gfx942", "mi300a", "gfx90a", "h200", "a100", "ck-gfx950",
-                             "ck-gfx942", "ck-gfx90a"}) {
+  for (const char* wanted :
+       {"gfx950", "gfx942", "mi300a", "gfx90a", "h200", "a100", "ck-gfx950", "ck-gfx942",
+        "ck-gfx90a", "epyc7543", "xeon8272cl", "xeon_e5_2620v4", "xeon_e5_2680v3"}) {
     EXPECT_TRUE(names.count(wanted)) << wanted;
   }
 }
@@ -56,6 +61,10 @@ TEST(DeviceProfiles, HoldThePublishedFacts) {
   EXPECT_EQ(fact("gfx90a", HardwareValue::kL3Bytes), 0);
   EXPECT_EQ(fact("a100", HardwareValue::kCores), 108);
   EXPECT_EQ(fact("nvidia h200", HardwareValue::kCores), 132);
+  EXPECT_EQ(fact("epyc7543", HardwareValue::kCores), 64);
+  EXPECT_EQ(fact("xeon8272cl", HardwareValue::kVectorBytes), 64);
+  EXPECT_EQ(fact("xeon_e5_2620v4", HardwareValue::kL3Bytes), 20.0 * 1024 * 1024);
+  EXPECT_EQ(fact("xeon_e5_2680v3", HardwareValue::kL3Bytes), 30.0 * 1024 * 1024);
 }
 
 // These are the numbers that Composable Kernel's models were trained with, wrong ones included.

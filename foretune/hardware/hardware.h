@@ -34,7 +34,7 @@ enum class HardwareValue : std::uint8_t {
   kClockMhz,         // nominal or measured during the peaks
   kMemoryBytes,
   kRegisterFileBytes,  // GPU: registers per multiprocessor
-  kThreadsPerCore,     // GPU: resident threads per multiprocessor
+  kThreadsPerCore,     // GPU: resident threads per multiprocessor; hardware threads of a CPU's core
   kWarpSize,
   kTensorPeakGflops,     // GPU: dense bf16 matrix units, in GFLOP/s
   kSharedBytesPerBlock,  // GPU: largest opt-in shared memory of a block

@@ -1,6 +1,7 @@
 #include "foretune/workflow/conversion.h"
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -44,6 +45,7 @@ void ConvertArguments::visit(OptionList& list) {
         .hide()
         .unused("the names of the kernels say it");
   }
+  payloads.visit(list);
   list.add("merge-with", merge_with, "FILE",
            "more files of this kind, or .ftd files; repeats become their median");
   list.add_switch("overwrite", overwrite, "replace an existing output");
@@ -98,11 +100,13 @@ bool is_document(ExchangeFormat format) {
 Status check_facts(const ConvertArguments& arguments, const std::vector<Input>& inputs) {
   bool is_csv = false;
   bool is_ck = false;
+  bool is_schedules = false;
   bool is_nameless = false;
   for (const Input& input : inputs) {
     is_csv = is_csv || input.format == ExchangeFormat::kCsv;
     is_ck = is_ck || is_ck_format(input.format);
-    is_nameless = is_nameless || is_csv || is_ck || is_document(input.format);
+    is_schedules = is_schedules || input.format == ExchangeFormat::kScheduleCsv;
+    is_nameless = is_nameless || is_csv || is_ck || is_schedules || is_document(input.format);
   }
   struct Fact {
     const char* name;
@@ -111,14 +115,17 @@ Status check_facts(const ConvertArguments& arguments, const std::vector<Input>& 
     const char* phrase;
   };
   for (const Fact& fact :
-       {Fact{"--family", arguments.family, is_nameless, "with CSV, torch-diode's and CK's files"},
-        Fact{"--role", arguments.role, is_nameless, "with CSV, torch-diode's and CK's files"},
+       {Fact{"--family", arguments.family, is_nameless, "with files that have none"},
+        Fact{"--role", arguments.role, is_nameless, "with files that have none"},
         Fact{"--device", arguments.device, is_csv, "with CSV files"},
         Fact{"--arch", arguments.arch, is_ck, "with files of CK Tile"},
         Fact{"--hardware", arguments.hardware, is_ck, "with files of CK Tile"}}) {
     if (!fact.value.empty() && !fact.is_used) {
       return without_effect({fact.name}, fact.phrase);
     }
+  }
+  if (!arguments.payloads.folders.empty() && !is_schedules) {
+    return without_effect({"--payloads"}, "with tables of sparse schedules");
   }
   return arguments.capture_hw && !is_ck
              ? Status(without_effect({"--capture-hw"}, "with files of CK Tile"))
@@ -212,7 +219,12 @@ Result<Dataset> read_input(const ConvertArguments& arguments, const Input& input
         {.family = family_name(arguments), .role = role_of(arguments), .device = arguments.device},
         &report);
   }
-  FORETUNE_TRY(const ImportFacts facts, facts_of(arguments, invocation));
+  FORETUNE_TRY(ImportFacts facts, facts_of(arguments, invocation));
+  std::shared_ptr<PayloadStore> payloads;
+  if (!arguments.payloads.folders.empty()) {
+    FORETUNE_TRY(payloads, arguments.payloads.open());
+    facts.payloads = payloads.get();
+  }
   return import_dataset(input.path, input.format, &report, facts);
 }
 

@@ -18,6 +18,7 @@
 #include "foretune/interop/tables/exchange.h"
 #include "foretune/workflow/invocation.h"
 #include "foretune/workflow/options.h"
+#include "foretune/workflow/payload_arguments.h"
 
 namespace foretune::workflow {
 
@@ -33,6 +34,7 @@ struct ConvertArguments {
   std::string hardware;
   bool capture_hw = false;
   std::map<std::string, std::string> stated;  // facts that command lines of others state, unused
+  PayloadArguments payloads;                  // of tables of sparse schedules
   std::vector<std::string> merge_with;
   bool overwrite = false;
 

@@ -15,7 +15,7 @@ struct FileName {
   std::string extension;
 
   static FileName of(std::filesystem::path path) {
-    if (path.extension() == ".gz") {
+    if (path.extension() == ".gz" || path.extension() == ".zst") {
       path.replace_extension();
     }
     std::string extension = path.extension().string();

@@ -2,9 +2,9 @@
 //
 //   FORETUNE_TRY(std::optional<Dataset> all, merge_training_sets("data", {.on_skip = tell}));
 //
-// Files are looked at by their names first (kDatasetExtensions, each also with .gz), then by their
-// content: what is well-formed but no data set (a report, a loss curve, a spec of a model) is
-// passed over with a reason, what is damaged is an error that names the file. A file beside a
+// Files are looked at by their names first (kDatasetExtensions, each also with .gz or .zst), then
+// by their content: what is well-formed but no data set (a report, a loss curve, a spec of a model)
+// is passed over with a reason, what is damaged is an error that names the file. A file beside a
 // journal of the same stem is what the journal was exported to, and is passed over, too.
 // Thread safety: free functions without state.
 #pragma once

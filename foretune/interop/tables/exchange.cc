@@ -11,6 +11,7 @@
 #include "foretune/dataset/records.h"
 #include "foretune/dataset/storable.h"
 #include "foretune/interop/ck/exchange_ck.h"
+#include "foretune/interop/sparse_schedules/schedule_records.h"
 #include "foretune/interop/tables/exchange_json.h"
 #include "foretune/interop/tables/internal/csv_columns.h"
 #include "foretune/interop/tables/internal/exchange_io.h"
@@ -21,9 +22,9 @@ using dataset_internal::Json;
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kFormats{"foretune", "csv",        "json",
-                                                   "msgpack",  "diode-json", "diode-msgpack",
-                                                   "ck-json",  "ck-log",     "ck-csv"};
+constexpr std::array<std::string_view, 10> kFormats{
+    "foretune",      "csv",     "json",   "msgpack", "diode-json",
+    "diode-msgpack", "ck-json", "ck-log", "ck-csv",  "schedule-csv"};
 
 bool is_msgpack(ExchangeFormat format) {
   return format == ExchangeFormat::kMsgpack || format == ExchangeFormat::kDiodeMsgpack;
@@ -49,6 +50,9 @@ Result<ExchangeFormat> detect_bytes(std::span<const std::byte> bytes) {
   }
   if (const auto ck = dataset_internal::detect_ck(dataset_internal::text_of(bytes))) {
     return *ck;
+  }
+  if (is_schedule_csv(dataset_internal::text_of(bytes))) {
+    return ExchangeFormat::kScheduleCsv;
   }
   const std::string_view head = trim(dataset_internal::text_of(bytes).substr(0, 4096));
   if (!head.empty() && head.front() == '{') {
@@ -78,7 +82,7 @@ Result<ExchangeFormat> parse_exchange_format(std::string_view name) {
 }
 
 Result<ExchangeFormat> detect_format(const std::filesystem::path& path) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
+  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_compressed(path));
   auto format = detect_bytes(bytes);
   if (!format) {
     return fail_because(format.error(), path.string());
@@ -129,7 +133,7 @@ Result<Support> bytes_hold_dataset(std::span<const std::byte> bytes) {
 }  // namespace
 
 Result<Support> holds_dataset(const std::filesystem::path& path) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
+  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_compressed(path));
   auto holds = bytes_hold_dataset(bytes);
   return holds ? std::move(holds) : fail_because(holds.error(), path.string());
 }
@@ -153,7 +157,7 @@ Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeForm
 Result<Dataset> import_dataset(const std::filesystem::path& path,
                                std::optional<ExchangeFormat> format, ImportReport* report,
                                const ImportFacts& facts) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
+  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_compressed(path));
   const auto imported = [&]() -> Result<Dataset> {
     if (!format) {
       FORETUNE_TRY(format, detect_bytes(bytes));
@@ -181,6 +185,12 @@ Result<Dataset> import_dataset(const std::filesystem::path& path,
       case ExchangeFormat::kCkLog:
       case ExchangeFormat::kCkCsv:
         return import_ck_text(dataset_internal::text_of(bytes), *format, facts, report);
+      case ExchangeFormat::kScheduleCsv: {
+        FORETUNE_TRY(const ScheduleTable table, parse_schedule_table(path.filename().string()));
+        return import_schedule_text(
+            dataset_internal::text_of(bytes), table,
+            {.family = facts.family, .role = facts.role, .payloads = facts.payloads}, report);
+      }
       default:
         return import_json_bytes(bytes, *format, report, facts);
     }
@@ -208,7 +218,7 @@ Result<Dataset> import_ck_text(std::string_view text, ExchangeFormat format,
 
 Result<Dataset> import_ck(const std::filesystem::path& path, ExchangeFormat format,
                           const ImportFacts& facts, ImportReport* report) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
+  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_compressed(path));
   auto dataset = import_ck_text(dataset_internal::text_of(bytes), format, facts, report);
   if (!dataset) {
     return fail_because(dataset.error(), path.string());
@@ -269,6 +279,8 @@ Result<std::vector<std::byte>> export_bytes(const Dataset& dataset, ExchangeForm
     case ExchangeFormat::kCkJson:
     case ExchangeFormat::kCkLog:
       return fail(ErrorCode::kUnsupported, "CK Tile's data is written as ck-csv only");
+    case ExchangeFormat::kScheduleCsv:
+      return fail(ErrorCode::kUnsupported, "tables of sparse schedules are read, not written");
   }
   return fail(ErrorCode::kInvalidArgument, "unknown format");
 }

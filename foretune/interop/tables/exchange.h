@@ -1,5 +1,6 @@
 // Imports and exports foreign formats: CSV, JSON (ours and torch-diode's, in both its schemas),
-// MessagePack (torch-diode's), CK Tile's benchmarks, operation shape sets. All input is untrusted:
+// MessagePack (torch-diode's), CK Tile's benchmarks, tables of sparse schedules (AutoSparse's and
+// WACO's), operation shape sets. All input is untrusted:
 // sizes, depth, numbers and names are checked. Errors name the file, the place and the expected
 // content.
 // Thread safety: free functions without state.
@@ -29,10 +30,11 @@ enum class ExchangeFormat : std::uint8_t {
   kDiodeMsgpack,
   kCkJson,
   kCkLog,
-  kCkCsv
+  kCkCsv,
+  kScheduleCsv
 };
-// Parses "foretune", "csv", "json", "msgpack", "diode-json", "diode-msgpack", "ck-json", "ck-log"
-// or "ck-csv".
+// Parses "foretune", "csv", "json", "msgpack", "diode-json", "diode-msgpack", "ck-json", "ck-log",
+// "ck-csv" or "schedule-csv".
 Result<ExchangeFormat> parse_exchange_format(std::string_view name);
 std::string_view to_string(ExchangeFormat format);
 // Detects the format by content (magic, first bytes), never by the name: torch-diode writes JSON
@@ -86,13 +88,16 @@ struct ImportFacts {
   // The machine that ran CK Tile's benchmarks. Without a device here, the one that the file names,
   // if any.
   Fingerprint fingerprint;
+  // Has the patterns of matrices that tables of sparse schedules name; borrowed, may be nullptr.
+  PayloadStore* payloads = nullptr;
 };
 
 // Imports our JSON and MessagePack, which is one self-describing document (schemas, header, rows)
 // without losses, or torch-diode's documents, which need `facts`.
 Result<Dataset> import_json_bytes(std::span<const std::byte> bytes, ExchangeFormat format,
                                   ImportReport* report = nullptr, const ImportFacts& facts = {});
-// Imports a file of the given format, or detects it.
+// Imports a file of the given format, or detects it. Tables of sparse schedules are read as
+// import_schedule_file() does (sparse_schedules/schedule_records.h).
 Result<Dataset> import_dataset(const std::filesystem::path& path,
                                std::optional<ExchangeFormat> format, ImportReport* report = nullptr,
                                const ImportFacts& facts = {});

@@ -365,7 +365,7 @@ Result<Dataset> import_csv_text(std::string_view text, const DatasetHeader& give
 
 Result<Dataset> import_csv(const std::filesystem::path& path, const DatasetHeader& header,
                            ImportReport* report) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
+  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_compressed(path));
   auto dataset = import_csv_text(dataset_internal::text_of(bytes), header, report);
   if (!dataset) {
     return fail_because(dataset.error(), path.string());

@@ -217,7 +217,7 @@ Result<std::vector<Problem>> parse_shape_set(std::string_view text, ImportReport
 
 Result<std::vector<Problem>> read_shape_set(const std::filesystem::path& path, ImportReport* report,
                                             PayloadStore* payloads) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_gzip(path));
+  FORETUNE_TRY(const std::vector<std::byte> bytes, dataset_internal::read_maybe_compressed(path));
   auto shapes = parse_shape_set(dataset_internal::text_of(bytes), report, payloads);
   if (!shapes) {
     return fail_because(shapes.error(), path.string());

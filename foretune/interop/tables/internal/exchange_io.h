@@ -13,6 +13,7 @@
 
 #include "foretune/base/result.h"
 #include "foretune/dataset/dataset.h"
+#include "foretune/formats/compressed.h"
 #include "foretune/formats/gzip.h"
 #include "foretune/interop/tables/exchange.h"
 
@@ -22,7 +23,7 @@ using formats::deflate_gzip;
 using formats::inflate_gzip;
 using formats::is_gzip;
 using formats::kMaxInflatedBytes;
-using formats::read_maybe_gzip;
+using formats::read_maybe_compressed;
 
 // Counts rows and the reasons for dropping some, in order of first appearance of the reason.
 class ImportCounter {
