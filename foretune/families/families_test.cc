@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <set>
@@ -92,6 +93,35 @@ TEST(Families, RecordedNeedsItsFile) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(missing.error().message, HasSubstr("/no/such/file.ftd"));
+}
+
+// A published table of sparse schedules, read as it is.
+TEST(Families, RecordedReplaysSparseSchedules) {
+  const testing_support::TemporaryFolder folder;
+  const std::string path = (folder / "spmv_epyc7543.csv").string();
+  const std::string head =
+      "matrix,rows,cols,nnz,schedule,time_ms\nm,8,16,5,2 i 2 i0 8 i1 1 j 2 j0 16 j1 1 ";
+  const std::string middle = "1 A 4 i0 i1 j0 j1 A 4 i0 0 i1 0 j0 1 j1 0 0 4 i0 i1 j0 j1 ";
+  std::ofstream(path) << head << middle << "None None None 0 128 1,0.25\n"
+                      << head.substr(head.find('\n') + 1) << middle
+                      << "i0 None None 0 128 4,0.125\n";
+  const std::shared_ptr<const Family> family =
+      create_family("recorded", {.data_path = path}).value();
+  EXPECT_EQ(family->info().feature_table, "sparse-schedule");
+  EXPECT_EQ(family->info().max_threads, 128);
+  const std::span<const Problem> problems = known_problems(*family);
+  ASSERT_EQ(problems.size(), 1U);
+  const auto space = family->space(problems[0]).value();
+  ASSERT_NE(space->enumerable(), nullptr);
+  ASSERT_EQ(space->enumerable()->count(), 2U);
+  std::set<double> times_ns;
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    const Config config = space->enumerable()->unrank(i);
+    const auto data = family->make_data(problems[0], 1).value();
+    const auto artifact = family->prepare(problems[0], config).value();
+    times_ns.insert(artifact->bind(problems[0], *data).value()->simulated_ns());
+  }
+  EXPECT_EQ(times_ns, (std::set<double>{125000, 250000}));
 }
 
 std::string triton_file() {
