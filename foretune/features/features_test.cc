@@ -416,7 +416,8 @@ TEST(FeatureTables, IdsAreGolden) {
       {"gemm-triton-flags", 6872679073680674645U}, {"gemm-diode", 14145410688281213581U},
       {"gemm-diode-v1", 3823267661630822691U},     {"gemm-ck", 14050647595413995567U},
       {"grouped-conv", 12767648221588833716U},     {"gemm-ck-55", 14656727082876628685U},
-      {"gemm-ck-72", 12070358566649545680U},       {"grouped-conv-ck-83", 3491618065044313682U}};
+      {"gemm-ck-72", 12070358566649545680U},       {"grouped-conv-ck-83", 3491618065044313682U},
+      {"sparse-schedule", 7081440990715265522U}};
   for (const auto& [name, id] : golden) {
     EXPECT_EQ(ids[name], id) << name;
   }

@@ -8,6 +8,7 @@
 #include "foretune/space/schemas/cublaslt.h"
 #include "foretune/space/schemas/simulated.h"
 #include "foretune/space/schemas/sparse_cpu.h"
+#include "foretune/space/schemas/sparse_schedule.h"
 #include "foretune/space/schemas/triton.h"
 
 namespace foretune {
@@ -23,6 +24,7 @@ TEST(Schemas, KeepTheirIds) {
   EXPECT_EQ(null_schema().id(), 0x1b2b55f433ef6ca6U);
   EXPECT_EQ(sparse_cpu_schema_v1().id(), 0x1a8ed6d978d20d66U);
   EXPECT_EQ(sparse_cpu_schema().id(), 0x18c0b4b50192953fU);
+  EXPECT_EQ(sparse_schedule_schema().id(), 0x1917e833815749c0U);
 }
 
 TEST(Schemas, TheStructOfATritonConfigHasItsParametersInOrder) {
