@@ -151,6 +151,9 @@ class Importer {
     return std::move(dataset_);
   }
 
+  // The error of a pattern that does not fit, which ends the import.
+  [[nodiscard]] const std::optional<Error>& pattern_error() const { return pattern_error_; }
+
   ImportCounter counter;
 
  private:
@@ -224,11 +227,6 @@ class Importer {
     return {};
   }
 
- public:
-  // The error of a pattern that does not fit, which ends the import.
-  [[nodiscard]] const std::optional<Error>& pattern_error() const { return pattern_error_; }
-
- private:
   const ScheduleTable& table_;
   const ScheduleImportOptions& options_;
   Dataset dataset_;
