@@ -310,7 +310,7 @@ std::vector<JudgedMatrix> repeated_schedules(const SparseRecords& records) {
   return out;
 }
 
-void add_scores(const SparseRecords& records, const RowScores& scores, std::string name,
+void add_scores(const SparseRecords& records, const RowScores& scores, const std::string& name,
                 std::vector<JudgedMatrix>& matrices) {
   std::unordered_map<std::uint64_t, double> score_of;
   for (RowIndex row = 0; row < records.merged.size(); ++row) {

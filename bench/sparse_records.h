@@ -83,7 +83,7 @@ std::vector<JudgedMatrix> all_schedules(const SparseRecords& records);
 std::vector<JudgedMatrix> repeated_schedules(const SparseRecords& records);
 // Adds scores of rows of `records.merged` to the schedules that all_schedules() or
 // repeated_schedules() listed.
-void add_scores(const SparseRecords& records, const RowScores& scores, std::string name,
+void add_scores(const SparseRecords& records, const RowScores& scores, const std::string& name,
                 std::vector<JudgedMatrix>& matrices);
 
 // Returns the figures of a chooser on every matrix of at least 200 schedules that it has scores of;

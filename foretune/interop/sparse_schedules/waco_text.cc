@@ -40,7 +40,7 @@ Result<WacoNames> names_of(SparseOperation operation, WacoReading reading) {
 constexpr std::array kBitLoops{SparseLoop::kRow0, SparseLoop::kRow1, SparseLoop::kColumn0,
                                SparseLoop::kColumn1};
 
-std::string name_of(const AxisNames& axes, SparseLoop loop) {
+std::string letter_of(const AxisNames& axes, SparseLoop loop) {
   return {axes.of(axis_of(loop)), is_inner(loop) ? '0' : '1'};
 }
 
@@ -81,7 +81,7 @@ Result<ScheduleText> parse_waco_schedule(std::string_view text, const SparseSize
     const auto place =
         static_cast<std::size_t>(std::find(stored.begin(), stored.end(), loop) - stored.begin());
     if (place == kSparseLevels) {
-      return fail(ErrorCode::kInvalidArgument, "the loop ", name_of(names.axes, loop),
+      return fail(ErrorCode::kInvalidArgument, "the loop ", letter_of(names.axes, loop),
                   " is missing");
     }
     schedule.levels[0][place] = bit == 1 ? SparseLevel::kDense : SparseLevel::kCompressed;
@@ -90,8 +90,8 @@ Result<ScheduleText> parse_waco_schedule(std::string_view text, const SparseSize
   const SparseAxis axis = axis_of(parallel);
   if (is_inner(parallel) ||
       (axis != SparseAxis::kRows && (axis != SparseAxis::kColumns || !names.may_share_columns))) {
-    return fail(ErrorCode::kInvalidArgument, "WACO does not share ", name_of(names.axes, parallel),
-                " among threads in ", to_string(sizes.operation));
+    return fail(ErrorCode::kInvalidArgument, "WACO does not share ",
+                letter_of(names.axes, parallel), " among threads in ", to_string(sizes.operation));
   }
   schedule.parallel = parallel_loop(axis, reading);
   FORETUNE_TRY(out.threads, words.number("a number of threads"));
@@ -124,7 +124,7 @@ Result<std::string> waco_schedule(const SparseSchedule& schedule, const SparseSi
     out += concat(schedule.inner[static_cast<std::size_t>(size)], " ");
   }
   for (const SparseLoop loop : schedule.order) {
-    out += concat(name_of(names.axes, loop), " ");
+    out += concat(letter_of(names.axes, loop), " ");
   }
   const auto stored = schedule.storage_order();
   for (const SparseLoop loop : kBitLoops) {
@@ -137,7 +137,8 @@ Result<std::string> waco_schedule(const SparseSchedule& schedule, const SparseSi
     }
     out += level == SparseLevel::kDense ? "1 " : "0 ";
   }
-  return concat(out, name_of(names.axes, loop_of(axis, false)), " ", threads, " ", schedule.chunk);
+  return concat(out, letter_of(names.axes, loop_of(axis, false)), " ", threads, " ",
+                schedule.chunk);
 }
 
 }  // namespace foretune
