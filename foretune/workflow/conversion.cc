@@ -115,8 +115,8 @@ Status check_facts(const ConvertArguments& arguments, const std::vector<Input>& 
     const char* phrase;
   };
   for (const Fact& fact :
-       {Fact{"--family", arguments.family, is_nameless, "with files that have none"},
-        Fact{"--role", arguments.role, is_nameless, "with files that have none"},
+       {Fact{"--family", arguments.family, is_nameless, "with CSV, torch-diode's and CK's files"},
+        Fact{"--role", arguments.role, is_nameless, "with CSV, torch-diode's and CK's files"},
         Fact{"--device", arguments.device, is_csv, "with CSV files"},
         Fact{"--arch", arguments.arch, is_ck, "with files of CK Tile"},
         Fact{"--hardware", arguments.hardware, is_ck, "with files of CK Tile"}}) {
