@@ -28,6 +28,7 @@
 #include "foretune/base/statistics.h"
 #include "foretune/dataset/dataset.h"
 #include "foretune/families/loop_nest/loop_nest.h"
+#include "foretune/formats/compressed.h"
 #include "foretune/formats/gzip.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/cursor_actions.h"
@@ -160,7 +161,7 @@ Status write_times(const Enumerated& table, const std::string& path) {
 }
 
 Status read_times(Enumerated& table, const std::string& path) {
-  FORETUNE_TRY(const std::vector<std::byte> bytes, formats::read_maybe_gzip(path));
+  FORETUNE_TRY(const std::vector<std::byte> bytes, formats::read_maybe_compressed(path));
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::vector<std::string_view> lines = split(text, '\n');
   if (lines.size() < table.configs.size() + 1 || lines[0] != table.text) {

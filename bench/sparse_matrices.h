@@ -11,7 +11,7 @@
 #include "foretune/base/result.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/thread_pool.h"
-#include "foretune/formats/gzip.h"
+#include "foretune/formats/compressed.h"
 #include "foretune/sparse/csr.h"
 
 namespace foretune::bench {
@@ -70,7 +70,7 @@ Result<sparse::Csr<float>> drawn_matrix(std::int64_t rows, std::int64_t non_zero
 inline Result<std::vector<NamedMatrix>> sparse_matrices(int argc, char** argv) {
   std::vector<NamedMatrix> out;
   if (const std::string path = argument(argc, argv, "matrix"); !path.empty()) {
-    FORETUNE_TRY(const std::vector<std::byte> file, formats::read_maybe_gzip(path));
+    FORETUNE_TRY(const std::vector<std::byte> file, formats::read_maybe_compressed(path));
     const double begin = seconds_now();
     FORETUNE_TRY(const sparse::Coordinates coordinates, sparse::read_coordinates(file));
     std::printf("reading: %.1f ns a non-zero\n",

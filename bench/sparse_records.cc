@@ -1,20 +1,18 @@
 #include "bench/sparse_records.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <set>
-#include <thread>
 #include <unordered_map>
 
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
+#include "foretune/base/thread_pool.h"
 #include "foretune/interop/sparse_schedules/schedule_records.h"
 #include "foretune/model/model_scorer.h"
 #include "foretune/problem/sparse/sparse_problem.h"
@@ -28,27 +26,11 @@ constexpr std::uint32_t kRowParts = 5;
 // Calls task(i) for each i below count, `threads` at once. Returns the first error.
 Status run_tasks(std::size_t count, std::uint32_t threads,
                  const std::function<Status(std::size_t)>& task) {
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::optional<Error> error;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      if (const Status done = task(i); !done) {
-        const std::lock_guard lock(mutex);
-        error = done.error();
-        next = count;
-      }
-    }
-  };
-  std::vector<std::thread> others;
-  for (std::uint32_t i = 1; i < threads; ++i) {
-    others.emplace_back(work);
-  }
-  work();
-  for (std::thread& other : others) {
-    other.join();
-  }
-  return error ? Status(tl::unexpected<Error>(*error)) : Status();
+  ThreadPool pool(threads);
+  std::vector<Status> done(count);
+  pool.run(count, [&](std::size_t i) { done[i] = task(i); });
+  const auto failed = std::find_if(done.begin(), done.end(), [](const Status& s) { return !s; });
+  return failed == done.end() ? Status() : *failed;
 }
 
 // Writes the model's scores of these rows, problem by problem.

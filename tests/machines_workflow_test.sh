@@ -19,7 +19,7 @@ test "${#digests[@]}" -eq 2
 grep -q 'vector_bytes=32' out.txt
 grep -q 'vector_bytes=16' out.txt
 
-# A config of the wide vectors is no candidate where the narrow ones are.
+# The joint model knows both machines, and picks for this one.
 expect 0 "$foretune" train --dataset both.ftd --model joint.ftm "${trees[@]}"
 grep -q '2 machines: one joint model' err.txt
 expect 0 "$foretune" inspect joint.ftm

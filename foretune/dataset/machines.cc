@@ -15,7 +15,6 @@
 namespace foretune {
 namespace {
 
-using dataset_internal::CopyRules;
 using dataset_internal::kMachineNote;
 using dataset_internal::RowCopier;
 

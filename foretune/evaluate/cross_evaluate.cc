@@ -38,28 +38,31 @@ OuterSplit split_of(const Dataset& dataset, std::string name, std::span<const st
   return out;
 }
 
-Result<std::vector<OuterSplit>> leave_out_labels(const Dataset& dataset,
+// Leaves out each group of problems with the same key, or the one whose label is `wanted`. `what`
+// names the key; key(problem) and label(problem) return it as a number and as text.
+template <class KeyOf, class LabelOf>
+Result<std::vector<OuterSplit>> leave_out_groups(const Dataset& dataset,
                                                  std::span<const std::uint32_t> problems,
-                                                 std::size_t field, std::string_view wanted) {
-  const std::string name(dataset.problems().front().schema().fields[field].name);
-  std::map<std::int64_t, std::vector<std::uint32_t>> by_value;
+                                                 std::string_view what, std::string_view wanted,
+                                                 const KeyOf& key, const LabelOf& label) {
+  std::map<decltype(key(dataset.problems().front())), std::vector<std::uint32_t>> groups;
   for (const std::uint32_t id : problems) {
-    by_value[dataset.problems()[id].field(field)].push_back(id);
+    groups[key(dataset.problems()[id])].push_back(id);
   }
-  if (by_value.size() < 2) {
-    return fail(ErrorCode::kInvalidArgument, "all problems have the same ", name,
+  if (groups.size() < 2) {
+    return fail(ErrorCode::kInvalidArgument, "all problems have the same ", what,
                 ": none can be left out");
   }
   std::vector<OuterSplit> out;
   std::vector<std::string> labels;
-  for (const auto& [value, test] : by_value) {
-    labels.push_back(dataset.problems()[test.front()].field_text(field));
+  for (const auto& [value, test] : groups) {
+    labels.push_back(label(dataset.problems()[test.front()]));
     if (wanted.empty() || wanted == labels.back()) {
-      out.push_back(split_of(dataset, concat(name, " ", labels.back()), test));
+      out.push_back(split_of(dataset, concat(what, " ", labels.back()), test));
     }
   }
   if (out.empty()) {
-    return fail(ErrorCode::kNotFound, "no problem has the ", name, " ", quoted(wanted, 40),
+    return fail(ErrorCode::kNotFound, "no problem has the ", what, " ", quoted(wanted, 40),
                 "; there are ", join(labels, ", "));
   }
   return out;
@@ -159,36 +162,6 @@ Status check_splits(const Dataset& dataset, const std::vector<OuterSplit>& split
   return {};
 }
 
-// Leaves each machine of Dataset::by_machine() out, or the one that `wanted` names by its digest.
-Result<std::vector<OuterSplit>> leave_out_machines(const Dataset& dataset,
-                                                   std::span<const std::uint32_t> problems,
-                                                   std::string_view wanted) {
-  std::vector<OuterSplit> out;
-  std::vector<std::string> names;
-  for (const Fingerprint& machine : dataset.told_apart()) {
-    std::vector<std::uint32_t> test;
-    for (const std::uint32_t id : problems) {
-      if (dataset.problems()[id].machine() == machine.digest()) {
-        test.push_back(id);
-      }
-    }
-    names.push_back(hex_text(machine.digest()));
-    if (!test.empty() && (wanted.empty() || wanted == names.back())) {
-      out.push_back(split_of(dataset, concat("machine ", names.back()), test));
-      out.back().leaves_out_machine = true;
-    }
-  }
-  if (names.size() < 2) {
-    return fail(ErrorCode::kInvalidArgument,
-                "all measurements are of one machine: none can be left out");
-  }
-  if (out.empty()) {
-    return fail(ErrorCode::kNotFound, "no problem was measured on the machine ", quoted(wanted, 40),
-                "; there are ", join(names, ", "));
-  }
-  return out;
-}
-
 }  // namespace
 
 Result<std::vector<OuterSplit>> nested_folds(const Dataset& dataset, std::uint32_t folds,
@@ -224,8 +197,17 @@ Result<std::vector<OuterSplit>> leave_out(const Dataset& dataset, std::string_vi
     return fail(ErrorCode::kInvalidArgument, "no problem of the data set has a measured time");
   }
   const std::vector<std::string_view> parts = split(dimension, ':');
+  const std::string_view which = parts.size() == 2 ? parts[1] : std::string_view();
   if (parts[0] == "machine" && parts.size() <= 2) {
-    return leave_out_machines(dataset, timed, parts.size() == 2 ? parts[1] : std::string_view());
+    FORETUNE_TRY(std::vector<OuterSplit> out,
+                 leave_out_groups(
+                     dataset, timed, "machine", which,
+                     [](const Problem& problem) { return problem.machine(); },
+                     [](const Problem& problem) { return hex_text(problem.machine()); }));
+    for (OuterSplit& split : out) {
+      split.leaves_out_machine = true;
+    }
+    return out;
   }
   const ProblemSchema& schema = dataset.problems().front().schema();
   const std::optional<std::size_t> field = schema.find(parts[0]);
@@ -238,9 +220,11 @@ Result<std::vector<OuterSplit>> leave_out(const Dataset& dataset, std::string_vi
     return fail(ErrorCode::kNotFound, quoted(dimension, 40), " is no field of a ", schema.name,
                 " problem; there are ", join(names, ", "));
   }
-  const std::string_view which = parts.size() == 2 ? parts[1] : std::string_view();
   if (!schema.fields[*field].labels.empty()) {
-    return leave_out_labels(dataset, timed, *field, which);
+    return leave_out_groups(
+        dataset, timed, schema.fields[*field].name, which,
+        [&](const Problem& problem) { return problem.field(*field); },
+        [&](const Problem& problem) { return problem.field_text(*field); });
   }
   if (!which.empty() && which != "largest" && which != "smallest" && which != "middle") {
     return fail(ErrorCode::kInvalidArgument, quoted(which, 40),

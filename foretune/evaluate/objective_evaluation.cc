@@ -36,13 +36,6 @@ Status check_predicts(std::span<const ScoreColumn> columns, const Objective& obj
   return {};
 }
 
-std::size_t place_of(std::span<const ScoreColumn> columns, std::string_view metric) {
-  const auto found = std::find_if(columns.begin(), columns.end(), [&](const ScoreColumn& column) {
-    return column.metric.name == metric;
-  });
-  return static_cast<std::size_t>(found - columns.begin());
-}
-
 // One problem's measured configs and what is known and predicted of them.
 class Front {
  public:
@@ -55,7 +48,7 @@ class Front {
         rows_(rows),
         targets_(judge.objective().targets.size()) {
     for (const MetricInfo& metric : judge.metrics()) {
-      places_.push_back(place_of(scorer.columns(), metric.name));
+      places_.push_back(*column_of(scorer.columns(), metric.name));
     }
   }
 
@@ -259,7 +252,7 @@ Result<Evaluation> evaluate_objective(const Model& model, const Dataset& dataset
   FORETUNE_TRY_STATUS(check_predicts(columns, objective));
   FORETUNE_TRY(const DatasetJudge judge,
                DatasetJudge::create(dataset, objective, options.default_configs));
-  const std::size_t target = place_of(columns, judge.metrics().front().name);
+  const std::size_t target = *column_of(columns, judge.metrics().front().name);
   const ValueScale& scale = columns[target].scale;
   FORETUNE_TRY(const Dataset view, objective_view(dataset, judge, scale));
   const std::vector<double> oracles = oracle_times_ns(view);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "foretune/evaluate/internal/packing.h"
 #include "foretune/evaluate/learned_rate.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/model/model_kind.h"
@@ -127,13 +128,9 @@ class Explainer {
 
 // The column of what the selector's scores are of.
 std::size_t target_column(const Selector& selector) {
-  const std::span<const ScoreColumn> columns = selector.columns();
-  std::size_t out = 0;
-  while (selector.judge() != nullptr &&
-         columns[out].metric.name != selector.judge()->metrics().front().name) {
-    ++out;
-  }
-  return out;
+  return selector.judge() == nullptr
+             ? 0
+             : *column_of(selector.columns(), selector.judge()->metrics().front().name);
 }
 
 bool is_log_time(const ScoreColumn& column) {
@@ -213,30 +210,33 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
   if (selector.judge() != nullptr) {
     out.objective = selector.judge()->objective().text();
   }
-  std::vector<std::uint32_t> listed;
-  for (std::size_t i = 0; i < ranked.size(); ++i) {
-    out.feasible += keeps_bounds(ranked[i].score) ? 1U : 0U;
-    if (i < options.top) {
-      listed.push_back(ranked[i].candidate);
-    }
+  std::vector<std::uint32_t> candidates;
+  for (const RankedCandidate& entry : ranked) {
+    out.feasible += keeps_bounds(entry.score) ? 1U : 0U;
+    candidates.push_back(entry.candidate);
+  }
+  const std::size_t listed = std::min(options.top, ranked.size());
+  // Packing is compared with the fastest of all candidates.
+  if (listed == 0 || !evaluate_internal::predicts_packing(out)) {
+    candidates.resize(listed);
   }
   std::vector<std::vector<PredictedMetric>> metrics;
   if (!out.metrics.empty()) {
-    metrics = selector.predict_metrics(problem, listed);
+    metrics = selector.predict_metrics(problem, candidates);
   }
   const std::optional<ProblemWork> work = problem_work(problem);
   double first_z = 0;
-  for (std::size_t i = 0; i < listed.size(); ++i) {
+  for (std::size_t i = 0; i < listed; ++i) {
     PredictedConfig& entry = out.ranked.emplace_back();
-    entry.candidate = listed[i];
-    entry.config = selector.describe(listed[i], problem);
-    entry.kernel = name_of(listed[i]);
+    entry.candidate = candidates[i];
+    entry.config = selector.describe(candidates[i], problem);
+    entry.kernel = name_of(candidates[i]);
     entry.score = ranked[i].score;
     entry.keeps_bounds = keeps_bounds(entry.score);
     double z = entry.score;
     if (!metrics.empty()) {
       z = metrics[i][target].z;
-      entry.metrics = std::move(metrics[i]);
+      entry.metrics = metrics[i];
     }
     first_z = i == 0 ? z : first_z;
     entry.slower = std::expm1(z - first_z);
@@ -253,7 +253,7 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
     out.margin = ranked[1].score - ranked[0].score;
     out.confidence = confidence_of(out.margin, model.residual_std);
   }
-  add_packing(selector, problem, out);
+  evaluate_internal::add_packing(metrics, out);
   if (options.explain) {
     FORETUNE_TRY(out.explanation,
                  Explainer(selector, model, *table, problem, ranked).explain(options.top));

@@ -135,9 +135,6 @@ Result<Prediction> predict(const Selector& selector, const Problem& problem,
 Result<Prediction> predict_front(const Selector& selector, const Problem& problem,
                                  const Objective& objective, const PredictOptions& options);
 
-// Fills in PredictedConfig::packing_pays_after, as predict() and predict_front() do.
-void add_packing(const Selector& selector, const Problem& problem, Prediction& prediction);
-
 // Replaces the times or rates of the list by those that a model of this very target ("latency",
 // "tflops", "bandwidth") predicts for the configs of the list, `configs`. Errors: those of
 // score_configs(), kMismatch for a model whose scores tell no such value.

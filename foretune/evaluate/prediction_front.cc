@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "foretune/evaluate/internal/packing.h"
 #include "foretune/evaluate/prediction.h"
 #include "foretune/metrics/pareto.h"
 #include "foretune/model/objective_scorer.h"
@@ -19,10 +20,7 @@ struct Judged {
 std::vector<std::size_t> places_of(const Judge& judge, std::span<const ScoreColumn> columns) {
   std::vector<std::size_t> out;
   for (const MetricInfo& metric : judge.metrics()) {
-    const auto found = std::find_if(columns.begin(), columns.end(), [&](const ScoreColumn& column) {
-      return column.metric.name == metric.name;
-    });
-    out.push_back(static_cast<std::size_t>(found - columns.begin()));
+    out.push_back(*column_of(columns, metric.name));
   }
   return out;
 }
@@ -95,9 +93,9 @@ Result<Prediction> predict_front(const Selector& selector, const Problem& proble
     entry.config = selector.describe(entry.candidate, problem);
     entry.score = predicted[at][places[0]].z;
     entry.slower = std::expm1(entry.score - points[front.front()][0]);
-    entry.metrics = std::move(predicted[at]);
+    entry.metrics = predicted[at];
   }
-  add_packing(selector, problem, out);
+  evaluate_internal::add_packing(predicted, out);
   return out;
 }
 

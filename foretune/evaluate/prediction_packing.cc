@@ -1,40 +1,25 @@
-// After how many runs packing pays, as a model of times and packing times predicts it.
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <string_view>
-#include <vector>
 
-#include "foretune/evaluate/prediction.h"
+#include "foretune/evaluate/internal/packing.h"
+#include "foretune/model/objective_scorer.h"
 
-namespace foretune {
-namespace {
+namespace foretune::evaluate_internal {
 
-std::optional<std::size_t> place_of(const Prediction& prediction, std::string_view metric) {
-  for (std::size_t m = 0; m < prediction.metrics.size(); ++m) {
-    if (prediction.metrics[m].metric.name == metric) {
-      return m;
-    }
-  }
-  return std::nullopt;
+bool predicts_packing(const Prediction& prediction) {
+  return column_of(prediction.metrics, kTimeNs) && column_of(prediction.metrics, kPackNs);
 }
 
-}  // namespace
-
-void add_packing(const Selector& selector, const Problem& problem, Prediction& prediction) {
+void add_packing(std::span<const std::vector<PredictedMetric>> candidates, Prediction& prediction) {
   // No prediction is exactly 0: so small a share of a run counts as no packing.
   constexpr double kNothing = 0.02;
-  const auto time = place_of(prediction, kTimeNs);
-  const auto pack = place_of(prediction, kPackNs);
-  if (!time || !pack || prediction.ranked.empty()) {
+  const auto time = column_of(prediction.metrics, kTimeNs);
+  const auto pack = column_of(prediction.metrics, kPackNs);
+  if (!time || !pack) {
     return;
   }
-  std::vector<std::uint32_t> candidates;
-  for (const RankedCandidate& entry : selector.rank(problem)) {
-    candidates.push_back(entry.candidate);
-  }
   double unpacked_ns = HUGE_VAL;
-  for (const std::vector<PredictedMetric>& values : selector.predict_metrics(problem, candidates)) {
+  for (const std::vector<PredictedMetric>& values : candidates) {
     if (values[*pack].value < kNothing * values[*time].value) {
       unpacked_ns = std::min(unpacked_ns, values[*time].value);
     }
@@ -50,4 +35,4 @@ void add_packing(const Selector& selector, const Problem& problem, Prediction& p
   }
 }
 
-}  // namespace foretune
+}  // namespace foretune::evaluate_internal

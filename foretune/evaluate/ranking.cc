@@ -82,7 +82,13 @@ class ModelRanking {
  public:
   // `judge`, unless null, has the objective of the data set's view.
   ModelRanking(const Model& model, const Dataset& dataset, const DatasetJudge* judge)
-      : model_(model), dataset_(dataset), judge_(judge), times_(dataset) {}
+      : model_(model), dataset_(dataset), judge_(judge), times_(dataset) {
+    for (const Problem& problem : dataset.problems()) {
+      if (!hardware_.contains(problem.machine())) {
+        hardware_.emplace(problem.machine(), seen_hardware(model, dataset, problem));
+      }
+    }
+  }
 
   Result<std::vector<RankedProblem>> rank() {
     FORETUNE_TRY(scorer_, make_scorer(model_));
@@ -195,7 +201,7 @@ class ModelRanking {
   }
 
   [[nodiscard]] const Hardware& hardware_for(const Problem& problem) const {
-    return seen_hardware(model_, dataset_, problem);
+    return hardware_.at(problem.machine());
   }
 
   // Returns the pool as the machine of the problem sees it.
@@ -314,7 +320,8 @@ class ModelRanking {
   std::vector<std::size_t> position_of_config_;
   std::unordered_map<Config, std::uint32_t> config_ids_;
   std::unordered_set<Config> in_pool_;
-  std::map<std::uint64_t, WorkingPool> shared_pools_;  // by machine
+  std::map<std::uint64_t, Hardware> hardware_;         // by machine
+  std::map<std::uint64_t, WorkingPool> shared_pools_;  // likewise
 };
 
 }  // namespace

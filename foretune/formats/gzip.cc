@@ -6,7 +6,6 @@
 #include <string>
 
 #include "foretune/base/check.h"
-#include "foretune/base/file.h"
 
 namespace foretune::formats {
 namespace {
@@ -89,18 +88,6 @@ std::vector<std::byte> deflate_gzip(std::span<const std::byte> bytes) {
 
 bool is_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
-}
-
-Result<std::vector<std::byte>> read_maybe_gzip(const std::filesystem::path& path) {
-  FORETUNE_TRY(std::vector<std::byte> bytes, read_file(path));
-  if (!is_gzip(bytes)) {
-    return bytes;
-  }
-  auto inflated = inflate_gzip(bytes);
-  if (!inflated) {
-    return fail_because(inflated.error(), path.string());
-  }
-  return inflated;
 }
 
 }  // namespace foretune::formats

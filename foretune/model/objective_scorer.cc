@@ -15,20 +15,13 @@ namespace {
 
 constexpr std::size_t kMaxJudged = 32;
 
-const ScoreColumn* find_column(std::span<const ScoreColumn> columns, std::string_view metric) {
-  const auto found = std::find_if(columns.begin(), columns.end(), [&](const ScoreColumn& column) {
-    return column.metric.name == metric;
-  });
-  return found == columns.end() ? nullptr : &*found;
-}
-
 Status check_named(const Objective& objective, std::span<const ScoreColumn> columns) {
   std::vector<std::string> names;
   for (const ScoreColumn& column : columns) {
     names.push_back(column.metric.name);
   }
   for (const std::string& metric : objective.metrics()) {
-    if (find_column(columns, metric) == nullptr) {
+    if (!column_of(columns, metric)) {
       return fail(ErrorCode::kNotFound, "the model predicts ", join(names, ", "), " and no ",
                   metric, ": foretune train --metrics makes one that does");
     }
@@ -38,7 +31,7 @@ Status check_named(const Objective& objective, std::span<const ScoreColumn> colu
 
 Status check_absolute(const Objective& objective, std::span<const ScoreColumn> columns) {
   for (const MetricBound& bound : objective.bounds) {
-    if (!find_column(columns, bound.metric)->is_absolute) {
+    if (!columns[*column_of(columns, bound.metric)].is_absolute) {
       return fail(ErrorCode::kUnsupported, "the model predicts ", bound.metric,
                   " up to a factor only, so it knows no bound of it: foretune train --metrics ",
                   bound.metric, " makes one that does");
@@ -113,6 +106,15 @@ class ObjectivePool final : public PreparedPool {
 
 }  // namespace
 
+std::optional<std::size_t> column_of(std::span<const ScoreColumn> columns,
+                                     std::string_view metric) {
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const ScoreColumn& column) {
+    return column.metric.name == metric;
+  });
+  return found == columns.end() ? std::nullopt
+                                : std::optional(static_cast<std::size_t>(found - columns.begin()));
+}
+
 Result<Judge> judge_of(const Objective& objective, std::span<const ScoreColumn> columns) {
   FORETUNE_TRY_STATUS(check_named(objective, columns));
   FORETUNE_TRY_STATUS(check_absolute(objective, columns));
@@ -154,8 +156,8 @@ Result<std::unique_ptr<PreparedPool>> objective_pool(std::shared_ptr<const Prepa
   }
   std::vector<Judged> judged;
   for (const MetricInfo& info : judge.metrics()) {
-    const ScoreColumn* const column = find_column(columns, info.name);
-    judged.push_back({static_cast<std::size_t>(column - columns.data()), column->scale});
+    const std::size_t column = *column_of(columns, info.name);
+    judged.push_back({column, columns[column].scale});
   }
   return std::make_unique<ObjectivePool>(std::move(pool), std::move(judged), judge);
 }

@@ -10,7 +10,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "foretune/base/result.h"
 #include "foretune/metrics/objective.h"
@@ -21,6 +23,9 @@ namespace foretune {
 // More than any z.
 inline constexpr double kInfeasibleScore = 1e6;
 inline bool keeps_bounds(double score) { return score < kInfeasibleScore; }
+
+// Returns the column of the metric; nothing where there is none.
+std::optional<std::size_t> column_of(std::span<const ScoreColumn> columns, std::string_view metric);
 
 // The objective as these columns can be judged by it. Errors: kNotFound for a metric that there is
 // no column of, with those that there are; kUnsupported for a bound on what is known up to a factor

@@ -12,6 +12,7 @@
 #include "foretune/base/hash.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
+#include "foretune/formats/compressed.h"
 #include "foretune/formats/gzip.h"
 
 namespace foretune::sparse {
@@ -250,7 +251,7 @@ TEST(CoordinatesTest, ReadsRealMatrices) {
       return parse_int(cells[columns.at(column)]).value();
     };
     const std::string name = concat(cells[columns.at("name")], ".mtx.gz");
-    const auto matrix = read_coordinates(formats::read_maybe_gzip(folder / name).value());
+    const auto matrix = read_coordinates(formats::read_maybe_compressed(folder / name).value());
     ASSERT_TRUE(matrix) << name << ": " << matrix.error().message;
     EXPECT_EQ(matrix->extents[0], number("rows")) << name;
     EXPECT_EQ(matrix->extents[1], number("cols")) << name;

@@ -131,11 +131,13 @@ Result<TrainOptions> options_of(const EvaluateArguments& arguments, const Invoca
 TrainOptions for_split(const TrainOptions& recipe, const Dataset& dataset,
                        const OuterSplit& split) {
   TrainOptions out = recipe;
+  if (!split.leaves_out_machine) {
+    return out;
+  }
   std::vector<bool> is_candidate(dataset.configs().size(), false);
   for (const Dataset::Row& row : dataset.rows()) {
     is_candidate[row.config] =
-        is_candidate[row.config] ||
-        (split.leaves_out_machine && split.is_test[row.problem] && row.is_timed());
+        is_candidate[row.config] || (split.is_test[row.problem] && row.is_timed());
   }
   for (std::size_t i = 0; i < is_candidate.size(); ++i) {
     if (is_candidate[i]) {

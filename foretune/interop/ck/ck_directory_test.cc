@@ -21,7 +21,7 @@
 #include "foretune/base/file.h"
 #include "foretune/base/testing/temporary_folder.h"
 #include "foretune/base/text.h"
-#include "foretune/formats/gzip.h"
+#include "foretune/formats/compressed.h"
 #include "foretune/interop/ck/ck_kernels.h"
 #include "foretune/interop/ck/output_directory.h"
 #include "foretune/interop/ck/testing/foreign_samples.h"
@@ -460,7 +460,7 @@ TEST_P(CkDirectory, TreesLearnFromWhatTheEngineTakesForTheDevice) {
 TEST_P(CkDirectory, TheZippedTextIsThePlainOne) {
   for (const char* target : {"tflops", "latency", "time"}) {
     const std::string plain = concat("m/model_", target, ".lgbm");
-    const auto zipped = formats::read_maybe_gzip(folder_ / concat(plain, ".gz"));
+    const auto zipped = formats::read_maybe_compressed(folder_ / concat(plain, ".gz"));
     ASSERT_TRUE(zipped) << zipped.error().message;
     EXPECT_EQ(*zipped, read_file(folder_ / plain).value());
   }

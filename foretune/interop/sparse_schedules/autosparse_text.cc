@@ -35,8 +35,8 @@ Result<AutosparseNames> names_of(SparseOperation operation) {
   }
 }
 
-std::string name_of(const AxisNames& axes, SparseLoop loop) {
-  return {axes.of(axis_of(loop)), is_inner(loop) ? '1' : '0'};
+std::string autosparse_name(const AxisNames& axes, SparseLoop loop) {
+  return axes.loop(loop, '1', '0');
 }
 
 // The number that the text prints for a loop, which for outer parts need not be their extent.
@@ -127,9 +127,9 @@ class Reader {
                     " is not split here, or twice");
       }
       FORETUNE_TRY_STATUS(words_.exactly("2"));
-      FORETUNE_TRY_STATUS(words_.exactly(name_of(names_.axes, loop_of(axis, false))));
+      FORETUNE_TRY_STATUS(words_.exactly(autosparse_name(names_.axes, loop_of(axis, false))));
       FORETUNE_TRY(outer_[static_cast<std::size_t>(axis)], words_.number("an outer part"));
-      FORETUNE_TRY_STATUS(words_.exactly(name_of(names_.axes, loop_of(axis, true))));
+      FORETUNE_TRY_STATUS(words_.exactly(autosparse_name(names_.axes, loop_of(axis, true))));
       FORETUNE_TRY(out_.schedule.inner[static_cast<std::size_t>(axis)],
                    words_.number("an inner part"));
     }
@@ -166,7 +166,7 @@ class Reader {
         const auto place =
             static_cast<std::size_t>(std::find(order.begin(), order.end(), stored) - order.begin());
         if (place == kSparseLevels || seen[place]) {
-          return fail(ErrorCode::kCorrupt, "the level of ", name_of(names_.axes, stored),
+          return fail(ErrorCode::kCorrupt, "the level of ", autosparse_name(names_.axes, stored),
                       " is given twice or not stored");
         }
         seen[place] = true;
@@ -214,9 +214,9 @@ class Reader {
       const bool is_split = i < 2 || has_dense_loops(sizes_.operation);
       const std::int64_t printed = printed_extent(out_.schedule, sizes_, outer);
       if (is_split && outer_[i] != printed) {
-        return fail(ErrorCode::kInvalidArgument, name_of(names_.axes, outer), " is ", outer_[i],
-                    ", but an extent of ", axis_extent(sizes_, axis_of(outer)), " makes it ",
-                    printed);
+        return fail(ErrorCode::kInvalidArgument, autosparse_name(names_.axes, outer), " is ",
+                    outer_[i], ", but an extent of ", axis_extent(sizes_, axis_of(outer)),
+                    " makes it ", printed);
       }
     }
     const auto& unroll = out_.schedule.unroll;
@@ -248,7 +248,7 @@ Result<std::string> autosparse_schedule(const SparseSchedule& schedule, const Sp
                                         std::int32_t threads) {
   FORETUNE_TRY(const AutosparseNames names, names_of(sizes.operation));
   FORETUNE_TRY_STATUS(check_sparse_schedule(schedule, sizes));
-  const auto loop_name = [&](SparseLoop loop) { return name_of(names.axes, loop); };
+  const auto loop_name = [&](SparseLoop loop) { return autosparse_name(names.axes, loop); };
   const auto split_text = [&](SparseAxis axis) {
     std::string text = concat(" ", std::string(1, names.axes.of(axis)), " 2");
     for (const bool inner : {false, true}) {

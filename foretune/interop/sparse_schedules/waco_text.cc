@@ -1,6 +1,7 @@
 // WACO's texts: the inner sizes, the loops, a bit for each level, the parallel loop, threads and
 // chunk. The digit 1 behind an axis is its outer part.
 #include <algorithm>
+#include <array>
 
 #include "foretune/interop/sparse_schedules/internal/schedule_names.h"
 #include "foretune/interop/sparse_schedules/schedule_text.h"
@@ -40,8 +41,11 @@ Result<WacoNames> names_of(SparseOperation operation, WacoReading reading) {
 constexpr std::array kBitLoops{SparseLoop::kRow0, SparseLoop::kRow1, SparseLoop::kColumn0,
                                SparseLoop::kColumn1};
 
-std::string letter_of(const AxisNames& axes, SparseLoop loop) {
-  return {axes.of(axis_of(loop)), is_inner(loop) ? '0' : '1'};
+std::string waco_name(const AxisNames& axes, SparseLoop loop) { return axes.loop(loop, '0', '1'); }
+
+// Returns the place of the loop's level; kSparseLevels for a loop that is not stored.
+std::size_t level_place(const std::array<SparseLoop, kSparseLevels>& stored, SparseLoop loop) {
+  return static_cast<std::size_t>(std::find(stored.begin(), stored.end(), loop) - stored.begin());
 }
 
 // Returns the loop that threads share, by its name.
@@ -78,10 +82,9 @@ Result<ScheduleText> parse_waco_schedule(std::string_view text, const SparseSize
     if (bit > 1) {
       return words.refuse(concat(bit), "a bit of a level");
     }
-    const auto place =
-        static_cast<std::size_t>(std::find(stored.begin(), stored.end(), loop) - stored.begin());
+    const std::size_t place = level_place(stored, loop);
     if (place == kSparseLevels) {
-      return fail(ErrorCode::kInvalidArgument, "the loop ", letter_of(names.axes, loop),
+      return fail(ErrorCode::kInvalidArgument, "the loop ", waco_name(names.axes, loop),
                   " is missing");
     }
     schedule.levels[0][place] = bit == 1 ? SparseLevel::kDense : SparseLevel::kCompressed;
@@ -91,7 +94,7 @@ Result<ScheduleText> parse_waco_schedule(std::string_view text, const SparseSize
   if (is_inner(parallel) ||
       (axis != SparseAxis::kRows && (axis != SparseAxis::kColumns || !names.may_share_columns))) {
     return fail(ErrorCode::kInvalidArgument, "WACO does not share ",
-                letter_of(names.axes, parallel), " among threads in ", to_string(sizes.operation));
+                waco_name(names.axes, parallel), " among threads in ", to_string(sizes.operation));
   }
   schedule.parallel = parallel_loop(axis, reading);
   FORETUNE_TRY(out.threads, words.number("a number of threads"));
@@ -124,12 +127,11 @@ Result<std::string> waco_schedule(const SparseSchedule& schedule, const SparseSi
     out += concat(schedule.inner[static_cast<std::size_t>(size)], " ");
   }
   for (const SparseLoop loop : schedule.order) {
-    out += concat(letter_of(names.axes, loop), " ");
+    out += concat(waco_name(names.axes, loop), " ");
   }
   const auto stored = schedule.storage_order();
   for (const SparseLoop loop : kBitLoops) {
-    const auto place =
-        static_cast<std::size_t>(std::find(stored.begin(), stored.end(), loop) - stored.begin());
+    const std::size_t place = level_place(stored, loop);
     const SparseLevel level = schedule.levels[0][place];
     if (level > SparseLevel::kCompressed) {
       return fail(ErrorCode::kUnsupported, "WACO's notation has dense and compressed levels, not ",
@@ -137,7 +139,7 @@ Result<std::string> waco_schedule(const SparseSchedule& schedule, const SparseSi
     }
     out += level == SparseLevel::kDense ? "1 " : "0 ";
   }
-  return concat(out, letter_of(names.axes, loop_of(axis, false)), " ", threads, " ",
+  return concat(out, waco_name(names.axes, loop_of(axis, false)), " ", threads, " ",
                 schedule.chunk);
 }
 

@@ -150,8 +150,8 @@ std::vector<Fingerprint> machines_of(const Dataset& dataset) {
   return out;
 }
 
-bool is_legal_somewhere(const CompiledSpace& space, const Config& config, const Dataset& dataset) {
-  const std::vector<Fingerprint> machines = machines_of(dataset);
+bool is_legal_somewhere(const CompiledSpace& space, const Config& config,
+                        std::span<const Fingerprint> machines) {
   return std::any_of(machines.begin(), machines.end(), [&](const Fingerprint& machine) {
     return space.is_legal_config(config.words.view(), machine.hardware);
   });
@@ -160,14 +160,14 @@ bool is_legal_somewhere(const CompiledSpace& space, const Config& config, const 
 // Adds configs that no measurement has. Errors: kMismatch for another schema; kInvalidArgument for
 // one that the rules forbid on every problem.
 Status add_candidates(std::span<const Config> configs, const Dataset& dataset,
-                      const CompiledSpace* space, std::unordered_set<Config>& seen,
-                      std::vector<Config>& pool) {
+                      const CompiledSpace* space, std::span<const Fingerprint> machines,
+                      std::unordered_set<Config>& seen, std::vector<Config>& pool) {
   const DatasetHeader& header = dataset.header();
   for (const Config& config : configs) {
     if (config.schema != header.config_schema.id()) {
       return fail(ErrorCode::kMismatch, "a candidate is no config of ", header.config_schema.name);
     }
-    if (space != nullptr && !is_legal_somewhere(*space, config, dataset)) {
+    if (space != nullptr && !is_legal_somewhere(*space, config, machines)) {
       return fail(ErrorCode::kInvalidArgument, "the rules of the data set forbid the candidate ",
                   to_text(header.config_schema, config), " on every problem");
     }
@@ -194,10 +194,12 @@ Result<std::vector<Config>> make_pool(const Dataset& dataset,
     FORETUNE_TRY(SpaceDefinition definition, SpaceDefinition::parse(dataset.header().space_text));
     FORETUNE_TRY(space, CompiledSpace::create(std::move(definition)));
   }
-  FORETUNE_TRY_STATUS(add_candidates(options.more_candidates, dataset, space.get(), seen, pool));
+  const std::vector<Fingerprint> machines = machines_of(dataset);
+  FORETUNE_TRY_STATUS(
+      add_candidates(options.more_candidates, dataset, space.get(), machines, seen, pool));
   if (space != nullptr) {
     std::vector<Config> all;
-    for (const Fingerprint& machine : machines_of(dataset)) {
+    for (const Fingerprint& machine : machines) {
       const std::vector<Config> legal = options.best_of_problem > 0
                                             ? std::vector<Config>()
                                             : legal_configs(*space, machine.hardware);

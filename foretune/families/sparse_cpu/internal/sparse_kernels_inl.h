@@ -471,11 +471,13 @@ void sddmm_kernel(const RowRange<typename V::Value>& rows,
     const typename V::Value* const b = dense.b + static_cast<std::ptrdiff_t>(row) * dense.stride;
     std::int64_t i = rows.starts[row];
     const std::int64_t end = rows.starts[row + 1];
-    while (kEntries > 1 && i + kEntries <= end) {
-      if (dense.prefetch > 0) {
-        fetch_columns<typename V::Value, kEntries>(rows, dense, i + dense.prefetch, last);
+    if constexpr (kEntries > 1) {
+      while (i + kEntries <= end) {
+        if (dense.prefetch > 0) {
+          fetch_columns<typename V::Value, kEntries>(rows, dense, i + dense.prefetch, last);
+        }
+        sddmm_entries<V, kEntries>(rows, dense, b, i);
       }
-      sddmm_entries<V, kEntries>(rows, dense, b, i);
     }
     while (i < end) {
       if (dense.prefetch > 0) {

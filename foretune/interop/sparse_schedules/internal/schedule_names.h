@@ -24,6 +24,10 @@ struct AxisNames {
     const std::size_t place = letter == ' ' ? std::string_view::npos : letters.find(letter);
     return place < letters.size() ? std::optional(static_cast<SparseAxis>(place)) : std::nullopt;
   }
+  // Returns the name of a loop: the letter of its axis, and the digit of inner or outer parts.
+  [[nodiscard]] std::string loop(SparseLoop loop, char inner, char outer) const {
+    return {of(axis_of(loop)), is_inner(loop) ? inner : outer};
+  }
 };
 
 // Reads the words of a text. The first word that makes no sense is an error that names its place.
