@@ -64,6 +64,13 @@ expect 0 "$foretune" collect --family recorded --family-data elsewhere.ftd --num
 expect 0 "$foretune" create-validation --family recorded --family-data elsewhere.ftd \
   --num-shapes 0 --search-space EXHAUSTIVE --training-data elsewhere --output elsewhere/rest.ftd
 expect 0 "$foretune" train --data-dir elsewhere --model elsewhere.ftm --folds 2
+# The best configs of a model, and a sample: no more than these.
+expect 0 "$foretune" collect --family recorded --family-data elsewhere.ftd --num-shapes 3 \
+  --model elsewhere.ftm --model-top 4 --search-space SAMPLE:2 --output best.ftd
+grep -Eq "^([4-9]|1[0-9]|2[01]) measurements of 3 problems" out.txt
+expect 2 "$foretune" collect --active --family recorded --family-data elsewhere.ftd --num-shapes 3 \
+  --model elsewhere.ftm --output no.ftd
+one_sentence
 expect 0 "$foretune" validate-model --model elsewhere.ftm --dataset elsewhere/rest.ftd \
   --family-data elsewhere.ftd --json elsewhere.json
 expect 0 "$foretune" evaluate --dataset elsewhere.ftd --nested-folds 2 --trees 20 --folds 2 \

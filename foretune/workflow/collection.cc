@@ -54,15 +54,19 @@ void CollectArguments::visit(OptionList& list) {
   if (validation) {
     list.add("training-data", training_data, "PATH",
              "leave out problems that this data set or folder holds");
-    list.add("model", model, "FILE",
-             "also measure the best configs of every problem by this model");
-    list.add("model-top", model_top, "N", "number of these configs")
-        .at_least(0)
-        .only({"with --model", [this] { return !model.empty(); }});
     list.add("confirm-top", confirm_top, "N",
              "measure the best N of every problem once more, interleaved; 0 skips this")
         .at_least(0);
-  } else {
+  }
+  Option& by_model = list.add("model", model, "FILE",
+                              "also measure the best configs of every problem by this model");
+  if (!validation) {
+    by_model.only({"without --active", [this] { return !active; }});
+  }
+  list.add("model-top", model_top, "N", "number of these configs")
+      .at_least(0)
+      .only({"with --model", [this] { return !model.empty(); }});
+  if (!validation) {
     visit_active(list);
   }
   problems.visit(list, [this] { return family.family == "recorded"; });

@@ -55,6 +55,9 @@ void TrainArguments::visit_training(OptionList& list) {
   list.add("kernels", kernels, "PATH",
            "further candidates, which the data may lack: file with composable_kernel's names or "
            "configs as they are printed, one per line, or folder of benchmark programs");
+  list.add_switch("only-kernels", only_kernels,
+                  "take no other candidates than these and the portfolio's")
+      .only({"with --kernels", [this] { return !kernels.empty(); }});
   list.add("targets", targets, "LIST",
            "targets to learn, one model each, joined by commas: time, tflops, latency, bandwidth");
   list.add("metrics", metrics, "LIST",
@@ -365,6 +368,7 @@ Result<Training> train_with(const TrainArguments& arguments, const Invocation& i
                  read_candidates(arguments.kernels, dataset, invocation));
     for (TrainOptions& of_target : options) {
       of_target.more_candidates = candidates;
+      of_target.only_more_candidates = arguments.only_kernels;
     }
   }
   Training out{.dataset = std::move(dataset), .options = std::move(options), .results = {}};

@@ -42,6 +42,7 @@ struct TrainArguments {
   std::string metrics;
   DataFilter filter;
   std::string kernels;
+  bool only_kernels = false;
   PayloadArguments payloads;
   RecipeArguments recipe;
   bool no_log_transform = false;

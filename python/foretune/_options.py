@@ -31,6 +31,8 @@ class TrainOptions(TypedDict, total=False):
     kernels: str | os.PathLike[str]
     """further candidates, which the data may lack: file with composable_kernel's names or
     configs as they are printed, one per line, or folder of benchmark programs"""
+    only_kernels: bool
+    """take no other candidates than these and the portfolio's"""
     targets: str | Sequence[object]
     """targets to learn, one model each, joined by commas: time, tflops, latency, bandwidth
     (default: time)"""
@@ -157,6 +159,10 @@ class CollectOptions(TypedDict, total=False):
     that a run yields anyway are always kept)"""
     no_resume: bool
     """refuse to continue an existing data set"""
+    model: str | os.PathLike[str]
+    """also measure the best configs of every problem by this model"""
+    model_top: int
+    """number of these configs (default: 16)"""
     active: bool
     """work in rounds: a model trained on the measurements so far chooses the next ones"""
     configs_per_problem: int
@@ -239,10 +245,6 @@ class CollectOptions(TypedDict, total=False):
     (default: 0)"""
     max_load: float
     """fail when other work keeps more than CORES cores busy"""
-    model: str | os.PathLike[str]
-    """also measure the best configs of every problem by this model"""
-    model_top: int
-    """number of these configs (default: 16)"""
     confirm_top: int
     """measure the best N of every problem once more, interleaved; 0 skips this (default: 5)"""
 

@@ -106,10 +106,11 @@ void add_canonical_forms(const CompiledSpace& space, const Dataset& dataset,
 
 // Marks the configs that were timed, or only `portfolio` and the `best_of_problem` fastest of each
 // problem, unless that is 0. There may be very many sequences, since hardly any is measured twice:
-// then it is 8.
+// then it is 8. Marks only `portfolio` where all other candidates are given.
 std::vector<bool> pool_members(const Dataset& dataset, std::span<const std::uint32_t> portfolio,
-                               std::size_t best_of_problem) {
+                               const TrainOptions& options) {
   constexpr std::size_t kBestOfMany = 8;
+  std::size_t best_of_problem = options.best_of_problem;
   std::vector<bool> timed(dataset.configs().size(), false);
   for (const Dataset::Row& row : dataset.rows()) {
     timed[row.config] = timed[row.config] || row.is_timed();
@@ -119,12 +120,12 @@ std::vector<bool> pool_members(const Dataset& dataset, std::span<const std::uint
       static_cast<std::size_t>(std::count(timed.begin(), timed.end(), true)) > kMaxPool) {
     best_of_problem = kBestOfMany;
   }
-  if (best_of_problem == 0) {
+  if (best_of_problem == 0 && !options.only_more_candidates) {
     return timed;
   }
   std::vector<std::vector<std::pair<float, std::uint32_t>>> of_problem(dataset.problems().size());
   for (const Dataset::Row& row : dataset.rows()) {
-    if (row.is_timed()) {
+    if (row.is_timed() && !options.only_more_candidates) {
       of_problem[row.problem].emplace_back(row.time_ns, row.config);
     }
   }
@@ -181,11 +182,11 @@ Status add_candidates(std::span<const Config> configs, const Dataset& dataset,
 Result<std::vector<Config>> make_pool(const Dataset& dataset,
                                       std::span<const std::uint32_t> portfolio,
                                       const TrainOptions& options) {
-  const std::vector<bool> measured_ok = pool_members(dataset, portfolio, options.best_of_problem);
+  const std::vector<bool> members = pool_members(dataset, portfolio, options);
   std::vector<Config> pool;
   std::unordered_set<Config> seen;
-  for (std::size_t i = 0; i < measured_ok.size(); ++i) {
-    if (measured_ok[i] && seen.insert(dataset.configs()[i]).second) {
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i] && seen.insert(dataset.configs()[i]).second) {
       pool.push_back(dataset.configs()[i]);
     }
   }
@@ -200,7 +201,7 @@ Result<std::vector<Config>> make_pool(const Dataset& dataset,
   if (space != nullptr) {
     std::vector<Config> all;
     for (const Fingerprint& machine : machines) {
-      const std::vector<Config> legal = options.best_of_problem > 0
+      const std::vector<Config> legal = options.best_of_problem > 0 || options.only_more_candidates
                                             ? std::vector<Config>()
                                             : legal_configs(*space, machine.hardware);
       all.insert(all.end(), legal.begin(), legal.end());

@@ -96,6 +96,8 @@ struct TrainOptions {
   std::string base_column;
   // Configs that become candidates of the model beside the measured ones.
   std::vector<Config> more_candidates;
+  // No measured config is a candidate, unless it is among these or in the portfolio.
+  bool only_more_candidates = false;
   // Number of forests with different samples of rows and features; their scores are averaged. More
   // forests pick a little better, above all with noisy times, and queries take longer in
   // proportion.

@@ -178,6 +178,18 @@ TEST(TrainGbdt, ConfigsThatNothingMeasuredMayBeCandidates) {
   for (const std::uint32_t place : result->model.portfolio) {
     EXPECT_NE(pool[place], tile(512, 512));
   }
+  options.only_more_candidates = true;
+  const auto only = train_gbdt(dataset, options);
+  ASSERT_TRUE(only) << only.error().message;
+  EXPECT_LT(only->model.pool.size(), pool.size());
+  EXPECT_EQ(std::count(only->model.pool.begin(), only->model.pool.end(), tile(512, 512)), 1);
+  const std::vector<std::uint32_t>& fallback = only->model.portfolio;
+  const std::vector<Config>& given = options.more_candidates;
+  for (std::uint32_t place = 0; place < only->model.pool.size(); ++place) {
+    EXPECT_TRUE(std::find(fallback.begin(), fallback.end(), place) != fallback.end() ||
+                std::find(given.begin(), given.end(), only->model.pool[place]) != given.end());
+  }
+  options.only_more_candidates = false;
   const SpaceDefinition space{.schema = tile_schema(),
                               .problem_type = kGemmProblem,
                               .domains = {},
