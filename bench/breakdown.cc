@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -42,19 +43,22 @@ void Breakdown::add(std::span<const ShapeClass> classes, double speed, double be
 }
 
 void Breakdown::print(std::string_view prefix, Figures& figures) const {
-  std::printf("%-44s %8s %8s %8s %8s %8s\n", "class", "products", "geomean", "% < 0.98", "worst",
-              "fastest");
+  std::printf("%-44s %8s %8s %8s %8s %8s %8s\n", "class", "products", "geomean", "% < 0.98",
+              "worst", "fastest", "share");
   for (const auto& [shape_class, speeds] : classes_) {
     const double geomean = geometric_mean(speeds.chosen);
     const double slower = share_slower(speeds.chosen);
     const double worst = quantile(speeds.chosen, 0);
-    std::printf("%-44s %8zu %8.4f %8.1f %8.3f %8.4f\n", shape_class.name.c_str(),
-                speeds.chosen.size(), geomean, 100 * slower, worst, geometric_mean(speeds.best));
+    const double best = geometric_mean(speeds.best);
+    const double share = best > 1 ? std::log(geomean) / std::log(best) : 1;
+    std::printf("%-44s %8zu %8.4f %8.1f %8.3f %8.4f %8.3f\n", shape_class.name.c_str(),
+                speeds.chosen.size(), geomean, 100 * slower, worst, best, share);
     const std::string suffix = name_of(shape_class.name);
     figures.add(concat(prefix, "_problems_", suffix), static_cast<double>(speeds.chosen.size()));
     figures.add(concat(prefix, "_geomean_", suffix), geomean);
     figures.add(concat(prefix, "_share_slower_than_098_", suffix), slower);
     figures.add(concat(prefix, "_worst_", suffix), worst);
+    figures.add(concat(prefix, "_share_of_possible_gain_", suffix), share);
   }
 }
 

@@ -27,7 +27,8 @@ class Breakdown {
  public:
   // `best`: the speed of the fastest measured config, the upper limit of a choice.
   void add(std::span<const ShapeClass> classes, double speed, double best);
-  // A figure's name begins with `prefix` and ends with the class.
+  // The last column is the share of the gain that was possible: the ratio of the logarithms. A
+  // figure's name begins with `prefix` and ends with the class.
   void print(std::string_view prefix, Figures& figures) const;
 
  private:

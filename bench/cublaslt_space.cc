@@ -7,12 +7,21 @@
 //                  [--splits 2,3,4,6,8,16] [--driver FILE] [--cublaslt FILE] [--nvml FILE]
 //                  [--clock_log FILE] [--workspace_mb N] [--finals ROUNDS]
 //   cublaslt_space --portfolio 2000 --space space.ftd --output configs.txt
-//   cublaslt_space --heuristic yes --shapes shapes.csv --output answers.tsv
+//   cublaslt_space --list answers --shapes shapes.csv --output answers.tsv
+//   cublaslt_space --list configs --shapes shapes.csv --output configs.txt [--splits 2,3,4,6,8,16]
 //
 // A problem is cut off after --seconds; its measurements are then a random part. With --finals the
 // built-in portfolio is measured, too, ahead of all others, and at the end the heuristic's first
 // choice, the best twelve of the portfolio and the best twelve of all run in turns. The second form
 // needs no device. The third lists the configs of the heuristic's answers: problem, rank, config.
+// The fourth lists all configs that the library accepts for at least one of the problems.
+//
+//   cublaslt_space --resolve answers.tsv --space in.ftd --output out.ftd [--least-bound NS]
+//
+// The fifth adds to a data set what its ranks of the heuristic stand for: a measured rank is also a
+// measurement of the config that the heuristic named, unless that was measured itself. The output
+// has today's rules of the space and only what they allow, and no bounds below --least-bound of
+// configs that were stopped early: some are the gap between two launches.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -48,7 +57,9 @@ struct Arguments {
   std::vector<std::int32_t> splits;
   int finals = 0;  // rounds
   std::size_t portfolio = 0;
-  bool lists_heuristic = false;
+  std::string list;     // answers, configs or nothing
+  std::string resolve;  // file of answers
+  double least_bound_ns = 0;
 };
 
 Result<Arguments> parse(int argc, char** argv) {
@@ -59,7 +70,11 @@ Result<Arguments> parse(int argc, char** argv) {
   arguments.seconds = bench::number_argument(argc, argv, "seconds", 20);
   arguments.finals = static_cast<int>(bench::count_argument<unsigned>(argc, argv, "finals", 0));
   arguments.portfolio = bench::count_argument<std::size_t>(argc, argv, "portfolio", 0);
-  arguments.lists_heuristic = !bench::argument(argc, argv, "heuristic").empty();
+  arguments.list = bench::argument(argc, argv, "list");
+  if (!arguments.list.empty() && arguments.list != "answers" && arguments.list != "configs") {
+    return fail(ErrorCode::kInvalidArgument, "--list takes answers or configs, not ",
+                arguments.list);
+  }
   const std::string splits = bench::argument(argc, argv, "splits", "2,3,4,6,8,16");
   for (const std::string_view part : split(splits, ',')) {
     const auto number = parse_int(part);
@@ -68,10 +83,14 @@ Result<Arguments> parse(int argc, char** argv) {
     }
     arguments.splits.push_back(static_cast<std::int32_t>(*number));
   }
-  if (arguments.output.empty() || (arguments.portfolio == 0) == arguments.shapes.empty() ||
-      (arguments.portfolio == 0) != arguments.space.empty()) {
+  arguments.resolve = bench::argument(argc, argv, "resolve");
+  arguments.least_bound_ns = bench::number_argument(argc, argv, "least-bound", 0);
+  const bool reads_space = arguments.portfolio > 0 || !arguments.resolve.empty();
+  if (arguments.output.empty() || reads_space != arguments.shapes.empty() ||
+      reads_space == arguments.space.empty()) {
     return fail(ErrorCode::kInvalidArgument,
-                "give --shapes and --output, or --portfolio, --space and --output");
+                "give --shapes and --output, or --space, --output and ",
+                "--portfolio or --resolve");
   }
   return arguments;
 }
@@ -281,6 +300,25 @@ Status list_answers(const Arguments& arguments, const bench::GpuDevice<CublasltF
   return write_text_file_atomically(arguments.output, table);
 }
 
+Status list_configs(const Arguments& arguments, const bench::GpuDevice<CublasltFamily>& device) {
+  FORETUNE_TRY(const std::string text, read_text_file(arguments.shapes));
+  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
+  std::set<Config> accepted;
+  for (const Problem& problem : problems) {
+    FORETUNE_TRY(const std::vector<CublasltConfig> configs,
+                 device.family->enumerate(problem, arguments.splits));
+    for (const CublasltConfig& config : configs) {
+      accepted.insert(config.to_config());
+    }
+  }
+  std::string lines;
+  for (const Config& config : accepted) {
+    lines += to_text(cublaslt_schema(), config);
+    lines += '\n';
+  }
+  return write_text_file_atomically(arguments.output, lines);
+}
+
 // Takes the next best config of each problem in turn until there are enough. The best configs of
 // every problem come early, and late ones are hardly better than those chosen before.
 std::vector<Config> choose(const std::vector<Ranking>& rankings, std::size_t wanted) {
@@ -330,15 +368,80 @@ Status list_portfolio(const Arguments& arguments) {
   return write_text_file_atomically(arguments.output, text);
 }
 
+Result<std::map<std::pair<std::string, std::int32_t>, Config>> read_answers(
+    const std::string& path) {
+  FORETUNE_TRY(const std::string text, read_text_file(path));
+  std::map<std::pair<std::string, std::int32_t>, Config> answers;
+  for (const std::string_view line : split(text, '\n')) {
+    const std::vector<std::string_view> parts = split(line, '\t');
+    if (parts.size() != 3) {
+      continue;
+    }
+    const auto rank = parse_int(parts[1]);
+    // The text of a config that no space has (a split of k into -1 parts) is left out.
+    if (const auto config = parse_config(cublaslt_schema(), parts[2]); rank && config) {
+      answers.insert_or_assign({std::string(parts[0]), static_cast<std::int32_t>(*rank)}, *config);
+    }
+  }
+  return answers;
+}
+
+Status resolve_ranks(const Arguments& arguments) {
+  FORETUNE_TRY(const auto answers, read_answers(arguments.resolve));
+  FORETUNE_TRY(const auto rules, CompiledSpace::create(cublaslt_space()));
+  FORETUNE_TRY(Dataset dataset, read_dataset(arguments.space));
+  const Hardware hardware = dataset.header().fingerprint.hardware;
+  std::set<std::pair<std::uint32_t, Config>> measured;
+  for (const Dataset::Row& row : dataset.rows()) {
+    measured.emplace(row.problem, dataset.configs()[row.config]);
+  }
+  DatasetHeader header = dataset.header();
+  header.space_text = cublaslt_space().text();
+  FORETUNE_TRY(const auto journal, JournalWriter::open(arguments.output, header));
+  std::size_t added = 0;
+  std::size_t left_out = 0;
+  for (RowIndex row = 0; row < dataset.size(); ++row) {
+    Measurement measurement = dataset.measurement(row);
+    if (measurement.outcome == Outcome::kCensored &&
+        static_cast<double>(dataset.rows()[row].time_ns) < arguments.least_bound_ns) {
+      ++left_out;
+      continue;
+    }
+    if (!rules->why_not(measurement.config, measurement.problem, hardware)) {
+      ++left_out;
+      continue;
+    }
+    FORETUNE_TRY_STATUS(journal->append(measurement));
+    FORETUNE_TRY(const CublasltConfig config, CublasltConfig::from(measurement.config));
+    const auto answer = answers.find({measurement.problem.text(), config.heuristic});
+    if (answer == answers.end() || !rules->why_not(answer->second, measurement.problem, hardware) ||
+        !measured.emplace(dataset.rows()[row].problem, answer->second).second) {
+      continue;
+    }
+    measurement.config = answer->second;
+    FORETUNE_TRY_STATUS(journal->append(measurement));
+    ++added;
+  }
+  std::printf("%zu measurements, %zu of them added, %zu left out\n",
+              dataset.size() + added - left_out, added, left_out);
+  return journal->sync();
+}
+
 Status run(int argc, char** argv) {
   FORETUNE_TRY(const Arguments arguments, parse(argc, argv));
   if (arguments.portfolio > 0) {
     return list_portfolio(arguments);
   }
+  if (!arguments.resolve.empty()) {
+    return resolve_ranks(arguments);
+  }
   FORETUNE_TRY(const bench::GpuDevice<CublasltFamily> device,
                bench::open_gpu<CublasltFamily>(argc, argv, create_cublaslt));
-  return arguments.lists_heuristic ? list_answers(arguments, device)
-                                   : measure_all(arguments, device);
+  if (arguments.list.empty()) {
+    return measure_all(arguments, device);
+  }
+  return arguments.list == "answers" ? list_answers(arguments, device)
+                                     : list_configs(arguments, device);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@
 
 namespace foretune::bench {
 
-// The config behind the library's choice, by the problem's text, as `cublaslt_space --heuristic`
+// The config behind the library's choice, by the problem's text, as `cublaslt_space --list answers`
 // lists them. read_answers() of an empty path returns no answers.
 using LibraryAnswers = std::map<std::string, Config>;
 Result<LibraryAnswers> read_answers(const std::string& path);

@@ -56,11 +56,11 @@ TEST(CublasltDispatchTest, RunsTheModelsPick) {
   EXPECT_EQ(tensor.config_text, to_text(cublaslt_schema(), tensor_config(448).to_config()));
   EXPECT_THAT(tensor.text(), StartsWith("model: heuristic=0 algorithm=66 tile=448"));
 
-  // The model picks the best of its ranking that runs f32.
+  // The rules of the space leave the model the configs that run f32.
   const CublasltDecision plain = run(*dispatcher, MatmulSample({}));
   EXPECT_EQ(plain.source, ChoiceSource::kModel);
   EXPECT_EQ(bench().executed(), plain_config(11));
-  EXPECT_THAT(plain.reason, HasSubstr("the model's first is refused: cublasLtMatmulAlgoInit"));
+  EXPECT_THAT(plain.reason, IsEmpty());
 }
 
 TEST(CublasltDispatchTest, ComputesWhatIsAskedFor) {
@@ -292,7 +292,7 @@ TEST(CublasltDispatchTest, AMarginIsOverWhatTheModelSaysOfTheHeuristicsFirst) {
     EXPECT_EQ(with_margin(predictions, 0.11).source, ChoiceSource::kHeuristic);
     EXPECT_EQ(with_margin(predictions, 0.09).source, ChoiceSource::kModel);
     EXPECT_EQ(with_margin(predictions, kDefaultCublasltMargin).source, ChoiceSource::kModel);
-    predictions.back().score = 8.05;
+    predictions.back().score = 8.03;
     EXPECT_EQ(with_margin(predictions, kDefaultCublasltMargin).source, ChoiceSource::kHeuristic);
     EXPECT_EQ(with_margin(predictions, 0).source, ChoiceSource::kModel);
   }

@@ -57,7 +57,7 @@ typedef struct foretune_cublaslt_options {
   const char* cublaslt_library; /* NULL: as above */
   const char* driver_library;   /* NULL: libcuda.so.1 */
   /* What a pick has to gain over the heuristic's first, as predicted (0.02 is 2 %): fewer calls
-   * lose by the model's choice, and fewer gain. 0 takes 0.06, a negative number none. */
+   * lose by the model's choice, and fewer gain. 0 takes 0.04, a negative number none. */
   double margin;
   /* Not 0: ask the model's fast mode first, for which a new problem is a matter of microseconds.
    * It knows no margin. */
