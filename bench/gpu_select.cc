@@ -13,13 +13,13 @@
 // second form needs no device: it reads those measurements. Speeds are medians over the rounds of
 // the same run, relative to the library's choice (the family's default config: cuBLASLt's first
 // heuristic answer). The dispatcher's rules apply (pick_verdict.h). When --answers names the config
-// of the library's choice (`cublaslt_space --list answers` lists them), a margin is over the model's
-// score of that config, else over its score of the rank, which is an average. With --shapes, whose
-// column `regime` is read, the table has a row for every regime. With the model's training set, or
-// its shapes, it also has rows by novelty: a layer whose weights were trained on with another m, a
-// new layer, sizes of no network. With a second model and its measurements, of another family on
-// the same products, each product goes to the family whose model expects the larger gain over the
-// library's choice, which both families have.
+// of the library's choice (`cublaslt_space --list answers` lists them), a margin is over the
+// model's score of that config, else over its score of the rank, which is an average. With
+// --shapes, whose column `regime` is read, the table has a row for every regime. With the model's
+// training set, or its shapes, it also has rows by novelty: a layer whose weights were trained on
+// with another m, a new layer, sizes of no network. With a second model and its measurements, of
+// another family on the same products, each product goes to the family whose model expects the
+// larger gain over the library's choice, which both families have.
 #include <memory>
 #include <string>
 #include <vector>

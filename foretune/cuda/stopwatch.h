@@ -42,8 +42,8 @@ class Stopwatch {
 
   // Runs twice outside of any graph: the first run makes the driver load the kernel, the second is
   // timed. The time that the host took to enqueue it is subtracted, because a short first run is
-  // over by then. So the result is rough: too short where the device did not wait, longer by the gap
-  // between two launches, a few microseconds, where it did. Errors: those of `enqueue`.
+  // over by then. So the result is rough: too short where the device did not wait, longer by the
+  // gap between two launches, a few microseconds, where it did. Errors: those of `enqueue`.
   Result<double> first_run(const Enqueue& enqueue);
   // Makes the graph of these windows, unless it exists. Errors: those of `enqueue`.
   Status record(const Windows& windows, const Enqueue& enqueue, const Prepare& prepare);

@@ -37,8 +37,8 @@
 namespace foretune {
 
 // Chosen on products left out of training: half of the possible gain is kept. On fresh products the
-// chosen algorithm is slower than the heuristic's first by more than 2 % on 3.6 %, with 0.06 on 2.0 %
-// (docs/benchmarks.md).
+// chosen algorithm is slower than the heuristic's first by more than 2 % on 3.6 %, with 0.06 on 2.0
+// % (docs/benchmarks.md).
 inline constexpr double kDefaultCublasltMargin = 0.04;
 
 struct CublasltDispatchOptions {
