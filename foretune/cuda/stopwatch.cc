@@ -44,7 +44,7 @@ Result<double> Stopwatch::first_run(const Enqueue& enqueue) {
   // once.
   FORETUNE_TRY_STATUS(enqueue(0));
   const DriverApi& api = device_.api();
-  event(1);
+  event(1);  // makes both, so that the clock does not run meanwhile
   const double begin_s = monotonic_s();
   device_.must(api.event_record(event(0), device_.stream()), "cuEventRecord");
   FORETUNE_TRY_STATUS(enqueue(0));
