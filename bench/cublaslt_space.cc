@@ -265,8 +265,7 @@ Result<Walk> walk(const Arguments& arguments, const CublasltFamily& family, Meas
 }
 
 Status measure_all(const Arguments& arguments, const bench::GpuDevice<CublasltFamily>& device) {
-  FORETUNE_TRY(const std::string text, read_text_file(arguments.shapes));
-  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
+  FORETUNE_TRY(const std::vector<Problem> problems, read_shape_set(arguments.shapes));
   DatasetHeader header = header_of(device.family->info());
   header.created_by = "bench/cublaslt_space";
   FORETUNE_TRY(const auto journal, JournalWriter::open(arguments.output, header));
@@ -287,8 +286,7 @@ Status measure_all(const Arguments& arguments, const bench::GpuDevice<CublasltFa
 }
 
 Status list_answers(const Arguments& arguments, const bench::GpuDevice<CublasltFamily>& device) {
-  FORETUNE_TRY(const std::string text, read_text_file(arguments.shapes));
-  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
+  FORETUNE_TRY(const std::vector<Problem> problems, read_shape_set(arguments.shapes));
   std::string table;
   for (const Problem& problem : problems) {
     FORETUNE_TRY(const std::vector<CublasltConfig> answers, device.family->heuristic(problem));
@@ -301,8 +299,7 @@ Status list_answers(const Arguments& arguments, const bench::GpuDevice<CublasltF
 }
 
 Status list_configs(const Arguments& arguments, const bench::GpuDevice<CublasltFamily>& device) {
-  FORETUNE_TRY(const std::string text, read_text_file(arguments.shapes));
-  FORETUNE_TRY(const std::vector<Problem> problems, parse_shape_set(text));
+  FORETUNE_TRY(const std::vector<Problem> problems, read_shape_set(arguments.shapes));
   std::set<Config> accepted;
   for (const Problem& problem : problems) {
     FORETUNE_TRY(const std::vector<CublasltConfig> configs,
@@ -402,12 +399,10 @@ Status resolve_ranks(const Arguments& arguments) {
   std::size_t left_out = 0;
   for (RowIndex row = 0; row < dataset.size(); ++row) {
     Measurement measurement = dataset.measurement(row);
-    if (measurement.outcome == Outcome::kCensored &&
-        static_cast<double>(dataset.rows()[row].time_ns) < arguments.least_bound_ns) {
-      ++left_out;
-      continue;
-    }
-    if (!rules->why_not(measurement.config, measurement.problem, hardware)) {
+    const bool is_doubtful =
+        measurement.outcome == Outcome::kCensored &&
+        static_cast<double>(dataset.rows()[row].time_ns) < arguments.least_bound_ns;
+    if (is_doubtful || !rules->why_not(measurement.config, measurement.problem, hardware)) {
       ++left_out;
       continue;
     }

@@ -7,8 +7,7 @@
 // configs that the model ranks among the --top best of at least one problem. The second takes
 // --size configs, one after another, each the one that lowers the sum over all problems of the
 // predicted loss most: ln of the time of the best chosen config over that of the best of the pool,
-// at most
-// --reach for a problem. It stops early when there is nothing left to gain.
+// at most --reach for a problem. It stops early when there is nothing left to gain.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
