@@ -25,6 +25,7 @@ ALLOWED = {
     "metrics": {"base"},
     "hardware": {"base"},
     "sparse": {"base"},
+    "graph": {"base"},
     "problem": {"base", "sparse"},
     "space": {"base", "hardware", "problem"},
     "interop_names": {"base", "hardware", "problem", "space"},
