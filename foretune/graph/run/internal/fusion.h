@@ -1,0 +1,33 @@
+// Decides which operations of a network run together: convolutions and products with the addition
+// and ReLU behind them, and element-wise operations with each other.
+//
+// Thread safety: plain data after find_fusions().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "foretune/graph/network.h"
+
+namespace foretune::graph {
+
+// By position among the nodes.
+struct NodeFusion {
+  // True when another node computes this one.
+  bool is_taken = false;
+  // Of a convolution or product: the tensor that is added, what comes behind it, and whether a
+  // ReLU does.
+  TensorId addend = kNoTensor;
+  TensorId output = kNoTensor;
+  bool relu = false;
+  // Of an element-wise operation: the registers that it needs with those that it takes over.
+  std::size_t registers = 0;
+};
+
+std::vector<NodeFusion> find_fusions(const Network& network);
+
+// Returns true for an operation that a chain can compute.
+bool is_elementwise(const Node& node);
+
+}  // namespace foretune::graph

@@ -1,0 +1,183 @@
+#include "foretune/graph/run/plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "foretune/graph/run/internal/lowering.h"
+#include "foretune/graph/run/internal/pass.h"
+#include "foretune/graph/simplify.h"
+#include "foretune/kernels/aligned_buffer.h"
+#include "foretune/kernels/shared_cpu.h"
+
+namespace foretune::graph {
+
+namespace {
+
+// Returns the most bytes of one image's tensors that an operation reads and writes.
+double working_bytes(const Network& network) {
+  double most = 1;
+  for (const Node& node : network.nodes()) {
+    auto elements = static_cast<double>(element_count(network.tensor(node.output).shape));
+    for (const TensorId id : node.inputs) {
+      if (!network.tensor(id).is_constant()) {
+        elements += static_cast<double>(element_count(network.tensor(id).shape));
+      }
+    }
+    most = std::max(most, elements * static_cast<double>(sizeof(float)));
+  }
+  return most;
+}
+
+// Returns how many images a pass has: a divisor of all, unless it would be much too small.
+std::int64_t choose_pass(const Network& network, const Executor& executor,
+                         const PlanOptions& options) {
+  if (options.pass_images > 0) {
+    return std::min(options.pass_images, options.images);
+  }
+  const double room = static_cast<double>(executor.cache_bytes()) / 2;
+  const auto fit = static_cast<std::int64_t>(room / working_bytes(network));
+  const std::int64_t share = (options.images + executor.threads() - 1) / executor.threads();
+  const std::int64_t target = std::clamp<std::int64_t>(fit, 1, share);
+  for (std::int64_t size = target; size > target / 2; --size) {
+    if (options.images % size == 0) {
+      return size;
+    }
+  }
+  return target;
+}
+
+}  // namespace
+
+struct NetworkPlan::State {
+  std::shared_ptr<Executor> executor;
+  std::int64_t images = 1;
+  std::vector<std::int64_t> input_elements;  // of all images
+  std::vector<std::int64_t> output_elements;
+  Pass pass;                                 // of most images
+  std::unique_ptr<Pass> rest;                // of those that are left; null when there are none
+  mutable Workspaces workspaces;             // blocks of passes
+  mutable std::unique_ptr<SharedPool> pool;  // null with one thread
+
+  [[nodiscard]] std::int64_t passes() const { return (images + pass.images - 1) / pass.images; }
+  [[nodiscard]] const Pass& pass_at(std::int64_t number) const {
+    return rest != nullptr && number + 1 == passes() ? *rest : pass;
+  }
+
+  Status check(std::span<const float* const> inputs, std::span<float* const> outputs) const {
+    if (inputs.size() != input_elements.size() || outputs.size() != output_elements.size()) {
+      return fail(ErrorCode::kInvalidArgument, "a network of ", input_elements.size(),
+                  " inputs and ", output_elements.size(), " outputs got ", inputs.size(), " and ",
+                  outputs.size());
+    }
+    if (std::find(inputs.begin(), inputs.end(), nullptr) != inputs.end() ||
+        std::find(outputs.begin(), outputs.end(), nullptr) != outputs.end()) {
+      return fail(ErrorCode::kInvalidArgument, "an array of a network's run is missing");
+    }
+    return {};
+  }
+
+  // Runs one pass; adds the times of its steps to `times` unless that is empty.
+  Status run_pass(std::int64_t number, std::span<const float* const> inputs,
+                  std::span<float* const> outputs, std::span<double> times) const {
+    const Pass& now = pass_at(number);
+    std::vector<const float*> from(inputs.begin(), inputs.end());
+    std::vector<float*> to(outputs.begin(), outputs.end());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      from[i] += input_elements[i] / images * pass.images * number;
+    }
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      to[i] += output_elements[i] / images * pass.images * number;
+    }
+    FORETUNE_TRY(AlignedBuffer block, workspaces.borrow(now.block_size));
+    const Status status = times.empty() ? now.run(from, to, block.view())
+                                        : now.run_timed(from, to, block.view(), times);
+    workspaces.give_back(std::move(block));
+    return status;
+  }
+};
+
+NetworkPlan::NetworkPlan(std::unique_ptr<State> state) : state_(std::move(state)) {}
+NetworkPlan::~NetworkPlan() = default;
+
+Result<std::unique_ptr<NetworkPlan>> NetworkPlan::create(const Network& network,
+                                                         std::shared_ptr<Executor> executor,
+                                                         const PlanOptions& options) {
+  if (options.images < 1 || options.pass_images < 0 || options.images > kMaxElements) {
+    return fail(ErrorCode::kInvalidArgument, "a plan cannot have ", options.images, " images");
+  }
+  FORETUNE_TRY(const Network simple, simplify(network));
+  auto state = std::make_unique<State>();
+  state->executor = std::move(executor);
+  state->images = options.images;
+  for (const TensorId id : simple.inputs()) {
+    state->input_elements.push_back(element_count(simple.tensor(id).shape) * options.images);
+  }
+  for (const TensorId id : simple.outputs()) {
+    state->output_elements.push_back(element_count(simple.tensor(id).shape) * options.images);
+  }
+  const std::int64_t size = choose_pass(simple, *state->executor, options);
+  FORETUNE_TRY(state->pass, lower(simple, *state->executor, size));
+  if (options.images % size != 0) {
+    FORETUNE_TRY(Pass rest, lower(simple, *state->executor, options.images % size));
+    state->rest = std::make_unique<Pass>(std::move(rest));
+  }
+  if (state->executor->threads() > 1 && state->passes() > 1) {
+    state->pool =
+        std::make_unique<SharedPool>(static_cast<std::size_t>(state->executor->threads()));
+  }
+  return std::unique_ptr<NetworkPlan>(new NetworkPlan(std::move(state)));
+}
+
+Status NetworkPlan::run(std::span<const float* const> inputs,
+                        std::span<float* const> outputs) const {
+  FORETUNE_TRY_STATUS(state_->check(inputs, outputs));
+  const std::int64_t passes = state_->passes();
+  if (state_->pool == nullptr) {
+    for (std::int64_t i = 0; i < passes; ++i) {
+      FORETUNE_TRY_STATUS(state_->run_pass(i, inputs, outputs, {}));
+    }
+    return {};
+  }
+  const std::lock_guard turn(state_->pool->turn());
+  std::vector<Status> statuses(static_cast<std::size_t>(passes));
+  state_->pool->pool().run(statuses.size(), [&](std::size_t i) {
+    statuses[i] = state_->run_pass(static_cast<std::int64_t>(i), inputs, outputs, {});
+  });
+  for (const Status& status : statuses) {
+    FORETUNE_TRY_STATUS(status);
+  }
+  return {};
+}
+
+std::int64_t NetworkPlan::images() const { return state_->images; }
+std::span<const std::int64_t> NetworkPlan::input_elements() const { return state_->input_elements; }
+std::span<const std::int64_t> NetworkPlan::output_elements() const {
+  return state_->output_elements;
+}
+std::int64_t NetworkPlan::memory_bytes() const {
+  return static_cast<std::int64_t>(state_->pass.block_size * sizeof(float));
+}
+
+Result<std::vector<StepProfile>> NetworkPlan::profile(std::span<const float* const> inputs,
+                                                      std::span<float* const> outputs) const {
+  FORETUNE_TRY_STATUS(state_->check(inputs, outputs));
+  // The steps of the passes correspond, so that the last pass's times join those of the others.
+  std::vector<double> times(state_->pass.steps.size(), 0.0);
+  for (std::int64_t i = 0; i < state_->passes(); ++i) {
+    FORETUNE_TRY_STATUS(state_->run_pass(i, inputs, outputs, times));
+  }
+  std::vector<StepProfile> profiles;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const Step& step = *state_->pass.steps[i];
+    profiles.push_back({step.name, step.describe(), times[i]});
+  }
+  return profiles;
+}
+
+}  // namespace foretune::graph

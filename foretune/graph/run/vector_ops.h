@@ -1,0 +1,82 @@
+// The inner loops of everything in a network that is neither a product nor a convolution, in each
+// instruction set.
+//
+//   const VectorOps& ops = vector_ops(best_cpu_isa());
+//   ops.unary_of(UnaryKernel::kTanh)(x, y, count, 0, 0);
+//
+// Functions read and write the elements that they are told and no others; results may lie where an
+// operand does. Transcendental functions are accurate to about 2^-21 of the result.
+//
+// Thread safety: free functions on constant tables. Cost: a look-up is one array access.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "foretune/hardware/cpu.h"
+
+namespace foretune::graph {
+
+enum class UnaryKernel : std::uint8_t {
+  kRelu,
+  kSigmoid,
+  kTanh,
+  kErf,
+  kExp,
+  kSqrt,
+  kAbs,
+  kNeg,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kHardSwish,
+  kSoftplus,
+  kClip,
+  kLeakyRelu,
+  kHardSigmoid,
+};
+inline constexpr std::size_t kUnaryKernels = 16;
+
+enum class BinaryKernel : std::uint8_t { kAdd, kSub, kMul, kDiv, kMax, kMin };
+inline constexpr std::size_t kBinaryKernels = 6;
+
+// `p` and `q` are the numbers of the operation's attributes, in order.
+using UnaryFunction = void (*)(const float* x, float* y, std::size_t count, float p, float q);
+using BinaryFunction = void (*)(const float* a, const float* b, float* y, std::size_t count);
+
+struct VectorOps {
+  std::array<UnaryFunction, kUnaryKernels> unary{};
+  std::array<BinaryFunction, kBinaryKernels> binary{};
+  // Writes the largest of `count` rows, or `factor` times their sum, channel by channel.
+  void (*max_rows)(const float* const* rows, std::size_t count, std::size_t channels,
+                   float* y) = nullptr;
+  void (*sum_rows)(const float* const* rows, std::size_t count, std::size_t channels, float factor,
+                   float* y) = nullptr;
+  // Writes `factor` times the sum of `rows` rows that follow each other.
+  void (*sum_dense)(const float* x, std::size_t rows, std::size_t channels, float factor,
+                    float* y) = nullptr;
+  void (*softmax)(const float* x, float* y, std::size_t count) = nullptr;
+  // Subtracts the mean and divides by the deviation; `scale` and `shift` may be null.
+  void (*normalise)(const float* x, const float* scale, const float* shift, float epsilon, float* y,
+                    std::size_t count) = nullptr;
+
+  [[nodiscard]] UnaryFunction unary_of(UnaryKernel kernel) const {
+    return unary[static_cast<std::size_t>(kernel)];
+  }
+  [[nodiscard]] BinaryFunction binary_of(BinaryKernel kernel) const {
+    return binary[static_cast<std::size_t>(kernel)];
+  }
+};
+
+// `isa` must be one that this CPU has; an instruction set that the build lacks is replaced by a
+// narrower one.
+const VectorOps& vector_ops(CpuIsa isa);
+
+// Return the loop of an operation of networks (graph/ops.h), or nothing when there is none.
+std::optional<UnaryKernel> unary_kernel(std::string_view op);
+std::optional<BinaryKernel> binary_kernel(std::string_view op);
+
+}  // namespace foretune::graph
