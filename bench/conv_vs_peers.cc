@@ -201,7 +201,7 @@ Status measure_capped(int argc, char** argv, DataType dtype, Figures& figures) {
 // Returns a random problem of any type; not all of them are supported.
 ConvProblem draw_typed_problem(Rng& rng) {
   while (true) {
-    ConvSizes sizes = cpu_conv::draw_problem(rng).sizes();
+    ConvSizes sizes = cpu_conv::without_skips(cpu_conv::draw_problem(rng).sizes());
     sizes.dtype = std::array{DataType::kF32, DataType::kBf16, DataType::kI8}[rng.below(3)];
     if (sizes.operation == ConvOperation::kForward) {
       sizes.epilogue = static_cast<ConvEpilogue>(rng.below(4));

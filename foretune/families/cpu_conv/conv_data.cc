@@ -170,6 +170,19 @@ std::int64_t ConvData::bytes() const {
   return static_cast<std::int64_t>(sizeof(float) * floats);
 }
 
+bool ConvData::is_poisoned(std::size_t place) {
+  // The result may be of elements narrower than a word of the pattern.
+  const auto bytes = static_cast<std::size_t>(bytes_of(result_type_));
+  const auto* const found = reinterpret_cast<const unsigned char*>(result().data());
+  const auto* const pattern = reinterpret_cast<const unsigned char*>(&kPoison);
+  for (std::size_t i = place * bytes; i < (place + 1) * bytes; ++i) {
+    if (found[i] != pattern[i % sizeof kPoison]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void ConvData::poison() { std::ranges::fill(result(), std::bit_cast<float>(kPoison)); }
 
 // Rows of a gradient of weights are the values of a group's filters; rows of the other results are
@@ -312,8 +325,21 @@ std::vector<double> ConvData::shared_by_tiles() const {
   return norms;
 }
 
+bool ConvData::is_skipped(std::size_t row) const {
+  if (!problem_.skips()) {
+    return false;
+  }
+  // Channels are last.
+  const auto point = static_cast<std::int64_t>(row) / problem_.sizes().g;
+  return problem_.skips_point(point / problem_.wo() % problem_.ho(), point % problem_.wo());
+}
+
 Support ConvData::compare(std::size_t row, std::size_t channel, double exact) {
   const std::size_t place = element(row, channel);
+  if (is_skipped(row)) {
+    return is_poisoned(place) ? Support::yes()
+                              : Support::no("element ", place, " is written, but left out");
+  }
   const std::size_t number = group_of(row) * shape_.channels + channel;
   const bool is_integer = sum_type_ == OutputType::kI32;
   double allowed = is_integer ? 0 : bound(shared_norm(row), reference_->own[number]);
@@ -333,8 +359,7 @@ Support ConvData::compare(std::size_t row, std::size_t channel, double exact) {
   const double value = found(place);
   const double error = std::fabs(value - exact);
   if (!(error <= allowed)) {
-    const bool is_untouched = result_type_ == OutputType::kF32 &&
-                              std::bit_cast<std::uint32_t>(result()[place]) == kPoison;
+    const bool is_untouched = result_type_ == OutputType::kF32 && is_poisoned(place);
     return Support::no("element ", place, " of the result is ", value, ", not ", exact,
                        is_untouched ? " (it was not written)" : "");
   }
@@ -386,8 +411,9 @@ double ConvData::exact_element(std::size_t row, std::size_t channel) const {
   const std::int64_t point =
       is_planar ? number / (s.g * of_image) * of_image + number % of_image : number / s.g;
   for (std::int64_t f = 0; f < filter_points; ++f) {
-    const std::int64_t other =
-        is_forward ? input_point(point % of_image, f) : output_point(point % of_image, f);
+    const std::int64_t other = problem_.skips_tap(f) ? -1
+                               : is_forward          ? input_point(point % of_image, f)
+                                                     : output_point(point % of_image, f);
     for (std::int64_t c = 0; is_forward && other >= 0 && c < channels; ++c) {
       sum += in(point / of_image, other, c) * weight(own, f, c);
     }
@@ -428,6 +454,9 @@ Support ConvData::compare_signs() {
   for (std::size_t vector = 0; vector < kSignVectors; ++vector) {
     const std::vector<double>& signs = reference_->signs[vector];
     for (std::size_t row = 0; row < shape_.rows; ++row) {
+      if (is_skipped(row)) {
+        continue;
+      }
       const std::size_t first = group_of(row) * shape_.channels;
       double total = 0;
       double exact = reference_->sums[vector][row];

@@ -109,6 +109,8 @@ class ConvData final : public ProblemData {
   void draw_quantization(Rng& rng);
   [[nodiscard]] Tensor& computed();
   [[nodiscard]] double found(std::size_t place);
+  // Returns true when an element still holds what poison() wrote.
+  [[nodiscard]] bool is_poisoned(std::size_t place);
   // Returns true when the result is no linear function of the operands, so that sums of it with
   // signs say nothing.
   [[nodiscard]] bool is_rounded() const { return has_relu() || result_type_ != sum_type_; }
@@ -120,6 +122,8 @@ class ConvData final : public ProblemData {
     return problem_.epilogue() == ConvEpilogue::kBiasAddRelu;
   }
   [[nodiscard]] std::size_t group_of(std::size_t row) const;
+  // Returns true when a row's point of the output is not computed.
+  [[nodiscard]] bool is_skipped(std::size_t row) const;
   [[nodiscard]] std::size_t element(std::size_t row, std::size_t channel) const;
   // Returns how far the channels of the operand that they do not share lie apart.
   [[nodiscard]] std::size_t own_distance() const;

@@ -37,7 +37,8 @@ void for_each_pair(const ConvProblem& problem, const Visit& visit) {
               const std::int64_t d = od * s.stride_d - s.pad_d + z * s.dilation_d;
               const std::int64_t h = oh * s.stride_h - s.pad_h + y * s.dilation_h;
               const std::int64_t w = ow * s.stride_w - s.pad_w + x * s.dilation_w;
-              if (d >= 0 && d < s.di && h >= 0 && h < s.hi && w >= 0 && w < s.wi) {
+              if (!problem.skips_tap(filter) && d >= 0 && d < s.di && h >= 0 && h < s.hi &&
+                  w >= 0 && w < s.wi) {
                 visit(out, (d * s.hi + h) * s.wi + w, filter);
               }
             }

@@ -27,12 +27,25 @@ struct AxisGrid {
   std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>> taps;  // offset, position in the filter
 };
 
-AxisGrid forward_grid(const Axis& axis) {
-  AxisGrid grid{.count = axis.output, .stride = axis.stride};
-  for (std::ptrdiff_t tap = 0; tap < axis.filter; ++tap) {
-    grid.taps.emplace_back(tap * axis.dilation - axis.pad, tap);
+// Returns one grid or, where one of `period` points is left out, one for each of the others.
+std::vector<AxisGrid> forward_grids(const Axis& axis, std::ptrdiff_t period,
+                                    std::ptrdiff_t left_out) {
+  std::vector<AxisGrid> grids;
+  const std::ptrdiff_t step = std::max<std::ptrdiff_t>(period, 1);
+  for (std::ptrdiff_t first = 0; first < std::min(step, axis.output); ++first) {
+    if (period > 0 && first == left_out) {
+      continue;
+    }
+    AxisGrid grid{.first = first,
+                  .step = step,
+                  .count = (axis.output - first + step - 1) / step,
+                  .stride = axis.stride * step};
+    for (std::ptrdiff_t tap = 0; tap < axis.filter; ++tap) {
+      grid.taps.emplace_back(first * axis.stride + tap * axis.dilation - axis.pad, tap);
+    }
+    grids.push_back(std::move(grid));
   }
-  return grid;
+  return grids;
 }
 
 // Input point `phase + stride * q` gets a product from output point o by tap t where
@@ -55,8 +68,8 @@ std::vector<AxisGrid> backward_grids(const Axis& axis) {
   return grids;
 }
 
-ConvGrid combine(const AxisGrid& d, const AxisGrid& h, const AxisGrid& w, std::ptrdiff_t filter_h,
-                 std::ptrdiff_t filter_w) {
+ConvGrid combine(const AxisGrid& d, const AxisGrid& h, const AxisGrid& w,
+                 const ConvProblem& problem) {
   ConvGrid grid{.first = {d.first, h.first, w.first},
                 .step = {d.step, h.step, w.step},
                 .count = {d.count, h.count, w.count},
@@ -65,8 +78,10 @@ ConvGrid combine(const AxisGrid& d, const AxisGrid& h, const AxisGrid& w, std::p
   for (const auto& [depth, z] : d.taps) {
     for (const auto& [height, y] : h.taps) {
       for (const auto& [width, x] : w.taps) {
-        grid.taps.push_back(
-            {.offset = {depth, height, width}, .point = (z * filter_h + y) * filter_w + x});
+        const std::ptrdiff_t point = (z * problem.sizes().y + y) * problem.sizes().x + x;
+        if (!problem.skips_tap(point)) {
+          grid.taps.push_back({.offset = {depth, height, width}, .point = point});
+        }
       }
     }
   }
@@ -88,8 +103,14 @@ ConvView ConvView::of(const ConvProblem& problem) {
                 .is_transposed = false,
                 .grids = {}};
   if (problem.operation() != ConvOperation::kBackwardData) {
-    view.grids.push_back(combine(forward_grid(axes[0]), forward_grid(axes[1]),
-                                 forward_grid(axes[2]), sizes.y, sizes.x));
+    for (const AxisGrid& d : forward_grids(axes[0], 0, 0)) {
+      for (const AxisGrid& h : forward_grids(axes[1], sizes.skip_rows, sizes.skip_rows_at)) {
+        for (const AxisGrid& w :
+             forward_grids(axes[2], sizes.skip_columns, sizes.skip_columns_at)) {
+          view.grids.push_back(combine(d, h, w, problem));
+        }
+      }
+    }
     return view;
   }
   std::swap(view.inputs, view.outputs);
@@ -98,7 +119,7 @@ ConvView ConvView::of(const ConvProblem& problem) {
   for (const AxisGrid& d : backward_grids(axes[0])) {
     for (const AxisGrid& h : backward_grids(axes[1])) {
       for (const AxisGrid& w : backward_grids(axes[2])) {
-        view.grids.push_back(combine(d, h, w, sizes.y, sizes.x));
+        view.grids.push_back(combine(d, h, w, problem));
       }
     }
   }

@@ -121,6 +121,9 @@ class CpuConvFamily final : public CpuConv {
         return words;
       }
     }
+    if (conv->sizes().skip_taps > 0 && conv->sizes().g > 1) {
+      return Support::no("cpu-conv leaves out points of filters of a single group only");
+    }
     const double memory = info_.fingerprint.hardware.get(HardwareValue::kMemoryBytes);
     if (memory > 0 && conv->bytes() > 0.5 * memory) {
       return Support::no("the tensors take ", fixed(conv->bytes() / 1e9, 1), " GB of the ",

@@ -37,6 +37,9 @@ Result<GroupConv> GroupConv::create(const ConvProblem& problem, const CpuConvCon
   if (problem.operation() != ConvOperation::kForward && problem.dtype() == DataType::kI8) {
     return fail(ErrorCode::kUnsupported, "gradients are computed in f32 and bf16, not i8");
   }
+  if (problem.sizes().skip_taps > 0) {
+    return fail(ErrorCode::kUnsupported, "these kernels leave out no points of filters");
+  }
   GroupConv conv;
   FORETUNE_TRY(conv.kernels_, group_kernels_for(problem, config, pool));
   conv.view_ = ConvView::of(problem);

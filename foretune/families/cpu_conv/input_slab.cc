@@ -20,6 +20,21 @@ bool is_pointwise(const ConvGrid& grid, const ConvView& view) {
          view.in == view.out && grid.count == view.in;
 }
 
+// Returns true when all rows of taps reach the same columns.
+bool has_equal_rows(const ConvGrid& grid) {
+  std::size_t row = 0;  // its first tap
+  for (std::size_t i = 0; i < grid.taps.size(); ++i) {
+    const Triple& offset = grid.taps[i].offset;
+    if (offset.h != grid.taps[row].offset.h || offset.d != grid.taps[row].offset.d) {
+      row = i;
+    }
+    if (offset.w != grid.taps[i - row].offset.w) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 InputSlabs::InputSlabs(const ConvView& view, const ConvGrid& grid, const Options& options)
@@ -71,6 +86,16 @@ void InputSlabs::plan_reading(const Options& options) {
       offsets_d_.push_back(tap.offset.d);
     }
     if (offsets_h_.empty() || tap.offset.h > offsets_h_.back()) {
+      offsets_h_.push_back(tap.offset.h);
+    }
+  }
+  const std::size_t of_full_rows =
+      offsets_d_.size() * offsets_h_.size() * static_cast<std::size_t>(taps_of_row_);
+  if (of_full_rows != grid_.taps.size() || !has_equal_rows(grid_)) {
+    // Where taps are left out (of a single plane), each one is a row by itself.
+    taps_of_row_ = 1;
+    offsets_h_.clear();
+    for (const ConvTap& tap : grid_.taps) {
       offsets_h_.push_back(tap.offset.h);
     }
   }

@@ -15,9 +15,9 @@ constexpr std::size_t kFilterPoints = 9;
 
 bool has_form(const ConvProblem& problem) {
   const ConvSizes& s = problem.sizes();
-  return s.operation != ConvOperation::kBackwardWeight && s.g == 1 && s.x == 3 && s.y == 3 &&
-         s.z == 1 && s.di == 1 && s.pad_d == 0 && s.stride_d == 1 && s.stride_h == 1 &&
-         s.stride_w == 1 && s.dilation_h == 1 && s.dilation_w == 1;
+  return !problem.skips() && s.operation != ConvOperation::kBackwardWeight && s.g == 1 &&
+         s.x == 3 && s.y == 3 && s.z == 1 && s.di == 1 && s.pad_d == 0 && s.stride_d == 1 &&
+         s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 && s.dilation_w == 1;
 }
 
 // Returns the distance between positions: not a power of two, so that those of a channel do not

@@ -43,6 +43,13 @@ inline constexpr std::size_t kUnaryKernels = 16;
 enum class BinaryKernel : std::uint8_t { kAdd, kSub, kMul, kDiv, kMax, kMin };
 inline constexpr std::size_t kBinaryKernels = 6;
 
+// How integers stand for real numbers: (q - zero) * scale.
+struct Quantization {
+  float scale = 1;
+  std::int32_t zero = 0;
+  bool operator==(const Quantization&) const = default;
+};
+
 // `p` and `q` are the numbers of the operation's attributes, in order.
 using UnaryFunction = void (*)(const float* x, float* y, std::size_t count, float p, float q);
 using BinaryFunction = void (*)(const float* a, const float* b, float* y, std::size_t count);
@@ -61,6 +68,25 @@ struct VectorOps {
   void (*softmax)(const float* x, float* y, std::size_t count) = nullptr;
   // Subtracts the mean and divides by the deviation; `scale` and `shift` may be null.
   void (*normalise)(const float* x, const float* scale, const float* shift, float epsilon, float* y,
+                    std::size_t count) = nullptr;
+
+  // Convert between f32 and the narrower types; both round to the nearest even, i8 saturates.
+  void (*to_i8)(const float* x, std::int8_t* y, std::size_t count, float scale,
+                std::int32_t zero) = nullptr;
+  void (*from_i8)(const std::int8_t* x, float* y, std::size_t count, float scale,
+                  std::int32_t zero) = nullptr;
+  void (*to_bf16)(const float* x, std::uint16_t* y, std::size_t count) = nullptr;
+  void (*from_bf16)(const std::uint16_t* x, float* y, std::size_t count) = nullptr;
+  // Writes sums of integers as numbers, each times its channel's scale, and at least `floor`.
+  void (*from_sums)(const std::int32_t* x, const float* scales, float* y, std::size_t rows,
+                    std::size_t channels, float floor) = nullptr;
+  void (*max_rows_i8)(const std::int8_t* const* rows, std::size_t count, std::size_t channels,
+                      std::int8_t* y) = nullptr;
+  // Writes the mean of two rows, of i8 and bf16 rounded.
+  void (*mean_f32)(const float* a, const float* b, float* y, std::size_t count) = nullptr;
+  void (*mean_i8)(const std::int8_t* a, const std::int8_t* b, std::int8_t* y,
+                  std::size_t count) = nullptr;
+  void (*mean_bf16)(const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* y,
                     std::size_t count) = nullptr;
 
   [[nodiscard]] UnaryFunction unary_of(UnaryKernel kernel) const {

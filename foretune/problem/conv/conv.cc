@@ -58,7 +58,13 @@ ConvSizes sizes_of(std::span<const std::int64_t> fields) {
           .layout = static_cast<ConvLayout>(field(ConvField::kLayout)),
           .weights = static_cast<ConvWeights>(field(ConvField::kWeights)),
           .epilogue = static_cast<ConvEpilogue>(field(ConvField::kEpilogue)),
-          .out = static_cast<ConvOutput>(field(ConvField::kOut))};
+          .out = static_cast<ConvOutput>(field(ConvField::kOut)),
+          .skip_rows = field(ConvField::kSkipRows),
+          .skip_rows_at = field(ConvField::kSkipRowsAt),
+          .skip_columns = field(ConvField::kSkipColumns),
+          .skip_columns_at = field(ConvField::kSkipColumnsAt),
+          .skip_taps = field(ConvField::kSkipTaps),
+          .skip_taps_at = field(ConvField::kSkipTapsAt)};
 }
 
 Problem::Fields fields_of(const ConvSizes& sizes) {
@@ -86,7 +92,13 @@ Problem::Fields fields_of(const ConvSizes& sizes) {
           static_cast<std::int64_t>(sizes.layout),
           static_cast<std::int64_t>(sizes.weights),
           static_cast<std::int64_t>(sizes.epilogue),
-          static_cast<std::int64_t>(sizes.out)};
+          static_cast<std::int64_t>(sizes.out),
+          sizes.skip_rows,
+          sizes.skip_rows_at,
+          sizes.skip_columns,
+          sizes.skip_columns_at,
+          sizes.skip_taps,
+          sizes.skip_taps_at};
 }
 
 Status check_output(const ConvSizes& sizes) {
@@ -104,6 +116,47 @@ Status check_output(const ConvSizes& sizes) {
       return fail(ErrorCode::kInvalidArgument, "conv: ", axis.filter_name, "=", axis.filter,
                   " with dilation ", axis.dilation, " does not fit ", axis.input_name, "=",
                   axis.input, " with pad ", axis.pad, " on either side");
+    }
+  }
+  return {};
+}
+
+// Returns how many of `length` indices are not left out.
+std::int64_t kept(std::int64_t length, std::int64_t period, std::int64_t at) {
+  return period == 0 || length <= at ? length : length - ((length - at - 1) / period + 1);
+}
+
+Status check_skips(const ConvSizes& sizes) {
+  struct Skip {
+    std::string_view name;
+    std::int64_t period, at, length;
+  };
+  const std::int64_t height =
+      output_size(sizes.hi, sizes.y, sizes.stride_h, sizes.pad_h, sizes.dilation_h);
+  const std::int64_t width =
+      output_size(sizes.wi, sizes.x, sizes.stride_w, sizes.pad_w, sizes.dilation_w);
+  if (sizes.skip_taps > 0 && sizes.z > 1) {
+    return fail(ErrorCode::kInvalidArgument, "conv: skip_taps is for filters of two dimensions");
+  }
+  for (const Skip& skip :
+       {Skip{"skip_rows", sizes.skip_rows, sizes.skip_rows_at, height},
+        Skip{"skip_columns", sizes.skip_columns, sizes.skip_columns_at, width},
+        Skip{"skip_taps", sizes.skip_taps, sizes.skip_taps_at, sizes.z * sizes.y * sizes.x}}) {
+    if (skip.period == 0 && skip.at == 0) {
+      continue;
+    }
+    if (sizes.operation != ConvOperation::kForward || sizes.layout != ConvLayout::kChannelsLast) {
+      return fail(ErrorCode::kInvalidArgument, "conv: ", skip.name,
+                  " is for forward passes with channels last");
+    }
+    if (skip.period < 2 || skip.at >= skip.period) {
+      return fail(ErrorCode::kInvalidArgument, "conv: ", skip.name, "=", skip.period,
+                  " leaves out one of at least 2, and ", skip.name, "_at=", skip.at,
+                  " is a position among them");
+    }
+    if (kept(skip.length, skip.period, skip.at) == 0) {
+      return fail(ErrorCode::kInvalidArgument, "conv: ", skip.name, " leaves nothing of ",
+                  skip.length);
     }
   }
   return {};
@@ -156,6 +209,7 @@ Status check_conv(std::span<const std::int64_t> fields) {
                 " are of that type; out=sums is for narrower ones");
   }
   FORETUNE_TRY_STATUS(check_output(sizes));
+  FORETUNE_TRY_STATUS(check_skips(sizes));
   const std::int64_t depth =
       output_size(sizes.di, sizes.z, sizes.stride_d, sizes.pad_d, sizes.dilation_d);
   const std::int64_t height =
@@ -229,8 +283,12 @@ ImplicitGemm ConvProblem::implicit_gemm() const {
 }
 
 double ConvProblem::flops() const {
-  const std::int64_t terms = weight_elements() / sizes_.k;  // of each output
-  return 2.0 * static_cast<double>(output_elements()) * static_cast<double>(terms);
+  const std::int64_t taps =
+      kept(sizes_.z * sizes_.y * sizes_.x, sizes_.skip_taps, sizes_.skip_taps_at);
+  const std::int64_t points = depth_out() * kept(ho(), sizes_.skip_rows, sizes_.skip_rows_at) *
+                              kept(wo(), sizes_.skip_columns, sizes_.skip_columns_at);
+  return 2.0 * static_cast<double>(sizes_.n * sizes_.k * points) *
+         static_cast<double>(sizes_.c / sizes_.g * taps);
 }
 
 double ConvProblem::bytes() const {

@@ -91,6 +91,15 @@ struct ConvSizes {
   ConvWeights weights = ConvWeights::kVarying;
   ConvEpilogue epilogue = ConvEpilogue::kNone;
   ConvOutput out = ConvOutput::kSame;
+  // A forward pass with channels last may compute less. Of every `skip_rows` rows of the output the
+  // one at `skip_rows_at` is left as it is, and of every `skip_columns` columns; of every
+  // `skip_taps` points of a filter the one at `skip_taps_at` counts as 0. 0: nothing is left out.
+  std::int64_t skip_rows = 0;
+  std::int64_t skip_rows_at = 0;
+  std::int64_t skip_columns = 0;
+  std::int64_t skip_columns_at = 0;
+  std::int64_t skip_taps = 0;
+  std::int64_t skip_taps_at = 0;
   auto operator<=>(const ConvSizes&) const = default;
 };
 
@@ -121,6 +130,12 @@ enum class ConvField : std::uint8_t {
   kWeights,
   kEpilogue,
   kOut,
+  kSkipRows,
+  kSkipRowsAt,
+  kSkipColumns,
+  kSkipColumnsAt,
+  kSkipTaps,
+  kSkipTapsAt,
 };
 
 // The matrix product that equals a convolution; there is one per group.
@@ -152,6 +167,22 @@ class ConvProblem {
   [[nodiscard]] bool has_constant_weights() const {
     return sizes_.weights == ConvWeights::kConstant;
   }
+  // Returns true when rows, columns or taps are left out.
+  [[nodiscard]] bool skips() const {
+    return sizes_.skip_rows + sizes_.skip_columns + sizes_.skip_taps > 0;
+  }
+  // Returns true when the output's points of this row and column are left as they are.
+  [[nodiscard]] bool skips_point(std::int64_t row, std::int64_t column) const {
+    return is_skipped(row, sizes_.skip_rows, sizes_.skip_rows_at) ||
+           is_skipped(column, sizes_.skip_columns, sizes_.skip_columns_at);
+  }
+  // Returns true when a point of the filter, counted by depth, row and column, counts as 0.
+  [[nodiscard]] bool skips_tap(std::int64_t point) const {
+    return is_skipped(point, sizes_.skip_taps, sizes_.skip_taps_at);
+  }
+  static constexpr bool is_skipped(std::int64_t index, std::int64_t period, std::int64_t at) {
+    return period > 0 && index % period == at;
+  }
   [[nodiscard]] bool is_3d() const { return sizes_.di > 1 || sizes_.z > 1; }
 
   // Sizes of the output.
@@ -168,7 +199,8 @@ class ConvProblem {
   // those products is not 0). The weights' gradient: filters x weights, summed over output points.
   [[nodiscard]] ImplicitGemm implicit_gemm() const;
 
-  // Counts 2 per multiply-add of the sizes; all three operations have the same number.
+  // Counts 2 per multiply-add of the sizes, without those left out; all three operations have the
+  // same number.
   [[nodiscard]] double flops() const;
   // Counts input, weights and output once each, and the tensor that an epilogue adds.
   [[nodiscard]] double bytes() const;

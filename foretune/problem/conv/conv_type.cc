@@ -86,7 +86,19 @@ std::span<const ProblemField> conv_fields() {
         conv_label("epilogue", conv_epilogue_labels(), 4,
                    "the step that a forward pass applies to its sums"),
         conv_label("out", conv_output_labels(), 2,
-                   "the type of the result: that of the problem, or that of its sums")};
+                   "the type of the result: that of the problem, or that of its sums"),
+        conv_step("skip_rows", 0, {}, "one of so many rows of the output is not computed; 0: none"),
+        conv_step("skip_rows_at", 0, {}, "the position of that row among them"),
+        conv_step("skip_columns", 0, {},
+                  "one of so many columns of the output is not computed; 0: none"),
+        conv_step("skip_columns_at", 0, {}, "the position of that column among them"),
+        conv_step("skip_taps", 0, {}, "one of so many points of a filter counts as 0; 0: none"),
+        conv_step("skip_taps_at", 0, {}, "the position of that point among them")};
+    for (const ConvField skip :
+         {ConvField::kSkipRows, ConvField::kSkipRowsAt, ConvField::kSkipColumns,
+          ConvField::kSkipColumnsAt, ConvField::kSkipTaps, ConvField::kSkipTapsAt}) {
+      list[position(skip)].since = 4;
+    }
     list[position(ConvField::kWeights)].since = 2;
     list[position(ConvField::kEpilogue)].since = 2;
     list[position(ConvField::kOut)].since = 3;

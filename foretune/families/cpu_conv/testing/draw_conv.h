@@ -8,6 +8,32 @@
 
 namespace foretune::cpu_conv {
 
+// Leaves out rows, columns or, unless there is one for each channel, points of filters.
+inline void draw_skips(ConvSizes& sizes, Rng& rng) {
+  const auto draw = [&](std::int64_t& period, std::int64_t& at) {
+    period = rng.between(2, 4);
+    at = rng.between(0, period - 1);
+  };
+  if (rng.below(2) == 0) {
+    draw(sizes.skip_rows, sizes.skip_rows_at);
+  }
+  if (rng.below(3) == 0) {
+    draw(sizes.skip_columns, sizes.skip_columns_at);
+  }
+  if (rng.below(3) == 0 && sizes.g == 1) {
+    draw(sizes.skip_taps, sizes.skip_taps_at);
+  }
+}
+
+inline ConvSizes without_skips(ConvSizes sizes) {
+  for (std::int64_t* const field :
+       {&sizes.skip_rows, &sizes.skip_rows_at, &sizes.skip_columns, &sizes.skip_columns_at,
+        &sizes.skip_taps, &sizes.skip_taps_at}) {
+    *field = 0;
+  }
+  return sizes;
+}
+
 // Draws a small convolution of any shape: one to three dimensions, groups, strides, dilations,
 // channels last or first.
 inline ConvProblem draw_problem(Rng& rng) {
@@ -35,6 +61,9 @@ inline ConvProblem draw_problem(Rng& rng) {
     }
     if (dimensions > 2) {
       axis(sizes.di, sizes.z, sizes.stride_d, sizes.pad_d, sizes.dilation_d, 5);
+    }
+    if (sizes.operation == ConvOperation::kForward && rng.below(2) == 0) {
+      draw_skips(sizes, rng);
     }
     sizes.layout = rng.below(3) == 0 ? ConvLayout::kChannelsFirst : ConvLayout::kChannelsLast;
     if (const auto problem = ConvProblem::create(sizes)) {

@@ -239,6 +239,83 @@ void normalise_row(const float* x, const float* scale, const float* shift, float
   }
 }
 
+void quantise(const float* x, std::int8_t* y, std::size_t count, float scale, std::int32_t zero) {
+  const float factor = 1.0F / scale;
+  const auto shift = static_cast<float>(zero);
+  for (std::size_t i = 0; i < count; ++i) {
+    const float whole = std::nearbyint(x[i] * factor + shift);
+    y[i] = static_cast<std::int8_t>(
+        static_cast<std::int32_t>(std::min(std::max(whole, -128.0F), 127.0F)));
+  }
+}
+
+void dequantise(const std::int8_t* x, float* y, std::size_t count, float scale, std::int32_t zero) {
+  for (std::size_t i = 0; i < count; ++i) {
+    y[i] = static_cast<float>(x[i] - zero) * scale;
+  }
+}
+
+// Not for NaNs, whose bits might become those of an infinity.
+inline std::uint16_t bf16_of(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
+}
+inline float f32_of(std::uint16_t x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16U);
+}
+
+void narrow_to_bf16(const float* x, std::uint16_t* y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    y[i] = bf16_of(x[i]);
+  }
+}
+
+void widen_bf16(const std::uint16_t* x, float* y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    y[i] = f32_of(x[i]);
+  }
+}
+
+void scaled_sums(const std::int32_t* x, const float* scales, float* y, std::size_t rows,
+                 std::size_t channels, float floor) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t i = 0; i < channels; ++i) {
+      const float value = static_cast<float>(x[row * channels + i]) * scales[i];
+      y[row * channels + i] = value < floor ? floor : value;
+    }
+  }
+}
+
+void largest_of_i8_rows(const std::int8_t* const* rows, std::size_t count, std::size_t channels,
+                        std::int8_t* y) {
+  std::copy_n(rows[0], channels, y);
+  for (std::size_t row = 1; row < count; ++row) {
+    const std::int8_t* const x = rows[row];
+    for (std::size_t i = 0; i < channels; ++i) {
+      y[i] = y[i] < x[i] ? x[i] : y[i];
+    }
+  }
+}
+
+void mean_of_f32(const float* a, const float* b, float* y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    y[i] = 0.5F * (a[i] + b[i]);
+  }
+}
+
+void mean_of_i8(const std::int8_t* a, const std::int8_t* b, std::int8_t* y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    y[i] = static_cast<std::int8_t>((a[i] + b[i] + 1) >> 1);
+  }
+}
+
+void mean_of_bf16(const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* y,
+                  std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    y[i] = bf16_of(0.5F * (f32_of(a[i]) + f32_of(b[i])));
+  }
+}
+
 // In the order of the enumerations.
 constexpr VectorOps all_vector_ops() {
   return {.unary = {&each<op_relu>, &each<op_sigmoid>, &each<op_tanh>, &each<op_erf>, &each<op_exp>,
@@ -251,7 +328,16 @@ constexpr VectorOps all_vector_ops() {
           .sum_rows = &scaled_sum_of_rows,
           .sum_dense = &scaled_sum_of_dense_rows,
           .softmax = &softmax_row,
-          .normalise = &normalise_row};
+          .normalise = &normalise_row,
+          .to_i8 = &quantise,
+          .from_i8 = &dequantise,
+          .to_bf16 = &narrow_to_bf16,
+          .from_bf16 = &widen_bf16,
+          .from_sums = &scaled_sums,
+          .max_rows_i8 = &largest_of_i8_rows,
+          .mean_f32 = &mean_of_f32,
+          .mean_i8 = &mean_of_i8,
+          .mean_bf16 = &mean_of_bf16};
 }
 
 }  // namespace
