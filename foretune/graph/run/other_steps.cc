@@ -103,10 +103,21 @@ class PoolStep final : public Step {
   }
 
   Status run(const Frame& frame) const override {
+    return sizes_.is_i8 ? run_typed<std::int8_t>(frame) : run_typed<float>(frame);
+  }
+
+  [[nodiscard]] std::string describe() const override {
+    return concat(is_max_ ? "maximum" : "mean", " of ", window_.kernel_h, "x", window_.kernel_w,
+                  " points, ", sizes_.channels, " channels", sizes_.is_i8 ? " in i8" : "");
+  }
+
+ private:
+  template <class Element>
+  Status run_typed(const Frame& frame) const {
     const auto channels = static_cast<std::size_t>(sizes_.channels);
-    std::vector<const float*> rows(static_cast<std::size_t>(window_.kernel_h * window_.kernel_w));
-    const float* image = frame.in(reads[0]);
-    float* to = frame.out(write);
+    std::vector<const Element*> rows(static_cast<std::size_t>(window_.kernel_h * window_.kernel_w));
+    const auto* image = frame.in<Element>(reads[0]);
+    auto* to = frame.out<Element>(write);
     for (std::int64_t n = 0; n < sizes_.images; ++n) {
       for (std::int64_t y = 0; y < sizes_.rows; ++y) {
         for (std::int64_t x = 0; x < sizes_.columns; ++x) {
@@ -119,14 +130,9 @@ class PoolStep final : public Step {
     return {};
   }
 
-  [[nodiscard]] std::string describe() const override {
-    return concat(is_max_ ? "maximum" : "mean", " of ", window_.kernel_h, "x", window_.kernel_w,
-                  " points, ", sizes_.channels, " channels");
-  }
-
- private:
-  void pool(const float* image, std::int64_t y, std::int64_t x, std::vector<const float*>& rows,
-            float* to) const {
+  template <class Element>
+  void pool(const Element* image, std::int64_t y, std::int64_t x, std::vector<const Element*>& rows,
+            Element* to) const {
     std::size_t inside = 0;
     std::int64_t padded = 0;
     for (std::int64_t i = 0; i < window_.kernel_h; ++i) {
@@ -144,7 +150,9 @@ class PoolStep final : public Step {
       }
     }
     const auto channels = static_cast<std::size_t>(sizes_.channels);
-    if (is_max_) {
+    if constexpr (sizeof(Element) == 1) {
+      loops_.max_rows_i8(rows.data(), inside, channels, to);
+    } else if (is_max_) {
       loops_.max_rows(rows.data(), inside, channels, to);
     } else {
       const auto count = window_.count_padding ? padded : static_cast<std::int64_t>(inside);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <ratio>
 #include <span>
@@ -56,7 +57,7 @@ class Sharing {
         const std::size_t from = root(id);
         const std::size_t to = root(now.write);
         if (last_read[from] == step && output_of[from] == 0 && pass_.values[from].input < 0 &&
-            pass_.values[from].elements() == pass_.values[to].elements()) {
+            pass_.values[from].floats() == pass_.values[to].floats()) {
           joined[to] = joined[from];
           break;
         }
@@ -79,7 +80,7 @@ class Sharing {
     std::vector<Place> places(pass_.values.size());
     const auto use = [&](ValueId id, std::size_t step) {
       Place& place = places[place_of_[static_cast<std::size_t>(id)]];
-      place.size = std::max(place.size, pass_.values[root(id)].elements());
+      place.size = std::max(place.size, pass_.values[root(id)].floats());
       place.first = std::min(place.first, step);
       place.last = std::max(place.last, step);
     };
@@ -183,6 +184,18 @@ Status Pass::run(std::span<const float* const> inputs, std::span<float* const> o
   const Frame frame(all);
   for (const auto& step : steps) {
     FORETUNE_TRY_STATUS(step->run(frame));
+  }
+  return {};
+}
+
+Status Pass::run_observed(std::span<const float* const> inputs, std::span<float* const> outputs,
+                          std::span<float> block,
+                          const std::function<void(std::size_t, const Frame&)>& observe) const {
+  const std::vector<float*> all = place_values(inputs, outputs, block);
+  const Frame frame(all);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    FORETUNE_TRY_STATUS(steps[i]->run(frame));
+    observe(i, frame);
   }
   return {};
 }

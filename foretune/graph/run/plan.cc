@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -82,9 +83,10 @@ struct NetworkPlan::State {
     return {};
   }
 
-  // Runs one pass; adds the times of its steps to `times` unless that is empty.
+  // Calls `run(pass, inputs, outputs, block)` for one pass.
+  template <class Run>
   Status run_pass(std::int64_t number, std::span<const float* const> inputs,
-                  std::span<float* const> outputs, std::span<double> times) const {
+                  std::span<float* const> outputs, const Run& run) const {
     const Pass& now = pass_at(number);
     std::vector<const float*> from(inputs.begin(), inputs.end());
     std::vector<float*> to(outputs.begin(), outputs.end());
@@ -95,8 +97,7 @@ struct NetworkPlan::State {
       to[i] += output_elements[i] / images * pass.images * number;
     }
     FORETUNE_TRY(AlignedBuffer block, workspaces.borrow(now.block_size));
-    const Status status = times.empty() ? now.run(from, to, block.view())
-                                        : now.run_timed(from, to, block.view(), times);
+    const Status status = run(now, from, to, block.view());
     workspaces.give_back(std::move(block));
     return status;
   }
@@ -122,9 +123,15 @@ Result<std::unique_ptr<NetworkPlan>> NetworkPlan::create(const Network& network,
     state->output_elements.push_back(element_count(simple.tensor(id).shape) * options.images);
   }
   const std::int64_t size = choose_pass(simple, *state->executor, options);
-  FORETUNE_TRY(state->pass, lower(simple, *state->executor, size));
+  const auto lowered = [&](std::int64_t images) {
+    return lower(simple, *state->executor,
+                 {.images = images,
+                  .variants = options.variants.empty() ? nullptr : &options.variants,
+                  .calibration = &options.calibration});
+  };
+  FORETUNE_TRY(state->pass, lowered(size));
   if (options.images % size != 0) {
-    FORETUNE_TRY(Pass rest, lower(simple, *state->executor, options.images % size));
+    FORETUNE_TRY(Pass rest, lowered(options.images % size));
     state->rest = std::make_unique<Pass>(std::move(rest));
   }
   if (state->executor->threads() > 1 && state->passes() > 1) {
@@ -138,16 +145,19 @@ Status NetworkPlan::run(std::span<const float* const> inputs,
                         std::span<float* const> outputs) const {
   FORETUNE_TRY_STATUS(state_->check(inputs, outputs));
   const std::int64_t passes = state_->passes();
+  const auto run_all = [](const Pass& pass, auto from, auto to, std::span<float> block) {
+    return pass.run(from, to, block);
+  };
   if (state_->pool == nullptr) {
     for (std::int64_t i = 0; i < passes; ++i) {
-      FORETUNE_TRY_STATUS(state_->run_pass(i, inputs, outputs, {}));
+      FORETUNE_TRY_STATUS(state_->run_pass(i, inputs, outputs, run_all));
     }
     return {};
   }
   const std::lock_guard turn(state_->pool->turn());
   std::vector<Status> statuses(static_cast<std::size_t>(passes));
   state_->pool->pool().run(statuses.size(), [&](std::size_t i) {
-    statuses[i] = state_->run_pass(static_cast<std::int64_t>(i), inputs, outputs, {});
+    statuses[i] = state_->run_pass(static_cast<std::int64_t>(i), inputs, outputs, run_all);
   });
   for (const Status& status : statuses) {
     FORETUNE_TRY_STATUS(status);
@@ -164,13 +174,48 @@ std::int64_t NetworkPlan::memory_bytes() const {
   return static_cast<std::int64_t>(state_->pass.block_size * sizeof(float));
 }
 
+Status NetworkPlan::observe(std::span<const float* const> inputs, std::span<float* const> outputs,
+                            Calibration& ranges) const {
+  FORETUNE_TRY_STATUS(state_->check(inputs, outputs));
+  const auto widen = [&](const std::string& name, const float* values, std::size_t count) {
+    Range& range = ranges[name];
+    const auto [low, high] = std::minmax_element(values, values + count);
+    range.low = std::min(range.low, *low);
+    range.high = std::max(range.high, *high);
+  };
+  const auto observed = [&](const Pass& pass, auto from, auto to, std::span<float> block) {
+    // Several steps may write parts of a value; the last one completes it.
+    std::vector<std::size_t> completed(pass.values.size(), pass.steps.size());
+    for (std::size_t i = 0; i < pass.steps.size(); ++i) {
+      completed[static_cast<std::size_t>(pass.root_of(pass.steps[i]->write))] = i;
+    }
+    const auto look = [&](std::size_t step, const Frame& frame) {
+      for (const auto& [id, name] : pass.names) {
+        const auto root = static_cast<std::size_t>(pass.root_of(id));
+        // What no step writes is an input, which is there from the first step on.
+        if (completed[root] == step || (step == 0 && completed[root] == pass.steps.size())) {
+          widen(name, frame.in(id), pass.values[root].elements());
+        }
+      }
+    };
+    return pass.run_observed(from, to, block, look);
+  };
+  for (std::int64_t i = 0; i < state_->passes(); ++i) {
+    FORETUNE_TRY_STATUS(state_->run_pass(i, inputs, outputs, observed));
+  }
+  return {};
+}
+
 Result<std::vector<StepProfile>> NetworkPlan::profile(std::span<const float* const> inputs,
                                                       std::span<float* const> outputs) const {
   FORETUNE_TRY_STATUS(state_->check(inputs, outputs));
   // The steps of the passes correspond, so that the last pass's times join those of the others.
   std::vector<double> times(state_->pass.steps.size(), 0.0);
   for (std::int64_t i = 0; i < state_->passes(); ++i) {
-    FORETUNE_TRY_STATUS(state_->run_pass(i, inputs, outputs, times));
+    FORETUNE_TRY_STATUS(state_->run_pass(
+        i, inputs, outputs, [&](const Pass& pass, auto from, auto to, std::span<float> block) {
+          return pass.run_timed(from, to, block, times);
+        }));
   }
   std::vector<StepProfile> profiles;
   for (std::size_t i = 0; i < times.size(); ++i) {

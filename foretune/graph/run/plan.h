@@ -21,6 +21,7 @@
 #include "foretune/base/result.h"
 #include "foretune/graph/network.h"
 #include "foretune/graph/run/executor.h"
+#include "foretune/graph/run/variant.h"
 
 namespace foretune::graph {
 
@@ -28,6 +29,8 @@ struct PlanOptions {
   std::int64_t images = 1;
   // How many images a pass has; 0: as many as fit the cache.
   std::int64_t pass_images = 0;
+  Variants variants;
+  Calibration calibration;  // the ranges that layers of integers need
 };
 
 // One step of a plan, for reports.
@@ -39,7 +42,8 @@ struct StepProfile {
 
 class NetworkPlan {
  public:
-  // Errors: kInvalidArgument for less than one image, kUnsupported when a kernel is missing or
+  // Errors: kInvalidArgument for less than one image, a variant that its layer cannot have and
+  // integers without a calibration; kUnsupported when a kernel is missing or
   // memory is short.
   static Result<std::unique_ptr<NetworkPlan>> create(const Network& network,
                                                      std::shared_ptr<Executor> executor,
@@ -58,6 +62,11 @@ class NetworkPlan {
   [[nodiscard]] std::span<const std::int64_t> output_elements() const;
   // Returns the bytes of memory that one pass computes in.
   [[nodiscard]] std::int64_t memory_bytes() const;
+
+  // Runs the images in one thread and widens the ranges of all tensors by their values. The plan
+  // has no variants. Errors: as run().
+  Status observe(std::span<const float* const> inputs, std::span<float* const> outputs,
+                 Calibration& ranges) const;
 
   // Runs the images once in one thread and returns the time of every step. Errors: as run().
   Result<std::vector<StepProfile>> profile(std::span<const float* const> inputs,

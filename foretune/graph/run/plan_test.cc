@@ -8,13 +8,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <string_view>
 #include <vector>
 
 #include "foretune/base/rng.h"
 #include "foretune/graph/ops.h"
 #include "foretune/graph/reference.h"
+#include "foretune/graph/run/internal/fusion.h"
 #include "foretune/graph/run/vector_ops.h"
+#include "foretune/graph/simplify.h"
 #include "foretune/graph/testing/random_network.h"
 
 namespace foretune::graph {
@@ -104,6 +107,172 @@ void check_random_networks(int threads, int count, std::uint64_t seed) {
 TEST(NetworkPlan, AgreesWithTheSlowFunctions) { check_random_networks(1, 150, 1); }
 
 TEST(NetworkPlan, SharesImagesAmongThreads) { check_random_networks(2, 25, 2); }
+
+// Fills what is left out of an image with its channels first.
+void interpolate(std::vector<double>& values, const Shape& shape, const LayerVariant& variant) {
+  const auto fill = [&](std::int64_t period, std::int64_t at, std::int64_t extent,
+                        std::int64_t apart, std::int64_t first) {
+    for (std::int64_t i = at; period > 0 && i < extent; i += period) {
+      const auto value = [&](std::int64_t line) {
+        return values[static_cast<std::size_t>(first + line * apart)];
+      };
+      values[static_cast<std::size_t>(first + i * apart)] = i == 0 ? value(1)
+                                                            : i + 1 == extent
+                                                                ? value(i - 1)
+                                                                : (value(i - 1) + value(i + 1)) / 2;
+    }
+  };
+  const std::int64_t rows = shape[2];
+  const std::int64_t columns = shape[3];
+  for (std::int64_t plane = 0; plane < element_count(shape) / (rows * columns); ++plane) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      fill(variant.skip_columns, variant.skip_columns_at, columns, 1,
+           (plane * rows + row) * columns);
+    }
+    for (std::int64_t column = 0; column < columns; ++column) {
+      fill(variant.skip_rows, variant.skip_rows_at, rows, columns, plane * rows * columns + column);
+    }
+  }
+}
+
+// Computes a simplified network with variants slowly. An interpolation comes after the ReLU of its
+// layer, but before an addition.
+std::vector<std::vector<double>> run_variants(const Network& network, const Variants& variants,
+                                              const std::vector<float>& image,
+                                              std::int64_t images) {
+  const std::vector<NodeFusion> fusions = find_fusions(network);
+  std::vector<std::vector<double>> values(network.tensors().size());
+  std::map<TensorId, LayerVariant> interpolated;
+  for (std::size_t i = 0; i < network.nodes().size(); ++i) {
+    const auto found = variants.find(network.nodes()[i].name);
+    if (found != variants.end() && found->second.skips_points()) {
+      const bool adds = fusions[i].addend != kNoTensor;
+      interpolated[adds ? network.nodes()[i].output : fusions[i].output] = found->second;
+    }
+  }
+  values[static_cast<std::size_t>(network.inputs()[0])].assign(image.begin(), image.end());
+  for (const Node& node : network.nodes()) {
+    const auto found = variants.find(node.name);
+    std::vector<Shape> shapes(node.inputs.size());
+    std::vector<OperandValues> operands;
+    std::vector<std::vector<double>> constants(node.inputs.size());
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Tensor& tensor = network.tensor(node.inputs[i]);
+      shapes[i] = batch_shape(tensor, images);
+      if (tensor.is_constant()) {
+        constants[i].assign(tensor.values->begin(), tensor.values->end());
+        if (i == 1 && found != variants.end() && found->second.skip_taps > 0) {
+          const LayerVariant& v = found->second;
+          for (std::size_t place = 0; place < constants[i].size(); ++place) {
+            const std::int64_t point =
+                static_cast<std::int64_t>(place) % (shapes[i][2] * shapes[i][3]);
+            constants[i][place] *=
+                point % v.skip_taps == v.skip_taps_at
+                    ? 0
+                    : static_cast<double>(v.skip_taps) / static_cast<double>(v.skip_taps - 1);
+          }
+        }
+      }
+      operands.push_back({shapes[i], tensor.is_constant()
+                                         ? constants[i]
+                                         : values[static_cast<std::size_t>(node.inputs[i])]});
+    }
+    const Shape shape = batch_shape(network.tensor(node.output), images);
+    std::vector<double>& result = values[static_cast<std::size_t>(node.output)];
+    result.resize(static_cast<std::size_t>(element_count(shape)));
+    node.op->compute(operands, node.attributes, shape, result);
+    if (const auto skipped = interpolated.find(node.output); skipped != interpolated.end()) {
+      interpolate(result, shape, skipped->second);
+    }
+  }
+  std::vector<std::vector<double>> outputs;
+  for (const TensorId id : network.outputs()) {
+    outputs.push_back(values[static_cast<std::size_t>(id)]);
+  }
+  return outputs;
+}
+
+LayerVariant draw_variant(const Network& network, const Node& node, DataType type, Rng& rng) {
+  while (true) {
+    LayerVariant variant{.type = type};
+    const auto draw = [&](std::int64_t& period, std::int64_t& at) {
+      period = rng.between(2, 4);
+      at = rng.between(0, period - 1);
+    };
+    if (rng.below(2) == 0) {
+      draw(variant.skip_rows, variant.skip_rows_at);
+    }
+    if (rng.below(3) == 0) {
+      draw(variant.skip_columns, variant.skip_columns_at);
+    }
+    if (rng.below(3) == 0) {
+      draw(variant.skip_taps, variant.skip_taps_at);
+    }
+    if (can_run(network, node, variant) || rng.below(30) == 0) {
+      return can_run(network, node, variant) ? variant : LayerVariant{.type = type};
+    }
+  }
+}
+
+// Computes random networks whose layers compute less, and compares with the slow functions.
+void check_variants(DataType type, int count, double tolerance) {
+  const auto executor = Executor::create({});
+  ASSERT_TRUE(executor) << executor.error().message;
+  Rng rng(static_cast<std::uint64_t>(type) + 11);
+  int layers = 0;
+  for (int i = 0; i < count; ++i) {
+    SCOPED_TRACE(i);
+    const Result<Network> drawn = testing::random_network(rng, type == DataType::kF32 ? 12 : 4);
+    ASSERT_TRUE(drawn) << drawn.error().message;
+    const Network network = *simplify(*drawn);
+    constexpr std::int64_t kImages = 2;
+    const Shape& shape = network.tensor(network.inputs()[0]).shape;
+    const std::vector<float> image =
+        testing::random_values(static_cast<std::size_t>(kImages * element_count(shape)), rng);
+    Variants variants;
+    for (const Node& node : network.nodes()) {
+      if (node.op->multiply_adds != nullptr && node.op->name != "matmul" && rng.below(4) > 0) {
+        variants[node.name] = draw_variant(network, node, type, rng);
+        ++layers;
+      }
+    }
+    const auto exact = NetworkPlan::create(network, *executor, {.images = kImages});
+    ASSERT_TRUE(exact) << exact.error().message;
+    std::vector<std::vector<float>> found;
+    std::vector<float*> outputs;
+    for (const std::int64_t elements : (*exact)->output_elements()) {
+      found.emplace_back(static_cast<std::size_t>(elements));
+    }
+    for (std::vector<float>& output : found) {
+      outputs.push_back(output.data());
+    }
+    const float* const input = image.data();
+    Calibration calibration;
+    ASSERT_TRUE((*exact)->observe({&input, 1}, outputs, calibration));
+    const auto plan = NetworkPlan::create(
+        network, *executor, {.images = kImages, .variants = variants, .calibration = calibration});
+    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_TRUE((*plan)->run({&input, 1}, outputs));
+    const auto wanted = run_variants(network, variants, image, kImages);
+    for (std::size_t output = 0; output < found.size(); ++output) {
+      testing::expect_close(found[output], wanted[output], tolerance);
+      if (::testing::Test::HasFatalFailure()) {
+        const auto steps = (*plan)->profile({&input, 1}, outputs);
+        for (const StepProfile& step : *steps) {
+          std::printf("%s: %s\n", step.name.c_str(), step.describe.c_str());
+        }
+        return;
+      }
+    }
+  }
+  EXPECT_GT(layers, count / 3);
+}
+
+TEST(NetworkPlan, ComputesLessAsTheSlowFunctionsDo) { check_variants(DataType::kF32, 150, 1e-4); }
+
+TEST(NetworkPlan, ComputesInBf16) { check_variants(DataType::kBf16, 150, 0.04); }
+
+TEST(NetworkPlan, ComputesInIntegers) { check_variants(DataType::kI8, 150, 0.1); }
 
 TEST(NetworkPlan, RefusesArraysThatAreMissing) {
   NetworkBuilder builder("n");

@@ -16,8 +16,13 @@ namespace {
 class ConvStep final : public Step {
  public:
   ConvStep(std::unique_ptr<ConvLayer> layer, const ConvStepOperands& operands,
-           std::vector<float> bias)
-      : layer_(std::move(layer)), operands_(operands), bias_(std::move(bias)) {
+           ConvConstants constants)
+      : layer_(std::move(layer)),
+        operands_(operands),
+        bias_(std::move(constants.bias)),
+        scales_(std::move(constants.scales)),
+        quantization_(constants.quantization) {
+    quantization_.scales = scales_.empty() ? nullptr : scales_.data();
     reads.push_back(operands.input);
     if (operands.addend != kNoValue) {
       reads.push_back(operands.addend);
@@ -30,7 +35,8 @@ class ConvStep final : public Step {
         {.input = frame.in(operands_.input),
          .bias = bias_.empty() ? nullptr : bias_.data(),
          .addend = operands_.addend == kNoValue ? nullptr : frame.in(operands_.addend),
-         .result = frame.out(operands_.output)});
+         .result = frame.out(operands_.output),
+         .quantization = &quantization_});
   }
 
   [[nodiscard]] std::string describe() const override {
@@ -43,6 +49,8 @@ class ConvStep final : public Step {
   std::unique_ptr<ConvLayer> layer_;
   ConvStepOperands operands_;
   std::vector<float> bias_;
+  std::vector<float> scales_;
+  ConvQuantization quantization_;
 };
 
 class ProductStep final : public Step {
@@ -80,12 +88,11 @@ class ProductStep final : public Step {
 
 Result<std::unique_ptr<Step>> make_conv_step(ConvDispatcher& dispatcher, const ConvProblem& problem,
                                              const ConvStepOperands& operands,
-                                             std::span<const float> weights,
-                                             std::vector<float> bias) {
+                                             ConvConstants constants) {
   FORETUNE_TRY(std::unique_ptr<ConvLayer> layer, dispatcher.layer(problem));
-  FORETUNE_TRY_STATUS(layer->pack(weights.data()));
+  FORETUNE_TRY_STATUS(layer->pack(constants.weights.data()));
   return std::unique_ptr<Step>(
-      std::make_unique<ConvStep>(std::move(layer), operands, std::move(bias)));
+      std::make_unique<ConvStep>(std::move(layer), operands, std::move(constants)));
 }
 
 Result<std::unique_ptr<Step>> make_product_step(Executor& executor, const GemmProblem& problem,

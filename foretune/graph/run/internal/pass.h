@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,17 +16,23 @@
 
 #include "foretune/base/result.h"
 #include "foretune/graph/network.h"
+#include "foretune/graph/run/vector_ops.h"
 
 namespace foretune::graph {
 
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
+enum class ElementType : std::uint8_t { kF32 = 0, kBf16 = 1, kI8 = 2 };
+inline constexpr std::size_t kElementTypes = 3;
+
 // A tensor of a pass. Its elements follow each other in the order of `shape` or, with its channels
 // last, in the order image, row, column, channel.
 struct Value {
   Shape shape;  // for all images of the pass, channels first
   bool channels_last = false;
+  ElementType type = ElementType::kF32;
+  Quantization quantization;  // of integers
   // Another value with the same elements at the same place, or kNoValue.
   ValueId alias = kNoValue;
   std::int32_t input = -1;   // position among the network's inputs
@@ -33,6 +40,11 @@ struct Value {
 
   [[nodiscard]] std::size_t elements() const {
     return static_cast<std::size_t>(element_count(shape));
+  }
+  // Returns the floats of memory that the elements take.
+  [[nodiscard]] std::size_t floats() const {
+    const std::size_t of_float = type == ElementType::kF32 ? 1 : type == ElementType::kBf16 ? 2 : 4;
+    return (elements() + of_float - 1) / of_float;
   }
   // Returns the extents in the order of the elements.
   [[nodiscard]] Shape stored_shape() const {
@@ -46,6 +58,15 @@ class Frame {
   explicit Frame(std::span<float* const> places) : places_(places) {}
   [[nodiscard]] const float* in(ValueId id) const { return places_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] float* out(ValueId id) const { return places_[static_cast<std::size_t>(id)]; }
+  // The same for elements of another type.
+  template <class Element>
+  [[nodiscard]] const Element* in(ValueId id) const {
+    return reinterpret_cast<const Element*>(in(id));
+  }
+  template <class Element>
+  [[nodiscard]] Element* out(ValueId id) const {
+    return reinterpret_cast<Element*>(out(id));
+  }
 
  private:
   std::span<float* const> places_;
@@ -69,6 +90,7 @@ struct Pass {
   std::int64_t images = 1;
   std::vector<Value> values;
   std::vector<std::unique_ptr<Step>> steps;
+  std::vector<std::pair<ValueId, std::string>> names;  // of the tensors that are there in f32
   // Filled in by plan_memory(): where the values lie in the block, in floats; those of inputs and
   // outputs are the caller's.
   std::vector<std::size_t> places;
@@ -83,6 +105,10 @@ struct Pass {
   // `block` has block_size floats on a cache line.
   Status run(std::span<const float* const> inputs, std::span<float* const> outputs,
              std::span<float> block) const;
+  // The same, and calls `observe` with the number of every step and the frame after it.
+  Status run_observed(std::span<const float* const> inputs, std::span<float* const> outputs,
+                      std::span<float> block,
+                      const std::function<void(std::size_t, const Frame&)>& observe) const;
   // The same, and adds the time of each step in ns to `times`.
   Status run_timed(std::span<const float* const> inputs, std::span<float* const> outputs,
                    std::span<float> block, std::span<double> times) const;

@@ -27,10 +27,37 @@ struct ConvStepOperands {
   ValueId addend = kNoValue;
   ValueId output = kNoValue;
 };
+// In the types of the problem. A bias of integers is of i32, whose bits are here.
+struct ConvConstants {
+  std::span<const std::byte> weights;
+  std::vector<float> bias;
+  std::vector<float> scales;  // only for a result of i8
+  ConvQuantization quantization;
+};
 Result<std::unique_ptr<Step>> make_conv_step(ConvDispatcher& dispatcher, const ConvProblem& problem,
                                              const ConvStepOperands& operands,
-                                             std::span<const float> weights,
-                                             std::vector<float> bias);
+                                             ConvConstants constants);
+
+// Converts the elements of `input` to the type of `output`; both are dense and in the same order.
+std::unique_ptr<Step> make_convert_step(const VectorOps& loops, const Value& from, ValueId input,
+                                        const Value& to, ValueId output);
+
+// Turns sums of integers into numbers of f32, adds a tensor (or kNoValue) and applies a ReLU.
+std::unique_ptr<Step> make_sums_step(const VectorOps& loops, std::size_t rows,
+                                     std::vector<float> scales, bool relu, ValueId sums,
+                                     ValueId addend, ValueId output);
+
+// Fills the rows and columns that a convolution has left out with the mean of their neighbours, or
+// a copy of the only one.
+struct Skipping {
+  std::int64_t rows = 0;  // one of so many; 0: none
+  std::int64_t rows_at = 0;
+  std::int64_t columns = 0;
+  std::int64_t columns_at = 0;
+  bool operator==(const Skipping&) const = default;
+};
+std::unique_ptr<Step> make_interpolate_step(const VectorOps& loops, const Value& value, ValueId id,
+                                            const Skipping& skipping);
 
 // A product of two tensors, batched. Errors: kUnsupported when no kernel runs it.
 Result<std::unique_ptr<Step>> make_product_step(Executor& executor, const GemmProblem& problem,
@@ -91,6 +118,7 @@ struct PoolSizes {
   std::int64_t columns_in = 1;
   std::int64_t rows = 1;
   std::int64_t columns = 1;
+  bool is_i8 = false;  // only for maxima
 };
 std::unique_ptr<Step> make_pool_step(const VectorOps& loops, const Window& window, bool is_max,
                                      const PoolSizes& sizes, ValueId input, ValueId output);
