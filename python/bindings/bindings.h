@@ -123,6 +123,7 @@ void bind_journal(nb::module_& module);
 void bind_collect(nb::module_& module);
 void bind_convolutions(nb::module_& module);
 void bind_sparse(nb::module_& module);
+void bind_networks(nb::module_& module);
 void bind_measuring(nb::module_& module);
 void bind_models(nb::module_& module);
 void bind_training(nb::module_& module);

@@ -38,4 +38,5 @@ NB_MODULE(_foretune, module) {
   foretune::python::bind_loops(module);
   foretune::python::bind_convolutions(module);
   foretune::python::bind_sparse(module);
+  foretune::python::bind_networks(module);
 }

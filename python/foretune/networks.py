@@ -1,0 +1,250 @@
+"""Neural networks on this CPU, exactly or with layers that compute less::
+
+    network = foretune.networks.Network.load("resnet20.ftn")
+    plan = network.plan(images=64)
+    logits = plan(images)                                  # (64, 1, 28, 28) -> (64, 10)
+
+    ranges = network.calibrate(some_images)                # what layers of integers need
+    layers = {"conv2": Layer("i8"), "conv3": Layer("i8", skip_rows=(2, 0))}
+    fast = network.plan(images=64, layers=layers, ranges=ranges)
+
+A plan chooses kernels by the dispatchers' models, packs the weights once and plans its memory.
+Arrays are float32 with channels first. `Plan.profile` says which step takes how long, and why its
+kernel was chosen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _foretune
+from ._errors import InvalidArgumentError
+from .loops import whole_number
+
+__all__ = ["Layer", "Network", "Plan", "Step"]
+
+Array = npt.NDArray[np.float32]
+Ranges = Mapping[str, tuple[float, float]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """How a convolution or linear operation computes.
+
+    Attributes:
+        dtype: ``"f32"``, ``"bf16"`` (sums in f32) or ``"i8"`` (sums in i32).
+        skip_rows: ``(period, position)``: of so many rows of the output the one at the position
+            becomes the mean of its neighbours. ``(0, 0)``: all are computed.
+        skip_columns: the same of columns.
+        skip_taps: the same of a filter's points, which count as 0 while the others grow.
+    """
+
+    dtype: str = "f32"
+    skip_rows: tuple[int, int] = (0, 0)
+    skip_columns: tuple[int, int] = (0, 0)
+    skip_taps: tuple[int, int] = (0, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One step of a plan.
+
+    Attributes:
+        name: the operation that it runs, or the last of several.
+        description: the step's problem, and the kernel with the reason for it.
+        nanoseconds: its time for all images of the plan.
+    """
+
+    name: str
+    description: str
+    nanoseconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """One operation of a network.
+
+    Attributes:
+        name: unique within the network.
+        kind: its operation: ``"conv"``, ``"linear"``, ``"relu"``, ...
+        shape: the result's shape, for one image.
+        multiply_adds: of one image; 0 for operations that are not counted.
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    multiply_adds: float
+
+
+_lock = threading.Lock()
+_executors: dict[tuple[int, int], Any] = {}
+
+
+def _executor(threads: int | None, measure_top: int) -> Any:
+    """Returns the kernels for a number of threads, which all plans share."""
+    key = (0 if threads is None else whole_number(threads, "threads", 1, 1024), measure_top)
+    with _lock:
+        if key not in _executors:
+            _executors[key] = _foretune.Executor(*key)
+        return _executors[key]
+
+
+class Plan:
+    """A network made ready for a number of images. `Network.plan` makes it.
+
+    Thread safety: any number of threads may call a plan at once.
+    """
+
+    __slots__ = ("_inner", "_inputs", "_outputs")
+
+    def __init__(self, inner: Any, inputs: Sequence[tuple[str, list[int]]],
+                 outputs: Sequence[tuple[str, list[int]]]) -> None:
+        self._inner = inner
+        self._inputs = list(inputs)
+        self._outputs = list(outputs)
+
+    @property
+    def images(self) -> int:
+        """Returns the number of images of a call."""
+        return int(self._inner.images)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Returns the bytes that one pass computes in, beside weights and the caller's arrays."""
+        return int(self._inner.memory_bytes)
+
+    def _arrays(self, inputs: Sequence[Any], out: Sequence[Array] | None
+                ) -> tuple[list[Array], list[Array]]:
+        """Returns the arrays that the library reads and writes."""
+        given = [np.ascontiguousarray(array, dtype=np.float32) for array in inputs]
+        if out is not None:
+            return given, list(out)
+        made = [np.empty((shape[0] * self.images, *shape[1:]), dtype=np.float32)
+                for _, shape in self._outputs]
+        return given, made
+
+    def __call__(self, *inputs: Any, out: Array | Sequence[Array] | None = None) -> Any:
+        """Runs the network and returns its output, or a list of several.
+
+        Args:
+            inputs: one array for each input of the network, with the plan's images.
+            out: contiguous float32 arrays to write into.
+
+        Raises:
+            InvalidArgumentError: an array has another number of elements.
+        """
+        targets = [out] if isinstance(out, np.ndarray) else out
+        given, made = self._arrays(inputs, targets)
+        self._inner.run(given, made)
+        return made[0] if len(made) == 1 else made
+
+    def profile(self, *inputs: Any) -> list[Step]:
+        """Runs the network once in one thread and returns its steps with their times."""
+        given, made = self._arrays(inputs, None)
+        return [Step(*step) for step in self._inner.profile(given, made)]
+
+
+class Network:
+    """A network of convolutions, products and what stands between them. `load` reads one.
+
+    Thread safety: constant.
+    """
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Network:
+        """Reads a network of this project's format (``.ftn``) or of ONNX (``.onnx``).
+
+        Raises:
+            NotFoundError, CorruptDataError, InputOutputError: the file cannot be read.
+            UnsupportedError: it has an operation that this build lacks.
+        """
+        return cls(_foretune.Network.read(os.fspath(path)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the network as ``.ftn``, replacing the file at once."""
+        self._inner.write(os.fspath(path))
+
+    @property
+    def name(self) -> str:
+        """Returns the network's name."""
+        return str(self._inner.name)
+
+    @property
+    def operations(self) -> list[Operation]:
+        """Returns the operations in the order in which they run."""
+        return [Operation(name, kind, tuple(shape), count)
+                for name, kind, shape, count in self._inner.nodes]
+
+    @property
+    def layers(self) -> list[Operation]:
+        """Returns the operations that may compute less: convolutions and linear ones."""
+        return [each for each in self.operations if each.kind in ("conv", "linear")]
+
+    @property
+    def multiply_adds(self) -> float:
+        """Returns the multiply-adds of one image."""
+        return float(self._inner.multiply_adds)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Returns the bytes of all constants."""
+        return int(self._inner.weight_bytes)
+
+    def simplified(self) -> Network:
+        """Returns the network with scales folded into weights and unread operations left out."""
+        return Network(self._inner.simplified())
+
+    def plan(self, *, images: int = 1, threads: int | None = 1, pass_images: int = 0,
+             layers: Mapping[str, Layer] | None = None, ranges: Ranges | None = None,
+             measure_top: int = 0) -> Plan:
+        """Makes the network ready for calls with `images` images each.
+
+        Args:
+            images: images of a call.
+            threads: threads of a call; None: all cores of the process.
+            pass_images: images that are computed at once; 0: as many as fit the second cache.
+            layers: how layers compute, by name; others compute exactly.
+            ranges: what `calibrate` returned; layers of ``"i8"`` need it.
+            measure_top: above 1, the first calls try this many configs of each layer.
+
+        Raises:
+            InvalidArgumentError: a layer cannot compute so, or integers lack their ranges.
+            UnsupportedError: no kernel runs an operation.
+        """
+        variants = {name: (layer.dtype, [*layer.skip_rows, *layer.skip_columns, *layer.skip_taps])
+                    for name, layer in (layers or {}).items()}
+        for name, (_, numbers) in variants.items():
+            if len(numbers) != 6:
+                raise InvalidArgumentError(f"{name}: a period and a position make a pair")
+        inner = _foretune.NetworkPlan(self._inner, _executor(threads, measure_top),
+                                      whole_number(images, "images", 1, 1 << 24),
+                                      whole_number(pass_images, "pass_images", 0, 1 << 24), variants,
+                                      dict(ranges or {}))
+        return Plan(inner, self._inner.inputs, self._inner.outputs)
+
+    def calibrate(self, *inputs: Any) -> dict[str, tuple[float, float]]:
+        """Returns the smallest and largest value of every tensor over the images, by name.
+
+        Args:
+            inputs: one array for each input, with any number of images that stand for all.
+        """
+        arrays = [np.ascontiguousarray(array, dtype=np.float32) for array in inputs]
+        shapes = [shape for _, shape in self._inner.inputs]
+        images = len(arrays[0]) // shapes[0][0] if arrays and arrays[0].ndim > 0 else 0
+        plan = self.plan(images=images)
+        outputs = [np.empty((shape[0] * images, *shape[1:]), dtype=np.float32)
+                   for _, shape in self._inner.outputs]
+        return dict(plan._inner.observe(arrays, outputs, {}))  # noqa: SLF001
