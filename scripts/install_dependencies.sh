@@ -15,6 +15,7 @@ cd "$(dirname "$0")/.."
 packages=(
   g++ cmake ninja-build ccache make git ca-certificates patchelf
   libexpected-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev zlib1g-dev libzstd-dev libasmjit-dev libgtest-dev libgmock-dev
+  libonnx-dev libprotobuf-dev
   python3 python3-dev python3-venv
 )
 wants_python=""
@@ -27,7 +28,7 @@ case "${1:-}" in
     wants_python=yes
     wants_triton=yes
     packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind
-               libtorch-dev libopenblas0-pthread)
+               libtorch-dev libopenblas0-pthread libonnx-testdata)
     ;;
   # OpenBLAS beside it, or Debian's libtorch multiplies matrices with the reference BLAS.
   --torch) packages+=(libtorch-dev libopenblas0-pthread) ;;

@@ -1,0 +1,206 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/interop/onnx/onnx_network.h"
+#include "foretune/interop/onnx/testing/onnx_cases.h"
+
+namespace foretune::onnx_internal {
+namespace {
+
+using testing::HasSubstr;
+
+// Fields of onnx.proto.
+Message node_message(std::string_view op, const std::vector<std::string>& inputs,
+                     std::string_view output, std::string_view domain = "") {
+  Message node;
+  for (const std::string& input : inputs) {
+    node.text(1, input);
+  }
+  node.text(2, output).text(3, "the_node").text(4, op).text(7, domain);
+  return node;
+}
+
+Message input_message(std::string_view name, const std::vector<std::int64_t>& extents,
+                      std::int64_t type = 1) {
+  Message shape;
+  for (const std::int64_t extent : extents) {
+    Message dimension;
+    if (extent > 0) {
+      dimension.number(1, extent);
+    } else {
+      dimension.text(2, "open");
+    }
+    shape.message(1, dimension);
+  }
+  Message tensor;
+  tensor.number(1, type).message(2, shape);
+  return Message().text(1, name).message(2, Message().message(1, tensor));
+}
+
+Message weights_message(std::string_view name, const std::vector<std::int64_t>& extents,
+                        std::string_view raw, std::int64_t type = 1) {
+  Message tensor;
+  for (const std::int64_t extent : extents) {
+    tensor.number(1, extent);
+  }
+  tensor.number(2, type).text(8, name);
+  if (!raw.empty()) {
+    tensor.text(9, raw);
+  }
+  return tensor;
+}
+
+Message model_message(const Message& graph, std::int64_t opset = 17) {
+  return Message().number(1, 8).message(7, graph).message(8,
+                                                          Message().text(1, "").number(2, opset));
+}
+
+// A model of one node, with the input x and the output y.
+Message one_node(const Message& node, const std::vector<std::int64_t>& shape = {-1, 4},
+                 const std::vector<Message>& weights = {}, std::int64_t type = 1) {
+  Message graph;
+  graph.message(1, node).text(2, "g").message(11, input_message("x", shape, type));
+  for (const Message& tensor : weights) {
+    graph.message(5, tensor);
+  }
+  return model_message(graph.message(12, input_message("y", {})));
+}
+
+class OnnxRefusals : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_onnx()) {
+      GTEST_SKIP() << "built without ONNX's library";
+    }
+  }
+};
+
+std::string refusal(const Message& model, ErrorCode code, const OnnxOptions& options = {}) {
+  const auto network = import_onnx(model.bytes(), options);
+  EXPECT_FALSE(network);
+  if (network) {
+    return "accepted";
+  }
+  EXPECT_EQ(network.error().code, code) << network.error().message;
+  return network.error().message;
+}
+
+TEST_F(OnnxRefusals, AcceptsTheModelThatTheOthersChange) {
+  const auto network = import_onnx(one_node(node_message("Relu", {"x"}, "y")).bytes());
+  ASSERT_TRUE(network) << network.error().message;
+  EXPECT_EQ(network->nodes()[0].name, "the_node");
+}
+
+TEST_F(OnnxRefusals, NameOperatorNodeAndDomain) {
+  EXPECT_EQ(refusal(one_node(node_message("Einsum", {"x"}, "y")), ErrorCode::kUnsupported),
+            "the node 'the_node' ('Einsum'): no operation of networks does this; its opset is "
+            "ai.onnx 17");
+  EXPECT_THAT(
+      refusal(one_node(node_message("Relu", {"x"}, "y", "com.example")), ErrorCode::kUnsupported),
+      HasSubstr("its opset is 'com.example'"));
+}
+
+TEST_F(OnnxRefusals, NameOpenExtentsUntilTheyAreGiven) {
+  const Message model = one_node(node_message("Relu", {"x"}, "y"), {-1, 3, -1});
+  EXPECT_EQ(refusal(model, ErrorCode::kInvalidArgument),
+            "the input 'x' is open in dimension 2; give its shape");
+  const auto network = import_onnx(model.bytes(), {.input_shapes = {{"x", {1, 3, 5}}}});
+  ASSERT_TRUE(network) << network.error().message;
+  EXPECT_EQ(graph::to_text(network->tensor(network->outputs()[0]).shape), "1x3x5");
+}
+
+TEST_F(OnnxRefusals, NameInputsThatAreNoFloats) {
+  EXPECT_EQ(
+      refusal(one_node(node_message("Relu", {"x"}, "y"), {-1, 4}, {}, 7), ErrorCode::kUnsupported),
+      "the input 'x' is not of floats, but of ONNX's type 7");
+}
+
+TEST_F(OnnxRefusals, NameWeightsInOtherFiles) {
+  Message weights = weights_message("w", {4, 4}, "");
+  weights.number(14, 1);
+  EXPECT_THAT(refusal(one_node(node_message("MatMul", {"x", "w"}, "y"), {-1, 4}, {weights}),
+                      ErrorCode::kUnsupported),
+              HasSubstr("the weights 'w': the elements are in another file"));
+}
+
+TEST_F(OnnxRefusals, NameWeightsOfAnotherSize) {
+  EXPECT_THAT(refusal(one_node(node_message("MatMul", {"x", "w"}, "y"), {-1, 4},
+                               {weights_message("w", {4, 4}, "abcd")}),
+                      ErrorCode::kCorrupt),
+              HasSubstr("a tensor of 4x4 has another number of elements"));
+  EXPECT_THAT(refusal(one_node(node_message("MatMul", {"x", "w"}, "y"), {-1, 4},
+                               {weights_message("w", {std::int64_t{1} << 40U, 1 << 30U}, "abcd")}),
+                      ErrorCode::kInvalidArgument),
+              HasSubstr("too many elements"));
+}
+
+TEST_F(OnnxRefusals, LimitWhatConstantsTake) {
+  const std::string shape(reinterpret_cast<const char*>("\0\0\0\0\1\0\0\0"), 8);  // 2^32
+  EXPECT_THAT(refusal(one_node(node_message("ConstantOfShape", {"s"}, "y"), {-1, 4},
+                               {weights_message("s", {1}, shape, 7)}),
+                      ErrorCode::kInvalidArgument),
+              HasSubstr("the constants of the model have too many elements"));
+}
+
+TEST_F(OnnxRefusals, NameValuesThatNothingComputes) {
+  EXPECT_THAT(refusal(one_node(node_message("Relu", {"z"}, "y")), ErrorCode::kCorrupt),
+              HasSubstr("'z' is used before it is computed"));
+  EXPECT_THAT(refusal(one_node(node_message("Relu", {}, "y")), ErrorCode::kCorrupt),
+              HasSubstr("input 0 is missing"));
+}
+
+TEST_F(OnnxRefusals, NameShapesThatDoNotFit) {
+  EXPECT_THAT(refusal(one_node(node_message("MatMul", {"x", "w"}, "y"), {-1, 3},
+                               {weights_message("w", {1, 1}, "abcd")}),
+                      ErrorCode::kInvalidArgument),
+              testing::StartsWith("the node 'the_node' ('MatMul'): weights 1x1 do not fit"));
+  EXPECT_THAT(
+      refusal(one_node(node_message("Softmax", {"x"}, "y"), {-1}), ErrorCode::kInvalidArgument),
+      HasSubstr("the node 'the_node' ('Softmax')"));
+}
+
+TEST_F(OnnxRefusals, NameReductionsOverTheBatch) {
+  EXPECT_THAT(refusal(one_node(node_message("ReduceMax", {"x"}, "y")), ErrorCode::kUnsupported),
+              HasSubstr("the reduction goes over the batch"));
+}
+
+TEST_F(OnnxRefusals, RefuseBytesThatAreNoModel) {
+  EXPECT_EQ(refusal(Message().text(1, "nothing"), ErrorCode::kCorrupt),
+            "the bytes are no ONNX model");
+  EXPECT_FALSE(import_onnx({}));
+  EXPECT_FALSE(read_onnx("no such file.onnx"));
+}
+
+TEST_F(OnnxRefusals, SurviveEveryCutAndManyFlippedBytes) {
+  const auto bytes = read_file(onnx_testdata() / "encoder_block.onnx");
+  ASSERT_TRUE(bytes);
+  const OnnxOptions options{.max_constants = 1 << 16U};
+  for (std::size_t size = 0; size < bytes->size(); size += 7) {
+    EXPECT_FALSE(import_onnx(std::span(*bytes).first(size), options)) << size;
+  }
+  for (std::size_t place = 0; place < bytes->size(); place += 5) {
+    std::vector<std::byte> changed = *bytes;
+    changed[place] ^= std::byte{static_cast<unsigned char>(1U << place % 8)};
+    const auto network = import_onnx(changed, options);
+    EXPECT_TRUE(network || !network.error().message.empty());
+  }
+}
+
+TEST(OnnxAbsent, SaysSoInOneSentence) {
+  if (has_onnx()) {
+    GTEST_SKIP() << "built with ONNX's library";
+  }
+  const auto network = read_onnx(onnx_testdata() / "gemm.onnx");
+  ASSERT_FALSE(network);
+  EXPECT_EQ(network.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(network.error().message, HasSubstr("libonnx-dev was not installed"));
+}
+
+}  // namespace
+}  // namespace foretune::onnx_internal
