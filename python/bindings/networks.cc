@@ -25,6 +25,7 @@
 #include "foretune/graph/reference.h"
 #include "foretune/graph/run/plan.h"
 #include "foretune/graph/simplify.h"
+#include "foretune/interop/onnx/onnx_network.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "python/bindings/bindings.h"
 
@@ -151,6 +152,12 @@ void bind_networks(nb::module_& module) {
           "read",
           [](const std::string& path) {
             return checked(without_lock([&] { return graph::read_network(path); }));
+          },
+          nb::arg("path"))
+      .def_static(
+          "read_onnx",
+          [](const std::string& path) {
+            return checked(without_lock([&] { return read_onnx(path); }));
           },
           nb::arg("path"))
       .def_static(

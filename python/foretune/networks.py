@@ -171,7 +171,9 @@ class Network:
             NotFoundError, CorruptDataError, InputOutputError: the file cannot be read.
             UnsupportedError: it has an operation that this build lacks.
         """
-        return cls(_foretune.Network.read(os.fspath(path)))
+        name = os.fspath(path)
+        read = _foretune.Network.read_onnx if name.endswith(".onnx") else _foretune.Network.read
+        return cls(read(name))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the network as ``.ftn``, replacing the file at once."""

@@ -83,6 +83,37 @@ struct NetworkPlan::State {
     return {};
   }
 
+  // Runs the passes on zeros as often as the dispatcher's trials need.
+  [[nodiscard]] Status settle() const {
+    if (executor->measure_top() < 2) {
+      return {};
+    }
+    std::vector<AlignedBuffer> buffers;
+    std::vector<const float*> inputs;
+    std::vector<float*> outputs;
+    for (const auto* const counts : {&input_elements, &output_elements}) {
+      for (const std::int64_t elements : *counts) {
+        FORETUNE_TRY(AlignedBuffer buffer,
+                     AlignedBuffer::create(static_cast<std::size_t>(elements)));
+        std::fill(buffer.view().begin(), buffer.view().end(), 0.0F);
+        counts == &input_elements ? inputs.push_back(buffer.data())
+                                  : outputs.push_back(buffer.data());
+        buffers.push_back(std::move(buffer));
+      }
+    }
+    const int rounds = executor->measure_top() * DispatchOptions{}.measure_rounds + 1;
+    for (int round = 0; round < rounds; ++round) {
+      for (const std::int64_t number : {std::int64_t{0}, passes() - 1}) {
+        FORETUNE_TRY_STATUS(
+            run_pass(number, inputs, outputs,
+                     [](const Pass& now, auto from, auto to, std::span<float> block) {
+                       return now.run(from, to, block);
+                     }));
+      }
+    }
+    return {};
+  }
+
   // Calls `run(pass, inputs, outputs, block)` for one pass.
   template <class Run>
   Status run_pass(std::int64_t number, std::span<const float* const> inputs,
@@ -138,6 +169,7 @@ Result<std::unique_ptr<NetworkPlan>> NetworkPlan::create(const Network& network,
     state->pool =
         std::make_unique<SharedPool>(static_cast<std::size_t>(state->executor->threads()));
   }
+  FORETUNE_TRY_STATUS(state->settle());
   return std::unique_ptr<NetworkPlan>(new NetworkPlan(std::move(state)));
 }
 
