@@ -37,7 +37,8 @@ using graph::NetworkPlan;
 using Given = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using Computed = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 
-// Layers as Python passes them: the type, and periods and positions of rows, columns and taps.
+// Layers as Python passes them: the type, periods and positions of rows, columns, taps and weights,
+// and whether an interpolation comes before the ReLU.
 using GivenVariants = std::map<std::string, std::pair<std::string, std::vector<std::int64_t>>>;
 using GivenRanges = std::map<std::string, std::pair<float, float>>;
 
@@ -51,7 +52,10 @@ graph::Variants take_variants(const GivenVariants& given) {
                       .skip_columns = skips.at(2),
                       .skip_columns_at = skips.at(3),
                       .skip_taps = skips.at(4),
-                      .skip_taps_at = skips.at(5)};
+                      .skip_taps_at = skips.at(5),
+                      .zero_weights = skips.at(6),
+                      .zero_weights_at = skips.at(7),
+                      .before_activation = skips.at(8) != 0};
   }
   return variants;
 }
@@ -163,8 +167,8 @@ void bind_networks(nb::module_& module) {
       .def_static(
           "parse",
           [](const nb::bytes& bytes) {
-            return checked(graph::parse_network(
-                std::as_bytes(std::span(bytes.c_str(), bytes.size()))));
+            return checked(
+                graph::parse_network(std::as_bytes(std::span(bytes.c_str(), bytes.size()))));
           },
           nb::arg("bytes"))
       .def(
@@ -173,8 +177,7 @@ void bind_networks(nb::module_& module) {
             checked(without_lock([&] { return graph::write_network(network, path); }));
           },
           nb::arg("path"))
-      .def("simplified",
-           [](const Network& network) { return checked(graph::simplify(network)); })
+      .def("simplified", [](const Network& network) { return checked(graph::simplify(network)); })
       .def_prop_ro("name", [](const Network& network) { return network.name(); })
       .def_prop_ro("inputs",
                    [](const Network& network) { return named_shapes(network, network.inputs()); })
@@ -185,8 +188,8 @@ void bind_networks(nb::module_& module) {
       .def_prop_ro("weight_bytes", &Network::weight_bytes);
   nb::class_<NetworkPlan>(module, "NetworkPlan")
       .def(nb::new_([](const Network& network, std::shared_ptr<graph::Executor> executor,
-                       std::int64_t images, std::int64_t pass_images,
-                       const GivenVariants& variants, const GivenRanges& ranges) {
+                       std::int64_t images, std::int64_t pass_images, const GivenVariants& variants,
+                       const GivenRanges& ranges) {
              graph::PlanOptions options{.images = images, .pass_images = pass_images};
              options.variants = take_variants(variants);
              for (const auto& [name, range] : ranges) {

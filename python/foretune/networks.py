@@ -39,17 +39,21 @@ class Layer:
     """How a convolution or linear operation computes.
 
     Attributes:
-        dtype: ``"f32"``, ``"bf16"`` (sums in f32) or ``"i8"`` (sums in i32).
+        dtype: ``"f32"``, ``"f16"`` (of the weights alone), ``"bf16"`` (sums in f32) or ``"i8"`` (sums in i32).
         skip_rows: ``(period, position)``: of so many rows of the output the one at the position
             becomes the mean of its neighbours. ``(0, 0)``: all are computed.
         skip_columns: the same of columns.
         skip_taps: the same of a filter's points, which count as 0 while the others grow.
+        zero_weights: the same of all weights of a filter, which saves no time (PredTuner's way).
+        before_activation: interpolates before the ReLU, as PredTuner does, in another pass.
     """
 
     dtype: str = "f32"
     skip_rows: tuple[int, int] = (0, 0)
     skip_columns: tuple[int, int] = (0, 0)
     skip_taps: tuple[int, int] = (0, 0)
+    zero_weights: tuple[int, int] = (0, 0)
+    before_activation: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +215,7 @@ class Network:
 
     def plan(self, *, images: int = 1, threads: int | None = 1, pass_images: int = 0,
              layers: Mapping[str, Layer] | None = None, ranges: Ranges | None = None,
-             measure_top: int = 0) -> Plan:
+             measure_top: int = 4) -> Plan:
         """Makes the network ready for calls with `images` images each.
 
         Args:
@@ -220,16 +224,18 @@ class Network:
             pass_images: images that are computed at once; 0: as many as fit the second cache.
             layers: how layers compute, by name; others compute exactly.
             ranges: what `calibrate` returned; layers of ``"i8"`` need it.
-            measure_top: above 1, the first calls try this many configs of each layer.
+            measure_top: how many kernels of each layer are timed before the best one is kept, which
+                takes a few passes; 0 trusts the shipped models.
 
         Raises:
             InvalidArgumentError: a layer cannot compute so, or integers lack their ranges.
             UnsupportedError: no kernel runs an operation.
         """
-        variants = {name: (layer.dtype, [*layer.skip_rows, *layer.skip_columns, *layer.skip_taps])
+        variants = {name: (layer.dtype, [*layer.skip_rows, *layer.skip_columns, *layer.skip_taps,
+                                       *layer.zero_weights, int(layer.before_activation)])
                     for name, layer in (layers or {}).items()}
         for name, (_, numbers) in variants.items():
-            if len(numbers) != 6:
+            if len(numbers) != 9:
                 raise InvalidArgumentError(f"{name}: a period and a position make a pair")
         inner = _foretune.NetworkPlan(self._inner, _executor(threads, measure_top),
                                       whole_number(images, "images", 1, 1 << 24),

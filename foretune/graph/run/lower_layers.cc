@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "foretune/base/text.h"
 #include "foretune/graph/ops.h"
 #include "foretune/graph/run/internal/lowering.h"
 #include "foretune/problem/conv/conv.h"
@@ -30,13 +32,17 @@ std::vector<std::byte> bytes_of_floats(std::span<const float> values) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Weights of i8 by filter: the largest becomes 127.
+// A bias has at most so many units of its sum, so that products have room beside it.
+constexpr float kMaxBiasUnits = 1e9F;
+
+// Weights of i8 by filter: the largest becomes 127, unless the bias needs larger units.
 struct IntegerWeights {
   std::vector<std::byte> values;
   std::vector<float> scales;
 };
 
-IntegerWeights to_integers(std::span<const float> weights, std::size_t filters) {
+IntegerWeights to_integers(std::span<const float> weights, std::size_t filters,
+                           std::span<const float> bias, float input_scale) {
   IntegerWeights made;
   const std::size_t own = weights.size() / filters;
   for (std::size_t filter = 0; filter < filters; ++filter) {
@@ -45,7 +51,9 @@ IntegerWeights to_integers(std::span<const float> weights, std::size_t filters) 
     for (const float value : row) {
       most = std::max(most, std::abs(value));
     }
-    const float scale = most / 127;
+    const float bias_scale =
+        bias.empty() ? 0 : std::abs(bias[filter]) / (input_scale * kMaxBiasUnits);
+    const float scale = std::max(most / 127, bias_scale);
     made.scales.push_back(scale);
     for (const float value : row) {
       made.values.push_back(static_cast<std::byte>(
@@ -103,15 +111,22 @@ Status Lowering::lower_conv(const Layer& layer) {
   const std::vector<float>& values = *network_.tensor(node.inputs[1]).values;
   std::vector<float> turned(values.size());
   const std::int64_t points = window.kernel_h * window.kernel_w;
-  const float growth =
-      v.skip_taps > 0 ? static_cast<float>(v.skip_taps) / static_cast<float>(v.skip_taps - 1) : 1;
+  const auto growth = [](std::int64_t period) {
+    return period > 0 ? static_cast<float>(period) / static_cast<float>(period - 1) : 1.0F;
+  };
+  const float factor = growth(v.skip_taps) * growth(v.zero_weights);
+  const bool moves = v.zero_weights == 3 && window.kernel_h == 3 && window.kernel_w == 3;
+  const auto is_zero = [&](std::int64_t channel, std::int64_t point) {
+    const std::int64_t at = moves ? (channel + v.zero_weights_at) % 3 : v.zero_weights_at;
+    return ConvProblem::is_skipped(point, v.skip_taps, v.skip_taps_at) ||
+           ConvProblem::is_skipped(moves ? point : channel * points + point, v.zero_weights, at);
+  };
   for (std::int64_t filter = 0; filter < weights[0]; ++filter) {
     for (std::int64_t channel = 0; channel < weights[1]; ++channel) {
       for (std::int64_t point = 0; point < points; ++point) {
-        const bool is_left_out = ConvProblem::is_skipped(point, v.skip_taps, v.skip_taps_at);
+        const float weight = values[index((filter * weights[1] + channel) * points + point)];
         turned[index((filter * points + point) * weights[1] + channel)] =
-            is_left_out ? 0
-                        : growth * values[index((filter * weights[1] + channel) * points + point)];
+            is_zero(channel, point) ? 0 : factor * weight;
       }
     }
   }
@@ -153,12 +168,16 @@ Status Lowering::lower_linear(const Layer& layer) {
 Status Lowering::add_layer(const Layer& layer, ConvSizes sizes, ValueId input,
                            std::span<const float> weights, bool channels_last) {
   const bool is_integer = layer.type == ElementType::kI8;
+  const bool is_f16 = layer.variant.type == DataType::kF16;
+  if (is_f16 && layer.variant.before_activation) {
+    input = rounded_to_f16(input);
+  }
   // Integers become f32 in a step of their own, which also adds.
   const bool converts = is_integer && layer.made != ElementType::kI8;
-  const bool adds = layer.fusion.addend != kNoTensor && !layer.adds_later && !converts;
-  const bool relu = layer.fusion.relu && !layer.adds_later && !converts;
+  const bool adds = layer.fusion.addend != kNoTensor && !layer.ends_later && !converts;
+  const bool relu = layer.fusion.relu && !layer.ends_later && !converts;
   const std::vector<float> bias = bias_of(layer);
-  sizes.dtype = layer.variant.type;
+  sizes.dtype = is_f16 ? DataType::kF32 : layer.variant.type;
   sizes.weights = ConvWeights::kConstant;
   sizes.epilogue = epilogue_of(!bias.empty(), adds, relu);
   sizes.out = layer.type != layer.made ? ConvOutput::kSums : ConvOutput::kSame;
@@ -169,7 +188,7 @@ Status Lowering::add_layer(const Layer& layer, ConvSizes sizes, ValueId input,
   if (adds) {
     operands.addend = ordered(layer.fusion.addend, channels_last, layer.made);
   }
-  const bool is_direct = !converts && !layer.adds_later;
+  const bool is_direct = !converts && !layer.ends_later;
   operands.output = is_direct ? result(output, channels_last, layer.made)
                               : add_value(full_shape(output), channels_last);
 
@@ -177,15 +196,15 @@ Status Lowering::add_layer(const Layer& layer, ConvSizes sizes, ValueId input,
   std::vector<std::byte> elements;
   std::vector<float> scales;  // of sums
   if (is_integer) {
-    IntegerWeights integers = to_integers(weights, index(sizes.k));
+    IntegerWeights integers =
+        to_integers(weights, index(sizes.k), bias, value(input).quantization.scale);
     elements = std::move(integers.values);
     scales = std::move(integers.scales);
     const Quantization in = value(input).quantization;
     for (std::size_t i = 0; i < scales.size(); ++i) {
       scales[i] *= in.scale;
       if (!bias.empty()) {
-        // Far beyond what any output could show.
-        const float sum = std::clamp(std::nearbyint(bias[i] / scales[i]), -1e9F, 1e9F);
+        const float sum = std::nearbyint(bias[i] / scales[i]);
         constants.bias[i] = std::bit_cast<float>(static_cast<std::int32_t>(sum));
       }
     }
@@ -207,7 +226,11 @@ Status Lowering::add_layer(const Layer& layer, ConvSizes sizes, ValueId input,
     executor_.loops().to_bf16(weights.data(), reinterpret_cast<std::uint16_t*>(elements.data()),
                               weights.size());
   } else {
-    elements = bytes_of_floats(weights);
+    std::vector<float> stored(weights.begin(), weights.end());
+    if (is_f16) {
+      executor_.loops().round_f16(stored.data(), stored.data(), stored.size(), 0, 0);
+    }
+    elements = bytes_of_floats(stored);
   }
   constants.weights = elements;
   FORETUNE_TRY(std::unique_ptr<Step> step,
@@ -216,13 +239,13 @@ Status Lowering::add_layer(const Layer& layer, ConvSizes sizes, ValueId input,
 
   ValueId made = operands.output;
   if (converts) {
-    const bool adds_here = layer.fusion.addend != kNoTensor && !layer.adds_later;
+    const bool adds_here = layer.fusion.addend != kNoTensor && !layer.ends_later;
     const ValueId addend = adds_here ? ordered(layer.fusion.addend, channels_last) : kNoValue;
     const ValueId sums = made;
-    made = layer.adds_later ? add_value(full_shape(output), channels_last)
+    made = layer.ends_later ? add_value(full_shape(output), channels_last)
                             : result(output, channels_last);
     const std::size_t rows = value(made).elements() / scales.size();
-    add_step(make_sums_step(executor_.loops(), rows, scales, layer.fusion.relu && !layer.adds_later,
+    add_step(make_sums_step(executor_.loops(), rows, scales, layer.fusion.relu && !layer.ends_later,
                             sums, addend, made));
   }
   if (layer.variant.skips_points()) {
@@ -232,20 +255,55 @@ Status Lowering::add_layer(const Layer& layer, ConvSizes sizes, ValueId input,
                                     .columns = sizes.skip_columns,
                                     .columns_at = sizes.skip_columns_at}));
   }
-  if (layer.adds_later) {
-    Chain chain;
-    chain.values = {made, ordered(layer.fusion.addend, channels_last)};
-    chain.elements = value(made).elements();
-    chain.registers = 1;
-    chain.text = "add, relu";
-    chain.instructions = {{.binary = executor_.loops().binary_of(BinaryKernel::kAdd),
-                           .a = {ChainOperand::Kind::kValue, 0},
-                           .b = {ChainOperand::Kind::kValue, 1}},
-                          {.unary = executor_.loops().unary_of(UnaryKernel::kRelu)}};
-    const ValueId sum = result(output, channels_last);
-    add_step(make_chain_step(std::move(chain), sum));
+  if (layer.ends_later) {
+    add_ending(layer, made, channels_last);
   }
   return {};
+}
+
+// Adds rounding, addition and ReLU behind a layer's sums.
+void Lowering::add_ending(const Layer& layer, ValueId made, bool channels_last) {
+  Chain chain;
+  chain.values = {made};
+  chain.elements = value(made).elements();
+  chain.registers = 1;
+  ChainOperand last{ChainOperand::Kind::kValue, 0};
+  const auto then = [&](std::string_view name, ChainInstruction instruction) {
+    instruction.a = last;
+    chain.instructions.push_back(instruction);
+    chain.text += concat(chain.text.empty() ? "" : ", ", name);
+    last = {ChainOperand::Kind::kRegister, 0};
+  };
+  if (layer.variant.type == DataType::kF16) {
+    then("round", {.unary = executor_.loops().round_f16});
+  }
+  if (layer.fusion.addend != kNoTensor) {
+    chain.values.push_back(ordered(layer.fusion.addend, channels_last));
+    then("add", {.binary = executor_.loops().binary_of(BinaryKernel::kAdd),
+                 .b = {ChainOperand::Kind::kValue, 1}});
+  }
+  if (layer.fusion.relu) {
+    then("relu", {.unary = executor_.loops().unary_of(UnaryKernel::kRelu)});
+  }
+  if (chain.instructions.empty()) {
+    then("copy", {.binary = executor_.loops().binary_of(BinaryKernel::kMax),
+                  .b = {ChainOperand::Kind::kValue, 0}});
+  }
+  const ValueId sum = result(layer.fusion.output, channels_last);
+  add_step(make_chain_step(std::move(chain), sum));
+}
+
+ValueId Lowering::rounded_to_f16(ValueId input) {
+  Chain chain;
+  chain.values = {input};
+  chain.elements = value(input).elements();
+  chain.registers = 1;
+  chain.text = "round";
+  chain.instructions = {
+      {.unary = executor_.loops().round_f16, .a = {ChainOperand::Kind::kValue, 0}}};
+  const ValueId rounded = add_value(value(input).shape, value(input).channels_last);
+  add_step(make_chain_step(std::move(chain), rounded));
+  return rounded;
 }
 
 std::vector<float> Lowering::bias_of(const Layer& layer) const {

@@ -52,10 +52,9 @@ void Lowering::choose_types() {
     const ElementType type = variant.type == DataType::kI8     ? ElementType::kI8
                              : variant.type == DataType::kBf16 ? ElementType::kBf16
                                                                : ElementType::kF32;
-    // After an interpolation the addend is added in f32.
-    const bool adds_later = variant.skips_points() && fusions_[i].addend != kNoTensor;
-    if ((node.op->name == "conv" || node.op->name == "linear") && !adds_later &&
-        all_take(fusions_[i].output, type)) {
+    // What ends later ends in f32.
+    if ((node.op->name == "conv" || node.op->name == "linear") &&
+        !ends_later(variant, fusions_[i]) && all_take(fusions_[i].output, type)) {
       made_[i] = type;
     }
   }
@@ -126,7 +125,7 @@ Quantization Lowering::quantization_of(TensorId id) const {
     return {};  // of a result that has the quantization of its operand
   }
   constexpr float kSteps = 255;
-  constexpr float kLeast = 1e-20F;
+  constexpr float kLeast = 1e-12F;
   const float low = std::min(found->second.low, 0.0F);
   const float high = std::max(found->second.high, 0.0F);
   const float scale = std::max((high - low) / kSteps, kLeast);

@@ -201,15 +201,14 @@ Status Lowering::lower_node(std::size_t position) {
   const std::string_view op = node.op->name;
   if (op == "conv" || op == "linear") {
     const LayerVariant variant = variant_of(node);
-    const Layer layer{
-        .node = node,
-        .fusion = fusions_[position],
-        .variant = variant,
-        .type = variant.type == DataType::kI8     ? ElementType::kI8
-                : variant.type == DataType::kBf16 ? ElementType::kBf16
-                                                  : ElementType::kF32,
-        .made = made_[position],
-        .adds_later = variant.skips_points() && fusions_[position].addend != kNoTensor};
+    const Layer layer{.node = node,
+                      .fusion = fusions_[position],
+                      .variant = variant,
+                      .type = variant.type == DataType::kI8     ? ElementType::kI8
+                              : variant.type == DataType::kBf16 ? ElementType::kBf16
+                                                                : ElementType::kF32,
+                      .made = made_[position],
+                      .ends_later = ends_later(variant, fusions_[position])};
     return op == "conv" ? lower_conv(layer) : lower_linear(layer);
   }
   if (op == "matmul") {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,18 @@
 
 namespace foretune::graph {
 namespace {
+
+TEST(VectorOps, RoundToF16) {
+  const VectorOps& ops = vector_ops(best_cpu_isa());
+  const std::vector<float> x{1.0F,     1.00048828125F, 1.00146484375F, -65519.0F,
+                             65520.0F, 0x1p-25F,       0x1.8p-24F,     -3e-5F};
+  const std::vector<float> wanted{
+      1.0F, 1.0F,     1.001953125F,   -65504.0F, std::numeric_limits<float>::infinity(),
+      0.0F, 0x1p-23F, -503 * 0x1p-24F};
+  std::vector<float> y(x.size());
+  ops.round_f16(x.data(), y.data(), x.size(), 0, 0);
+  EXPECT_EQ(y, wanted);
+}
 
 TEST(VectorOps, AgreeWithTheSlowFunctions) {
   Rng rng(3);
@@ -135,8 +148,29 @@ void interpolate(std::vector<double>& values, const Shape& shape, const LayerVar
   }
 }
 
+// Sets the weights to 0 that a variant leaves out, and lets the others grow.
+void leave_out(std::vector<double>& weights, const Shape& shape, const LayerVariant& v) {
+  const auto grow = [](double& weight, std::int64_t period, bool is_zero) {
+    weight *= is_zero ? 0 : static_cast<double>(period) / static_cast<double>(period - 1);
+  };
+  for (std::size_t place = 0; place < weights.size() && shape.size() == 4; ++place) {
+    const std::int64_t points = shape[2] * shape[3];
+    const std::int64_t of_filter = static_cast<std::int64_t>(place) % (shape[1] * points);
+    if (v.skip_taps > 0) {
+      grow(weights[place], v.skip_taps, of_filter % points % v.skip_taps == v.skip_taps_at);
+    }
+    if (v.zero_weights > 0) {
+      const bool moves = v.zero_weights == 3 && shape[2] == 3 && shape[3] == 3;
+      const std::int64_t at =
+          moves ? (of_filter / points + v.zero_weights_at) % 3 : v.zero_weights_at;
+      grow(weights[place], v.zero_weights,
+           (moves ? of_filter % points : of_filter) % v.zero_weights == at);
+    }
+  }
+}
+
 // Computes a simplified network with variants slowly. An interpolation comes after the ReLU of its
-// layer, but before an addition.
+// layer, unless that is told or there is an addition.
 std::vector<std::vector<double>> run_variants(const Network& network, const Variants& variants,
                                               const std::vector<float>& image,
                                               std::int64_t images) {
@@ -146,8 +180,8 @@ std::vector<std::vector<double>> run_variants(const Network& network, const Vari
   for (std::size_t i = 0; i < network.nodes().size(); ++i) {
     const auto found = variants.find(network.nodes()[i].name);
     if (found != variants.end() && found->second.skips_points()) {
-      const bool adds = fusions[i].addend != kNoTensor;
-      interpolated[adds ? network.nodes()[i].output : fusions[i].output] = found->second;
+      const bool is_early = fusions[i].addend != kNoTensor || found->second.before_activation;
+      interpolated[is_early ? network.nodes()[i].output : fusions[i].output] = found->second;
     }
   }
   values[static_cast<std::size_t>(network.inputs()[0])].assign(image.begin(), image.end());
@@ -161,16 +195,8 @@ std::vector<std::vector<double>> run_variants(const Network& network, const Vari
       shapes[i] = batch_shape(tensor, images);
       if (tensor.is_constant()) {
         constants[i].assign(tensor.values->begin(), tensor.values->end());
-        if (i == 1 && found != variants.end() && found->second.skip_taps > 0) {
-          const LayerVariant& v = found->second;
-          for (std::size_t place = 0; place < constants[i].size(); ++place) {
-            const std::int64_t point =
-                static_cast<std::int64_t>(place) % (shapes[i][2] * shapes[i][3]);
-            constants[i][place] *=
-                point % v.skip_taps == v.skip_taps_at
-                    ? 0
-                    : static_cast<double>(v.skip_taps) / static_cast<double>(v.skip_taps - 1);
-          }
+        if (i == 1 && found != variants.end()) {
+          leave_out(constants[i], shapes[i], found->second);
         }
       }
       operands.push_back({shapes[i], tensor.is_constant()
@@ -205,9 +231,14 @@ LayerVariant draw_variant(const Network& network, const Node& node, DataType typ
     if (rng.below(3) == 0) {
       draw(variant.skip_columns, variant.skip_columns_at);
     }
-    if (rng.below(3) == 0) {
+    // Without weights, values leave the ranges that integers have.
+    if (type == DataType::kI8) {
+    } else if (rng.below(3) == 0) {
       draw(variant.skip_taps, variant.skip_taps_at);
+    } else if (rng.below(3) == 0) {
+      draw(variant.zero_weights, variant.zero_weights_at);
     }
+    variant.before_activation = type == DataType::kF32 && rng.below(3) == 0;
     if (can_run(network, node, variant) || rng.below(30) == 0) {
       return can_run(network, node, variant) ? variant : LayerVariant{.type = type};
     }
@@ -270,9 +301,11 @@ void check_variants(DataType type, int count, double tolerance) {
 
 TEST(NetworkPlan, ComputesLessAsTheSlowFunctionsDo) { check_variants(DataType::kF32, 150, 1e-4); }
 
+TEST(NetworkPlan, ComputesWithWeightsOfF16) { check_variants(DataType::kF16, 60, 4e-3); }
+
 TEST(NetworkPlan, ComputesInBf16) { check_variants(DataType::kBf16, 150, 0.04); }
 
-TEST(NetworkPlan, ComputesInIntegers) { check_variants(DataType::kI8, 150, 0.1); }
+TEST(NetworkPlan, ComputesInIntegers) { check_variants(DataType::kI8, 150, 0.12); }
 
 TEST(NetworkPlan, RefusesArraysThatAreMissing) {
   NetworkBuilder builder("n");

@@ -34,13 +34,18 @@ Support can_run(const Network& network, const Node& node, const LayerVariant& va
     return variant == LayerVariant{} ? Support::yes()
                                      : Support::no(node.op->name, " has no other way to compute");
   }
-  if (variant.type != DataType::kF32 && variant.type != DataType::kBf16 &&
-      variant.type != DataType::kI8) {
-    return Support::no("layers compute in f32, bf16 and i8, not ", to_string(variant.type));
+  if (variant.type != DataType::kF32 && variant.type != DataType::kF16 &&
+      variant.type != DataType::kBf16 && variant.type != DataType::kI8) {
+    return Support::no("layers compute in f32, f16, bf16 and i8, not ", to_string(variant.type));
+  }
+  if (variant.before_activation && variant.type != DataType::kF32 &&
+      variant.type != DataType::kF16) {
+    return Support::no("only f32 and f16 are interpolated before the activation");
   }
   if (!is_conv) {
     LayerVariant plain = variant;
     plain.type = DataType::kF32;
+    plain.before_activation = false;
     return plain == LayerVariant{} ? Support::yes()
                                    : Support::no("linear has neither rows nor points of filters");
   }
@@ -57,6 +62,13 @@ Support can_run(const Network& network, const Node& node, const LayerVariant& va
   }
   if (variant.skip_taps > 0 && window.groups > 1) {
     return Support::no("points of filters are left out in a single group only");
+  }
+  if (Support weights =
+          check_period("weights of a filter", variant.zero_weights, variant.zero_weights_at,
+                       element_count(network.tensor(node.inputs[1]).shape) /
+                           network.tensor(node.inputs[1]).shape[0]);
+      !weights) {
+    return weights;
   }
   return check_period("points of a filter", variant.skip_taps, variant.skip_taps_at,
                       window.kernel_h * window.kernel_w);

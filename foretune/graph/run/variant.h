@@ -20,7 +20,8 @@
 namespace foretune::graph {
 
 struct LayerVariant {
-  // kF32, kBf16 (sums in f32) or kI8 (sums in i32; inputs by tensor and weights by filter have
+  // kF32, kF16 (weights are stored so and widened when the plan is made), kBf16 (sums in f32) or
+  // kI8 (sums in i32; inputs by tensor and weights by filter have
   // scales of their own). The result has this type, too, where everything that reads it takes it.
   DataType type = DataType::kF32;
   // Of every `skip_rows` rows of the output the one at `skip_rows_at` is not computed: it becomes
@@ -33,6 +34,15 @@ struct LayerVariant {
   // weights grow by skip_taps / (skip_taps - 1).
   std::int64_t skip_taps = 0;
   std::int64_t skip_taps_at = 0;
+
+  // Of every `zero_weights` weights of a filter (channel by channel, then by row and column) the
+  // one at `zero_weights_at` counts as 0, and the others grow as with skip_taps. With a period of 3
+  // and 3x3 points the position moves by one from channel to channel. Takes no less time.
+  std::int64_t zero_weights = 0;
+  std::int64_t zero_weights_at = 0;
+  // Interpolates before the ReLU instead of behind it, and rounds the inputs and results of kF16:
+  // PredTuner's order, which costs another pass.
+  bool before_activation = false;
 
   [[nodiscard]] bool skips_points() const { return skip_rows > 0 || skip_columns > 0; }
   auto operator<=>(const LayerVariant&) const = default;

@@ -75,6 +75,8 @@ struct VectorOps {
                 std::int32_t zero) = nullptr;
   void (*from_i8)(const std::int8_t* x, float* y, std::size_t count, float scale,
                   std::int32_t zero) = nullptr;
+  // Writes the nearest numbers that f16 has; `p` and `q` mean nothing.
+  UnaryFunction round_f16 = nullptr;
   void (*to_bf16)(const float* x, std::uint16_t* y, std::size_t count) = nullptr;
   void (*from_bf16)(const std::uint16_t* x, float* y, std::size_t count) = nullptr;
   // Writes sums of integers as numbers, each times its channel's scale, and at least `floor`.

@@ -55,7 +55,7 @@ class Lowering {
     LayerVariant variant;
     ElementType type = ElementType::kF32;
     ElementType made = ElementType::kF32;  // the result's type
-    bool adds_later = false;               // an addend comes after the interpolation
+    bool ends_later = false;  // addition and ReLU come after an interpolation or rounding
   };
 
   template <class Id>
@@ -92,6 +92,10 @@ class Lowering {
   void choose_types();
   [[nodiscard]] Status check_variants() const;
   [[nodiscard]] LayerVariant variant_of(const Node& node) const;
+  // Returns true when a layer's addition and ReLU are steps of their own.
+  [[nodiscard]] static bool ends_later(const LayerVariant& variant, const NodeFusion& fusion) {
+    return (variant.skips_points() && fusion.addend != kNoTensor) || variant.before_activation;
+  }
   [[nodiscard]] bool takes(std::size_t reader, TensorId id, ElementType type) const;
   [[nodiscard]] bool all_take(TensorId id, ElementType type) const;
 
@@ -101,6 +105,8 @@ class Lowering {
   Status add_layer(const Layer& layer, ConvSizes sizes, ValueId input,
                    std::span<const float> weights, bool channels_last);
   [[nodiscard]] std::vector<float> bias_of(const Layer& layer) const;
+  ValueId rounded_to_f16(ValueId input);
+  void add_ending(const Layer& layer, ValueId made, bool channels_last);
   ValueId padded(ValueId input, const Window& window, float fill);
   [[nodiscard]] TensorId flattened_image(TensorId id) const;
   Status lower_matmul(const Node& node);

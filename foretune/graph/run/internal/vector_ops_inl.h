@@ -270,6 +270,18 @@ void narrow_to_bf16(const float* x, std::uint16_t* y, std::size_t count) {
   }
 }
 
+inline float op_round_f16(float x, float /*p*/, float /*q*/) {
+  constexpr float kLeastNormal = 0x1p-14F;
+  constexpr float kOverflow = 65520.0F;
+  const float size = std::abs(x);
+  const auto bits = std::bit_cast<std::uint32_t>(size);
+  const float normal = std::bit_cast<float>((bits + 0x0fffU + ((bits >> 13U) & 1U)) & ~0x1fffU);
+  // Around 0.75 neighbours in f32 are as far apart as those near 0 in f16.
+  const float tiny = (size + 0.75F) - 0.75F;
+  const float rounded = size < kLeastNormal ? tiny : normal;
+  return std::copysign(size >= kOverflow ? std::bit_cast<float>(0x7f800000) : rounded, x);
+}
+
 void widen_bf16(const std::uint16_t* x, float* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     y[i] = f32_of(x[i]);
@@ -331,6 +343,7 @@ constexpr VectorOps all_vector_ops() {
           .normalise = &normalise_row,
           .to_i8 = &quantise,
           .from_i8 = &dequantise,
+          .round_f16 = &each<op_round_f16>,
           .to_bf16 = &narrow_to_bf16,
           .from_bf16 = &widen_bf16,
           .from_sums = &scaled_sums,
