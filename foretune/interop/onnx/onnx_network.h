@@ -33,9 +33,6 @@ struct OnnxOptions {
   std::int64_t max_constants = std::int64_t{1} << 29U;
 };
 
-// Returns false where Foretune was built without ONNX's library.
-[[nodiscard]] bool has_onnx();
-
 // Errors: kUnsupported for operators and types that networks lack, and without ONNX's library;
 // kCorrupt for bytes that are not a model; kInvalidArgument for shapes that are open or do not fit.
 // Messages name the node.

@@ -1,14 +1,11 @@
 // Stands in for onnx_protobuf.cc where ONNX's library is not installed.
 #include "foretune/interop/onnx/internal/onnx_model.h"
-#include "foretune/interop/onnx/onnx_network.h"
 
-namespace foretune {
+namespace foretune::onnx_internal {
 
-bool has_onnx() { return false; }
-
-Result<onnx_internal::ModelData> onnx_internal::read_model(std::span<const std::byte> /*bytes*/) {
+Result<ModelData> read_model(std::span<const std::byte> /*bytes*/) {
   return fail(ErrorCode::kUnsupported,
               "this build of Foretune reads no ONNX files, since libonnx-dev was not installed");
 }
 
-}  // namespace foretune
+}  // namespace foretune::onnx_internal

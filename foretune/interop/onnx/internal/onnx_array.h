@@ -2,9 +2,12 @@
 // Thread safety: free functions and plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "foretune/base/result.h"
@@ -15,6 +18,7 @@ namespace foretune::onnx_internal {
 
 // Either `integers` or `numbers` has the elements, in row-major order.
 struct Array {
+  std::string name;  // of the file's tensor, or empty
   graph::Shape shape;
   bool is_integer = false;
   std::vector<std::int64_t> integers;

@@ -181,7 +181,7 @@ Result<std::optional<Value>> NodeContext::lifted(const Value& x) {
     return std::nullopt;
   }
   extents.insert(extents.begin(), 1);
-  FORETUNE_TRY(const Value high, reshape(x, std::move(extents)));
+  FORETUNE_TRY(Value high, reshape(x, std::move(extents)));
   return high;
 }
 
@@ -353,7 +353,7 @@ Result<std::optional<Value>> NodeContext::take_bias(std::int64_t size) {
   if (!converter_.values_.contains(other) && !converter_.model_.initializers.contains(other)) {
     return std::nullopt;
   }
-  FORETUNE_TRY(const Value bias, converter_.value(other));
+  FORETUNE_TRY(Value bias, converter_.value(other));
   if (!bias.is_constant() || bias.array->shape != Shape{size}) {
     return std::nullopt;
   }

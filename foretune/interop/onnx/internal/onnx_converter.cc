@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -169,9 +170,11 @@ Result<Value> Converter::value(const std::string& name) {
   }
   // Frees the bytes of the file.
   initializer->second = {};
-  const Value value{.array = *std::move(array)};
-  values_[name] = value;
-  return value;
+  Array named = **array;
+  named.name = name;
+  Value weights{.array = std::make_shared<const Array>(std::move(named))};
+  values_[name] = weights;
+  return weights;
 }
 
 graph::TensorId Converter::tensor(const Value& value) {
@@ -180,15 +183,20 @@ graph::TensorId Converter::tensor(const Value& value) {
   }
   const auto [place, is_new] = constants_.try_emplace(value.array.get(), graph::kNoTensor);
   if (is_new) {
-    place->second = builder_.constant(foretune::concat("constant_", constants_.size()),
-                                      value.array->shape, numbers_of(*value.array));
+    std::string name = value.array->name.empty() ? foretune::concat("constant_", constants_.size())
+                                                 : value.array->name;
+    place->second =
+        builder_.constant(std::move(name), value.array->shape, numbers_of(*value.array));
     kept_.push_back(value.array);
   }
   return place->second;
 }
 
 const graph::Shape& Converter::shape(const Value& value) const {
-  return value.is_constant() ? value.array->shape : builder_.shape(value.id);
+  if (const Array* const array = value.array.get()) {
+    return array->shape;
+  }
+  return builder_.shape(value.id);
 }
 
 }  // namespace foretune::onnx_internal

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 

@@ -11,13 +11,8 @@
 #include <utility>
 
 #include "foretune/interop/onnx/internal/onnx_model.h"
-#include "foretune/interop/onnx/onnx_network.h"
 
-namespace foretune {
-
-bool has_onnx() { return true; }
-
-namespace onnx_internal {
+namespace foretune::onnx_internal {
 
 namespace {
 
@@ -117,6 +112,4 @@ Result<ModelData> read_model(std::span<const std::byte> bytes) {
   return data;
 }
 
-}  // namespace onnx_internal
-
-}  // namespace foretune
+}  // namespace foretune::onnx_internal

@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
