@@ -26,7 +26,7 @@ ALLOWED = {
     "hardware": {"base"},
     "sparse": {"base"},
     "graph": {"base"},
-    "problem": {"base", "sparse"},
+    "problem": {"base", "graph", "sparse"},
     "space": {"base", "hardware", "problem"},
     "interop_names": {"base", "hardware", "problem", "space"},
     "interop_onnx": {"base", "graph"},
@@ -124,6 +124,8 @@ def allowed_for(name, modules):
         return FAMILY | {"dataset", "interop_data", "features"} | families
     if name == "families_sparse_cpu":
         return READING_FAMILY | {"sparse_products"}
+    if name == "families_network_cpu":
+        return FAMILY | {"graph", "graph_run"}
     if name == "families_command":
         return READING_FAMILY
     if name.startswith("families_"):

@@ -147,8 +147,7 @@ TEST(NetworkFile, KeepsAllOfANetwork) {
     const Result<Network> read = parse_network(bytes);
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(network_bytes(*read), bytes);
-    EXPECT_EQ(*run_reference(*read, {&image, 1}, 2),
-              *run_reference(network, {&image, 1}, 2));
+    EXPECT_EQ(*run_reference(*read, {&image, 1}, 2), *run_reference(network, {&image, 1}, 2));
   });
 }
 

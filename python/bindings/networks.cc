@@ -25,6 +25,7 @@
 #include "foretune/graph/reference.h"
 #include "foretune/graph/run/plan.h"
 #include "foretune/graph/simplify.h"
+#include "foretune/graph/task.h"
 #include "foretune/interop/onnx/onnx_network.h"
 #include "foretune/problem/gemm/gemm.h"
 #include "python/bindings/bindings.h"
@@ -36,6 +37,9 @@ using graph::Network;
 using graph::NetworkPlan;
 using Given = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using Computed = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
+
+using Pixels = nb::ndarray<const std::uint8_t, nb::c_contig, nb::device::cpu>;
+using Labels = nb::ndarray<const std::int32_t, nb::c_contig, nb::device::cpu>;
 
 // Layers as Python passes them: the type, periods and positions of rows, columns, taps and weights,
 // and whether an interpolation comes before the ReLU.
@@ -186,6 +190,25 @@ void bind_networks(nb::module_& module) {
       .def_prop_ro("nodes", &nodes_of)
       .def_prop_ro("multiply_adds", &Network::multiply_adds)
       .def_prop_ro("weight_bytes", &Network::weight_bytes);
+  module.def(
+      "write_task",
+      [](const std::string& path, const Network& network, float scale, float shift,
+         const Pixels& tuning, const Labels& tuning_labels, const Pixels& test,
+         const Labels& test_labels) {
+        const auto images = [](const Pixels& pixels, const Labels& labels) {
+          return graph::LabelledImages{{pixels.data(), pixels.data() + pixels.size()},
+                                       {labels.data(), labels.data() + labels.size()}};
+        };
+        const graph::Task task{.network = network,
+                               .scale = scale,
+                               .shift = shift,
+                               .tuning = images(tuning, tuning_labels),
+                               .test = images(test, test_labels)};
+        checked(without_lock([&] { return graph::write_task(task, path); }));
+      },
+      nb::arg("path"), nb::arg("network"), nb::arg("scale"), nb::arg("shift"),
+      nb::arg("tuning").noconvert(), nb::arg("tuning_labels").noconvert(),
+      nb::arg("test").noconvert(), nb::arg("test_labels").noconvert());
   nb::class_<NetworkPlan>(module, "NetworkPlan")
       .def(nb::new_([](const Network& network, std::shared_ptr<graph::Executor> executor,
                        std::int64_t images, std::int64_t pass_images, const GivenVariants& variants,

@@ -183,6 +183,25 @@ class Network:
         """Writes the network as ``.ftn``, replacing the file at once."""
         self._inner.write(os.fspath(path))
 
+    def save_task(self, path: str | os.PathLike[str], *, tuning: tuple[Any, Any],
+                  test: tuple[Any, Any] | None = None, scale: float = 1, shift: float = 0) -> None:
+        """Writes the network with the images that judge it (``.ftt``): a payload of ``network-cpu``.
+
+        Args:
+            tuning: pixels (uint8, images first) and labels of the images that choose how layers
+                compute.
+            test: the same of those that only report what came of it.
+            scale, shift: the network reads ``pixel * scale + shift``.
+
+        Raises:
+            InvalidArgumentError: pixels do not fit the input, a label is no class.
+        """
+        given = [tuning, ((), ()) if test is None else test]
+        parts = [part for pixels, labels in given
+                 for part in (np.ascontiguousarray(pixels, dtype=np.uint8),
+                              np.ascontiguousarray(labels, dtype=np.int32))]
+        _foretune.write_task(os.fspath(path), self._inner, scale, shift, *parts)
+
     @property
     def name(self) -> str:
         """Returns the network's name."""

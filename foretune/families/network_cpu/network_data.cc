@@ -1,0 +1,157 @@
+#include "foretune/families/network_cpu/network_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "foretune/graph/reference.h"
+
+namespace foretune::network_cpu {
+
+namespace {
+
+// Images that are judged at once.
+constexpr std::int64_t kJudged = 64;
+
+}  // namespace
+
+NetworkData::NetworkData(std::shared_ptr<const graph::Task> task,
+                         std::shared_ptr<graph::Executor> executor, const Options& options)
+    : task_(std::move(task)), executor_(std::move(executor)), options_(options) {}
+
+Result<std::unique_ptr<NetworkData>> NetworkData::create(std::shared_ptr<const graph::Task> task,
+                                                         std::shared_ptr<graph::Executor> executor,
+                                                         const Options& options) {
+  std::unique_ptr<NetworkData> data(new NetworkData(std::move(task), std::move(executor), options));
+  FORETUNE_TRY_STATUS(data->prepare());
+  return data;
+}
+
+Status NetworkData::prepare() {
+  const graph::LabelledImages& tuning = task_->tuning;
+  const std::int64_t elements = task_->image_elements();
+  images_.resize(static_cast<std::size_t>(options_.images * elements));
+  for (std::int64_t i = 0; i < options_.images; ++i) {
+    task_->read_images(tuning, i % tuning.count(), 1,
+                       std::span(images_).subspan(static_cast<std::size_t>(i * elements)));
+  }
+  input_ = images_.data();
+  for (const graph::TensorId id : task_->network.outputs()) {
+    outputs_.emplace_back(static_cast<std::size_t>(
+        graph::element_count(task_->network.tensor(id).shape) * options_.images));
+  }
+  for (std::vector<float>& output : outputs_) {
+    output_pointers_.push_back(output.data());
+  }
+  const std::int64_t count = std::min(options_.calibration_images, tuning.count());
+  std::vector<float> seen(static_cast<std::size_t>(count * elements));
+  task_->read_images(tuning, 0, count, seen);
+  FORETUNE_TRY(const auto plan,
+               graph::NetworkPlan::create(task_->network, executor_, {.images = count}));
+  std::vector<std::vector<float>> made;
+  std::vector<float*> pointers;
+  for (const std::int64_t size : plan->output_elements()) {
+    made.emplace_back(static_cast<std::size_t>(size));
+  }
+  for (std::vector<float>& output : made) {
+    pointers.push_back(output.data());
+  }
+  const float* const input = seen.data();
+  return plan->observe({&input, 1}, pointers, ranges_);
+}
+
+void NetworkData::poison() {
+  for (std::vector<float>& output : outputs_) {
+    std::fill(output.begin(), output.end(), std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
+Support NetworkData::verify() {
+  for (const std::vector<float>& output : outputs_) {
+    for (std::size_t i = 0; i < output.size(); ++i) {
+      if (!std::isfinite(output[i])) {
+        return Support::no("number ", i, " of an output is ", output[i]);
+      }
+    }
+  }
+  if (!is_exact_) {
+    return Support::yes();
+  }
+  if (reference_.empty()) {
+    const std::vector<float> first(
+        images_.begin(), images_.begin() + static_cast<std::ptrdiff_t>(task_->image_elements()));
+    auto outputs = graph::run_reference(task_->network, {&first, 1}, 1);
+    if (!outputs) {
+      return Support::no(outputs.error().message);
+    }
+    reference_ = std::move(outputs->front());
+  }
+  double most = 1e-6;
+  for (const double value : reference_) {
+    most = std::max(most, std::abs(value));
+  }
+  constexpr double kTolerance = 1e-4;
+  for (std::size_t i = 0; i < reference_.size(); ++i) {
+    const auto found = static_cast<double>(outputs_[0][i]);
+    if (std::abs(found - reference_[i]) > kTolerance * most) {
+      return Support::no("output ", i, " of the first image is ", found, ", not ", reference_[i]);
+    }
+  }
+  return Support::yes();
+}
+
+std::int64_t NetworkData::bytes() const {
+  std::size_t floats = images_.size();
+  for (const std::vector<float>& output : outputs_) {
+    floats += output.size();
+  }
+  return static_cast<std::int64_t>(floats * sizeof(float)) + task_->network.weight_bytes();
+}
+
+Result<double> NetworkData::quality(const graph::Variants& variants, Judges judges) const {
+  const bool is_test = judges == Judges::kTest;
+  const graph::LabelledImages& images = is_test ? task_->test : task_->tuning;
+  if (images.count() == 0) {
+    return fail(ErrorCode::kUnsupported, "the task has no images for testing");
+  }
+  FORETUNE_TRY(const auto plan,
+               graph::NetworkPlan::create(
+                   task_->network, executor_,
+                   {.images = kJudged, .variants = variants, .calibration = ranges_}));
+  const bool is_part = !is_test && options_.tuning_images > 0;
+  return accuracy(*plan, images,
+                  is_part ? std::min(options_.tuning_images, images.count()) : images.count());
+}
+
+Result<double> NetworkData::accuracy(const graph::NetworkPlan& plan,
+                                     const graph::LabelledImages& images,
+                                     std::int64_t count) const {
+  std::vector<float> input(static_cast<std::size_t>(kJudged * task_->image_elements()), 0.0F);
+  std::vector<std::vector<float>> outputs;
+  std::vector<float*> pointers;
+  for (const std::int64_t size : plan.output_elements()) {
+    outputs.emplace_back(static_cast<std::size_t>(size));
+  }
+  for (std::vector<float>& output : outputs) {
+    pointers.push_back(output.data());
+  }
+  const float* const from = input.data();
+  const std::int64_t classes = task_->classes();
+  std::int64_t right = 0;
+  for (std::int64_t first = 0; first < count; first += kJudged) {
+    const std::int64_t now = std::min(kJudged, count - first);
+    task_->read_images(images, first, now, input);
+    FORETUNE_TRY_STATUS(plan.run({&from, 1}, pointers));
+    for (std::int64_t i = 0; i < now; ++i) {
+      const float* const numbers = outputs[0].data() + i * classes;
+      const auto found = std::max_element(numbers, numbers + classes) - numbers;
+      right += found == images.labels[static_cast<std::size_t>(first + i)] ? 1 : 0;
+    }
+  }
+  return 100.0 * static_cast<double>(right) / static_cast<double>(count);
+}
+
+}  // namespace foretune::network_cpu
