@@ -98,13 +98,14 @@ Status Lowering::check_variants() const {
     if (const Support support = can_run(network_, node, variant); !support) {
       return fail(ErrorCode::kInvalidArgument, node.name, ": ", support.reason());
     }
+    if (variant.type != DataType::kI8) {
+      continue;
+    }
     for (const TensorId id : {node.inputs[0], fusions_[i].output}) {
-      if (variant.type == DataType::kI8 &&
-          (options_.calibration == nullptr ||
-           !options_.calibration->contains(network_.tensor(id).name))) {
+      const std::string& name = network_.tensor(unshaped(id)).name;
+      if (options_.calibration == nullptr || !options_.calibration->contains(name)) {
         return fail(ErrorCode::kInvalidArgument, node.name,
-                    ": a layer of integers needs the range of the tensor ",
-                    foretune::quoted(network_.tensor(id).name));
+                    ": a layer of integers needs the range of the tensor ", foretune::quoted(name));
       }
     }
   }
@@ -119,8 +120,19 @@ Status Lowering::check_variants() const {
   return {};
 }
 
+TensorId Lowering::unshaped(TensorId id) const {
+  while (network_.tensor(id).node >= 0) {
+    const Node& node = network_.nodes()[index(network_.tensor(id).node)];
+    if (node.op->name != "reshape") {
+      break;
+    }
+    id = node.inputs[0];
+  }
+  return id;
+}
+
 Quantization Lowering::quantization_of(TensorId id) const {
-  const auto found = options_.calibration->find(network_.tensor(id).name);
+  const auto found = options_.calibration->find(network_.tensor(unshaped(id)).name);
   if (found == options_.calibration->end()) {
     return {};  // of a result that has the quantization of its operand
   }

@@ -85,6 +85,8 @@ class Lowering {
   void add_step(std::unique_ptr<Step> step) { pass_.steps.push_back(std::move(step)); }
   [[nodiscard]] bool prefers_last(const Node& node) const;
   [[nodiscard]] Quantization quantization_of(TensorId id) const;
+  // Returns the tensor with the same values before all reshapes, which has a range.
+  [[nodiscard]] TensorId unshaped(TensorId id) const;
   Status lower_node(std::size_t position);
   void lower_output(std::size_t position);
 
