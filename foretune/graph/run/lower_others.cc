@@ -93,13 +93,15 @@ bool Lowering::lower_sum(const Node& node, const Shape& x) {
   const std::size_t last = index(axes.back()) + 1;
   const std::int64_t rows = product_of(x, first, last);
   const float factor = node.op->name == "reduce_mean" ? 1.0F / static_cast<float>(rows) : 1.0F;
-  const bool is_image = x.size() == 4 && first == 2 && last == 4 && is_last(node.inputs[0]);
+  const bool is_image = is_image_sum(node) && is_last(node.inputs[0]);
   const bool keeps = node.attributes.integers[0] != 0;
-  const ValueId input = ordered(node.inputs[0], is_image);
+  const bool is_i8 = is_image && has_form(node.inputs[0], true, ElementType::kI8);
+  const ValueId input =
+      ordered(node.inputs[0], is_image, is_i8 ? ElementType::kI8 : ElementType::kF32);
   const ValueId output = result(node.output, is_image && keeps);
   add_step(make_sum_step(executor_.loops(), index(is_image ? x[0] : product_of(x, 0, first)),
                          index(rows), index(is_image ? x[1] : product_of(x, last, x.size())),
-                         factor, input, output));
+                         factor, value(input), input, output));
   return true;
 }
 

@@ -11,6 +11,13 @@
 
 namespace foretune::graph {
 
+bool Lowering::is_image_sum(const Node& node) const {
+  const std::vector<std::int64_t>& v = node.attributes.integers;
+  return (node.op->name == "reduce_mean" || node.op->name == "reduce_sum") && v.size() == 3 &&
+         std::min(v[1], v[2]) == 2 && std::max(v[1], v[2]) == 3 &&
+         network_.tensor(node.inputs[0]).shape.size() == 4;
+}
+
 LayerVariant Lowering::variant_of(const Node& node) const {
   if (options_.variants == nullptr) {
     return {};
@@ -83,6 +90,9 @@ bool Lowering::takes(std::size_t reader, TensorId id, ElementType type) const {
   }
   if (op == "reshape") {
     return all_take(node.output, type);
+  }
+  if (is_image_sum(node)) {
+    return type == ElementType::kI8;
   }
   // A layer that adds the tensor takes it in the type of its result.
   return taken_by_[reader] >= 0 && made_[index(taken_by_[reader])] == type;

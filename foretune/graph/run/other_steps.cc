@@ -169,22 +169,34 @@ class PoolStep final : public Step {
 class SumStep final : public Step {
  public:
   SumStep(const VectorOps& loops, std::size_t count, std::size_t rows, std::size_t channels,
-          float factor, ValueId input, ValueId output)
-      : loops_(loops), count_(count), rows_(rows), channels_(channels), factor_(factor) {
+          float factor, const Value& from, ValueId input, ValueId output)
+      : loops_(loops),
+        count_(count),
+        rows_(rows),
+        channels_(channels),
+        factor_(factor),
+        is_i8_(from.type == ElementType::kI8),
+        quantization_(from.quantization) {
     reads = {input};
     write = output;
   }
 
   Status run(const Frame& frame) const override {
     for (std::size_t i = 0; i < count_; ++i) {
-      loops_.sum_dense(frame.in(reads[0]) + i * rows_ * channels_, rows_, channels_, factor_,
-                       frame.out(write) + i * channels_);
+      const std::size_t first = i * rows_ * channels_;
+      float* const to = frame.out(write) + i * channels_;
+      if (is_i8_) {
+        loops_.sum_dense_i8(frame.in<std::int8_t>(reads[0]) + first, rows_, channels_,
+                            quantization_.zero, factor_ * quantization_.scale, to);
+      } else {
+        loops_.sum_dense(frame.in(reads[0]) + first, rows_, channels_, factor_, to);
+      }
     }
     return {};
   }
 
   [[nodiscard]] std::string describe() const override {
-    return concat("sum of ", rows_, " rows of ", channels_);
+    return concat("sum of ", rows_, " rows of ", channels_, is_i8_ ? " in i8" : "");
   }
 
  private:
@@ -193,6 +205,8 @@ class SumStep final : public Step {
   std::size_t rows_;
   std::size_t channels_;
   float factor_;
+  bool is_i8_;
+  Quantization quantization_;
 };
 
 class SoftmaxStep final : public Step {
@@ -318,9 +332,9 @@ std::unique_ptr<Step> make_pool_step(const VectorOps& loops, const Window& windo
 }
 
 std::unique_ptr<Step> make_sum_step(const VectorOps& loops, std::size_t count, std::size_t rows,
-                                    std::size_t channels, float factor, ValueId input,
-                                    ValueId output) {
-  return std::make_unique<SumStep>(loops, count, rows, channels, factor, input, output);
+                                    std::size_t channels, float factor, const Value& from,
+                                    ValueId input, ValueId output) {
+  return std::make_unique<SumStep>(loops, count, rows, channels, factor, from, input, output);
 }
 
 std::unique_ptr<Step> make_softmax_step(const VectorOps& loops, std::size_t rows,

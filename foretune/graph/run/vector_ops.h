@@ -65,6 +65,9 @@ struct VectorOps {
   // Writes `factor` times the sum of `rows` rows that follow each other.
   void (*sum_dense)(const float* x, std::size_t rows, std::size_t channels, float factor,
                     float* y) = nullptr;
+  // The same of integers less their zero.
+  void (*sum_dense_i8)(const std::int8_t* x, std::size_t rows, std::size_t channels,
+                       std::int32_t zero, float factor, float* y) = nullptr;
   void (*softmax)(const float* x, float* y, std::size_t count) = nullptr;
   // Subtracts the mean and divides by the deviation; `scale` and `shift` may be null.
   void (*normalise)(const float* x, const float* scale, const float* shift, float epsilon, float* y,

@@ -131,6 +131,8 @@ class Lowering {
   void lower_pool(const Node& node);
   bool lower_rows(const Node& node);
   bool lower_sum(const Node& node, const Shape& x);
+  // Returns true for a sum or mean over the points of images.
+  [[nodiscard]] bool is_image_sum(const Node& node) const;
   bool lower_movement(const Node& node);
   void lower_concat(const Node& node);
   void lower_slowly(const Node& node);

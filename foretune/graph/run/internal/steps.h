@@ -124,9 +124,10 @@ std::unique_ptr<Step> make_pool_step(const VectorOps& loops, const Window& windo
                                      const PoolSizes& sizes, ValueId input, ValueId output);
 
 // Sums `rows` rows of `channels` for each of `count`, times `factor`.
+// `from` is of f32 or i8.
 std::unique_ptr<Step> make_sum_step(const VectorOps& loops, std::size_t count, std::size_t rows,
-                                    std::size_t channels, float factor, ValueId input,
-                                    ValueId output);
+                                    std::size_t channels, float factor, const Value& from,
+                                    ValueId input, ValueId output);
 
 // Softmax or normalisation of each row of `length`.
 std::unique_ptr<Step> make_softmax_step(const VectorOps& loops, std::size_t rows,

@@ -183,6 +183,25 @@ void scaled_sum_of_dense_rows(const float* x, std::size_t rows, std::size_t chan
   }
 }
 
+void scaled_sum_of_dense_i8_rows(const std::int8_t* x, std::size_t rows, std::size_t channels,
+                                 std::int32_t zero, float factor, float* y) {
+  constexpr std::size_t kBlock = 64;
+  for (std::size_t first = 0; first < channels; first += kBlock) {
+    const std::size_t count = std::min(kBlock, channels - first);
+    std::int32_t sums[kBlock] = {};
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::int8_t* const from = x + row * channels + first;
+      for (std::size_t i = 0; i < count; ++i) {
+        sums[i] += from[i];
+      }
+    }
+    const std::int32_t shift = static_cast<std::int32_t>(rows) * zero;
+    for (std::size_t i = 0; i < count; ++i) {
+      y[first + i] = static_cast<float>(sums[i] - shift) * factor;
+    }
+  }
+}
+
 // Sums in 16 lanes, whatever the width of a vector, so that every instruction set has the same
 // result.
 template <class Term>
@@ -339,6 +358,7 @@ constexpr VectorOps all_vector_ops() {
           .max_rows = &largest_of_rows,
           .sum_rows = &scaled_sum_of_rows,
           .sum_dense = &scaled_sum_of_dense_rows,
+          .sum_dense_i8 = &scaled_sum_of_dense_i8_rows,
           .softmax = &softmax_row,
           .normalise = &normalise_row,
           .to_i8 = &quantise,
