@@ -214,7 +214,7 @@ std::vector<std::size_t> count_uses(const Network& network) {
 }
 
 Result<Network> simplify(const Network& network) {
-  // What a first pass leaves unread, as the pads that convolutions took over, a second one drops.
+  // A second pass drops what the first leaves unread: the pads that convolutions took over.
   FORETUNE_TRY(const Network once, Simplifier(network).run());
   return Simplifier(once).run();
 }

@@ -59,7 +59,7 @@ void Lowering::choose_types() {
     const ElementType type = variant.type == DataType::kI8     ? ElementType::kI8
                              : variant.type == DataType::kBf16 ? ElementType::kBf16
                                                                : ElementType::kF32;
-    // What ends later ends in f32.
+    // A layer that ends later ends in f32.
     if ((node.op->name == "conv" || node.op->name == "linear") &&
         !ends_later(variant, fusions_[i]) && all_take(fusions_[i].output, type)) {
       made_[i] = type;

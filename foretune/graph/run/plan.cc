@@ -224,7 +224,7 @@ Status NetworkPlan::observe(std::span<const float* const> inputs, std::span<floa
     const auto look = [&](std::size_t step, const Frame& frame) {
       for (const auto& [id, name] : pass.names) {
         const auto root = static_cast<std::size_t>(pass.root_of(id));
-        // What no step writes is an input, which is there from the first step on.
+        // A value that no step writes is an input, which is there from the first step on.
         if (completed[root] == step || (step == 0 && completed[root] == pass.steps.size())) {
           widen(name, frame.in(id), pass.values[root].elements());
         }

@@ -60,6 +60,10 @@ struct VectorOps {
   // Writes the largest of `count` rows, or `factor` times their sum, channel by channel.
   void (*max_rows)(const float* const* rows, std::size_t count, std::size_t channels,
                    float* y) = nullptr;
+  // Writes the largest of `width` neighbouring points of a line for each of `count` windows, which
+  // begin `step` points apart.
+  void (*max_windows)(const float* line, std::size_t width, std::size_t step, std::size_t count,
+                      std::size_t channels, float* y) = nullptr;
   void (*sum_rows)(const float* const* rows, std::size_t count, std::size_t channels, float factor,
                    float* y) = nullptr;
   // Writes `factor` times the sum of `rows` rows that follow each other.

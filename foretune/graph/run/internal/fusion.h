@@ -16,12 +16,11 @@ namespace foretune::graph {
 struct NodeFusion {
   // True when another node computes this one.
   bool is_taken = false;
-  // Of a convolution or product: the tensor that is added, what comes behind it, and whether a
-  // ReLU does.
+  // A convolution or product adds this tensor, ends in that one, and applies a ReLU or not.
   TensorId addend = kNoTensor;
   TensorId output = kNoTensor;
   bool relu = false;
-  // Of an element-wise operation: the registers that it needs with those that it takes over.
+  // An element-wise operation needs so many registers, with those that it takes over.
   std::size_t registers = 0;
 };
 

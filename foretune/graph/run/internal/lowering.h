@@ -48,7 +48,7 @@ class Lowering {
       }
     }
   };
-  // What a layer reads and makes.
+  // A layer with its operands and its result.
   struct Layer {
     const Node& node;
     NodeFusion fusion;

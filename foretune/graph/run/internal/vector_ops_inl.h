@@ -143,6 +143,39 @@ void largest_of_rows(const float* const* rows, std::size_t count, std::size_t ch
   }
 }
 
+template <std::size_t kChannels>
+void largest_of_windows_of(const float* line, std::size_t width, std::size_t step,
+                           std::size_t count, std::size_t channels, float* y) {
+  const std::size_t own = kChannels == 0 ? channels : kChannels;
+  for (std::size_t window = 0; window < count; ++window) {
+    const float* const x = line + window * step * own;
+    float* const to = y + window * own;
+    for (std::size_t i = 0; i < own; ++i) {
+      float most = x[i];
+      for (std::size_t point = 1; point < width; ++point) {
+        most = op_max(most, x[point * own + i]);
+      }
+      to[i] = most;
+    }
+  }
+}
+
+// A constant number of channels lets the compiler keep a whole window in registers.
+void largest_of_windows(const float* line, std::size_t width, std::size_t step, std::size_t count,
+                        std::size_t channels, float* y) {
+  switch (channels) {
+    case 16:
+      largest_of_windows_of<16>(line, width, step, count, channels, y);
+      break;
+    case 32:
+      largest_of_windows_of<32>(line, width, step, count, channels, y);
+      break;
+    default:
+      largest_of_windows_of<0>(line, width, step, count, channels, y);
+      break;
+  }
+}
+
 void scaled_sum_of_rows(const float* const* rows, std::size_t count, std::size_t channels,
                         float factor, float* y) {
   std::fill_n(y, channels, 0.0F);
@@ -356,6 +389,7 @@ constexpr VectorOps all_vector_ops() {
           .binary = {&each_pair<op_add>, &each_pair<op_sub>, &each_pair<op_mul>, &each_pair<op_div>,
                      &each_pair<op_max>, &each_pair<op_min>},
           .max_rows = &largest_of_rows,
+          .max_windows = &largest_of_windows,
           .sum_rows = &scaled_sum_of_rows,
           .sum_dense = &scaled_sum_of_dense_rows,
           .sum_dense_i8 = &scaled_sum_of_dense_i8_rows,
