@@ -24,8 +24,7 @@
 namespace foretune {
 
 // The number of a type in files. The folder of a type names its own (`kGemmProblem`): 1 is gemm, 2
-// conv, 3 sparse, 4 network, 6 to 9 are loop nests, and 5 is kept for a type to come. Never
-// renumber.
+// conv, 3 sparse, 4 network, 6 to 9 are loop nests, 5 is kept for a type to come. Never renumber.
 enum class ProblemType : std::uint16_t {};
 
 // The keys that a field is part of. Problems that are equal in all fields of a key are kept

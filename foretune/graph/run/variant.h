@@ -1,5 +1,5 @@
-// What a layer (a convolution or linear operation) may do to compute less: a narrower type, rows
-// and columns of its output that are interpolated, points of its filters that are left out.
+// The ways in which a layer (a convolution or linear operation) may compute less: a narrower type,
+// rows and columns of its output that are interpolated, points of its filters that are left out.
 //
 //   Variants variants;
 //   variants["conv2"] = {.type = DataType::kI8, .skip_rows = 2};
@@ -24,20 +24,21 @@ struct LayerVariant {
   // kI8 (sums in i32; inputs by tensor and weights by filter have
   // scales of their own). The result has this type, too, where everything that reads it takes it.
   DataType type = DataType::kF32;
-  // Of every `skip_rows` rows of the output the one at `skip_rows_at` is not computed: it becomes
+  // The row at `skip_rows_at` of every `skip_rows` rows of the output is not computed: it becomes
   // the mean of its neighbours, or a copy at the edge. Columns alike. 0: all are computed.
   std::int64_t skip_rows = 0;
   std::int64_t skip_rows_at = 0;
   std::int64_t skip_columns = 0;
   std::int64_t skip_columns_at = 0;
-  // Of every `skip_taps` points of a filter the one at `skip_taps_at` is left out, and the other
+  // The point at `skip_taps_at` of every `skip_taps` points of a filter is left out, and the other
   // weights grow by skip_taps / (skip_taps - 1).
   std::int64_t skip_taps = 0;
   std::int64_t skip_taps_at = 0;
 
-  // Of every `zero_weights` weights of a filter (channel by channel, then by row and column) the
-  // one at `zero_weights_at` counts as 0, and the others grow as with skip_taps. With a period of 3
-  // and 3x3 points the position moves by one from channel to channel. Takes no less time.
+  // The weight at `zero_weights_at` of every `zero_weights` weights of a filter (channel by
+  // channel, then by row and column) counts as 0, and the others grow as with skip_taps. With a
+  // period of 3 and 3x3 points the position moves by one from channel to channel. Takes no less
+  // time.
   std::int64_t zero_weights = 0;
   std::int64_t zero_weights_at = 0;
   // Interpolates before the ReLU instead of behind it, and rounds the inputs and results of kF16:

@@ -91,9 +91,9 @@ struct ConvSizes {
   ConvWeights weights = ConvWeights::kVarying;
   ConvEpilogue epilogue = ConvEpilogue::kNone;
   ConvOutput out = ConvOutput::kSame;
-  // A forward pass with channels last may compute less. Of every `skip_rows` rows of the output the
-  // one at `skip_rows_at` is left as it is, and of every `skip_columns` columns; of every
-  // `skip_taps` points of a filter the one at `skip_taps_at` counts as 0. 0: nothing is left out.
+  // A forward pass with channels last may compute less: the row at `skip_rows_at` of every
+  // `skip_rows` rows of the output is left as it is, and columns alike; the point at `skip_taps_at`
+  // of every `skip_taps` points of a filter counts as 0. 0: nothing is left out.
   std::int64_t skip_rows = 0;
   std::int64_t skip_rows_at = 0;
   std::int64_t skip_columns = 0;
