@@ -119,10 +119,12 @@ std::vector<std::tuple<std::string, std::string, double>> profile(
   return steps;
 }
 
-// Returns name, operation, shape of the result and multiply-adds of every operation.
-std::vector<std::tuple<std::string, std::string, std::vector<std::int64_t>, double>> nodes_of(
-    const Network& network) {
-  std::vector<std::tuple<std::string, std::string, std::vector<std::int64_t>, double>> nodes;
+// Name, operation, shape of the result, multiply-adds, shape of the weights and groups.
+using ListedNode = std::tuple<std::string, std::string, std::vector<std::int64_t>, double,
+                              std::vector<std::int64_t>, std::int64_t>;
+
+std::vector<ListedNode> nodes_of(const Network& network) {
+  std::vector<ListedNode> nodes;
   for (const graph::Node& node : network.nodes()) {
     const graph::Shape& shape = network.tensor(node.output).shape;
     std::vector<graph::OperandShape> operands;
@@ -131,7 +133,16 @@ std::vector<std::tuple<std::string, std::string, std::vector<std::int64_t>, doub
     }
     const double multiply_adds =
         node.op->multiply_adds == nullptr ? 0.0 : node.op->multiply_adds(operands, shape);
-    nodes.emplace_back(node.name, std::string(node.op->name), shape, multiply_adds);
+    std::vector<std::int64_t> weights;
+    std::int64_t groups = 1;
+    if (node.op->name == "conv" || node.op->name == "linear") {
+      weights = network.tensor(node.inputs[1]).shape;
+      if (node.op->name == "conv") {
+        groups = graph::conv_window(weights, node.attributes).groups;
+      }
+    }
+    nodes.emplace_back(node.name, std::string(node.op->name), shape, multiply_adds,
+                       std::move(weights), groups);
   }
   return nodes;
 }
@@ -164,10 +175,10 @@ void bind_networks(nb::module_& module) {
           nb::arg("path"))
       .def_static(
           "read_onnx",
-          [](const std::string& path) {
-            return checked(without_lock([&] { return read_onnx(path); }));
+          [](const std::string& path, const std::string& name) {
+            return checked(without_lock([&] { return read_onnx(path, {.name = name}); }));
           },
-          nb::arg("path"))
+          nb::arg("path"), nb::arg("name") = "")
       .def_static(
           "parse",
           [](const nb::bytes& bytes) {

@@ -80,12 +80,17 @@ class Operation:
         kind: its operation: ``"conv"``, ``"linear"``, ``"relu"``, ...
         shape: the result's shape, for one image.
         multiply_adds: of one image; 0 for operations that are not counted.
+        weights: shape of a layer's weights: (filters, channels of a group, rows, columns) of a
+            convolution, (outputs, inputs) of a linear operation; empty for other operations.
+        groups: groups of a convolution, else 1.
     """
 
     name: str
     kind: str
     shape: tuple[int, ...]
     multiply_adds: float
+    weights: tuple[int, ...] = ()
+    groups: int = 1
 
 
 _lock = threading.Lock()
@@ -168,16 +173,24 @@ class Network:
         self._inner = inner
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Network:
+    def load(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Network:
         """Reads a network of this project's format (``.ftn``) or of ONNX (``.onnx``).
+
+        Args:
+            path: the file.
+            name: the network's name, for files of ONNX; None: the one in the file.
 
         Raises:
             NotFoundError, CorruptDataError, InputOutputError: the file cannot be read.
             UnsupportedError: it has an operation that this build lacks.
+            InvalidArgumentError: a name for a file of this project's format.
         """
-        name = os.fspath(path)
-        read = _foretune.Network.read_onnx if name.endswith(".onnx") else _foretune.Network.read
-        return cls(read(name))
+        file = os.fspath(path)
+        if file.endswith(".onnx"):
+            return cls(_foretune.Network.read_onnx(file, name or ""))
+        if name is not None:
+            raise InvalidArgumentError("a file of this project's format has its name already")
+        return cls(_foretune.Network.read(file))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the network as ``.ftn``, replacing the file at once."""
@@ -210,8 +223,8 @@ class Network:
     @property
     def operations(self) -> list[Operation]:
         """Returns the operations in the order in which they run."""
-        return [Operation(name, kind, tuple(shape), count)
-                for name, kind, shape, count in self._inner.nodes]
+        return [Operation(name, kind, tuple(shape), count, tuple(weights), groups)
+                for name, kind, shape, count, weights, groups in self._inner.nodes]
 
     @property
     def layers(self) -> list[Operation]:

@@ -25,6 +25,8 @@
 namespace foretune {
 
 struct OnnxOptions {
+  // The network's name; empty: the one in the file.
+  std::string name;
   // Shapes of inputs that a file leaves open, with the first dimension of one image (most often 1).
   // They replace what the file says.
   std::map<std::string, std::vector<std::int64_t>> input_shapes;

@@ -36,7 +36,7 @@ bool is_own_domain(const std::string& domain) { return domain.empty() || domain 
 Converter::Converter(ModelData model, const OnnxOptions& options)
     : model_(std::move(model)),
       options_(options),
-      builder_(model_.name),
+      builder_(options.name.empty() ? model_.name : options.name),
       allowance_(options.max_constants) {}
 
 Result<graph::Network> Converter::run() {
