@@ -42,6 +42,7 @@ python - <<'PYTHON'
 import pathlib
 
 import foretune
+import foretune.approx.model_zoo
 import foretune.loops
 import foretune.torch
 import foretune.triton
@@ -49,6 +50,7 @@ import foretune.triton
 model = pathlib.Path(foretune.__file__).parent / "models" / "triton-sm_90.ftm"
 choice = foretune.Selector(model).select("gemm m=512 n=4096 k=4096 dtype=bf16 layout=rcr")
 assert choice.picked, choice.reason
+assert len(foretune.approx.get_knobs_from_file()) == 56
 if foretune.loops.instruction_sets():
     env = foretune.loops.LoopNestEnv("mm m=64 n=64 k=64")
     env.reset(seed=1)

@@ -28,7 +28,7 @@ case "${1:-}" in
     wants_python=yes
     wants_triton=yes
     packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev valgrind
-               libtorch-dev libopenblas0-pthread libonnx-testdata)
+               libtorch-dev python3-torch libopenblas0-pthread libonnx-testdata)
     ;;
   # OpenBLAS beside it, or Debian's libtorch multiplies matrices with the reference BLAS.
   --torch) packages+=(libtorch-dev libopenblas0-pthread) ;;

@@ -87,11 +87,11 @@ def pytorch(requirement: str):
         python = str(folder / "bin/python")
         # The version that was current when the folder was made would stay so.
         run(log, python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-            "--only-binary", ":all:", "--upgrade", requirement, "numpy", "pytest")
+            "--only-binary", ":all:", "--upgrade", requirement, "numpy", "onnx", "pytest")
         version = run(log, python, "-c", "import torch; print('version', torch.__version__)")
         text = run(log, python, "-m", "pytest", "-q", "python/tests/test_torch_version.py",
                    "python/tests/test_torch_real.py", "python/tests/test_registered_torch.py",
-                   "python/tests/test_torch_convolution.py",
+                   "python/tests/test_torch_convolution.py", "python/tests/test_approx_torch.py",
                    PYTHONPATH="build/dev/python")
         passed = re.search(r"(\d+) passed", text)
         if not passed:
