@@ -4,7 +4,7 @@ layers have to compute less.
 
     apt-get install dataset-fashion-mnist
     python3 -m venv build/networks && build/networks/bin/pip install -r scripts/requirements-networks.txt
-    PYTHONPATH=build/bench/python taskset -c 1 build/networks/bin/python bench/networks.py --json FILE
+    PYTHONPATH=build/dev/python taskset -c 1 build/networks/bin/python bench/networks.py --json FILE
 
 Calls take turns with ONNX Runtime's, one thread each; medians count. The times of layers are those
 of plans in which all layers compute one way, by turns with the exact plan's; rows that convert

@@ -6,6 +6,7 @@ import sys
 
 import foretune
 from conftest import ROOT
+from network_samples import needs_onnx
 from loop_samples import needs_vectors
 
 
@@ -47,6 +48,15 @@ def test_the_page_of_sparse_products_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "docs/sparse.md", "exec"), {})  # noqa: S102
     assert len(foretune.Dataset.open("choices.ftd")) > 1
+
+
+@needs_onnx
+def test_the_page_of_networks_runs(monkeypatch, capsys):
+    page = (ROOT / "docs" / "networks.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    monkeypatch.chdir(ROOT)
+    exec(compile(block, "docs/networks.md", "exec"), {})  # noqa: S102
+    assert "means of neighbours" in capsys.readouterr().out
 
 
 @needs_vectors

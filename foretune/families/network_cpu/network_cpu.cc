@@ -204,7 +204,7 @@ class NetworkCpu final : public Family {
 
 Result<std::unique_ptr<Family>> create_network_cpu(const FamilyOptions& options) {
   NetworkOptions own;
-  std::string_view catalogue = "all";
+  std::string_view catalogue = "default";
   std::vector<std::pair<std::string, std::string>> limits;
   for (const auto& [name, value] : options.parameters) {
     if (name == "knobs") {

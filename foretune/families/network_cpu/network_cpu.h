@@ -3,8 +3,9 @@
 // call with the problem's images, and the metrics qos_tune and qos_test are the percentage of
 // images that are classified rightly, of those for tuning and for testing.
 //
-// The parameter knobs=CATALOGUE names the knobs that are offered (graph/run/knob.h; "all" unless
-// given), tuning_images=N how many images judge a config (all unless given), threads=N the threads.
+// The parameter knobs=CATALOGUE names the knobs that are offered (graph/run/knob.h; "default"
+// unless given), tuning_images=N how many images judge a config (all unless given), threads=N the
+// threads.
 //
 // Thread safety: as Family.
 #pragma once

@@ -36,13 +36,15 @@ constexpr std::array<Skip, 4> kSkips{
      {"weights", &LayerVariant::zero_weights, &LayerVariant::zero_weights_at}}};
 constexpr std::string_view kBefore = "before";
 
-void add_knobs(std::vector<std::int32_t>& knobs, DataType type, bool with_taps) {
+void add_knobs(std::vector<std::int32_t>& knobs, DataType type, bool with_taps,
+               std::int64_t most_columns = 4) {
   knobs.push_back(knob_of({.type = type}));
   for (const Skip& skip : kSkips) {
     if (skip.name == "weights" || (skip.name == "taps" && !with_taps)) {
       continue;
     }
-    for (std::int64_t period = 2; period <= 4; ++period) {
+    const std::int64_t most = skip.name == "columns" ? most_columns : 4;
+    for (std::int64_t period = 2; period <= most; ++period) {
       for (std::int64_t at = 0; at < period; ++at) {
         LayerVariant variant{.type = type};
         variant.*skip.period = period;
@@ -148,6 +150,12 @@ Result<std::vector<std::int32_t>> knob_catalogue(std::string_view text) {
   }
   if (text == "points") {
     add_knobs(knobs, DataType::kF32, false);
+    return knobs;
+  }
+  if (text == "default") {
+    add_knobs(knobs, DataType::kF32, true, 2);
+    add_knobs(knobs, DataType::kI8, true, 2);
+    knobs.push_back(knob_of({.type = DataType::kBf16}));
     return knobs;
   }
   if (text == "all") {

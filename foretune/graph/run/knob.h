@@ -28,9 +28,10 @@ Result<LayerVariant> variant_of_knob(std::int32_t knob);
 // Errors: kInvalidArgument, naming the part that makes no sense.
 Result<std::int32_t> parse_knob(std::string_view text);
 
-// Returns the names of a catalogue: "exact" (f32), "types" (f32, bf16, i8), "points" (rows and
-// columns left out in f32), "all" (types, with rows, columns and points of filters left out), or
-// several names of knobs between commas. Errors: kInvalidArgument.
+// Returns the knobs of a catalogue: "exact" (f32), "types" (f32, bf16, i8), "points" (rows and
+// columns left out in f32), "all" (the three types, with rows, columns and points of filters left
+// out), "default" (those of "all" that pay on some layers, docs/benchmarks.md: bf16 alone, and
+// columns only 1 of 2), or several names of knobs between commas. Errors: kInvalidArgument.
 Result<std::vector<std::int32_t>> knob_catalogue(std::string_view text);
 
 // Returns the operations of a network that have knobs, in its order.
