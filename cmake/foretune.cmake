@@ -37,10 +37,10 @@ target_compile_options(
 # come before it and be overruled. GoogleTest's macros mix signedness; libFuzzer's entry point has
 # no declaration.
 add_library(foretune_test_warnings INTERFACE)
-# Tests at -O1 compile in two thirds of the time.
+# Tests at -O1 compile in two thirds of the time; sanitizer builds decide for themselves.
 target_compile_options(
   foretune_test_warnings
-  INTERFACE -Wno-sign-conversion $<$<CONFIG:RelWithDebInfo>:-O1>
+  INTERFACE -Wno-sign-conversion $<$<AND:$<CONFIG:RelWithDebInfo>,$<NOT:$<BOOL:${FORETUNE_SANITIZED}>>>:-O1>
             $<$<AND:$<BOOL:${FORETUNE_UNITY_TESTS}>,$<CXX_COMPILER_ID:GNU>>:${FORETUNE_UNITY_WARNINGS}>)
 add_library(foretune_fuzz_warnings INTERFACE)
 target_compile_options(foretune_fuzz_warnings INTERFACE -Wno-missing-declarations)
@@ -58,6 +58,12 @@ function(foretune_common_settings target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:foretune_warnings>)
 endfunction()
 
+# Modules that compute much. The preset asan compiles the others without optimising, which takes half of
+# the time.
+set(FORETUNE_BUSY_MODULES
+    base formats kernels loop loop_machine sparse sparse_products graph graph_run features model dataset
+    families_cpu_gemm families_cpu_conv families_null interop_data)
+
 function(foretune_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS;PRIVATE_DEPS;LIBRARIES" ${ARGN})
   set(target foretune_${name})
@@ -67,6 +73,9 @@ function(foretune_module name)
     set(scope PUBLIC)
     add_library(${target} STATIC ${ARG_SOURCES})
     foretune_common_settings(${target})
+    if(FORETUNE_SANITIZED AND name IN_LIST FORETUNE_BUSY_MODULES)
+      target_compile_options(${target} PRIVATE -O1)
+    endif()
     set_target_properties(
       ${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                            VISIBILITY_INLINES_HIDDEN ON UNITY_BUILD ${FORETUNE_UNITY})
