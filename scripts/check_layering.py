@@ -18,7 +18,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
 # The modules that a module may use besides itself (docs/architecture.md). "families" knows all
 # families.
-DESCRIBE = {"base", "metrics", "hardware", "sparse", "problem", "space"}
+DESCRIBE = {"base", "metrics", "hardware", "sparse", "graph", "problem", "space"}
 ALLOWED = {
     "base": set(),
     "formats": {"base"},
@@ -125,7 +125,8 @@ def allowed_for(name, modules):
     if name == "families_sparse_cpu":
         return READING_FAMILY | {"sparse_products"}
     if name == "families_network_cpu":
-        return FAMILY | {"graph", "graph_run"}
+        # Networks run on the one dispatcher, which brings what it decides with.
+        return FAMILY | ALLOWED["dispatch"] | ALLOWED["select"] | {"dispatch", "graph_run"}
     if name == "families_command":
         return READING_FAMILY
     if name.startswith("families_"):

@@ -114,7 +114,8 @@ Result<Task> parse_task(std::span<const std::byte> bytes) {
                 "; this program reads ", kTaskVersion);
   }
   ByteReader reader(body);
-  const std::span<const std::byte> network_part = reader.get_bytes(static_cast<std::size_t>(reader.get_count(1)));
+  const std::span<const std::byte> network_part =
+      reader.get_bytes(static_cast<std::size_t>(reader.get_count(1)));
   FORETUNE_TRY(Network network, parse_network(network_part));
   Task task{.network = std::move(network)};
   task.scale = reader.get<float>();

@@ -36,12 +36,6 @@ class NetworkSpace final : public Space {
   // "conv1=i8 conv2=f32+rows2.0", without exact layers; "exact" for none.
   std::string describe(const Config& config) const override;
 
-  [[nodiscard]] std::size_t layers() const { return names_.size(); }
-  // Returns the offered knobs that a layer can run, 0 among them.
-  [[nodiscard]] const std::vector<std::int32_t>& knobs_of(std::size_t layer) const {
-    return offered_[layer];
-  }
-
  private:
   [[nodiscard]] Config exact() const;
 
@@ -49,7 +43,7 @@ class NetworkSpace final : public Space {
   std::vector<std::string> names_;
   std::vector<std::int32_t> nodes_;  // positions of the layers
   std::vector<std::int32_t> catalogue_;
-  std::vector<std::vector<std::int32_t>> offered_;  // by layer
+  std::vector<std::vector<std::int32_t>> offered_;  // by layer, 0 among them
 };
 
 }  // namespace foretune

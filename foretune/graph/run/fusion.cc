@@ -116,7 +116,10 @@ class Fusions {
 }  // namespace
 
 bool is_elementwise(const Node& node) {
-  return unary_kernel(node.op->name) || binary_kernel(node.op->name) || node.op->name == "affine";
+  const auto is_among = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), node.op->name) != names.end();
+  };
+  return is_among(kUnaryLoops) || is_among(kBinaryLoops) || node.op->name == "affine";
 }
 
 std::vector<NodeFusion> find_fusions(const Network& network) { return Fusions(network).run(); }

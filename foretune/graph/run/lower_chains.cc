@@ -102,27 +102,22 @@ std::size_t Lowering::emit(const Node& node, const Node& root, bool channels_las
   unused.insert(unused.end(), used.begin() + 1, used.end());
   chain.text += concat(chain.text.empty() ? "" : ", ", node.op->name);
   const std::vector<double>& numbers = node.attributes.numbers;
-  if (const auto kernel = unary_kernel(node.op->name)) {
-    chain.instructions.push_back({.unary = executor_.loops().unary_of(*kernel),
+  if (const UnaryFunction unary = executor_.loops().unary_of(node.op->name)) {
+    chain.instructions.push_back({.unary = unary,
                                   .a = operands[0],
                                   .to = to,
                                   .p = numbers.empty() ? 0.0F : static_cast<float>(numbers[0]),
                                   .q = numbers.size() < 2 ? 0.0F : static_cast<float>(numbers[1])});
-  } else if (const auto pair = binary_kernel(node.op->name)) {
-    chain.instructions.push_back({.binary = executor_.loops().binary_of(*pair),
-                                  .a = operands[0],
-                                  .b = operands[1],
-                                  .to = to});
+  } else if (const BinaryFunction binary = executor_.loops().binary_of(node.op->name)) {
+    chain.instructions.push_back({.binary = binary, .a = operands[0], .b = operands[1], .to = to});
   } else {
     const ChainOperand scaled{ChainOperand::Kind::kRegister, to};
-    chain.instructions.push_back({.binary = executor_.loops().binary_of(BinaryKernel::kMul),
+    chain.instructions.push_back({.binary = executor_.loops().binary_of("mul"),
                                   .a = operands[0],
                                   .b = operands[1],
                                   .to = to});
-    chain.instructions.push_back({.binary = executor_.loops().binary_of(BinaryKernel::kAdd),
-                                  .a = scaled,
-                                  .b = operands[2],
-                                  .to = to});
+    chain.instructions.push_back(
+        {.binary = executor_.loops().binary_of("add"), .a = scaled, .b = operands[2], .to = to});
   }
   return to;
 }

@@ -279,15 +279,15 @@ void Lowering::add_ending(const Layer& layer, ValueId made, bool channels_last) 
   }
   if (layer.fusion.addend != kNoTensor) {
     chain.values.push_back(ordered(layer.fusion.addend, channels_last));
-    then("add", {.binary = executor_.loops().binary_of(BinaryKernel::kAdd),
-                 .b = {ChainOperand::Kind::kValue, 1}});
+    then("add",
+         {.binary = executor_.loops().binary_of("add"), .b = {ChainOperand::Kind::kValue, 1}});
   }
   if (layer.fusion.relu) {
-    then("relu", {.unary = executor_.loops().unary_of(UnaryKernel::kRelu)});
+    then("relu", {.unary = executor_.loops().unary_of("relu")});
   }
   if (chain.instructions.empty()) {
-    then("copy", {.binary = executor_.loops().binary_of(BinaryKernel::kMax),
-                  .b = {ChainOperand::Kind::kValue, 0}});
+    then("copy",
+         {.binary = executor_.loops().binary_of("max"), .b = {ChainOperand::Kind::kValue, 0}});
   }
   const ValueId sum = result(layer.fusion.output, channels_last);
   add_step(make_chain_step(std::move(chain), sum));

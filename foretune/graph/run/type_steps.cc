@@ -88,9 +88,9 @@ class SumsStep final : public Step {
     loops_.from_sums(frame.in<std::int32_t>(reads[0]), scales_.data(), to, rows_, scales_.size(),
                      floor);
     if (addend_ != kNoValue) {
-      loops_.binary_of(BinaryKernel::kAdd)(to, frame.in(addend_), to, count);
+      loops_.binary_of("add")(to, frame.in(addend_), to, count);
       if (relu_) {
-        loops_.unary_of(UnaryKernel::kRelu)(to, to, count, 0, 0);
+        loops_.unary_of("relu")(to, to, count, 0, 0);
       }
     }
     return {};

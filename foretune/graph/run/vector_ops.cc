@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <cstddef>
 #include <string_view>
 
 #include "foretune/graph/run/internal/vector_ops_isa.h"
@@ -11,14 +11,12 @@ namespace foretune::graph {
 
 namespace {
 
-template <class Kernel, std::size_t kCount>
-std::optional<Kernel> position_of(const std::array<std::string_view, kCount>& names,
-                                  std::string_view name) {
+// Returns the entry of a table at the place of a name, or nullptr.
+template <class Function, std::size_t kCount>
+Function named(const std::array<Function, kCount>& table,
+               const std::array<std::string_view, kCount>& names, std::string_view name) {
   const auto* const found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) {
-    return {};
-  }
-  return static_cast<Kernel>(found - names.begin());
+  return found == names.end() ? nullptr : table[static_cast<std::size_t>(found - names.begin())];
 }
 
 }  // namespace
@@ -35,17 +33,12 @@ const VectorOps& vector_ops(CpuIsa isa) {
   return generic_vector_ops();
 }
 
-std::optional<UnaryKernel> unary_kernel(std::string_view op) {
-  static constexpr std::array<std::string_view, kUnaryKernels> kNames{
-      "relu", "sigmoid",   "tanh", "erf",        "exp",      "sqrt", "abs",        "neg",
-      "gelu", "gelu_tanh", "silu", "hard_swish", "softplus", "clip", "leaky_relu", "hard_sigmoid"};
-  return position_of<UnaryKernel>(kNames, op);
+UnaryFunction VectorOps::unary_of(std::string_view op) const {
+  return named(unary, kUnaryLoops, op);
 }
 
-std::optional<BinaryKernel> binary_kernel(std::string_view op) {
-  static constexpr std::array<std::string_view, kBinaryKernels> kNames{"add", "sub", "mul",
-                                                                       "div", "max", "min"};
-  return position_of<BinaryKernel>(kNames, op);
+BinaryFunction VectorOps::binary_of(std::string_view op) const {
+  return named(binary, kBinaryLoops, op);
 }
 
 }  // namespace foretune::graph

@@ -2,46 +2,30 @@
 // instruction set.
 //
 //   const VectorOps& ops = vector_ops(best_cpu_isa());
-//   ops.unary_of(UnaryKernel::kTanh)(x, y, count, 0, 0);
+//   ops.unary_of("tanh")(x, y, count, 0, 0);
 //
 // Functions read and write the elements that they are told and no others; results may lie where an
 // operand does. Transcendental functions are accurate to about 2^-21 of the result.
 //
-// Thread safety: free functions on constant tables. Cost: a look-up is one array access.
+// Thread safety: constant tables. Cost: a look-up by name walks a short list.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "foretune/hardware/cpu.h"
 
 namespace foretune::graph {
 
-enum class UnaryKernel : std::uint8_t {
-  kRelu,
-  kSigmoid,
-  kTanh,
-  kErf,
-  kExp,
-  kSqrt,
-  kAbs,
-  kNeg,
-  kGelu,
-  kGeluTanh,
-  kSilu,
-  kHardSwish,
-  kSoftplus,
-  kClip,
-  kLeakyRelu,
-  kHardSigmoid,
-};
-inline constexpr std::size_t kUnaryKernels = 16;
-
-enum class BinaryKernel : std::uint8_t { kAdd, kSub, kMul, kDiv, kMax, kMin };
-inline constexpr std::size_t kBinaryKernels = 6;
+// The element-wise operations of networks (graph/ops.h) that have a loop, in the order of the
+// tables.
+inline constexpr std::array<std::string_view, 16> kUnaryLoops{
+    "relu", "sigmoid",   "tanh", "erf",        "exp",      "sqrt", "abs",        "neg",
+    "gelu", "gelu_tanh", "silu", "hard_swish", "softplus", "clip", "leaky_relu", "hard_sigmoid"};
+inline constexpr std::array<std::string_view, 6> kBinaryLoops{"add", "sub", "mul",
+                                                              "div", "max", "min"};
 
 // How integers stand for real numbers: (q - zero) * scale.
 struct Quantization {
@@ -55,8 +39,8 @@ using UnaryFunction = void (*)(const float* x, float* y, std::size_t count, floa
 using BinaryFunction = void (*)(const float* a, const float* b, float* y, std::size_t count);
 
 struct VectorOps {
-  std::array<UnaryFunction, kUnaryKernels> unary{};
-  std::array<BinaryFunction, kBinaryKernels> binary{};
+  std::array<UnaryFunction, kUnaryLoops.size()> unary{};
+  std::array<BinaryFunction, kBinaryLoops.size()> binary{};
   // Writes the largest of `count` rows, or `factor` times their sum, channel by channel.
   void (*max_rows)(const float* const* rows, std::size_t count, std::size_t channels,
                    float* y) = nullptr;
@@ -98,20 +82,13 @@ struct VectorOps {
   void (*mean_bf16)(const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* y,
                     std::size_t count) = nullptr;
 
-  [[nodiscard]] UnaryFunction unary_of(UnaryKernel kernel) const {
-    return unary[static_cast<std::size_t>(kernel)];
-  }
-  [[nodiscard]] BinaryFunction binary_of(BinaryKernel kernel) const {
-    return binary[static_cast<std::size_t>(kernel)];
-  }
+  // Return the loop of an operation, or nullptr when there is none.
+  [[nodiscard]] UnaryFunction unary_of(std::string_view op) const;
+  [[nodiscard]] BinaryFunction binary_of(std::string_view op) const;
 };
 
 // `isa` must be one that this CPU has; an instruction set that the build lacks is replaced by a
 // narrower one.
 const VectorOps& vector_ops(CpuIsa isa);
-
-// Return the loop of an operation of networks (graph/ops.h), or nothing when there is none.
-std::optional<UnaryKernel> unary_kernel(std::string_view op);
-std::optional<BinaryKernel> binary_kernel(std::string_view op);
 
 }  // namespace foretune::graph
