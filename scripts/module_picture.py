@@ -65,8 +65,8 @@ def graph_text(edges: dict[str, set[str]]) -> str:
         raise SystemExit(f"module_picture: no role is given for {', '.join(sorted(missing))}")
     for colour, (role, names) in zip(COLOURS, ROLES.items()):
         for name in names:
-            lines.append(f'  {name} [fillcolor="{colour}", tooltip="{role}"];')
-    lines += [f"  {name} -> {dep};" for name, dep in reduced(edges)]
+            lines.append(f'  "{name}" [fillcolor="{colour}", tooltip="{role}"];')
+    lines += [f'  "{name}" -> "{dep}";' for name, dep in reduced(edges)]
     # Boxes of one row each say what a colour means.
     lines += ['  subgraph legend { rank=sink; node [fontsize=11, color="#ffffff", style=filled];']
     lines += [f'    "{role}" [fillcolor="{colour}"];' for colour, role in zip(COLOURS, ROLES)]
