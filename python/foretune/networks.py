@@ -247,7 +247,7 @@ class Network:
 
     def plan(self, *, images: int = 1, threads: int | None = 1, pass_images: int = 0,
              layers: Mapping[str, Layer] | None = None, ranges: Ranges | None = None,
-             measure_top: int = 4) -> Plan:
+             measure_top: int = 8) -> Plan:
         """Makes the network ready for calls with `images` images each.
 
         Args:

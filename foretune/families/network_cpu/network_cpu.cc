@@ -36,7 +36,7 @@ constexpr std::string_view kNetworkCpuDescription =
 constexpr std::string_view kQosTune = "qos_tune";
 constexpr std::string_view kQosTest = "qos_test";
 // Kernels of a layer that are timed before a plan is ready.
-constexpr int kMeasureTop = 4;
+constexpr int kMeasureTop = 12;
 
 Result<graph::Variants> variants_of(const graph::Network& network, const Config& config) {
   graph::Variants variants;

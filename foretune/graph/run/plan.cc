@@ -101,14 +101,14 @@ struct NetworkPlan::State {
         buffers.push_back(std::move(buffer));
       }
     }
-    const int rounds = executor->measure_top() * DispatchOptions{}.measure_rounds + 1;
-    for (int round = 0; round < rounds; ++round) {
-      for (const std::int64_t number : {std::int64_t{0}, passes() - 1}) {
-        FORETUNE_TRY_STATUS(
-            run_pass(number, inputs, outputs,
-                     [](const Pass& now, auto from, auto to, std::span<float> block) {
-                       return now.run(from, to, block);
-                     }));
+    const auto run = [](const Pass& now, auto from, auto to, std::span<float> block) {
+      return now.run(from, to, block);
+    };
+    // Layers that other plans have settled need no run; the limit is for trials that are given up.
+    const int limit = executor->measure_top() * DispatchOptions{}.measure_rounds + 1;
+    for (const std::int64_t number : {std::int64_t{0}, passes() - 1}) {
+      for (int round = 0; round < limit && !pass_at(number).is_settled(); ++round) {
+        FORETUNE_TRY_STATUS(run_pass(number, inputs, outputs, run));
       }
     }
     return {};

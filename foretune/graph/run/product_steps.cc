@@ -39,6 +39,11 @@ class ConvStep final : public Step {
          .quantization = &quantization_});
   }
 
+  [[nodiscard]] bool is_settled() const override {
+    const Result<Decision> decision = layer_->decision();
+    return !decision || decision->is_settled;
+  }
+
   [[nodiscard]] std::string describe() const override {
     const Result<Decision> decision = layer_->decision();
     return concat(layer_->problem().to_problem().text(), " by ",

@@ -5,6 +5,7 @@
 // of memory of its own.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -76,6 +77,8 @@ class Step {
  public:
   virtual ~Step() = default;
   virtual Status run(const Frame& frame) const = 0;
+  // Returns false while the dispatcher still compares kernels.
+  [[nodiscard]] virtual bool is_settled() const { return true; }
   // Returns what the step does and with which kernel, in one line.
   [[nodiscard]] virtual std::string describe() const = 0;
 
@@ -101,6 +104,10 @@ struct Pass {
       id = values[static_cast<std::size_t>(id)].alias;
     }
     return id;
+  }
+  [[nodiscard]] bool is_settled() const {
+    return std::all_of(steps.begin(), steps.end(),
+                       [](const auto& step) { return step->is_settled(); });
   }
   // `block` has block_size floats on a cache line.
   Status run(std::span<const float* const> inputs, std::span<float* const> outputs,
