@@ -3,9 +3,10 @@
 //   FORETUNE_TRY(const graph::Network network, read_onnx("resnet50.onnx"));
 //
 // The first dimension of every input is the batch. It becomes 1, also where a file fixes another
-// number; a file whose operations only fit its own batch is refused. Weights become f32. Integers
-// and expressions of constants are computed while reading. Weights in files of their own,
-// operations on computed integers, and control flow are refused.
+// number; a file whose operations only fit its own batch is refused, and so is one with an input or
+// output that has other dimensions before the batch. Weights become f32. Integers and expressions
+// of constants are computed while reading. Weights in files of their own, operations on computed
+// integers, and control flow are refused.
 //
 // Reading wants ONNX's library when Foretune is built. Thread safety: free functions. Cost: a file
 // is read once and its weights are copied once or twice.

@@ -15,52 +15,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// Fields of onnx.proto.
-Message node_message(std::string_view op, const std::vector<std::string>& inputs,
-                     std::string_view output, std::string_view domain = "") {
-  Message node;
-  for (const std::string& input : inputs) {
-    node.text(1, input);
-  }
-  node.text(2, output).text(3, "the_node").text(4, op).text(7, domain);
-  return node;
-}
-
-Message input_message(std::string_view name, const std::vector<std::int64_t>& extents,
-                      std::int64_t type = 1) {
-  Message shape;
-  for (const std::int64_t extent : extents) {
-    Message dimension;
-    if (extent > 0) {
-      dimension.number(1, extent);
-    } else {
-      dimension.text(2, "open");
-    }
-    shape.message(1, dimension);
-  }
-  Message tensor;
-  tensor.number(1, type).message(2, shape);
-  return Message().text(1, name).message(2, Message().message(1, tensor));
-}
-
-Message weights_message(std::string_view name, const std::vector<std::int64_t>& extents,
-                        std::string_view raw, std::int64_t type = 1) {
-  Message tensor;
-  for (const std::int64_t extent : extents) {
-    tensor.number(1, extent);
-  }
-  tensor.number(2, type).text(8, name);
-  if (!raw.empty()) {
-    tensor.text(9, raw);
-  }
-  return tensor;
-}
-
-Message model_message(const Message& graph, std::int64_t opset = 17) {
-  return Message().number(1, 8).message(7, graph).message(8,
-                                                          Message().text(1, "").number(2, opset));
-}
-
 // A model of one node, with the input x and the output y.
 Message one_node(const Message& node, const std::vector<std::int64_t>& shape = {-1, 4},
                  const std::vector<Message>& weights = {}, std::int64_t type = 1) {
@@ -95,6 +49,39 @@ TEST(OnnxRefusals, NameOperatorNodeAndDomain) {
   EXPECT_THAT(
       refusal(one_node(node_message("Relu", {"x"}, "y", "com.example")), ErrorCode::kUnsupported),
       HasSubstr("its opset is 'com.example'"));
+}
+
+// The rest of a division has the sign of the divisor, or with fmod that of the dividend.
+TEST(OnnxRefusals, FollowTheSignsOfMod) {
+  const auto integers = [](std::string_view name, std::vector<std::int64_t> values) {
+    const std::string raw(reinterpret_cast<const char*>(values.data()), values.size() * 8);
+    return weights_message(name, {static_cast<std::int64_t>(values.size())}, raw, 7);
+  };
+  const auto model = [&](bool fmod) {
+    Message mod = node_message("Mod", {"a", "b"}, "s");
+    if (fmod) {
+      mod.message(5, Message().text(1, "fmod").number(20, 2).number(3, 1));
+    }
+    Message graph;
+    graph.message(1, mod).message(1, node_message("Reshape", {"x", "s"}, "y")).text(2, "g");
+    graph.message(11, input_message("x", {-1, 2, 2})).message(12, input_message("y", {}));
+    graph.message(5, integers("a", {-7, 12})).message(5, integers("b", {4, 8}));
+    return model_message(graph);
+  };
+  const auto network = import_onnx(model(false).bytes());
+  ASSERT_TRUE(network) << network.error().message;
+  EXPECT_EQ(graph::to_text(network->tensor(network->outputs()[0]).shape), "1x4");
+  EXPECT_THAT(refusal(model(true), ErrorCode::kInvalidArgument), HasSubstr("cannot become -3x4"));
+}
+
+TEST(OnnxRefusals, NameQuantisedModels) {
+  for (const std::string_view op : {"QuantizeLinear", "DequantizeLinear", "QLinearConv"}) {
+    EXPECT_THAT(refusal(one_node(node_message(op, {"x"}, "y")), ErrorCode::kUnsupported),
+                HasSubstr("the model is quantised; give the one of floats"));
+  }
+  EXPECT_THAT(refusal(one_node(node_message("QGemm", {"x"}, "y", "com.microsoft")),
+                      ErrorCode::kUnsupported),
+              HasSubstr("the model is quantised"));
 }
 
 TEST(OnnxRefusals, NameOpenExtentsUntilTheyAreGiven) {

@@ -51,7 +51,8 @@ Result<ArrayPtr> decode(const TensorData& tensor, Allowance& allowance);
 Result<ArrayPtr> fold_unary(double (*function)(double, const graph::Attributes&),
                             const graph::Attributes& attributes, const Array& x,
                             Allowance& allowance);
-// `op` is add, sub, mul, div, max, min, pow or equal; all but the last are operations of networks.
+// `op` is add, sub, mul, div, max, min, pow, equal, mod or fmod; all but the last three are
+// operations of networks.
 Result<ArrayPtr> fold_binary(std::string_view op, const Array& a, const Array& b,
                              Allowance& allowance);
 Result<ArrayPtr> fold_where(const Array& condition, const Array& a, const Array& b,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -119,6 +120,18 @@ Status convert_equal(NodeContext& context) {
   FORETUNE_TRY(const ArrayPtr a, context.constant(0));
   FORETUNE_TRY(const ArrayPtr b, context.constant(1));
   FORETUNE_TRY(ArrayPtr result, fold_binary("equal", *a, *b, context.allowance()));
+  context.give({.array = std::move(result)});
+  return {};
+}
+
+Status convert_mod(NodeContext& context) {
+  FORETUNE_TRY(const ArrayPtr a, context.constant(0));
+  FORETUNE_TRY(const ArrayPtr b, context.constant(1));
+  if (!a->is_integer || !b->is_integer) {
+    return fail(ErrorCode::kUnsupported, "the operands are no integers");
+  }
+  const std::string_view op = context.integer_or("fmod", 0) != 0 ? "fmod" : "mod";
+  FORETUNE_TRY(ArrayPtr result, fold_binary(op, *a, *b, context.allowance()));
   context.give({.array = std::move(result)});
   return {};
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -215,6 +216,14 @@ Result<Value> NodeContext::transpose(const Value& x, const std::vector<std::int6
   }
   if (!moves) {
     return reshape(x, std::move(to));
+  }
+  if (order[0] != 0 && from[0] == 1) {
+    // The batch stays first, and the others get their order.
+    std::vector<std::int64_t> kept{0};
+    std::copy_if(order.begin(), order.end(), std::back_inserter(kept),
+                 [](std::int64_t dimension) { return dimension != 0; });
+    FORETUNE_TRY(const Value turned, add("transpose", {x}, {.integers = kept}));
+    return reshape(turned, std::move(to));
   }
   if (order[0] != 0) {
     FORETUNE_TRY(const std::optional<Value> high, lifted(x));

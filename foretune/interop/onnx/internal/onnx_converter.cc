@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "foretune/base/text.h"
+#include "foretune/interop/onnx/internal/onnx_batch.h"
 #include "foretune/interop/onnx/internal/onnx_operators.h"
 
 namespace foretune::onnx_internal {
@@ -27,6 +28,12 @@ std::string label_of(const NodeData& node) {
                                                   : node.outputs[0];
   return foretune::concat("the node ", foretune::quoted(name), " (", foretune::quoted(node.op),
                           ")");
+}
+
+// Operators of models whose weights and tensors became integers, in any domain.
+bool is_quantised(const std::string& op) {
+  return op.starts_with("QLinear") || op.ends_with("QuantizeLinear") || op.ends_with("Integer") ||
+         op == "DequantizeLinear" || op == "QAttention" || op == "QGemm";
 }
 
 bool is_own_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
@@ -64,7 +71,38 @@ Result<graph::Network> Converter::run() {
     }
     outputs.push_back(output.id);
   }
+  FORETUNE_TRY_STATUS(check_batch());
   return builder_.finish(std::move(outputs));
+}
+
+Status Converter::check_batch() const {
+  const auto found = [&](const std::string& name) -> const Value* {
+    const auto place = values_.find(name);
+    return place == values_.end() ? nullptr : &place->second;
+  };
+  BatchTracker tracker(
+      [&](const std::string& name) -> const graph::Shape* {
+        const Value* const value = found(name);
+        return value == nullptr || value->is_constant() ? nullptr : &shape(*value);
+      },
+      [&](const std::string& name) -> const std::vector<std::int64_t>* {
+        const Value* const value = found(name);
+        return value != nullptr && value->is_constant() ? &value->array->integers : nullptr;
+      });
+  for (const InputData& input : model_.inputs) {
+    tracker.start(input.name);
+  }
+  for (const NodeData& node : model_.nodes) {
+    tracker.follow(node);
+  }
+  for (const std::string& name : model_.outputs) {
+    if (tracker.points_before(name) > 1) {
+      return fail(ErrorCode::kUnsupported, "the output ", foretune::quoted(name), " of ",
+                  graph::to_text(shape(*found(name))),
+                  " has other dimensions before the batch; transpose it in the model");
+    }
+  }
+  return {};
 }
 
 void Converter::find_needed() {
@@ -89,6 +127,36 @@ void Converter::find_needed() {
   }
 }
 
+// Refuses an input whose first dimension is not the batch, as far as its file tells.
+Status Converter::check_input(const InputData& input) const {
+  const auto refuse = [&](std::size_t dimension) {
+    return fail(ErrorCode::kUnsupported, "the input ", foretune::quoted(input.name),
+                " has the batch in dimension ", dimension,
+                ", behind others; transpose it in the model");
+  };
+  const auto given = options_.input_shapes.find(input.name);
+  const bool is_given = given != options_.input_shapes.end();
+  const graph::Shape& shape = is_given ? given->second : input.shape;
+  const auto is_first = [&](std::size_t dimension) {
+    return std::all_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(dimension),
+                       [](std::int64_t extent) { return extent == 1; });
+  };
+  const auto named = static_cast<std::size_t>(std::max<std::int64_t>(input.named_batch, 0));
+  if (named > 0 && named < shape.size() && !is_first(named)) {
+    return refuse(named);
+  }
+  // Images of several rows that the file fixes, and one of something that it leaves open.
+  if (is_given && shape.size() == input.shape.size() && !shape.empty() && shape[0] > 1 &&
+      shape[0] == input.shape[0]) {
+    for (std::size_t i = 1; i < shape.size(); ++i) {
+      if (input.shape[i] == kOpenExtent && shape[i] == 1) {
+        return refuse(i);
+      }
+    }
+  }
+  return {};
+}
+
 Status Converter::add_input(const InputData& input) {
   // Older models list their weights among the inputs.
   if (!needed_.contains(input.name) || model_.initializers.contains(input.name)) {
@@ -101,6 +169,7 @@ Status Converter::add_input(const InputData& input) {
     return fail(ErrorCode::kUnsupported, "the input ", foretune::quoted(input.name),
                 " is not of floats, but of ONNX's type ", input.type_number);
   }
+  FORETUNE_TRY_STATUS(check_input(input));
   graph::Shape shape = input.shape;
   const auto given = options_.input_shapes.find(input.name);
   if (given != options_.input_shapes.end()) {
@@ -135,6 +204,10 @@ Status Converter::add_node(std::size_t position) {
   }
   const NodeData& node = model_.nodes[position];
   const ConvertOperator convert = is_own_domain(node.domain) ? find_operator(node.op) : nullptr;
+  if (convert == nullptr && is_quantised(node.op)) {
+    return fail(ErrorCode::kUnsupported,
+                "the model is quantised; give the one of floats that it was made of");
+  }
   if (convert == nullptr) {
     return fail(ErrorCode::kUnsupported, "no operation of networks does this; its opset is ",
                 is_own_domain(node.domain) ? foretune::concat("ai.onnx ", model_.opset)

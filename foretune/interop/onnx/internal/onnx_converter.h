@@ -41,6 +41,8 @@ class Converter {
 
   Status add_input(const InputData& input);
   Status add_node(std::size_t position);
+  Status check_input(const InputData& input) const;
+  Status check_batch() const;
   // Marks what the outputs are computed of.
   void find_needed();
   Result<Value> value(const std::string& name);

@@ -84,6 +84,14 @@ Result<std::int64_t> integer_result(std::string_view op, std::int64_t a, std::in
     }
     return a / b;
   }
+  if (op == "mod" || op == "fmod") {
+    if (b == 0) {
+      return fail(ErrorCode::kInvalidArgument, a, " is divided by ", b);
+    }
+    const std::int64_t rest = b == -1 ? 0 : a % b;
+    // The rest has the sign of b, or with fmod that of a.
+    return op == "mod" && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  }
   return fail(ErrorCode::kUnsupported, foretune::quoted(op), " of integers");
 }
 

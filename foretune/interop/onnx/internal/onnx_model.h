@@ -68,6 +68,8 @@ struct InputData {
   std::int64_t type_number = 0;
   bool has_shape = false;
   graph::Shape shape;  // kOpenExtent where a run gives the number
+  // The first dimension whose extent has "batch" in its name, or -1.
+  std::int64_t named_batch = -1;
 };
 
 struct ModelData {

@@ -46,6 +46,7 @@ constexpr std::array kRows{
     Row{"MaxPool", &convert_pool},
     Row{"Mean", &convert_variadic},
     Row{"Min", &convert_variadic},
+    Row{"Mod", &convert_mod},
     Row{"Mul", &convert_binary},
     Row{"Neg", &convert_unary},
     Row{"PRelu", &convert_prelu},

@@ -55,6 +55,7 @@ Status convert_cast(NodeContext& context);
 Status convert_constant(NodeContext& context);
 Status convert_constant_of_shape(NodeContext& context);
 Status convert_shape(NodeContext& context);
+Status convert_mod(NodeContext& context);
 Status convert_equal(NodeContext& context);
 Status convert_where(NodeContext& context);
 Status convert_expand(NodeContext& context);

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "foretune/base/text.h"
 #include "foretune/interop/onnx/internal/onnx_model.h"
 
 namespace foretune::onnx_internal {
@@ -68,6 +69,9 @@ InputData to_data(const onnx::ValueInfoProto& input) {
   data.has_shape = type.has_shape();
   for (const onnx::TensorShapeProto::Dimension& extent : type.shape().dim()) {
     const bool is_known = extent.has_dim_value() && extent.dim_value() > 0;
+    if (data.named_batch < 0 && to_lower(extent.dim_param()).find("batch") != std::string::npos) {
+      data.named_batch = static_cast<std::int64_t>(data.shape.size());
+    }
     data.shape.push_back(is_known ? extent.dim_value() : kOpenExtent);
   }
   return data;

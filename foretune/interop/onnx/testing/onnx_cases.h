@@ -63,4 +63,50 @@ class Message {
   std::string bytes_;
 };
 
+// Fields of onnx.proto.
+inline Message node_message(std::string_view op, const std::vector<std::string>& inputs,
+                            std::string_view output, std::string_view domain = "") {
+  Message node;
+  for (const std::string& input : inputs) {
+    node.text(1, input);
+  }
+  node.text(2, output).text(3, "the_node").text(4, op).text(7, domain);
+  return node;
+}
+
+inline Message input_message(std::string_view name, const std::vector<std::int64_t>& extents,
+                             std::int64_t type = 1, const std::vector<std::string>& names = {}) {
+  Message shape;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    Message dimension;
+    if (extents[i] > 0) {
+      dimension.number(1, extents[i]);
+    } else {
+      dimension.text(2, i < names.size() ? names[i] : "open");
+    }
+    shape.message(1, dimension);
+  }
+  Message tensor;
+  tensor.number(1, type).message(2, shape);
+  return Message().text(1, name).message(2, Message().message(1, tensor));
+}
+
+inline Message weights_message(std::string_view name, const std::vector<std::int64_t>& extents,
+                               std::string_view raw, std::int64_t type = 1) {
+  Message tensor;
+  for (const std::int64_t extent : extents) {
+    tensor.number(1, extent);
+  }
+  tensor.number(2, type).text(8, name);
+  if (!raw.empty()) {
+    tensor.text(9, raw);
+  }
+  return tensor;
+}
+
+inline Message model_message(const Message& graph, std::int64_t opset = 17) {
+  return Message().number(1, 8).message(7, graph).message(8,
+                                                          Message().text(1, "").number(2, opset));
+}
+
 }  // namespace foretune::onnx_internal
