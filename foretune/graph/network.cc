@@ -89,6 +89,9 @@ TensorId NetworkBuilder::add_tensor(Tensor tensor) {
   if (network_.tensors_.size() >= kMaxTensors) {
     return refuse("a network has at most ", kMaxTensors, " tensors");
   }
+  if (tensor.name.size() > kMaxName) {
+    return refuse("a name has at most ", kMaxName, " bytes");
+  }
   if (Status checked = check_shape(tensor.shape); !checked) {
     return refuse(foretune::quoted(tensor.name), ": ", checked.error().message);
   }
@@ -197,6 +200,9 @@ const Shape& NetworkBuilder::shape(TensorId id) const {
 
 Result<Network> NetworkBuilder::finish(std::vector<TensorId> outputs) {
   FORETUNE_TRY_STATUS(status_);
+  if (network_.name_.size() > kMaxName) {
+    return fail(ErrorCode::kInvalidArgument, "a name has at most ", kMaxName, " bytes");
+  }
   if (outputs.empty() || network_.inputs_.empty()) {
     return fail(ErrorCode::kInvalidArgument, "a network has at least one input and one output");
   }

@@ -36,6 +36,7 @@ using Shape = std::vector<std::int64_t>;
 inline constexpr std::size_t kMaxRank = 6;
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 31U;
 inline constexpr std::size_t kMaxTensors = std::size_t{1} << 16U;
+inline constexpr std::size_t kMaxName = 4096;  // bytes
 
 // The position of a tensor in Network::tensors(). A tensor stands behind those it is computed of.
 using TensorId = std::int32_t;

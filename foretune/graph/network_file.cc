@@ -22,7 +22,6 @@ namespace {
 constexpr std::array kMagic{std::byte{'F'}, std::byte{'T'}, std::byte{'N'}, std::byte{'E'},
                             std::byte{'T'}, std::byte{'W'}, std::byte{'K'}, std::byte{'\n'}};
 constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kMaxName = 4096;
 
 // A tensor of the file is an input, a constant, or made by the operation that stands there.
 enum class Kind : std::uint8_t { kInput = 0, kConstant = 1, kComputed = 2 };

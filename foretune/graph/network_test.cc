@@ -87,6 +87,30 @@ TEST(NetworkBuilder, RefusesWhatMakesNoSense) {
               HasSubstr("not computed"));
 }
 
+// The file of a network has room for no longer ones.
+TEST(NetworkBuilder, LimitsNames) {
+  const auto accepts = [](std::size_t network, std::size_t input, std::size_t node, int nodes) {
+    NetworkBuilder builder(std::string(network, 'n'));
+    TensorId x = builder.input(std::string(input, 'i'), {1, 4});
+    for (int i = 0; i < nodes; ++i) {
+      x = builder.add("relu", std::string(node, 'o'), {x});
+    }
+    return builder.finish({x}).has_value();
+  };
+  EXPECT_TRUE(accepts(kMaxName, kMaxName, kMaxName, 1));
+  EXPECT_FALSE(accepts(kMaxName + 1, 1, 1, 1));
+  EXPECT_FALSE(accepts(1, kMaxName + 1, 1, 1));
+  EXPECT_FALSE(accepts(1, 1, kMaxName + 1, 1));
+  EXPECT_FALSE(accepts(1, 1, kMaxName, 2));  // the second one gets a number
+}
+
+TEST(NetworkBuilder, RefusesReshapesThatOverflow) {
+  NetworkBuilder builder("n");
+  const TensorId x = builder.input("x", {1, 4});
+  const std::int64_t large = std::int64_t{1} << 31U;
+  EXPECT_EQ(builder.add("reshape", "", {x}, {.integers = {large, large, large, 4}}), kNoTensor);
+}
+
 TEST(Ops, HaveRowsWithRulesAndFunctions) {
   for (const OpInfo* const op : all_ops()) {
     EXPECT_NE(op->shape, nullptr) << op->name;

@@ -14,8 +14,10 @@ namespace {
 Result<Shape> reshape_shape(std::span<const OperandShape> inputs, const Attributes& attributes) {
   const std::vector<std::int64_t>& shape = attributes.integers;
   bool has_points = !shape.empty() && shape.size() <= kMaxRank;
-  for (const std::int64_t extent : shape) {
-    has_points = has_points && extent >= 1 && extent <= kMaxElements;
+  std::int64_t count = 1;  // could overflow
+  for (std::size_t i = 0; i < shape.size() && has_points; ++i) {
+    has_points = shape[i] >= 1 && shape[i] <= kMaxElements / count;
+    count *= has_points ? shape[i] : 1;
   }
   if (!has_points || element_count(shape) != element_count(inputs[0].shape)) {
     return fail(ErrorCode::kInvalidArgument, "an input of ", to_text(inputs[0].shape),
