@@ -105,13 +105,16 @@ Result<Task> parse_task(std::span<const std::byte> bytes) {
   ByteReader head(bytes.subspan(kTaskMagic.size()));
   const auto version = head.get<std::uint32_t>();
   const auto checksum = head.get<std::uint32_t>();
-  const std::span<const std::byte> body = head.get_bytes(head.remaining());
-  if (!head.ok() || crc32c(body) != checksum) {
+  if (!head.ok()) {
     return fail(ErrorCode::kCorrupt, "the file of the task is damaged");
   }
   if (version != kTaskVersion) {
     return fail(ErrorCode::kUnsupported, "the file of the task has version ", version,
                 "; this program reads ", kTaskVersion);
+  }
+  const std::span<const std::byte> body = head.get_bytes(head.remaining());
+  if (crc32c(body) != checksum) {
+    return fail(ErrorCode::kCorrupt, "the checksum of the task does not match");
   }
   ByteReader reader(body);
   const std::span<const std::byte> network_part =

@@ -15,8 +15,12 @@
 
 #include "foretune/base/file.h"
 #include "foretune/base/hash.h"
+#include "foretune/base/significant.h"
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
+#include "foretune/graph/network_file.h"
+#include "foretune/graph/reference.h"
+#include "foretune/graph/task.h"
 #include "foretune/problem/problem.h"
 #include "foretune/select/select.h"
 
@@ -96,11 +100,63 @@ Result<std::string> dataset_answers(const std::filesystem::path& path) {
                 dataset.rows().size(), " ", hash);
 }
 
+// The first output of a number of images, with six digits.
+Result<std::string> network_answers(const graph::Network& network, const std::vector<float>& images,
+                                    std::int64_t count) {
+  FORETUNE_TRY(const auto outputs, graph::run_reference(network, {&images, 1}, count));
+  std::string out;
+  for (const double value : outputs[0]) {
+    out += concat(" ", significant(value, 6));
+  }
+  return out;
+}
+
+Status check_bytes(const std::vector<std::byte>& read, const std::vector<std::byte>& written) {
+  if (read != written) {
+    return fail(ErrorCode::kMismatch, "written again, the file has other bytes");
+  }
+  return {};
+}
+
+// Two images of numbers from -1 to 1.
+Result<std::string> network_file_answers(const std::filesystem::path& path) {
+  FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
+  FORETUNE_TRY(const graph::Network network, graph::parse_network(bytes));
+  FORETUNE_TRY_STATUS(check_bytes(bytes, graph::network_bytes(network)));
+  const graph::Shape shape = graph::batch_shape(network.tensor(network.inputs()[0]), 2);
+  std::vector<float> images(static_cast<std::size_t>(graph::element_count(shape)));
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    images[i] = static_cast<float>(i * 5 % 9) / 4 - 1;
+  }
+  FORETUNE_TRY(const std::string answers, network_answers(network, images, 2));
+  return concat(" ", network.nodes().size(), " ", network.weight_bytes(), answers);
+}
+
+Result<std::string> task_answers(const std::filesystem::path& path) {
+  FORETUNE_TRY(const std::vector<std::byte> bytes, read_file(path));
+  FORETUNE_TRY(const graph::Task task, graph::parse_task(bytes));
+  FORETUNE_TRY_STATUS(check_bytes(bytes, graph::task_bytes(task)));
+  std::string out;
+  for (const graph::LabelledImages* const images : {&task.tuning, &task.test}) {
+    out += concat(" ", images->count());
+    for (const std::int32_t label : images->labels) {
+      out += concat(" ", label);
+    }
+    std::vector<float> values(images->pixels.size());
+    task.read_images(*images, 0, images->count(), values);
+    FORETUNE_TRY(const std::string answers, network_answers(task.network, values, images->count()));
+    out += answers;
+  }
+  return out;
+}
+
 Result<std::string> line_of(const std::string& file, const std::filesystem::path& root,
                             const std::vector<Problem>& problems) {
-  FORETUNE_TRY(const std::string answers, file.ends_with(".ftm")
-                                              ? model_answers(root / file, problems)
-                                              : dataset_answers(root / file));
+  FORETUNE_TRY(const std::string answers,
+               file.ends_with(".ftm")   ? model_answers(root / file, problems)
+               : file.ends_with(".ftn") ? network_file_answers(root / file)
+               : file.ends_with(".ftt") ? task_answers(root / file)
+                                        : dataset_answers(root / file));
   return file + answers;
 }
 
