@@ -29,7 +29,7 @@ TensorId weights(NetworkBuilder& builder, const char* name, Shape shape) {
   return builder.constant(name, std::move(shape), weights(count));
 }
 
-// What simplify() takes into a convolution and a linear operation stands beside them.
+// A convolution and a linear operation, with paddings and scales that simplify() takes into them.
 Result<Network> images() {
   NetworkBuilder b("images");
   TensorId x = b.input("image", {1, 2, 5, 5});
