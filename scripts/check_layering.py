@@ -67,7 +67,7 @@ ALLOWED = {
     "workflow": DESCRIBE | {"formats", "families", "family", "dataset", "features", "measure",
                             "search", "collect", "tune", "evaluate", "report", "select", "model",
                             "model_train", "interop_names", "interop_data", "interop_models",
-                            "interop_import", "loop", "loop_gym"},
+                            "interop_import", "interop_onnx", "graph", "loop", "loop_gym"},
     # Work shared out among machines: leases of a folder, job arrays.
     "cluster": DESCRIBE | {"workflow", "families", "collect", "tune", "measure", "dataset",
                            "family", "formats"},

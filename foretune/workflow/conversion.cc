@@ -12,13 +12,24 @@
 #include "foretune/base/text.h"
 #include "foretune/dataset/journal.h"
 #include "foretune/families/load_recorded.h"
+#include "foretune/graph/network_file.h"
 #include "foretune/hardware/device_profile.h"
 #include "foretune/interop/ck/rocminfo.h"
 #include "foretune/workflow/datasets.h"
+#include "foretune/workflow/network_files.h"
 #include "foretune/workflow/output.h"
 #include "foretune/workflow/outside_program.h"
 
 namespace foretune::workflow {
+
+namespace {
+
+bool is_network_output(const ConvertArguments& arguments) {
+  return arguments.to.empty() &&
+         std::filesystem::path(arguments.output).extension() == graph::kNetworkExtension;
+}
+
+}  // namespace
 
 void ConvertArguments::visit(OptionList& list) {
   list.add_positional("input", input, "file to read").require().also_by_name().short_as('i');
@@ -48,6 +59,10 @@ void ConvertArguments::visit(OptionList& list) {
   payloads.visit(list);
   list.add("merge-with", merge_with, "FILE",
            "more files of this kind, or .ftd files; repeats become their median");
+  list.add("input-shape", input_shapes, "NAME=EXTENTS",
+           "shape for one image of an input that an ONNX file leaves open; may be repeated")
+      .repeat()
+      .only({"with an --output of .ftn", [this] { return is_network_output(*this); }});
   list.add_switch("overwrite", overwrite, "replace an existing output");
 }
 
@@ -257,11 +272,34 @@ Status write_output(const Dataset& dataset, const std::string& path,
   return export_dataset(dataset, path, *format, &report);
 }
 
+// Writes the network of a file. Options about data sets have no effect.
+Result<Conversion> convert_network(const ConvertArguments& arguments) {
+  for (const auto& [name, is_given] : {std::pair("--from", !arguments.from.empty()),
+                                       std::pair("--family", !arguments.family.empty()),
+                                       std::pair("--role", !arguments.role.empty()),
+                                       std::pair("--device", !arguments.device.empty()),
+                                       std::pair("--arch", !arguments.arch.empty()),
+                                       std::pair("--hardware", !arguments.hardware.empty()),
+                                       std::pair("--capture-hw", arguments.capture_hw),
+                                       std::pair("--payloads", !arguments.payloads.folders.empty()),
+                                       std::pair("--merge-with", !arguments.merge_with.empty())}) {
+    if (is_given) {
+      return without_effect({name}, "with data sets");
+    }
+  }
+  FORETUNE_TRY(const NetworkFile file, open_network(arguments.input, arguments.input_shapes));
+  FORETUNE_TRY_STATUS(graph::write_network(file.task.network, arguments.output));
+  return Conversion{.format = std::string(graph::kNetworkExtension.substr(1))};
+}
+
 }  // namespace
 
 Result<Conversion> run_conversion(const ConvertArguments& arguments, const Invocation& invocation,
                                   const ConvertHooks& hooks) {
   FORETUNE_TRY_STATUS(refuse_existing(arguments.output, arguments.overwrite));
+  if (is_network_output(arguments)) {
+    return convert_network(arguments);
+  }
   Conversion out;
   FORETUNE_TRY(const std::optional<ExchangeFormat> format, output_format(arguments));
   out.format = format ? to_string(*format) : kParquetExtension.substr(1);

@@ -1,5 +1,5 @@
-// The options of converting data sets between formats and of merging them, and both uses. Nothing
-// here prints.
+// The options of converting data sets between formats, or a network into ours, and of merging data
+// sets, and all uses. Nothing here prints.
 //
 //   ConvertArguments arguments;
 //   arguments.visit(list);  // parse, or set_option()
@@ -36,6 +36,7 @@ struct ConvertArguments {
   std::map<std::string, std::string> stated;  // facts that command lines of others state, unused
   PayloadArguments payloads;                  // of tables of sparse schedules
   std::vector<std::string> merge_with;
+  std::vector<std::string> input_shapes;  // of an ONNX file
   bool overwrite = false;
 
   void visit(OptionList& list);

@@ -22,8 +22,10 @@
 #include "foretune/report/evaluation_report.h"
 #include "foretune/workflow/family_arguments.h"
 #include "foretune/workflow/measure_arguments.h"
+#include "foretune/workflow/network_files.h"
 #include "foretune/workflow/output.h"
 #include "tools/foretune/commands.h"
+#include "tools/foretune/inspect_network.h"
 #include "tools/foretune/terminal.h"
 
 namespace foretune::cli {
@@ -32,14 +34,18 @@ namespace {
 struct InspectArguments {
   std::string file;
   std::string problem;
+  std::vector<std::string> input_shapes;
   std::int64_t top = 10;
   std::string json;
   void visit(OptionList& list) {
-    list.add_positional("file", file, "data set or model").require();
+    list.add_positional("file", file, "data set, model or network (.ftn, .ftt, .onnx)").require();
     list.add("problem", problem, "TEXT", "list the measurements of one problem, fastest first");
     list.add("top", top, "N", "number of measurements to list")
         .at_least(1)
         .only({"with --problem", [this] { return !problem.empty(); }});
+    list.add("input-shape", input_shapes, "NAME=EXTENTS",
+             "shape for one image of an input that an ONNX file leaves open; may be repeated")
+        .repeat();
     list.add("json", json, "FILE", "write the counts as JSON");
   }
 };
@@ -226,6 +232,17 @@ Status inspect_model(const InspectArguments& arguments, const Invocation& invoca
 }
 
 Result<int> inspect(const InspectArguments& arguments, const Invocation& invocation) {
+  if (workflow::is_network_path(arguments.file)) {
+    if (!arguments.problem.empty()) {
+      return without_effect({"--problem"}, "with a data set");
+    }
+    FORETUNE_TRY_STATUS(
+        inspect_network(arguments.file, arguments.input_shapes, arguments.json, invocation));
+    return kExitOk;
+  }
+  if (!arguments.input_shapes.empty()) {
+    return without_effect({"--input-shape"}, "with ONNX files");
+  }
   // The first bytes identify a model file; one that lost them is recognised by its name, and
   // anything else is read as a data set, whose reader explains what is wrong.
   const bool is_model =

@@ -88,6 +88,7 @@ TEST(Options, ThoseWithoutAnEffectAreNamedWithWhatGivesThemOne) {
       {{"compare", "a.json", "b.json", "--folds", "3"}, "only with --retrain"},
       {{"compare", "a.json", "b.json", "--dataset", "d"}, "only with --retrain or a model"},
       {{"inspect", "x", "--top", "3"}, "only with --problem"},
+      {{"convert", "x", "--output", "y.ftd", "--input-shape", "i=1x3"}, "an --output of .ftn"},
       {{"import-model", "x", "--output", "y", "--pool", "z", "--family", "f"}, "with --kernels"},
       {{"env-search", "--debug"}, "only with --output"},
       {{"env-generate", "--list", "--out", "x"}, "only without --list"}};

@@ -67,14 +67,16 @@ std::span<const Subcommand> subcommands() {
                  "foretune search --model gemm.ftm --m 128 --n 1536 --k 7168 --strategy de "
                  "--measure",
                  false, &prepare_search},
-      Subcommand{"inspect", "show the contents of a data set or model file", "",
+      Subcommand{"inspect", "show the contents of a data set, model or network", "",
                  "foretune inspect gemm.ftm", false, &prepare_inspect},
-      Subcommand{"convert", "convert between data set formats",
-                 "Reads .ftd, CSV (.gz too), JSON, MessagePack, torch-diode's files and the "
-                 "benchmark results of CK Tile (JSON, logs, CSV), and writes any of them but CK's "
-                 "JSON and logs. Every dropped row is counted and explained.",
-                 "foretune convert times.csv.gz --output times.ftd --family recorded", false,
-                 &prepare_convert},
+      Subcommand{
+          "convert", "convert between formats of data sets, or a network into ours",
+          "Reads .ftd, CSV (.gz too), JSON, MessagePack, torch-diode's files and the "
+          "benchmark results of CK Tile (JSON, logs, CSV), and writes any of them but CK's "
+          "JSON and logs. Every dropped row is counted and explained. An output that ends in "
+          ".ftn gets the network of an ONNX file, or of a task (.ftt).",
+          "foretune convert times.csv.gz --output times.ftd --family recorded", false,
+          &prepare_convert},
       Subcommand{"export", "write a model as a C++17 header without dependencies",
                  "Writes one header for library authors: the portfolio, the network that ranks it, "
                  "and the rules of the space. It picks what the model's distilled mode picks.",
