@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,7 +24,15 @@ std::size_t from_front(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
 }
 
-bool ends_alike(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+std::set<std::size_t> front_axes(const std::vector<std::int64_t>& axes, std::size_t rank) {
+  std::set<std::size_t> places;
+  for (const std::int64_t axis : axes) {
+    places.insert(from_front(axis, rank));
+  }
+  return places;
+}
+
+bool are_alike(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
@@ -32,6 +41,9 @@ bool ends_alike(std::span<const std::int64_t> a, std::span<const std::int64_t> b
 BatchPlace reshaped(std::span<const std::int64_t> from, const BatchPlace& place,
                     std::span<const std::int64_t> to, std::span<const std::int64_t> wanted) {
   const std::int64_t before = points(from, place);
+  const std::span<const std::int64_t> own_ahead = from.first(std::min(place.axis, from.size()));
+  const std::span<const std::int64_t> own_behind =
+      from.subspan(std::min(place.axis + 1, from.size()));
   std::vector<BatchPlace> possible;
   std::int64_t sofar = 1;
   for (std::size_t axis = 0; axis < to.size() && sofar <= before; ++axis) {
@@ -68,13 +80,12 @@ BatchPlace reshaped(std::span<const std::int64_t> from, const BatchPlace& place,
     return {};
   }
   // The dimensions behind it stay as they are, or those before it.
-  if (const auto behind = first([&](const BatchPlace& at) {
-        return ends_alike(from.subspan(place.axis + 1), to.subspan(at.axis + 1));
-      })) {
+  if (const auto behind = first(
+          [&](const BatchPlace& at) { return are_alike(own_behind, to.subspan(at.axis + 1)); })) {
     return *behind;
   }
   if (const auto ahead = first([&](const BatchPlace& at) {
-        return at.inside == place.inside && ends_alike(from.first(place.axis), to.first(at.axis));
+        return at.inside == place.inside && are_alike(own_ahead, to.first(at.axis));
       })) {
     return *ahead;
   }
@@ -120,7 +131,7 @@ BatchPlace BatchTracker::moved(const NodeData& node, const Shape& from, const Ba
         return {i, place.inside};
       }
     }
-    return {rank - 1 - place.axis, place.inside};
+    return {rank - 1 - std::min(place.axis, rank - 1), place.inside};
   }
   if (node.op == "Gemm" && number("transA", 0) != 0) {
     return {1 - std::min<std::size_t>(place.axis, 1), place.inside};
@@ -136,13 +147,8 @@ BatchPlace BatchTracker::moved(const NodeData& node, const Shape& from, const Ba
                : BatchPlace{1, before / graph::element_count(std::span(from).first(axis))};
   }
   if (node.op == "Unsqueeze") {
-    std::vector<std::size_t> axes;
-    for (const std::int64_t axis : listed(node, "axes", 1)) {
-      axes.push_back(from_front(axis, to.size()));
-    }
-    std::sort(axes.begin(), axes.end());
     BatchPlace result = place;
-    for (const std::size_t axis : axes) {
+    for (const std::size_t axis : front_axes(listed(node, "axes", 1), to.size())) {
       result.axis += axis <= result.axis ? 1U : 0U;
     }
     return result;
@@ -150,10 +156,10 @@ BatchPlace BatchTracker::moved(const NodeData& node, const Shape& from, const Ba
   // Dimensions that disappear. Where the batch's own does, its images stay beside each other.
   const bool reduces = node.op.starts_with("Reduce") || node.op == "Squeeze";
   if (reduces && to.size() < rank) {
-    const std::vector<std::int64_t> axes = listed(node, "axes", 1);
+    const std::set<std::size_t> axes = front_axes(listed(node, "axes", 1), rank);
     std::size_t before = 0;
-    for (const std::int64_t axis : axes) {
-      before += from_front(axis, rank) < place.axis ? 1U : 0U;
+    for (const std::size_t axis : axes) {
+      before += axis < place.axis ? 1U : 0U;
     }
     for (std::size_t i = 1; axes.empty() && node.op == "Squeeze" && i < place.axis; ++i) {
       before += from[i] == 1 ? 1U : 0U;
