@@ -18,7 +18,7 @@ namespace {
 using graph::Network;
 using graph::Node;
 
-std::string padded(std::string_view text, std::size_t width) {
+std::string in_column(std::string_view text, std::size_t width) {
   std::string result(text);
   result.resize(std::max(width, result.size()), ' ');
   return result;
@@ -26,7 +26,7 @@ std::string padded(std::string_view text, std::size_t width) {
 
 void print_row(std::string_view name, std::string_view value) {
   constexpr std::size_t kColumn = 20;
-  print(concat("  ", padded(name, kColumn), value, "\n"));
+  print(concat("  ", in_column(name, kColumn), value, "\n"));
 }
 
 std::string whole(double value) { return count_text(static_cast<std::uint64_t>(value)); }
@@ -59,7 +59,7 @@ void print_operations(const Network& network) {
   for (const auto& row : rows) {
     std::string line = " ";
     for (std::size_t i = 0; i < widths.size(); ++i) {
-      line += concat(" ", padded(row.at(i), widths.at(i)), i + 1 < widths.size() ? " " : "");
+      line += concat(" ", in_column(row.at(i), widths.at(i)), i + 1 < widths.size() ? " " : "");
     }
     line += concat("  ", row.back());
     line.erase(line.find_last_not_of(' ') + 1);

@@ -15,7 +15,7 @@ namespace {
 
 using graph::Shape;
 
-std::int64_t points(std::span<const std::int64_t> shape, const BatchPlace& place) {
+std::int64_t points_ahead(std::span<const std::int64_t> shape, const BatchPlace& place) {
   return graph::element_count(shape.first(std::min(place.axis, shape.size()))) * place.inside;
 }
 
@@ -40,7 +40,7 @@ bool are_alike(std::span<const std::int64_t> a, std::span<const std::int64_t> b)
 // dimensions may have it there; `wanted` is the shape as the model has it, with 0 and -1.
 BatchPlace reshaped(std::span<const std::int64_t> from, const BatchPlace& place,
                     std::span<const std::int64_t> to, std::span<const std::int64_t> wanted) {
-  const std::int64_t before = points(from, place);
+  const std::int64_t before = points_ahead(from, place);
   const std::span<const std::int64_t> own_ahead = from.first(std::min(place.axis, from.size()));
   const std::span<const std::int64_t> own_behind =
       from.subspan(std::min(place.axis + 1, from.size()));
@@ -104,7 +104,7 @@ void BatchTracker::start(const std::string& input) {
 std::int64_t BatchTracker::points_before(const std::string& name) const {
   const auto found = places_.find(name);
   const Shape* const shape = shape_of_(name);
-  return found == places_.end() || shape == nullptr ? 1 : points(*shape, found->second);
+  return found == places_.end() || shape == nullptr ? 1 : points_ahead(*shape, found->second);
 }
 
 std::vector<std::int64_t> BatchTracker::listed(const NodeData& node, const std::string& attribute,
@@ -141,7 +141,7 @@ BatchPlace BatchTracker::moved(const NodeData& node, const Shape& from, const Ba
   }
   if (node.op == "Flatten") {
     const std::size_t axis = from_front(number("axis", 1), rank);
-    const std::int64_t before = points(from, place);
+    const std::int64_t before = points_ahead(from, place);
     return place.axis < axis
                ? BatchPlace{0, before}
                : BatchPlace{1, before / graph::element_count(std::span(from).first(axis))};
@@ -189,7 +189,7 @@ void BatchTracker::follow(const NodeData& node) {
         continue;
       }
       const BatchPlace place = moved(node, *from, found->second, *to);
-      if (!result || points(*to, place) > points(*to, *result)) {
+      if (!result || points_ahead(*to, place) > points_ahead(*to, *result)) {
         result = place;
       }
     }
