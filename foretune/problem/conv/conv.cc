@@ -209,7 +209,6 @@ Status check_conv(std::span<const std::int64_t> fields) {
                 " are of that type; out=sums is for narrower ones");
   }
   FORETUNE_TRY_STATUS(check_output(sizes));
-  FORETUNE_TRY_STATUS(check_skips(sizes));
   const std::int64_t depth =
       output_size(sizes.di, sizes.z, sizes.stride_d, sizes.pad_d, sizes.dilation_d);
   const std::int64_t height =
@@ -221,7 +220,8 @@ Status check_conv(std::span<const std::int64_t> fields) {
       !fits_limit(std::array{sizes.n, sizes.k, depth, height, width})) {
     return fail(ErrorCode::kInvalidArgument, "conv: a tensor has more than 2^53 elements");
   }
-  return {};
+  // Only now no product of sizes overflows.
+  return check_skips(sizes);
 }
 
 Result<ConvProblem> ConvProblem::create(const ConvSizes& sizes) {
