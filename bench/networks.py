@@ -120,19 +120,19 @@ def layer_times(network: Network, ways: dict[str, Plan], images: np.ndarray, rou
             for way, of in times.items()}
 
 
-def ways_of(network: Network, ranges: Any) -> dict[str, tuple[Plan, set[str]]]:
+def ways_of(network: Network, ranges: Any, isa: str | None) -> dict[str, tuple[Plan, set[str]]]:
     """Returns, for each way, a plan in which all layers that can compute so do, and their names."""
     plans = {}
     for way, layer in WAYS.items():
         able = set()
         for each in network.layers:
             try:
-                network.plan(layers={each.name: layer}, ranges=ranges, measure_top=0)
+                network.plan(layers={each.name: layer}, ranges=ranges, measure_top=0, isa=isa)
             except Exception:  # noqa: BLE001  a layer that cannot
                 continue
             able.add(each.name)
         plans[way] = (network.plan(images=BATCH, layers={name: layer for name in able},
-                                   ranges=ranges), able)
+                                   ranges=ranges, isa=isa), able)
     return plans
 
 
@@ -142,6 +142,8 @@ def main() -> int:
     parser.add_argument("--data", type=pathlib.Path, help="folder of Fashion-MNIST's files",
                         default=pathlib.Path("/usr/share/datasets/fashion-mnist"))
     parser.add_argument("--networks", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--isa", choices=("avx512", "avx2", "generic"),
+                        help="instructions of our kernels; ONNX Runtime keeps its own")
     parser.add_argument("--rounds", type=int, default=41, help="turns of a call with 64 images")
     parser.add_argument("--layer-rounds", type=int, default=11, help="turns of the layers' times")
     parser.add_argument("--json", type=pathlib.Path, help="write the figures into this file")
@@ -162,7 +164,7 @@ def main() -> int:
         own: dict[str, Any] = {"multiply_adds": network.multiply_adds}
         for images in (BATCH, 1):
             given = np.ascontiguousarray(test[:images])
-            plan = network.plan(images=images)
+            plan = network.plan(images=images, isa=arguments.isa)
             out = np.empty((images, 10), np.float32)
             plan(given, out=out)
             wanted = session.run(None, {"image": given})[0]
@@ -175,10 +177,10 @@ def main() -> int:
             own[f"onnxruntime_us_b{images}"] = 1e6 * theirs
             print(f"{name}, {images} images: {1e6 * ours:.0f} us, ONNX Runtime "
                   f"{1e6 * theirs:.0f} us, {theirs / ours:.3f} times its speed", flush=True)
-        exact = network.plan(images=BATCH)
+        exact = network.plan(images=BATCH, isa=arguments.isa)
         own["accuracy"] = accuracy_of(exact, test, labels)
         ranges = network.calibrate(tuning)
-        plans = ways_of(network, ranges)
+        plans = ways_of(network, ranges, arguments.isa)
         times = layer_times(network, {"f32": exact, **{way: plan for way, (plan, _) in
                                                        plans.items()}},
                             np.ascontiguousarray(test[:BATCH]), arguments.layer_rounds)

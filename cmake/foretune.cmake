@@ -58,8 +58,8 @@ function(foretune_common_settings target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:foretune_warnings>)
 endfunction()
 
-# Modules that compute much. The preset asan compiles the others without optimising, which takes half of
-# the time.
+# Modules that compute much, as their tests do. The preset asan compiles the others without optimising,
+# which takes half of the time.
 set(FORETUNE_BUSY_MODULES
     base formats kernels loop loop_machine sparse sparse_products graph graph_run features model dataset
     families_cpu_gemm families_cpu_conv families_null interop_data)
@@ -249,6 +249,9 @@ function(foretune_test name)
   foretune_test_definitions(${target})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${FORETUNE_UNITY_TESTS})
   target_link_libraries(${target} PRIVATE foretune_test_warnings)
+  if(FORETUNE_SANITIZED AND name IN_LIST FORETUNE_BUSY_MODULES)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
   if(ARG_FAKE_GPU)
     target_compile_definitions(${target}
                                PRIVATE FORETUNE_FAKE_GPU="$<TARGET_FILE:foretune_fake_gpu>")

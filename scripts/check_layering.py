@@ -74,8 +74,8 @@ ALLOWED = {
     "dispatch": DESCRIBE | {"select", "model", "family", "dataset", "measure", "families_cpu_gemm",
                             "families_cpu_conv", "families_cublaslt", "sparse_products", "kernels",
                             "cublaslt", "cuda"},
-    "graph_run": {"base", "hardware", "problem", "kernels", "graph", "dispatch",
-                  "families_cpu_gemm"},
+    "graph_run": {"base", "hardware", "problem", "kernels", "graph", "family", "dispatch",
+                  "families_cpu_conv", "families_cpu_gemm"},
 }
 # The modules that every family may use; never another family, never dataset.
 FAMILY = DESCRIBE | {"family", "cuda", "kernels", "loop", "loop_machine", "cublaslt"}

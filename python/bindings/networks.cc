@@ -160,12 +160,18 @@ std::vector<std::pair<std::string, std::vector<std::int64_t>>> named_shapes(
 
 void bind_networks(nb::module_& module) {
   nb::class_<graph::Executor>(module, "Executor")
-      .def(nb::new_([](int threads, int measure_top) {
-             return checked(without_lock([&] {
-               return graph::Executor::create({.threads = threads, .measure_top = measure_top});
-             }));
+      .def(nb::new_([](int threads, int measure_top, const std::string& isa) {
+             graph::ExecutorOptions options{.threads = threads, .measure_top = measure_top};
+             if (!isa.empty()) {
+               options.isa = parse_cpu_isa(isa);
+               if (!options.isa) {
+                 raise({ErrorCode::kInvalidArgument,
+                        concat("instructions are generic, avx2 or avx512, not '", isa, "'")});
+               }
+             }
+             return checked(without_lock([&] { return graph::Executor::create(options); }));
            }),
-           nb::arg("threads"), nb::arg("measure_top"));
+           nb::arg("threads"), nb::arg("measure_top"), nb::arg("isa"));
   nb::class_<Network>(module, "Network")
       .def_static(
           "read",

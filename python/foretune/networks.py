@@ -94,12 +94,13 @@ class Operation:
 
 
 _lock = threading.Lock()
-_executors: dict[tuple[int, int], Any] = {}
+_executors: dict[tuple[int, int, str], Any] = {}
 
 
-def _executor(threads: int | None, measure_top: int) -> Any:
+def _executor(threads: int | None, measure_top: int, isa: str | None) -> Any:
     """Returns the kernels for a number of threads, which all plans share."""
-    key = (0 if threads is None else whole_number(threads, "threads", 1, 1024), measure_top)
+    key = (0 if threads is None else whole_number(threads, "threads", 1, 1024),
+           whole_number(measure_top, "measure_top", 0, 10000), isa or "")
     with _lock:
         if key not in _executors:
             _executors[key] = _foretune.Executor(*key)
@@ -247,7 +248,7 @@ class Network:
 
     def plan(self, *, images: int = 1, threads: int | None = 1, pass_images: int = 0,
              layers: Mapping[str, Layer] | None = None, ranges: Ranges | None = None,
-             measure_top: int = 8) -> Plan:
+             measure_top: int = 8, isa: str | None = None) -> Plan:
         """Makes the network ready for calls with `images` images each.
 
         Args:
@@ -258,6 +259,8 @@ class Network:
             ranges: what `calibrate` returned; layers of ``"i8"`` need it.
             measure_top: how many kernels of each layer are timed before the best one is kept, which
                 takes a few passes; 0 trusts the shipped models.
+            isa: ``"avx512"``, ``"avx2"`` or ``"generic"``, to measure what a lesser machine would
+                do; None: all that this CPU has.
 
         Raises:
             InvalidArgumentError: a layer cannot compute so, or integers lack their ranges.
@@ -269,7 +272,7 @@ class Network:
         for name, (_, numbers) in variants.items():
             if len(numbers) != 9:
                 raise InvalidArgumentError(f"{name}: a period and a position make a pair")
-        inner = _foretune.NetworkPlan(self._inner, _executor(threads, measure_top),
+        inner = _foretune.NetworkPlan(self._inner, _executor(threads, measure_top, isa),
                                       whole_number(images, "images", 1, 1 << 24),
                                       whole_number(pass_images, "pass_images", 0, 1 << 24), variants,
                                       dict(ranges or {}))

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "foretune/base/result.h"
 #include "foretune/dispatch/conv_dispatch.h"
@@ -20,11 +21,14 @@ namespace foretune::graph {
 struct ExecutorOptions {
   int threads = 1;      // 0: all cores that this process may use
   int measure_top = 0;  // above 1, plans time so many configs of a layer when they are made
+  // Uses no wider instructions than these, to measure what a lesser machine would do; nothing: all
+  // that this CPU has.
+  std::optional<CpuIsa> isa;
 };
 
 class Executor {
  public:
-  // Errors: kInvalidArgument for more threads than cores.
+  // Errors: kInvalidArgument for more threads than cores, and for instructions that this CPU lacks.
   static Result<std::shared_ptr<Executor>> create(const ExecutorOptions& options);
 
   // Runs layers of one thread; threads share out images.
