@@ -50,12 +50,47 @@ typedef struct foretune_conv {
   int64_t weights;
   int64_t epilogue;
   int64_t out;
+  /* A forward pass may leave out one of every so many rows, columns or points of filters (0: none);
+   * each `at` is the position of the one. */
+  int64_t skip_rows, skip_rows_at;
+  int64_t skip_columns, skip_columns_at;
+  int64_t skip_taps, skip_taps_at;
 } foretune_conv;
 
 /* One group, two dimensions, no stride, padding or dilation; f32, channels last; varying weights,
- * no epilogue, a result of the same type. */
+ * no epilogue, a result of the same type, nothing left out. */
 #define FORETUNE_CONV_DEFAULTS \
-  {FORETUNE_CONV_FORWARD, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0}
+  {FORETUNE_CONV_FORWARD,      \
+   1,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   0,                          \
+   0,                          \
+   0,                          \
+   1,                          \
+   1,                          \
+   1,                          \
+   0,                          \
+   0,                          \
+   0,                          \
+   0,                          \
+   0,                          \
+   0,                          \
+   0,                          \
+   0,                          \
+   0,                          \
+   0,                          \
+   0}
 
 static inline int foretune_select_conv(const foretune_selector* selector, const foretune_conv* conv,
                                        foretune_choice* choice) {

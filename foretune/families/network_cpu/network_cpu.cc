@@ -229,6 +229,7 @@ Result<std::unique_ptr<Family>> create_network_cpu(const FamilyOptions& options)
   info.description = kNetworkCpuDescription;
   info.problem_type = kNetworkProblem;
   info.config_schema = network_schema();
+  info.feature_table = "sequence-words";
   info.metrics = {metric_info(kWorkspaceBytes), metric_info(kQosTune), metric_info(kQosTest)};
   info.max_threads = usable_threads(info.fingerprint.hardware);
   FORETUNE_TRY(std::shared_ptr<PayloadStore> payloads, PayloadStore::open(options.payload_folders));
