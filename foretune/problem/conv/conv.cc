@@ -287,8 +287,8 @@ double ConvProblem::flops() const {
       kept(sizes_.z * sizes_.y * sizes_.x, sizes_.skip_taps, sizes_.skip_taps_at);
   const std::int64_t points = depth_out() * kept(ho(), sizes_.skip_rows, sizes_.skip_rows_at) *
                               kept(wo(), sizes_.skip_columns, sizes_.skip_columns_at);
-  return 2.0 * static_cast<double>(sizes_.n * sizes_.k * points) *
-         static_cast<double>(sizes_.c / sizes_.g * taps);
+  const std::int64_t terms = sizes_.c / sizes_.g * taps;  // of each output
+  return 2.0 * static_cast<double>(sizes_.n * sizes_.k * points) * static_cast<double>(terms);
 }
 
 double ConvProblem::bytes() const {
