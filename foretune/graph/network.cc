@@ -163,9 +163,8 @@ TensorId NetworkBuilder::add(std::string_view op, std::string name, std::vector<
                   [&](TensorId id) { return find(id)->is_constant(); })) {
     return refuse(name, ": all operands are constant");
   }
-  if ((op == "conv" || op == "linear") &&
-      (find(inputs[0])->is_constant() || !find(inputs[1])->is_constant() ||
-       (inputs.size() == 3 && !find(inputs[2])->is_constant()))) {
+  if (has_weights(*info) && (find(inputs[0])->is_constant() || !find(inputs[1])->is_constant() ||
+                             (inputs.size() == 3 && !find(inputs[2])->is_constant()))) {
     return refuse(name, ": weights and bias are constant, and the input is not");
   }
   Node node{.op = info,

@@ -81,6 +81,11 @@ inline constexpr std::size_t kAnyNumber = static_cast<std::size_t>(-1);
 // Returns nullptr for a name that no operation has.
 [[nodiscard]] const OpInfo* find_op(std::string_view name);
 
+// Returns true for a convolution or linear operation, the layers of a network.
+[[nodiscard]] inline bool has_weights(const OpInfo& op) {
+  return op.name == "conv" || op.name == "linear";
+}
+
 // The attributes of conv, and of pooling, where groups are 1.
 struct Window {
   std::int64_t kernel_h = 1;

@@ -93,7 +93,7 @@ class Simplifier {
   }
 
   void copy(const Node& node) {
-    if (node.op->name == "conv" || node.op->name == "linear") {
+    if (has_weights(*node.op)) {
       copy_weighted(node);
       return;
     }

@@ -16,6 +16,18 @@ namespace {
 // Images that are judged at once.
 constexpr std::int64_t kJudged = 64;
 
+// The arrays that a plan writes.
+struct Outputs {
+  explicit Outputs(const graph::NetworkPlan& plan) {
+    for (const std::int64_t size : plan.output_elements()) {
+      arrays.emplace_back(static_cast<std::size_t>(size));
+      pointers.push_back(arrays.back().data());
+    }
+  }
+  std::vector<std::vector<float>> arrays;
+  std::vector<float*> pointers;
+};
+
 }  // namespace
 
 NetworkData::NetworkData(std::shared_ptr<const graph::Task> task,
@@ -51,16 +63,9 @@ Status NetworkData::prepare() {
   task_->read_images(tuning, 0, count, seen);
   FORETUNE_TRY(const auto plan,
                graph::NetworkPlan::create(task_->network, executor_, {.images = count}));
-  std::vector<std::vector<float>> made;
-  std::vector<float*> pointers;
-  for (const std::int64_t size : plan->output_elements()) {
-    made.emplace_back(static_cast<std::size_t>(size));
-  }
-  for (std::vector<float>& output : made) {
-    pointers.push_back(output.data());
-  }
+  Outputs outputs(*plan);
   const float* const input = seen.data();
-  return plan->observe({&input, 1}, pointers, ranges_);
+  return plan->observe({&input, 1}, outputs.pointers, ranges_);
 }
 
 void NetworkData::poison() {
@@ -130,23 +135,16 @@ Result<double> NetworkData::accuracy(const graph::NetworkPlan& plan,
                                      const graph::LabelledImages& images,
                                      std::int64_t count) const {
   std::vector<float> input(static_cast<std::size_t>(kJudged * task_->image_elements()), 0.0F);
-  std::vector<std::vector<float>> outputs;
-  std::vector<float*> pointers;
-  for (const std::int64_t size : plan.output_elements()) {
-    outputs.emplace_back(static_cast<std::size_t>(size));
-  }
-  for (std::vector<float>& output : outputs) {
-    pointers.push_back(output.data());
-  }
+  Outputs outputs(plan);
   const float* const from = input.data();
   const std::int64_t classes = task_->classes();
   std::int64_t right = 0;
   for (std::int64_t first = 0; first < count; first += kJudged) {
     const std::int64_t now = std::min(kJudged, count - first);
     task_->read_images(images, first, now, input);
-    FORETUNE_TRY_STATUS(plan.run({&from, 1}, pointers));
+    FORETUNE_TRY_STATUS(plan.run({&from, 1}, outputs.pointers));
     for (std::int64_t i = 0; i < now; ++i) {
-      const float* const numbers = outputs[0].data() + i * classes;
+      const float* const numbers = outputs.arrays[0].data() + i * classes;
       const auto found = std::max_element(numbers, numbers + classes) - numbers;
       right += found == images.labels[static_cast<std::size_t>(first + i)] ? 1 : 0;
     }

@@ -22,7 +22,7 @@ NetworkSpace::NetworkSpace(const graph::Network& network, const std::vector<std:
     : network_(network), catalogue_(knobs) {
   for (std::size_t i = 0; i < network_.nodes().size(); ++i) {
     const graph::Node& node = network_.nodes()[i];
-    if (node.op->name != "conv" && node.op->name != "linear") {
+    if (!graph::has_weights(*node.op)) {
       continue;
     }
     names_.push_back(node.name);

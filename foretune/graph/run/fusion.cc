@@ -31,7 +31,7 @@ class Fusions {
   std::vector<NodeFusion> run() {
     for (std::size_t i = 0; i < network_.nodes().size(); ++i) {
       const Node& node = network_.nodes()[i];
-      if (node.op->name == "conv" || node.op->name == "linear") {
+      if (has_weights(*node.op)) {
         fuse_product(i);
       } else if (is_elementwise(node) && !fusions_[i].is_taken) {
         fuse_chain(i);

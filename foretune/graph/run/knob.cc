@@ -174,7 +174,7 @@ Result<std::vector<std::int32_t>> knob_catalogue(std::string_view text) {
 std::vector<const Node*> layers_of(const Network& network) {
   std::vector<const Node*> layers;
   for (const Node& node : network.nodes()) {
-    if (node.op->name == "conv" || node.op->name == "linear") {
+    if (has_weights(*node.op)) {
       layers.push_back(&node);
     }
   }

@@ -56,12 +56,10 @@ void Lowering::choose_types() {
   for (std::size_t i = count; i-- > 0;) {
     const Node& node = network_.nodes()[i];
     const LayerVariant variant = variant_of(node);
-    const ElementType type = variant.type == DataType::kI8     ? ElementType::kI8
-                             : variant.type == DataType::kBf16 ? ElementType::kBf16
-                                                               : ElementType::kF32;
+    const ElementType type = element_type(variant.type);
     // A layer that ends later ends in f32.
-    if ((node.op->name == "conv" || node.op->name == "linear") &&
-        !ends_later(variant, fusions_[i]) && all_take(fusions_[i].output, type)) {
+    if (has_weights(*node.op) && !ends_later(variant, fusions_[i]) &&
+        all_take(fusions_[i].output, type)) {
       made_[i] = type;
     }
   }
@@ -80,7 +78,7 @@ bool Lowering::takes(std::size_t reader, TensorId id, ElementType type) const {
   if (type == ElementType::kF32) {
     return true;
   }
-  if (op == "conv" || op == "linear") {
+  if (has_weights(*node.op)) {
     const DataType wanted = variant_of(node).type;
     return node.inputs[0] == id && ((type == ElementType::kI8 && wanted == DataType::kI8) ||
                                     (type == ElementType::kBf16 && wanted == DataType::kBf16));

@@ -199,14 +199,12 @@ bool Lowering::prefers_last(const Node& node) const {
 Status Lowering::lower_node(std::size_t position) {
   const Node& node = network_.nodes()[position];
   const std::string_view op = node.op->name;
-  if (op == "conv" || op == "linear") {
+  if (has_weights(*node.op)) {
     const LayerVariant variant = variant_of(node);
     const Layer layer{.node = node,
                       .fusion = fusions_[position],
                       .variant = variant,
-                      .type = variant.type == DataType::kI8     ? ElementType::kI8
-                              : variant.type == DataType::kBf16 ? ElementType::kBf16
-                                                                : ElementType::kF32,
+                      .type = element_type(variant.type),
                       .made = made_[position],
                       .ends_later = ends_later(variant, fusions_[position])};
     return op == "conv" ? lower_conv(layer) : lower_linear(layer);

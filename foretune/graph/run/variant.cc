@@ -30,7 +30,7 @@ Support check_period(std::string_view what, std::int64_t period, std::int64_t at
 
 Support can_run(const Network& network, const Node& node, const LayerVariant& variant) {
   const bool is_conv = node.op->name == "conv";
-  if (!is_conv && node.op->name != "linear") {
+  if (!has_weights(*node.op)) {
     return variant == LayerVariant{} ? Support::yes()
                                      : Support::no(node.op->name, " has no other way to compute");
   }

@@ -117,7 +117,7 @@ TEST(OnnxBatch, RefusesInputsThatHaveItBehindOtherDimensions) {
   EXPECT_EQ(Chain({-1, 4, 6}, {"batch"}).refusal(), "accepted");
 }
 
-// Such a model is run once for each image.
+// Callers run a model without a batch once for each image.
 TEST(OnnxBatch, LeavesModelsWithoutABatchAlone) {
   EXPECT_EQ(Chain({2, 3}).transpose({1, 0}).refusal({.input_shapes = {{"x", {2, 3}}}}), "accepted");
 }

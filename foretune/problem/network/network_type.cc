@@ -51,9 +51,8 @@ std::span<const ProblemField> network_fields() {
 }
 
 std::int64_t count_layers(const graph::Network& network) {
-  return std::count_if(network.nodes().begin(), network.nodes().end(), [](const graph::Node& node) {
-    return node.op->name == "conv" || node.op->name == "linear";
-  });
+  return std::count_if(network.nodes().begin(), network.nodes().end(),
+                       [](const graph::Node& node) { return graph::has_weights(*node.op); });
 }
 
 std::optional<ProblemWork> network_work(const Problem& problem) {

@@ -158,6 +158,12 @@ std::int64_t product_of(std::span<const std::int64_t> shape, std::size_t first, 
 std::size_t stored_axis(std::size_t axis, bool channels_last);
 // Reorders what there is one of for each dimension.
 Shape in_stored_order(const Shape& logical, bool channels_last);
+// Returns the type in which a layer of this type keeps its tensors.
+constexpr ElementType element_type(DataType type) {
+  return type == DataType::kI8     ? ElementType::kI8
+         : type == DataType::kBf16 ? ElementType::kBf16
+                                   : ElementType::kF32;
+}
 // Returns true for an image whose elements have the same order with its channels first and last.
 bool has_one_order(const Shape& shape);
 
