@@ -61,8 +61,9 @@ endfunction()
 # Modules that compute much, as their tests do. The preset asan compiles the others without optimising,
 # which takes half of the time.
 set(FORETUNE_BUSY_MODULES
-    base formats kernels loop loop_machine sparse sparse_products graph graph_run features model dataset
-    families_cpu_gemm families_cpu_conv families_null interop_data)
+    base formats kernels loop loop_machine loop_jit sparse sparse_products graph graph_run features
+    space metrics model model_train dataset families_cpu_gemm families_cpu_conv families_null
+    interop_data)
 
 function(foretune_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS;PRIVATE_DEPS;LIBRARIES" ${ARGN})

@@ -26,12 +26,13 @@ inline std::vector<float> random_values(std::size_t count, Rng& rng, float low =
   return values;
 }
 
-// Expects differences of at most `tolerance` times the largest number.
+// Expects differences of at most `tolerance` times the largest number. Results far below 1 count as
+// 1e-3: they come from numbers near 1, which cancel or lie in the tail of an activation.
 template <class Found>
 void expect_close(const std::vector<Found>& found, const std::vector<double>& wanted,
                   double tolerance) {
   ASSERT_EQ(found.size(), wanted.size());
-  double most = 1e-6;
+  double most = 1e-3;
   for (const double value : wanted) {
     most = std::max(most, std::abs(value));
   }
