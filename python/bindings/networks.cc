@@ -1,6 +1,7 @@
 // Bindings for neural networks: reading them, and running them on NumPy's arrays.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -23,6 +24,7 @@
 #include "foretune/graph/network_file.h"
 #include "foretune/graph/ops.h"
 #include "foretune/graph/reference.h"
+#include "foretune/graph/run/network_switch.h"
 #include "foretune/graph/run/plan.h"
 #include "foretune/graph/simplify.h"
 #include "foretune/graph/task.h"
@@ -35,6 +37,7 @@ namespace {
 
 using graph::Network;
 using graph::NetworkPlan;
+using graph::NetworkSwitch;
 using Given = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using Computed = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 
@@ -88,6 +91,27 @@ void run_plan(const NetworkPlan& plan, const std::vector<Given>& inputs,
   const auto from = pointers<const float*>("input", inputs, plan.input_elements());
   const auto to = pointers<float*>("output", outputs, plan.output_elements());
   checked(without_lock([&] { return plan.run(from, to); }));
+}
+
+void run_switch(NetworkSwitch& network, const std::vector<Given>& inputs,
+                const std::vector<Computed>& outputs) {
+  const auto from = pointers<const float*>("input", inputs, network.plan().input_elements());
+  const auto to = pointers<float*>("output", outputs, network.plan().output_elements());
+  checked(without_lock([&] { return network.run(from, to); }));
+}
+
+// Each plan comes with its quality and its expected ns, which may be 0.
+std::unique_ptr<NetworkSwitch> make_switch(
+    std::vector<std::tuple<std::shared_ptr<NetworkPlan>, double, double>> given, double target_ns,
+    double window_ns) {
+  std::vector<graph::SwitchedPlan> plans;
+  for (auto& [plan, quality, expected_ns] : given) {
+    plans.push_back({std::move(plan), quality, expected_ns});
+  }
+  return checked(without_lock([&] {
+    return NetworkSwitch::create(std::move(plans),
+                                 {.target_ns = target_ns, .window_ns = window_ns});
+  }));
 }
 
 GivenRanges observe(const NetworkPlan& plan, const std::vector<Given>& inputs,
@@ -246,6 +270,18 @@ void bind_networks(nb::module_& module) {
       .def("profile", &profile, nb::arg("inputs").noconvert(), nb::arg("outputs").noconvert())
       .def_prop_ro("images", &NetworkPlan::images)
       .def_prop_ro("memory_bytes", &NetworkPlan::memory_bytes);
+  nb::class_<NetworkSwitch>(module, "NetworkSwitch")
+      .def(nb::new_(&make_switch), nb::arg("plans"), nb::arg("target_ns"), nb::arg("window_ns"))
+      .def("run", &run_switch, nb::arg("inputs").noconvert(), nb::arg("outputs").noconvert())
+      .def(
+          "set_target", [](NetworkSwitch& network, double ns) { checked(network.set_target(ns)); },
+          nb::arg("ns"))
+      .def_prop_ro("target_ns", &NetworkSwitch::target_ns)
+      .def_prop_ro("slowdown", &NetworkSwitch::slowdown)
+      .def_prop_ro("last", &NetworkSwitch::last)
+      .def_prop_ro("expected_ns", &NetworkSwitch::expected_ns)
+      .def_prop_ro("counts", &NetworkSwitch::counts)
+      .def_prop_ro("front", &NetworkSwitch::front);
 }
 
 }  // namespace foretune::python

@@ -28,7 +28,7 @@ from . import _foretune
 from ._errors import InvalidArgumentError
 from .loops import whole_number
 
-__all__ = ["Layer", "Network", "Plan", "Step"]
+__all__ = ["Controller", "Layer", "Network", "Plan", "Step"]
 
 Array = npt.NDArray[np.float32]
 Ranges = Mapping[str, tuple[float, float]]
@@ -160,6 +160,91 @@ class Plan:
         """Runs the network once in one thread and returns its steps with their times."""
         given, made = self._arrays(inputs, None)
         return [Step(*step) for step in self._inner.profile(given, made)]
+
+
+class Controller:
+    """Runs a network by one of several plans, call by call, so that calls take a wanted time::
+
+        controller = Controller([(exact, 91.9), (integers, 91.6)], target_ns=2e5)
+        logits = controller(images)
+
+    The mean time of calls over a second stays within 5 % of a target that the plans can reach, while
+    other processes start and stop: the plans next to the target take turns. A target below all plans
+    gets the fastest one, a target above all the best one.
+
+    Thread safety: any number of threads; their calls take turns, and waiting does not count.
+    """
+
+    __slots__ = ("_inner", "_plan")
+
+    def __init__(self, plans: Sequence[tuple[Plan, float]], target_ns: float, *,
+                 expected_ns: Sequence[float] | None = None, window_seconds: float = 1) -> None:
+        """Times the plans, unless that is given, for nine calls each.
+
+        Args:
+            plans: plans of one network for the same number of images, each with its quality, such as
+                the percentage of images that it classifies rightly.
+            target_ns: the time that a call shall take on average.
+            expected_ns: times of the plans' calls while nothing else runs.
+            window_seconds: the mean over so much time shall be right.
+
+        Raises:
+            InvalidArgumentError: no plans, plans with other arrays, times that are not positive.
+        """
+        times = [0.0] * len(plans) if expected_ns is None else list(expected_ns)
+        if len(times) != len(plans):
+            raise InvalidArgumentError(f"{len(plans)} plans have {len(times)} expected times")
+        self._inner = _foretune.NetworkSwitch(
+            [(plan._inner, float(quality), float(ns))  # noqa: SLF001
+             for (plan, quality), ns in zip(plans, times)],
+            float(target_ns), 1e9 * window_seconds)
+        self._plan = plans[0][0]
+
+    def __call__(self, *inputs: Any, out: Array | Sequence[Array] | None = None) -> Any:
+        """Runs the plan whose turn it is; arguments, result and errors are those of a plan."""
+        targets = [out] if isinstance(out, np.ndarray) else out
+        given, made = self._plan._arrays(inputs, targets)  # noqa: SLF001
+        self._inner.run(given, made)
+        return made[0] if len(made) == 1 else made
+
+    @property
+    def target_ns(self) -> float:
+        """Returns or sets the time that a call shall take on average."""
+        return float(self._inner.target_ns)
+
+    @target_ns.setter
+    def target_ns(self, nanoseconds: float) -> None:
+        self._inner.set_target(nanoseconds)
+
+    @property
+    def chosen(self) -> int | None:
+        """Returns the position of the plan that ran last; None before the first call."""
+        found = self._inner.last
+        return None if found is None else int(found)
+
+    @property
+    def history(self) -> list[int]:
+        """Returns how many calls each plan has run."""
+        return list(self._inner.counts)
+
+    @property
+    def expected_ns(self) -> list[float]:
+        """Returns the times of the plans that the choice reckons with."""
+        return list(self._inner.expected_ns)
+
+    @property
+    def slowdown(self) -> float:
+        """Returns the time that calls take now over the expected one."""
+        return float(self._inner.slowdown)
+
+    @property
+    def front(self) -> list[int]:
+        """Returns the positions of the plans that can be chosen, from the fastest to the best.
+
+        A plan is left out that is no better than a faster one, or than turns of two others in the
+        same time.
+        """
+        return list(self._inner.front)
 
 
 class Network:

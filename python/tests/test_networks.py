@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from foretune import InvalidArgumentError, NotFoundError
-from foretune.networks import Layer, Network
+from foretune.networks import Controller, Layer, Network
 from network_samples import NETWORKS, needs_onnx
 
 pytestmark = needs_onnx
@@ -75,3 +75,36 @@ def test_mistakes_are_told(network, tmp_path):
     with pytest.raises(InvalidArgumentError, match="pixels, not 3 times 784"):
         network.save_task(tmp_path / "t.ftt", tuning=(pixels[:2], [0, 1, 2]))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_controller_runs_the_plans_it_may(network):
+    given = images(4)
+    ranges = network.calibrate(images(32))
+    plans = [network.plan(images=4, layers={each.name: layer for each in network.layers},
+                          ranges=ranges, measure_top=0) for layer in (Layer(), Layer("i8"))]
+    wanted = [plan(given) for plan in plans]
+    controller = Controller([(plans[0], 92.0), (plans[1], 91.0)], 1e12, expected_ns=[2e6, 1e6])
+    assert controller.chosen is None and controller.history == [0, 0]
+    assert controller.front == [1, 0] and controller.expected_ns == [2e6, 1e6]
+    out = np.empty((4, 10), np.float32)
+    for target, expected in ((1e12, 0), (1, 1), (1e12, 0)):
+        controller.target_ns = target
+        assert controller.target_ns == target
+        for _ in range(5):
+            controller(given, out=out)
+            assert controller.chosen == expected
+            np.testing.assert_array_equal(out, wanted[expected])
+    assert controller.history == [10, 5] and controller.slowdown > 0
+    measured = Controller([(plans[0], 92.0), (plans[1], 91.0)], 1e6)
+    assert min(measured.expected_ns) > 0
+    np.testing.assert_array_equal(measured(given), wanted[measured.chosen])
+    other = network.plan(images=1, measure_top=0)
+    for bad in ([], [(plans[0], float("nan"))], [(plans[0], 1), (other, 2)]):
+        with pytest.raises(InvalidArgumentError):
+            Controller(bad, 1e6)
+    with pytest.raises(InvalidArgumentError):
+        Controller([(plans[0], 1)], 1e6, expected_ns=[1, 2])
+    with pytest.raises(InvalidArgumentError):
+        controller.target_ns = -1
+    with pytest.raises(InvalidArgumentError):
+        controller(images(3))
