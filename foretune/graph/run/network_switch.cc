@@ -89,11 +89,12 @@ Result<std::unique_ptr<NetworkSwitch>> NetworkSwitch::create(std::vector<Switche
   return std::unique_ptr<NetworkSwitch>(new NetworkSwitch(std::move(plans), std::move(controller)));
 }
 
-Status NetworkSwitch::run(std::span<const float* const> inputs, std::span<float* const> outputs) {
+Status NetworkSwitch::run(std::span<const float* const> inputs, std::span<float* const> outputs,
+                          double spent_ns) {
   const std::scoped_lock lock(mutex_);
   const std::size_t chosen = controller_.next();
   FORETUNE_TRY(const double ns, timed_run(*plans_[chosen].plan, inputs, outputs));
-  controller_.finished(ns);
+  controller_.finished(spent_ns + ns);
   last_ = chosen;
   ++counts_[chosen];
   return {};

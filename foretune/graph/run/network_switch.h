@@ -39,8 +39,10 @@ class NetworkSwitch {
   static Result<std::unique_ptr<NetworkSwitch>> create(std::vector<SwitchedPlan> plans,
                                                        const LatencyOptions& options);
 
-  // Runs the plan whose turn it is, and times it. Errors: as NetworkPlan::run().
-  Status run(std::span<const float* const> inputs, std::span<float* const> outputs);
+  // Runs the plan whose turn it is, and times it. `spent_ns` is what the caller has spent on this
+  // call before, which counts. Errors: as NetworkPlan::run().
+  Status run(std::span<const float* const> inputs, std::span<float* const> outputs,
+             double spent_ns = 0);
 
   // Errors: as LatencyController::set_target().
   Status set_target(double ns);

@@ -134,6 +134,17 @@ TEST_F(NetworkSwitchTest, MeasuresPlansAndSharesThemAmongThreads) {
   EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}), 100);
 }
 
+TEST_F(NetworkSwitchTest, CountsWhatTheCallerHasSpent) {
+  const auto network = NetworkSwitch::create({{exact_, 1, 1e6}}, {.target_ns = 1e6});
+  ASSERT_TRUE(network) << network.error().message;
+  const float* const input = image_.data();
+  float* const output = output_.data();
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_TRUE((*network)->run({&input, 1}, {&output, 1}, 2e6));
+  }
+  EXPECT_GT((*network)->slowdown(), 1.9);
+}
+
 TEST_F(NetworkSwitchTest, RefusesPlansThatDoNotFit) {
   const LatencyOptions options{.target_ns = 1e6};
   EXPECT_FALSE(NetworkSwitch::create({}, options));
