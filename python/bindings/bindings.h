@@ -120,6 +120,7 @@ bool may_call_python(const Model& model);
 
 void bind_dataset(nb::module_& module);
 void bind_journal(nb::module_& module);
+void bind_choices(nb::module_& module);
 void bind_collect(nb::module_& module);
 void bind_convolutions(nb::module_& module);
 void bind_sparse(nb::module_& module);

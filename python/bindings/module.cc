@@ -39,4 +39,5 @@ NB_MODULE(_foretune, module) {
   foretune::python::bind_convolutions(module);
   foretune::python::bind_sparse(module);
   foretune::python::bind_networks(module);
+  foretune::python::bind_choices(module);
 }

@@ -187,9 +187,12 @@ def test_a_knob_of_ones_own_comes_from_a_file(tmp_path):
     assert repr(found["int8"]) == "Int8('int8')"
 
 
-def test_a_knob_without_its_two_methods_is_refused():
-    with pytest.raises(TypeError):
-        approx.ApproxKnob("a")
+def test_a_knob_without_its_two_methods_is_only_a_name():
+    knob = approx.ApproxKnob("a")
+    assert knob.name == "a" and knob.expected_speedup == 1.0
+    assert not knob.is_applicable(convolution(), None)[0]
+    with pytest.raises(foretune.UnsupportedError, match="knob a is only a name"):
+        knob.layer()
 
 
 @pytest.mark.parametrize(("text", "extra", "error", "message"), [

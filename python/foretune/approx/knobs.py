@@ -20,7 +20,6 @@ PromiseSim                       refused                                    refu
 
 from __future__ import annotations
 
-import abc
 import json
 import os
 import pathlib
@@ -48,10 +47,12 @@ def _no(*parts: Any) -> tuple[bool, str]:
     return False, "".join(str(part) for part in parts)
 
 
-class ApproxKnob(abc.ABC):
+class ApproxKnob:
     """A way in which an operation may compute less.
 
-    A knob of one's own derives from this and has two methods, ``layer`` and ``is_applicable``::
+    A knob by itself is only a name, which is all that an application of one's own needs
+    (``ApproxApp``). One for networks derives from this and has two methods, ``layer`` and
+    ``is_applicable``::
 
         class Int8(ApproxKnob):
             def is_applicable(self, operation, network):
@@ -117,11 +118,15 @@ class ApproxKnob(abc.ABC):
         """Returns the exact operation's time divided by this one's, without a measurement."""
         return 1.0 if self._exp_speedup is None else float(self._exp_speedup)
 
+    @property
+    def hpvm_type(self) -> str:
+        """Returns the word for the knob's numbers in HPVM's files, such as ``"perf_fp16"``."""
+        return "knob"
+
     def exists_on_device(self, device: str) -> bool:
         """Returns true when the device has the knob."""
         return self._devices is None or device in self._devices
 
-    @abc.abstractmethod
     def is_applicable(self, operation: Operation, network: Network) -> tuple[bool, str]:
         """Returns true and an empty text when the executed form fits the operation and changes it;
         else false and the reason, one sentence.
@@ -130,8 +135,8 @@ class ApproxKnob(abc.ABC):
             operation: one of ``network.operations``.
             network: the network that has it.
         """
+        return _no("knob ", self.name, " is only a name, which no network computes by")
 
-    @abc.abstractmethod
     def layer(self, reference: bool = False) -> Layer:
         """Returns how an operation with the knob computes.
 
@@ -142,6 +147,7 @@ class ApproxKnob(abc.ABC):
         Raises:
             UnsupportedError: no layer computes so.
         """
+        raise UnsupportedError(f"knob {self.name} is only a name, which no network computes by")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r})"
@@ -149,6 +155,11 @@ class ApproxKnob(abc.ABC):
 
 class FP32Baseline(ApproxKnob):
     """Computes exactly, in float32."""
+
+    @property
+    def hpvm_type(self) -> str:
+        """Returns ``"fp32"``."""
+        return "fp32"
 
     def is_applicable(self, operation: Operation, network: Network) -> tuple[bool, str]:
         """Returns true: every operation computes exactly."""
@@ -169,6 +180,11 @@ class FP16Approx(ApproxKnob):
     def expected_speedup(self) -> float:
         """Returns the constructor's number, or PredTuner's constant for float16."""
         return _FP16_SPEEDUP if self._exp_speedup is None else float(self._exp_speedup)
+
+    @property
+    def hpvm_type(self) -> str:
+        """Returns ``"fp16"``."""
+        return "fp16"
 
     def is_applicable(self, operation: Operation, network: Network) -> tuple[bool, str]:
         """Returns true for convolutions and linear operations."""
@@ -221,6 +237,11 @@ class PerforateConv2dStride(_Sparser):
         self._offset = whole_number(offset, "offset", 0, self._period - 1)
         self._use_fp16 = bool(use_fp16)
 
+    @property
+    def hpvm_type(self) -> str:
+        """Returns ``"perf"`` or ``"perf_fp16"``."""
+        return "perf_fp16" if self._use_fp16 else "perf"
+
     def is_applicable(self, operation: Operation, network: Network) -> tuple[bool, str]:
         """Returns true for convolutions whose output has a row or column to leave out."""
         if operation.kind != "conv":
@@ -267,6 +288,11 @@ class Conv2dSampling(_Sparser):
         self._offset = whole_number(skip_offset, "skip_offset", 0, self._period - 1)
         self._interp_rate = float(interp_rate)
         self._use_fp16 = bool(use_fp16)
+
+    @property
+    def hpvm_type(self) -> str:
+        """Returns ``"samp"`` or ``"samp_fp16"``."""
+        return "samp_fp16" if self._use_fp16 else "samp"
 
     def is_applicable(self, operation: Operation, network: Network) -> tuple[bool, str]:
         """Returns true for convolutions of one group whose filters have a point to leave out."""
