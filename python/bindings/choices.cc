@@ -37,9 +37,11 @@ constexpr std::uint64_t kMaxListed = std::uint64_t{1} << 16U;
 // have no order: all others of a place are one step away.
 class ChoiceSpace final : public Space, public EnumerableSpace {
  public:
+  // Every place has at least one choice.
   explicit ChoiceSpace(Choices sizes) : sizes_(std::move(sizes)) {
     schema_.name = "choices";
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      FORETUNE_CHECK(sizes_[i] > 0);
       schema_.parameters.push_back({.name = concat("place", i), .labels = {}});
       const auto size = static_cast<std::uint64_t>(sizes_[i]);
       count_ = count_ > kMaxListed / size ? 0 : count_ * size;

@@ -48,11 +48,16 @@ class ApproxApp(abc.ABC):
         op_knobs: knobs by operation. The baseline joins those of every operation that lacks it.
         target_device: leaves out knobs that this device lacks, such as ``"cpu"``; None: none.
 
+    Attributes:
+        cost_is_seconds: true where a measured cost is a time in seconds.
+
     Raises:
         InvalidArgumentError: the knobs are no such mapping, or two have the same name.
 
     Thread safety: as for the application's own methods.
     """
+
+    cost_is_seconds = False
 
     def __init__(self, op_knobs: Mapping[str, Iterable[ApproxKnob]],
                  target_device: str | None = None) -> None:

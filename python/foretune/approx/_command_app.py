@@ -41,6 +41,8 @@ class CommandApp(ApproxApp):
     Thread safety: one thread at a time; it measures time.
     """
 
+    cost_is_seconds = True
+
     def __init__(self, name: str, op_knobs: Mapping[str, Iterable[ApproxKnob]],
                  command: Sequence[str], tune_args: Sequence[str], test_args: Sequence[str],
                  qos_pattern: str, *, timeout: float = 600.0) -> None:

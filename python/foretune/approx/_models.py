@@ -126,9 +126,13 @@ class TableStore:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".new")
-            with os.fdopen(handle, "wb") as file:
-                np.save(file, values)
-            os.replace(temporary, path)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    np.save(file, values)
+                os.replace(temporary, path)
+            except BaseException:
+                os.unlink(temporary)
+                raise
         except OSError as failure:
             raise InputOutputError(f"{path} cannot be written: {failure.strerror}") from failure
 

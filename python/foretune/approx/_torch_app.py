@@ -15,7 +15,7 @@ import numpy.typing as npt
 from .. import _foretune
 from .._errors import InvalidArgumentError, UnsupportedError
 from ..networks import Layer, Network, Operation, Plan
-from ._apps import ICostModel, IQoSModel, ModeledApp
+from ._apps import BASELINE, ICostModel, IQoSModel, ModeledApp
 from ._datasets import _as_array
 from ._models import LinearCostModel, MeasuredCostModel, QoSModelP1, QoSModelP2
 from ._torch_import import from_torch, torch_or_none
@@ -28,8 +28,12 @@ Batch = tuple[Array, Any]
 
 # Images that stand for all when ranges of integers are found.
 _CALIBRATION_IMAGES = 256
-# Every time is the smallest of so many, in turns with the baseline.
+# Times are of so many images, at most: more tell nothing new about a choice.
+_TIMED_IMAGES = 64
+# Every time is the smallest of so many at least, in turns with the baseline, and of more where they
+# take less than so many seconds together.
 _ROUNDS = 5
+_MEASURE_SECONDS = 0.05
 # Operations that HPVM's text lists behind the layer that they run with, by its names.
 _FUSED = {"relu": "relu", "tanh": "tanh", "max_pool": "pool_max"}
 
@@ -38,10 +42,10 @@ class TorchApp(ModeledApp):
     """A neural network as an application.
 
     Quality is that of the network as it is executed here, with layers that really compute less;
-    cost is the measured time of a batch in seconds, taken in turns with the baseline's. It has the
-    models ``"cost_linear"`` (multiply-adds divided by expected speedups), ``"cost_measured"``
-    (measured times of layers), ``"qos_p1"`` and ``"qos_p2"``. The operations are the network's
-    convolutions and linear layers.
+    cost is the measured time of a batch (its first 64 images at most) in seconds, taken in turns
+    with the baseline's. It has the models ``"cost_linear"`` (multiply-adds divided by expected
+    speedups), ``"cost_measured"`` (measured times of layers), ``"qos_p1"`` and ``"qos_p2"``. The
+    operations are the network's convolutions and linear layers.
 
     Args:
         app_name: any name.
@@ -67,6 +71,8 @@ class TorchApp(ModeledApp):
     Thread safety: one thread at a time; it measures time.
     """
 
+    cost_is_seconds = True
+
     def __init__(self, app_name: str, module: Any, tune_dataloader: Iterable[Any],
                  test_dataloader: Iterable[Any], knobs: Iterable[ApproxKnob],
                  tensor_to_qos: Callable[[Any, Any], float],
@@ -83,6 +89,10 @@ class TorchApp(ModeledApp):
         self._torch = None if isinstance(module, Network) else torch_or_none()
         self.network = (module if isinstance(module, Network)
                         else from_torch(module, self._tune[0][0][:1]))
+        inner = self.network._inner  # noqa: SLF001
+        if len(inner.inputs) != 1 or len(inner.outputs) != 1:
+            raise InvalidArgumentError(f"{self.network.name} has several inputs or outputs; a "
+                                       "TorchApp has one each")
         self._metric, self._combine = tensor_to_qos, combine_qos
         self._storage = model_storage_folder
         self._threads, self._measure_top = threads, measure_top
@@ -147,7 +157,7 @@ class TorchApp(ModeledApp):
         """Returns the layers of a choice that do not compute exactly."""
         chosen = self.add_baseline_to_knobs(with_approxes)
         layers = {op: next(knob for knob in self.op_knobs[op] if knob.name == name).layer()
-                  for op, name in chosen.items() if name != "__baseline__"}
+                  for op, name in chosen.items() if name != BASELINE}
         return {op: layer for op, layer in layers.items() if layer != Layer()}
 
     def plan(self, with_approxes: Mapping[str, str], images: int, *,
@@ -193,28 +203,32 @@ class TorchApp(ModeledApp):
         return self._quality(self._outputs(with_approxes, batches), batches)
 
     def measure_cost(self, with_approxes: Mapping[str, str], is_test: bool) -> float:
-        """Returns the time of the first batch in seconds.
+        """Returns the time of the first batch, or of its first 64 images, in seconds.
 
         It is the baseline's first time multiplied by the ratio of times taken in turns, so that a
         machine that slows down later changes nothing.
         """
-        images = self._tune[0][0]
+        images = self._tune[0][0][:_TIMED_IMAGES]
         if self._exact_plan is None:
             self._exact_plan = self.plan({}, len(images))
         plans = [self._exact_plan, self.plan(with_approxes, len(images))]
         times = [float("inf")] * 2
-        for _ in range(_ROUNDS):
+        spent, rounds = 0.0, 0
+        while rounds < _ROUNDS or spent < _MEASURE_SECONDS:
             for i, plan in enumerate(plans):
                 begin = time.perf_counter()
                 plan(images)
-                times[i] = min(times[i], time.perf_counter() - begin)
+                taken = time.perf_counter() - begin
+                times[i] = min(times[i], taken)
+                spent += taken
+            rounds += 1
         if self._seconds is None:
             self._seconds = times[0]
         return self._seconds * times[1] / times[0]
 
     def empirical_measure_qos_cost(self, with_approxes: Mapping[str, str], is_test: bool
                                    ) -> tuple[float, float]:
-        """Returns the quality over all tuning or test images, and the time of a batch in seconds."""
+        """Returns the quality over all tuning or test images, and a batch's time in seconds."""
         return (self.measure_qos(with_approxes, is_test),
                 self.measure_cost(with_approxes, is_test))
 
@@ -239,7 +253,7 @@ class TorchApp(ModeledApp):
         A knob is measured on all its layers at once, in turns with the baseline, whose times of
         the beginning make different turns comparable.
         """
-        images = self._tune[0][0]
+        images = self._tune[0][0][:_TIMED_IMAGES]
         exact_plan = self.plan({}, len(images))
         first = _fastest_steps([exact_plan], images)[0]
         exact = self.baseline_knob.name

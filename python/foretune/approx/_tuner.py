@@ -61,8 +61,9 @@ class _Search:
     def __init__(self, app: ApproxApp, strategy: str, trials: int, seed: int) -> None:
         self._ops = app.ops
         self._names = [[knob.name for knob in app.op_knobs[op]] for op in self._ops]
+        # The strategy may ask for the baseline as well, which is no trial.
         self._inner = _foretune.ChoiceSearch(strategy, [len(names) for names in self._names],
-                                             trials, seed)
+                                             trials + 1, seed)
         self._best: tuple[float, float, list[int]] = (math.inf, math.inf, [])
         self._told = 0
 
@@ -107,7 +108,7 @@ class ApproxTuner:
         self.baseline_tune_qos: float | None = None
         self.baseline_test_qos: float | None = None
         self._baseline_cost = 0.0
-        self._cost_is_seconds = False
+        self._cost_is_measured = False
         self._thresholds: Thresholds | None = None
         self._header: dict[str, Any] = {}
 
@@ -167,7 +168,7 @@ class ApproxTuner:
         exact = self.app.add_baseline_to_knobs({})
         qos, cost = self._checked(measure(exact))
         self._baseline_cost = cost
-        self._cost_is_seconds = not models.get("cost_model")
+        self._cost_is_measured = not models.get("cost_model")
         self.baseline_tune_qos = self._measured_qos(exact, False) if validate else qos
         self.baseline_test_qos = self._measured_qos(exact, True) if test_configs else None
         self._thresholds = self._absolute(tuner, keep, thresholds[2])
@@ -199,19 +200,21 @@ class ApproxTuner:
     def _try_all(self, search: _Search, measure: Measure, make: type[Config], trials: int) -> None:
         """Tries as many choices as asked for, or as there are."""
         assert self._thresholds is not None
-        for trial in range(trials):
+        while len(self.all_configs) <= trials:
             asked = search.ask()
             if asked is None:
-                _log.info("all choices are tried after %d iterations", trial)
+                _log.info("all %d choices are tried", len(self.all_configs))
                 return
             choices, knobs = asked
+            if not any(choices):
+                continue  # the baseline, which is known
             qos, cost = self._checked(measure(knobs))
             config = make(qos, cost / self._baseline_cost, knobs)
             violation = max(0.0, self._thresholds.tuner - qos)
             search.tell(choices, config.cost, violation)
-            if knobs != self.all_configs[0].knobs:
-                self.all_configs.append(config)
-            _log.debug("iteration %d: quality %g, speedup %.3f", trial, qos, config.speedup)
+            self.all_configs.append(config)
+            _log.debug("iteration %d: quality %g, speedup %.3f", len(self.all_configs) - 1, qos,
+                       config.speedup)
 
     def _choose(self, count: int | None, test_configs: bool, validate: bool) -> None:
         """Sets the kept and the best choices."""
@@ -219,12 +222,16 @@ class ApproxTuner:
         limits = self._thresholds
         self.kept_configs = [each for each in self.all_configs if each.qos >= limits.keep]
         best = [self.kept_configs[i] for i in _best_of(self.kept_configs, count)]
-        self.best_configs_prefilter = sorted(best, key=lambda each: (-each.qos, each.cost))
-        for config in self.best_configs_prefilter:
+        for config in best:
+            if self._cost_is_measured and isinstance(self.app, ModeledApp):
+                # The cheapest of many noisy times is a lucky one.
+                config.cost = (self.app.measure_cost(config.knobs, False) / self._baseline_cost
+                               if config is not self.all_configs[0] else 1.0)
             if validate and isinstance(config, ValConfig):
                 config.validated_qos = self._measured_qos(config.knobs, False)
             if test_configs:
                 config.test_qos = self._measured_qos(config.knobs, True)
+        self.best_configs_prefilter = sorted(best, key=lambda each: (-each.qos, each.cost))
         self.best_configs = [
             each for each in self.best_configs_prefilter
             if (each.test_qos is None or each.test_qos >= limits.keep_test)
@@ -276,7 +283,8 @@ class ApproxTuner:
         configs = self._listed(best_only)
         qos = self.baseline_test_qos
         dump_hpvm_configs(filepath, self.app, configs,
-                          1e3 * self._baseline_cost if self._cost_is_seconds else 0.0,
+                          1e3 * self._baseline_cost
+                          if self._cost_is_measured and self.app.cost_is_seconds else 0.0,
                           float(self.baseline_tune_qos or 0.0) if qos is None else qos)
 
     def plot_configs(self, show_qos_loss: bool = False,
@@ -317,7 +325,7 @@ class ApproxModeledTuner(ApproxTuner):
              qos_keep_threshold: float | None = None, is_threshold_relative: bool = False,
              take_best_n: int | None = None, test_configs: bool = True,
              validate_configs: bool | None = None, cost_model: str | None = None,
-             qos_model: str | None = None, *, seed: int = 42,
+             qos_model: str | None = None, seed: int = 42, *,
              strategy: str = "evolution") -> list[Config]:
         """Tries choices of knobs and returns the best ones, by falling quality.
 
@@ -326,7 +334,9 @@ class ApproxModeledTuner(ApproxTuner):
                 test_configs, seed, strategy: as for ``ApproxTuner.tune``.
             validate_configs: measures the quality of the best choices on the tuning inputs; None:
                 where a model predicted it.
-            cost_model, qos_model: names of models (``get_models``); None: the application runs.
+            cost_model, qos_model: names of models (``get_models``); None: the application runs. A
+                measured cost of the best choices is then measured once more, for the cheapest of
+                many noisy times is a lucky one.
 
         Raises:
             InvalidArgumentError: an argument makes no sense.
