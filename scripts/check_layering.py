@@ -63,11 +63,15 @@ ALLOWED = {
     "select": DESCRIBE | {"loop", "features", "model", "plugin", "interop_names"},
     "interop_dispatcher": DESCRIBE | {"select", "interop_names"},
     "export_cpp": DESCRIBE | {"features", "model"},
+    # Tunes how networks compute; the family's data judge the images.
+    "approx": DESCRIBE | {"family", "families_network_cpu", "graph_run", "dataset", "measure",
+                          "collect", "tune"},
     # The use cases of the command line and of the Python package.
     "workflow": DESCRIBE | {"formats", "families", "family", "dataset", "features", "measure",
                             "search", "collect", "tune", "evaluate", "report", "select", "model",
                             "model_train", "interop_names", "interop_data", "interop_models",
-                            "interop_import", "interop_onnx", "graph", "loop", "loop_gym"},
+                            "interop_import", "interop_onnx", "graph", "graph_run", "approx",
+                            "kernels", "loop", "loop_gym"},
     # Work shared out among machines: leases of a folder, job arrays.
     "cluster": DESCRIBE | {"workflow", "families", "collect", "tune", "measure", "dataset",
                            "family", "formats"},

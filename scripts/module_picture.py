@@ -33,7 +33,7 @@ ROLES = {
     "formats of others": ("interop_names", "interop_data", "interop_models", "interop_import",
                           "interop_dispatcher", "interop_onnx"),
     "measuring": ("family", "families", "kernel_families", "measure", "loop_gym"),
-    "deciding": ("search", "collect", "tune", "evaluate", "report", "workflow", "cluster"),
+    "deciding": ("search", "collect", "tune", "approx", "evaluate", "report", "workflow", "cluster"),
     "at run time": ("select", "export_cpp", "dispatch", "plugin", "plugin_loader"),
 }
 COLOURS = ("#e8eef7", "#fdf1dc", "#e6f4e6", "#f6e6ee", "#f3ecfa", "#fbe9e3", "#e3f3f5")

@@ -46,6 +46,32 @@ grep -q "only with ONNX files" err.txt
 expect 3 "$foretune" convert "$source_dir/tests/golden/conv.ftd" --output b.ftn
 grep -q "no file of a network" err.txt
 
+# Tuning how a network computes: all images of the task judge it, and a data set keeps the measurements.
+mkdir tasks
+cp "$source_dir/tests/golden/small.ftt" tasks/
+expect 0 "$foretune" approx tasks/small.ftt --images 2 --threads 1 --budgets 50,100 \
+  --family-option knobs=i8,f32+rows2.0 --judge 2 --json approx.json --output approx.ftd
+holds "exact: "
+holds "for 2 images"
+python3 - <<'END'
+import json
+made = json.load(open("approx.json", encoding="utf-8"))
+assert made["name"] == "approx" and made["version"] == 1, made
+assert made["metrics"]["measured"] >= 2, made["metrics"]
+assert made["exact"]["speedup"] == 1 and made["metrics"]["chosen"] == len(made["configs"]), made
+for each in made["configs"]:
+    assert each["tune_loss"] <= each["loss_high"] <= each["budget"] <= 100, each
+END
+expect 0 "$foretune" inspect approx.ftd
+holds "network-cpu"
+expect 2 "$foretune" approx tasks/small.ftt --budgets 1,much
+grep -q "budgets are points from 0 up, as in 0.5,1,2; not 'much'" err.txt
+one_sentence
+expect 3 "$foretune" approx "$source_dir/tests/golden/small.ftn"
+one_sentence
+expect 3 "$foretune" approx missing.ftt
+one_sentence
+
 # ONNX, where this build reads it.
 model="$source_dir/foretune/interop/onnx/testdata/conv.onnx"
 if ! "$foretune" inspect "$model" >out.txt 2>err.txt; then

@@ -48,6 +48,12 @@ std::span<const Subcommand> subcommands() {
                  "measures them within the budget. Then times the best against each other and "
                  "against the family's default.",
                  "foretune tune --m 128 --n 1536 --k 7168 --budget 60s", false, &prepare_tune},
+      Subcommand{"approx", "find networks as fast as a loss of accuracy allows",
+                 "Times and judges every way in which each layer may compute less, learns how "
+                 "quality and time add up, and measures the networks that this recommends for each "
+                 "budget. The tuning images choose; the test images only report.",
+                 "foretune approx resnet20.ftt --budgets 0.5,1,2 --json resnet20.json", false,
+                 &prepare_approx},
       Subcommand{"measure",
                  "time given configs of a problem, beside the default and a model's pick",
                  "Verifies and times each config, with all its metrics, then times those with a "

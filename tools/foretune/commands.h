@@ -15,6 +15,7 @@ std::function<int(const Invocation&)> prepare_validate_model(OptionList& list);
 std::function<int(const Invocation&)> prepare_evaluate(OptionList& list);
 std::function<int(const Invocation&)> prepare_compare(OptionList& list);
 std::function<int(const Invocation&)> prepare_tune(OptionList& list);
+std::function<int(const Invocation&)> prepare_approx(OptionList& list);
 std::function<int(const Invocation&)> prepare_measure(OptionList& list);
 std::function<int(const Invocation&)> prepare_predict(OptionList& list);
 std::function<int(const Invocation&)> prepare_search(OptionList& list);

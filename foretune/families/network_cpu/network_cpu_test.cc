@@ -16,7 +16,7 @@
 #include "foretune/families/network_cpu/network_space.h"
 #include "foretune/graph/run/knob.h"
 #include "foretune/graph/task.h"
-#include "foretune/graph/testing/random_network.h"
+#include "foretune/graph/testing/small_task.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/problem/network/network_problem.h"
 #include "foretune/problem/payload_store.h"
@@ -26,46 +26,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<float> values(std::size_t count, Rng& rng) {
-  return graph::testing::random_values(count, rng);
-}
-
-// A network of two convolutions and a product, with images that it labels itself.
-graph::Task make_task(std::uint64_t seed) {
-  Rng rng(seed);
-  graph::NetworkBuilder builder("small");
-  const graph::TensorId image = builder.input("image", {1, 1, 8, 8});
-  const graph::TensorId first =
-      builder.add("conv", "first",
-                  {image, builder.constant("w1", {8, 1, 3, 3}, values(72, rng)),
-                   builder.constant("b1", {8}, values(8, rng))},
-                  {.integers = {1, 1, 1, 1, 1, 1, 1, 1, 1}});
-  const graph::TensorId second = builder.add(
-      "conv", "second",
-      {builder.add("relu", "", {first}), builder.constant("w2", {8, 8, 3, 3}, values(576, rng))},
-      {.integers = {2, 2, 1, 1, 1, 1, 1, 1, 1}});
-  const graph::TensorId flat = builder.add("reshape", "", {second}, {.integers = {1, 128}});
-  const graph::TensorId last =
-      builder.add("linear", "last", {flat, builder.constant("w3", {4, 128}, values(512, rng))});
-  graph::Task task{.network = *builder.finish({last}), .scale = 1.0F / 255, .shift = -0.5F};
-  for (graph::LabelledImages* images : {&task.tuning, &task.test}) {
-    for (int i = 0; i < 70; ++i) {
-      images->labels.push_back(static_cast<std::int32_t>(rng.below(4)));
-      for (int pixel = 0; pixel < 64; ++pixel) {
-        images->pixels.push_back(static_cast<std::uint8_t>(rng.below(256)));
-      }
-    }
-  }
-  return task;
-}
-
 class NetworkCpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
     folder_ = std::filesystem::path(::testing::TempDir()) / concat("network_", info->name());
     std::filesystem::create_directories(folder_);
-    ASSERT_TRUE(graph::write_task(make_task(1), folder_ / "small.ftt"));
+    ASSERT_TRUE(graph::write_task(graph::testing::small_task(1), folder_ / "small.ftt"));
     options_.fingerprint = cpu_fingerprint(read_cpu_facts(), {});
     options_.threads = 1;
     options_.payload_folders = {folder_.string()};
@@ -160,12 +127,12 @@ TEST_F(NetworkCpuTest, BadOptionsAndTasksAreRefused) {
   EXPECT_FALSE(create_network_cpu(options_));
   options_.parameters = {{"nonsense", "0"}};
   EXPECT_FALSE(create_network_cpu(options_));
-  graph::Task task = make_task(2);
+  graph::Task task = graph::testing::small_task(2);
   task.tuning.labels[3] = 4;
   const Status status = graph::write_task(task, folder_ / "wrong.ftt");
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().message, HasSubstr("a label of the tuning images is 4"));
-  const std::vector<std::byte> bytes = graph::task_bytes(make_task(3));
+  const std::vector<std::byte> bytes = graph::task_bytes(graph::testing::small_task(3));
   for (std::size_t i = 0; i < bytes.size(); i += 37) {
     std::vector<std::byte> damaged = bytes;
     damaged[i] ^= std::byte{1};

@@ -116,7 +116,8 @@ std::int64_t NetworkData::bytes() const {
   return static_cast<std::int64_t>(floats * sizeof(float)) + task_->network.weight_bytes();
 }
 
-Result<double> NetworkData::quality(const graph::Variants& variants, Judges judges) const {
+Result<double> NetworkData::quality(const graph::Variants& variants, Judges judges,
+                                    std::int64_t count) const {
   const bool is_test = judges == Judges::kTest;
   const graph::LabelledImages& images = is_test ? task_->test : task_->tuning;
   if (images.count() == 0) {
@@ -126,9 +127,10 @@ Result<double> NetworkData::quality(const graph::Variants& variants, Judges judg
                graph::NetworkPlan::create(
                    task_->network, executor_,
                    {.images = kJudged, .variants = variants, .calibration = ranges_}));
-  const bool is_part = !is_test && options_.tuning_images > 0;
-  return accuracy(*plan, images,
-                  is_part ? std::min(options_.tuning_images, images.count()) : images.count());
+  if (count == 0) {
+    count = is_test ? 0 : options_.tuning_images;
+  }
+  return accuracy(*plan, images, count > 0 ? std::min(count, images.count()) : images.count());
 }
 
 Result<double> NetworkData::accuracy(const graph::NetworkPlan& plan,

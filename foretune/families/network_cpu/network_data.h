@@ -46,9 +46,11 @@ class NetworkData final : public ProblemData {
   // Says which config the next verify() judges.
   void expect_exact(bool is_exact) { is_exact_ = is_exact; }
 
-  // Returns the share of images whose largest output is that of their label, in percent. Errors: as
+  // Returns the share of images whose largest output is that of their label, in percent; of the
+  // tuning images those that the options name, or the first `count`. Errors: as
   // NetworkPlan::create() and run(); kUnsupported for a task without images for testing.
-  Result<double> quality(const graph::Variants& variants, Judges judges) const;
+  Result<double> quality(const graph::Variants& variants, Judges judges,
+                         std::int64_t count = 0) const;
 
  private:
   NetworkData(std::shared_ptr<const graph::Task> task, std::shared_ptr<graph::Executor> executor,

@@ -1,0 +1,109 @@
+#include "foretune/approx/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace foretune::approx {
+
+std::vector<std::int32_t> ModelSearch::knobs(const Choices& choices) const {
+  std::vector<std::int32_t> knobs;
+  for (std::size_t l = 0; l < choices.size(); ++l) {
+    knobs.push_back(effects_.layers[l].knobs[choices[l]].knob);
+  }
+  return knobs;
+}
+
+Result<Candidate> ModelSearch::predict(const Choices& choices) {
+  sum_.choose_all(choices);
+  FORETUNE_TRY(const double ns, times_.predict_ns(knobs(choices)));
+  return Candidate{.choices = choices, .ns = ns, .loss = loss_now()};
+}
+
+std::vector<SeparablePoint> ModelSearch::front(double max_points) const {
+  std::vector<std::vector<Choice>> layers;
+  for (std::size_t l = 0; l < effects_.layers.size(); ++l) {
+    const LayerTimes& times = times_.times().layers[l];
+    std::vector<Choice>& choices = layers.emplace_back();
+    for (const KnobEffect& effect : effects_.layers[l].knobs) {
+      const auto found = std::find(times.knobs.begin(), times.knobs.end(), effect.knob);
+      choices.push_back({.time = times.ns[static_cast<std::size_t>(found - times.knobs.begin())],
+                         .loss = effects_.exact_right - effect.right});
+    }
+  }
+  return separable_front(layers,
+                         std::llround(max_points / 100 * static_cast<double>(effects_.images())));
+}
+
+// The fastest of the separable front, or the exact network where that has none.
+Result<Candidate> ModelSearch::start(double limit) const {
+  const std::vector<SeparablePoint> points = front(limit);
+  const Choices choices =
+      points.empty() ? Choices(effects_.layers.size(), 0) : points.front().choices;
+  FORETUNE_TRY(const double ns, times_.predict_ns(knobs(choices)));
+  return Candidate{.choices = choices, .ns = ns, .loss = 0};
+}
+
+// Repairs a network that loses too much, then takes the change of one layer that gains most time
+// for its loss until none is left.
+Result<Candidate> ModelSearch::climb(Candidate from, double limit) {
+  FORETUNE_TRY(Candidate best, predict(from.choices));
+  constexpr double kLeastLoss = 0.02;  // points; less is noise of a few images
+  while (true) {
+    const bool repairs = best.loss > limit;
+    double most = 0;
+    Candidate next;
+    for (std::size_t l = 0; l < best.choices.size(); ++l) {
+      for (std::size_t c = 0; c < effects_.layers[l].knobs.size(); ++c) {
+        Choices choices = best.choices;
+        choices[l] = static_cast<std::uint8_t>(c);
+        if (choices == best.choices) {
+          continue;
+        }
+        FORETUNE_TRY(const double ns, times_.predict_ns(knobs(choices)));
+        const double gain = best.ns - ns;
+        if (!repairs && gain <= 1e-4 * best.ns) {
+          continue;
+        }
+        sum_.choose(l, choices[l]);
+        const double loss = loss_now();
+        sum_.choose(l, best.choices[l]);
+        const double worse = std::max(loss - best.loss, kLeastLoss);
+        const double merit =
+            repairs ? (best.loss - loss) / std::max(-gain, 1e-3 * best.ns) : gain / worse;
+        if (merit > most && (repairs || loss <= limit)) {
+          most = merit;
+          next = {.choices = std::move(choices), .ns = ns, .loss = loss};
+        }
+      }
+    }
+    if (most == 0) {
+      return best;
+    }
+    best = std::move(next);
+    sum_.choose_all(best.choices);
+  }
+}
+
+Result<Candidate> ModelSearch::fastest(double limit, int restarts, Rng& rng) {
+  FORETUNE_TRY(Candidate from, start(limit));
+  FORETUNE_TRY(Candidate best, climb(std::move(from), limit));
+  const std::size_t layers = best.choices.size();
+  for (int i = 0; i < restarts; ++i) {
+    Candidate other = best;
+    const std::size_t changed = 1 + rng.below(std::max<std::size_t>(1, layers / 4));
+    for (std::size_t j = 0; j < changed; ++j) {
+      const std::size_t layer = rng.below(layers);
+      other.choices[layer] =
+          static_cast<std::uint8_t>(rng.below(effects_.layers[layer].knobs.size()));
+    }
+    FORETUNE_TRY(other, climb(std::move(other), limit));
+    const bool is_allowed = other.loss <= limit;
+    if (is_allowed && (best.loss > limit || other.ns < best.ns)) {
+      best = std::move(other);
+    }
+  }
+  return best;
+}
+
+}  // namespace foretune::approx

@@ -1,0 +1,265 @@
+#include "foretune/approx/tuner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "foretune/approx/effects.h"
+#include "foretune/approx/models.h"
+#include "foretune/base/clock.h"
+#include "foretune/base/text.h"
+#include "foretune/families/network_cpu/network_cpu.h"
+#include "foretune/families/network_cpu/network_data.h"
+#include "foretune/graph/ops.h"
+#include "foretune/graph/run/knob.h"
+#include "foretune/graph/run/plan.h"
+#include "foretune/graph/simplify.h"
+#include "foretune/graph/testing/small_task.h"
+#include "foretune/hardware/cpu.h"
+#include "foretune/measure/measure.h"
+#include "foretune/problem/payload_store.h"
+
+namespace foretune::approx {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Small random networks are all but useless, so the exact one says what is right.
+std::shared_ptr<const graph::Task> self_labelled_task(std::uint64_t seed) {
+  graph::Task task = graph::testing::small_task(seed);
+  const auto executor = *graph::Executor::create({});
+  const auto plan = *graph::NetworkPlan::create(task.network, executor, {.images = 70});
+  std::vector<float> input(70 * 64);
+  std::vector<float> output(70 * 4);
+  for (graph::LabelledImages* images : {&task.tuning, &task.test}) {
+    task.read_images(*images, 0, 70, input);
+    const float* const from = input.data();
+    float* const to = output.data();
+    EXPECT_TRUE(plan->run({&from, 1}, {&to, 1}));
+    for (std::size_t i = 0; i < 70; ++i) {
+      const auto row = output.begin() + static_cast<std::ptrdiff_t>(4 * i);
+      images->labels[i] = static_cast<std::int32_t>(std::max_element(row, row + 4) - row);
+    }
+  }
+  return std::make_shared<const graph::Task>(std::move(task));
+}
+
+class ApproxTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    executor_ = *graph::Executor::create({});
+    data_ = *network_cpu::NetworkData::create(task_, executor_, {.images = 4});
+    network_ = *graph::simplify(task_->network);
+    ranges_ = data_->ranges();
+    // The reshaped tensor in front of the product.
+    for (const graph::Node& node : network_.nodes()) {
+      if (node.op->name == "reshape") {
+        ranges_[network_.tensor(node.output).name] =
+            ranges_.at(network_.tensor(node.inputs[0]).name);
+      }
+    }
+  }
+
+  static std::int32_t knob(std::string_view text) { return *graph::parse_knob(text); }
+
+  std::shared_ptr<const graph::Task> task_ = self_labelled_task(3);
+  std::shared_ptr<graph::Executor> executor_;
+  std::unique_ptr<network_cpu::NetworkData> data_;
+  graph::Network network_;
+  graph::Calibration ranges_;
+};
+
+// The rest of a network on stored tensors gives what whole networks give.
+TEST_F(ApproxTest, EffectsAreThoseOfWholeNetworks) {
+  const std::vector<std::vector<std::int32_t>> wanted{{0, knob("i8"), knob("f32+rows2.0")},
+                                                      {0, knob("f32+columns2.1")},
+                                                      {0, knob("bf16"), knob("i8")}};
+  const auto effects = measure_effects(*task_, executor_, ranges_, wanted,
+                                       {.first = 0, .images = 70, .on_progress = {}});
+  ASSERT_TRUE(effects) << effects.error().message;
+  EXPECT_EQ(effects->images(), 70);
+  EXPECT_EQ(effects->exact_right, 70);
+  const std::vector<std::string> names{"first", "second", "last"};
+  for (std::size_t l = 0; l < wanted.size(); ++l) {
+    EXPECT_EQ(effects->layers[l].layer, names[l]);
+    for (std::size_t k = 1; k < wanted[l].size(); ++k) {
+      const graph::Variants variants{{names[l], *graph::variant_of_knob(wanted[l][k])}};
+      const auto quality = data_->quality(variants, network_cpu::Judges::kTuning);
+      ASSERT_TRUE(quality) << quality.error().message;
+      const KnobEffect& effect = effects->layers[l].knobs[k];
+      EXPECT_NEAR(100.0 * static_cast<double>(effect.right) / 70, *quality, 1e-9);
+      // One layer alone: both models are exact.
+      Choices choices(3, 0);
+      choices[l] = static_cast<std::uint8_t>(k);
+      ChangeSum sum(*effects);
+      sum.choose_all(choices);
+      EXPECT_NEAR(sum.loss(), 100 - *quality, 1e-9);
+      EXPECT_NEAR(added_loss(*effects, choices), 100 - *quality, 1e-9);
+      // Back to the exact network.
+      sum.choose_all(Choices(3, 0));
+      EXPECT_NEAR(sum.loss(), 0, 1e-9);
+    }
+  }
+}
+
+TEST_F(ApproxTest, EffectsCanBeStoppedAndRefuseWhatIsNotThere) {
+  const std::vector<std::vector<std::int32_t>> wanted{{0, knob("i8")}, {0}, {0}};
+  const auto stopped = measure_effects(*task_, executor_, ranges_, wanted,
+                                       {.first = 0, .images = 70, .on_progress = [](double share) {
+                                          EXPECT_GE(share, 0);
+                                          EXPECT_LE(share, 1);
+                                          return true;
+                                        }});
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+  const auto many = measure_effects(*task_, executor_, ranges_, wanted,
+                                    {.first = 10, .images = 61, .on_progress = {}});
+  ASSERT_FALSE(many);
+  EXPECT_THAT(many.error().message, HasSubstr("the task has 70 tuning images, not those from 10"));
+  EXPECT_FALSE(measure_effects(*task_, executor_, ranges_, std::span(wanted).first(2),
+                               {.first = 0, .images = 8, .on_progress = {}}));
+}
+
+TEST_F(ApproxTest, TimesAreOfTheKnobsThatALayerCanHave) {
+  const std::vector<std::int32_t> knobs{knob("i8"), knob("f32+rows2.0"), knob("i8")};
+  const auto times = measure_times(network_, executor_, ranges_, knobs,
+                                   {.images = 4, .rounds = 2, .wants_stop = {}});
+  ASSERT_TRUE(times) << times.error().message;
+  ASSERT_EQ(times->layers.size(), 3U);
+  EXPECT_EQ(times->layers[0].knobs, (std::vector<std::int32_t>{0, knobs[0], knobs[1]}));
+  EXPECT_EQ(times->layers[2].knobs, (std::vector<std::int32_t>{0, knobs[0]}));
+  TimeModel model(network_, *times);
+  double sum = times->before_ns;
+  for (const LayerTimes& layer : times->layers) {
+    EXPECT_GT(layer.ns[0], 0);
+    sum += layer.ns[0];
+  }
+  const std::vector<std::int32_t> exact(3, 0);
+  EXPECT_NEAR(*model.predict_ns(exact), sum, 1e-6 * sum);
+  // Two networks of which one converts: the fit gives back both times.
+  const std::vector<std::vector<std::int32_t>> networks{exact, {0, knobs[0], 0}};
+  const std::vector<double> ns{2 * sum, 3 * *model.predict_ns(networks[1])};
+  ASSERT_TRUE(model.fit(networks, ns));
+  EXPECT_NEAR(*model.predict_ns(exact) / ns[0], 1, 0.01);
+  EXPECT_NEAR(*model.predict_ns(networks[1]) / ns[1], 1, 0.01);
+  const std::vector<std::int32_t> unknown{0, 0, knobs[1]};
+  ASSERT_FALSE(model.predict_ns(unknown));
+  EXPECT_THAT(model.predict_ns(unknown).error().message,
+              HasSubstr("layer last was not timed with f32+rows2.0"));
+}
+
+TEST(FitNonnegative, FindsWeightsAndKeepsThemFromZeroUp) {
+  const std::vector<double> rows{1, 0, 0, 1, 1, 1};
+  std::vector<double> weights{0, 0};
+  fit_nonnegative(rows, std::vector<double>{2, 3, 5}, weights);
+  EXPECT_NEAR(weights[0], 2, 1e-6);
+  EXPECT_NEAR(weights[1], 3, 1e-6);
+  fit_nonnegative(rows, std::vector<double>{-2, 3, 1}, weights);
+  EXPECT_EQ(weights[0], 0);
+  EXPECT_NEAR(weights[1], 2, 1e-6);
+}
+
+TEST(LossFit, LearnsAFactorAndIsP1WithoutNetworks) {
+  const std::vector<LossTerms> terms{{{1, 0, 0, 0}}, {{2, 0, 0, 0}}, {{4, 0, 0, 0}}};
+  EXPECT_EQ(LossFit().loss(terms[1]), 2);
+  EXPECT_NEAR(LossFit::learn({}, {}).loss(terms[1]), 2, 1e-6);
+  std::vector<LossTerms> many;
+  std::vector<double> losses;
+  for (int i = 0; i < 60; ++i) {
+    many.push_back(terms[static_cast<std::size_t>(i) % 3]);
+    losses.push_back(1.5 * many.back().values[0]);
+  }
+  EXPECT_NEAR(LossFit::learn(many, losses).loss(terms[1]), 3, 0.1);
+}
+
+class TuneNetwork : public ApproxTest {
+ protected:
+  void SetUp() override {
+    ApproxTest::SetUp();
+    const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(::testing::TempDir()) / concat("approx_", info->name());
+    std::filesystem::create_directories(folder_);
+    ASSERT_TRUE(graph::write_task(*task_, folder_ / "small.ftt"));
+    FamilyOptions options;
+    options.fingerprint = cpu_fingerprint(read_cpu_facts(), {});
+    options.threads = 1;
+    options.payload_folders = {folder_.string()};
+    family_ = *create_network_cpu(options);
+    Protocol protocol;
+    protocol.windows = 2;
+    protocol.max_windows = 2;
+    measurer_ = make_local_measurer(family_, protocol, {});
+    const auto store = *PayloadStore::open(options.payload_folders);
+    problem_.emplace(*store->resolve(
+        *Problem::parse(*store->resolve_names("network images=4 payload=@small.ftt"))));
+    hooks_.now_s = &monotonic_s;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Result<ApproxResult> tune(const ApproxOptions& options) {
+    return tune_network(*family_, *measurer_, nullptr, *problem_, task_, options, hooks_, {});
+  }
+
+  std::filesystem::path folder_;
+  std::shared_ptr<const Family> family_;
+  std::unique_ptr<Measurer> measurer_;
+  std::optional<Problem> problem_;
+  CollectHooks hooks_;
+};
+
+TEST_F(TuneNetwork, ChoosesFasterNetworksThatKeepTheirBudgets) {
+  const ApproxOptions options{.budgets = {20, 60},
+                              .knobs = *graph::knob_catalogue("i8,f32+rows2.0,f32+columns2.0"),
+                              .effect_images = 64,
+                              .fit_networks = 6,
+                              .judged_networks = 4,
+                              .rounds = 1,
+                              .per_budget = 3,
+                              .chosen = 5,
+                              .compare_rounds = 3};
+  const auto result = tune(options);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->exact.speedup, 1);
+  EXPECT_NEAR(result->exact.test_quality, 100, 1e-9);
+  EXPECT_GE(result->measured, 2U);
+  EXPECT_LE(result->chosen.size(), 5U);
+  std::set<Config> configs;
+  for (const ApproxConfig& each : result->chosen) {
+    EXPECT_TRUE(configs.insert(each.config).second);
+    EXPECT_TRUE(each.budget == 20 || each.budget == 60);
+    EXPECT_LE(each.loss_high, each.budget);
+    EXPECT_GE(each.loss_high, each.tune_loss);
+    EXPECT_NEAR(each.test_loss, 100 - each.test_quality, 1e-9);
+    EXPECT_NEAR(each.speedup, result->exact.time_ns / each.time_ns, 1e-9);
+    EXPECT_FALSE(each.text.empty());
+  }
+  EXPECT_TRUE(std::is_sorted(
+      result->chosen.begin(), result->chosen.end(),
+      [](const ApproxConfig& a, const ApproxConfig& b) { return a.time_ns < b.time_ns; }));
+}
+
+TEST_F(TuneNetwork, StopsAndRefuses) {
+  EXPECT_EQ(tune({.budgets = {}}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(tune({.budgets = {-1}}).error().code, ErrorCode::kInvalidArgument);
+  const std::atomic<bool> stop{true};
+  hooks_.stop = &stop;
+  const auto stopped =
+      tune({.budgets = {1}, .knobs = *graph::knob_catalogue("i8,f32+rows2.0,f32+columns2.0")});
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace foretune::approx

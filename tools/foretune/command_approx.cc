@@ -1,0 +1,77 @@
+// foretune approx: finds networks that are as fast as a loss of accuracy allows.
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretune/base/file.h"
+#include "foretune/base/text.h"
+#include "foretune/workflow/approximation.h"
+#include "tools/foretune/commands.h"
+#include "tools/foretune/terminal.h"
+
+namespace foretune::cli {
+namespace {
+
+std::string right(std::string_view text, std::size_t width) {
+  return std::string(width > text.size() ? width - text.size() : 0, ' ').append(text);
+}
+
+std::string points(double loss) { return std::isfinite(loss) ? fixed(loss, 2) : "-"; }
+
+void print_result(const Approximation& approximation, const ApproximationArguments& arguments) {
+  const approx::ApproxResult& result = approximation.result;
+  print(concat("exact: ", time_text(result.exact.time_ns), " for ", arguments.images,
+               arguments.images == 1 ? " image" : " images"));
+  print(std::isfinite(result.exact.test_quality)
+            ? concat(", ", fixed(result.exact.test_quality, 2), " % of the test images right\n")
+            : "\n");
+  if (result.chosen.empty()) {
+    print("no faster network keeps the budgets\n");
+    return;
+  }
+  print(
+      "\n                         loss in points\nspeed-up        time   tuning  at most     test  "
+      " budget\n");
+  for (const approx::ApproxConfig& each : result.chosen) {
+    print(concat(right(fixed(each.speedup, 2), 8), right(time_text(each.time_ns), 12),
+                 right(points(each.tune_loss), 9), right(points(each.loss_high), 9),
+                 right(points(each.test_loss), 9), right(points(each.budget), 9), "\n"));
+  }
+  print(concat("\n", result.chosen.front().text, "\n  is the fastest. ", result.measured,
+               " networks were measured, in ", duration_text(result.seconds), " altogether.\n"));
+  const approx::ModelJudgement& judged = result.judgement;
+  if (judged.networks > 0) {
+    print(concat("Models on ", judged.networks, " random networks: quality off by ",
+                 fixed(judged.fit_error, 2), " points (P1 ", fixed(judged.p1_error, 2), ", P2 ",
+                 fixed(judged.p2_error, 2), "), rank correlation ", fixed(judged.fit_spearman, 3),
+                 ", time off by ", fixed(100 * judged.time_error, 1), " %\n"));
+  }
+}
+
+Result<int> run_approx(const ApproximationArguments& arguments, const Invocation& invocation) {
+  ProgressLine line;
+  ApproximationHooks hooks;
+  hooks.stop = &stop_flag();
+  hooks.on_phase = [&](std::string_view text) {
+    if (line.due()) {
+      line.show(text);
+    }
+  };
+  FORETUNE_TRY(const Approximation result, approximate(arguments, invocation, hooks));
+  line.clear();
+  print_result(result, arguments);
+  if (!arguments.json.empty()) {
+    FORETUNE_TRY_STATUS(
+        write_text_file_atomically(arguments.json, approximation_json(result, invocation)));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+std::function<int(const Invocation&)> prepare_approx(OptionList& list) {
+  return prepare_with<ApproximationArguments, run_approx>(list);
+}
+
+}  // namespace foretune::cli
