@@ -36,9 +36,10 @@ import nncf
 import numpy as np
 import onnxruntime
 import openvino
+from fashion_mnist import (CALIBRATION_IMAGES, FOLDER, NAMES, TRAINING_IMAGES, accuracy_of, as_input,
+                           read_idx)
 from foretune.networks import Layer, Network
-from networks import (BATCH, CALIBRATION_IMAGES, FOLDER, NAMES, TRAINING_IMAGES, accuracy_of, as_input,
-                      in_turns, read_idx)
+from networks import BATCH, in_turns
 from onnxruntime import quantization
 from onnxruntime.quantization.shape_inference import quant_pre_process
 

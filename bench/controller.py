@@ -38,9 +38,9 @@ import time
 from typing import Any
 
 import numpy as np
+from fashion_mnist import (CALIBRATION_IMAGES, FOLDER, NAMES, TRAINING_IMAGES, accuracy_of, as_input,
+                           read_idx)
 from foretune.networks import Controller, Layer, Network, Plan
-from networks import (CALIBRATION_IMAGES, FOLDER, NAMES, TRAINING_IMAGES, accuracy_of, as_input,
-                      read_idx)
 
 ALTERNATIVES = {
     "f32": None,

@@ -15,7 +15,6 @@ which no training and no choice has seen; integers are calibrated on 512 of the 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import math
 import pathlib
@@ -25,14 +24,10 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from fashion_mnist import (CALIBRATION_IMAGES, FOLDER, NAMES, TRAINING_IMAGES, accuracy_of, as_input,
+                           read_idx)
 from foretune.networks import Layer, Network, Plan
 
-FOLDER = pathlib.Path(__file__).parent / "networks"
-NAMES = ("lenet5", "vgg", "resnet20", "mobilenet")
-MEAN = 0.2860
-DEVIATION = 0.3530
-CALIBRATION_IMAGES = 512
-TRAINING_IMAGES = 50_000
 BATCH = 64
 
 WAYS = {
@@ -54,20 +49,6 @@ WAYS = {
 }
 
 
-def read_idx(path: pathlib.Path) -> np.ndarray:
-    """Returns the bytes of one of the data set's files: images (n, 784), or labels (n,)."""
-    content = gzip.decompress(path.read_bytes())
-    if "images" in path.name:
-        return np.frombuffer(content, np.uint8, offset=16).reshape(-1, 784)
-    return np.frombuffer(content, np.uint8, offset=8)
-
-
-def as_input(pixels: np.ndarray) -> np.ndarray:
-    """Returns images as the networks read them."""
-    values = (pixels.astype(np.float32) / 255 - MEAN) / DEVIATION
-    return np.ascontiguousarray(values.reshape(-1, 1, 28, 28), dtype=np.float32)
-
-
 def session_of(name: str) -> Any:
     """Returns ONNX Runtime's session of one thread."""
     options = onnxruntime.SessionOptions()
@@ -86,18 +67,6 @@ def in_turns(calls: list[Any], rounds: int) -> list[float]:
             call()
             own.append(time.perf_counter() - start)
     return [statistics.median(own) for own in times]
-
-
-def accuracy_of(plan: Plan, images: np.ndarray, labels: np.ndarray) -> float:
-    """Returns the percentage of images whose largest output is that of their label."""
-    right = 0
-    for first in range(0, len(images), plan.images):
-        part = images[first:first + plan.images]
-        padded = np.zeros((plan.images, *images.shape[1:]), np.float32)
-        padded[:len(part)] = part
-        right += int((plan(padded)[:len(part)].argmax(1) ==
-                      labels[first:first + len(part)]).sum())
-    return 100 * right / len(images)
 
 
 def geometric_mean(values: list[float]) -> float:

@@ -50,7 +50,7 @@ grep -q "no file of a network" err.txt
 mkdir tasks
 cp "$source_dir/tests/golden/small.ftt" tasks/
 expect 0 "$foretune" approx tasks/small.ftt --images 2 --threads 1 --budgets 50,100 \
-  --family-option knobs=i8,f32+rows2.0 --judge 2 --json approx.json --output approx.ftd
+  --family-option knobs=i8,f32+rows2.0 --fit 3 --judge 2 --json approx.json --output approx.ftd
 holds "exact: "
 holds "for 2 images"
 python3 - <<'END'

@@ -46,8 +46,8 @@ Result<Candidate> ModelSearch::start(double limit) const {
 
 // Repairs a network that loses too much, then takes the change of one layer that gains most time
 // for its loss until none is left.
-Result<Candidate> ModelSearch::climb(Candidate from, double limit) {
-  FORETUNE_TRY(Candidate best, predict(from.choices));
+Result<Candidate> ModelSearch::climb(const Choices& from, double limit) {
+  FORETUNE_TRY(Candidate best, predict(from));
   constexpr double kLeastLoss = 0.02;  // points; less is noise of a few images
   while (true) {
     const bool repairs = best.loss > limit;
@@ -86,18 +86,17 @@ Result<Candidate> ModelSearch::climb(Candidate from, double limit) {
 }
 
 Result<Candidate> ModelSearch::fastest(double limit, int restarts, Rng& rng) {
-  FORETUNE_TRY(Candidate from, start(limit));
-  FORETUNE_TRY(Candidate best, climb(std::move(from), limit));
+  FORETUNE_TRY(const Candidate from, start(limit));
+  FORETUNE_TRY(Candidate best, climb(from.choices, limit));
   const std::size_t layers = best.choices.size();
   for (int i = 0; i < restarts; ++i) {
-    Candidate other = best;
+    Choices changes = best.choices;
     const std::size_t changed = 1 + rng.below(std::max<std::size_t>(1, layers / 4));
     for (std::size_t j = 0; j < changed; ++j) {
       const std::size_t layer = rng.below(layers);
-      other.choices[layer] =
-          static_cast<std::uint8_t>(rng.below(effects_.layers[layer].knobs.size()));
+      changes[layer] = static_cast<std::uint8_t>(rng.below(effects_.layers[layer].knobs.size()));
     }
-    FORETUNE_TRY(other, climb(std::move(other), limit));
+    FORETUNE_TRY(Candidate other, climb(changes, limit));
     const bool is_allowed = other.loss <= limit;
     if (is_allowed && (best.loss > limit || other.ns < best.ns)) {
       best = std::move(other);

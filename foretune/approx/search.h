@@ -29,8 +29,8 @@ struct Candidate {
 class ModelSearch {
  public:
   // Borrows effects and times. `times` knows every knob of the effects.
-  ModelSearch(const Effects& effects, const TimeModel& times, LossFit fit)
-      : effects_(effects), times_(times), fit_(std::move(fit)), sum_(effects) {}
+  ModelSearch(const Effects& effects, const TimeModel& times, const LossFit& fit)
+      : effects_(effects), times_(times), fit_(fit), sum_(effects) {}
 
   // Returns the knobs of choices, in the order of the layers.
   [[nodiscard]] std::vector<std::int32_t> knobs(const Choices& choices) const;
@@ -42,7 +42,7 @@ class ModelSearch {
   Result<Candidate> fastest(double limit, int restarts, Rng& rng);
 
  private:
-  Result<Candidate> climb(Candidate from, double limit);
+  Result<Candidate> climb(const Choices& from, double limit);
   Result<Candidate> start(double limit) const;
   [[nodiscard]] double loss_now() const { return fit_.loss(loss_terms(effects_, sum_)); }
 

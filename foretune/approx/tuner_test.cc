@@ -223,10 +223,10 @@ TEST_F(TuneNetwork, ChoosesFasterNetworksThatKeepTheirBudgets) {
   const ApproxOptions options{.budgets = {20, 60},
                               .knobs = *graph::knob_catalogue("i8,f32+rows2.0,f32+columns2.0"),
                               .effect_images = 64,
-                              .fit_networks = 6,
-                              .judged_networks = 4,
+                              .fit_networks = 3,
+                              .judged_networks = 2,
                               .rounds = 1,
-                              .per_budget = 3,
+                              .per_budget = 2,
                               .chosen = 5,
                               .compare_rounds = 3};
   const auto result = tune(options);

@@ -107,6 +107,8 @@ void ApproximationArguments::visit(OptionList& list) {
   list.add("profile-images", profile_images, "N",
            "tuning images that judge each knob alone; all of them judge whole networks")
       .at_least(64);
+  list.add("fit", fit, "N", "random networks that correct the models of quality and time")
+      .at_least(0);
   list.add("judge", judge, "N",
            "also judge the models of quality and time by so many random networks")
       .at_least(0);
@@ -148,6 +150,7 @@ Result<Approximation> approximate(const ApproximationArguments& arguments,
   FORETUNE_TRY(options.knobs, offered_knobs(out.live.options));
   options.chosen = static_cast<std::size_t>(arguments.keep);
   options.effect_images = arguments.profile_images;
+  options.fit_networks = static_cast<int>(arguments.fit);
   options.judged_networks = static_cast<int>(arguments.judge);
   options.threads = info.max_threads;
   options.effect_threads = usable_threads(out.live.options.fingerprint.hardware);
