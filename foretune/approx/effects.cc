@@ -44,15 +44,7 @@ class Tensors {
   }
   // Forgets what only operations before `node` read.
   void drop_before(std::size_t node) {
-    std::vector<bool> is_read(values_.size(), false);
-    for (const TensorId id : network_.outputs()) {
-      is_read[position(id)] = true;
-    }
-    for (const Node& each : network_.nodes().subspan(node)) {
-      for (const TensorId id : each.inputs) {
-        is_read[position(id)] = true;
-      }
-    }
+    const std::vector<bool> is_read = graph::read_from(network_, node);
     for (std::size_t i = 0; i < values_.size(); ++i) {
       if (!is_read[i]) {
         values_[i] = {};
@@ -284,6 +276,12 @@ std::vector<double> times_by_layer(const std::vector<graph::StepProfile>& steps,
 }
 
 }  // namespace
+
+std::optional<double> LayerTimes::ns_of(std::int32_t knob) const {
+  const auto found = std::find(knobs.begin(), knobs.end(), knob);
+  return found == knobs.end() ? std::nullopt
+                              : std::optional(ns[static_cast<std::size_t>(found - knobs.begin())]);
+}
 
 std::int64_t count_right(std::span<const float> outputs, std::span<const std::int32_t> labels,
                          std::int64_t classes) {

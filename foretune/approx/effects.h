@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ struct LayerTimes {
   std::string layer;
   std::vector<std::int32_t> knobs;
   std::vector<double> ns;
+
+  // Returns nothing for a knob that the layer cannot have.
+  [[nodiscard]] std::optional<double> ns_of(std::int32_t knob) const;
 };
 
 struct NetworkTimes {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "foretune/base/check.h"
@@ -137,12 +138,12 @@ Result<TimeModel::Terms> TimeModel::terms(std::span<const std::int32_t> knobs) c
   Terms terms{times_.before_ns, 0, 0};
   for (std::size_t l = 0; l < knobs.size(); ++l) {
     const LayerTimes& layer = times_.layers[l];
-    const auto found = std::find(layer.knobs.begin(), layer.knobs.end(), knobs[l]);
-    if (found == layer.knobs.end()) {
+    const std::optional<double> ns = layer.ns_of(knobs[l]);
+    if (!ns) {
       return fail(ErrorCode::kInvalidArgument, "layer ", layer.layer, " was not timed with ",
                   graph::knob_text(knobs[l]));
     }
-    terms[0] += layer.ns[static_cast<std::size_t>(found - layer.knobs.begin())];
+    terms[0] += *ns;
     if (l > 0) {
       const int before = width_of(knobs[l - 1]);
       const int now = width_of(knobs[l]);

@@ -26,9 +26,8 @@ std::vector<SeparablePoint> ModelSearch::front(double max_points) const {
     const LayerTimes& times = times_.times().layers[l];
     std::vector<Choice>& choices = layers.emplace_back();
     for (const KnobEffect& effect : effects_.layers[l].knobs) {
-      const auto found = std::find(times.knobs.begin(), times.knobs.end(), effect.knob);
-      choices.push_back({.time = times.ns[static_cast<std::size_t>(found - times.knobs.begin())],
-                         .loss = effects_.exact_right - effect.right});
+      choices.push_back(
+          {.time = *times.ns_of(effect.knob), .loss = effects_.exact_right - effect.right});
     }
   }
   return separable_front(layers,

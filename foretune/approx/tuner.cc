@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "foretune/approx/effects.h"
@@ -161,9 +162,8 @@ class Tuner {
         for (const float change : effect.changes) {
           squares += static_cast<double>(change) * static_cast<double>(change);
         }
-        const auto found = std::find(layer.knobs.begin(), layer.knobs.end(), effect.knob);
         // Times within a twentieth are equal, so that of several positions the best one stays.
-        const double ns = layer.ns[static_cast<std::size_t>(found - layer.knobs.begin())];
+        const double ns = *layer.ns_of(effect.knob);
         points.push_back(std::round(20 * std::log(std::max(ns, 1.0))));
         points.push_back(squares);
       }
@@ -379,7 +379,7 @@ class Tuner {
     ChangeSum sum(effects_);
     for (const auto& [config, candidate] : predicted_) {
       const auto found = measured_.find(config);
-      if (found == measured_.end() || !learnt_.insert({config, true}).second) {
+      if (found == measured_.end() || !learnt_.insert(config).second) {
         continue;
       }
       sum.choose_all(candidate.choices);
@@ -538,7 +538,7 @@ class Tuner {
   LossFit fit_;
   std::vector<Sample> samples_;
   std::map<Config, Candidate> predicted_;
-  std::map<Config, bool> learnt_;
+  std::set<Config> learnt_;
   std::map<Config, TunedConfig> measured_;
   CollectProgress progress_;
   ApproxResult result_;

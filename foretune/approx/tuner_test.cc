@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstddef>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -19,7 +18,7 @@
 #include "foretune/approx/effects.h"
 #include "foretune/approx/models.h"
 #include "foretune/base/clock.h"
-#include "foretune/base/text.h"
+#include "foretune/base/testing/temporary_folder.h"
 #include "foretune/families/network_cpu/network_cpu.h"
 #include "foretune/families/network_cpu/network_data.h"
 #include "foretune/graph/ops.h"
@@ -188,14 +187,11 @@ class TuneNetwork : public ApproxTest {
  protected:
   void SetUp() override {
     ApproxTest::SetUp();
-    const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(::testing::TempDir()) / concat("approx_", info->name());
-    std::filesystem::create_directories(folder_);
     ASSERT_TRUE(graph::write_task(*task_, folder_ / "small.ftt"));
     FamilyOptions options;
     options.fingerprint = cpu_fingerprint(read_cpu_facts(), {});
     options.threads = 1;
-    options.payload_folders = {folder_.string()};
+    options.payload_folders = {folder_.path().string()};
     family_ = *create_network_cpu(options);
     Protocol protocol;
     protocol.windows = 2;
@@ -206,13 +202,12 @@ class TuneNetwork : public ApproxTest {
         *Problem::parse(*store->resolve_names("network images=4 payload=@small.ftt"))));
     hooks_.now_s = &monotonic_s;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   Result<ApproxResult> tune(const ApproxOptions& options) {
     return tune_network(*family_, *measurer_, nullptr, *problem_, task_, options, hooks_, {});
   }
 
-  std::filesystem::path folder_;
+  testing_support::TemporaryFolder folder_;
   std::shared_ptr<const Family> family_;
   std::unique_ptr<Measurer> measurer_;
   std::optional<Problem> problem_;

@@ -11,28 +11,27 @@ namespace {
 
 std::size_t position(TensorId id) { return static_cast<std::size_t>(id); }
 
-// Says of every tensor whether operations from `last` on read it, or the network returns it.
-std::vector<bool> read_behind(const Network& network, std::size_t last) {
+}  // namespace
+
+std::vector<bool> read_from(const Network& network, std::size_t node) {
   std::vector<bool> is_read(network.tensors().size(), false);
   for (const TensorId id : network.outputs()) {
     is_read[position(id)] = true;
   }
-  for (const Node& node : network.nodes().subspan(last)) {
-    for (const TensorId id : node.inputs) {
+  for (const Node& each : network.nodes().subspan(node)) {
+    for (const TensorId id : each.inputs) {
       is_read[position(id)] = true;
     }
   }
   return is_read;
 }
 
-}  // namespace
-
 Result<NetworkPart> part_of(const Network& network, std::size_t first, std::size_t last) {
   if (first >= last || last > network.nodes().size()) {
     return fail(ErrorCode::kInvalidArgument, "a network of ", network.nodes().size(),
                 " operations has no part from ", first, " to ", last);
   }
-  const std::vector<bool> is_read = read_behind(network, last);
+  const std::vector<bool> is_read = read_from(network, last);
   NetworkPart part;
   NetworkBuilder builder(network.name());
   std::vector<TensorId> copies(network.tensors().size(), kNoTensor);

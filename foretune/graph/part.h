@@ -27,4 +27,8 @@ struct NetworkPart {
 // and where nothing that the range computes is read behind it.
 Result<NetworkPart> part_of(const Network& network, std::size_t first, std::size_t last);
 
+// Says of every tensor, by TensorId, whether operations from position `node` on read it or the
+// network returns it.
+[[nodiscard]] std::vector<bool> read_from(const Network& network, std::size_t node);
+
 }  // namespace foretune::graph
