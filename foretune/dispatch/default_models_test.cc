@@ -10,6 +10,7 @@
 #include "foretune/base/text.h"
 #include "foretune/families/cpu_conv/cpu_conv.h"
 #include "foretune/families/cpu_gemm/cpu_gemm.h"
+#include "foretune/model/later_schema.h"
 #include "foretune/problem/sampler.h"
 #include "foretune/space/parametric_space.h"
 
@@ -78,7 +79,10 @@ TEST(DefaultModelsTest, AreReadableRankTheirFamilyAndNameTheirMachine) {
     EXPECT_EQ(model->fingerprint.hardware.get(HardwareValue::kVectorBytes),
               4 * kernel_limits(shipped.isa).lanes);
     const std::unique_ptr<Family> family = family_of(shipped, model->fingerprint);
-    EXPECT_TRUE(model->config_schema == family->info().config_schema);
+    EXPECT_TRUE(adds_labels_only(family->info().config_schema, model->config_schema));
+    const auto of_today = with_later_schema(*model, family->info().config_schema);
+    ASSERT_TRUE(of_today) << of_today.error().message;
+    EXPECT_TRUE(check_model(*of_today)) << check_model(*of_today).error().message;
     expect_legal_in_family(*model, *family);
     const auto threads = model->config_schema.find("threads");
     ASSERT_TRUE(threads);

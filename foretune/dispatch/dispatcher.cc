@@ -8,6 +8,7 @@
 #include "foretune/base/hash.h"
 #include "foretune/base/text.h"
 #include "foretune/dispatch/internal/dispatcher_state.h"
+#include "foretune/model/later_schema.h"
 
 namespace foretune {
 
@@ -174,11 +175,13 @@ Status Dispatcher::add(std::shared_ptr<const KernelProvider> provider, std::opti
   State::Source source{.provider = std::move(provider), .selector = nullptr};
   if (model) {
     if (!source.provider->takes_models_of(model->family) ||
-        model->problem_type != info.problem_type || model->config_schema != info.config_schema) {
+        model->problem_type != info.problem_type ||
+        !adds_labels_only(info.config_schema, model->config_schema)) {
       return fail(ErrorCode::kMismatch, "the model ranks configs of ", model->family, " (",
                   model->config_schema.name, "), not of this ", info.name);
     }
-    FORETUNE_TRY(source.selector, Selector::create(*std::move(model)));
+    FORETUNE_TRY(Model known, with_later_schema(*std::move(model), info.config_schema));
+    FORETUNE_TRY(source.selector, Selector::create(std::move(known)));
   }
   const std::unique_lock lock(state_->mutex);
   state_->sources.push_back(std::move(source));

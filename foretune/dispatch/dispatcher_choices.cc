@@ -17,6 +17,7 @@
 #include "foretune/dispatch/internal/dispatcher_state.h"
 #include "foretune/measure/dataset_header.h"
 #include "foretune/measure/timing.h"
+#include "foretune/model/later_schema.h"
 
 namespace foretune {
 namespace {
@@ -245,7 +246,7 @@ Result<std::size_t> Dispatcher::State::take_trials(Dataset trials) {
                 ", which is no family of this dispatcher");
   }
   const FamilyInfo& info = provider->info();
-  if (header.config_schema.id() != info.config_schema.id()) {
+  if (!adds_labels_only(info.config_schema, header.config_schema)) {
     return fail(ErrorCode::kMismatch, "these are measurements of another version of ", info.name);
   }
   if (header.fingerprint.digest() != info.fingerprint.digest()) {
@@ -269,7 +270,8 @@ Result<std::size_t> Dispatcher::State::take_trials(Dataset trials) {
     if (best != nullptr) {
       loaded.put(trials.problems()[best->problem],
                  {.family = info.name,
-                  .config = trials.configs()[best->config],
+                  .config = {.schema = info.config_schema.id(),
+                             .words = trials.configs()[best->config].words},
                   .nanoseconds = static_cast<double>(best->time_ns)});
     }
   }

@@ -7,6 +7,7 @@
 #include "foretune/dataset/journal.h"
 #include "foretune/families/families.h"
 #include "foretune/hardware/cpu.h"
+#include "foretune/model/later_schema.h"
 
 namespace foretune::workflow {
 namespace {
@@ -154,6 +155,15 @@ Status check_model_fits(const Model& model, const FamilyInfo& info, const std::s
   }
   return fail(ErrorCode::kMismatch, path, " is a model for family '", model.family,
               "', not for this version of '", info.name, "'");
+}
+
+Result<Model> read_model_for(const FamilyInfo& info, const std::string& path) {
+  FORETUNE_TRY(Model model, read_model(path));
+  if (model.family == info.name && adds_labels_only(info.config_schema, model.config_schema)) {
+    return with_later_schema(std::move(model), info.config_schema);
+  }
+  FORETUNE_TRY_STATUS(check_model_fits(model, info, path));
+  return model;
 }
 
 WorkerSetup worker_setup(std::string_view family, const FamilyOptions& options,

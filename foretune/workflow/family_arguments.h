@@ -63,6 +63,9 @@ Result<LiveFamily> open_family_for(const FamilyArguments& arguments,
 bool is_on_device(std::string_view name);
 // Checks that the model read from `path` ranks the configs of this family. Errors: kMismatch.
 Status check_model_fits(const Model& model, const FamilyInfo& info, const std::string& path);
+// Reads a model for the family; one from before its configs had further labels becomes one of
+// today. Errors: those of read_model() and check_model_fits().
+Result<Model> read_model_for(const FamilyInfo& info, const std::string& path);
 
 // Numbers of refused problems or configs by reason.
 using Refusals = std::map<std::string, std::uint64_t>;

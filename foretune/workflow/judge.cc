@@ -51,6 +51,10 @@ Result<Evaluation> evaluate_model(const Model& model, const Dataset& dataset, st
 
 Result<std::unique_ptr<Selector>> open_selector(const std::string& path, const FamilyInfo& info) {
   FORETUNE_TRY(std::unique_ptr<Selector> selector, Selector::open(path));
+  if (selector->model().config_schema != info.config_schema) {
+    FORETUNE_TRY(Model model, read_model_for(info, path));
+    return Selector::create(std::move(model));
+  }
   FORETUNE_TRY_STATUS(check_model_fits(selector->model(), info, path));
   return selector;
 }

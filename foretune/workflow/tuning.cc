@@ -113,8 +113,7 @@ Result<std::unordered_set<Problem>> tuned_problems(const std::filesystem::path& 
 }
 
 Result<Model> open_model(const std::string& path, const FamilyInfo& info) {
-  FORETUNE_TRY(Model model, read_model(path));
-  FORETUNE_TRY_STATUS(check_model_fits(model, info, path));
+  FORETUNE_TRY(Model model, read_model_for(info, path));
   if (is_joint(model)) {
     adapt_to_machine(model, info.fingerprint);
   }
