@@ -1,3 +1,6 @@
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -21,6 +24,18 @@ const KernelSet* built_kernel_set(CpuIsa isa, KernelMath math) {
   return nullptr;
 }
 
+// Asks the operating system for the state of matrix tiles, which no process has unless it asks. All
+// threads of this process then have it.
+bool may_use_tiles() {
+#if defined(__x86_64__) && defined(SYS_arch_prctl)
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // the state's bit in XCR0
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 // Checks for instructions that not every CPU with AVX-512 has.
 bool cpu_multiplies(KernelMath math) {
   const auto has = [](std::string_view name) {
@@ -30,12 +45,16 @@ bool cpu_multiplies(KernelMath math) {
   // Computed once, because it reads files.
   static const bool kHasBf16 = has("avx512_bf16");
   static const bool kHasVnni = has("avx512_vnni");
+  static const bool kHasTiles = has("amx_bf16") && has("amx_int8") && may_use_tiles();
   switch (math) {
     case KernelMath::kBf16Pairs:
       return kHasBf16;
     case KernelMath::kI8Quads:
     case KernelMath::kI8Shifted:
       return kHasVnni;
+    case KernelMath::kI8Tiles:
+    case KernelMath::kBf16Tiles:
+      return kHasTiles;
     case KernelMath::kF32:
     case KernelMath::kI16Pairs:
       break;

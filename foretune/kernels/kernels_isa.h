@@ -21,6 +21,10 @@ const TapKernelSet* generic_tap_kernel_set(KernelMath math);
 const TapKernelSet* avx2_tap_kernel_set(KernelMath math);
 const TapKernelSet* avx512_tap_kernel_set(KernelMath math);
 const TapKernelSet* avx512_word_tap_kernel_set(KernelMath math);  // for words other than f32
+const TapKernelSet* avx512_tile_tap_kernel_set(KernelMath math);  // for words in tiles of AMX
+// Begin and end a TileScope of the calling thread.
+void avx512_begin_tiles();
+void avx512_end_tiles();
 
 const GroupKernelSet* generic_group_kernel_set();
 const GroupKernelSet* avx2_group_kernel_set();

@@ -41,6 +41,10 @@ enum class KernelMath : std::uint8_t {
   // Signed bytes of A plus 128 times signed ones of B, four at a time, C in i32 (AVX512_VNNI): each
   // sum is 128 times that of its column of B too large. Only kernels with taps.
   kI8Shifted = 4,
+  // Signed bytes times signed ones, four at a time, C in i32, and pairs of bf16, C in f32: both in
+  // the matrix tiles of AMX. Only kernels with taps, called while a TileScope lives (tile_scope.h).
+  kI8Tiles = 5,
+  kBf16Tiles = 6,
 };
 
 // Strides are in elements, between rows unless said otherwise.
@@ -84,6 +88,10 @@ struct MicroKernelCall {
   std::ptrdiff_t blocks = 1;
   std::ptrdiff_t a_block = 0;
   std::ptrdiff_t c_block = 0;
+  // Blocks come in rows of so many; 0: they are one row. The distances of the rows.
+  std::ptrdiff_t row_blocks = 0;
+  std::ptrdiff_t a_row = 0;
+  std::ptrdiff_t c_row = 0;
   // Only for sets that round: the sums are not stored in C but rounded, and C is not looked at.
   // Rows and columns are those of the block. One block at a time.
   const OutputStageCall* rounding = nullptr;
@@ -199,6 +207,7 @@ struct TapKernelSet {
   int lanes = 1;
   // The output type that the kernels round their sums to; f32 and i32 where they do not.
   OutputType rounds_to = OutputType::kF32;
+  bool in_tiles = false;  // the kernels need a TileScope
   // [a_by_columns][tail][vectors - 1][rows - 1]
   MicroKernel table[2][2][kMaxTapVectors][kMaxKernelRows] = {};  // NOLINT(*-avoid-c-arrays)
 

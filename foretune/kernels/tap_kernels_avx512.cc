@@ -13,7 +13,15 @@ constexpr TapKernelSet kKernels = make_tap_kernel_set<Avx512>();
 }  // namespace
 
 const TapKernelSet* avx512_tap_kernel_set(KernelMath math) {
-  return math == KernelMath::kF32 ? &kKernels : avx512_word_tap_kernel_set(math);
+  switch (math) {
+    case KernelMath::kF32:
+      return &kKernels;
+    case KernelMath::kI8Tiles:
+    case KernelMath::kBf16Tiles:
+      return avx512_tile_tap_kernel_set(math);
+    default:
+      return avx512_word_tap_kernel_set(math);
+  }
 }
 
 }  // namespace foretune

@@ -25,6 +25,8 @@ const TapKernelSet* avx512_word_tap_kernel_set(KernelMath math) {
       return &kPairKernels;
     case KernelMath::kF32:
     case KernelMath::kI8Quads:
+    case KernelMath::kI8Tiles:
+    case KernelMath::kBf16Tiles:
       break;
   }
   return nullptr;

@@ -25,6 +25,8 @@ const KernelSet* avx512_word_kernel_set(KernelMath math) {
       return &kPairKernels;
     case KernelMath::kF32:
     case KernelMath::kI8Shifted:
+    case KernelMath::kI8Tiles:
+    case KernelMath::kBf16Tiles:
       break;
   }
   return nullptr;

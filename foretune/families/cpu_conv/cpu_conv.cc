@@ -97,8 +97,8 @@ class CpuConvArtifact final : public Artifact {
 
 class CpuConvFamily final : public CpuConv {
  public:
-  CpuConvFamily(FamilyInfo info, std::shared_ptr<SharedCpu> shared)
-      : info_(std::move(info)), shared_(std::move(shared)) {}
+  CpuConvFamily(FamilyInfo info, bool tiles, std::shared_ptr<SharedCpu> shared)
+      : info_(std::move(info)), tiles_(tiles), shared_(std::move(shared)) {}
 
   const FamilyInfo& info() const override { return info_; }
 
@@ -271,6 +271,16 @@ class CpuConvFamily final : public CpuConv {
     } else if (!is_f32) {
       config.order = ConvOrder::kRows;
     }
+    if (!is_f32 && !is_gradient && tiles_) {
+      CpuConvConfig tiles = config;
+      tiles.algorithm = ConvAlgorithm::kTiles;
+      tiles.mr = 16;
+      tiles.kc = 1024;  // sums stay in their tiles
+      for (const ConvTaps taps : {ConvTaps::kRow, ConvTaps::kEach}) {
+        tiles.taps = taps;
+        found.push_back(tiles);
+      }
+    }
     for (const ConvTaps taps : {ConvTaps::kRow, ConvTaps::kEach}) {
       config.taps = taps;
       found.push_back(config);
@@ -292,8 +302,17 @@ class CpuConvFamily final : public CpuConv {
   }
 
   FamilyInfo info_;
+  bool tiles_;  // configs in matrix tiles are legal
   std::shared_ptr<SharedCpu> shared_;
 };
+
+// Returns true when the device has matrix tiles and, if it is this CPU, this process may use them.
+bool has_tiles(const Fingerprint& device) {
+  return device.hardware.get(HardwareValue::kVectorBytes) >= 64 &&
+         device.isa.find("amx_bf16") != std::string::npos &&
+         device.isa.find("amx_int8") != std::string::npos &&
+         tap_kernel_set(CpuIsa::kAvx512, KernelMath::kI8Tiles) != nullptr;
+}
 
 Result<std::unique_ptr<Family>> make_cpu_conv(const FamilyOptions& options) {
   FORETUNE_TRY(std::unique_ptr<CpuConv> family, create_cpu_conv(options));
@@ -306,15 +325,15 @@ Result<std::unique_ptr<CpuConv>> create_cpu_conv(const FamilyOptions& options) {
   FamilyInfo info;
   info.fingerprint = options.fingerprint;
   std::vector<std::pair<std::string, std::string>> limits;
-  bool winograd = false;
+  CpuConvSpaceOptions legal{.tiles = true};
   for (const auto& parameter : options.parameters) {
-    if (parameter.first != "winograd") {
+    const auto& [name, value] = parameter;
+    if (name != "winograd" && name != "tiles") {
       limits.push_back(parameter);
-    } else if (parameter.second == "on" || parameter.second == "off") {
-      winograd = parameter.second == "on";
+    } else if (value == "on" || value == "off") {
+      (name == "tiles" ? legal.tiles : legal.winograd) = value == "on";
     } else {
-      return fail(ErrorCode::kInvalidArgument, "winograd is on or off, not '", parameter.second,
-                  "'");
+      return fail(ErrorCode::kInvalidArgument, name, " is on or off, not '", value, "'");
     }
   }
   FORETUNE_TRY_STATUS(apply_cpu_limits(kName, options.threads, limits, info.fingerprint.hardware));
@@ -322,12 +341,13 @@ Result<std::unique_ptr<CpuConv>> create_cpu_conv(const FamilyOptions& options) {
   info.description = kDescription;
   info.problem_type = kConvProblem;
   info.config_schema = cpu_conv_schema();
-  FORETUNE_TRY(info.space, cpu_conv_space(winograd));
+  legal.tiles = legal.tiles && has_tiles(info.fingerprint);
+  FORETUNE_TRY(info.space, cpu_conv_space(legal));
   info.feature_table = "conv-cpu";
   info.metrics = {metric_info(kPackNs), metric_info(kWorkspaceBytes)};
   info.max_threads = usable_threads(info.fingerprint.hardware);
   auto shared = std::make_shared<SharedCpu>(static_cast<std::size_t>(info.max_threads));
-  return std::make_unique<CpuConvFamily>(std::move(info), std::move(shared));
+  return std::make_unique<CpuConvFamily>(std::move(info), legal.tiles, std::move(shared));
 }
 
 const FamilyEntry& cpu_conv_family() {

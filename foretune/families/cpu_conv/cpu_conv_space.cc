@@ -1,5 +1,6 @@
 #include "foretune/families/cpu_conv/cpu_conv_space.h"
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,8 @@ constexpr std::string_view kTiles =
     "(n * ceil_div(select(op == op.backward_data, hi, hi + 2 * pad_h - 2), "
     "select(algorithm == algorithm.winograd4, 4, 2)) * ceil_div(select(op == op.backward_data, wi, "
     "wi + 2 * pad_w - 2), select(algorithm == algorithm.winograd4, 4, 2)))";
+// A tile has 16 rows; a row of points that is no multiple of them has blocks of equal parts.
+constexpr std::string_view kInTiles = "algorithm == algorithm.tiles";
 // Points of a row, which a pointwise convolution and joined rows have without end.
 const std::string kRowPoints = concat("select(", kIsPointwise, " || ", kIsPlanar,
                                       " && taps == taps.row, n * di * hi * wi, ", kWidth, ")");
@@ -83,15 +86,22 @@ std::vector<std::vector<std::int32_t>> domains() {
   for (std::int32_t rows = 1; rows <= 16; ++rows) {
     mr.push_back(rows);
   }
-  return {
-      {0, 1, 2}, {0, 1, 2, 3, 4, 5}, mr,     {4, 8, 12, 16, 24, 32, 48, 64}, kRowsValues, kKcValues,
-      {0, 1, 2}, {0, 1, 2},          {0, 1}, {1, 2, 4, 8, 16, 32, 64},       {0, 1}};
+  return {{0, 1, 2},   {0, 1, 2, 3, 4, 5, 6},
+          mr,          {4, 8, 12, 16, 24, 32, 48, 64},
+          kRowsValues, kKcValues,
+          {0, 1, 2},   {0, 1, 2},
+          {0, 1},      {1, 2, 4, 8, 16, 32, 64},
+          {0, 1}};
 }
 
 void add_block_rules(std::vector<Constraint>& out) {
   out.push_back({concat("isa <= ", kBestIsa), "the CPU does not have these instructions"});
   out.push_back({"(algorithm == algorithm.planar) == (layout == layout.channels_first)",
                  "the algorithm planar is for channels first, the others are for channels last"});
+  out.push_back({concat("!(", kInTiles, ") || isa == isa.avx512"),
+                 "output of matrix tiles is rounded by AVX-512"});
+  out.push_back({concat("!(", kInTiles, ") || dtype != dtype.f32 && !(", kIsGradient, ")"),
+                 "matrix tiles hold bf16 and i8, and are not for gradients of weights"});
   out.push_back({concat("!(", kIsTurned, ") || ", kIsGradient),
                  "only a gradient of weights has values of filters as rows"});
   out.push_back({concat("!(", kIsTurned, ") || dtype == dtype.f32"),
@@ -122,16 +132,16 @@ void add_block_rules(std::vector<Constraint>& out) {
        "the tiles"});
   out.push_back({concat("nr % ", kLanes, " == 0"), "columns must be whole vectors"});
   out.push_back({concat("nr / ", kLanes, " <= 4"), "no kernel is wider than four vectors"});
-  out.push_back(
-      {concat("mr * (nr / ", kLanes, ") + min(mr, nr / ", kLanes, ") + 1 <= ", kRegisters),
-       "the register block needs more vector registers than there are"});
+  out.push_back({concat(kInTiles, " || mr * (nr / ", kLanes, ") + min(mr, nr / ", kLanes,
+                        ") + 1 <= ", kRegisters),
+                 "the register block needs more vector registers than there are"});
   out.push_back({concat("isa == ", kBestIsa,
                         " || isa == isa.avx2 && (nr == 16 && mr == 6 || nr == 24 && mr == 4 || ",
                         kOfGroups, ")"),
                  "of a narrower instruction set only its best block is kept"});
-  out.push_back(
-      {concat(kOfGroups, " || ", kFullBlock, " || mr == ", kHeight, " || ", kColumns, " <= nr"),
-       "a smaller block is only useful where it is as high or as wide as the problem"});
+  out.push_back({concat(kOfGroups, " || select(", kInTiles, ", mr == 16, ", kFullBlock, " || ",
+                        kColumns, " <= nr) || mr == ", kHeight),
+                 "a smaller block is only useful where it is as high or as wide as the problem"});
 }
 
 void add_blocking_rules(std::vector<Constraint>& out) {
@@ -197,16 +207,22 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
 
 }  // namespace
 
-SpaceDefinition cpu_conv_space_definition(bool winograd) {
+SpaceDefinition cpu_conv_space_definition(CpuConvSpaceOptions options) {
   SpaceDefinition definition{.schema = cpu_conv_schema(),
                              .problem_type = kConvProblem,
                              .domains = domains(),
                              .constraints = {},
                              .canonical = canonical_rules()};
-  if (!winograd) {
+  if (!options.winograd) {
     definition.constraints.push_back(
         {concat("!", kIsWinograd),
          "Winograd's algorithm rounds differently: give the family the option winograd=on"});
+  }
+  if (!options.tiles) {
+    definition.constraints.push_back(
+        {concat("!(", kInTiles, ")"),
+         "the CPU has no matrix tiles (AMX), the system keeps them from this process, or the "
+         "family has the option tiles=off"});
   }
   add_block_rules(definition.constraints);
   add_blocking_rules(definition.constraints);
@@ -214,12 +230,14 @@ SpaceDefinition cpu_conv_space_definition(bool winograd) {
   return definition;
 }
 
-Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space(bool winograd) {
-  static const Result<std::shared_ptr<const CompiledSpace>> kSpace =
-      CompiledSpace::create(cpu_conv_space_definition(false));
-  static const Result<std::shared_ptr<const CompiledSpace>> kSpaceWithWinograd =
-      CompiledSpace::create(cpu_conv_space_definition(true));
-  return winograd ? kSpaceWithWinograd : kSpace;
+Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space(CpuConvSpaceOptions options) {
+  using Compiled = Result<std::shared_ptr<const CompiledSpace>>;
+  const auto compiled = [](bool winograd, bool tiles) {
+    return CompiledSpace::create(cpu_conv_space_definition({.winograd = winograd, .tiles = tiles}));
+  };
+  static const std::array<Compiled, 4> kSpaces{compiled(false, false), compiled(true, false),
+                                               compiled(false, true), compiled(true, true)};
+  return kSpaces[(options.winograd ? 1U : 0U) + (options.tiles ? 2U : 0U)];
 }
 
 }  // namespace foretune

@@ -9,10 +9,14 @@
 
 namespace foretune {
 
-// `winograd` makes configs with Winograd's algorithm legal.
-SpaceDefinition cpu_conv_space_definition(bool winograd);
+// The algorithms that are legal only where the family says so.
+struct CpuConvSpaceOptions {
+  bool winograd = false;
+  bool tiles = false;
+};
+SpaceDefinition cpu_conv_space_definition(CpuConvSpaceOptions options);
 
 // Returns the definition, compiled once.
-Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space(bool winograd);
+Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space(CpuConvSpaceOptions options);
 
 }  // namespace foretune

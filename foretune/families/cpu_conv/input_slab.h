@@ -16,6 +16,7 @@ struct Range {
   std::ptrdiff_t begin = 0;
   std::ptrdiff_t end = 0;
   [[nodiscard]] std::ptrdiff_t length() const { return end - begin; }
+  bool operator==(const Range&) const = default;
 };
 
 // Output points of a grid that are computed from one slab.

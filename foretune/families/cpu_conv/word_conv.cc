@@ -8,6 +8,7 @@
 #include "foretune/families/cpu_conv/conv_values.h"
 #include "foretune/families/cpu_conv/weight_places.h"
 #include "foretune/families/cpu_conv/work_shares.h"
+#include "foretune/kernels/tile_scope.h"
 
 namespace foretune::cpu_conv {
 namespace {
@@ -28,7 +29,7 @@ void put_integer(float* values, std::ptrdiff_t index, std::int32_t value) {
 
 }  // namespace
 
-// Register blocks of points of a slab, side by side.
+// Register blocks of points of a slab: side by side, in one row or in rows of a plane alike.
 struct WordConv::Tile {
   const Grid& grid;
   const ConvOperands& operands;
@@ -39,7 +40,10 @@ struct WordConv::Tile {
   std::ptrdiff_t group;
   std::ptrdiff_t points;  // of a block
   std::ptrdiff_t blocks;
-  std::ptrdiff_t number;  // of the first block, among those of the slab
+  std::ptrdiff_t rows;
+  std::ptrdiff_t a_row;    // between rows, in words of the input
+  std::ptrdiff_t out_row;  // ... in points of the output
+  std::ptrdiff_t number;   // of the first block, among those of the slab
   Range taps;
 };
 
@@ -69,7 +73,8 @@ Result<WordConv> WordConv::create(const ConvProblem& problem, const CpuConvConfi
     return fail(ErrorCode::kUnsupported, "taps=inner is for f32");
   }
   WordConv conv;
-  FORETUNE_TRY(conv.format_, WordFormat::of(problem.dtype(), config.isa));
+  FORETUNE_TRY(conv.format_, WordFormat::of(problem.dtype(), config.isa,
+                                            config.algorithm == ConvAlgorithm::kTiles));
   FORETUNE_TRY(conv.kernels_, tap_kernels_for(config, pool, conv.format_.math));
   conv.output_ = result_type(problem);
   conv.stage_ = output_stage(config.isa, conv.output_);
@@ -276,9 +281,12 @@ void WordConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chun
       .last_columns = last,
       .a_offsets = grid.offsets.data() + tile.taps.begin / grid.merged,
       .taps = static_cast<int>(tile.taps.length() / grid.merged),
-      .blocks = tile.blocks,
+      .blocks = tile.rows * tile.blocks,
       .a_block = tile.points * grid.input.grid().stride.w * grid.input.pitch().w,
-      .c_block = tile.points * step};
+      .c_block = tile.points * step,
+      .row_blocks = tile.blocks,
+      .a_row = tile.a_row,
+      .c_row = tile.out_row * out_channels_};
   if (chunk > 0) {
     call.c_in = sums;
     call.c_in_stride = stride;
@@ -293,8 +301,8 @@ void WordConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chun
     kernel(call);
     return;
   }
-  const OutputStageCall finish = finishing(operands, sums, stride, tile.blocks * tile.points,
-                                           outputs, channel, tile.to + channel, step);
+  OutputStageCall finish = finishing(operands, sums, stride, tile.blocks * tile.points, outputs,
+                                     channel, tile.to + channel, step);
   if (kernels_round()) {
     call.rounding = &finish;
     kernel(call);
@@ -302,7 +310,12 @@ void WordConv::run_tile(const Tile& tile, std::ptrdiff_t panel, std::size_t chun
   }
   kernel(call);
   if (!is_word || operands.residual != nullptr || operands.relu) {
-    stage_(finish);
+    for (std::ptrdiff_t row = 0; row < tile.rows; ++row) {
+      const std::ptrdiff_t moved = row * call.c_row;
+      finish = finishing(operands, sums + moved, stride, tile.blocks * tile.points, outputs,
+                         channel, tile.to + moved + channel, step);
+      stage_(finish);
+    }
   }
 }
 
@@ -354,29 +367,40 @@ void WordConv::run_slab(const Grid& grid, const Slab& slab, std::ptrdiff_t group
   for (std::ptrdiff_t panel = 0; panel < panels(); ++panel) {
     put_integer(scratch.starts + panel * (config_.nr + kStartKey), 0, -1);
   }
-  // Blocks of a row are computed by one call, except where their sums are kept.
-  const bool keeps_sums =
-      bytes_of(output_) != sizeof(float) && (grid.chunks.size() > 1 || !kernels_round());
-  const std::ptrdiff_t most_blocks =
-      config_.order == ConvOrder::kPoints || keeps_sums ? 1 : slab.w.length();
+  // Blocks of a row, and rows alike, are computed by one call, except where their sums are kept.
+  const bool joins =
+      config_.order != ConvOrder::kPoints &&
+      (bytes_of(output_) == sizeof(float) || (grid.chunks.size() == 1 && kernels_round()));
+  const std::ptrdiff_t width = slab.w.length();
+  const bool joins_rows = joins && (width <= grid.block_w || width % grid.block_w == 0);
   const auto for_each_tile = [&](const auto& visit) {
     std::ptrdiff_t number = 0;
     for (std::ptrdiff_t n = slab.images.begin; n < slab.images.end; ++n) {
       for (std::ptrdiff_t z = slab.d.begin; z < slab.d.end; ++z) {
-        for (std::ptrdiff_t y = slab.h.begin; y < slab.h.end; ++y) {
+        std::ptrdiff_t rows = 1;
+        for (std::ptrdiff_t y = slab.h.begin; y < slab.h.end; y += rows) {
           const Range taps = input.inner_taps(z, y);
+          rows = 1;
+          while (joins_rows && y + rows < slab.h.end && input.inner_taps(z, y + rows) == taps) {
+            ++rows;
+          }
           for (std::ptrdiff_t x = slab.w.begin; x < slab.w.end;) {
             const std::ptrdiff_t points = std::min(grid.block_w, slab.w.end - x);
-            const std::ptrdiff_t blocks = std::min(most_blocks, (slab.w.end - x) / points);
+            const std::ptrdiff_t blocks = joins ? (slab.w.end - x) / points : 1;
+            const std::ptrdiff_t from = input.place(slab, n, z, y, x);
+            const std::ptrdiff_t to = input.out_point(n, z, y, x);
             visit(Tile{.grid = grid,
                        .operands = operands,
                        .scratch = scratch,
                        .packed = packed,
-                       .from = filled + input.place(slab, n, z, y, x),
-                       .to = input.out_point(n, z, y, x) * out_channels_,
+                       .from = filled + from,
+                       .to = to * out_channels_,
                        .group = group,
                        .points = points,
                        .blocks = blocks,
+                       .rows = rows,
+                       .a_row = input.place(slab, n, z, y + 1, x) - from,
+                       .out_row = input.out_point(n, z, y + 1, x) - to,
                        .number = number,
                        .taps = taps});
             number += blocks;
@@ -437,6 +461,7 @@ void WordConv::run(const ConvOperands& operands, std::span<const float> packed,
     const auto slabs = static_cast<std::ptrdiff_t>(grid.input.slabs().size());
     share_work(config_, pool_, view_.groups * slabs, panels(),
                [&](std::size_t thread, const Range& units, const Range& panels_of_thread) {
+                 const TileScope scope(kernels_->in_tiles);
                  float* const own = workspace.data() + thread * thread_size_;
                  const Scratch scratch{.slab = own,
                                        .sums = own + slab_size_,

@@ -34,7 +34,8 @@ class WordConv {
   // Returns no for problems without such kernels: f32, channels first, gradients of integers,
   // gradients of weights.
   static Support supports(const ConvProblem& problem);
-  // Errors: as TapConv::create(); kUnsupported for what supports() refuses, and for taps=inner.
+  // With algorithm=tiles the kernels are those in the matrix tiles of AMX. Errors: as
+  // TapConv::create(); kUnsupported for what supports() refuses, and for taps=inner.
   static Result<WordConv> create(const ConvProblem& problem, const CpuConvConfig& config,
                                  ThreadPool* pool);
 

@@ -105,6 +105,7 @@ TEST(WordConvTest, RandomConvolutionsAreRight) {
   const auto cases = static_cast<int>(parse_int(many == nullptr ? "" : many).value_or(1500));
   std::map<std::string, int> run;
   int in_groups = 0;
+  int in_tiles = 0;
   for (int i = 0; i < cases; ++i) {
     Rng rng(static_cast<std::uint64_t>(i));
     const auto isa = static_cast<CpuIsa>(i % 3);
@@ -123,7 +124,14 @@ TEST(WordConvTest, RandomConvolutionsAreRight) {
     sizes.out = static_cast<ConvOutput>(rng.below(2));
     const ConvProblem problem = *ConvProblem::create(sizes);
     CpuConvConfig config = draw_word_config(rng, isa);
-    const bool of_groups = group_kernel_set(isa, operand_type(problem)) != nullptr &&
+    if (isa == CpuIsa::kAvx512 && tap_kernel_set(isa, KernelMath::kI8Tiles) != nullptr &&
+        rng.below(2) == 0) {
+      config.algorithm = ConvAlgorithm::kTiles;
+      config.mr = static_cast<int>(rng.between(1, kMaxKernelRows));
+      ++in_tiles;
+    }
+    const bool of_groups = config.algorithm != ConvAlgorithm::kTiles &&
+                           group_kernel_set(isa, operand_type(problem)) != nullptr &&
                            std::max(sizes.c, sizes.k) / sizes.g <= kernel_limits(isa).lanes &&
                            sizes.skip_taps == 0 && rng.below(3) > 0;
     if (of_groups) {
@@ -146,6 +154,9 @@ TEST(WordConvTest, RandomConvolutionsAreRight) {
   }
   if (group_kernel_set(CpuIsa::kAvx512, OutputType::kI8) != nullptr) {
     EXPECT_GT(in_groups, cases / 20);
+  }
+  if (tap_kernel_set(CpuIsa::kAvx512, KernelMath::kI8Tiles) != nullptr) {
+    EXPECT_GT(in_tiles, cases / 10);
   }
 }
 

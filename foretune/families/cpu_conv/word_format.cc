@@ -92,8 +92,14 @@ void widen_i8(const WordFormat& format, const WordSource& source, const std::byt
 
 }  // namespace
 
-Result<WordFormat> WordFormat::of(DataType dtype, CpuIsa isa) {
+Result<WordFormat> WordFormat::of(DataType dtype, CpuIsa isa, bool in_tiles) {
   const auto has = [isa](KernelMath math) { return tap_kernel_set(isa, math) != nullptr; };
+  if (in_tiles && dtype == DataType::kBf16) {
+    return WordFormat{KernelMath::kBf16Tiles, PackedWords::kBf16Pairs};
+  }
+  if (in_tiles && dtype == DataType::kI8) {
+    return WordFormat{KernelMath::kI8Tiles, PackedWords::kI8Quads};
+  }
   if (dtype == DataType::kBf16) {
     return has(KernelMath::kBf16Pairs) ? WordFormat{KernelMath::kBf16Pairs, PackedWords::kBf16Pairs}
                                        : WordFormat{KernelMath::kF32, PackedWords::kBf16AsF32};

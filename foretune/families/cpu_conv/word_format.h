@@ -22,9 +22,9 @@ struct WordFormat {
   KernelMath math = KernelMath::kF32;
   PackedWords words = PackedWords::kF32;
 
-  // Returns the kernels' words for a type on this CPU. Errors: kUnsupported for a type other than
-  // bf16 and i8.
-  static Result<WordFormat> of(DataType dtype, CpuIsa isa);
+  // Returns the kernels' words for a type on this CPU; `in_tiles`: those in the tiles of AMX.
+  // Errors: kUnsupported for a type other than bf16 and i8.
+  static Result<WordFormat> of(DataType dtype, CpuIsa isa, bool in_tiles = false);
 
   [[nodiscard]] bool is_integer() const {
     return words == PackedWords::kI8Quads || words == PackedWords::kI8AsI16Pairs;

@@ -35,6 +35,8 @@ PackedWords words_of(DataType dtype, KernelMath math) {
       return PackedWords::kI8AsI16Pairs;
     case KernelMath::kF32:
     case KernelMath::kI8Shifted:  // only of convolutions
+    case KernelMath::kI8Tiles:
+    case KernelMath::kBf16Tiles:
       break;
   }
   return dtype == DataType::kBf16 ? PackedWords::kBf16AsF32 : PackedWords::kF32;

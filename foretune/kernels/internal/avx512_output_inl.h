@@ -61,9 +61,26 @@ FORETUNE_KERNEL_INLINE inline __m512i rounded_to_i32(__m512 value) {
                                   _mm512_maskz_min_ps(0xffff, _mm512_set1_ps(0x1p20F), value));
 }
 
-// Stores up to four vectors of rounded integers plus `zero` as bytes of at least `low`. Saturated
-// to 16 bits, a value is still so far out that the zero brings it not back. With kTail, the mask
-// has the columns of the last vector.
+// Returns two to four vectors of rounded integers plus `zero` as bytes of at least `low`, in order.
+// Saturated to 16 bits, a value is still so far out that the zero brings it not back.
+template <int kVectors>
+FORETUNE_KERNEL_INLINE inline __m512i bytes_of_integers(const __m512i* rounded, std::int32_t zero,
+                                                        std::int32_t low) {
+  const __m512i zeros = _mm512_set1_epi16(static_cast<short>(zero));
+  const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(rounded[0], rounded[1]), zeros);
+  const __m512i second =
+      kVectors == 2 ? first
+                    : _mm512_adds_epi16(
+                          _mm512_packs_epi32(rounded[2], rounded[kVectors == 4 ? 3 : 2]), zeros);
+  // Each pack puts quarters of vectors side by side.
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_max_epi8(
+      _mm512_maskz_permutexvar_epi32(0xffff, order, _mm512_packs_epi16(first, second)),
+      _mm512_set1_epi8(static_cast<char>(low)));
+}
+
+// Stores up to four vectors of rounded integers plus `zero` as bytes of at least `low`. With kTail,
+// the mask has the columns of the last vector.
 template <int kVectors, bool kTail>
 FORETUNE_KERNEL_INLINE inline void store_bytes(const __m512i* rounded, std::int8_t* to,
                                                std::int32_t zero, std::int32_t low,
@@ -80,17 +97,7 @@ FORETUNE_KERNEL_INLINE inline void store_bytes(const __m512i* rounded, std::int8
       _mm_storeu_si128(reinterpret_cast<__m128i_u*>(to), bytes);
     }
   } else {
-    const __m512i zeros = _mm512_set1_epi16(static_cast<short>(zero));
-    const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(rounded[0], rounded[1]), zeros);
-    const __m512i second =
-        kVectors == 2 ? first
-                      : _mm512_adds_epi16(
-                            _mm512_packs_epi32(rounded[2], rounded[kVectors == 4 ? 3 : 2]), zeros);
-    // Each pack puts quarters of vectors side by side.
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i bytes = _mm512_max_epi8(
-        _mm512_maskz_permutexvar_epi32(0xffff, order, _mm512_packs_epi16(first, second)),
-        _mm512_set1_epi8(static_cast<char>(low)));
+    const __m512i bytes = bytes_of_integers<kVectors>(rounded, zero, low);
     if (kTail) {
       const __mmask64 columns =
           (static_cast<__mmask64>(mask) << static_cast<unsigned>((kVectors - 1) * kLanes)) |

@@ -324,6 +324,21 @@ __attribute__((noinline)) void compute_block(const MicroKernelCall& call, typena
   }
 }
 
+// Where a block begins, from the first one.
+struct BlockPlace {
+  std::ptrdiff_t a = 0;
+  std::ptrdiff_t c = 0;
+};
+FORETUNE_KERNEL_INLINE inline BlockPlace block_place(const MicroKernelCall& call,
+                                                     std::ptrdiff_t block) {
+  if (call.row_blocks == 0) {
+    return {block * call.a_block, block * call.c_block};
+  }
+  const std::ptrdiff_t row = block / call.row_blocks;
+  const std::ptrdiff_t column = block % call.row_blocks;
+  return {row * call.a_row + column * call.a_block, row * call.c_row + column * call.c_block};
+}
+
 // Computes the blocks of a kernel with taps.
 template <class Isa, int kRows, int kVectors, bool kByColumns, bool kTail>
 void tap_kernel(const MicroKernelCall& call) {
@@ -336,24 +351,24 @@ void tap_kernel(const MicroKernelCall& call) {
   }
   MicroKernelCall own = call;
   for (std::ptrdiff_t block = 0; block < call.blocks; ++block) {
+    const BlockPlace place = block_place(call, block);
+    own.a = call.a + place.a;
     if constexpr (can_round<Isa>()) {
       if (call.rounding != nullptr) {
         OutputStageCall rounding = *call.rounding;
-        const std::ptrdiff_t bytes = block * call.c_block * bytes_of(Isa::kRoundsTo);
+        const std::ptrdiff_t bytes = place.c * bytes_of(Isa::kRoundsTo);
         rounding.output = static_cast<std::byte*>(rounding.output) + bytes;
         rounding.addend = rounding.addend == nullptr
                               ? nullptr
                               : static_cast<const std::byte*>(rounding.addend) + bytes;
         own.rounding = &rounding;
         kCompute(own, mask);
-        own.a += call.a_block;
         continue;
       }
     }
+    own.c = call.c + place.c;
+    own.c_in = call.c_in_stride == 0 ? call.c_in : call.c_in + place.c;
     kCompute(own, mask);
-    own.a += call.a_block;
-    own.c += call.c_block;
-    own.c_in += call.c_in_stride == 0 ? 0 : call.c_block;
   }
 }
 

@@ -19,7 +19,7 @@ struct ConvWordRange {
 };
 constexpr std::int32_t kMaxConvBlock = 1 << 24;
 constexpr std::array<ConvWordRange, kCpuConvWords> kConvWordRanges{{{0, 2},
-                                                                    {0, 5},
+                                                                    {0, 6},
                                                                     {1, 64},
                                                                     {1, 1024},
                                                                     {1, kMaxConvBlock},
@@ -39,7 +39,7 @@ const ConfigSchema& cpu_conv_schema() {
       .kind = SchemaKind::kParametric,
       .parameters = {
           {"isa", {"generic", "avx2", "avx512"}},
-          {"algorithm", {"taps", "groups", "planar", "turned", "winograd2", "winograd4"}},
+          {"algorithm", {"taps", "groups", "planar", "turned", "winograd2", "winograd4", "tiles"}},
           {"mr", {}},
           {"nr", {}},
           {"rows", {}},

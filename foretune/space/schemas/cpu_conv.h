@@ -11,6 +11,7 @@
 //              channels
 //              winograd2, winograd4: Winograd's algorithm with tiles of 2 x 2 or 4 x 4 points;
 //              register blocks of tiles times output channels. They round differently
+//              tiles: as taps, in the matrix tiles of AMX, for bf16 and i8
 //   mr, nr     rows and columns of a register block, in elements; nr is a multiple of the
 //              lanes. The algorithm groups has points of a row and one vector
 //   rows       output rows of a slab, which is computed whole before the next one; more than the
@@ -49,6 +50,7 @@ enum class ConvAlgorithm : std::uint8_t {
   kTurned = 3,
   kWinograd2 = 4,
   kWinograd4 = 5,
+  kTiles = 6,
 };
 enum class ConvOrder : std::uint8_t { kFilters = 0, kPoints = 1, kRows = 2 };
 enum class ConvTaps : std::uint8_t { kEach = 0, kRow = 1, kInner = 2 };
