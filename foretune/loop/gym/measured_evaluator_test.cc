@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -42,7 +43,10 @@ TEST_F(MeasuredEvaluatorTest, OneThatIsStoppedEarlyHasASpeed) {
   const auto evaluator = MeasuredEvaluator::create(product, {}).value();
   const VectorUnit unit = VectorUnit::of(best_cpu_isa());
   const Evaluated fast = evaluator->evaluate(textbook_nests(product, unit, 1).front());
-  const Evaluated slow = evaluator->evaluate(Nest::plain(product));
+  // Turned round, the innermost loop goes down a column; as it stands, it is nearly as fast.
+  Nest turned = Nest::plain(product);
+  std::reverse(turned.loops.begin(), turned.loops.end());
+  const Evaluated slow = evaluator->evaluate(turned);
   ASSERT_TRUE(slow.ok) << slow.reason;
   EXPECT_GT(slow.gflops, 0);
   EXPECT_LT(slow.gflops, fast.gflops);
