@@ -9,6 +9,7 @@ import foretune
 import numpy as np
 import pytest
 from approx_samples import batches_of, lenet
+from conftest import ROOT
 from foretune import approx
 from foretune.approx import (ApproxApp, ApproxKnob, CommandApp, LinearCostModel, ModeledApp,
                              QoSModelP1, QoSModelP2, TorchApp, ValConfig)
@@ -450,10 +451,10 @@ print("psnr: 99\\npsnr:", 40 - level - (mode == "test") if level != 9 else "none
 """
 
 
-def program(timeout=20.0, pattern=r"psnr: (\S+)"):
+def program(timeout=20.0, pattern=r"psnr: (\S+)", cost=None):
     knobs = [ApproxKnob("0", baseline_priority=1), *(ApproxKnob(str(i)) for i in (1, 5, 7, 8, 9))]
     return CommandApp("blur", {"level": knobs}, [sys.executable, "-c", PROGRAM, "{level}"],
-                      ["tune"], ["test"], pattern, timeout=timeout)
+                      ["tune"], ["test"], pattern, timeout=timeout, cost_pattern=cost)
 
 
 def test_a_program_is_judged_by_what_it_prints():
@@ -468,6 +469,23 @@ def test_a_program_is_judged_by_what_it_prints():
         program(timeout=0.5).measure_qos_cost({"level": "8"}, False)
     with pytest.raises(foretune.Error, match="printed nothing like"):
         program(pattern="ssim: (.*)").measure_qos_cost({}, False)
+    assert app.cost_is_seconds
+    # A cost that the program prints; here, its quality.
+    app = program(cost=r"psnr: (\S+)")
+    assert app.measure_qos_cost({}, False) == (40.0, 40.0) and not app.cost_is_seconds
+    with pytest.raises(foretune.Error, match="printed nothing like energy"):
+        program(cost="energy: (.*)").measure_qos_cost({}, False)
+    with pytest.raises(foretune.InvalidArgumentError, match="cost_pattern has a group"):
+        program(cost="energy")
+
+
+@pytest.mark.parametrize(("script", "printed"), [("compressor", "times smaller, 1.0 times as fast"),
+                                                 ("filter", "SSIM 1.000, 1.0 times as fast")])
+def test_the_examples_of_programs_run(script, printed):
+    path = ROOT / "examples" / "python" / f"approx_{script}.py"
+    done = subprocess.run([sys.executable, str(path)], text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert printed in done.stdout
 
 
 def test_a_wrong_command_is_refused():

@@ -23,7 +23,8 @@ class CommandApp(ApproxApp):
                    ["./blur", "--rows={rows}", "--taps={taps}"],
                    tune_args=["tune.ppm"], test_args=["test.ppm"], qos_pattern=r"psnr: ([0-9.]+)")
 
-    Its cost is the time from start to end, in seconds. No shell reads the command.
+    Its cost is the time from start to end, in seconds, or what ``cost_pattern`` finds. No shell
+    reads the command.
 
     Args:
         name: any name.
@@ -33,6 +34,8 @@ class CommandApp(ApproxApp):
         qos_pattern: a regular expression whose first group is the quality, a number, in what the
             program prints; the last match counts.
         timeout: seconds after which a run is stopped, and fails.
+        cost_pattern: the same expression for the cost, which is positive and may be of any unit: the
+            time of the work without that of starting, an energy. None: the time of the whole run.
 
     Raises:
         InvalidArgumentError: an argument makes no sense, or the command lacks an operation or names
@@ -45,7 +48,8 @@ class CommandApp(ApproxApp):
 
     def __init__(self, name: str, op_knobs: Mapping[str, Iterable[ApproxKnob]],
                  command: Sequence[str], tune_args: Sequence[str], test_args: Sequence[str],
-                 qos_pattern: str, *, timeout: float = 600.0) -> None:
+                 qos_pattern: str, *, timeout: float = 600.0,
+                 cost_pattern: str | None = None) -> None:
         super().__init__(op_knobs)
         self._name = name
         for words, argument in ((command, "command"), (tune_args, "tune_args"),
@@ -57,12 +61,10 @@ class CommandApp(ApproxApp):
         if not command or wrong:
             raise InvalidArgumentError("the command names every operation as {operation} and no "
                                        f"other; wrong are {', '.join(wrong) or 'all'}")
-        try:
-            self._pattern = re.compile(qos_pattern)
-        except re.error as failure:
-            raise InvalidArgumentError(f"qos_pattern is no expression: {failure}") from failure
-        if self._pattern.groups < 1:
-            raise InvalidArgumentError("qos_pattern has a group for the quality: (...)")
+        self._qos_pattern = _compiled(qos_pattern, "qos_pattern")
+        self._cost_pattern = (None if cost_pattern is None
+                              else _compiled(cost_pattern, "cost_pattern"))
+        self.cost_is_seconds = cost_pattern is None
         if not timeout > 0:
             raise InvalidArgumentError("timeout is a positive number of seconds")
         self._command, self._timeout = list(command), timeout
@@ -75,11 +77,11 @@ class CommandApp(ApproxApp):
 
     def measure_qos_cost(self, with_approxes: Mapping[str, str], is_test: bool
                          ) -> tuple[float, float]:
-        """Runs the program and returns its quality and its time in seconds.
+        """Runs the program and returns its quality and its cost.
 
         Raises:
             NotFoundError: there is no such program.
-            Error: it fails, runs past the timeout, or prints no quality.
+            Error: it fails, runs past the timeout, or prints no quality or cost.
         """
         chosen = self.add_baseline_to_knobs(with_approxes)
         words = [_PLACE.sub(lambda place: chosen[place[1]], word) for word in self._command]
@@ -96,14 +98,28 @@ class CommandApp(ApproxApp):
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
             raise Error(f"{words[0]} ended with {done.returncode}: {last}")
-        return self._quality(done.stdout, words[0]), seconds
+        quality = _number(self._qos_pattern, done.stdout, words[0], "quality")
+        if self._cost_pattern is None:
+            return quality, seconds
+        return quality, _number(self._cost_pattern, done.stdout, words[0], "cost")
 
-    def _quality(self, printed: str, program: str) -> float:
-        found = list(self._pattern.finditer(printed))
-        if not found:
-            raise Error(f"{program} printed nothing like {self._pattern.pattern}")
-        try:
-            return float(found[-1][1])
-        except (TypeError, ValueError) as failure:
-            raise Error(f"{program} printed the quality {found[-1][1]!r}, which is no number"
-                        ) from failure
+
+def _compiled(pattern: str, argument: str) -> re.Pattern[str]:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as failure:
+        raise InvalidArgumentError(f"{argument} is no expression: {failure}") from failure
+    if compiled.groups < 1:
+        raise InvalidArgumentError(f"{argument} has a group for the number: (...)")
+    return compiled
+
+
+def _number(pattern: re.Pattern[str], printed: str, program: str, meaning: str) -> float:
+    found = list(pattern.finditer(printed))
+    if not found:
+        raise Error(f"{program} printed nothing like {pattern.pattern}")
+    try:
+        return float(found[-1][1])
+    except (TypeError, ValueError) as failure:
+        raise Error(f"{program} printed the {meaning} {found[-1][1]!r}, which is no number"
+                    ) from failure
