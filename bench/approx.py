@@ -7,7 +7,9 @@
 Images 50,000 to 59,999 of the training set are for tuning; no training saw them. The 10,000 test images
 judge the networks that are handed out, and choose nothing. Speed-ups are over our own exact network with
 the same number of images, by turns in one run. A network keeps its budget when the test images lose no more
-than it allows.
+than it allows. With `--judge-search`, a search without models measures networks until they are as good as
+ours, by measured loss and modelled time; `evaluations_saved` is how many times as many it needs (a lower
+bound where it does not get there), beside all networks that ours measured, and those that profiling takes.
 """
 
 from __future__ import annotations
@@ -41,12 +43,13 @@ def save_tasks(data: pathlib.Path, folder: pathlib.Path, names: list[str]) -> No
             scale=1 / 255 / DEVIATION, shift=-MEAN / DEVIATION)
 
 
-def tuned(program: pathlib.Path, task: pathlib.Path, images: int, judged: int) -> dict[str, Any]:
+def tuned(program: pathlib.Path, task: pathlib.Path, images: int, judged: int, searched: int
+          ) -> dict[str, Any]:
     """Returns the JSON of `foretune approx`, in one thread."""
     output = task.with_suffix(".json")
     subprocess.run([str(program), "approx", str(task), "--threads", "1", "--images", str(images),
                     "--budgets", ",".join(str(budget) for budget in BUDGETS), "--judge", str(judged),
-                    "--json", str(output)], check=True)
+                    "--judge-search", str(searched), "--json", str(output)], check=True)
     made: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
     return made
 
@@ -70,6 +73,10 @@ def figures_of(runs: dict[str, dict[str, Any]]) -> dict[str, float]:
     judged = [each for each in metrics if "time_error" in each]
     if judged:
         figures["latency_mape"] = 100 * statistics.fmean(each["time_error"] for each in judged)
+    searched = [each for each in metrics if "evaluations_saved" in each]
+    for key in ("evaluations_saved", "evaluations_saved_with_profile"):
+        if searched:
+            figures[key] = geometric_mean([each[key] for each in searched])
     for name, run in runs.items():
         if name.startswith("resnet20") and "p1_error" in run["metrics"]:
             own = run["metrics"]
@@ -90,6 +97,8 @@ def main() -> int:
     parser.add_argument("--images", type=int, nargs="+", default=[64, 1], help="images of a call")
     parser.add_argument("--judge", type=int, default=200,
                         help="random networks that judge the models")
+    parser.add_argument("--judge-search", type=int, default=0,
+                        help="networks that a search without models may measure, to be compared with")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     runs: dict[str, dict[str, Any]] = {}
@@ -100,7 +109,7 @@ def main() -> int:
             for images in arguments.images:
                 print(f"\n{name}, {images} images of a call", flush=True)
                 runs[f"{name}_b{images}"] = tuned(arguments.program, folder / f"{name}.ftt", images,
-                                                  arguments.judge)
+                                                  arguments.judge, arguments.judge_search)
     figures = figures_of(runs)
     print()
     for key, value in figures.items():

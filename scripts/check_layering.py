@@ -65,7 +65,7 @@ ALLOWED = {
     "export_cpp": DESCRIBE | {"features", "model"},
     # Tunes how networks compute; the family's data judge the images.
     "approx": DESCRIBE | {"family", "families_network_cpu", "graph_run", "dataset", "measure",
-                          "collect", "tune"},
+                          "collect", "search", "tune"},
     # The use cases of the command line and of the Python package.
     "workflow": DESCRIBE | {"formats", "families", "family", "dataset", "features", "measure",
                             "search", "collect", "tune", "evaluate", "report", "select", "model",

@@ -1,6 +1,7 @@
 #include "foretune/approx/effects.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
@@ -116,8 +117,12 @@ class EffectRun {
       FORETUNE_TRY_STATUS(add_chunk(effects, done, std::min(kChunk, options_.images - done)));
     }
     effects.exact_right = count_right(effects.exact, effects.labels, effects.classes);
+    const double exact_spread = spread(effects.exact, effects.classes);
     for (LayerEffects& layer : effects.layers) {
       layer.knobs.front().right = effects.exact_right;
+      for (KnobEffect& effect : layer.knobs) {
+        effect.size = exact_spread > 0 ? spread(effect.changes, effects.classes) / exact_spread : 0;
+      }
     }
     return effects;
   }
@@ -281,6 +286,22 @@ std::optional<double> LayerTimes::ns_of(std::int32_t knob) const {
   const auto found = std::find(knobs.begin(), knobs.end(), knob);
   return found == knobs.end() ? std::nullopt
                               : std::optional(ns[static_cast<std::size_t>(found - knobs.begin())]);
+}
+
+double spread(std::span<const float> outputs, std::int64_t classes) {
+  const auto width = static_cast<std::size_t>(classes);
+  double squares = 0;
+  for (std::size_t at = 0; at < outputs.size(); at += width) {
+    double sum = 0;
+    double own = 0;
+    for (const float each : outputs.subspan(at, width)) {
+      sum += static_cast<double>(each);
+      own += static_cast<double>(each) * static_cast<double>(each);
+    }
+    squares += own - sum * sum / static_cast<double>(classes);
+  }
+  return outputs.empty() ? 0
+                         : std::sqrt(std::max(0.0, squares) / static_cast<double>(outputs.size()));
 }
 
 std::int64_t count_right(std::span<const float> outputs, std::span<const std::int32_t> labels,

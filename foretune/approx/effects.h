@@ -65,6 +65,7 @@ struct KnobEffect {
   // Its outputs less the exact ones: a row of classes for each image; empty for the exact knob.
   std::vector<float> changes;
   std::int64_t right = 0;  // images that are classified rightly
+  double size = 0;         // of the changes, over the spread of the exact outputs (spread())
 };
 
 struct LayerEffects {
@@ -96,6 +97,10 @@ Result<Effects> measure_effects(const graph::Task& task,
                                 const graph::Calibration& ranges,
                                 std::span<const std::vector<std::int32_t>> wanted,
                                 const EffectOptions& options);
+
+// Returns the root of the mean square of all outputs, each less the mean of its row: what all
+// classes of an image have in common says nothing about its class.
+[[nodiscard]] double spread(std::span<const float> outputs, std::int64_t classes);
 
 // Returns how many rows of `outputs` are largest at their label.
 [[nodiscard]] std::int64_t count_right(std::span<const float> outputs,

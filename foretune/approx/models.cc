@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "foretune/base/check.h"
@@ -11,10 +14,6 @@
 namespace foretune::approx {
 
 namespace {
-
-double points(std::int64_t images, std::int64_t of) {
-  return 100.0 * static_cast<double>(images) / static_cast<double>(of);
-}
 
 // Returns how wide the numbers of a knob are.
 int width_of(std::int32_t knob) {
@@ -32,110 +31,48 @@ int width_of(std::int32_t knob) {
   }
 }
 
+// Returns the layers whose results reach a layer without passing another, with the elements of the
+// tensors that the layer reads.
+std::vector<std::vector<LayerInput>> layer_inputs(const graph::Network& network) {
+  std::map<std::string_view, std::size_t> places;
+  std::vector<std::vector<LayerInput>> inputs;
+  for (const graph::Node* layer : graph::layers_of(network)) {
+    places.emplace(layer->name, places.size());
+    const auto elements =
+        static_cast<double>(graph::element_count(network.tensor(layer->inputs[0]).shape)) / 1e3;
+    std::vector<LayerInput>& own = inputs.emplace_back();
+    std::vector<graph::TensorId> open{layer->inputs[0]};
+    std::set<graph::TensorId> seen;
+    while (!open.empty()) {
+      const graph::TensorId id = open.back();
+      open.pop_back();
+      const std::int32_t position = network.tensor(id).node;
+      if (!seen.insert(id).second || position < 0) {
+        continue;
+      }
+      const graph::Node& node = network.nodes()[static_cast<std::size_t>(position)];
+      if (const auto found = places.find(node.name); found != places.end()) {
+        own.push_back({.layer = found->second, .elements = elements});
+      } else {
+        open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+      }
+    }
+  }
+  return inputs;
+}
+
 }  // namespace
 
-double added_loss(const Effects& effects, const Choices& choices) {
-  std::int64_t lost = 0;
-  for (std::size_t l = 0; l < choices.size(); ++l) {
-    lost += effects.exact_right - effects.layers[l].knobs[choices[l]].right;
-  }
-  return points(lost, effects.images());
-}
-
-ChangeSum::ChangeSum(const Effects& effects)
-    : effects_(effects), choices_(effects.layers.size(), 0), changes_(effects.exact.size(), 0.0F) {}
-
-void ChangeSum::choose(std::size_t layer, std::uint8_t choice) {
-  if (choices_[layer] == choice) {
-    return;
-  }
-  const auto add = [&](std::uint8_t which, float sign) {
-    const std::vector<float>& changes = effects_.layers[layer].knobs[which].changes;
-    for (std::size_t i = 0; i < changes.size(); ++i) {
-      changes_[i] += sign * changes[i];
-    }
-  };
-  add(choices_[layer], -1);
-  add(choice, 1);
-  choices_[layer] = choice;
-}
-
-void ChangeSum::choose_all(const Choices& choices) {
-  for (std::size_t l = 0; l < choices.size(); ++l) {
-    choose(l, choices[l]);
-  }
-}
-
-double ChangeSum::loss(float scale) const {
-  const auto classes = static_cast<std::size_t>(effects_.classes);
-  std::int64_t right = 0;
-  for (std::size_t i = 0; i < effects_.labels.size(); ++i) {
-    const float* const exact = effects_.exact.data() + i * classes;
-    const float* const changes = changes_.data() + i * classes;
-    std::size_t best = 0;
-    float most = exact[0] + scale * changes[0];
-    for (std::size_t c = 1; c < classes; ++c) {
-      const float value = exact[c] + scale * changes[c];
-      best = value > most ? c : best;
-      most = std::max(most, value);
-    }
-    right += static_cast<std::int32_t>(best) == effects_.labels[i] ? 1 : 0;
-  }
-  return points(effects_.exact_right - right, effects_.images());
-}
-
-LossTerms loss_terms(const Effects& effects, const ChangeSum& sum) {
-  const double p1 = sum.loss();
-  return {{p1, sum.loss(1.5F), added_loss(effects, sum.choices()), p1 * std::abs(p1) / 10}};
-}
-
-LossFit LossFit::learn(std::span<const LossTerms> terms, std::span<const double> losses) {
-  FORETUNE_CHECK(terms.size() == losses.size());
-  constexpr std::size_t kCount = LossTerms::kCount;
-  std::vector<double> rows;
-  std::vector<double> values(losses.begin(), losses.end());
-  for (const LossTerms& each : terms) {
-    rows.insert(rows.end(), each.values.begin(), each.values.end());
-  }
-  // Each weight is drawn towards its own of P1 by the mean square of its term.
-  LossFit fit;
-  for (std::size_t t = 0; t < kCount; ++t) {
-    double square = 0;
-    for (const LossTerms& each : terms) {
-      square += each.values[t] * each.values[t];
-    }
-    const double pull =
-        terms.empty() ? 1.0 : std::sqrt(2 * square / static_cast<double>(terms.size()));
-    for (std::size_t other = 0; other < kCount; ++other) {
-      rows.push_back(other == t ? pull : 0.0);
-    }
-    values.push_back(pull * fit.weights_[t]);
-  }
-  fit_nonnegative(rows, values, fit.weights_);
-  return fit;
-}
-
-double LossFit::loss(const LossTerms& terms) const {
-  double loss = 0;
-  for (std::size_t t = 0; t < LossTerms::kCount; ++t) {
-    loss += weights_[t] * terms.values[t];
-  }
-  return loss;
-}
-
-TimeModel::TimeModel(const graph::Network& network, NetworkTimes times) : times_(std::move(times)) {
-  for (const graph::Node* layer : graph::layers_of(network)) {
-    elements_.push_back(
-        static_cast<double>(graph::element_count(network.tensor(layer->output).shape)) / 1e3);
-  }
-}
+TimeModel::TimeModel(const graph::Network& network, NetworkTimes times)
+    : times_(std::move(times)), inputs_(layer_inputs(network)) {}
 
 Result<TimeModel::Terms> TimeModel::terms(std::span<const std::int32_t> knobs) const {
   if (knobs.size() != times_.layers.size()) {
     return fail(ErrorCode::kInvalidArgument, "a network of ", times_.layers.size(),
                 " layers has no ", knobs.size(), " knobs");
   }
-  Terms terms{times_.before_ns, 0, 0};
+  Terms terms{};
+  terms[kLayers] = times_.before_ns;
   for (std::size_t l = 0; l < knobs.size(); ++l) {
     const LayerTimes& layer = times_.layers[l];
     const std::optional<double> ns = layer.ns_of(knobs[l]);
@@ -143,12 +80,15 @@ Result<TimeModel::Terms> TimeModel::terms(std::span<const std::int32_t> knobs) c
       return fail(ErrorCode::kInvalidArgument, "layer ", layer.layer, " was not timed with ",
                   graph::knob_text(knobs[l]));
     }
-    terms[0] += *ns;
-    if (l > 0) {
-      const int before = width_of(knobs[l - 1]);
-      const int now = width_of(knobs[l]);
-      terms[1] += now < before ? elements_[l - 1] : 0;
-      terms[2] += now > before ? elements_[l - 1] : 0;
+    terms[kLayers] += *ns;
+    // Layers were timed among layers of their own knob, which need no conversion.
+    const int now = width_of(knobs[l]);
+    for (const LayerInput& input : inputs_[l]) {
+      const int before = width_of(knobs[input.layer]);
+      if (now != before) {
+        terms[now < before ? kNarrower : kWider] += input.elements;
+        terms[kConversions] += 1;
+      }
     }
   }
   return terms;
@@ -176,10 +116,26 @@ Status TimeModel::fit(std::span<const std::vector<std::int32_t>> networks,
     }
     values.push_back(1);
   }
-  Terms weights{1, 0, 0};
+  Terms weights{1};
   fit_nonnegative(rows, values, weights);
   weights_ = weights;
   return {};
+}
+
+double network_bytes(const graph::Network& network, std::span<const std::int32_t> knobs) {
+  double bytes = 0;
+  std::size_t l = 0;
+  for (const graph::Node* layer : graph::layers_of(network)) {
+    const std::int32_t knob = knobs[l++];
+    const Result<graph::LayerVariant> variant = graph::variant_of_knob(knob);
+    const auto taps = variant ? static_cast<double>(variant->skip_taps) : 0.0;
+    const auto elements = [&](graph::TensorId id) {
+      return static_cast<double>(graph::element_count(network.tensor(id).shape));
+    };
+    bytes += width_of(knob) * (elements(layer->inputs[1]) * (taps > 0 ? 1 - 1 / taps : 1.0) +
+                               elements(layer->output));
+  }
+  return bytes;
 }
 
 void fit_nonnegative(std::span<const double> rows, std::span<const double> values,

@@ -17,7 +17,7 @@ std::vector<std::int32_t> ModelSearch::knobs(const Choices& choices) const {
 Result<Candidate> ModelSearch::predict(const Choices& choices) {
   sum_.choose_all(choices);
   FORETUNE_TRY(const double ns, times_.predict_ns(knobs(choices)));
-  return Candidate{.choices = choices, .ns = ns, .loss = loss_now()};
+  return Candidate{.choices = choices, .ns = ns, .loss = losses_.loss(sum_)};
 }
 
 std::vector<SeparablePoint> ModelSearch::front(double max_points) const {
@@ -64,9 +64,7 @@ Result<Candidate> ModelSearch::climb(const Choices& from, double limit) {
         if (!repairs && gain <= 1e-4 * best.ns) {
           continue;
         }
-        sum_.choose(l, choices[l]);
-        const double loss = loss_now();
-        sum_.choose(l, best.choices[l]);
+        const double loss = loss_with(l, c);
         const double worse = std::max(loss - best.loss, kLeastLoss);
         const double merit =
             repairs ? (best.loss - loss) / std::max(-gain, 1e-3 * best.ns) : gain / worse;
@@ -82,6 +80,24 @@ Result<Candidate> ModelSearch::climb(const Choices& from, double limit) {
     best = std::move(next);
     sum_.choose_all(best.choices);
   }
+}
+
+Result<std::vector<Candidate>> ModelSearch::neighbours(const Choices& choices) {
+  sum_.choose_all(choices);
+  std::vector<Candidate> out;
+  for (std::size_t l = 0; l < choices.size(); ++l) {
+    for (std::size_t c = 0; c < effects_.layers[l].knobs.size(); ++c) {
+      if (c == choices[l]) {
+        continue;
+      }
+      Candidate other{.choices = choices};
+      other.choices[l] = static_cast<std::uint8_t>(c);
+      FORETUNE_TRY(other.ns, times_.predict_ns(knobs(other.choices)));
+      other.loss = loss_with(l, c);
+      out.push_back(std::move(other));
+    }
+  }
+  return out;
 }
 
 Result<Candidate> ModelSearch::fastest(double limit, int restarts, Rng& rng) {

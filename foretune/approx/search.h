@@ -1,8 +1,8 @@
 // Finds the fastest network within a loss, by the models of quality and time.
 //
 // The exact front of the separable model (separable.h) gives the start. From there a local search
-// by P1 and its fit changes one layer at a time, and now and then makes a few layers more exact to
-// leave a local optimum (iterated local search: Lourenco, Martin and Stuetzle 2003).
+// by the model of quality changes one layer at a time, and now and then makes a few layers more
+// exact to leave a local optimum (iterated local search: Lourenco, Martin and Stuetzle 2003).
 //
 // Thread safety: belongs to one thread. Cost: a few seconds for a network of twenty layers.
 #pragma once
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "foretune/approx/effects.h"
+#include "foretune/approx/loss_model.h"
 #include "foretune/approx/models.h"
 #include "foretune/approx/separable.h"
 #include "foretune/base/result.h"
@@ -29,8 +30,8 @@ struct Candidate {
 class ModelSearch {
  public:
   // Borrows effects and times. `times` knows every knob of the effects.
-  ModelSearch(const Effects& effects, const TimeModel& times, const LossFit& fit)
-      : effects_(effects), times_(times), fit_(fit), sum_(effects) {}
+  ModelSearch(const Effects& effects, const TimeModel& times, const LossModel& losses)
+      : effects_(effects), times_(times), losses_(losses), sum_(effects) {}
 
   // Returns the knobs of choices, in the order of the layers.
   [[nodiscard]] std::vector<std::int32_t> knobs(const Choices& choices) const;
@@ -40,15 +41,25 @@ class ModelSearch {
   // Returns the fastest found whose predicted loss is at most `limit` points. `restarts`: how often
   // the local search leaves an optimum. Errors: those of the times.
   Result<Candidate> fastest(double limit, int restarts, Rng& rng);
+  // Returns the networks that differ from this one in one layer, in no order. Errors: those of the
+  // times.
+  Result<std::vector<Candidate>> neighbours(const Choices& choices);
+  // Returns the share of images that the exact and the network of the last predict() tell apart.
+  [[nodiscard]] double differing() const {
+    return static_cast<double>(sum_.differing()) / static_cast<double>(effects_.images());
+  }
 
  private:
   Result<Candidate> climb(const Choices& from, double limit);
   Result<Candidate> start(double limit) const;
-  [[nodiscard]] double loss_now() const { return fit_.loss(loss_terms(effects_, sum_)); }
+  [[nodiscard]] double loss_with(std::size_t layer, std::size_t choice) const {
+    return losses_.loss(
+        sum_.losses_with(losses_.interplay(), layer, static_cast<std::uint8_t>(choice)));
+  }
 
   const Effects& effects_;
   const TimeModel& times_;
-  LossFit fit_;
+  LossModel losses_;
   ChangeSum sum_;
 };
 

@@ -8,15 +8,19 @@
 #include <utility>
 
 #include "foretune/approx/effects.h"
+#include "foretune/approx/judge.h"
+#include "foretune/approx/judgement.h"
+#include "foretune/approx/loss_model.h"
 #include "foretune/approx/models.h"
+#include "foretune/approx/plain_search.h"
+#include "foretune/approx/profile.h"
 #include "foretune/approx/search.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/text.h"
 #include "foretune/families/network_cpu/network_data.h"
-#include "foretune/graph/ops.h"
+#include "foretune/families/network_cpu/network_space.h"
 #include "foretune/graph/run/knob.h"
 #include "foretune/graph/run/plan.h"
-#include "foretune/graph/simplify.h"
 #include "foretune/metrics/pareto.h"
 #include "foretune/problem/network/network_problem.h"
 #include "foretune/tune/tune_problem.h"
@@ -30,12 +34,10 @@ using network_cpu::NetworkData;
 
 constexpr std::string_view kQosTune = "qos_tune";
 constexpr std::string_view kQosTest = "qos_test";
-// Images that choose among the positions of a period.
+// Images that show that a network loses far too much.
 constexpr std::int64_t kFirstImages = 512;
 // Kernels of a layer that are timed before a plan is ready.
 constexpr int kMeasureTop = 12;
-// Knobs have to save this share of a layer's time.
-constexpr double kLeastGain = 0.03;
 // The normal quantile of 19 in 20.
 constexpr double kQuantile = 1.645;
 // Networks that lose more teach nothing about small losses.
@@ -43,10 +45,17 @@ constexpr double kMostLoss = 10;
 
 // A network that was measured by the models' images.
 struct Sample {
+  LossSample quality;
   std::vector<std::int32_t> knobs;
-  LossTerms terms;
-  double loss = 0;
   double ns = 0;
+};
+
+// A network that was measured on all tuning images.
+struct Tuned {
+  double time_ns = 0;
+  PairedCounts counts;  // beside the exact network
+  double predicted_ns = 0;
+  double predicted_loss = 0;
 };
 
 class Tuner {
@@ -75,6 +84,7 @@ class Tuner {
     }
     FORETUNE_TRY_STATUS(choose());
     result_.seconds = hooks_.now_s() - begin;
+    FORETUNE_TRY_STATUS(compare_with_plain_search());
     return std::move(result_);
   }
 
@@ -88,19 +98,10 @@ class Tuner {
       return fail(ErrorCode::kUnsupported, "the task has no images for tuning");
     }
     phase("preparing");
-    FORETUNE_TRY(network_, graph::simplify(task_->network));
     FORETUNE_TRY(quick_, graph::Executor::create({.threads = options_.effect_threads}));
     FORETUNE_TRY(
         timed_, graph::Executor::create({.threads = options_.threads, .measure_top = kMeasureTop}));
     FORETUNE_TRY(data_, NetworkData::create(task_, quick_, {.images = images()}));
-    ranges_ = data_->ranges();
-    // The whole network's plan knows no reshaped tensors; the parts of a network begin at them.
-    for (const graph::Node& node : network_.nodes()) {
-      const auto from = ranges_.find(network_.tensor(node.inputs[0]).name);
-      if (node.op->name == "reshape" && from != ranges_.end()) {
-        ranges_.emplace(network_.tensor(node.output).name, from->second);
-      }
-    }
     images_ = std::min(options_.effect_images, task_->tuning.count());
     return {};
   }
@@ -120,76 +121,20 @@ class Tuner {
   }
 
   Status profile() {
-    phase("timing the layers' knobs");
-    FORETUNE_TRY(
-        NetworkTimes times,
-        measure_times(network_, timed_, ranges_, options_.knobs,
-                      {.images = images(), .wants_stop = [&] { return hooks_.wants_stop(); }}));
-    std::vector<std::vector<std::int32_t>> wanted;
-    for (const LayerTimes& layer : times.layers) {
-      std::vector<std::int32_t>& knobs = wanted.emplace_back(1, 0);
-      for (std::size_t k = 1; k < layer.knobs.size(); ++k) {
-        if (layer.ns[k] < (1 - kLeastGain) * layer.ns[0]) {
-          knobs.push_back(layer.knobs[k]);
-        }
-      }
-    }
-    const std::int64_t first = std::min(kFirstImages, images_);
-    FORETUNE_TRY(const Effects rough, effects_of(wanted, first, "judging all knobs"));
-    FORETUNE_TRY(effects_, effects_of(worth_knowing(rough, times), images_, "judging knobs"));
-    times_ = TimeModel(network_, std::move(times));
+    FORETUNE_TRY(profile_, make_profile(*task_, data_->ranges(), timed_, quick_,
+                                        {.knobs = options_.knobs,
+                                         .images = images(),
+                                         .effect_images = images_,
+                                         .on_phase = on_phase_,
+                                         .wants_stop = [&] { return hooks_.wants_stop(); }}));
+    times_ = TimeModel(profile_.network, profile_.times);
+    result_.profile_networks = profile_.networks;
     return {};
-  }
-
-  Result<Effects> effects_of(const std::vector<std::vector<std::int32_t>>& wanted,
-                             std::int64_t images, std::string_view text) {
-    return measure_effects(*task_, quick_, ranges_, wanted,
-                           {.first = 0, .images = images, .on_progress = [&](double share) {
-                              phase(concat(text, " alone, ", std::llround(100 * share), " %"));
-                              return hooks_.wants_stop();
-                            }});
-  }
-
-  // Returns the knobs of each layer that no other knob beats in time and in the changes of outputs.
-  static std::vector<std::vector<std::int32_t>> worth_knowing(const Effects& effects,
-                                                              const NetworkTimes& times) {
-    std::vector<std::vector<std::int32_t>> wanted;
-    for (std::size_t l = 0; l < effects.layers.size(); ++l) {
-      const LayerTimes& layer = times.layers[l];
-      std::vector<double> points;
-      for (const KnobEffect& effect : effects.layers[l].knobs) {
-        double squares = 0;
-        for (const float change : effect.changes) {
-          squares += static_cast<double>(change) * static_cast<double>(change);
-        }
-        // Times within a twentieth are equal, so that of several positions the best one stays.
-        const double ns = *layer.ns_of(effect.knob);
-        points.push_back(std::round(20 * std::log(std::max(ns, 1.0))));
-        points.push_back(squares);
-      }
-      std::vector<std::int32_t>& knobs = wanted.emplace_back();
-      for (const std::size_t i : pareto_front({points, 2})) {
-        knobs.push_back(effects.layers[l].knobs[i].knob);
-      }
-      // The exact knob changes nothing, so it is among them.
-      std::sort(knobs.begin(), knobs.end());
-    }
-    return wanted;
-  }
-
-  [[nodiscard]] graph::Variants variants(std::span<const std::int32_t> knobs) const {
-    graph::Variants variants;
-    for (std::size_t l = 0; l < knobs.size(); ++l) {
-      if (knobs[l] != 0) {
-        variants[effects_.layers[l].layer] = *graph::variant_of_knob(knobs[l]);
-      }
-    }
-    return variants;
   }
 
   // Draws how many layers are not exact, then which, then their knobs.
   Choices draw() {
-    Choices choices(effects_.layers.size(), 0);
+    Choices choices(profile_.effects.layers.size(), 0);
     std::vector<std::size_t> order(choices.size());
     for (std::size_t l = 0; l < order.size(); ++l) {
       order[l] = l;
@@ -197,27 +142,43 @@ class Tuner {
     rng_.shuffle(std::span(order));
     const std::size_t count = 1 + rng_.below(order.size());
     for (const std::size_t l : std::span(order).first(count)) {
-      const std::size_t knobs = effects_.layers[l].knobs.size();
+      const std::size_t knobs = profile_.effects.layers[l].knobs.size();
       choices[l] = static_cast<std::uint8_t>(knobs > 1 ? 1 + rng_.below(knobs - 1) : 0);
     }
     return choices;
   }
 
+  Result<std::vector<float>> outputs(const graph::Variants& variants, std::int64_t count) const {
+    return outputs_of(*task_, quick_, data_->ranges(), variants, count);
+  }
+
+  // Returns the loss on the first images of the effects, all that `outputs` has.
+  [[nodiscard]] double loss_of(std::span<const float> outputs) const {
+    const Effects& effects = profile_.effects;
+    const auto images = outputs.size() / static_cast<std::size_t>(effects.classes);
+    return compare_rights(std::span(effects.exact).first(outputs.size()), outputs,
+                          std::span(effects.labels).first(images), effects.classes)
+        .loss();
+  }
+
   // Measures a network on the images of the effects, and its time.
-  Result<Sample> sample(const Choices& choices, ChangeSum& sum) {
-    const ModelSearch search(effects_, times_, {});
-    sum.choose_all(choices);
-    Sample sample{.knobs = search.knobs(choices), .terms = loss_terms(effects_, sum)};
-    const graph::Variants variants = this->variants(sample.knobs);
-    FORETUNE_TRY(const double quality,
-                 data_->quality(variants, network_cpu::Judges::kTuning, images_));
-    sample.loss =
-        100.0 * static_cast<double>(effects_.exact_right) / static_cast<double>(effects_.images()) -
-        quality;
-    FORETUNE_TRY(
-        const auto plan,
-        NetworkPlan::create(network_, timed_,
-                            {.images = images(), .variants = variants, .calibration = ranges_}));
+  Result<Sample> sample(const Choices& choices) {
+    Sample sample{.quality = {.choices = choices}, .knobs = profile_.knobs(choices)};
+    const graph::Variants variants = profile_.variants(choices);
+    ++result_.search.measured;
+    // A network of no use shows on the first images.
+    for (const std::int64_t count : {std::min(kFirstImages, images_), images_}) {
+      const double limit = count < images_ ? 1.5 * kMostLoss : kMostLoss;
+      FORETUNE_TRY(const std::vector<float> found, outputs(variants, count));
+      sample.quality.loss = loss_of(found);
+      if (sample.quality.loss > limit) {
+        return sample;
+      }
+    }
+    FORETUNE_TRY(const auto plan,
+                 NetworkPlan::create(
+                     profile_.network, timed_,
+                     {.images = images(), .variants = variants, .calibration = profile_.ranges}));
     sample.ns = std::numeric_limits<double>::infinity();
     constexpr int kRuns = 6;
     for (int run = 0; run < kRuns; ++run) {
@@ -228,20 +189,25 @@ class Tuner {
     return sample;
   }
 
-  // Draws networks that P1 expects to lose at most kMostLoss.
+  // Draws networks that lose at most kMostLoss, none twice and none that was drawn before. Small
+  // networks may have fewer. Those that P1 expects to lose much more are not measured.
   Result<std::vector<Sample>> samples(int count, std::string_view text) {
+    constexpr double kHopeless = 5;  // times the most: P1 can be far too high
     std::vector<Sample> out;
-    ChangeSum sum(effects_);
-    for (int tries = 0; static_cast<int>(out.size()) < count && tries < 100 * count; ++tries) {
+    ChangeSum sum(profile_.effects);
+    for (int tries = 0; static_cast<int>(out.size()) < count && tries < 20 * count; ++tries) {
       FORETUNE_TRY_STATUS(go_on());
       const Choices choices = draw();
+      if (!drawn_.insert(choices).second) {
+        continue;
+      }
       sum.choose_all(choices);
-      if (sum.loss() > kMostLoss) {
+      if (sum.loss() > kHopeless * kMostLoss) {
         continue;
       }
       phase(concat(text, " ", out.size() + 1, " of ", count));
-      FORETUNE_TRY(Sample found, sample(choices, sum));
-      if (found.loss <= kMostLoss) {
+      FORETUNE_TRY(Sample found, sample(choices));
+      if (found.quality.loss <= kMostLoss) {
         out.push_back(std::move(found));
       }
     }
@@ -251,108 +217,142 @@ class Tuner {
   Status correct_models() {
     FORETUNE_TRY(samples_, samples(options_.fit_networks, "measuring random network"));
     FORETUNE_TRY_STATUS(fit());
+    const std::size_t fitted = result_.search.measured;
     if (options_.judged_networks > 0) {
       FORETUNE_TRY(const std::vector<Sample> fresh,
                    samples(options_.judged_networks, "judging the models, network"));
       FORETUNE_TRY_STATUS(judge(fresh));
+      result_.search.measured = fitted;
     }
     return {};
   }
 
   Status fit() {
-    std::vector<LossTerms> terms;
-    std::vector<double> losses;
+    std::vector<LossSample> quality;
     std::vector<std::vector<std::int32_t>> networks;
     std::vector<double> ns;
     for (const Sample& sample : samples_) {
-      terms.push_back(sample.terms);
-      losses.push_back(sample.loss);
+      quality.push_back(sample.quality);
       networks.push_back(sample.knobs);
       ns.push_back(sample.ns);
     }
-    fit_ = LossFit::learn(terms, losses);
+    losses_ = LossModel::learn(profile_.effects, quality);
+    result_.quality_model = to_string(losses_.kind());
     return times_.fit(networks, ns);
   }
 
   Status judge(const std::vector<Sample>& fresh) {
-    std::vector<double> losses;
-    std::vector<double> p1;
-    std::vector<double> p2;
-    std::vector<double> fitted;
-    double time_error = 0;
+    std::vector<LossSample> quality;
+    std::vector<double> predicted;
+    std::vector<double> ns;
     for (const Sample& sample : fresh) {
-      losses.push_back(sample.loss);
-      p1.push_back(sample.terms.values[0]);
-      p2.push_back(sample.terms.values[2]);
-      fitted.push_back(fit_.loss(sample.terms));
-      FORETUNE_TRY(const double ns, times_.predict_ns(sample.knobs));
-      time_error += std::abs(ns / sample.ns - 1) / static_cast<double>(fresh.size());
+      quality.push_back(sample.quality);
+      ns.push_back(sample.ns);
+      FORETUNE_TRY(const double expected, times_.predict_ns(sample.knobs));
+      predicted.push_back(expected);
     }
-    const auto error = [&](const std::vector<double>& predicted) {
-      double sum = 0;
-      for (std::size_t i = 0; i < losses.size(); ++i) {
-        sum += std::abs(predicted[i] - losses[i]);
-      }
-      return losses.empty() ? kNotANumber : sum / static_cast<double>(losses.size());
-    };
-    result_.judgement = {.networks = fresh.size(),
-                         .p1_error = error(p1),
-                         .p1_spearman = spearman(p1, losses),
-                         .p2_error = error(p2),
-                         .p2_spearman = spearman(p2, losses),
-                         .fit_error = error(fitted),
-                         .fit_spearman = spearman(fitted, losses),
-                         .time_error = fresh.empty() ? kNotANumber : time_error};
+    result_.judgement = judge_models(profile_.effects, losses_, quality, predicted, ns);
     return {};
   }
 
   // Recommends networks for every budget and some smaller losses, and measures them.
   Status recommend_and_measure(int round) {
-    ModelSearch search(effects_, times_, fit_);
+    ModelSearch search(profile_.effects, times_, losses_);
     const double begin = hooks_.now_s();
     const auto front =
         search.front(*std::max_element(options_.budgets.begin(), options_.budgets.end()));
     result_.front_ms = 1e3 * (hooks_.now_s() - begin);
-    std::vector<Config> configs;
+    std::vector<Candidate> chosen;
     for (const double budget : options_.budgets) {
       phase(concat("searching for a loss of ", budget, " points"));
+      const std::size_t wanted = chosen.size() + static_cast<std::size_t>(options_.per_budget);
       for (int i = 0; i < options_.per_budget; ++i) {
         FORETUNE_TRY_STATUS(go_on());
         // From well below the budget to a little above: the models err on both sides.
         const double share = 0.3 + 0.8 * (i + 0.5 * round) / std::max(1, options_.per_budget);
-        constexpr int kRestarts = 12;
-        FORETUNE_TRY(const Candidate candidate, search.fastest(share * budget, kRestarts, rng_));
-        const Config config = config_of(search.knobs(candidate.choices));
-        if (predicted_.emplace(config, candidate).second) {
-          configs.push_back(config);
+        constexpr int kRestarts = 6;
+        FORETUNE_TRY(Candidate candidate, search.fastest(share * budget, kRestarts, rng_));
+        if (recommended_.insert(candidate.choices).second) {
+          chosen.push_back(std::move(candidate));
         }
       }
+      FORETUNE_TRY_STATUS(recommend_neighbours(search, budget, wanted, chosen));
     }
-    return measure(configs);
+    return measure(chosen);
   }
 
-  // Knobs are in the order of the simplified network, configs in that of the task's.
-  [[nodiscard]] Config config_of(std::span<const std::int32_t> knobs) const {
-    std::map<std::string, std::int32_t> by_name;
-    for (std::size_t l = 0; l < knobs.size(); ++l) {
-      by_name[effects_.layers[l].layer] = knobs[l];
+  // Fills `chosen` up with the fastest networks that the models expect to keep the budget, margin
+  // and all, and that differ in one layer from one that was recommended.
+  Status recommend_neighbours(ModelSearch& search, double budget, std::size_t wanted,
+                              std::vector<Candidate>& chosen) {
+    FORETUNE_TRY(const double exact_ns,
+                 times_.predict_ns(profile_.knobs(Choices(profile_.effects.layers.size(), 0))));
+    std::map<Choices, Candidate> found;
+    std::vector<Choices> open(recommended_.begin(), recommended_.end());
+    while (chosen.size() < wanted) {
+      FORETUNE_TRY_STATUS(go_on());
+      for (const Choices& each : open) {
+        FORETUNE_TRY(std::vector<Candidate> neighbours, search.neighbours(each));
+        for (Candidate& other : neighbours) {
+          if (other.loss <= budget && other.ns < exact_ns &&
+              !recommended_.contains(other.choices)) {
+            found.emplace(other.choices, std::move(other));
+          }
+        }
+      }
+      open.clear();
+      while (!found.empty() && chosen.size() < wanted) {
+        const auto fastest = std::min_element(
+            found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.second.ns < b.second.ns; });
+        FORETUNE_TRY(Candidate candidate, search.predict(fastest->first));
+        found.erase(fastest);
+        const double margin =
+            expected_margin(search.differing() * static_cast<double>(task_->tuning.count()));
+        if (candidate.loss + margin <= budget) {
+          open.push_back(candidate.choices);
+          recommended_.insert(candidate.choices);
+          chosen.push_back(std::move(candidate));
+        }
+      }
+      if (open.empty()) {
+        return {};
+      }
     }
-    Config config{family_.info().config_schema.id(), {}};
-    for (const graph::Node* layer : graph::layers_of(task_->network)) {
-      const auto found = by_name.find(layer->name);
-      config.words.push_back(found == by_name.end() ? 0 : found->second);
-    }
-    return config;
+    return {};
   }
 
-  Status measure(const std::vector<Config>& configs) {
+  // Returns the margin where so many tuning images are right by one network alone.
+  [[nodiscard]] double expected_margin(double differing) const {
+    const PairedCounts counts{.images = task_->tuning.count(),
+                              .only_first = std::llround(differing / 2),
+                              .only_second = std::llround(differing / 2)};
+    return counts.margin(kQuantile, other_images());
+  }
+
+  [[nodiscard]] std::int64_t other_images() const {
+    return task_->test.count() > 0 ? task_->test.count() : task_->tuning.count();
+  }
+
+  [[nodiscard]] Config config_of(const Choices& choices) const {
+    return profile_.config_of(choices, task_->network, family_.info().config_schema.id());
+  }
+
+  // Times networks by the measurer, and judges them by all tuning images. The family's default
+  // configs come with the first ones.
+  Status measure(const std::vector<Candidate>& candidates) {
+    std::map<Config, const Candidate*> known;
     TuneOptions tuning;
-    FORETUNE_TRY(tuning.objective, Objective::parse(concat("pareto time_ns ", kQosTune)));
+    // Any metric beside the time will do: networks are then timed to the end.
+    FORETUNE_TRY(tuning.objective, Objective::parse(concat("pareto time_ns ", kWorkspaceBytes)));
     tuning.strategy = "";
-    tuning.first = configs;
+    for (const Candidate& each : candidates) {
+      tuning.first.push_back(config_of(each.choices));
+      known.emplace(tuning.first.back(), &each);
+    }
     CollectHooks hooks = hooks_;
     hooks.on_progress = [&](const CollectProgress& progress) {
-      phase(concat("measuring network ", result_.measured + progress.evaluated));
+      phase(concat("timing network ", result_.measured + progress.measured));
       if (hooks_.on_progress) {
         hooks_.on_progress(progress);
       }
@@ -360,36 +360,57 @@ class Tuner {
     FORETUNE_TRY(const TuneResult found,
                  search_problem(family_, measurer_, journal_, problem_, tuning, hooks));
     FORETUNE_TRY_STATUS(go_on());
-    for (const TunedConfig& tuned : found.measured) {
-      if (find_metric(tuned.values, kQosTune) != nullptr) {
-        measured_.insert_or_assign(tuned.config, tuned);
-      }
+    if (exact_.empty()) {
+      FORETUNE_TRY(exact_, outputs({}, task_->tuning.count()));
     }
-    result_.measured = measured_.size();
-    return learn();
-  }
-
-  // Adds the recommended networks to those that correct the models.
-  Status learn() {
-    const auto exact = measured_.find(exact_config());
-    if (exact == measured_.end()) {
-      return fail(ErrorCode::kUnsupported, "the exact network could not be measured");
-    }
-    const double quality = find_metric(exact->second.values, kQosTune)->value;
-    ChangeSum sum(effects_);
-    for (const auto& [config, candidate] : predicted_) {
-      const auto found = measured_.find(config);
-      if (found == measured_.end() || !learnt_.insert(config).second) {
+    for (const TunedConfig& timed : found.measured) {
+      FORETUNE_TRY_STATUS(go_on());
+      if (tuned_.contains(timed.config)) {
         continue;
       }
-      sum.choose_all(candidate.choices);
-      const ModelSearch search(effects_, times_, {});
-      samples_.push_back({.knobs = search.knobs(candidate.choices),
-                          .terms = loss_terms(effects_, sum),
-                          .loss = quality - find_metric(found->second.values, kQosTune)->value,
-                          .ns = found->second.time_ns});
+      phase(concat("judging network ", tuned_.size() + 1));
+      const auto candidate = known.find(timed.config);
+      FORETUNE_TRY_STATUS(
+          judge_network(timed, candidate == known.end() ? nullptr : candidate->second));
+    }
+    result_.measured = tuned_.size();
+    if (!tuned_.contains(exact_config())) {
+      return fail(ErrorCode::kUnsupported, "the exact network could not be measured");
     }
     return fit();
+  }
+
+  // Judges a network by all tuning images; the models learn from it if they recommended it.
+  Status judge_network(const TunedConfig& timed, const Candidate* candidate) {
+    FORETUNE_TRY(std::vector<float> outputs,
+                 this->outputs(variants_of(task_->network, timed.config), task_->tuning.count()));
+    Tuned tuned{
+        .time_ns = timed.time_ns,
+        .counts = compare_rights(exact_, outputs, task_->tuning.labels, profile_.effects.classes)};
+    Measurement judged{.problem = problem_, .config = timed.config};
+    judged.context = measurer_.context();
+    judged.stage = Stage::kEvaluate;
+    judged.metrics = {{kQosTune, exact_quality() - tuned.counts.loss(), 0, 1}};
+    FORETUNE_TRY_STATUS(progress_.keep(judged, journal_));
+    if (candidate != nullptr) {
+      tuned.predicted_ns = candidate->ns;
+      tuned.predicted_loss = candidate->loss;
+      outputs.resize(profile_.effects.exact.size());
+      const double loss = loss_of(outputs);
+      samples_.push_back({.quality = {.choices = candidate->choices, .loss = loss},
+                          .knobs = profile_.knobs(candidate->choices),
+                          .ns = timed.time_ns});
+    }
+    tuned_.emplace(timed.config, tuned);
+    return {};
+  }
+
+  // Returns the share of the tuning images that the exact network gets right, in percent.
+  [[nodiscard]] double exact_quality() const {
+    return 100.0 *
+           static_cast<double>(
+               count_right(exact_, task_->tuning.labels, profile_.effects.classes)) /
+           static_cast<double>(task_->tuning.count());
   }
 
   [[nodiscard]] Config exact_config() const {
@@ -397,53 +418,15 @@ class Tuner {
                   Config::Words(graph::layers_of(task_->network).size(), 0)};
   }
 
-  // Returns how far the loss on other images may exceed that on the tuning images. Both estimates
-  // vary by the images that only one of the two networks classifies rightly, whose share follows
-  // from the models' images.
-  double margin(const Candidate* candidate, double loss) {
-    constexpr double kUnknownShare = 0.05;
-    const double share = std::max(
-        std::abs(loss) / 100, candidate == nullptr ? kUnknownShare : differing(candidate->choices));
-    const auto count = static_cast<double>(task_->tuning.count());
-    const auto others =
-        static_cast<double>(task_->test.count() > 0 ? task_->test.count() : task_->tuning.count());
-    return kQuantile * 100 * std::sqrt(share * (1 / count + 1 / others));
-  }
-
-  // Returns the share of images that exactly one of the exact and the predicted network gets right.
-  double differing(const Choices& choices) {
-    std::vector<float> outputs = effects_.exact;
-    for (std::size_t l = 0; l < choices.size(); ++l) {
-      const std::vector<float>& changes = effects_.layers[l].knobs[choices[l]].changes;
-      for (std::size_t i = 0; i < changes.size(); ++i) {
-        outputs[i] += changes[i];
-      }
-    }
-    std::int64_t count = 0;
-    for (std::size_t i = 0; i < effects_.labels.size(); ++i) {
-      const std::size_t at = i * static_cast<std::size_t>(effects_.classes);
-      const auto row = static_cast<std::size_t>(effects_.classes);
-      const std::span<const std::int32_t> label(&effects_.labels[i], 1);
-      const bool before =
-          count_right(std::span(effects_.exact).subspan(at, row), label, effects_.classes) == 1;
-      const bool after =
-          count_right(std::span(outputs).subspan(at, row), label, effects_.classes) == 1;
-      count += before != after ? 1 : 0;
-    }
-    return static_cast<double>(count) / static_cast<double>(effects_.images());
-  }
-
-  ApproxConfig describe(const TunedConfig& tuned, double exact_quality) {
-    ApproxConfig out{.config = tuned.config, .text = {}};
+  [[nodiscard]] ApproxConfig describe(const Config& config, const Tuned& tuned) const {
+    ApproxConfig out{.config = config, .text = {}};
     out.time_ns = tuned.time_ns;
-    out.tune_loss = exact_quality - find_metric(tuned.values, kQosTune)->value;
-    const auto candidate = predicted_.find(tuned.config);
-    const bool is_known = candidate != predicted_.end();
-    if (is_known) {
-      out.predicted_ns = candidate->second.ns;
-      out.predicted_loss = candidate->second.loss;
-    }
-    out.loss_high = out.tune_loss + margin(is_known ? &candidate->second : nullptr, out.tune_loss);
+    out.predicted_ns = tuned.predicted_ns;
+    out.predicted_loss = tuned.predicted_loss;
+    out.predicted_bytes =
+        network_bytes(profile_.network, profile_.knobs_of(config, task_->network));
+    out.tune_loss = tuned.counts.loss();
+    out.loss_high = out.tune_loss + tuned.counts.margin(kQuantile, other_images());
     out.budget = std::numeric_limits<double>::infinity();
     for (const double budget : options_.budgets) {
       if (out.loss_high <= budget) {
@@ -454,12 +437,11 @@ class Tuner {
   }
 
   Status choose() {
-    const TunedConfig& exact = measured_.at(exact_config());
-    const double exact_quality = find_metric(exact.values, kQosTune)->value;
+    const Tuned& exact = tuned_.at(exact_config());
     std::vector<ApproxConfig> kept;
     std::vector<double> points;
-    for (const auto& [config, tuned] : measured_) {
-      ApproxConfig each = describe(tuned, exact_quality);
+    for (const auto& [config, tuned] : tuned_) {
+      ApproxConfig each = describe(config, tuned);
       if (config == exact_config()) {
         result_.exact = std::move(each);
       } else if (std::isfinite(each.budget) && each.time_ns < exact.time_ns) {
@@ -472,6 +454,42 @@ class Tuner {
       result_.chosen.push_back(std::move(kept[i]));
     }
     return compare_chosen();
+  }
+
+  // Searches without models until the networks are as good as those that the models found, by the
+  // loss on the images of the effects and the modelled time. Measures no time.
+  Status compare_with_plain_search() {
+    if (options_.plain_evaluations == 0) {
+      return {};
+    }
+    const double exact_ns =
+        *times_.predict_ns(profile_.knobs(Choices(profile_.effects.layers.size(), 0)));
+    std::vector<LossAndTime> ours;
+    for (const Sample& sample : samples_) {
+      FORETUNE_TRY(const double ns, times_.predict_ns(sample.knobs));
+      ours.push_back({.loss = sample.quality.loss, .time = ns / exact_ns});
+    }
+    SearchComparison& out = result_.search;
+    out.measured += tuned_.size();
+    const double most = *std::max_element(options_.budgets.begin(), options_.budgets.end());
+    const NetworkSpace space(task_->network, options_.knobs);
+    std::size_t tried = 0;
+    const auto measure = [&](const Config& config) -> Result<LossAndTime> {
+      FORETUNE_TRY_STATUS(go_on());
+      phase(concat("searching without models, network ", ++tried));
+      FORETUNE_TRY(const double ns, times_.predict_ns(profile_.knobs_of(config, task_->network)));
+      FORETUNE_TRY(const std::vector<float> found,
+                   outputs(variants_of(task_->network, config), images_));
+      return LossAndTime{.loss = loss_of(found), .time = ns / exact_ns};
+    };
+    FORETUNE_TRY(out.plain,
+                 search_plainly(problem_, space, measure,
+                                {.most_loss = most,
+                                 .volume = front_volume(ours, most),
+                                 .most = static_cast<std::size_t>(options_.plain_evaluations),
+                                 .seed = options_.seed}));
+    out.volume = front_volume(ours, most);
+    return {};
   }
 
   // Times the chosen networks in turns with the exact one, and judges them by the test images.
@@ -527,19 +545,18 @@ class Tuner {
   const std::function<void(std::string_view)>& on_phase_;
   Rng rng_;
 
-  graph::Network network_;  // simplified
   std::shared_ptr<graph::Executor> quick_;
   std::shared_ptr<graph::Executor> timed_;
   std::unique_ptr<NetworkData> data_;
-  graph::Calibration ranges_;
   std::int64_t images_ = 0;  // that judge single knobs
-  Effects effects_;
+  Profile profile_;
   TimeModel times_;
-  LossFit fit_;
+  LossModel losses_;
   std::vector<Sample> samples_;
-  std::map<Config, Candidate> predicted_;
-  std::set<Config> learnt_;
-  std::map<Config, TunedConfig> measured_;
+  std::set<Choices> drawn_;        // at random
+  std::set<Choices> recommended_;  // by the models
+  std::vector<float> exact_;       // outputs for all tuning images
+  std::map<Config, Tuned> tuned_;
   CollectProgress progress_;
   ApproxResult result_;
 };

@@ -24,6 +24,8 @@
 #include <string_view>
 #include <vector>
 
+#include "foretune/approx/judgement.h"
+#include "foretune/approx/plain_search.h"
 #include "foretune/base/result.h"
 #include "foretune/base/statistics.h"
 #include "foretune/collect/collect.h"
@@ -39,11 +41,13 @@ struct ApproxOptions {
   std::vector<double> budgets{0.5, 1, 2, 3};  // losses in points, each at least 0
   std::vector<std::int32_t> knobs;            // as the family offers them
   std::int64_t effect_images = 2500;          // tuning images that judge single knobs
-  int fit_networks = 40;                      // random networks that correct the models
+  int fit_networks = 60;                      // random networks that correct the models
   int judged_networks = 0;                    // more of them, which only judge the models
-  int rounds = 2;                             // of recommending and measuring
-  int per_budget = 6;                         // networks that are measured a budget and round
-  std::size_t chosen = 20;                    // at most
+  // Networks that a search without models may measure, to be compared with; 0: no such search.
+  int plain_evaluations = 0;
+  int rounds = 2;           // of recommending and measuring
+  int per_budget = 6;       // networks that are measured a budget and round
+  std::size_t chosen = 20;  // at most
   int compare_rounds = 15;
   int threads = 1;         // of a call
   int effect_threads = 1;  // while images are judged
@@ -60,23 +64,24 @@ struct ApproxConfig {
   double speedup = 0;  // over the exact network
   double predicted_ns = 0;
   double predicted_loss = 0;
+  double predicted_bytes = 0;  // of weights and activations of an image (network_bytes())
   double tune_loss = 0;
   double loss_high = 0;  // what the loss on other images stays below in 19 of 20 cases
   double test_quality = kNotANumber;
   double test_loss = kNotANumber;
 };
 
-// The models beside what was measured, on random networks that they never saw and that lose at most
-// ten points.
-struct ModelJudgement {
-  std::size_t networks = 0;
-  double p1_error = 0;  // mean absolute error of P1, in points
-  double p1_spearman = 0;
-  double p2_error = 0;
-  double p2_spearman = 0;
-  double fit_error = 0;  // of the corrected model
-  double fit_spearman = 0;
-  double time_error = 0;  // mean relative error of the predicted time
+// A search without models beside ours.
+struct SearchComparison {
+  std::size_t measured = 0;  // networks whose quality our search measured, random ones among them
+  double volume = 0;         // of our front (plain_search.h)
+  PlainSearch plain;
+
+  // Returns how many times as many networks the search without models measured; a lower bound where
+  // it did not get as far. `more`: networks that ours is charged with besides.
+  [[nodiscard]] double evaluations_saved(double more) const {
+    return static_cast<double>(plain.evaluations) / (static_cast<double>(measured) + more);
+  }
 };
 
 struct ApproxResult {
@@ -84,8 +89,11 @@ struct ApproxResult {
   std::vector<ApproxConfig> chosen;  // fastest first
   std::size_t measured = 0;          // networks whose quality was measured on all tuning images
   ModelJudgement judgement;          // of options.judged_networks
-  double front_ms = 0;               // of the whole front of the separable model
-  double profile_seconds = 0;        // times and effects of single knobs
+  std::string quality_model;    // that predicted losses in the end: loss_model.h's name of its kind
+  SearchComparison search;      // with options.plain_evaluations
+  double front_ms = 0;          // of the whole front of the separable model
+  double profile_seconds = 0;   // times and effects of single knobs
+  double profile_networks = 0;  // what the effects took, in whole networks
   double seconds = 0;
 };
 

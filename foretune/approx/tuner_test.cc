@@ -16,7 +16,10 @@
 #include <vector>
 
 #include "foretune/approx/effects.h"
+#include "foretune/approx/judge.h"
+#include "foretune/approx/loss_model.h"
 #include "foretune/approx/models.h"
+#include "foretune/approx/profile.h"
 #include "foretune/base/clock.h"
 #include "foretune/base/testing/temporary_folder.h"
 #include "foretune/families/network_cpu/network_cpu.h"
@@ -105,7 +108,7 @@ TEST_F(ApproxTest, EffectsAreThoseOfWholeNetworks) {
       ChangeSum sum(*effects);
       sum.choose_all(choices);
       EXPECT_NEAR(sum.loss(), 100 - *quality, 1e-9);
-      EXPECT_NEAR(added_loss(*effects, choices), 100 - *quality, 1e-9);
+      EXPECT_NEAR(sum.losses({}).values[LossTerms::kP2], 100 - *quality, 1e-9);
       // Back to the exact network.
       sum.choose_all(Choices(3, 0));
       EXPECT_NEAR(sum.loss(), 0, 1e-9);
@@ -159,6 +162,46 @@ TEST_F(ApproxTest, TimesAreOfTheKnobsThatALayerCanHave) {
               HasSubstr("layer last was not timed with f32+rows2.0"));
 }
 
+TEST(NetworkBytes, FollowTypesAndPointsOfFilters) {
+  const graph::Network network = *graph::simplify(graph::testing::small_task(3).network);
+  const std::vector<std::int32_t> exact(3, 0);
+  const double all = network_bytes(network, exact);
+  EXPECT_GT(all, 0);
+  const std::vector<std::int32_t> halves(3, *graph::parse_knob("bf16"));
+  EXPECT_NEAR(network_bytes(network, halves), all / 2, 1e-6);
+  const std::vector<std::int32_t> integers(3, *graph::parse_knob("i8"));
+  EXPECT_NEAR(network_bytes(network, integers), all / 4, 1e-6);
+  const graph::Node& first = *graph::layers_of(network)[0];
+  const auto weights =
+      static_cast<double>(graph::element_count(network.tensor(first.inputs[1]).shape));
+  const std::vector<std::int32_t> taps{*graph::parse_knob("f32+taps2.0"), 0, 0};
+  EXPECT_NEAR(network_bytes(network, taps), all - 4 * weights / 2, 1e-6);
+}
+
+TEST(TimeModel, LearnsWhatConversionsCost) {
+  const graph::Network network = *graph::simplify(graph::testing::small_task(3).network);
+  const std::int32_t i8 = *graph::parse_knob("i8");
+  NetworkTimes times{.layers = {}, .before_ns = 10};
+  for (const graph::Node* layer : graph::layers_of(network)) {
+    times.layers.push_back({.layer = layer->name, .knobs = {0, i8}, .ns = {100, 50}});
+  }
+  TimeModel model(network, times);
+  // Each conversion takes 7 ns more than the layers' sums say.
+  std::vector<std::vector<std::int32_t>> networks;
+  std::vector<double> ns;
+  for (int i = 0; i < 8; ++i) {
+    networks.push_back({(i & 1) != 0 ? i8 : 0, (i & 2) != 0 ? i8 : 0, (i & 4) != 0 ? i8 : 0});
+    const std::vector<std::int32_t>& knobs = networks.back();
+    ns.push_back(*model.predict_ns(knobs) + 7 * (knobs[0] != knobs[1] ? 1 : 0) +
+                 7 * (knobs[1] != knobs[2] ? 1 : 0));
+  }
+  EXPECT_GT(ns[1] / *model.predict_ns(networks[1]), 1.02);
+  ASSERT_TRUE(model.fit(networks, ns));
+  for (std::size_t i = 0; i < networks.size(); ++i) {
+    EXPECT_NEAR(*model.predict_ns(networks[i]) / ns[i], 1, 0.005) << i;
+  }
+}
+
 TEST(FitNonnegative, FindsWeightsAndKeepsThemFromZeroUp) {
   const std::vector<double> rows{1, 0, 0, 1, 1, 1};
   std::vector<double> weights{0, 0};
@@ -168,19 +211,6 @@ TEST(FitNonnegative, FindsWeightsAndKeepsThemFromZeroUp) {
   fit_nonnegative(rows, std::vector<double>{-2, 3, 1}, weights);
   EXPECT_EQ(weights[0], 0);
   EXPECT_NEAR(weights[1], 2, 1e-6);
-}
-
-TEST(LossFit, LearnsAFactorAndIsP1WithoutNetworks) {
-  const std::vector<LossTerms> terms{{{1, 0, 0, 0}}, {{2, 0, 0, 0}}, {{4, 0, 0, 0}}};
-  EXPECT_EQ(LossFit().loss(terms[1]), 2);
-  EXPECT_NEAR(LossFit::learn({}, {}).loss(terms[1]), 2, 1e-6);
-  std::vector<LossTerms> many;
-  std::vector<double> losses;
-  for (int i = 0; i < 60; ++i) {
-    many.push_back(terms[static_cast<std::size_t>(i) % 3]);
-    losses.push_back(1.5 * many.back().values[0]);
-  }
-  EXPECT_NEAR(LossFit::learn(many, losses).loss(terms[1]), 3, 0.1);
 }
 
 class TuneNetwork : public ApproxTest {
@@ -220,6 +250,7 @@ TEST_F(TuneNetwork, ChoosesFasterNetworksThatKeepTheirBudgets) {
                               .effect_images = 64,
                               .fit_networks = 3,
                               .judged_networks = 2,
+                              .plain_evaluations = 6,
                               .rounds = 1,
                               .per_budget = 2,
                               .chosen = 5,
@@ -229,6 +260,13 @@ TEST_F(TuneNetwork, ChoosesFasterNetworksThatKeepTheirBudgets) {
   EXPECT_EQ(result->exact.speedup, 1);
   EXPECT_NEAR(result->exact.test_quality, 100, 1e-9);
   EXPECT_GE(result->measured, 2U);
+  // Two budgets of two networks, the exact one, and integers everywhere.
+  EXPECT_LE(result->measured, 6U);
+  EXPECT_GT(result->profile_networks, 1);
+  EXPECT_GE(result->search.plain.evaluations, 1U);
+  EXPECT_LE(result->search.plain.evaluations, 6U);
+  EXPECT_EQ(result->search.plain.has_reached, result->search.plain.volume >= result->search.volume);
+  EXPECT_GT(result->search.evaluations_saved(0), 0);
   EXPECT_LE(result->chosen.size(), 5U);
   std::set<Config> configs;
   for (const ApproxConfig& each : result->chosen) {
@@ -236,6 +274,14 @@ TEST_F(TuneNetwork, ChoosesFasterNetworksThatKeepTheirBudgets) {
     EXPECT_TRUE(each.budget == 20 || each.budget == 60);
     EXPECT_LE(each.loss_high, each.budget);
     EXPECT_GE(each.loss_high, each.tune_loss);
+    // The margin is that of the images that the two networks tell apart.
+    const graph::Variants variants = variants_of(task_->network, each.config);
+    const auto exact = outputs_of(*task_, executor_, data_->ranges(), {}, 70);
+    const auto outputs = outputs_of(*task_, executor_, data_->ranges(), variants, 70);
+    ASSERT_TRUE(exact && outputs);
+    const PairedCounts counts = compare_rights(*exact, *outputs, task_->tuning.labels, 4);
+    EXPECT_NEAR(each.tune_loss, counts.loss(), 1e-9);
+    EXPECT_NEAR(each.loss_high - each.tune_loss, counts.margin(1.645, 70), 1e-9);
     EXPECT_NEAR(each.test_loss, 100 - each.test_quality, 1e-9);
     EXPECT_NEAR(each.speedup, result->exact.time_ns / each.time_ns, 1e-9);
     EXPECT_FALSE(each.text.empty());

@@ -56,6 +56,7 @@ std::string config_json(const approx::ApproxConfig& each, const ConfigSchema& sc
       ", \"time_ns\": ", number_json(each.time_ns), ", \"speedup\": ", number_json(each.speedup),
       ", \"predicted_ns\": ", number_json(each.predicted_ns),
       ", \"predicted_loss\": ", number_json(each.predicted_loss),
+      ", \"predicted_bytes\": ", number_json(each.predicted_bytes),
       ", \"tune_loss\": ", number_json(each.tune_loss),
       ", \"loss_high\": ", number_json(each.loss_high),
       ", \"test_loss\": ", number_json(each.test_loss),
@@ -81,6 +82,7 @@ Figures figures_of(const approx::ApproxResult& result, std::span<const double> b
   figures.add("measured", static_cast<double>(result.measured));
   figures.add("front_ms", result.front_ms);
   figures.add("profile_seconds", result.profile_seconds);
+  figures.add("profile_networks", result.profile_networks);
   figures.add("seconds", result.seconds);
   const approx::ModelJudgement& judged = result.judgement;
   if (judged.networks > 0) {
@@ -92,6 +94,17 @@ Figures figures_of(const approx::ApproxResult& result, std::span<const double> b
     figures.add("quality_error", judged.fit_error);
     figures.add("quality_spearman", judged.fit_spearman);
     figures.add("time_error", judged.time_error);
+  }
+  const approx::SearchComparison& search = result.search;
+  if (search.plain.evaluations > 0) {
+    figures.add("search_evaluations", static_cast<double>(search.measured));
+    figures.add("search_volume", search.volume);
+    figures.add("plain_evaluations", static_cast<double>(search.plain.evaluations));
+    figures.add("plain_volume", search.plain.volume);
+    figures.add("plain_reached", search.plain.has_reached ? 1 : 0);
+    figures.add("evaluations_saved", search.evaluations_saved(0));
+    figures.add("evaluations_saved_with_profile",
+                search.evaluations_saved(result.profile_networks));
   }
   return figures;
 }
@@ -111,6 +124,10 @@ void ApproximationArguments::visit(OptionList& list) {
       .at_least(0);
   list.add("judge", judge, "N",
            "also judge the models of quality and time by so many random networks")
+      .at_least(0);
+  list.add("judge-search", judge_search, "N",
+           "also count the networks that a search without models measures until its own are as "
+           "good, at most so many")
       .at_least(0);
   list.add("output", output, "FILE", "append every measurement to this data set (.ftd)");
   list.add("json", json, "FILE", "write the chosen networks and all figures as JSON");
@@ -152,6 +169,7 @@ Result<Approximation> approximate(const ApproximationArguments& arguments,
   options.effect_images = arguments.profile_images;
   options.fit_networks = static_cast<int>(arguments.fit);
   options.judged_networks = static_cast<int>(arguments.judge);
+  options.plain_evaluations = static_cast<int>(arguments.judge_search);
   options.threads = info.max_threads;
   options.effect_threads = usable_threads(out.live.options.fingerprint.hardware);
   options.seed = invocation.seed;
@@ -194,6 +212,7 @@ std::string approximation_json(const Approximation& approximation, const Invocat
   std::string json(trim(figures.json()));
   json.pop_back();  // the closing brace
   return concat(json, ",\n\"version\": ", kJsonVersion,
+                ", \"quality_model\": ", json_quoted(result.quality_model),
                 ", \"problem\": ", json_quoted(approximation.problem.text()),
                 ",\n\"exact\": ", config_json(result.exact, info.config_schema),
                 ",\n\"configs\": [", configs, "]}\n");

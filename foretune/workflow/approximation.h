@@ -31,8 +31,9 @@ struct ApproximationArguments {
   std::string budgets = "0.5,1,2,3";
   std::int64_t keep = 20;
   std::int64_t profile_images = 2500;
-  std::int64_t fit = 40;
+  std::int64_t fit = 60;
   std::int64_t judge = 0;
+  std::int64_t judge_search = 0;
   std::string output;
   std::string json;
   FamilyArguments family;

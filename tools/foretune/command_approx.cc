@@ -47,6 +47,11 @@ void print_result(const Approximation& approximation, const ApproximationArgumen
                  fixed(judged.p2_error, 2), "), rank correlation ", fixed(judged.fit_spearman, 3),
                  ", time off by ", fixed(100 * judged.time_error, 1), " %\n"));
   }
+  if (const approx::SearchComparison& search = result.search; search.plain.evaluations > 0) {
+    print(concat("A search without models measured ", search.plain.evaluations, " networks, ",
+                 search.plain.has_reached ? "" : "and was still not as good, ", "ours ",
+                 search.measured, "\n"));
+  }
 }
 
 Result<int> run_approx(const ApproximationArguments& arguments, const Invocation& invocation) {

@@ -1,0 +1,128 @@
+// Predicts how much quality a whole network loses from what each knob does alone.
+//
+//   const LossModel model = LossModel::learn(effects, samples);
+//   ChangeSum sum(effects);
+//   sum.choose(3, 2);
+//   const double points = model.loss(sum);
+//
+// P1 adds the changes of the outputs up, P2 the losses: the models of Sharif et al., "ApproxTuner"
+// (PPoPP 2021), section 3. Changes of several layers are often smaller together than their sum, and
+// what one layer does to another looks like noise. The joint model damps the sum, and counts the
+// images that an output with noise still classifies rightly, by their margins. The union counts an
+// image once, however many layers lose it. Networks that were measured decide between the models.
+// Losses are in percentage points.
+//
+// Thread safety: plain values, each used by one thread. Cost: at each function; "rows" are images
+// times classes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "foretune/approx/effects.h"
+
+namespace foretune::approx {
+
+// A position among the knobs of each layer, 0 for the exact one.
+using Choices = std::vector<std::uint8_t>;
+
+// How several layers act on each other.
+struct Interplay {
+  // The change of a layer is divided by 1 and this times the sizes of all other changes.
+  double damping = 0;
+  // The square of the noise, over that of the outputs' spread, for the product of two sizes.
+  double noise = 0;
+};
+
+// The losses that models predict.
+struct LossTerms {
+  enum Term : std::size_t { kJoint, kP1, kP2, kUnion, kUnionSquared, kCount };
+  std::array<double, kCount> values{};  // the square in tenths of points
+};
+
+// The changes of all layers' choices together. Layers begin exact. Borrows the effects.
+class ChangeSum {
+ public:
+  explicit ChangeSum(const Effects& effects);
+  // Cost: one pass over the rows; none for the choice that stands.
+  void choose(std::size_t layer, std::uint8_t choice);
+  void choose_all(const Choices& choices);
+  [[nodiscard]] const Choices& choices() const { return choices_; }
+  [[nodiscard]] const Effects& effects() const { return effects_; }
+
+  // Returns the loss by P1 in points. Cost: one pass over the rows.
+  [[nodiscard]] double loss() const;
+  // Returns the losses by all models. Cost: as loss(), and a few ns for each image.
+  [[nodiscard]] LossTerms losses(const Interplay& interplay) const;
+  // The same as if a layer had another choice.
+  [[nodiscard]] LossTerms losses_with(const Interplay& interplay, std::size_t layer,
+                                      std::uint8_t choice) const;
+  // Returns the images that only one of the exact network and P1's gets right.
+  [[nodiscard]] std::int64_t differing() const;
+
+ private:
+  [[nodiscard]] const std::vector<float>& changes_of(std::size_t layer, std::uint8_t choice) const;
+  [[nodiscard]] double size_of(std::size_t layer, std::uint8_t choice) const {
+    return effects_.layers[layer].knobs[choice].size;
+  }
+
+  // Returns -1 for each image that the choice alone loses, 1 for each that it gains.
+  [[nodiscard]] const std::vector<std::int8_t>& flips_of(std::size_t layer,
+                                                         std::uint8_t choice) const {
+    return flips_[layer][choice];
+  }
+
+  const Effects& effects_;
+  std::vector<float> none_;
+  std::vector<std::vector<std::vector<std::int8_t>>> flips_;
+  double spread_ = 0;  // of the exact outputs
+  Choices choices_;
+  std::vector<float> changes_;        // their sum
+  std::vector<float> weighted_;       // the sum of changes times their sizes
+  std::vector<std::uint8_t> losing_;  // layers that lose an image alone
+  std::vector<std::uint8_t> gaining_;
+  double sizes_ = 0;
+  double squares_ = 0;  // of sizes
+};
+
+// A network that was measured on the images of the effects.
+struct LossSample {
+  Choices choices;
+  double loss = 0;
+};
+
+class LossModel {
+ public:
+  // The joint model, alone or weighed with P2 or with the union.
+  enum class Kind : std::uint8_t { kP1, kP2, kJoint, kJointAndP2, kJointAndUnion };
+
+  // P1.
+  LossModel() = default;
+  // Fits every kind, and takes the one that predicts networks best that it was not fitted to, in
+  // five parts of the samples. P1 for fewer than ten samples.
+  static LossModel learn(const Effects& effects, std::span<const LossSample> samples);
+
+  // Returns the predicted loss. Cost: as ChangeSum::losses().
+  [[nodiscard]] double loss(const LossTerms& terms) const;
+  [[nodiscard]] double loss(const ChangeSum& sum) const { return loss(sum.losses(interplay_)); }
+  [[nodiscard]] const Interplay& interplay() const { return interplay_; }
+  [[nodiscard]] std::span<const double> weights() const { return weights_; }
+  [[nodiscard]] Kind kind() const { return kind_; }
+  // Returns the mean absolute error over samples that the model was not fitted to; 0 for none.
+  [[nodiscard]] double error() const { return error_; }
+
+ private:
+  Interplay interplay_;
+  std::array<double, LossTerms::kCount> weights_{0, 1};
+  Kind kind_ = Kind::kP1;
+  double error_ = 0;
+};
+
+// Returns the name of a kind, as JSON has it.
+[[nodiscard]] std::string_view to_string(LossModel::Kind kind);
+
+}  // namespace foretune::approx
