@@ -1,6 +1,5 @@
 #include "foretune/families/cpu_conv/cpu_conv_space.h"
 
-#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,7 +47,6 @@ constexpr std::string_view kTiles =
     "(n * ceil_div(select(op == op.backward_data, hi, hi + 2 * pad_h - 2), "
     "select(algorithm == algorithm.winograd4, 4, 2)) * ceil_div(select(op == op.backward_data, wi, "
     "wi + 2 * pad_w - 2), select(algorithm == algorithm.winograd4, 4, 2)))";
-// A tile has 16 rows; a row of points that is no multiple of them has blocks of equal parts.
 constexpr std::string_view kInTiles = "algorithm == algorithm.tiles";
 // Points of a row, which a pointwise convolution and joined rows have without end.
 const std::string kRowPoints = concat("select(", kIsPointwise, " || ", kIsPlanar,
@@ -139,6 +137,7 @@ void add_block_rules(std::vector<Constraint>& out) {
                         " || isa == isa.avx2 && (nr == 16 && mr == 6 || nr == 24 && mr == 4 || ",
                         kOfGroups, ")"),
                  "of a narrower instruction set only its best block is kept"});
+  // A tile has 16 rows; a row of points that is no multiple of them has blocks of equal parts.
   out.push_back({concat(kOfGroups, " || select(", kInTiles, ", mr == 16, ", kFullBlock, " || ",
                         kColumns, " <= nr) || mr == ", kHeight),
                  "a smaller block is only useful where it is as high or as wide as the problem"});
@@ -205,6 +204,14 @@ std::vector<std::pair<std::string, std::string>> canonical_rules() {
   };
 }
 
+// Compiles the space when it is first asked for; most programs need one of the four.
+template <bool kHasWinograd, bool kHasTiles>
+const Result<std::shared_ptr<const CompiledSpace>>& compiled_once() {
+  static const Result<std::shared_ptr<const CompiledSpace>> kSpace = CompiledSpace::create(
+      cpu_conv_space_definition({.winograd = kHasWinograd, .tiles = kHasTiles}));
+  return kSpace;
+}
+
 }  // namespace
 
 SpaceDefinition cpu_conv_space_definition(CpuConvSpaceOptions options) {
@@ -231,13 +238,10 @@ SpaceDefinition cpu_conv_space_definition(CpuConvSpaceOptions options) {
 }
 
 Result<std::shared_ptr<const CompiledSpace>> cpu_conv_space(CpuConvSpaceOptions options) {
-  using Compiled = Result<std::shared_ptr<const CompiledSpace>>;
-  const auto compiled = [](bool winograd, bool tiles) {
-    return CompiledSpace::create(cpu_conv_space_definition({.winograd = winograd, .tiles = tiles}));
-  };
-  static const std::array<Compiled, 4> kSpaces{compiled(false, false), compiled(true, false),
-                                               compiled(false, true), compiled(true, true)};
-  return kSpaces[(options.winograd ? 1U : 0U) + (options.tiles ? 2U : 0U)];
+  if (options.winograd) {
+    return options.tiles ? compiled_once<true, true>() : compiled_once<true, false>();
+  }
+  return options.tiles ? compiled_once<false, true>() : compiled_once<false, false>();
 }
 
 }  // namespace foretune
