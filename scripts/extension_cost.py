@@ -203,7 +203,7 @@ def gemm_field(before: Path) -> int:
 
 def conv_field(before: Path) -> int:
     source = "foretune/problem/conv/conv_type.cc"
-    insert(source, "};\n    list[position(ConvField::kWeights)]", f",\n        ProblemField{TINT % 4}")
+    insert(source, "};\n    for (const ConvField skip :", f",\n        ProblemField{TINT % 5}")
     places = places_outside("foretune/problem/conv/")
     build()
     field_is_later("conv", "n,c,k,hi,wi,y,x,tint,tile,time_ns\n1,8,8,9,9,3,3,0,1,10\n"
