@@ -19,7 +19,7 @@ constexpr std::size_t kInside = 4;
 constexpr std::size_t kMaxShown = 16;
 constexpr std::size_t kColumns = kLoopFeatureColumns;
 
-constexpr std::array<const char*, 11> kSummary = {
+constexpr std::array<const char*, kPlanColumns> kSummary = {
     "lanes",         "vectors",           "sums",       "unrolled",   "block_rounds",
     "output_passes", "loads_per_product", "lane_waste", "pack_bytes", "output_extent",
     "reduced_extent"};
@@ -33,9 +33,12 @@ class NestRow {
   NestRow(const Computation& computation, const Lowered& lowered)
       : c_(computation), p_(lowered), block_(static_cast<std::size_t>(lowered.nest.block)) {}
 
-  void write(std::span<double> row) {
+  void write_plan(std::span<double> row) {
     row_ = row;
     write_summary();
+  }
+  void write(std::span<double> row) {
+    write_plan(row);
     std::array<float, kMaxShown * kColumns> loops{};
     write_loops_features(c_, {.nest = p_.nest, .cursor = 0}, loops);
     const std::size_t count = std::min(p_.nest.loops.size(), kMaxShown);
@@ -146,6 +149,12 @@ std::vector<std::string> make_names() {
 const std::vector<std::string>& nest_feature_names() {
   static const std::vector<std::string> names = make_names();
   return names;
+}
+
+void write_plan_features(const Computation& computation, const Lowered& lowered,
+                         std::span<double> row) {
+  FORETUNE_CHECK(row.size() == kPlanColumns);
+  NestRow(computation, lowered).write_plan(row);
 }
 
 bool write_nest_features(const Computation& computation, const Nest& nest, const VectorUnit& unit,

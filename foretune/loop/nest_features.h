@@ -7,6 +7,7 @@
 // Thread safety: free functions. Cost: a few microseconds.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,11 @@ namespace foretune::loop {
 //   outN_*, inN_*            the loops around the block and inside of it, the nearest first: the
 //                            columns of write_loops_features() without the cursor's
 const std::vector<std::string>& nest_feature_names();
+
+// The first columns, up to the extents: what the compiler makes of a schedule.
+inline constexpr std::size_t kPlanColumns = 11;
+void write_plan_features(const Computation& computation, const Lowered& lowered,
+                         std::span<double> row);
 
 // `row` has as many values as there are names. False where the schedule cannot be compiled for
 // `unit`; then the row is undefined.
