@@ -22,6 +22,7 @@
 #include "foretune/base/result.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/model/model_file.h"
+#include "foretune/model/proposer.h"
 #include "foretune/model/scorer.h"
 
 namespace foretune {
@@ -93,6 +94,11 @@ struct ModelKind {
   // Makes the body anew for the pool and the portfolio of the header, for kinds whose bodies have
   // them, too. Null for the others.
   std::shared_ptr<const ModelBody> (*with_pool)(const Model& model) = nullptr;
+  // Makes what proposes configs of a problem without measuring, for kinds that build them step by
+  // step; the model must outlive it. Null for the others.
+  Result<std::unique_ptr<ConfigProposer>> (*make_proposer)(const Model& model,
+                                                           const Problem& problem,
+                                                           const Hardware& hardware) = nullptr;
   // True where a score depends on the problem's fields beside the features, so that problems of
   // other types that the table describes mean nothing.
   bool reads_fields = false;

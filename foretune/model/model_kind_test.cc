@@ -15,6 +15,7 @@
 #include "foretune/model/model_scorer.h"
 #include "foretune/model/network/network_body.h"
 #include "foretune/model/network/testing/network_samples.h"
+#include "foretune/model/policy/policy_body.h"
 #include "foretune/model/testing/metric_model_samples.h"
 #include "foretune/model/testing/model_samples.h"
 
@@ -57,6 +58,14 @@ FunctionBody sum_of_columns(const FeatureTable& table, bool fails = false) {
 
 bool is_transient(const Model& model) { return (*find_model_kind(model.kind))->is_transient; }
 
+PolicyBody sample_policy(const std::vector<Network>& networks) {
+  PolicyBody body;
+  body.policy = PolicyNetwork::of_width(8);
+  body.policy.heads.bias.front() = 1;
+  body.networks = networks;
+  return body;
+}
+
 // A model of every kind of this build.
 std::vector<Model> samples() {
   Rng rng(8);
@@ -68,6 +77,8 @@ std::vector<Model> samples() {
   out.push_back(out[0]);
   set_ensemble(out.back(), {forests_of(out[0]), networks, 0.25});
   out.push_back(sample_metrics_model({.candidates = 24}, rng));
+  out.push_back(out[0]);
+  set_policy(out.back(), sample_policy(networks));
   out.push_back(out[0]);
   set_function(out.back(), sum_of_columns(table));
   return out;

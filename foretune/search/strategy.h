@@ -22,6 +22,7 @@
 #include "foretune/base/result.h"
 #include "foretune/base/rng.h"
 #include "foretune/base/small_vector.h"
+#include "foretune/model/proposer.h"
 #include "foretune/model/scorer.h"
 #include "foretune/problem/problem.h"
 #include "foretune/space/space.h"
@@ -70,7 +71,8 @@ struct StrategyOptions {
   // All but `exhaustive`: total number of configs; 0 is no limit. `annealing` cools down over this
   // number.
   std::size_t sample_size = 0;
-  const Scorer* scorer = nullptr;  // `model`: tries the best-scored first
+  const Scorer* scorer = nullptr;      // `model`: tries the best-scored first
+  ConfigProposer* proposer = nullptr;  // `policy`: where its configs come from
   Hardware hardware;
   double exploration = 0.1;  // `model`, `local`, `guided`: share of random configs
   // For sequential spaces: the longest list of actions; 0 is SequentialSpace::usual_steps().

@@ -100,6 +100,9 @@ TEST(ShippedModels, FoldedRulesEqualTheUnfoldedOnes) {
   for (const std::filesystem::path& path : shipped_models()) {
     SCOPED_TRACE(path.string());
     const Model model = read_model(path).value();
+    if (model.config_schema.kind == SchemaKind::kSequence) {
+      continue;  // a program has the rules of such configs
+    }
     const SpaceDefinition definition = SpaceDefinition::parse(model.space_text).value();
     for (int i = 0; i < 8; ++i) {
       spaces += expect_folded_is_unfolded(definition, model.fingerprint.hardware, rng).rules;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "foretune/base/rng.h"
 #include "foretune/features/feature_table.h"
 #include "foretune/model/model_kind.h"
 #include "foretune/model/model_scorer.h"
@@ -22,15 +23,18 @@ class Generator {
       : model_(model), problem_(problem), table_(table), space_(space), options_(options) {}
 
   Result<GeneratedConfigs> run() {
-    for (const std::uint32_t candidate : model_.portfolio) {
-      add(model_.pool[candidate]);
-    }
-    for (const Config& config : space_.proposals(options_.proposals)) {
-      add(config);
+    FORETUNE_TRY(const bool is_policy, add_policy());
+    if (!is_policy) {
+      for (const std::uint32_t candidate : model_.portfolio) {
+        add(model_.pool[candidate]);
+      }
+      for (const Config& config : space_.proposals(options_.proposals)) {
+        add(config);
+      }
     }
     FORETUNE_TRY_STATUS(score_added());
     GeneratedConfigs out;
-    for (std::size_t round = 0; round < options_.rounds; ++round) {
+    for (std::size_t round = 0; !is_policy && round < options_.rounds; ++round) {
       if (elapsed_s() > options_.seconds) {
         out.ran_out_of_time = true;
         break;
@@ -70,6 +74,21 @@ class Generator {
 
   [[nodiscard]] double elapsed_s() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+  // A policy knows what is worth a look: nothing else is scored. Returns false for other kinds.
+  Result<bool> add_policy() {
+    FORETUNE_TRY(const ModelKind* const kind, find_model_kind(model_.kind));
+    if (kind->make_proposer == nullptr) {
+      return false;
+    }
+    FORETUNE_TRY(const std::unique_ptr<ConfigProposer> proposer,
+                 kind->make_proposer(model_, problem_, model_.fingerprint.hardware));
+    Rng rng(model_.seed);
+    for (const Config& config : proposer->propose(std::max<std::size_t>(1, options_.kept), rng)) {
+      add(config);
+    }
+    return true;
   }
 
   void add(const Config& config) {
@@ -114,7 +133,8 @@ class Generator {
 Result<GeneratedConfigs> generate_configs(const Model& model, const Problem& problem,
                                           const GenerateOptions& options) {
   if (problem.type() != model.problem_type) {
-    return fail(ErrorCode::kMismatch, "the model is not for ", problem.schema().name, " problems");
+    FORETUNE_TRY(const Model other, for_problem_type(model, problem.type()));
+    return generate_configs(other, problem, options);
   }
   FORETUNE_TRY(const FeatureTable* const table, feature_table_of(model));
   const std::unique_ptr<Space> space = table->space(problem, model.fingerprint.hardware);
@@ -124,6 +144,24 @@ Result<GeneratedConfigs> generate_configs(const Model& model, const Problem& pro
                 " could be generated");
   }
   return Generator(model, problem, *table, *space, options).run();
+}
+
+Result<Model> for_problem_type(const Model& model, ProblemType type) {
+  if (type == model.problem_type) {
+    return model;
+  }
+  FORETUNE_TRY(const ModelKind* const kind, find_model_kind(model.kind));
+  FORETUNE_TRY(const FeatureTable* const table, feature_table_of(model));
+  const ProblemSchema* const schema = find_problem_schema(type);
+  if (kind->make_proposer == nullptr || schema == nullptr ||
+      !table->supports(type, model.config_schema)) {
+    return fail(ErrorCode::kMismatch, "the model is not for ",
+                schema == nullptr ? "such" : schema->name, " problems");
+  }
+  Model out = model;
+  out.problem_type = type;
+  out.problem_schema = schema->id();
+  return out;
 }
 
 Model with_pool(const Model& model, std::vector<Config> pool) {

@@ -46,6 +46,10 @@ inline bool needs_generating(const Model& model) {
 Result<GeneratedConfigs> generate_configs(const Model& model, const Problem& problem,
                                           const GenerateOptions& options);
 
+// Returns the model for problems of another type. Only a kind that builds configs step by step is
+// for every type that its feature table describes. Errors: kMismatch for the others.
+Result<Model> for_problem_type(const Model& model, ProblemType type);
+
 // The model with what was generated for one problem as its pool, for a Selector to rank.
 Model with_pool(const Model& model, std::vector<Config> pool);
 

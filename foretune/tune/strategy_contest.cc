@@ -111,6 +111,8 @@ Status Contest::search(const Contestant& contestant) {
   tune.strategy = contestant.strategy;
   tune.lookahead = contestant.lookahead;
   tune.width = contestant.width;
+  // Every other strategy searches alone.
+  tune.policy = contestant.strategy == "policy" ? options_.tune.policy : nullptr;
   tune.first = space_->proposals(contestant.proposals);
   tune.first.insert(tune.first.end(), contestant.configs.begin(), contestant.configs.end());
   const double begin_s = now_s();

@@ -9,6 +9,8 @@
 #include "foretune/base/significant.h"
 #include "foretune/base/text.h"
 #include "foretune/metrics/pareto.h"
+#include "foretune/model/model_kind.h"
+#include "foretune/model/proposer.h"
 #include "foretune/tune/tree_guide.h"
 
 namespace foretune {
@@ -39,6 +41,7 @@ class Tuning {
   Status search_space(const Space& space, std::vector<Config>& defaults);
   Result<std::unique_ptr<Strategy>> make_strategy(const Space& space);
   Status make_guide();
+  Status make_proposer();
   void tell_defaults(Strategy& strategy) const;
   Status search(Strategy& strategy, Rng& rng);
   Status measure_first(const Space& space, std::span<const Config> configs, Strategy* strategy);
@@ -69,7 +72,8 @@ class Tuning {
   std::optional<Trial> last_;  // of the config measured last
   std::unordered_set<Config> tried_;
   std::string last_failure_;
-  std::unique_ptr<TreeGuide> guide_;  // of the strategy "guided"
+  std::unique_ptr<TreeGuide> guide_;          // of the strategy "guided"
+  std::unique_ptr<ConfigProposer> proposer_;  // of the policy
 };
 
 bool Tuning::may_go_on() {
@@ -225,15 +229,30 @@ Result<std::unique_ptr<Strategy>> Tuning::make_strategy(const Space& space) {
   if (options_.strategy == "guided") {
     FORETUNE_TRY_STATUS(make_guide());
   }
+  FORETUNE_TRY_STATUS(make_proposer());
   return create_strategy(options_.strategy, problem_, space,
                          {.sample_size = options_.budget.measurements.value_or(0),
                           .scorer = options_.scorer,
+                          .proposer = proposer_.get(),
                           .hardware = family_.info().fingerprint.hardware,
                           .max_steps = options_.max_steps,
                           .lookahead = options_.lookahead,
                           .width = options_.width,
                           .learner = guide_.get(),
                           .targets = options_.objective.targets.size()});
+}
+
+Status Tuning::make_proposer() {
+  if (options_.policy == nullptr) {
+    return {};
+  }
+  FORETUNE_TRY(const ModelKind* const kind, find_model_kind(options_.policy->kind));
+  if (kind->make_proposer == nullptr) {
+    return fail(ErrorCode::kMismatch, "a model of kind '", kind->name, "' proposes no configs");
+  }
+  FORETUNE_TRY(proposer_, kind->make_proposer(*options_.policy, problem_,
+                                              family_.info().fingerprint.hardware));
+  return {};
 }
 
 Status Tuning::make_guide() {
@@ -455,6 +474,10 @@ Status Tuning::search_space(const Space& space, std::vector<Config>& defaults) {
     tell_defaults(*strategy);
   }
   FORETUNE_TRY_STATUS(measure_first(space, options_.first, strategy.get()));
+  if (proposer_ != nullptr && options_.strategy != "policy") {
+    FORETUNE_TRY_STATUS(
+        measure_first(space, proposer_->propose(options_.policy_proposals, rng), strategy.get()));
+  }
   if (strategy == nullptr) {
     result_.exhausted = !result_.stopped_by_request;
     return {};

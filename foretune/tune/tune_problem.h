@@ -44,6 +44,10 @@ struct TuneOptions {
   // The strategy "guided" starts from this model of the same configs, trained on other problems
   // (tune/tree_guide.h). nullptr: it starts without one.
   const Model* prior = nullptr;
+  // A model that proposes configs step by step (ModelKind::make_proposer), required by the strategy
+  // "policy". Before any other strategy its first `policy_proposals` are measured.
+  const Model* policy = nullptr;
+  std::size_t policy_proposals = 8;
   // For spaces that are built step by step; see StrategyOptions.
   std::size_t lookahead = 1;
   std::size_t width = 4;

@@ -28,8 +28,11 @@ void EnvSearchArguments::visit(OptionList& list) {
       .at_least(0);
   list.add("methods", methods, "LIST",
            "methods, joined by commas: base, recipe, textbook, random, greedy1, greedy2, "
-           "beam4bfs, beam4dfs (any numbers), bruteforce, annealing, evolution, mcts, guided")
+           "beam4bfs, beam4dfs (any numbers), bruteforce, annealing, evolution, mcts, guided, and "
+           "with "
+           "--policy looptune: a learned policy")
       .also("strategies");
+  list.add("policy", policy, "FILE", "model of kind policy, for the method looptune");
   list.add("measurements", measurements, "N", "limit of measurements per search; 0 is no limit")
       .at_least(0);
   list.add("eval-time", eval_time, "SECONDS",
@@ -57,7 +60,10 @@ Result<std::vector<Contestant>> parse_methods(const std::string& text) {
   std::vector<Contestant> out;
   for (const std::string_view name : split(text, ',')) {
     const bool is_recipe = trim(name) == "recipe";
-    FORETUNE_TRY(Contestant next, Contestant::parse(is_recipe ? "base" : trim(name)));
+    const bool is_policy = trim(name) == "looptune";
+    FORETUNE_TRY(Contestant next, Contestant::parse(is_recipe   ? "base"
+                                                    : is_policy ? "policy"
+                                                                : trim(name)));
     next.name = trim(name);
     const auto is_same = [&](const Contestant& other) { return other.name == next.name; };
     if (std::any_of(out.begin(), out.end(), is_same)) {
@@ -156,6 +162,10 @@ Result<PreparedEnvSearch> prepare_env_search(const EnvSearchArguments& arguments
   ready.isa = parse_cpu_isa(arguments.isa).value_or(best_cpu_isa());
   ready.peak_gflops = arguments.peak_gflops;
   ready.options = contest_options(arguments);
+  if (!arguments.policy.empty()) {
+    FORETUNE_TRY(Model model, read_model(arguments.policy));
+    ready.policy = std::make_unique<Model>(std::move(model));
+  }
   return ready;
 }
 
@@ -164,6 +174,7 @@ Result<ContestResults> run_env_search(const PreparedEnvSearch& prepared,
   Bench bench(prepared, invocation);
   ContestOptions options = prepared.options;
   options.tune.seed = invocation.seed;
+  options.tune.policy = prepared.policy.get();
   CollectHooks inner;
   inner.now_s = &monotonic_s;
   inner.stop = hooks.stop;

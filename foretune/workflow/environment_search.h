@@ -12,12 +12,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "foretune/base/result.h"
 #include "foretune/hardware/cpu.h"
 #include "foretune/loop/gym/benchmarks.h"
+#include "foretune/model/model_file.h"
 #include "foretune/space/space.h"
 #include "foretune/tune/strategy_contest.h"
 #include "foretune/workflow/invocation.h"
@@ -29,6 +31,7 @@ struct EnvSearchArguments {
   std::string dataset = "mm64_256_16_test25";
   std::int64_t eval_size = 0;
   std::string methods;
+  std::string policy;
   std::int64_t measurements = 0;
   double eval_time = 0;
   std::int64_t steps = 10;
@@ -48,6 +51,7 @@ struct PreparedEnvSearch {
   CpuIsa isa = CpuIsa::kGeneric;
   double peak_gflops = 0;  // 0: it is measured
   ContestOptions options;
+  std::unique_ptr<Model> policy;  // of the method looptune; may be null
 };
 
 // Errors: kInvalidArgument for options that make no sense, kNotFound for an unknown method or data

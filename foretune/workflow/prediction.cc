@@ -97,10 +97,10 @@ class Predictions {
     Selector* selector = selector_.get();
     std::unique_ptr<Selector> made;
     if (needs_generating(selector_->model())) {
-      FORETUNE_TRY(GeneratedConfigs found, generate_configs(selector_->model(), problem, {}));
+      FORETUNE_TRY(const Model model, for_problem_type(selector_->model(), problem.type()));
+      FORETUNE_TRY(GeneratedConfigs found, generate_configs(model, problem, {}));
       generated = found.considered;
-      FORETUNE_TRY(made, Selector::create(with_pool(selector_->model(), std::move(found.configs)),
-                                          options_));
+      FORETUNE_TRY(made, Selector::create(with_pool(model, std::move(found.configs)), options_));
       selector = made.get();
     }
     const PredictOptions options{.top = static_cast<std::size_t>(arguments_.top),

@@ -8,6 +8,7 @@
 #include "foretune/base/quantities.h"
 #include "foretune/base/text.h"
 #include "foretune/model/joint_model.h"
+#include "foretune/model/model_kind.h"
 #include "foretune/model/model_scorer.h"
 #include "foretune/search/strategy.h"
 #include "foretune/workflow/output.h"
@@ -46,9 +47,11 @@ void TuneArguments::visit_search(OptionList& list) {
       .choose(strategy_names());
   list.add("model", model, "FILE",
            "measure first what this model ranks best; with --strategy guided, start from its "
-           "predictions")
-      .only({"with --strategy model or guided",
-             [this] { return strategy.empty() || strategy == "model" || strategy == "guided"; }});
+           "predictions; a policy proposes configs, to itself, to a beam or to guided")
+      .only({"with --strategy model, policy, beam-bfs, beam-dfs or guided", [this] {
+               return strategy.empty() || strategy == "model" || strategy == "policy" ||
+                      strategy == "guided" || strategy.starts_with("beam");
+             }});
   list.add("lookahead", lookahead, "N",
            "number of changes that one step of the search may make (default: 1)")
       .at_least(1)
@@ -145,13 +148,21 @@ Result<PreparedTuning> prepare_tuning(const TuneArguments& arguments,
   FORETUNE_TRY(ready.context, arguments.measuring.context(info));
   if (!arguments.model.empty()) {
     FORETUNE_TRY(Model model, open_model(arguments.model, info));
-    if (arguments.strategy == "guided") {
+    FORETUNE_TRY(const ModelKind* const kind, find_model_kind(model.kind));
+    if (kind->make_proposer != nullptr && arguments.strategy != "model") {
+      ready.policy = std::make_unique<Model>(std::move(model));
+    } else if (arguments.strategy == "policy" || arguments.strategy.starts_with("beam")) {
+      return fail(ErrorCode::kMismatch, "--strategy ", arguments.strategy,
+                  " takes a model of kind policy, and ", arguments.model, " is of kind ",
+                  kind->name);
+    } else if (arguments.strategy == "guided") {
       ready.prior = std::make_unique<Model>(std::move(model));
     } else {
       FORETUNE_TRY(ready.scorer, make_scorer(model));
     }
   }
   ready.options.prior = ready.prior.get();
+  ready.options.policy = ready.policy.get();
   const auto size_or = [](const std::optional<std::int64_t>& value, std::size_t usual) {
     return value ? static_cast<std::size_t>(*value) : usual;
   };
@@ -160,6 +171,7 @@ Result<PreparedTuning> prepare_tuning(const TuneArguments& arguments,
   ready.options.max_steps = size_or(arguments.max_steps, ready.options.max_steps);
   ready.options.strategy = !arguments.strategy.empty() ? arguments.strategy
                            : ready.scorer != nullptr   ? "model"
+                           : ready.policy != nullptr   ? "policy"
                                                        : "local";
   ready.options.scorer = ready.scorer.get();
   if (!arguments.objective.empty()) {

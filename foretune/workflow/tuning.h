@@ -76,6 +76,7 @@ struct PreparedTuning {
   std::unordered_set<Problem> tuned;       // problems that the journal already holds
   std::unique_ptr<Scorer> scorer;          // may be null
   std::unique_ptr<Model> prior;            // of the strategy guided; may be null
+  std::unique_ptr<Model> policy;           // proposes configs; may be null
   TuneOptions options;
 };
 
